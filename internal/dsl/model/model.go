@@ -1,0 +1,145 @@
+// Package model is a checked document: what the checker hands to the generator.
+//
+// Everything in it has been resolved against the real Go packages. The generator trusts it and looks nothing up.
+package model
+
+import "go/token"
+
+// A Package is everything that one output package is generated from: all documents of one directory, merged.
+type Package struct {
+	// Name is the name of the Go package that the generated files belong to.
+	Name string
+	// Path is the import path of that package, empty when it is not known.
+	Path string
+	// Documents are the documents in the order of their file names.
+	Documents []*Document
+}
+
+// A Document is one source file and the managers that it declares, in the order of declaration.
+type Document struct {
+	// File is the base name of the source, as it is named in the header of the generated file.
+	File     string
+	Managers []*Manager
+}
+
+// A Manager is a `decl NAME for KIND`.
+type Manager struct {
+	Name    string
+	Doc     []string // comment lines above the declaration, without the slashes
+	Target  Kind
+	States  []*State
+	Actions []*Action
+	Pos     token.Position
+}
+
+// A Kind is a Kubernetes kind together with the Go type that stands for it.
+type Kind struct {
+	Group, Version, Kind string
+	// Package is the import path of the Go package that holds Type and List, PackageName its name.
+	Package, PackageName string
+	Type, List           string // for example Job and JobList; List is empty when the package has none
+	// Namespaced is false for cluster-scoped kinds.
+	Namespaced bool
+}
+
+// A State is a declared view of the cluster.
+type State struct {
+	Name string // as written
+	Doc  []string
+	Kind Kind
+	// List is true for a state declared as []Kind.
+	List  bool
+	Owned bool
+	// ObjectName is the value of the selector name, nil when there is none.
+	ObjectName *Value
+	// Namespace says where to look. For a cluster-scoped kind it is NoNamespace.
+	Namespace Namespace
+	Labels    []Selector // in the order of the document
+	Fields    []Selector // in the order of the document; Key starts with a dot
+	Pos       token.Position
+}
+
+// NamespaceMode says where a state is looked for.
+type NamespaceMode int
+
+const (
+	// TargetNamespace is the namespace of the target: what holds when no namespace selector is given.
+	TargetNamespace NamespaceMode = iota + 1
+	// NamedNamespace is the namespace that Namespace.Value gives.
+	NamedNamespace
+	// AllNamespaces are all namespaces; only for lists and for single objects that are selected without a name.
+	AllNamespaces
+	// NoNamespace is for cluster-scoped kinds.
+	NoNamespace
+)
+
+// A Namespace is the meaning of a namespace selector.
+type Namespace struct {
+	Mode  NamespaceMode
+	Value *Value // for NamedNamespace
+}
+
+// A Selector is one labels/KEY=VALUE or fields/KEY=VALUE.
+type Selector struct {
+	Key   string
+	Value Value
+	// Path is, for a field, the way to it in the Go type of the state's kind; empty for ControllerField.
+	Path []Step
+	// Text says how what stands at the end of Path becomes text.
+	Text Text
+	// ControllerField is true for the field .metadata.controller: the name of the controlling owner if that owner is of
+	// the target's kind.
+	ControllerField bool
+	Pos             token.Position
+}
+
+// A Value is text with references mixed in: `${target.Name}-meta` has two parts.
+type Value struct {
+	Parts []Part
+}
+
+// A Part is either a Literal or a reference to the target.
+type Part struct {
+	Literal string
+	Ref     *Ref // nil for a literal
+}
+
+// A Ref is `${target.A.B}`.
+type Ref struct {
+	Source string // as written, for messages: target.Spec.Name
+	Path   []Step
+	Text   Text
+}
+
+// A Step goes from a struct to one of its fields.
+type Step struct {
+	Field string // the Go name
+	// Pointer is true when the field is a pointer that has to be tested for nil before it is followed or read.
+	Pointer bool
+}
+
+// Text says how a Go value becomes text.
+type Text int
+
+const (
+	// TextString is the predeclared type string: use it as it is.
+	TextString Text = iota + 1
+	// TextConvert is a named string type: convert it with string(x).
+	TextConvert
+	// TextInt is any signed integer: strconv.FormatInt(int64(x), 10).
+	TextInt
+	// TextUint is any unsigned integer: strconv.FormatUint(uint64(x), 10).
+	TextUint
+	// TextBool is strconv.FormatBool(bool(x)).
+	TextBool
+	// TextStringer is a type with a method String() string in its value's method set.
+	TextStringer
+)
+
+// An Action is a declared action with the states that it is given, in the order of its parameters.
+type Action struct {
+	Name   string
+	Doc    []string
+	States []*State
+	Pos    token.Position
+}
