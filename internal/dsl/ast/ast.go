@@ -144,7 +144,9 @@ type Value struct {
 	Span
 	// Quoted is true when the value stands between double quotes.
 	Quoted bool
-	Parts  []Part
+	// Bad is true when the form of the value is wrong: then it has no parts.
+	Bad   bool
+	Parts []Part
 }
 
 // A Part is text or, when Ref is not nil, a reference.

@@ -36,7 +36,7 @@ func Check(ctx context.Context, in Input, loader Loader) (*model.Package, diag.L
 	slices.SortFunc(sources, func(a, b Source) int { return compareFiles(a.File, b.File) })
 	for _, source := range sources {
 		file, list := parser.Parse(source.File, source.Text)
-		c.documents = append(c.documents, newDocument(file, list))
+		c.documents = append(c.documents, newDocument(file, list, in.Path))
 	}
 	for _, d := range c.documents {
 		d.declare()
@@ -115,10 +115,12 @@ func (n *scopedName) related() []diag.Related {
 
 // A document is one file while it is checked.
 type document struct {
-	file    *ast.File
-	list    diag.List
-	binds   map[string]*binding
-	aliases map[string]*alias
+	file *ast.File
+	list diag.List
+	// importPath is that of the Go package that is generated, if it is known.
+	importPath string
+	binds      map[string]*binding
+	aliases    map[string]*alias
 	// bindOrder and aliasOrder keep the order of the document.
 	bindOrder  []*binding
 	aliasOrder []*alias
@@ -128,7 +130,7 @@ type document struct {
 	paths map[string]bool
 	// notLoaded are those of them that have been reported as missing.
 	notLoaded map[string]bool
-	// unused are the states that no action takes.
+	// unused are the warnings about states that no action takes and managers without actions.
 	unused []diag.Diagnostic
 }
 
@@ -145,14 +147,15 @@ type alias struct {
 	used bool
 }
 
-func newDocument(file *ast.File, list diag.List) *document {
+func newDocument(file *ast.File, list diag.List, importPath string) *document {
 	return &document{
-		file:    file,
-		list:    list,
-		binds:   map[string]*binding{},
-		aliases: map[string]*alias{},
-		refs:    map[string]*kindRef{},
-		paths:   map[string]bool{},
+		file:       file,
+		list:       list,
+		importPath: importPath,
+		binds:      map[string]*binding{},
+		aliases:    map[string]*alias{},
+		refs:       map[string]*kindRef{},
+		paths:      map[string]bool{},
 
 		notLoaded: map[string]bool{},
 	}

@@ -44,7 +44,7 @@ func (c *checker) manager(d *document, decl *ast.Decl) *model.Manager {
 	}
 	m.actions(decl)
 	if len(m.model.Actions) == 0 {
-		d.report(diag.EmptyManager, decl.Name.Span, fmt.Sprintf("%s has no actions", decl.Name.Text), "")
+		d.unused = append(d.unused, d.diagnostic(diag.EmptyManager, decl.Name.Span, fmt.Sprintf("%s has no actions", decl.Name.Text), ""))
 	}
 	for _, s := range m.order {
 		m.model.States = append(m.model.States, s.model)
@@ -148,6 +148,8 @@ func (m *managerScope) unknownState(name ast.Word, action string) {
 	case hint != "":
 	case len(names) == 0:
 		hint = "this manager declares no states"
+	case len(names) == 1:
+		hint = "the only state is " + names[0]
 	case len(names) <= 5:
 		hint = "the states are " + listOf(names)
 	}

@@ -131,8 +131,7 @@ func (s *stateScope) isTargetNamespace() bool {
 	if v == nil || len(v.Parts) != 1 || v.Parts[0].Ref == nil {
 		return false
 	}
-	steps := v.Parts[0].Ref.Path
-	return len(steps) > 0 && steps[len(steps)-1].Field == "Namespace" && (len(steps) == 1 || len(steps) == 2 && steps[0].Field == "ObjectMeta")
+	return isNamespace(v.Parts[0].Ref.Path)
 }
 
 // selectorForms are the selectors as hints write them.
@@ -240,14 +239,15 @@ func (s *stateScope) placed(sel *ast.Selector, family string) {
 
 // hasText reports a selector without a value, or with an empty one that must not be empty.
 func (s *stateScope) hasText(sel *ast.Selector, hint string, needed bool) bool {
+	if sel.Value.Bad {
+		return false // reported by the scanner
+	}
 	if !sel.HasValue || len(sel.Value.Parts) == 0 && !sel.Value.Quoted {
 		span := sel.Key.Span
 		if sel.HasValue {
 			span.Start, span.End = sel.End, sel.End
 		}
-		if !s.valueWasWrong(sel) {
-			s.d.report(diag.MissingValue, span, fmt.Sprintf("%s has no value", sel.Key.Text), hint)
-		}
+		s.d.report(diag.MissingValue, span, fmt.Sprintf("%s has no value", sel.Key.Text), hint)
 		return false
 	}
 	if needed && len(sel.Value.Parts) == 0 {
@@ -256,9 +256,6 @@ func (s *stateScope) hasText(sel *ast.Selector, hint string, needed bool) bool {
 	}
 	return true
 }
-
-// valueWasWrong reports whether something stands behind the equals sign that the scanner has complained about.
-func (s *stateScope) valueWasWrong(sel *ast.Selector) bool { return sel.Value.End > sel.Value.Start }
 
 func (s *stateScope) label(sel *ast.Selector, key string) {
 	span := ast.Span{Start: sel.Key.End - len(key), End: sel.Key.End}

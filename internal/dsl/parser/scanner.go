@@ -83,6 +83,8 @@ type scanner struct {
 	// lineStart is true until the first token of a line has been added.
 	lineStart bool
 	indent    int
+	// inParens is true between parentheses.
+	inParens bool
 	// eolFrom and eol remember the last answer of lineEnd, noBlockEnd that no "*/" is left: so that odd texts are read in
 	// linear time too.
 	eolFrom, eol int
@@ -135,20 +137,35 @@ func (s *scanner) next() {
 		s.carriageReturn()
 	case strings.HasPrefix(s.src[start:], "//"):
 		s.comment()
+	case c == '#':
+		s.report(diag.BadComment, start, start+1, `comments begin with "//"`, "")
+		s.pos = s.lineEnd()
 	case strings.HasPrefix(s.src[start:], "/*"):
 		s.blockComment()
 	case punctuation[c] != 0:
 		s.pos++
 		s.add(punctuation[c], start, "")
-		if c == '=' {
-			s.value()
-		}
+		s.afterPunctuation(c)
 	case c == '"':
 		s.quotedWord()
 	case c == '$':
 		s.strayReference()
 	default:
 		s.word()
+	}
+}
+
+// afterPunctuation reads the value behind an equals sign. Between parentheses none is expected.
+func (s *scanner) afterPunctuation(c byte) {
+	switch c {
+	case '(':
+		s.inParens = true
+	case ')', '{', '}':
+		s.inParens = false
+	case '=':
+		if !s.inParens {
+			s.value()
+		}
 	}
 }
 
@@ -235,14 +252,16 @@ func (s *scanner) rune(place textPlace) (rune, bool) {
 
 // inWord reports whether the byte goes on with a word. What is not ASCII does, so that a name is one mistake at most.
 func inWord(c byte) bool {
-	return c > ' ' && c != 0x7f && punctuation[c] == 0 && c != '"' && c != '$'
+	return !isBlank(c) && punctuation[c] == 0 && c != '"' && c != '$'
 }
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 func (s *scanner) word() {
 	start := s.pos
 	var text strings.Builder
 	for s.pos < len(s.src) && (inWord(s.src[s.pos]) || s.pos == start) {
-		if s.pos > start && strings.HasPrefix(s.src[s.pos:], "//") {
+		if s.pos > start && strings.HasPrefix(s.src[s.pos:], "//") && s.src[s.pos-1] != ':' {
 			s.attachedComment()
 			break
 		}

@@ -10,12 +10,13 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 )
 
-// value reads what stands behind an equals sign. Without anything there no token is added.
+// value reads what stands behind an equals sign. Without anything there no token is added; a value with a mistake in it
+// has no parts, so that nobody judges it by the rest.
 func (s *scanner) value() {
 	for s.pos < len(s.src) && (s.src[s.pos] == ' ' || s.src[s.pos] == '\t') {
 		s.pos++
 	}
-	start := s.pos
+	start, mistakes := s.pos, len(s.list)
 	var v ast.Value
 	if s.pos < len(s.src) && s.src[s.pos] == '"' {
 		v = s.quoted()
@@ -27,6 +28,9 @@ func (s *scanner) value() {
 		}
 	}
 	v.Span = ast.Span{Start: start, End: s.pos}
+	if len(s.list) > mistakes {
+		v.Bad, v.Parts = true, nil
+	}
 	s.add(tokenValue, start, "").value = &v
 }
 
@@ -55,6 +59,11 @@ func (s *scanner) bare() ast.Value {
 			s.reportBare(start, bad)
 			return v
 		case strings.HasPrefix(s.src[s.pos:], "//"):
+			if s.pos > start && s.src[s.pos-1] == ':' {
+				bad = '/'
+				s.text(&v, wordText)
+				continue
+			}
 			if s.pos > start {
 				s.attachedComment()
 			}
@@ -88,13 +97,21 @@ func (s *scanner) reportBare(start int, bad byte) {
 	if bad == '"' || bad == '\'' || bad == '`' || bad == '\\' {
 		hint = `put the whole value between double quotes`
 	}
-	s.report(diag.NeedsQuotes, start, s.pos, fmt.Sprintf("a value with %s in it needs quotes", string(bad)), hint)
+	what := string(bad)
+	if bad == '/' {
+		what = "//"
+	}
+	s.report(diag.NeedsQuotes, start, s.pos, fmt.Sprintf("a value with %s in it needs quotes", what), hint)
 }
 
 // dollar reports a dollar sign that begins no reference, and steps over it.
 func (s *scanner) dollar() {
 	start := s.pos
 	s.pos++
+	open := s.pos < len(s.src) && s.src[s.pos] == '('
+	if open {
+		s.pos++
+	}
 	hint := `write "\$" between quotes for a dollar sign, or ${target.FIELD} for a reference`
 	end := s.pos
 	for end < len(s.src) && (isIdent(s.src[end]) || s.src[end] == '.') {
@@ -103,6 +120,9 @@ func (s *scanner) dollar() {
 	if name := s.src[s.pos:end]; name == "target" || strings.HasPrefix(name, "target.") {
 		hint = "write ${" + name + "}"
 		s.pos = end
+		if open && end < len(s.src) && s.src[end] == ')' {
+			s.pos++
+		}
 	}
 	s.report(diag.NeedsQuotes, start, s.pos, `"$" begins no reference`, hint)
 }
@@ -186,7 +206,9 @@ func (s *scanner) escape(v *ast.Value, end int) {
 }
 
 func (s *scanner) badEscape(start int) {
-	s.report(diag.BadEscape, start, s.pos, "unknown escape "+strconv.QuoteToASCII(s.src[start:s.pos]),
+	text := strconv.QuoteToASCII(s.src[start:s.pos])
+	text = strings.Replace(text, `\\`, `\`, 1) // as it stands in the document
+	s.report(diag.BadEscape, start, s.pos, "unknown escape "+text,
 		`the escapes are \" \\ \$ \n \t \u1234 and \U00012345`)
 }
 
