@@ -288,10 +288,10 @@ func (s *scanner) attachedComment() {
 // quotedWord reads text between quotes where no value is expected.
 func (s *scanner) quotedWord() {
 	start := s.pos
-	v := s.quoted()
+	parts := s.quoted()
 	s.report(diag.Unexpected, start, s.pos, "unexpected quotes", "only values behind = are quoted")
 	var text strings.Builder
-	for _, p := range v.Parts {
+	for _, p := range parts {
 		text.WriteString(p.Text)
 	}
 	if text.Len() > 0 {
