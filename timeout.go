@@ -91,7 +91,7 @@ func (t *timeout) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	}
 	running := s.abandon()
 	if ctx.Err() != nil {
-		return ctrl.Result{}, fmt.Errorf("%s was given up: %w", t.action.Description(), context.Cause(ctx))
+		return ctrl.Result{}, &ActionError{Action: strings.Join(running, ", "), Err: fmt.Errorf("given up: %w", context.Cause(ctx))}
 	}
 	return ctrl.Result{}, t.timedOut(running, ErrStillRunning)
 }
