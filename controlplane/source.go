@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -173,5 +172,3 @@ func commandError(what string, err error, words fmt.Stringer) error {
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
-
-var _ io.Writer = (*tail)(nil)
