@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
 )
 
 // Options say what is run and what is shown of it.
@@ -77,7 +79,7 @@ type runner struct {
 	conditions  []*Condition
 
 	cluster  *cluster
-	plane    *plane // nil when the cluster is somebody else's
+	plane    *controlplane.ControlPlane // nil when the cluster is somebody else's
 	operator *operator
 	start    time.Time // when the operator was started
 }
@@ -328,7 +330,7 @@ func (r *runner) startOperator(program string) error {
 	}
 	kubeconfig := r.Kubeconfig
 	if r.plane != nil {
-		kubeconfig = r.plane.kubeconfig
+		kubeconfig = r.plane.Kubeconfig()
 	}
 	operator, err := startOperator(r.Supervisor, append([]string{program}, r.Args...), []string{"KUBECONFIG=" + kubeconfig}, log)
 	if err != nil {
@@ -436,8 +438,8 @@ func (r *runner) follow(ctx context.Context, world *World, display display) erro
 			}
 		case <-r.operator.ended:
 			return errors.Join(r.takeItems(world, display), ErrOperatorEnded)
-		case <-r.plane.done():
-			return fmt.Errorf("the control plane broke: %w", r.plane.err())
+		case <-r.planeBroke():
+			return fmt.Errorf("the control plane broke: %w", r.plane.Err())
 		case <-ended:
 			return nil
 		case <-timedOut:
@@ -552,7 +554,7 @@ func (r *runner) stop() error {
 		return nil
 	}
 	st.say("the control plane")
-	if err := r.plane.stop(); err != nil {
+	if err := r.plane.Stop(); err != nil {
 		return fmt.Errorf("stopping the control plane: %w", err)
 	}
 	st.done("every process has ended")

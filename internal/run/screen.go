@@ -20,7 +20,7 @@ type screen struct {
 	out    io.Writer
 	size   func() (width, height int)
 	drawn  []string // the lines of the last picture
-	hidden bool  // the cursor
+	hidden bool     // the cursor
 }
 
 // draw replaces the last picture by this one; text before it, which ends with a line break or is empty, stays above it.

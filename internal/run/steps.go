@@ -23,6 +23,11 @@ const (
 
 var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 
+// remark writes a line between the steps.
+func (s *steps) remark(label, text string) {
+	fmt.Fprintf(s.out, "%s %s%s\n", paint(s.colours, dim, "→"), padRight(label, labelWidth), text)
+}
+
 // step is one step of the set-up. One of its methods done, fail and quit ends it.
 type step struct {
 	steps *steps
