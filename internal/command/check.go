@@ -37,8 +37,6 @@ there is one, and with 2 if it was called wrongly.`,
   ctrlkit check --strict            # warnings are errors
   ctrlkit check --format json .     # for an editor
   ctrlkit check --explain CK0103    # what does this code mean?`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("explain") {
 				return explainCode(cmd.OutOrStdout(), options.explain, args)
@@ -51,7 +49,6 @@ there is one, and with 2 if it was called wrongly.`,
 	flags.StringVar(&options.format, "format", "text", "`form` of the output: text or json")
 	flags.BoolVar(&options.strict, "strict", false, "let warnings fail too")
 	flags.Lookup("explain").NoOptDefVal = "all"
-	flagErrors(cmd)
 	if err := cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // only for a flag that does not exist
 	}
@@ -160,19 +157,18 @@ func explainCode(w io.Writer, code string, args []string) error {
 	if !ok {
 		return usageError(fmt.Errorf("unknown code %q: run 'ctrlkit check --explain' for a list", code))
 	}
-	_, err := fmt.Fprintf(w, "%s: %s (%s)\n\n%s\n\nThe smallest example:\n\n%s", e.Code, e.Title, e.Severity, e.Text, indent(e.Example))
+	_, err := fmt.Fprintf(w, "%s: %s (%s)\n\n%s\n\nThe smallest example:\n\n%s", e.Code, e.Title, e.Severity, e.Text, visible(e.Example))
 	if err != nil {
 		return problemError(err)
 	}
 	return nil
 }
 
-// indent puts four spaces before each line and makes visible what a terminal would act upon.
-func indent(text string) string {
+// visible is an example with four spaces before each line, and with marks for what a terminal would act upon.
+func visible(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		b.WriteString("    " + diag.Visible(line) + "\n")
+		b.WriteString("    " + diag.Visible(strings.TrimSuffix(line, "\n")) + "\n")
 	}
 	return b.String()
 }

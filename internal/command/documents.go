@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
@@ -18,10 +17,10 @@ import (
 )
 
 // usageError is for what the user typed wrong.
-func usageError(err error) error { return &exitError{code: 2, err: err} }
+func usageError(err error) error { return &exitError{code: exitUsage, err: err} }
 
 // problemError is for what went wrong while a command did its work.
-func problemError(err error) error { return &exitError{code: 1, err: err} }
+func problemError(err error) error { return &exitError{code: exitFound, err: err} }
 
 // findDocuments returns the documents that the arguments name, each once, sorted: files as they are, the documents in
 // directories, and those in all directories below DIR for DIR/... .
@@ -93,11 +92,4 @@ func styleFor(w io.Writer) diag.Style {
 		return diag.Plain
 	}
 	return diag.Colour
-}
-
-// flagErrors makes mistakes in flags exit with the code for wrong usage.
-func flagErrors(cmd *cobra.Command) {
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError(fmt.Errorf("%w\nrun '%s --help' for usage", err, cmd.CommandPath()))
-	})
 }

@@ -35,8 +35,6 @@ With -d or -l, fmt exits with code 1 if a document is not formatted.`,
   ctrlkit fmt -l ./...             # list those that are not formatted: for CI
   ctrlkit fmt -d cronjob.ctrlkit   # show what would change
   ctrlkit fmt < cronjob.ctrlkit    # from an editor`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runFmt(cmd, args, options)
 		},
@@ -45,7 +43,6 @@ With -d or -l, fmt exits with code 1 if a document is not formatted.`,
 	flags.BoolVarP(&options.diff, "diff", "d", false, "print differences instead of documents")
 	flags.BoolVarP(&options.list, "list", "l", false, "print the names of documents that are not formatted")
 	flags.BoolVarP(&options.write, "write", "w", false, "write the result to the files")
-	flagErrors(cmd)
 	return cmd
 }
 
