@@ -38,15 +38,18 @@ func (m *managerScope) state(n *ast.State) *model.State {
 	}
 	if s.kind != nil {
 		s.out.Kind = s.kind.Kind
-		if n.List && s.kind.List == "" {
-			m.d.report(diag.NoListType, n.Kind.Span, fmt.Sprintf("%s has no type %sList for a list", s.kind.Package, s.kind.Type),
-				"a list type has a field Items and the method DeepCopyObject")
-		}
 	}
 	for _, item := range n.Body.Items {
 		if sel, ok := item.(*ast.Selector); ok {
 			s.selector(sel)
 		}
+	}
+	switch {
+	case s.kind == nil:
+	case n.List:
+		s.needsList(s.kind, n.Kind, "to be listed")
+	case s.name == nil:
+		s.needsList(s.kind, n.Kind, "to be selected without a name")
 	}
 	s.combination()
 	s.scope()
