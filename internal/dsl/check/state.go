@@ -166,11 +166,12 @@ func (s *stateScope) selector(sel *ast.Selector) {
 }
 
 func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slash bool) {
-	span, hint := sel.Key.Span, selectorForms
+	span, name, hint := sel.Key.Span, sel.Key.Text, selectorForms
 	known := []string{"name", "namespace", "owned", "labels", "fields"}
 	if slash {
 		known = []string{"labels", "fields"}
-		span.End = span.Start + len(family)
+		span.End = min(span.Start+len(family), span.End)
+		name = family
 	}
 	if near, ok := diag.Near(family, known); ok {
 		hint = fmt.Sprintf("did you mean %q?", near)
@@ -184,7 +185,7 @@ func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slas
 	if slash && (family == "name" || family == "namespace" || family == "owned") {
 		hint = fmt.Sprintf("%s has no key", family)
 	}
-	s.d.report(diag.UnknownSelector, span, fmt.Sprintf("unknown selector %q", sel.Key.Text[:span.End-span.Start]), hint)
+	s.d.report(diag.UnknownSelector, span, fmt.Sprintf("unknown selector %q", name), hint)
 }
 
 // unique reports a selector that was given before.
