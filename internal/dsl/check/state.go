@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
@@ -282,7 +282,7 @@ func (s *stateScope) label(sel *ast.Selector, key string) {
 func (s *stateScope) objectName(v ast.Value) {
 	text := sample(v)
 	if s.kind != nil && s.kind.Group == "rbac.authorization.k8s.io" {
-		if problems := path.IsValidPathSegmentName(text); len(problems) > 0 {
+		if len(content.IsPathSegmentName(text)) > 0 {
 			s.d.report(diag.BadObjectName, literalSpan(v), fmt.Sprintf("malformed object name %s", shown(v)), "names of this kind are neither . nor .. and have no / or %")
 		}
 		return
