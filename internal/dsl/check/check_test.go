@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -138,6 +139,21 @@ func TestCacheAsksOnce(t *testing.T) {
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestCacheConcurrently checks from several goroutines with one cache; it is of use with -race.
+func TestCacheConcurrently(t *testing.T) {
+	cache := check.NewCache(checktest.Loader{})
+	in := check.Input{Sources: []check.Source{{File: "a.ctrlkit", Text: checktest.CronJob}}}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if _, list, err := check.Check(context.Background(), in, cache); err != nil || list.HasErrors() {
+				t.Error(list, err)
+			}
+		})
+	}
+	group.Wait()
 }
 
 func TestRead(t *testing.T) {
