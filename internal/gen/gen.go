@@ -98,13 +98,17 @@ func generateFile(pkg *model.Package, document *model.Document, names *packageNa
 	return format.Source(file.Bytes())
 }
 
-// comment makes a Go comment of the lines of a document's comment.
+// comment makes a Go comment of the lines of a document's comment. A line that begins with +build is escaped: gofmt would
+// move it to the top of the file, where it decides whether the file is compiled.
 func comment(lines []string) string {
 	var text strings.Builder
 	for _, line := range lines {
 		line = strings.TrimRight(line, " \t\r")
 		if line != "" && line[0] != ' ' && line[0] != '\t' {
 			line = " " + line
+		}
+		if words := strings.TrimSpace(line); strings.HasPrefix(words, "+build") {
+			line = " \\" + words
 		}
 		text.WriteString("//" + line + "\n")
 	}

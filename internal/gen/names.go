@@ -45,8 +45,11 @@ func exported(name string) string {
 	return string(unicode.ToUpper(first)) + name[size:]
 }
 
-// unexported returns name with its first word in lower case: crdSync for CRDSync.
+// unexported returns name with its first word in lower case: crdSync for CRDSync, crds for CRDs.
 func unexported(name string) string {
+	if acronym, plural := strings.CutSuffix(name, "s"); plural && acronym == strings.ToUpper(acronym) {
+		return strings.ToLower(name)
+	}
 	letters := []rune(name)
 	for i := range letters {
 		lastOfRun := i > 0 && i+1 < len(letters) && !unicode.IsUpper(letters[i+1])
