@@ -70,6 +70,7 @@ type ShopList struct {
 
 // A Region is cluster-scoped.
 //
+// +kubebuilder:resource:scope=Cluster
 // +kubebuilder:object:root=true
 type Region struct {
 	metav1.TypeMeta   `json:",inline"`
