@@ -182,7 +182,7 @@ func selectorsModel() *model.Package {
 		list("labelled", configMap, shopLabel, label("tier", refAs("Spec.Tier", model.TextConvert))),
 		list("controlled", configMap, controlledBy(ref("Name"))),
 		list("pods", pod, field(".spec.nodeName", "Spec.NodeName", model.TextString, ref("Spec.Place")),
-			field(".spec.priority", "Spec.Priority?", model.TextInt, "7"), shopLabel),
+			field(".spec.priority", "Spec.Priority?", model.TextInt, "0"), shopLabel),
 		list("namedAndLabelled", configMap, named(ref("Name")), shopLabel),
 		list("namedOwned", configMap, named(ref("Name")), owned),
 		list("namedEverywhere", configMap, everywhere, named(ref("Name"))),

@@ -54,16 +54,21 @@ func newImports(pkg *model.Package, document *model.Document) *imports {
 		}
 	}
 	for _, importPath := range slices.Sorted(maps.Keys(packages)) {
-		if importPath != i.output && i.names[importPath] == "" {
+		if !i.isOutput(importPath) && i.names[importPath] == "" {
 			i.names[importPath] = chooseName(importPath, packages[importPath], taken)
 		}
 	}
 	return i
 }
 
+// isOutput reports whether a package is the generated one itself.
+func (i *imports) isOutput(importPath string) bool {
+	return importPath == i.output && importPath != ""
+}
+
 // qualify returns the identifier of a package as it is written in the file.
 func (i *imports) qualify(importPath, identifier string) string {
-	if importPath == i.output && i.output != "" {
+	if i.isOutput(importPath) {
 		return identifier
 	}
 	return i.names[importPath] + "." + identifier

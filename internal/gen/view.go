@@ -22,6 +22,8 @@ type managerView struct {
 	Indexes    []indexView
 	Owns       []string
 	Watches    []watchView
+	// Markers keep controller-gen away from the types in a package that is an API as well.
+	Markers string
 }
 
 type kindView struct {
@@ -100,6 +102,9 @@ func newManagerView(manager *model.Manager, imports *imports, names *packageName
 		},
 	}
 	w.view.Target = w.kind(manager.Target)
+	if imports.isOutput(manager.Target.Package) {
+		w.view.Markers = "//\n// +kubebuilder:object:generate=false\n"
+	}
 	if len(w.view.Doc) == 0 {
 		w.view.Doc = []string{manager.Name + " makes the actions of a " + manager.Target.Kind + "."}
 	}

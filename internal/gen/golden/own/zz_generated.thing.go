@@ -21,6 +21,8 @@ const _ = ctrlkit.SupportsGeneratedV1
 // each of them once, when it is first asked for.
 //
 // It belongs to one reconcile of one Thing. Its methods may be called by several actions at once.
+//
+// +kubebuilder:object:generate=false
 type ThingManagerState struct {
 	client.Reader
 	target *Thing
@@ -64,6 +66,8 @@ func selectThingManagerThings(target *Thing) (state.Selection, error) {
 // ThingManagerStateGetter is what ThingManager reads its states from:
 // a ThingManagerState, or in tests a ThingManagerFakeState.
 // Every call of a getter returns a copy of its own.
+//
+// +kubebuilder:object:generate=false
 type ThingManagerStateGetter interface {
 	Target() *Thing
 	GetThings(ctx context.Context) ([]Thing, error)
@@ -77,6 +81,8 @@ var (
 // ThingManagerFakeState is a test double of ThingManagerState:
 // what its getters return is set beforehand. It reads nothing, and leaves it to the test
 // that a state is one which its selectors can give.
+//
+// +kubebuilder:object:generate=false
 type ThingManagerFakeState struct {
 	Object *Thing
 
@@ -102,11 +108,15 @@ func (s *ThingManagerFakeState) GetThings(context.Context) ([]Thing, error) {
 // A method is called with the states that its action declares, copies that it may change; a single object is nil
 // when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
 // returns decides how the workflow goes on: see ctrlkit.Action.
+//
+// +kubebuilder:object:generate=false
 type ThingManagerImpl interface {
 	Count(ctx context.Context, logger logr.Logger, things []Thing) (ctrl.Result, error)
 }
 
 // ThingManager makes the actions of a Thing.
+//
+// +kubebuilder:object:generate=false
 type ThingManager struct {
 	state  ThingManagerStateGetter
 	impl   ThingManagerImpl

@@ -482,7 +482,7 @@ func selectSelectorsControlled(target *shopv1.Shop) (state.Selection, error) {
 //
 //	labels/shop=${target.Name}
 //	fields/.spec.nodeName=${target.Spec.Place}
-//	fields/.spec.priority=7
+//	fields/.spec.priority=0
 //
 // sorted by namespace and name.
 func (s *SelectorsState) GetPods(ctx context.Context) ([]corev1.Pod, error) {
@@ -509,7 +509,7 @@ func selectSelectorsPods(target *shopv1.Shop) (state.Selection, error) {
 		Labels:    map[string]string{"shop": target.Name},
 		Fields: map[string]string{
 			selectorsPodBySpecNodeName.Name: target.Spec.Place,
-			selectorsPodBySpecPriority.Name: "7",
+			selectorsPodBySpecPriority.Name: "0",
 		},
 	}, nil
 }
@@ -1197,7 +1197,7 @@ var selectorsByLabelled = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${ta
 var selectorsByControlled = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} fields/ctrlkit:.metadata.controller/Shop.shop.example.com=${target.Name}", selectSelectorsControlled)
 
 // selectorsByPods finds the Shop objects whose state pods an object belongs to.
-var selectorsByPods = state.TargetIndex("ctrlkit:v1/Pod namespace=${target.Namespace} labels/shop=${target.Name} fields/ctrlkit:.spec.nodeName=${target.Spec.Place} fields/ctrlkit:.spec.priority=7", selectSelectorsPods)
+var selectorsByPods = state.TargetIndex("ctrlkit:v1/Pod namespace=${target.Namespace} labels/shop=${target.Name} fields/ctrlkit:.spec.nodeName=${target.Spec.Place} fields/ctrlkit:.spec.priority=0", selectSelectorsPods)
 
 // selectorsByNamedAndLabelled finds the Shop objects whose state namedAndLabelled an object belongs to.
 var selectorsByNamedAndLabelled = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name} labels/shop=${target.Name}", selectSelectorsNamedAndLabelled)

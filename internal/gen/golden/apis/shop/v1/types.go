@@ -56,7 +56,12 @@ type Spec struct {
 type Ref struct {
 	Name      string  `json:"name,omitempty"`
 	Namespace *string `json:"namespace,omitempty"`
-	Next      *Ref    `json:"next,omitempty"`
+	Next      *Next   `json:"next,omitempty"`
+}
+
+// Next is what a Ref leads to.
+type Next struct {
+	Name string `json:"name,omitempty"`
 }
 
 // ShopList is a list of Shops.
