@@ -32,10 +32,12 @@ builds it and runs it against a real Kubernetes API server that needs nothing bu
 	}
 	root.AddCommand(
 		newCheckCommand(),
+		newControlplaneCommand(),
 		newFmtCommand(),
+		newGenerateCommand(),
 		newRunCommand(),
-		newVersionCommand(),
 		newSuperviseCommand(),
+		newVersionCommand(),
 	)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
