@@ -31,8 +31,10 @@ builds it and runs it against a real Kubernetes API server that needs nothing bu
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
+		newGraphCommand(),
 		newRunCommand(),
 		newVersionCommand(),
+		newVetCommand(),
 		newSuperviseCommand(),
 	)
 	root.InitDefaultHelpCmd()
