@@ -35,9 +35,11 @@ builds it and runs it against a real Kubernetes API server that needs nothing bu
 		newControlplaneCommand(),
 		newFmtCommand(),
 		newGenerateCommand(),
+		newGraphCommand(),
 		newRunCommand(),
 		newSuperviseCommand(),
 		newVersionCommand(),
+		newVetCommand(),
 	)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
