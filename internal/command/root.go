@@ -31,6 +31,8 @@ builds it and runs it against a real Kubernetes API server that needs nothing bu
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
+		newCheckCommand(),
+		newFmtCommand(),
 		newGenerateCommand(),
 		newRunCommand(),
 		newVersionCommand(),
