@@ -166,6 +166,8 @@ func (g *generator) directory(ctx context.Context, t target) error {
 	case errors.Is(err, errMistakes):
 		g.found = true
 		return nil
+	case errors.Is(err, check.ErrNoDocuments):
+		return usageError(err)
 	case err != nil:
 		return err
 	}

@@ -1,0 +1,13 @@
+package command
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets scripts call this program as ctrlkit.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"ctrlkit": func() { os.Exit(Main()) }})
+}
