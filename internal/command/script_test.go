@@ -7,7 +7,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain lets scripts call this program as ctrlkit.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ctrlkit": func() { os.Exit(Main()) }})
+	testscript.Main(m, map[string]func(){
+		"ctrlkit": func() { os.Exit(Main()) },
+	})
 }
