@@ -159,11 +159,27 @@ func setMode(t *testing.T, root string, directories, files fs.FileMode) {
 
 func TestBuildIgnoresSettingsMeantForOtherModules(t *testing.T) {
 	useSource(t, smallMain)
-	t.Setenv("GOFLAGS", "-mod=vendor")
+	t.Setenv("GOFLAGS", "-mod=vendor -race -p=2")
+	t.Setenv("GOOS", "plan9")
 	t.Setenv("GOWORK", filepath.Join(t.TempDir(), "go.work"))
 	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestBuildRemovesWhatAKilledBuilderLeft(t *testing.T) {
+	_, cache := useSource(t, smallMain)
+	recipe, err := newRecipe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(cache, recipe.key()+".tmp-1234"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	checkNothingHalfFinished(t, cache)
 }
 
 func TestBuildQuotesTheCompiler(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -35,7 +36,7 @@ func startProcess(path, logDir string, args, environment []string) (*process, er
 	command := exec.Command(path, args...)
 	command.Stdout, command.Stderr = log, log
 	command.Env = append(os.Environ(), environment...)
-	command.SysProcAttr = ownProcessGroup()
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
