@@ -36,7 +36,7 @@ type BuildOptions struct {
 // 2 GB of Go's build cache the first time, and milliseconds from then on. The
 // result, 190 MB, is kept in the user's cache directory under a name made of the
 // programs' source, the version of Go and the platform: a change of any of them
-// builds anew.
+// builds anew, and what was not used for thirty days is removed by a later build.
 //
 // Any number of processes may call Build at the same time: one of them
 // builds, the others wait for it. When ctx ends, the compiler is stopped and
@@ -64,7 +64,7 @@ func build(ctx context.Context, options BuildOptions) (Assets, error) {
 	}
 	assets := Assets{Dir: filepath.Join(cache, recipe.key())}
 	if assets.check(Everything) == nil {
-		return assets, nil
+		return assets, markUsed(assets.Dir)
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return Assets{}, fmt.Errorf("creating the cache: %w", err)
@@ -81,7 +81,36 @@ func build(ctx context.Context, options BuildOptions) (Assets, error) {
 	if err := recipe.buildInto(ctx, assets.Dir, progress); err != nil {
 		return Assets{}, err
 	}
+	forgetUnused(cache, time.Now().Add(-forgetAfter))
 	return assets, assets.check(Everything)
+}
+
+// forgetAfter is how long a build is kept that nobody uses.
+const forgetAfter = 30 * 24 * time.Hour
+
+// markUsed notes the time of use on a build's directory.
+func markUsed(dir string) error {
+	now := time.Now()
+	if err := os.Chtimes(dir, now, now); err != nil && !errors.Is(err, os.ErrPermission) { // another user's cache may be read
+		return fmt.Errorf("noting the use of a build: %w", err)
+	}
+	return nil
+}
+
+// forgetUnused removes builds that were last used before a time: each new version
+// of Go or of the programs leaves one behind. What cannot be removed stays, since
+// the build that is wanted does not suffer from it.
+func forgetUnused(cache string, before time.Time) {
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err == nil && entry.IsDir() && info.ModTime().Before(before) {
+			_ = os.RemoveAll(filepath.Join(cache, entry.Name()))
+		}
+	}
 }
 
 // cacheDir is where finished builds are kept.

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -180,6 +181,64 @@ func TestBuildRemovesWhatAKilledBuilderLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkNothingHalfFinished(t, cache)
+}
+
+func TestBuildForgetsWhatWasNotUsedForLong(t *testing.T) {
+	_, cache := useSource(t, smallMain)
+	now := time.Now()
+	for name, used := range map[string]time.Time{
+		"old":   now.Add(-forgetAfter - time.Hour),
+		"newer": now.Add(-forgetAfter + time.Hour),
+	} {
+		dir := filepath.Join(cache, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(dir, used, used); err != nil {
+			t.Fatal(err)
+		}
+	}
+	assets, err := Build(t.Context(), BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			kept = append(kept, entry.Name())
+		}
+	}
+	want := []string{filepath.Base(assets.Dir), "newer"}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, kept); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
+
+func TestUsingABuildKeepsIt(t *testing.T) {
+	useSource(t, smallMain)
+	assets, err := Build(t.Context(), BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-2 * forgetAfter)
+	if err := os.Chtimes(assets.Dir, long, long); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(assets.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if time.Since(info.ModTime()) > forgetAfter {
+		t.Errorf("last used %s, want now", info.ModTime())
+	}
 }
 
 func TestBuildQuotesTheCompiler(t *testing.T) {
