@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -64,7 +65,8 @@ func build(ctx context.Context, options BuildOptions) (Assets, error) {
 	}
 	assets := Assets{Dir: filepath.Join(cache, recipe.key())}
 	if assets.check(Everything) == nil {
-		return assets, markUsed(assets.Dir)
+		markUsed(assets.Dir)
+		return assets, nil
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return Assets{}, fmt.Errorf("creating the cache: %w", err)
@@ -88,14 +90,16 @@ func build(ctx context.Context, options BuildOptions) (Assets, error) {
 // forgetAfter is how long a build is kept that nobody uses.
 const forgetAfter = 30 * 24 * time.Hour
 
-// markUsed notes the time of use on a build's directory.
-func markUsed(dir string) error {
+// markUsed notes the time of use on a build's directory, if it may: in a cache
+// that can only be read nothing is forgotten either.
+func markUsed(dir string) {
 	now := time.Now()
-	if err := os.Chtimes(dir, now, now); err != nil && !errors.Is(err, os.ErrPermission) { // another user's cache may be read
-		return fmt.Errorf("noting the use of a build: %w", err)
-	}
-	return nil
+	_ = os.Chtimes(dir, now, now)
 }
+
+// buildName matches the directories of builds, finished and unfinished: nothing
+// else is touched in a directory that the user has named.
+var buildName = regexp.MustCompile(`^[0-9a-f]{16}(\.tmp-.*)?$`)
 
 // forgetUnused removes builds that were last used before a time: each new version
 // of Go or of the programs leaves one behind. What cannot be removed stays, since
@@ -107,7 +111,7 @@ func forgetUnused(cache string, before time.Time) {
 	}
 	for _, entry := range entries {
 		info, err := entry.Info()
-		if err == nil && entry.IsDir() && info.ModTime().Before(before) {
+		if err == nil && entry.IsDir() && buildName.MatchString(entry.Name()) && info.ModTime().Before(before) {
 			_ = os.RemoveAll(filepath.Join(cache, entry.Name()))
 		}
 	}

@@ -187,8 +187,10 @@ func TestBuildForgetsWhatWasNotUsedForLong(t *testing.T) {
 	_, cache := useSource(t, smallMain)
 	now := time.Now()
 	for name, used := range map[string]time.Time{
-		"old":   now.Add(-forgetAfter - time.Hour),
-		"newer": now.Add(-forgetAfter + time.Hour),
+		"00000000000000aa":       now.Add(-forgetAfter - time.Hour),
+		"00000000000000bb.tmp-1": now.Add(-forgetAfter - time.Hour),
+		"00000000000000cc":       now.Add(-forgetAfter + time.Hour),
+		"not a build":            now.Add(-forgetAfter - time.Hour),
 	} {
 		dir := filepath.Join(cache, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -212,7 +214,7 @@ func TestBuildForgetsWhatWasNotUsedForLong(t *testing.T) {
 			kept = append(kept, entry.Name())
 		}
 	}
-	want := []string{filepath.Base(assets.Dir), "newer"}
+	want := []string{filepath.Base(assets.Dir), "00000000000000cc", "not a build"}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, kept); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
