@@ -13,18 +13,24 @@ import (
 //go:noinline
 func work(context.Context) (ctrl.Result, error) { return ctrl.Result{}, nil }
 
+type directAction struct{}
+
+func (directAction) Description() string                          { return "" }
+func (directAction) Run(ctx context.Context) (ctrl.Result, error) { return work(ctx) }
+
 // BenchmarkWorkflow compares a workflow of n actions with n direct calls of the same function through an interface.
 func BenchmarkWorkflow(b *testing.B) {
 	for _, n := range []int{1, 10, 100} {
-		actions := make([]ctrlkit.Action, n)
+		actions, direct := make([]ctrlkit.Action, n), make([]ctrlkit.Action, n)
 		for i := range actions {
-			actions[i] = ctrlkit.NewAction(fmt.Sprint(i), work)
+			actions[i], direct[i] = ctrlkit.NewAction(fmt.Sprint(i), work), directAction{}
 		}
 		b.Run(fmt.Sprintf("direct/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
+			ctx := context.Background()
 			for b.Loop() {
-				for range n {
-					_, _ = work(b.Context())
+				for _, a := range direct {
+					_, _ = a.Run(ctx)
 				}
 			}
 		})

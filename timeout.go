@@ -228,9 +228,6 @@ func (a *abandoned) remove(r *running) {
 }
 
 func (a *abandoned) get(identity any) *running {
-	if a.count.Load() == 0 {
-		return nil
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.runs[identity]
