@@ -32,7 +32,7 @@ builds it and runs it against a real Kubernetes API server that needs nothing bu
 	}
 	root.AddCommand(
 		newCheckCommand(),
-		newControlplaneCommand(),
+		newControlPlaneCommand(),
 		newFmtCommand(),
 		newGenerateCommand(),
 		newGraphCommand(),
