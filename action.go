@@ -107,8 +107,10 @@ func (l *leaf) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	if ctx.Err() != nil {
 		return ctrl.Result{}, notStarted(ctx, l)
 	}
-	if err := awaitAbandoned(ctx, l); err != nil {
-		return ctrl.Result{}, &ActionError{Action: l.description, Err: err}
+	if outliving.count.Load() != 0 {
+		if err := awaitAbandoned(ctx, l); err != nil {
+			return ctrl.Result{}, &ActionError{Action: l.description, Err: err}
+		}
 	}
 	if r == nil && l.hook == nil {
 		return l.call(ctx)
@@ -139,15 +141,20 @@ func (l *leaf) callObserved(ctx context.Context, r *run) (ctrl.Result, error) {
 
 // call runs the action, turns a panic into an error and names the action in it.
 func (l *leaf) call(ctx context.Context) (result ctrl.Result, err error) {
+	panicked := true
 	defer func() {
-		if v := recover(); v != nil {
-			result, err = ctrl.Result{}, newPanicError(ctx, l.description, v)
-		}
-		if err != nil {
-			err = &ActionError{Action: l.description, Err: err}
+		if panicked {
+			if v := recover(); v != nil {
+				result, err = ctrl.Result{}, &ActionError{Action: l.description, Err: newPanicError(ctx, l.description, v)}
+			}
 		}
 	}()
-	return l.run(ctx)
+	result, err = l.run(ctx)
+	panicked = false
+	if err != nil {
+		err = &ActionError{Action: l.description, Err: err}
+	}
+	return result, err
 }
 
 // A runner is an action of this package: it hands the run on without a detour through the context.

@@ -77,9 +77,7 @@ func (g *group) sequential(ctx context.Context, r *run) (ctrl.Result, error) {
 			all.add(ctrl.Result{}, notStarted(ctx, g.actions[i:]...))
 			break
 		}
-		result, err := a.runIn(ctx, r)
-		all.add(result, err)
-		if interrupts(result, err) {
+		if all.add(a.runIn(ctx, r)); all.interrupted {
 			break
 		}
 	}
@@ -171,17 +169,21 @@ type joined struct {
 }
 
 func (j *joined) add(result ctrl.Result, err error) {
+	if err != nil || result != (ctrl.Result{}) {
+		j.join(result, err)
+	}
+}
+
+func (j *joined) join(result ctrl.Result, err error) {
 	j.result = joinResults(j.result, result)
-	if err == nil {
-		j.interrupted = j.interrupted || interrupts(result, nil)
-		return
-	}
-	if isGoOn(err) {
+	j.interrupted = j.interrupted || interrupts(result, err)
+	switch {
+	case err == nil:
+	case isGoOn(err):
 		j.goOn = true
-		return
+	default:
+		j.errs = append(j.errs, flat(err)...)
 	}
-	j.interrupted = true
-	j.errs = append(j.errs, flat(err)...)
 }
 
 // outcome returns what was gathered. The mark to go on is left out once something interrupts: the time that it asked for is in the

@@ -91,7 +91,7 @@ func (t *timeout) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	}
 	running := s.abandon()
 	if ctx.Err() != nil {
-		return ctrl.Result{}, fmt.Errorf("%s was given up: %w", t.action.Description(), context.Cause(ctx))
+		return ctrl.Result{}, &ActionError{Action: strings.Join(running, ", "), Err: fmt.Errorf("given up: %w", context.Cause(ctx))}
 	}
 	return ctrl.Result{}, t.timedOut(running, ErrStillRunning)
 }
@@ -228,9 +228,6 @@ func (a *abandoned) remove(r *running) {
 }
 
 func (a *abandoned) get(identity any) *running {
-	if a.count.Load() == 0 {
-		return nil
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.runs[identity]

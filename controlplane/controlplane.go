@@ -1,0 +1,283 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// startLimit bounds a start whose context has no deadline.
+const startLimit = 2 * time.Minute
+
+// Options are the options of [Start]. The zero value asks for etcd and
+// kube-apiserver alone.
+type Options struct {
+	// Parts are the optional parts to start.
+	Parts Parts
+
+	// Nodes is how many Nodes there are if Parts has [Nodes]; zero means one.
+	Nodes int
+
+	// CRDs are files and directories with CustomResourceDefinitions to install
+	// before the controller manager starts. Its garbage collector knows their
+	// kinds from the beginning then; of kinds that are installed later it learns
+	// within half a minute.
+	CRDs []string
+
+	// Assets are the programs. If they are not given, [FindAssets] finds or
+	// builds them.
+	Assets Assets
+
+	// Flags are additional command line flags of the programs, by the
+	// program's name, such as "kube-apiserver": {"--feature-gates=X=true"}. They
+	// come last and so override those that this package sets.
+	Flags map[string][]string
+
+	// LogDir is an existing directory for the logs of the processes, one file
+	// each, which remain there. Without it they are removed with the control plane.
+	LogDir string
+
+	// Progress, if not nil, is told how a build gets on; see [BuildOptions].
+	Progress io.Writer
+}
+
+// A ControlPlane is a running Kubernetes control plane. Its methods may be
+// called concurrently.
+type ControlPlane struct {
+	options   Options
+	assets    Assets
+	dir       string // removed by Stop
+	logDir    string
+	authority *authority
+	port      *reservedPort
+	admin     *rest.Config
+
+	done chan struct{} // closed when nothing, or not everything, runs any more
+
+	mu        sync.Mutex // guards what follows
+	processes []*process
+	reserved  []*reservedPort
+	err       error // why a process ended that nobody stopped
+	stopping  bool
+
+	stop func() error // runs once
+}
+
+// Start starts a control plane and returns when it is ready for use: the API
+// server says so; with a controller manager, the default namespace has its
+// ServiceAccount; Nodes are ready and accept Pods. That takes a few seconds.
+//
+// The context bounds the start, not the life of the control plane: call
+// [ControlPlane.Stop] to end it. When Start returns an error nothing is left
+// running; if a process ended, the error quotes the last lines it wrote.
+func Start(ctx context.Context, options Options) (*ControlPlane, error) {
+	options.Parts = options.Parts.withNeeded()
+	assets := options.Assets
+	if assets == (Assets{}) {
+		found, err := FindAssets(ctx, options.Parts, BuildOptions{Progress: options.Progress})
+		if err != nil {
+			return nil, err
+		}
+		assets = found
+	}
+	if err := assets.check(options.Parts); err != nil {
+		return nil, fmt.Errorf("starting a control plane: %w", err)
+	}
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %s", startLimit))
+		defer cancel()
+	}
+	plane := &ControlPlane{options: options, assets: assets, done: make(chan struct{})}
+	plane.stop = sync.OnceValue(plane.stopAll)
+	if err := plane.start(ctx); err != nil {
+		return nil, fmt.Errorf("starting a control plane: %w", errors.Join(err, plane.Stop()))
+	}
+	return plane, nil
+}
+
+func (c *ControlPlane) start(ctx context.Context) error {
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	if err := c.startAPIServer(ctx); err != nil {
+		return err
+	}
+	if len(c.options.CRDs) > 0 {
+		if _, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{Paths: c.options.CRDs, ErrorIfPathMissing: true}); err != nil {
+			return fmt.Errorf("installing custom resource definitions: %w", err)
+		}
+	}
+	return c.startParts(ctx)
+}
+
+// prepare writes all files that the programs read.
+func (c *ControlPlane) prepare() error {
+	var err error
+	if c.dir, err = os.MkdirTemp("", "ctrlkit-"); err != nil {
+		return fmt.Errorf("creating its directory: %w", err)
+	}
+	if c.logDir = c.options.LogDir; c.logDir == "" {
+		c.logDir = c.dir
+	}
+	if c.authority, err = newAuthority(); err != nil {
+		return err
+	}
+	if c.port, err = c.reservePort(); err != nil {
+		return err
+	}
+	serving, err := c.authority.issueServing()
+	if err != nil {
+		return err
+	}
+	serviceAccounts, err := newKey()
+	if err != nil {
+		return err
+	}
+	serviceAccountKey, err := encodeKey(serviceAccounts)
+	if err != nil {
+		return err
+	}
+	if c.admin, err = c.AddUser("admin", "system:masters"); err != nil {
+		return err
+	}
+	kubeconfig, err := kubeconfigOf(c.admin)
+	if err != nil {
+		return err
+	}
+	return c.writeFiles(map[string][]byte{
+		authorityFile:         c.authority.bundle(),
+		servingFile:           serving.certificate,
+		servingKeyFile:        serving.key,
+		serviceAccountKeyFile: serviceAccountKey,
+		kubeconfigFile:        kubeconfig,
+		stagesFile:            stages,
+	})
+}
+
+func (c *ControlPlane) writeFiles(files map[string][]byte) error {
+	for name, content := range files {
+		if err := os.WriteFile(c.file(name), content, 0o600); err != nil {
+			return fmt.Errorf("writing its files: %w", err)
+		}
+	}
+	return nil
+}
+
+// file returns the path of a file in the directory of the control plane.
+func (c *ControlPlane) file(name string) string {
+	return filepath.Join(c.dir, name)
+}
+
+// reservePort reserves a port that is released when the control plane stops.
+func (c *ControlPlane) reservePort() (*reservedPort, error) {
+	port, err := reservePort()
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reserved = append(c.reserved, port)
+	return port, nil
+}
+
+// run starts a program and watches over it.
+func (c *ControlPlane) run(name string, args []string) error {
+	args = append(args, c.options.Flags[name]...)
+	environment := append(orphanEnvironment(c.dir), "KWOK_WORKDIR="+c.dir) // no configuration of the user's own kwok
+	p, err := startProcess(c.assets.Program(name), c.logDir, args, environment)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.processes = append(c.processes, p)
+	c.mu.Unlock()
+	go func() {
+		<-p.ended
+		c.processEnded(p)
+	}()
+	return nil
+}
+
+func (c *ControlPlane) processEnded(p *process) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopping || c.err != nil {
+		return
+	}
+	c.err = p.failure()
+	close(c.done)
+}
+
+// Done returns a channel that is closed when the control plane is stopped, or when
+// one of its processes has ended although nobody stopped it.
+func (c *ControlPlane) Done() <-chan struct{} {
+	return c.done
+}
+
+// Err returns nil as long as all processes run, and after they were stopped.
+// Otherwise it says which process ended first, how, and what it wrote last.
+func (c *ControlPlane) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Stop ends all processes at once, waits for them to be gone, and removes what
+// belongs to the control plane, its data included. Only the first call does
+// something; each returns what that one did.
+func (c *ControlPlane) Stop() error {
+	return c.stop()
+}
+
+func (c *ControlPlane) stopAll() error {
+	c.mu.Lock()
+	c.stopping = true
+	processes, reserved := c.processes, c.reserved
+	if c.err == nil {
+		close(c.done)
+	}
+	c.mu.Unlock()
+	errs := make([]error, len(processes))
+	var group sync.WaitGroup
+	for i, p := range processes {
+		group.Go(func() { errs[i] = p.kill() })
+	}
+	group.Wait()
+	for _, port := range reserved {
+		errs = append(errs, port.release())
+	}
+	if err := os.RemoveAll(c.dir); err != nil {
+		errs = append(errs, fmt.Errorf("removing the control plane's directory: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// Assets returns the programs that the control plane runs.
+func (c *ControlPlane) Assets() Assets {
+	return c.assets
+}
+
+// Parts returns the optional parts that run.
+func (c *ControlPlane) Parts() Parts {
+	return c.options.Parts
+}
+
+// PIDs returns the process ids of the programs, by their names.
+func (c *ControlPlane) PIDs() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pids := make(map[string]int)
+	for _, p := range c.processes {
+		pids[p.name] = p.command.Process.Pid
+	}
+	return pids
+}

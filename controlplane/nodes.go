@@ -1,0 +1,84 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// RunsForAnnotation on a Pod whose restart policy is not Always says how long
+	// it runs on a Node of [Nodes], as a duration such as "10s". Without it, Pods of
+	// Jobs run for a second and a half, and others run on.
+	RunsForAnnotation = "controlplane.ctrlkit.dev/runs-for"
+
+	// ExitCodeAnnotation on such a Pod is the exit code with which its
+	// containers end; unless it is 0, the Pod has failed.
+	ExitCodeAnnotation = "controlplane.ctrlkit.dev/exit-code"
+)
+
+// startNodes starts kwok and declares the Nodes that it lets live.
+func (c *ControlPlane) startNodes(ctx context.Context) error {
+	writer, err := client.New(c.admin, client.Options{})
+	if err != nil {
+		return fmt.Errorf("creating Nodes: %w", err)
+	}
+	for i := range max(1, c.options.Nodes) {
+		node := newNode(fmt.Sprintf("node-%d", i+1))
+		if err := writer.Create(ctx, node); err != nil {
+			return fmt.Errorf("creating Node %s: %w", node.Name, err)
+		}
+	}
+	return c.run(kwokProgram, []string{
+		"--kubeconfig=" + c.file(kubeconfigFile),
+		"--config=" + c.file(stagesFile),
+		"--manage-all-nodes=true",
+		"--node-lease-duration-seconds=40",
+		"--cidr=10.128.0.0/12",
+		"--node-ip=10.127.0.1",
+	})
+}
+
+func newNode(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name,
+		Labels: map[string]string{
+			corev1.LabelHostname:   name,
+			corev1.LabelOSStable:   "linux",
+			corev1.LabelArchStable: "amd64",
+		},
+	}}
+}
+
+// nodesUsable tells whether each Node is ready and nothing keeps Pods away from it.
+func (c *ControlPlane) nodesUsable(ctx context.Context) error {
+	reader, err := client.New(c.admin, client.Options{})
+	if err != nil {
+		return err
+	}
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes); err != nil {
+		return err
+	}
+	for _, node := range nodes.Items {
+		if !isReady(&node) {
+			return fmt.Errorf("Node %s is not ready", node.Name)
+		}
+		if len(node.Spec.Taints) > 0 {
+			return fmt.Errorf("Node %s is tainted %s", node.Name, node.Spec.Taints[0].Key)
+		}
+	}
+	return nil
+}
+
+func isReady(node *corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,105 @@
+package controlplane
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Parts is a set of the optional parts of a control plane. The zero value is
+// none of them: etcd and kube-apiserver, which are always there.
+type Parts uint8
+
+const (
+	// ControllerManager runs Kubernetes' own controllers, among them the garbage
+	// collector and those of Namespaces, ServiceAccounts, Jobs, CronJobs,
+	// Deployments, ReplicaSets, StatefulSets, DaemonSets and EndpointSlices.
+	ControllerManager Parts = 1 << iota
+
+	// Scheduler assigns Pods to Nodes.
+	Scheduler
+
+	// Nodes provides Nodes whose Pods become ready at once and whose Jobs'
+	// Pods complete after a moment, although nothing is run. It brings the
+	// controller manager, which declares Nodes usable, and the scheduler.
+	Nodes
+)
+
+// Everything is all parts.
+const Everything = ControllerManager | Scheduler | Nodes
+
+// A namedPart is a single part and what it is called.
+type namedPart struct {
+	part Parts
+	name string
+}
+
+var namedParts = []namedPart{
+	{ControllerManager, "controller-manager"},
+	{Scheduler, "scheduler"},
+	{Nodes, "nodes"},
+}
+
+// PartNames returns the names that [ParseParts] accepts for single parts.
+func PartNames() []string {
+	var names []string
+	for _, p := range namedParts {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// ParseParts reads a set of parts from their names. Besides the names of single
+// parts it accepts "all" and, meaning no optional part, "none".
+func ParseParts(names []string) (Parts, error) {
+	var parts Parts
+	for _, name := range names {
+		part, known := partNamed(name)
+		if !known {
+			return 0, fmt.Errorf("unknown component %q of a control plane: want all, none, or some of %s", name, strings.Join(PartNames(), ", "))
+		}
+		parts |= part
+	}
+	return parts.withNeeded(), nil
+}
+
+func partNamed(name string) (Parts, bool) {
+	switch name {
+	case "all":
+		return Everything, true
+	case "none":
+		return 0, true
+	}
+	i := slices.IndexFunc(namedParts, func(p namedPart) bool { return p.name == name })
+	if i < 0 {
+		return 0, false
+	}
+	return namedParts[i].part, true
+}
+
+// Has reports whether every part of want is in parts.
+func (parts Parts) Has(want Parts) bool {
+	return parts&want == want
+}
+
+// String lists the names of the parts, separated by commas, or says "none".
+func (parts Parts) String() string {
+	var names []string
+	for _, p := range namedParts {
+		if parts.Has(p.part) {
+			names = append(names, p.name)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ",")
+}
+
+// withNeeded adds the parts without which others do not work.
+func (parts Parts) withNeeded() Parts {
+	if parts.Has(Nodes) {
+		return Everything
+	}
+	return parts
+}

@@ -1,0 +1,104 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// A process is a running program of the control plane.
+type process struct {
+	name    string
+	log     string // path of the file with all it writes
+	command *exec.Cmd
+
+	ended chan struct{} // closed when it has ended; err is set by then
+	err   error         // how it ended
+}
+
+// startProcess starts a program that writes to a file in logDir. It runs in a
+// process group of its own, so that a Ctrl-C in the terminal does not
+// stop servers before their clients.
+func startProcess(path, logDir string, args, environment []string) (*process, error) {
+	name := filepath.Base(path)
+	logName := filepath.Join(logDir, name+".log")
+	log, err := os.OpenFile(logName, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	defer log.Close() // the child has its own descriptor
+	command := exec.Command(path, args...)
+	command.Stdout, command.Stderr = log, log
+	command.Env = append(os.Environ(), environment...)
+	command.SysProcAttr = ownProcessGroup()
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	p := &process{name: name, log: logName, command: command, ended: make(chan struct{})}
+	go func() {
+		p.err = command.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// failure says how the process ended and what it said last. It may be called
+// only when the process has ended.
+func (p *process) failure() error {
+	how := "exit status 0"
+	if p.err != nil {
+		how = p.err.Error()
+	}
+	said := tailOfFile(p.log)
+	if said == "" {
+		said = "(nothing)"
+	}
+	return fmt.Errorf("%s ended: %s; the last it wrote:\n%s", p.name, how, said)
+}
+
+// kill ends the process at once and waits until it has ended. A control plane's
+// data goes with it, so there is nothing that a gentle end would save.
+func (p *process) kill() error {
+	if err := p.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stopping %s (process %d): %w", p.name, p.command.Process.Pid, err)
+	}
+	<-p.ended
+	return nil
+}
+
+// orphanEnvironment tells the programs who started them, and which directory to
+// remove when that process is gone without having stopped them. See package
+// orphan of the programs' module.
+func orphanEnvironment(dir string) []string {
+	return []string{
+		"CTRLKIT_PARENT_PID=" + strconv.Itoa(os.Getpid()),
+		"CTRLKIT_REMOVE_WHEN_ORPHANED=" + dir,
+		"CTRLKIT_OUTLIVE_PARENT=",
+	}
+}
+
+// poll calls check at once and then every interval until it returns nil, and
+// gives up when ctx ends or when dead delivers an error, with the last
+// answer of check.
+func poll(ctx context.Context, interval time.Duration, dead <-chan struct{}, check func(context.Context) error) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-dead:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
