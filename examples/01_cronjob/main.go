@@ -46,7 +46,7 @@ func run(ctx context.Context, options ctrl.Options) error {
 	if err != nil {
 		return fmt.Errorf("finding a cluster: %w", err)
 	}
-	mgr, err := newManager(ctx, config, options)
+	mgr, err := newManager(ctx, config, options, time.Now)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func run(ctx context.Context, options ctrl.Options) error {
 }
 
 // newManager returns a manager with the controller of CronJobs in it, not started yet.
-func newManager(ctx context.Context, config *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
+func newManager(ctx context.Context, config *rest.Config, options ctrl.Options, now func() time.Time) (ctrl.Manager, error) {
 	options.Scheme = runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
 		if err := add(options.Scheme); err != nil {
@@ -78,7 +78,7 @@ func newManager(ctx context.Context, config *rest.Config, options ctrl.Options) 
 		Logger:   mgr.GetLogger(),
 		Live:     mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder("cronjob-operator"),
-		Now:      time.Now,
+		Now:      now,
 	}
 	if err := cronJobs.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("setting up the controller of CronJobs: %w", err)
