@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +25,8 @@ import (
 
 // A world is a cluster with one CronJob, in memory, and what the operator sees of it.
 type world struct {
-	t *testing.T
+	t      *testing.T
+	logger logr.Logger
 
 	api     client.WithWatch // the cluster
 	faults  interceptor.Funcs
@@ -65,7 +67,7 @@ func newWorld(t *testing.T, change ...func(*v1.CronJob)) *world {
 			t.Fatal(err)
 		}
 	}
-	w := &world{t: t, now: at("2026-05-01T12:00:30Z"), events: events.NewFakeRecorder(100)}
+	w := &world{t: t, logger: testr.New(t), now: at("2026-05-01T12:00:30Z"), events: events.NewFakeRecorder(100)}
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1.CronJob{}).WithObjects(cronJob).Build()
 	w.refresh()
 	return w
@@ -143,7 +145,7 @@ func (w *world) run(workflow func(*CronJobControllerManager) ctrlkit.Action) (ct
 	w.t.Helper()
 	state := &CronJobControllerManagerFakeState{Object: w.cronJob, Jobs: w.jobs}
 	impl := NewCronJobControllerManagerImpl(w.client(), w.cronJob.DeepCopy(), w.api, w.events, w.now)
-	return workflow(NewCronJobControllerManager(state, impl, testr.New(w.t))).Run(w.t.Context())
+	return workflow(NewCronJobControllerManager(state, impl, w.logger)).Run(w.t.Context())
 }
 
 // client is what the operator writes with: the cluster, with the faults of this world, and with a note of every write.
