@@ -39,6 +39,7 @@ func (c *ControlPlane) startNodes(ctx context.Context) error {
 		"--node-lease-duration-seconds=40",
 		"--cidr=10.128.0.0/12",
 		"--node-ip=10.127.0.1",
+		"--v=WARN",
 	})
 }
 

@@ -31,6 +31,7 @@ builds it and runs it against a real Kubernetes API server that needs nothing bu
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
+		newGenerateCommand(),
 		newRunCommand(),
 		newVersionCommand(),
 		newSuperviseCommand(),
