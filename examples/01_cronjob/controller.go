@@ -86,7 +86,7 @@ func (c *CronJobController) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 	}
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, longestBackoff)
 	// Named, because a process has only one controller of a name, and "cronjob" is easily taken.
-	return manager.WatchCronJobControllerManager(ctrl.NewControllerManagedBy(mgr)).
+	return manager.WatchCronJobControllerManager(ctrl.NewControllerManagedBy(mgr), mgr.GetCache()).
 		Named("ctrlkit-cronjob").
 		WithOptions(controller.Options{RateLimiter: backoff}).
 		Complete(c)

@@ -129,8 +129,9 @@ func replaceReplaces(_ *testing.T, s *stage) {
 // Between two times of the schedule a reconcile costs the API server nothing, neither writes nor reads.
 func atRestNothingIsAsked(t *testing.T, s *stage) {
 	cronJob := s.create("@every 1h")
+	base := cronJob.DeepCopy()
 	cronJob.Status.LastScheduleTime = &metav1.Time{Time: time.Now().Add(-time.Hour)}
-	if err := s.client.Status().Update(t.Context(), cronJob); err != nil {
+	if err := s.client.Status().Patch(t.Context(), cronJob, client.MergeFrom(base)); err != nil {
 		t.Fatal(err)
 	}
 	s.await("the run has completed, and its event has been written", func() bool {

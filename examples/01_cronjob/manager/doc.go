@@ -7,4 +7,4 @@
 // Who puts the actions together to a workflow is the controller, in the directory above.
 package manager
 
-//go:generate go run github.com/ctrlkit/ctrlkit/cmd/ctrlkit generate cronjob.ctrlkit
+//go:generate go tool ctrlkit generate cronjob.ctrlkit
