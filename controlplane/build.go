@@ -221,7 +221,7 @@ func (r *recipe) compile(ctx context.Context, dir string, progress *progress) er
 		return explainBuildError(commandError("compiling", err, compiled.words))
 	}
 	stop()
-	progress.line(fmt.Sprintf("built the control plane (Kubernetes %s) in %s", kubernetes, time.Since(started).Round(time.Second)))
+	progress.line(fmt.Sprintf("built the control plane of Kubernetes %s in %s", kubernetes, time.Since(started).Round(time.Second)))
 	return nil
 }
 

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -72,14 +73,20 @@ there; progress goes to standard error.`,
 	return cmd
 }
 
+// plain matches what means itself in any shell of Unix.
+var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
 func buildAssets(cmd *cobra.Command) (controlplane.Assets, error) {
 	ctx, stop := untilInterrupted(cmd)
 	defer stop()
 	return controlplane.Build(ctx, controlplane.BuildOptions{Progress: cmd.ErrOrStderr()})
 }
 
-// quoteForShell quotes text so that a shell takes it literally.
+// quoteForShell quotes text, where it must be, so that a shell takes it literally.
 func quoteForShell(shell, text string) string {
+	if shell != "powershell" && plain.MatchString(text) {
+		return text
+	}
 	switch shell {
 	case "powershell":
 		return "'" + strings.ReplaceAll(text, "'", "''") + "'"

@@ -114,7 +114,7 @@ func greet(out io.Writer, plane *controlplane.ControlPlane, kubeconfig string, t
 		absolute = kubeconfig
 	}
 	fmt.Fprintf(out, `The control plane is ready after %.1f s at %s
-(components beside etcd and kube-apiserver: %s).
+(components beside etcd and kube-apiserver: %s)
 
   export KUBECONFIG=%s
   export PATH=%s:"$PATH"   # for its kubectl, if you have none

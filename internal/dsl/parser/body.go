@@ -276,6 +276,7 @@ func (p *parser) arguments(n *ast.Action) {
 			return
 		default:
 			p.report(diag.Unexpected, t.Span, fmt.Sprintf("expected a state, found %s", t.describe()), "")
+			p.next()
 			p.skipArgument()
 		}
 	}

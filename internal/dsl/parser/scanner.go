@@ -30,7 +30,7 @@ const (
 )
 
 // punctuation are the characters that are tokens by themselves.
-var punctuation = map[byte]tokenKind{
+var punctuation = [256]tokenKind{
 	'{': tokenLeftBrace, '}': tokenRightBrace,
 	'(': tokenLeftParen, ')': tokenRightParen,
 	'[': tokenLeftBracket, ']': tokenRightBracket,
@@ -63,7 +63,7 @@ func (t token) describe() string {
 	}
 	for c, kind := range punctuation {
 		if kind == t.kind {
-			return fmt.Sprintf("%q", string(c))
+			return fmt.Sprintf("%q", string(rune(c)))
 		}
 	}
 	return "something else"
@@ -229,6 +229,10 @@ const (
 // rune steps over one character, reports it when it may stand nowhere, and reports whether it is good.
 func (s *scanner) rune(place textPlace) (rune, bool) {
 	start := s.pos
+	if c := s.src[start]; ' ' <= c && c < 0x7f {
+		s.pos++
+		return rune(c), true
+	}
 	r, size := utf8.DecodeRuneInString(s.src[start:])
 	s.pos += size
 	switch {
@@ -259,6 +263,9 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\
 
 func (s *scanner) word() {
 	start := s.pos
+	if s.plainWord() {
+		return
+	}
 	var text strings.Builder
 	for s.pos < len(s.src) && (inWord(s.src[s.pos]) || s.pos == start) {
 		if s.pos > start && strings.HasPrefix(s.src[s.pos:], "//") && s.src[s.pos-1] != ':' {
@@ -279,6 +286,23 @@ func (s *scanner) word() {
 	s.add(tokenWord, start, text.String())
 }
 
+// plainWord reads a word of printable ASCII characters, as nearly all are. If it is not one, nothing is read.
+func (s *scanner) plainWord() bool {
+	start, end := s.pos, s.pos
+	for end < len(s.src) && ' ' < s.src[end] && s.src[end] < 0x7f && inWord(s.src[end]) {
+		if s.src[end] == '/' && strings.HasPrefix(s.src[end:], "//") {
+			return false
+		}
+		end++
+	}
+	if end == start || end < len(s.src) && inWord(s.src[end]) {
+		return false
+	}
+	s.pos = end
+	s.add(tokenWord, start, s.src[start:end])
+	return true
+}
+
 // attachedComment reports two slashes without a space before them. The comment itself is then read as one.
 func (s *scanner) attachedComment() {
 	s.report(diag.BadComment, s.pos, s.pos+2, `"//" right after text`,
@@ -288,10 +312,10 @@ func (s *scanner) attachedComment() {
 // quotedWord reads text between quotes where no value is expected.
 func (s *scanner) quotedWord() {
 	start := s.pos
-	v := s.quoted()
+	parts := s.quoted()
 	s.report(diag.Unexpected, start, s.pos, "unexpected quotes", "only values behind = are quoted")
 	var text strings.Builder
-	for _, p := range v.Parts {
+	for _, p := range parts {
 		text.WriteString(p.Text)
 	}
 	if text.Len() > 0 {

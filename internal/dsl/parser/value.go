@@ -19,10 +19,11 @@ func (s *scanner) value() {
 	start, mistakes := s.pos, len(s.list)
 	var v ast.Value
 	if s.pos < len(s.src) && s.src[s.pos] == '"' {
-		v = s.quoted()
+		v.Quoted = true
+		v.Parts = s.quoted()
 		s.afterQuote()
 	} else {
-		v = s.bare()
+		v.Parts = s.bare()
 		if s.pos == start {
 			return
 		}
@@ -49,15 +50,16 @@ func (s *scanner) afterQuote() {
 const needsQuotes = "\"'`\\,()[]{="
 
 // bare reads a value without quotes: up to white space, a closing brace, or the end of the line.
-func (s *scanner) bare() ast.Value {
-	var v ast.Value
+func (s *scanner) bare() []ast.Part {
+	var v valueBuilder
 	start, bad := s.pos, byte(0)
 	for s.pos < len(s.src) {
 		c := s.src[s.pos]
 		switch {
 		case c <= ' ' && c != 0 && strings.IndexByte(" \t\r\n", c) >= 0, c == '}':
 			s.reportBare(start, bad)
-			return v
+			v.flush()
+			return v.parts
 		case strings.HasPrefix(s.src[s.pos:], "//"):
 			if s.pos > start && s.src[s.pos-1] == ':' {
 				bad = '/'
@@ -68,11 +70,11 @@ func (s *scanner) bare() ast.Value {
 				s.attachedComment()
 			}
 			s.reportBare(start, bad)
-			return v
+			v.flush()
+			return v.parts
 		case strings.HasPrefix(s.src[s.pos:], "${"):
-			from := s.pos
 			if ref, ok := s.reference(wordText); ok {
-				v.Parts = append(v.Parts, ast.Part{Span: ast.Span{Start: from, End: s.pos}, Ref: ref})
+				v.addRef(ref)
 			}
 		case c == '$':
 			s.dollar()
@@ -86,7 +88,8 @@ func (s *scanner) bare() ast.Value {
 		}
 	}
 	s.reportBare(start, bad)
-	return v
+	v.flush()
+	return v.parts
 }
 
 func (s *scanner) reportBare(start int, bad byte) {
@@ -127,39 +130,57 @@ func (s *scanner) dollar() {
 	s.report(diag.NeedsQuotes, start, s.pos, `"$" begins no reference`, hint)
 }
 
-// text appends the next character to the last part of the value.
-func (s *scanner) text(v *ast.Value, place textPlace) {
-	start := s.pos
-	if _, ok := s.rune(place); ok {
-		appendText(v, s.src[start:s.pos], ast.Span{Start: start, End: s.pos})
+// A valueBuilder puts a value together.
+type valueBuilder struct {
+	parts []ast.Part
+	text  strings.Builder
+	span  ast.Span // of the text
+}
+
+func (b *valueBuilder) addText(text string, span ast.Span) {
+	if b.text.Len() == 0 {
+		b.span = span
+	}
+	b.text.WriteString(text)
+	b.span.End = span.End
+}
+
+func (b *valueBuilder) addRef(ref *ast.Ref) {
+	b.flush()
+	b.parts = append(b.parts, ast.Part{Span: ref.Span, Ref: ref})
+}
+
+func (b *valueBuilder) flush() {
+	if b.text.Len() > 0 {
+		b.parts = append(b.parts, ast.Part{Span: b.span, Text: b.text.String()})
+		b.text.Reset()
 	}
 }
 
-func appendText(v *ast.Value, text string, span ast.Span) {
-	if n := len(v.Parts); n > 0 && v.Parts[n-1].Ref == nil {
-		v.Parts[n-1].Text += text
-		v.Parts[n-1].End = span.End
-		return
+// text appends the next character to the value.
+func (s *scanner) text(v *valueBuilder, place textPlace) {
+	start := s.pos
+	if _, ok := s.rune(place); ok {
+		v.addText(s.src[start:s.pos], ast.Span{Start: start, End: s.pos})
 	}
-	v.Parts = append(v.Parts, ast.Part{Span: span, Text: text})
 }
 
 // quoted reads a value between double quotes; the scanner stands at the first of them.
-func (s *scanner) quoted() ast.Value {
-	v := ast.Value{Quoted: true}
+func (s *scanner) quoted() []ast.Part {
+	var v valueBuilder
 	start, end := s.pos, s.lineEnd()
 	s.pos++
 	for s.pos < end {
 		switch {
 		case s.src[s.pos] == '"':
 			s.pos++
-			return v
+			v.flush()
+			return v.parts
 		case s.src[s.pos] == '\\':
 			s.escape(&v, end)
 		case strings.HasPrefix(s.src[s.pos:], "${"):
-			from := s.pos
 			if ref, ok := s.reference(quotedText); ok {
-				v.Parts = append(v.Parts, ast.Part{Span: ast.Span{Start: from, End: s.pos}, Ref: ref})
+				v.addRef(ref)
 			}
 		case s.src[s.pos] == '$':
 			s.dollar()
@@ -168,13 +189,13 @@ func (s *scanner) quoted() ast.Value {
 		}
 	}
 	s.report(diag.UnclosedQuote, start, s.pos, "quote is never closed", `put a " at the end of the value`)
-	return v
+	return nil
 }
 
 // simpleEscapes are the escapes of one character.
 var simpleEscapes = map[byte]string{'"': `"`, '\\': `\`, '$': `$`, 'n': "\n", 't': "\t"}
 
-func (s *scanner) escape(v *ast.Value, end int) {
+func (s *scanner) escape(v *valueBuilder, end int) {
 	start := s.pos
 	s.pos++
 	if s.pos >= end {
@@ -186,7 +207,7 @@ func (s *scanner) escape(v *ast.Value, end int) {
 	switch {
 	case simpleEscapes[c] != "":
 		s.pos++
-		appendText(v, simpleEscapes[c], ast.Span{Start: start, End: s.pos})
+		v.addText(simpleEscapes[c], ast.Span{Start: start, End: s.pos})
 	case digits > 0:
 		s.pos++
 		from := s.pos
@@ -198,7 +219,7 @@ func (s *scanner) escape(v *ast.Value, end int) {
 			s.badEscape(start)
 			return
 		}
-		appendText(v, string(rune(n)), ast.Span{Start: start, End: s.pos})
+		v.addText(string(rune(n)), ast.Span{Start: start, End: s.pos})
 	default:
 		s.rune(quotedText)
 		s.badEscape(start)

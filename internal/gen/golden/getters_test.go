@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shopv1 "github.com/ctrlkit/ctrlkit/internal/gen/golden/apis/shop/v1"
+	"github.com/ctrlkit/ctrlkit/internal/gen/golden/beyond"
 	regions "github.com/ctrlkit/ctrlkit/internal/gen/golden/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/gen/golden/selectors"
 	"github.com/ctrlkit/ctrlkit/internal/gen/golden/several"
@@ -279,13 +279,6 @@ var getterCases = map[string]getterCase{
 			c.create(ownedBy(target, "Shop", configMap(c.named("shop"))))
 		},
 	},
-	"list by the field of the namespace": {
-		want: []string{"PLACE/a"},
-		get:  func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetByNamespaceField) },
-		world: func(c *cluster, _ *shopv1.Shop, place string) {
-			c.create(configMap(metaIn(place, "a")), configMap(c.named("b")))
-		},
-	},
 	"list of the target's own kind": {
 		spec: shopv1.Spec{Group: "g"}, want: []string{"near", "shop"},
 		get: func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetSiblings) },
@@ -434,7 +427,7 @@ func TestValues(t *testing.T) {
 	replicas, flag, tier := int32(3), shopv1.Flag(true), shopv1.Tier("gold")
 	full := shopv1.Spec{
 		SecretName: "a-", Tier: "gold", TierRef: &tier, Level: -2, Size: 65535, Replicas: &replicas, Open: false, Flag: &flag,
-		Port: intstr.FromString("http"), Ref: &shopv1.Ref{Name: "shop", Namespace: &place, Next: &shopv1.Next{Name: "far"}},
+		Hours: shopv1.Hours{From: 8, To: 20}, Ref: &shopv1.Ref{Name: "shop", Namespace: &place, Next: &shopv1.Next{Name: "far"}},
 	}
 	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: full}
 	without := func(change func(*shopv1.Spec)) *shopv1.Shop {
@@ -446,7 +439,7 @@ func TestValues(t *testing.T) {
 		configMap(c.named("shop-meta-"+c.namespace)), configMap(metaIn(place, "far")), configMap(c.named("a-gold")),
 		configMap(c.named("numbers", "size=65535", "replicas=r3", "level=2")),
 		configMap(c.named("truths", "open=false", "flag=true")),
-		configMap(c.named("texts", "tier=gold", "port=http")))
+		configMap(c.named("texts", "tier=gold", "hours=8-20")))
 	reader := c.cache(values.IndexValues)
 
 	tests := map[string]struct {
@@ -495,10 +488,6 @@ func TestValues(t *testing.T) {
 			target: target, want: []string{"texts"},
 			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetTexts) },
 		},
-		"quotes": {
-			target: target, wantErr: `labels/app="say \"hi\""`,
-			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetQuotes) },
-		},
 		"joined without text between": {
 			target: target, want: []string{"a-gold"},
 			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetJoined) },
@@ -521,6 +510,21 @@ func TestValues(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBeyondTheChecker has states that the checker refuses: the generated code does not rely on that.
+func TestBeyondTheChecker(t *testing.T) {
+	c := newCluster(t)
+	place := c.newNamespace("place-")
+	c.create(configMap(metaIn(place, "a")), configMap(c.named("b")))
+	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: shopv1.Spec{Place: place}}
+	s := beyond.NewBeyondState(c.cache(beyond.IndexBeyond), target)
+	got, err := list(c, s.GetByNamespaceField)
+	if want := []string{place + "/a"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("by the field of the namespace: %v, %v, want %v", got, err, want)
+	}
+	_, err = one(c, s.GetQuotes)
+	checkError(t, err, `labels/app="say \"hi\"" is not a value that a label can have`)
 }
 
 // TestSeveralManagersShareACache has managers of one package and of several, some of which need the same indexes.

@@ -287,7 +287,7 @@ func TestWatchAnUnresolvedTarget(t *testing.T) {
 	})
 	seen.wait(t, unresolved, "target.Spec.TierRef is nil")
 	seen.wait(t, resolved, "[]")
-	c.create(configMap(c.named("text", "tier=gold", "port=0")))
+	c.create(configMap(c.named("text", "tier=gold", "hours=0-0")))
 	seen.wait(t, resolved, "[text]")
 	c.update(unresolved, func() { unresolved.Spec.TierRef = &tier })
 	seen.wait(t, unresolved, "[text]")

@@ -48,7 +48,6 @@ type SelectorsState struct {
 	namedOwned         state.Memo[[]corev1.ConfigMap]
 	namedEverywhere    state.Memo[[]corev1.ConfigMap]
 	labelledEverywhere state.Memo[[]corev1.ConfigMap]
-	byNamespaceField   state.Memo[[]corev1.ConfigMap]
 	inFixedNamespace   state.Memo[[]corev1.ConfigMap]
 	siblings           state.Memo[[]shopv1.Shop]
 }
@@ -631,37 +630,6 @@ func selectSelectorsLabelledEverywhere(target *shopv1.Shop) (state.Selection, er
 	}, nil
 }
 
-// GetByNamespaceField returns the state byNamespaceField: every ConfigMap in all namespaces with
-//
-//	fields/.metadata.namespace=${target.Spec.Place}
-//
-// sorted by namespace and name.
-func (s *SelectorsState) GetByNamespaceField(ctx context.Context) ([]corev1.ConfigMap, error) {
-	byNamespaceField, err := s.byNamespaceField.Get(ctx, s.readByNamespaceField)
-	return state.Copies(byNamespaceField), err
-}
-
-func (s *SelectorsState) readByNamespaceField(ctx context.Context) ([]corev1.ConfigMap, error) {
-	selection, err := selectSelectorsByNamespaceField(s.target)
-	if err != nil {
-		return nil, err
-	}
-	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
-		return nil, err
-	}
-	return state.Sorted(list.Items), nil
-}
-
-// selectSelectorsByNamespaceField says what the state byNamespaceField of target selects.
-func selectSelectorsByNamespaceField(target *shopv1.Shop) (state.Selection, error) {
-	namespace := target.Spec.Place
-	if namespace == "" {
-		return state.Selection{}, errors.New("namespace=${target.Spec.Place} is empty")
-	}
-	return state.Selection{Namespace: namespace}, nil
-}
-
 // GetInFixedNamespace returns the state inFixedNamespace: every ConfigMap in the namespace fixed with
 //
 //	labels/literal=yes
@@ -746,7 +714,6 @@ type SelectorsStateGetter interface {
 	GetNamedOwned(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetNamedEverywhere(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetLabelledEverywhere(ctx context.Context) ([]corev1.ConfigMap, error)
-	GetByNamespaceField(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetInFixedNamespace(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetSiblings(ctx context.Context) ([]shopv1.Shop, error)
 }
@@ -800,8 +767,6 @@ type SelectorsFakeState struct {
 	NamedEverywhereErr    error
 	LabelledEverywhere    []corev1.ConfigMap
 	LabelledEverywhereErr error
-	ByNamespaceField      []corev1.ConfigMap
-	ByNamespaceFieldErr   error
 	InFixedNamespace      []corev1.ConfigMap
 	InFixedNamespaceErr   error
 	Siblings              []shopv1.Shop
@@ -965,14 +930,6 @@ func (s *SelectorsFakeState) GetLabelledEverywhere(context.Context) ([]corev1.Co
 	return state.Copies(s.LabelledEverywhere), nil
 }
 
-// GetByNamespaceField returns a copy of ByNamespaceField, or ByNamespaceFieldErr if that is set.
-func (s *SelectorsFakeState) GetByNamespaceField(context.Context) ([]corev1.ConfigMap, error) {
-	if s.ByNamespaceFieldErr != nil {
-		return nil, s.ByNamespaceFieldErr
-	}
-	return state.Copies(s.ByNamespaceField), nil
-}
-
 // GetInFixedNamespace returns a copy of InFixedNamespace, or InFixedNamespaceErr if that is set.
 func (s *SelectorsFakeState) GetInFixedNamespace(context.Context) ([]corev1.ConfigMap, error) {
 	if s.InFixedNamespaceErr != nil {
@@ -995,7 +952,7 @@ func (s *SelectorsFakeState) GetSiblings(context.Context) ([]shopv1.Shop, error)
 // when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
 // returns decides how the workflow goes on: see ctrlkit.Action.
 type SelectorsImpl interface {
-	Look(ctx context.Context, logger logr.Logger, byName *corev1.Secret, byNameOwned *corev1.Secret, byNameAndLabel *corev1.Secret, byNameAndField *corev1.Secret, byNameAsField *corev1.Secret, byLabel *corev1.Secret, byLabelOwned *corev1.Secret, byField *corev1.Secret, inNamespace *corev1.ConfigMap, somewhere *corev1.ConfigMap, all []corev1.ConfigMap, allOwned []corev1.ConfigMap, labelled []corev1.ConfigMap, controlled []corev1.ConfigMap, pods []corev1.Pod, namedAndLabelled []corev1.ConfigMap, namedOwned []corev1.ConfigMap, namedEverywhere []corev1.ConfigMap, labelledEverywhere []corev1.ConfigMap, byNamespaceField []corev1.ConfigMap, inFixedNamespace []corev1.ConfigMap, siblings []shopv1.Shop) (ctrl.Result, error)
+	Look(ctx context.Context, logger logr.Logger, byName *corev1.Secret, byNameOwned *corev1.Secret, byNameAndLabel *corev1.Secret, byNameAndField *corev1.Secret, byNameAsField *corev1.Secret, byLabel *corev1.Secret, byLabelOwned *corev1.Secret, byField *corev1.Secret, inNamespace *corev1.ConfigMap, somewhere *corev1.ConfigMap, all []corev1.ConfigMap, allOwned []corev1.ConfigMap, labelled []corev1.ConfigMap, controlled []corev1.ConfigMap, pods []corev1.Pod, namedAndLabelled []corev1.ConfigMap, namedOwned []corev1.ConfigMap, namedEverywhere []corev1.ConfigMap, labelledEverywhere []corev1.ConfigMap, inFixedNamespace []corev1.ConfigMap, siblings []shopv1.Shop) (ctrl.Result, error)
 }
 
 // Selectors makes the actions of a Shop.
@@ -1100,10 +1057,6 @@ func (m *Selectors) Look() ctrlkit.ReconcileAction {
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state labelledEverywhere: %w", err))
 		}
-		byNamespaceField, err := m.state.GetByNamespaceField(ctx)
-		if err != nil {
-			return ctrlkit.RequeueIfError(fmt.Errorf("reading state byNamespaceField: %w", err))
-		}
 		inFixedNamespace, err := m.state.GetInFixedNamespace(ctx)
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state inFixedNamespace: %w", err))
@@ -1113,7 +1066,7 @@ func (m *Selectors) Look() ctrlkit.ReconcileAction {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state siblings: %w", err))
 		}
 
-		return m.impl.Look(ctx, logger, byName, byNameOwned, byNameAndLabel, byNameAndField, byNameAsField, byLabel, byLabelOwned, byField, inNamespace, somewhere, all, allOwned, labelled, controlled, pods, namedAndLabelled, namedOwned, namedEverywhere, labelledEverywhere, byNamespaceField, inFixedNamespace, siblings)
+		return m.impl.Look(ctx, logger, byName, byNameOwned, byNameAndLabel, byNameAndField, byNameAsField, byLabel, byLabelOwned, byField, inNamespace, somewhere, all, allOwned, labelled, controlled, pods, namedAndLabelled, namedOwned, namedEverywhere, labelledEverywhere, inFixedNamespace, siblings)
 	}, m.opts...)
 }
 
@@ -1205,9 +1158,6 @@ var selectorsByNamedAndLabelled = state.TargetIndex("ctrlkit:v1/ConfigMap namesp
 // selectorsByNamedEverywhere finds the Shop objects whose state namedEverywhere an object belongs to.
 var selectorsByNamedEverywhere = state.TargetIndex("ctrlkit:v1/ConfigMap fields/ctrlkit:.metadata.name=${target.Name}", selectSelectorsNamedEverywhere)
 
-// selectorsByByNamespaceField finds the Shop objects whose state byNamespaceField an object belongs to.
-var selectorsByByNamespaceField = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Spec.Place}", selectSelectorsByNamespaceField)
-
 // selectorsByInFixedNamespace finds the Shop objects whose state inFixedNamespace an object belongs to.
 var selectorsByInFixedNamespace = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=fixed labels/literal=yes", selectSelectorsInFixedNamespace)
 
@@ -1239,7 +1189,6 @@ func IndexSelectors(ctx context.Context, indexer client.FieldIndexer) error {
 		selectorsByPods.Register(ctx, indexer, &shopv1.Shop{}),
 		selectorsByNamedAndLabelled.Register(ctx, indexer, &shopv1.Shop{}),
 		selectorsByNamedEverywhere.Register(ctx, indexer, &shopv1.Shop{}),
-		selectorsByByNamespaceField.Register(ctx, indexer, &shopv1.Shop{}),
 		selectorsByInFixedNamespace.Register(ctx, indexer, &shopv1.Shop{}),
 		selectorsBySiblings.Register(ctx, indexer, &shopv1.Shop{}),
 	)
@@ -1341,9 +1290,6 @@ func WatchSelectors(b *builder.Builder, reader client.Reader) *builder.Builder {
 			return state.Selection{
 				Fields: map[string]string{selectorsConfigMapByName.Name: selectorsConfigMapByName.Value(obj)},
 			}
-		})).
-		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByByNamespaceField, func(obj *corev1.ConfigMap) state.Selection {
-			return state.Selection{Namespace: obj.GetNamespace()}
 		})).
 		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByInFixedNamespace, func(obj *corev1.ConfigMap) state.Selection {
 			return state.Selection{

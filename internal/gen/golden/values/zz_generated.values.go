@@ -34,7 +34,6 @@ type ValuesState struct {
 	numbers        state.Memo[*corev1.ConfigMap]
 	truths         state.Memo[*corev1.ConfigMap]
 	texts          state.Memo[*corev1.ConfigMap]
-	quotes         state.Memo[*corev1.ConfigMap]
 	joined         state.Memo[*corev1.ConfigMap]
 	byPointerField state.Memo[[]shopv1.Shop]
 }
@@ -191,7 +190,7 @@ func selectValuesTruths(target *shopv1.Shop) (state.Selection, error) {
 // GetTexts returns the state texts: the ConfigMap in the namespace of the Shop with
 //
 //	labels/tier=${target.Spec.TierRef}
-//	labels/port=${target.Spec.Port}
+//	labels/hours=${target.Spec.Hours}
 //
 // or nil if there is none. More than one is an error.
 func (s *ValuesState) GetTexts(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -219,42 +218,8 @@ func selectValuesTexts(target *shopv1.Shop) (state.Selection, error) {
 	return state.Selection{
 		Namespace: target.GetNamespace(),
 		Labels: map[string]string{
-			"tier": string(*target.Spec.TierRef),
-			"port": target.Spec.Port.String(),
-		},
-	}, nil
-}
-
-// GetQuotes returns the state quotes: the ConfigMap in the namespace of the Shop with
-//
-//	labels/app="say \"hi\""
-//	labels/path="`a\\b`"
-//
-// or nil if there is none. More than one is an error.
-func (s *ValuesState) GetQuotes(ctx context.Context) (*corev1.ConfigMap, error) {
-	quotes, err := s.quotes.Get(ctx, s.readQuotes)
-	return quotes.DeepCopy(), err
-}
-
-func (s *ValuesState) readQuotes(ctx context.Context) (*corev1.ConfigMap, error) {
-	selection, err := selectValuesQuotes(s.target)
-	if err != nil {
-		return nil, err
-	}
-	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
-		return nil, err
-	}
-	return state.Only(list.Items)
-}
-
-// selectValuesQuotes says what the state quotes of target selects.
-func selectValuesQuotes(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{
-		Namespace: target.GetNamespace(),
-		Labels: map[string]string{
-			"app":  "say \"hi\"",
-			"path": "`a\\b`",
+			"tier":  string(*target.Spec.TierRef),
+			"hours": target.Spec.Hours.String(),
 		},
 	}, nil
 }
@@ -330,7 +295,6 @@ type ValuesStateGetter interface {
 	GetNumbers(ctx context.Context) (*corev1.ConfigMap, error)
 	GetTruths(ctx context.Context) (*corev1.ConfigMap, error)
 	GetTexts(ctx context.Context) (*corev1.ConfigMap, error)
-	GetQuotes(ctx context.Context) (*corev1.ConfigMap, error)
 	GetJoined(ctx context.Context) (*corev1.ConfigMap, error)
 	GetByPointerField(ctx context.Context) ([]shopv1.Shop, error)
 }
@@ -356,8 +320,6 @@ type ValuesFakeState struct {
 	TruthsErr         error
 	Texts             *corev1.ConfigMap
 	TextsErr          error
-	Quotes            *corev1.ConfigMap
-	QuotesErr         error
 	Joined            *corev1.ConfigMap
 	JoinedErr         error
 	ByPointerField    []shopv1.Shop
@@ -409,14 +371,6 @@ func (s *ValuesFakeState) GetTexts(context.Context) (*corev1.ConfigMap, error) {
 	return s.Texts.DeepCopy(), nil
 }
 
-// GetQuotes returns a copy of Quotes, or QuotesErr if that is set.
-func (s *ValuesFakeState) GetQuotes(context.Context) (*corev1.ConfigMap, error) {
-	if s.QuotesErr != nil {
-		return nil, s.QuotesErr
-	}
-	return s.Quotes.DeepCopy(), nil
-}
-
 // GetJoined returns a copy of Joined, or JoinedErr if that is set.
 func (s *ValuesFakeState) GetJoined(context.Context) (*corev1.ConfigMap, error) {
 	if s.JoinedErr != nil {
@@ -439,7 +393,7 @@ func (s *ValuesFakeState) GetByPointerField(context.Context) ([]shopv1.Shop, err
 // when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
 // returns decides how the workflow goes on: see ctrlkit.Action.
 type ValuesImpl interface {
-	Use(ctx context.Context, logger logr.Logger, mixed *corev1.ConfigMap, pointers *corev1.ConfigMap, numbers *corev1.ConfigMap, truths *corev1.ConfigMap, texts *corev1.ConfigMap, quotes *corev1.ConfigMap, joined *corev1.ConfigMap, byPointerField []shopv1.Shop) (ctrl.Result, error)
+	Use(ctx context.Context, logger logr.Logger, mixed *corev1.ConfigMap, pointers *corev1.ConfigMap, numbers *corev1.ConfigMap, truths *corev1.ConfigMap, texts *corev1.ConfigMap, joined *corev1.ConfigMap, byPointerField []shopv1.Shop) (ctrl.Result, error)
 }
 
 // Values makes the actions of a Shop.
@@ -488,10 +442,6 @@ func (m *Values) Use() ctrlkit.ReconcileAction {
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state texts: %w", err))
 		}
-		quotes, err := m.state.GetQuotes(ctx)
-		if err != nil {
-			return ctrlkit.RequeueIfError(fmt.Errorf("reading state quotes: %w", err))
-		}
 		joined, err := m.state.GetJoined(ctx)
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state joined: %w", err))
@@ -501,7 +451,7 @@ func (m *Values) Use() ctrlkit.ReconcileAction {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state byPointerField: %w", err))
 		}
 
-		return m.impl.Use(ctx, logger, mixed, pointers, numbers, truths, texts, quotes, joined, byPointerField)
+		return m.impl.Use(ctx, logger, mixed, pointers, numbers, truths, texts, joined, byPointerField)
 	}, m.opts...)
 }
 
@@ -540,10 +490,7 @@ var valuesByNumbers = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target
 var valuesByTruths = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/flag=${target.Spec.Flag} labels/open=${target.Spec.Open}", selectValuesTruths)
 
 // valuesByTexts finds the Shop objects whose state texts an object belongs to.
-var valuesByTexts = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/port=${target.Spec.Port} labels/tier=${target.Spec.TierRef}", selectValuesTexts)
-
-// valuesByQuotes finds the Shop objects whose state quotes an object belongs to.
-var valuesByQuotes = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/app=\"say \\\"hi\\\"\" labels/path=\"`a\\\\b`\"", selectValuesQuotes)
+var valuesByTexts = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/hours=${target.Spec.Hours} labels/tier=${target.Spec.TierRef}", selectValuesTexts)
 
 // valuesByJoined finds the Shop objects whose state joined an object belongs to.
 var valuesByJoined = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Spec.SecretName}${target.Spec.Tier}", selectValuesJoined)
@@ -563,7 +510,6 @@ func IndexValues(ctx context.Context, indexer client.FieldIndexer) error {
 		valuesByNumbers.Register(ctx, indexer, &shopv1.Shop{}),
 		valuesByTruths.Register(ctx, indexer, &shopv1.Shop{}),
 		valuesByTexts.Register(ctx, indexer, &shopv1.Shop{}),
-		valuesByQuotes.Register(ctx, indexer, &shopv1.Shop{}),
 		valuesByJoined.Register(ctx, indexer, &shopv1.Shop{}),
 		valuesByByPointerField.Register(ctx, indexer, &shopv1.Shop{}),
 	)
@@ -604,17 +550,8 @@ func WatchValues(b *builder.Builder, reader client.Reader) *builder.Builder {
 			return state.Selection{
 				Namespace: obj.GetNamespace(),
 				Labels: map[string]string{
-					"tier": obj.GetLabels()["tier"],
-					"port": obj.GetLabels()["port"],
-				},
-			}
-		})).
-		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, valuesByQuotes, func(obj *corev1.ConfigMap) state.Selection {
-			return state.Selection{
-				Namespace: obj.GetNamespace(),
-				Labels: map[string]string{
-					"app":  obj.GetLabels()["app"],
-					"path": obj.GetLabels()["path"],
+					"tier":  obj.GetLabels()["tier"],
+					"hours": obj.GetLabels()["hours"],
 				},
 			}
 		})).

@@ -5,9 +5,10 @@
 package v1
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/scheme"
 )
 
@@ -38,19 +39,28 @@ type Shop struct {
 
 // Spec is the specification of both kinds.
 type Spec struct {
-	SecretName string             `json:"secretName,omitempty"`
-	Place      string             `json:"place,omitempty"`
-	Group      string             `json:"group,omitempty"`
-	Tier       Tier               `json:"tier,omitempty"`
-	TierRef    *Tier              `json:"tierRef,omitempty"`
-	Level      Level              `json:"level,omitempty"`
-	Size       uint16             `json:"size,omitempty"`
-	Replicas   *int32             `json:"replicas,omitempty"`
-	Open       bool               `json:"open,omitempty"`
-	Flag       *Flag              `json:"flag,omitempty"`
-	Port       intstr.IntOrString `json:"port,omitempty,omitzero"`
-	Ref        *Ref               `json:"ref,omitempty"`
+	SecretName string `json:"secretName,omitempty"`
+	Place      string `json:"place,omitempty"`
+	Group      string `json:"group,omitempty"`
+	Tier       Tier   `json:"tier,omitempty"`
+	TierRef    *Tier  `json:"tierRef,omitempty"`
+	Level      Level  `json:"level,omitempty"`
+	Size       uint16 `json:"size,omitempty"`
+	Replicas   *int32 `json:"replicas,omitempty"`
+	Open       bool   `json:"open,omitempty"`
+	Flag       *Flag  `json:"flag,omitempty"`
+	Hours      Hours  `json:"hours,omitempty,omitzero"`
+	Ref        *Ref   `json:"ref,omitempty"`
 }
+
+// Hours say when a shop is open.
+type Hours struct {
+	From int32 `json:"from,omitempty"`
+	To   int32 `json:"to,omitempty"`
+}
+
+// String returns the hours as the text 8-20.
+func (h Hours) String() string { return fmt.Sprintf("%d-%d", h.From, h.To) }
 
 // Ref refers to an object.
 type Ref struct {
