@@ -25,6 +25,7 @@ var layers = map[string]int{
 	"internal/drawing":                   0,
 	"internal/drawing/graphviz":          1,
 	"internal/drawing/graphviz/cachedir": 0,
+	"internal/drawing/manager":           2,
 	"internal/dsl/model":                 0,
 	"state":                              0,
 
@@ -55,6 +56,7 @@ var layers = map[string]int{
 	"internal/gen/golden/...":          4,
 	"internal/gen/golden/apis/...":     0,
 	"internal/gen/golden/seed/...":     5,
+	"internal/gen/golden/seed/manager": 4,
 	"internal/gen/golden/seed/api/...": 0,
 	"internal/pictures/...":            9,
 }

@@ -150,22 +150,22 @@ func (s State) tone() drawing.Tone {
 
 // symbols are the marks and lines of one alphabet.
 type symbols struct {
-	states                  [stateCount]string
-	branch, last, run, skip string
+	states   [stateCount]string
+	branches drawing.Branches
 }
 
 var unicodeSymbols = symbols{
 	states: [stateCount]string{
 		NotRun: "○", Running: "▶", Done: "✓", Exited: "◼", Requeued: "↻", Waiting: "…", Blocked: "⊘", Failed: "✗",
 	},
-	branch: "├── ", last: "└── ", run: "│   ", skip: "    ",
+	branches: drawing.BoxBranches,
 }
 
 var asciiSymbols = symbols{
 	states: [stateCount]string{
 		NotRun: "[ ]", Running: "[>]", Done: "[+]", Exited: "[x]", Requeued: "[@]", Waiting: "[.]", Blocked: "[/]", Failed: "[!]",
 	},
-	branch: "|-- ", last: "`-- ", run: "|   ", skip: "    ",
+	branches: drawing.ASCIIBranches,
 }
 
 func (s *symbols) of(state State) string {

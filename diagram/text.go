@@ -1,10 +1,10 @@
 package diagram
 
 import (
-	"bufio"
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
@@ -19,40 +19,35 @@ import (
 //
 // Outcomes follow the names of their actions. Line breaks in an error are kept, control characters are not.
 func Text(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
-	p := &textPrinter{config: newConfig(opts), w: bufio.NewWriter(w)}
+	p := &textPrinter{newConfig(opts)}
+	var trees []drawing.Tree
 	if p.title != "" {
-		p.line("", drawing.Clean(p.title))
+		trees = append(trees, drawing.Tree{Lines: []string{oneLine(p.title)}})
 	}
-	p.node(workflow, "", "", "")
-	p.strangers(workflow)
-	return p.w.Flush()
-}
-
-// A textPrinter leaves errors to the Flush of its writer, which keeps the first one.
-type textPrinter struct {
-	*config
-	w *bufio.Writer
-}
-
-func (p *textPrinter) line(prefix, text string) {
-	p.w.WriteString(strings.TrimRight(p.paint(faint, prefix)+text, " "))
-	p.w.WriteByte('\n')
-}
-
-// node writes n behind prefix and its children below it, their lines behind rest. The note stands before what n is.
-func (p *textPrinter) node(n ctrlkit.Node, prefix, rest, note string) {
-	if isAction(n) {
-		p.action(n.Label, prefix, rest, note)
-		return
+	trees = append(trees, p.node(workflow, ""))
+	if strangers := p.strangers(workflow); len(strangers) > 0 {
+		trees = append(trees, drawing.Tree{Lines: []string{"not part of this workflow"}, Children: strangers})
 	}
-	p.line(prefix, note+heading(n))
-	for i, child := range n.Children {
-		branch, below := p.symbols.branch, p.symbols.run
-		if i == len(n.Children)-1 {
-			branch, below = p.symbols.last, p.symbols.skip
+	for _, tree := range trees {
+		if err := drawing.WriteTree(w, tree, p.symbols.branches, func(s string) string { return p.paint(faint, s) }); err != nil {
+			return err
 		}
-		p.node(child, rest+branch, rest+below, p.note(n, i))
 	}
+	return nil
+}
+
+type textPrinter struct{ *config }
+
+// node returns n with its children below it. The note stands before what n is.
+func (p *textPrinter) node(n ctrlkit.Node, note string) drawing.Tree {
+	if isAction(n) {
+		return drawing.Tree{Lines: p.action(n.Label, note)}
+	}
+	tree := drawing.Tree{Lines: []string{note + heading(n)}}
+	for i, child := range n.Children {
+		tree.Children = append(tree.Children, p.node(child, p.note(n, i)))
+	}
+	return tree
 }
 
 // isAction reports whether n is a single box: an action, or a node of a kind that came after this package.
@@ -66,23 +61,24 @@ func heading(n ctrlkit.Node) string {
 	return n.Kind.String() + " " + oneLine(n.Label)
 }
 
-func (p *textPrinter) action(name, prefix, rest, note string) {
-	name = oneLine(name)
+// action returns the lines for an action: its name and, if something ran, what became of it.
+func (p *textPrinter) action(name, note string) []string {
 	if !p.observed {
-		p.line(prefix, note+name)
-		return
+		return []string{note + oneLine(name)}
 	}
 	outcome := p.outcomes.Of(name)
 	lines := strings.Split(drawing.Clean(outcome.String()), "\n")
 	color := colorOf(outcome.State)
-	text := note + p.paint(color, p.symbols.of(outcome.State)) + " " + name
+	symbol := p.symbols.of(outcome.State)
+	text := note + p.paint(color, symbol) + " " + oneLine(name)
 	if outcome.State != Done || outcome.Runs > 1 || outcome.RequeueAfter > 0 {
 		text += "  " + p.paint(color, lines[0])
 	}
-	p.line(prefix, text)
+	all := []string{text}
 	for _, more := range lines[1:] {
-		p.line(rest, strings.Repeat(" ", len("✓ "))+p.paint(color, more))
+		all = append(all, strings.Repeat(" ", utf8.RuneCountInString(symbol)+1)+p.paint(color, more))
 	}
+	return all
 }
 
 // note says what the i-th child is to n where its place does not say it.
@@ -114,21 +110,17 @@ func after(n ctrlkit.Node, i int) []int {
 	return slices.DeleteFunc(slices.Clone(n.After[i]), func(c int) bool { return c < 0 || c >= len(n.Children) || c == i })
 }
 
-// strangers lists the actions that ran and do not occur in the workflow: it was another one that ran.
-func (p *textPrinter) strangers(workflow ctrlkit.Node) {
+// strangers are the actions that ran and do not occur in the workflow: it was another one that ran.
+func (p *textPrinter) strangers(workflow ctrlkit.Node) []drawing.Tree {
 	known := map[string]bool{}
 	collectActions(workflow, known)
-	first := true
+	var trees []drawing.Tree
 	for _, outcome := range p.outcomes {
-		if known[outcome.Action] {
-			continue
+		if !known[outcome.Action] {
+			trees = append(trees, drawing.Tree{Lines: p.action(outcome.Action, "")})
 		}
-		if first {
-			p.line("", "not part of this workflow:")
-			first = false
-		}
-		p.action(outcome.Action, p.symbols.skip, p.symbols.skip, "")
 	}
+	return trees
 }
 
 func collectActions(n ctrlkit.Node, names map[string]bool) {

@@ -32,10 +32,14 @@ builds it and runs it against a real Kubernetes API server that needs nothing bu
 	}
 	root.AddCommand(
 		newCheckCommand(),
+		newControlPlaneCommand(),
 		newFmtCommand(),
+		newGenerateCommand(),
+		newGraphCommand(),
 		newRunCommand(),
-		newVersionCommand(),
 		newSuperviseCommand(),
+		newVersionCommand(),
+		newVetCommand(),
 	)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
