@@ -1,7 +1,19 @@
 package command
 
-// An exitError ends the command with a code of its own. Its error, if there is
-// one, is printed; without one, everything was said already.
+import (
+	"context"
+	"errors"
+)
+
+// The exit codes that scripts can rely on.
+const (
+	exitFound       = 1   // problems were found, or something did not work
+	exitUsage       = 2   // the command was used wrongly
+	exitInterrupted = 130 // SIGINT or SIGTERM ended the command before it was done
+)
+
+// exitError ends the command with an exit code of its own. A nil err means that everything was said already: nothing
+// more is printed.
 type exitError struct {
 	code int
 	err  error
@@ -15,3 +27,18 @@ func (e *exitError) Error() string {
 }
 
 func (e *exitError) Unwrap() error { return e.err }
+
+// exitCode returns the code that err ends the process with.
+func exitCode(err error) int {
+	var exit *exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.code
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		return exitInterrupted
+	default:
+		return exitFound
+	}
+}

@@ -1,0 +1,71 @@
+# Everything a contributor needs. The two that a newcomer needs are `make demo` and `make test`.
+
+GO         ?= go
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+DEMO        = ./examples/01_cronjob
+FUZZTIME   ?= 5m
+WORKSPACE   = . ./examples ./bench
+# Modules that are not in the workspace are built with GOWORK=off.
+KUBERNETES  = controlplane/kubernetes
+
+.DEFAULT_GOAL := help
+.PHONY: help
+help: ## Print this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Run the CronJob operator on a real control plane until Ctrl-C
+	@$(GO) run ./cmd/ctrlkit run $(DEMO)
+
+.PHONY: test
+test: controlplane ## Run all tests; the library's with the race detector
+	$(GO) test -race -timeout 20m ./...
+	cd examples && $(GO) test -timeout 20m ./...
+	cd bench && $(GO) test ./...
+
+.PHONY: check
+check: format vet lint generated ## Formatting, vet, staticcheck, layers, regenerated files
+
+.PHONY: controlplane
+controlplane: ## Build the control plane's programs, once, into the user's cache
+	@$(GO) run ./cmd/ctrlkit controlplane build
+
+.PHONY: format
+format: ## Fail if a file is not formatted
+	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	@$(GO) run ./cmd/ctrlkit fmt -l ./examples
+
+.PHONY: vet
+vet: ## go vet for every module, and ctrlkit vet for workflows that are built and never run
+	@for m in $(WORKSPACE); do echo "go vet $$m"; (cd $$m && $(GO) vet ./...) || exit 1; done
+	@echo "go vet ./$(KUBERNETES)"; cd $(KUBERNETES) && GOWORK=off $(GO) vet ./...
+	@$(GO) run ./cmd/ctrlkit vet ./... ./examples/...
+
+.PHONY: lint
+lint: ## staticcheck for every module of the workspace
+	@for m in $(WORKSPACE); do echo "staticcheck $$m"; (cd $$m && $(GO) run $(STATICCHECK) ./...) || exit 1; done
+
+.PHONY: generate
+generate: ## Regenerate what is checked in: deep copies, CRDs, roles, and the code of the documents
+	$(GO) generate ./...
+	cd examples && $(GO) generate ./...
+
+.PHONY: generated
+generated: ## Fail if regenerating changes a file
+	@before=$$(git status --porcelain; git diff | git hash-object --stdin); $(MAKE) --no-print-directory generate; \
+	after=$$(git status --porcelain; git diff | git hash-object --stdin); \
+	if [ "$$before" != "$$after" ]; then echo "regenerating changed files; commit them:"; git status --short; exit 1; fi
+
+.PHONY: bench
+bench: ## Run the benchmarks
+	$(GO) test -run '^$$' -bench . ./...
+	cd bench && $(GO) test -run '^$$' -bench . ./...
+
+.PHONY: fuzz
+fuzz: ## Fuzz the language's front end, FUZZTIME (5m) for each target
+	@for p in $$($(GO) list ./internal/...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$p 2>/dev/null | grep ^Fuzz); do \
+			echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+		done; \
+	done

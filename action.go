@@ -1,0 +1,202 @@
+package ctrlkit
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// An Action is one unit of work in a workflow.
+type Action interface {
+	// Description names the action: short, the same at every call, and without a line break.
+	Description() string
+
+	// Run does the work. It is called by the combinator that holds the action, at most once at a time for one run of the
+	// workflow, and possibly beside other actions on other goroutines.
+	//
+	// Run must be idempotent: it is called again after every error, crash and change. It should return soon after ctx is
+	// done. A non-nil error, [WaitFor] and a result that requeues interrupt the sequence that the action is part of;
+	// [LookAgainWithin] does not. An action may change only what is its own; what other actions of the same run are given
+	// (states, the target) is shared and must be copied before it is changed.
+	Run(ctx context.Context) (ctrl.Result, error)
+}
+
+// ReconcileAction is the name of [Action] in the document that this package goes back to.
+type ReconcileAction = Action
+
+// An ActionOption changes how one action is run. Generated managers take the same options and give them to every action
+// that they make.
+type ActionOption func(*leaf)
+
+// WithHook has h told of this action, inside the hooks of the context.
+func WithHook(h Hook) ActionOption {
+	return func(l *leaf) { l.hook = ChainHooks(l.hook, h) }
+}
+
+// ForObject says which object the action works for. Two actions of the same description for the same object are the same
+// work, also when they belong to workflows of different reconciles: while one that outlived its [Timeout] is still running,
+// the other is not started. Without this option only the very same Action value is recognised.
+func ForObject(obj client.Object) ActionOption {
+	return func(l *leaf) {
+		l.identity = objectAction{
+			object:      reflect.TypeOf(obj),
+			key:         client.ObjectKeyFromObject(obj),
+			uid:         obj.GetUID(),
+			description: l.description,
+		}
+	}
+}
+
+type objectAction struct {
+	object      reflect.Type
+	key         types.NamespacedName
+	uid         types.UID
+	description string
+}
+
+// NewAction returns an action that calls run.
+//
+// The error that it returns is run's, wrapped in an [ActionError]. A panic of run is returned as a [PanicError].
+func NewAction(description string, run func(context.Context) (ctrl.Result, error), opts ...ActionOption) Action {
+	if run == nil {
+		panic("ctrlkit: NewAction " + description + ": run is nil")
+	}
+	l := &leaf{description: description, run: run}
+	l.identity = l
+	for _, opt := range opts {
+		opt(l)
+	}
+	return l
+}
+
+// WrapAction is [NewAction] under the name that generated code uses.
+func WrapAction(description string, run func(context.Context) (ctrl.Result, error), opts ...ActionOption) ReconcileAction {
+	return NewAction(description, run, opts...)
+}
+
+// Nop returns an action that does nothing.
+func Nop() Action { return nop{} }
+
+type nop struct{}
+
+func (nop) Description() string                              { return "Nop" }
+func (nop) Run(context.Context) (ctrl.Result, error)         { return NoRequeue() }
+func (nop) runIn(context.Context, *run) (ctrl.Result, error) { return NoRequeue() }
+func (nop) needsRun() bool                                   { return false }
+func (nop) Describe() Node                                   { return Node{Kind: KindNop} }
+
+// A leaf is an action with work of its own, as opposed to a combinator.
+type leaf struct {
+	description string
+	run         func(context.Context) (ctrl.Result, error)
+	hook        Hook
+	// identity is comparable; two leaves with equal identities must not run at the same time.
+	identity any
+}
+
+func (l *leaf) Description() string { return l.description }
+func (l *leaf) needsRun() bool      { return false }
+func (l *leaf) Describe() Node      { return Node{Kind: KindAction, Label: l.description} }
+
+func (l *leaf) Run(ctx context.Context) (ctrl.Result, error) { return l.runIn(ctx, runFrom(ctx)) }
+
+func (l *leaf) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
+	if ctx.Err() != nil {
+		return ctrl.Result{}, notStarted(ctx, l)
+	}
+	if outliving.count.Load() != 0 {
+		if err := awaitAbandoned(ctx, l); err != nil {
+			return ctrl.Result{}, &ActionError{Action: l.description, Err: err}
+		}
+	}
+	if r == nil && l.hook == nil {
+		return l.call(ctx)
+	}
+	return l.callObserved(ctx, r)
+}
+
+// callObserved is call with the hooks around it and known to the timeouts that it runs under.
+func (l *leaf) callObserved(ctx context.Context, r *run) (ctrl.Result, error) {
+	end := r.begin(l)
+	defer end()
+	hook := r.observer()
+	if hook != nil {
+		ctx = hook.BeforeAction(ctx, l.description)
+	}
+	if l.hook != nil {
+		ctx = l.hook.BeforeAction(ctx, l.description)
+	}
+	result, err := l.call(ctx)
+	if l.hook != nil {
+		l.hook.AfterAction(ctx, l.description, result, err)
+	}
+	if hook != nil {
+		hook.AfterAction(ctx, l.description, result, err)
+	}
+	return result, err
+}
+
+// call runs the action, turns a panic into an error and names the action in it.
+func (l *leaf) call(ctx context.Context) (result ctrl.Result, err error) {
+	panicked := true
+	defer func() {
+		if panicked {
+			if v := recover(); v != nil {
+				result, err = ctrl.Result{}, &ActionError{Action: l.description, Err: newPanicError(ctx, l.description, v)}
+			}
+		}
+	}()
+	result, err = l.run(ctx)
+	panicked = false
+	if err != nil {
+		err = &ActionError{Action: l.description, Err: err}
+	}
+	return result, err
+}
+
+// A runner is an action of this package: it hands the run on without a detour through the context.
+type runner interface {
+	Action
+	runIn(ctx context.Context, r *run) (ctrl.Result, error)
+	// needsRun says that the action, or one below it, shares something in a run ([Once]).
+	needsRun() bool
+}
+
+// runners returns actions as runners, in a slice of its own: the caller's is neither kept nor changed.
+func runners(combinator string, actions []Action) []runner {
+	rs := make([]runner, len(actions))
+	for i, a := range actions {
+		rs[i] = runnerOf(combinator, a)
+	}
+	return rs
+}
+
+// runnerOf returns a itself when it is one of this package's, and otherwise a leaf that runs it.
+func runnerOf(combinator string, a Action) runner {
+	switch a := a.(type) {
+	case nil:
+		panic("ctrlkit: " + combinator + " was given a nil action")
+	case runner:
+		return a
+	default:
+		return &foreign{leaf: leaf{description: a.Description(), run: a.Run, identity: identityOf(a)}, action: a}
+	}
+}
+
+func identityOf(a Action) any {
+	if reflect.TypeOf(a).Comparable() && reflect.TypeOf(a).Kind() == reflect.Pointer {
+		return a
+	}
+	return new(byte) // a value of its own: a type that is not a pointer says nothing about being the same work
+}
+
+// foreign is an action of a type that this package does not know. What it runs inside finds the run in the context.
+type foreign struct {
+	leaf
+	action Action
+}
+
+func (f *foreign) Describe() Node { return Describe(f.action) }

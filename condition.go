@@ -1,0 +1,92 @@
+package ctrlkit
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// If returns action if condition is true, and otherwise an action that does nothing. The condition is what holds while the workflow
+// is built; [IfFunc] asks when the run gets there.
+func If(condition bool, action Action) Action { //nolint:revive // the flag is the point
+	return &branch{kind: KindIf, label: fmt.Sprint(condition), static: condition, yes: runnerOf("If", action), no: nop{}}
+}
+
+// IfElse returns an action that runs yes if condition is true and no if it is false.
+func IfElse(condition bool, yes, no Action) Action { //nolint:revive // the flag is the point
+	return &branch{
+		kind: KindIfElse, label: fmt.Sprint(condition), static: condition,
+		yes: runnerOf("IfElse", yes), no: runnerOf("IfElse", no),
+	}
+}
+
+// IfFunc returns an action that asks condition when the run gets to it, and runs action if the answer is true. The description says what is
+// asked ("spec.suspend is not set"). An error of condition interrupts the workflow like that of an action.
+func IfFunc(description string, condition func(context.Context) (bool, error), action Action) Action {
+	return newLazy(KindIf, description, condition, runnerOf("IfFunc", action), nop{})
+}
+
+// IfElseFunc returns an action that asks condition when the run gets to it, and runs yes or no. See [IfFunc].
+func IfElseFunc(description string, condition func(context.Context) (bool, error), yes, no Action) Action {
+	return newLazy(KindIfElse, description, condition, runnerOf("IfElseFunc", yes), runnerOf("IfElseFunc", no))
+}
+
+func newLazy(kind NodeKind, description string, condition func(context.Context) (bool, error), yes, no runner) *branch {
+	if condition == nil {
+		panic("ctrlkit: the condition " + description + " is nil")
+	}
+	return &branch{kind: kind, label: description, lazy: condition, yes: yes, no: no}
+}
+
+// branch runs one of two actions.
+type branch struct {
+	kind    NodeKind
+	label   string
+	static  bool
+	lazy    func(context.Context) (bool, error) // nil: static holds
+	yes, no runner
+}
+
+func (b *branch) Description() string { return b.Describe().String() }
+func (b *branch) needsRun() bool      { return b.yes.needsRun() || b.no.needsRun() }
+
+func (b *branch) Describe() Node {
+	n := Node{Kind: b.kind, Label: b.label, Children: describeAll([]runner{b.yes})}
+	if b.kind == KindIfElse {
+		n.Children = describeAll([]runner{b.yes, b.no})
+	}
+	return n
+}
+
+func (b *branch) Run(ctx context.Context) (ctrl.Result, error) {
+	ctx, r := enter(ctx, b)
+	return b.runIn(ctx, r)
+}
+
+func (b *branch) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
+	holds, err := b.holds(ctx)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("condition %s: %w", b.label, err)
+	case holds:
+		return b.yes.runIn(ctx, r)
+	default:
+		return b.no.runIn(ctx, r)
+	}
+}
+
+func (b *branch) holds(ctx context.Context) (holds bool, err error) {
+	if b.lazy == nil {
+		return b.static, nil
+	}
+	if ctx.Err() != nil {
+		return false, fmt.Errorf("was not asked: %w", context.Cause(ctx))
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			holds, err = false, newPanicError(ctx, b.label, v)
+		}
+	}()
+	return b.lazy(ctx)
+}

@@ -1,0 +1,256 @@
+package ctrlkit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit"
+)
+
+func TestIf(t *testing.T) {
+	asked := 0
+	lazily := func(answer bool, err error) func(context.Context) (bool, error) {
+		return func(context.Context) (bool, error) { asked++; return answer, err }
+	}
+	var j journal
+	a, b := j.ok("A"), j.ok("B")
+	for _, tt := range []struct {
+		name   string
+		action ctrlkit.Action
+		ran    []string
+		err    string
+	}{
+		{"If true", ctrlkit.If(true, a), []string{"A"}, ""},
+		{"If false", ctrlkit.If(false, a), nil, ""},
+		{"IfElse true", ctrlkit.IfElse(true, a, b), []string{"A"}, ""},
+		{"IfElse false", ctrlkit.IfElse(false, a, b), []string{"B"}, ""},
+		{"IfFunc true", ctrlkit.IfFunc("ready", lazily(true, nil), a), []string{"A"}, ""},
+		{"IfFunc false", ctrlkit.IfFunc("ready", lazily(false, nil), a), nil, ""},
+		{"IfFunc error", ctrlkit.IfFunc("ready", lazily(true, errBoom), a), nil, "condition ready: boom"},
+		{"IfFunc panic", ctrlkit.IfFunc("ready", func(context.Context) (bool, error) { panic("no") }, a), nil, "condition ready: panic: no"},
+		{"IfElseFunc true", ctrlkit.IfElseFunc("ready", lazily(true, nil), a, b), []string{"A"}, ""},
+		{"IfElseFunc false", ctrlkit.IfElseFunc("ready", lazily(false, nil), a, b), []string{"B"}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if asked = 0; len(j.ran) > 0 {
+				j.ran = nil
+			}
+			_ = tt.action.Description()
+			if asked != 0 {
+				t.Error("the condition was asked before the run")
+			}
+			if _, err := tt.action.Run(background()); text(err) != tt.err {
+				t.Errorf("got error %q, want %q", text(err), tt.err)
+			}
+			j.want(t, tt.ran...)
+		})
+	}
+}
+
+func TestIfFuncIsAskedWhenTheRunGetsThere(t *testing.T) {
+	var j journal
+	var made bool
+	w := ctrlkit.Sequential(
+		ctrlkit.NewAction("Make", func(context.Context) (ctrl.Result, error) { made = true; return ctrlkit.NoRequeue() }),
+		ctrlkit.IfFunc("made", func(context.Context) (bool, error) { return made, nil }, j.ok("Use")),
+	)
+	if _, err := w.Run(background()); err != nil {
+		t.Fatal(err)
+	}
+	j.want(t, "Use")
+}
+
+func TestRetry(t *testing.T) {
+	terminal := reconcile.TerminalError(errBoom)
+	for _, tt := range []struct {
+		name     string
+		outcomes []error // of the attempts; the last one repeats
+		steps    int
+		attempts int
+		took     time.Duration
+		want     string
+	}{
+		{"success", []error{nil}, 3, 1, 0, ""},
+		{"success in the end", []error{errBoom, errBoom, nil}, 3, 3, 3 * time.Second, ""},
+		{"failure", []error{errBoom}, 3, 3, 3 * time.Second, "after 3 attempts: A: boom"},
+		{"no steps are one attempt", []error{errBoom}, 0, 1, 0, "A: boom"},
+		{"exit", []error{ctrlkit.ErrExit}, 3, 1, 0, "A: exit"},
+		{"wait", []error{second(ctrlkit.WaitFor("x"))}, 3, 1, 0, "A: waiting for x"},
+		{"terminal", []error{terminal}, 3, 1, 0, "A: terminal error: boom"},
+		{"go on", []error{second(ctrlkit.LookAgainWithin(1))}, 3, 1, 0, "A: go on, but look again"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				attempts := 0
+				a := ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) {
+					attempts++
+					return ctrlkit.RequeueIfError(tt.outcomes[min(attempts, len(tt.outcomes))-1])
+				})
+				begin := time.Now()
+				_, err := ctrlkit.Retry(wait.Backoff{Duration: time.Second, Factor: 2, Steps: tt.steps}, a).Run(t.Context())
+				if attempts != tt.attempts || time.Since(begin) != tt.took || text(err) != tt.want {
+					t.Errorf("%d attempts in %s with %q, want %d in %s with %q", attempts, time.Since(begin), text(err), tt.attempts, tt.took, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestRetryStopsWithTheContext(t *testing.T) {
+	backoff := wait.Backoff{Duration: 10 * time.Second, Steps: 100}
+	for name, limit := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"cancelled while it waits": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(15*time.Second, cancel)
+			return ctx, cancel
+		},
+		"deadline before the next attempt": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 19*time.Second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := limit(t.Context())
+				defer cancel()
+				var j journal
+				begin := time.Now()
+				_, err := ctrlkit.Retry(backoff, j.fails("A")).Run(ctx)
+				if !errors.Is(err, errBoom) {
+					t.Errorf("the cause is lost: %v", err)
+				}
+				if took := time.Since(begin); took > 15*time.Second {
+					t.Errorf("went on for %s", took)
+				}
+				j.want(t, "A", "A")
+			})
+		})
+	}
+}
+
+func TestRetriedTimeoutDoesNotCollideWithItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := ctrlkit.Retry(wait.Backoff{Duration: time.Second, Steps: 3}, ctrlkit.Timeout(time.Second, heeding("A")))
+		if _, err := w.Run(t.Context()); text(err) != "after 3 attempts: A: timed out after 1s" {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOnce(t *testing.T) {
+	for name, join := range map[string]func(...ctrlkit.Action) ctrlkit.Action{"Join": ctrlkit.Join, "ParallelJoin": ctrlkit.ParallelJoin} {
+		t.Run(name, func(t *testing.T) {
+			var runs atomic.Int32
+			shared := ctrlkit.Once(ctrlkit.NewAction("Shared", func(context.Context) (ctrl.Result, error) {
+				runs.Add(1)
+				return ctrl.Result{RequeueAfter: time.Minute}, errBoom
+			}))
+			var j journal
+			w := join(ctrlkit.Sequential(shared, j.ok("never")), ctrlkit.If(true, shared), foreignAction{shared})
+			for reconcile := range int32(3) {
+				got, err := w.Run(background())
+				if got.RequeueAfter != time.Minute || text(err) != "Shared: boom; Shared: boom; foreign: Shared: boom" {
+					t.Errorf("got %v, %v", got, err)
+				}
+				if runs.Load() != reconcile+1 {
+					t.Errorf("%d runs after %d reconciles", runs.Load(), reconcile+1)
+				}
+			}
+			j.want(t)
+		})
+	}
+}
+
+func TestNewRunSharesOverWorkflows(t *testing.T) {
+	var j journal
+	shared := ctrlkit.Once(j.ok("Shared"))
+	ctx := ctrlkit.NewRun(background())
+	for range 3 {
+		_, _ = ctrlkit.Sequential(shared).Run(ctx)
+	}
+	_, _ = shared.Run(ctx)
+	j.want(t, "Shared")
+	_, _ = shared.Run(ctrlkit.NewRun(ctx))
+	j.want(t, "Shared", "Shared")
+}
+
+func TestOnceNeverHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		shared := ctrlkit.Once(deaf("Shared", release, new(atomic.Int32)))
+		ctx := ctrlkit.NewRun(t.Context())
+		_, err := ctrlkit.ParallelJoin(
+			ctrlkit.Timeout(time.Second, shared),
+			ctrlkit.Sequential(ctrlkit.NewAction("Late", func(context.Context) (ctrl.Result, error) {
+				<-time.After(500 * time.Millisecond)
+				return ctrlkit.NoRequeue()
+			}), shared),
+		).Run(ctx)
+		if want := "Once(Shared): timed out after 1s in Shared; Shared, which ran elsewhere, was cut off: context deadline exceeded"; text(err) != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
+}
+
+func TestFinally(t *testing.T) {
+	panics := ctrlkit.NewAction("Panics", func(context.Context) (ctrl.Result, error) { panic("no") })
+	var j journal
+	for _, tt := range []struct {
+		body ctrlkit.Action
+		want string
+	}{
+		{j.ok("A"), ""},
+		{j.fails("A"), "A: boom"},
+		{j.waits("A"), "A: waiting for the world"},
+		{panics, "Panics: panic: no"},
+		{ctrlkit.Sequential(j.fails("A"), j.ok("B")), "A: boom"},
+		{ctrlkit.Finally(j.fails("A"), panics), "A: boom; Panics: panic: no"},
+	} {
+		t.Run(tt.body.Description(), func(t *testing.T) {
+			j.ran = nil
+			got, err := ctrlkit.Finally(tt.body, j.ends("Tail", ctrl.Result{RequeueAfter: 5}, nil)).Run(background())
+			if text(err) != tt.want || got.RequeueAfter != 5 {
+				t.Errorf("got %v, %v, want error %q after 5ns", got, err, tt.want)
+			}
+			if len(j.ran) == 0 || j.ran[len(j.ran)-1] != "Tail" {
+				t.Errorf("ran %v: the tail is missing", j.ran)
+			}
+		})
+	}
+	t.Run("both fail", func(t *testing.T) {
+		_, err := ctrlkit.Finally(j.fails("A"), j.fails("Tail")).Run(background())
+		if text(err) != "A: boom; Tail: boom" {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFinallyRunsItsTailAfterACancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		tail := ctrlkit.NewAction("Tail", func(ctx context.Context) (ctrl.Result, error) {
+			j.note(fmt.Sprint(ctx.Err(), ctx.Value(testKey{})))
+			<-ctx.Done() // it is owed, but not for ever
+			return ctrlkit.RequeueIfError(ctx.Err())
+		})
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), testKey{}, "value"))
+		cancel()
+		begin := time.Now()
+		_, err := ctrlkit.Finally(j.ok("A"), tail).Run(ctx)
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != ctrlkit.FinallyGrace {
+			t.Errorf("got %v after %s", err, time.Since(begin))
+		}
+		j.want(t, "<nil>value")
+	})
+}
+
+type testKey struct{}

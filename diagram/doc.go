@@ -1,0 +1,15 @@
+// Package diagram draws workflows: as text, for Graphviz (DOT) and for Mermaid. Package [svg] below it draws them as SVG, and
+// package [diagramtest] adds the drawing to a failing test.
+//
+//	workflow := ctrlkit.Sequential(mgr.SyncService(), mgr.SyncPods())
+//	diagram.Text(os.Stdout, ctrlkit.Describe(workflow))
+//
+// A drawing shows what is in the workflow, and with a [Recorder] also what became of every action in a run: which are done, which
+// failed and why, what is being waited for, and what was held back by what.
+//
+// The same workflow with the same outcomes is drawn the same, byte by byte. Labels and error texts may contain anything; each
+// format writes them so that they are text and nothing else.
+//
+// [svg]: https://pkg.go.dev/github.com/ctrlkit/ctrlkit/diagram/svg
+// [diagramtest]: https://pkg.go.dev/github.com/ctrlkit/ctrlkit/diagram/diagramtest
+package diagram

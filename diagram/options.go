@@ -1,0 +1,40 @@
+package diagram
+
+import "github.com/ctrlkit/ctrlkit/internal/drawing"
+
+// An Option changes how a workflow is drawn. An option that means nothing to a format is ignored by it.
+type Option func(*config)
+
+type config struct {
+	title     string
+	outcomes  Outcomes
+	observed  bool
+	direction drawing.Direction
+	symbols   symbols
+	color     bool
+}
+
+func newConfig(opts []Option) *config {
+	c := &config{symbols: unicodeSymbols}
+	for _, opt := range opts {
+		opt(c)
+	}
+	return c
+}
+
+// WithTitle names the drawing: a line above the text, a title in Mermaid, and what a screen reader says of an SVG.
+func WithTitle(title string) Option { return func(c *config) { c.title = title } }
+
+// WithOutcomes marks every action with what became of it. An action that o does not know has not run.
+func WithOutcomes(o Outcomes) Option {
+	return func(c *config) { c.outcomes, c.observed = o, true }
+}
+
+// LeftToRight draws the workflow from left to right instead of from top to bottom. It means nothing to [Text].
+func LeftToRight() Option { return func(c *config) { c.direction = drawing.LeftRight } }
+
+// ASCII draws [Text] without any character outside of ASCII, save those in the labels. It means nothing to other formats.
+func ASCII() Option { return func(c *config) { c.symbols = asciiSymbols } }
+
+// Colored adds the escape sequences for colours that terminals understand to [Text]. It means nothing to other formats.
+func Colored() Option { return func(c *config) { c.color = true } }

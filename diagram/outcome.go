@@ -1,0 +1,176 @@
+package diagram
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/internal/drawing"
+)
+
+// An Outcome is what became of one action.
+type Outcome struct {
+	// Action is the description of the action.
+	Action string
+	State  State
+	// Runs counts how often the action was begun.
+	Runs int
+	// Err is what failed, nil unless State is Failed.
+	Err error
+	// Waits are what the action waits for.
+	Waits []ctrlkit.Wait
+	// BlockedBy names the actions that held this one back.
+	BlockedBy []string
+	// RequeueAfter is the time after which the action asked to be run again, zero if it did not.
+	RequeueAfter time.Duration
+}
+
+// A State says how far an action got.
+type State int
+
+const (
+	// NotRun is the state of an action that was not reached.
+	NotRun State = iota
+	// Running is the state of an action that has begun and not ended.
+	Running
+	// Done is the state of an action that went well and let the workflow go on.
+	Done
+	// Exited is the state of an action that ended its branch of the workflow without a reason.
+	Exited
+	// Requeued is the state of an action that ended its branch and asked to be run again.
+	Requeued
+	// Waiting is the state of an action that waits for something.
+	Waiting
+	// Blocked is the state of an action that was held back because others did not pass.
+	Blocked
+	// Failed is the state of an action that returned an error.
+	Failed
+
+	stateCount
+)
+
+// Outcomes are the outcomes of the actions of a workflow, in the order in which the actions were first heard of. Actions are
+// told apart by their descriptions alone, because that is all a hook is told.
+type Outcomes []Outcome
+
+// Of returns the outcome of an action; for one that is not among them, that it has not run.
+func (o Outcomes) Of(action string) Outcome {
+	for _, outcome := range o {
+		if outcome.Action == action {
+			return outcome
+		}
+	}
+	return Outcome{Action: action}
+}
+
+// String says in words what became of the action: "waits for Secret default/db", "failed: quota exceeded".
+func (o Outcome) String() string {
+	text := o.text()
+	if o.Runs > 1 {
+		text += fmt.Sprintf(" (%d runs)", o.Runs)
+	}
+	return text
+}
+
+func (o Outcome) text() string {
+	switch o.State {
+	case Running:
+		return "running"
+	case Done:
+		if o.RequeueAfter > 0 {
+			return "done, looks again " + delay("within", o.RequeueAfter)
+		}
+		return "done"
+	case Exited:
+		return "ended the workflow"
+	case Requeued:
+		return "runs again " + delay("after", o.RequeueAfter)
+	case Waiting:
+		return "waits for " + waits(o.Waits)
+	case Blocked:
+		return "blocked by " + strings.Join(o.BlockedBy, ", ")
+	case Failed:
+		return fmt.Sprintf("failed: %v", o.Err)
+	default:
+		return "not run"
+	}
+}
+
+// delay leaves out a time that is too short to be meant as one: it stands for "at once".
+func delay(word string, d time.Duration) string {
+	if d < time.Millisecond {
+		return "at once"
+	}
+	return word + " " + short(d)
+}
+
+// short writes 1m for 1m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+func waits(all []ctrlkit.Wait) string {
+	texts := make([]string, len(all))
+	for i, w := range all {
+		texts[i] = w.For
+		if w.Every > 0 {
+			texts[i] += " (looks every " + short(w.Every) + ")"
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// tone is how a state looks.
+func (s State) tone() drawing.Tone {
+	switch s {
+	case Running:
+		return drawing.Active
+	case Done, Exited:
+		return drawing.Good
+	case Requeued:
+		return drawing.Again
+	case Waiting:
+		return drawing.Waiting
+	case Blocked:
+		return drawing.Blocked
+	case Failed:
+		return drawing.Bad
+	default:
+		return drawing.Faded
+	}
+}
+
+// symbols are the marks and lines of one alphabet.
+type symbols struct {
+	states   [stateCount]string
+	branches drawing.Branches
+}
+
+var unicodeSymbols = symbols{
+	states: [stateCount]string{
+		NotRun: "○", Running: "▶", Done: "✓", Exited: "◼", Requeued: "↻", Waiting: "…", Blocked: "⊘", Failed: "✗",
+	},
+	branches: drawing.BoxBranches,
+}
+
+var asciiSymbols = symbols{
+	states: [stateCount]string{
+		NotRun: "[ ]", Running: "[>]", Done: "[+]", Exited: "[x]", Requeued: "[@]", Waiting: "[.]", Blocked: "[/]", Failed: "[!]",
+	},
+	branches: drawing.ASCIIBranches,
+}
+
+func (s *symbols) of(state State) string {
+	if state < 0 || state >= stateCount {
+		state = NotRun
+	}
+	return s.states[state]
+}

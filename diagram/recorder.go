@@ -1,0 +1,124 @@
+package diagram
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit"
+)
+
+// A Recorder remembers what became of each action of a workflow. It is a hook: put it into the context under which the workflow
+// is run, and draw its outcomes at any time, also while the workflow is running.
+//
+//	var recorder diagram.Recorder
+//	result, err := workflow.Run(ctrlkit.ContextWithHook(ctx, &recorder))
+//	diagram.Text(os.Stdout, ctrlkit.Describe(workflow), diagram.WithOutcomes(recorder.Outcomes()))
+//
+// The zero value is ready for use, and safe for concurrent use. Of an action that runs several times, as under Retry, in several
+// reconciles, or because two actions have the same description, it keeps the latest outcome and counts the runs.
+type Recorder struct {
+	mu      sync.Mutex // guards what follows
+	records []*record  // in the order in which the actions were first heard of
+	byName  map[string]*record
+}
+
+type record struct {
+	outcome Outcome
+	active  int // runs that have begun and not ended
+}
+
+var _ ctrlkit.BlockHook = (*Recorder)(nil)
+
+// BeforeAction implements [ctrlkit.Hook].
+func (r *Recorder) BeforeAction(ctx context.Context, action string) context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec := r.record(action)
+	rec.active++
+	rec.outcome = Outcome{Action: action, State: Running, Runs: rec.outcome.Runs + 1}
+	return ctx
+}
+
+// AfterAction implements [ctrlkit.Hook].
+func (r *Recorder) AfterAction(_ context.Context, action string, result ctrl.Result, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec := r.record(action)
+	rec.active = max(rec.active-1, 0)
+	runs := rec.outcome.Runs
+	rec.outcome = outcomeOf(action, result, err)
+	rec.outcome.Runs = runs
+}
+
+// ActionBlocked implements [ctrlkit.BlockHook].
+func (r *Recorder) ActionBlocked(_ context.Context, action string, by []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec := r.record(action)
+	rec.outcome = Outcome{Action: action, State: Blocked, Runs: rec.outcome.Runs, BlockedBy: slices.Clone(by)}
+}
+
+// Outcomes returns what is known by now. What is returned does not change any more.
+func (r *Recorder) Outcomes() Outcomes {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	outcomes := make(Outcomes, len(r.records))
+	for i, rec := range r.records {
+		outcomes[i] = rec.outcome
+		if rec.active > 0 {
+			outcomes[i] = Outcome{Action: rec.outcome.Action, State: Running, Runs: rec.outcome.Runs}
+		}
+	}
+	return outcomes
+}
+
+// Reset forgets everything, for the next reconcile.
+func (r *Recorder) Reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.records, r.byName = nil, nil
+}
+
+// record returns the record of action; the lock is held.
+func (r *Recorder) record(action string) *record {
+	if rec, ok := r.byName[action]; ok {
+		return rec
+	}
+	if r.byName == nil {
+		r.byName = map[string]*record{}
+	}
+	rec := &record{outcome: Outcome{Action: action}}
+	r.byName[action] = rec
+	r.records = append(r.records, rec)
+	return rec
+}
+
+func outcomeOf(action string, result ctrl.Result, err error) Outcome {
+	o := Outcome{Action: action, State: Done, Waits: ctrlkit.Waits(err)}
+	result, failure := ctrlkit.IgnoreExit(result, err)
+	o.RequeueAfter = result.RequeueAfter
+	switch {
+	case failure != nil:
+		o.State, o.Err = Failed, withoutName(action, failure)
+	case len(o.Waits) > 0:
+		o.State = Waiting
+	case errors.Is(err, ctrlkit.ErrExit):
+		o.State = Exited
+	case err != nil: // what is left is the mark to go on
+	case result.RequeueAfter > 0 || result.Requeue: //nolint:staticcheck // deprecated, and honoured when an action returns it
+		o.State = Requeued
+	}
+	return o
+}
+
+// withoutName takes the name of the action off its error: it is drawn beside it.
+func withoutName(action string, err error) error {
+	if named, ok := err.(*ctrlkit.ActionError); ok && named.Action == action { //nolint:errorlint // only the outermost layer
+		return named.Err
+	}
+	return err
+}

@@ -1,0 +1,162 @@
+package diagram
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/internal/drawing"
+)
+
+// Text writes the workflow as a tree, one action to a line:
+//
+//	Join
+//	├── ✓ ListActiveJobsAndUpdateStatus
+//	└── If not suspended
+//	    └── ✗ RunNextScheduledJob  failed: quota exceeded
+//
+// Outcomes follow the names of their actions. Line breaks in an error are kept, control characters are not.
+func Text(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
+	p := &textPrinter{newConfig(opts)}
+	var trees []drawing.Tree
+	if p.title != "" {
+		trees = append(trees, drawing.Tree{Lines: []string{oneLine(p.title)}})
+	}
+	trees = append(trees, p.node(workflow, ""))
+	if strangers := p.strangers(workflow); len(strangers) > 0 {
+		trees = append(trees, drawing.Tree{Lines: []string{"not part of this workflow"}, Children: strangers})
+	}
+	for _, tree := range trees {
+		if err := drawing.WriteTree(w, tree, p.symbols.branches, func(s string) string { return p.paint(faint, s) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type textPrinter struct{ *config }
+
+// node returns n with its children below it. The note stands before what n is.
+func (p *textPrinter) node(n ctrlkit.Node, note string) drawing.Tree {
+	if isAction(n) {
+		return drawing.Tree{Lines: p.action(n.Label, note)}
+	}
+	tree := drawing.Tree{Lines: []string{note + heading(n)}}
+	for i, child := range n.Children {
+		tree.Children = append(tree.Children, p.node(child, p.note(n, i)))
+	}
+	return tree
+}
+
+// isAction reports whether n is a single box: an action, or a node of a kind that came after this package.
+func isAction(n ctrlkit.Node) bool { return n.Kind == ctrlkit.KindAction }
+
+// heading names a combinator and what is said about it.
+func heading(n ctrlkit.Node) string {
+	if n.Label == "" {
+		return n.Kind.String()
+	}
+	return n.Kind.String() + " " + oneLine(n.Label)
+}
+
+// action returns the lines for an action: its name and, if something ran, what became of it.
+func (p *textPrinter) action(name, note string) []string {
+	if !p.observed {
+		return []string{note + oneLine(name)}
+	}
+	outcome := p.outcomes.Of(name)
+	lines := strings.Split(drawing.Clean(outcome.String()), "\n")
+	color := colorOf(outcome.State)
+	symbol := p.symbols.of(outcome.State)
+	text := note + p.paint(color, symbol) + " " + oneLine(name)
+	if outcome.State != Done || outcome.Runs > 1 || outcome.RequeueAfter > 0 {
+		text += "  " + p.paint(color, lines[0])
+	}
+	all := []string{text}
+	for _, more := range lines[1:] {
+		all = append(all, strings.Repeat(" ", utf8.RuneCountInString(symbol)+1)+p.paint(color, more))
+	}
+	return all
+}
+
+// note says what the i-th child is to n where its place does not say it.
+func (p *textPrinter) note(n ctrlkit.Node, i int) string {
+	switch {
+	case n.Kind == ctrlkit.KindIfElse && i == 0:
+		return "yes: "
+	case n.Kind == ctrlkit.KindIfElse && i == 1:
+		return "no: "
+	case n.Kind == ctrlkit.KindFinally && i == 1:
+		return "always: "
+	case n.Kind == ctrlkit.KindGraph && len(after(n, i)) > 0:
+		names := make([]string, 0, len(after(n, i)))
+		for _, c := range after(n, i) {
+			names = append(names, oneLine(n.Children[c].String()))
+		}
+		return "after " + strings.Join(names, " and ") + ": "
+	default:
+		return ""
+	}
+}
+
+// after returns the children that the i-th child of a graph comes after. A node may have been made by hand: what makes no
+// sense is left out.
+func after(n ctrlkit.Node, i int) []int {
+	if i >= len(n.After) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(n.After[i]), func(c int) bool { return c < 0 || c >= len(n.Children) || c == i })
+}
+
+// strangers are the actions that ran and do not occur in the workflow: it was another one that ran.
+func (p *textPrinter) strangers(workflow ctrlkit.Node) []drawing.Tree {
+	known := map[string]bool{}
+	collectActions(workflow, known)
+	var trees []drawing.Tree
+	for _, outcome := range p.outcomes {
+		if !known[outcome.Action] {
+			trees = append(trees, drawing.Tree{Lines: p.action(outcome.Action, "")})
+		}
+	}
+	return trees
+}
+
+func collectActions(n ctrlkit.Node, names map[string]bool) {
+	if isAction(n) {
+		names[n.Label] = true
+	}
+	for _, child := range n.Children {
+		collectActions(child, names)
+	}
+}
+
+func oneLine(text string) string { return strings.ReplaceAll(drawing.Clean(text), "\n", " ") }
+
+// Colours are numbers of the terminal's own palette, which its owner has chosen to be legible.
+const faint = "2"
+
+func colorOf(s State) string {
+	switch s {
+	case Running:
+		return "34"
+	case Done, Exited:
+		return "32"
+	case Requeued:
+		return "35"
+	case Waiting:
+		return "33"
+	case Blocked, NotRun:
+		return faint
+	default:
+		return "31"
+	}
+}
+
+func (p *textPrinter) paint(color, text string) string {
+	if !p.color || text == "" {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}

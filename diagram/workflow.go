@@ -1,0 +1,191 @@
+package diagram
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/internal/drawing"
+)
+
+// DOT writes the workflow in the language of Graphviz.
+func DOT(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
+	return drawing.DOT(w, newConfig(opts).draw(workflow))
+}
+
+// Mermaid writes the workflow as a Mermaid flowchart, which GitHub draws in any Markdown text.
+func Mermaid(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
+	return drawing.Mermaid(w, newConfig(opts).draw(workflow))
+}
+
+func (c *config) draw(workflow ctrlkit.Node) *drawing.Graph {
+	p := &painter{config: c, g: &drawing.Graph{Title: c.title, Direction: c.direction}}
+	root := &p.g.Root
+	ends := p.follow([]end{{node: p.g.AddNode(root, drawing.Node{Shape: drawing.Start})}}, root, workflow)
+	p.join(ends, p.g.AddNode(root, drawing.Node{Shape: drawing.End}))
+	return p.g
+}
+
+// A painter turns the tree of a workflow into nodes and edges. Every part of a workflow is drawn as a piece with one way in and
+// any number of loose ends, which lead on to whatever is drawn next.
+type painter struct {
+	*config
+	g *drawing.Graph
+}
+
+// An end is an edge that has a beginning and is still without a target.
+type end struct {
+	node    string
+	label   string
+	dashed  bool
+	cluster string // the frame that the edge begins at, if not at the node
+}
+
+func (p *painter) join(ends []end, to string) {
+	for _, e := range ends {
+		p.g.Edges = append(p.g.Edges, drawing.Edge{From: e.node, To: to, Label: e.label, Dashed: e.dashed, FromCluster: e.cluster})
+	}
+}
+
+// follow draws n into c behind ends and returns the ends that it leaves.
+func (p *painter) follow(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
+	switch n.Kind {
+	case ctrlkit.KindSequential:
+		return p.sequence(ends, c, n)
+	case ctrlkit.KindJoin:
+		return p.split(ends, c, n, "join")
+	case ctrlkit.KindJoinOrdered:
+		return p.split(ends, c, n, "join in order")
+	case ctrlkit.KindParallelJoin:
+		return p.split(ends, c, n, "parallel join")
+	case ctrlkit.KindGraph:
+		return p.graph(ends, c, n)
+	case ctrlkit.KindIf, ctrlkit.KindIfElse:
+		return p.decision(ends, c, n)
+	case ctrlkit.KindTimeout:
+		return p.frame(ends, c, n, "timeout "+n.Label)
+	case ctrlkit.KindRetry:
+		return p.frame(ends, c, n, "retry "+n.Label)
+	case ctrlkit.KindOnce:
+		return p.frame(ends, c, n, "once per run")
+	case ctrlkit.KindFinally:
+		return p.finally(ends, c, n)
+	default:
+		return p.action(ends, c, n)
+	}
+}
+
+// action draws a single box: an action, nothing, or a kind that came after this package.
+func (p *painter) action(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
+	box := drawing.Node{Label: n.Label}
+	switch {
+	case n.Kind == ctrlkit.KindNop:
+		box.Label, box.Tone = "nothing", drawing.Faded
+	case !isAction(n):
+		box.Label = n.String()
+	case p.observed:
+		outcome := p.outcomes.Of(n.Label)
+		box.Tone = outcome.State.tone()
+		box.Details = []string{unicodeSymbols.of(outcome.State) + " " + outcome.String()}
+	}
+	id := p.g.AddNode(c, box)
+	p.join(ends, id)
+	return []end{{node: id}}
+}
+
+func (p *painter) sequence(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
+	for _, child := range n.Children {
+		ends = p.follow(ends, c, child)
+	}
+	return ends
+}
+
+// split draws branches that all begin at one place and meet again at another.
+func (p *painter) split(ends []end, c *drawing.Cluster, n ctrlkit.Node, label string) []end {
+	if len(n.Children) == 0 {
+		return ends
+	}
+	fork := p.g.AddNode(c, drawing.Node{Shape: drawing.Fork, Label: label})
+	p.join(ends, fork)
+	var loose []end
+	for i, child := range n.Children {
+		begin := end{node: fork}
+		if n.Kind == ctrlkit.KindJoinOrdered {
+			begin.label = strconv.Itoa(i + 1)
+		}
+		loose = append(loose, p.follow([]end{begin}, c, child)...)
+	}
+	return p.meet(loose, c)
+}
+
+func (p *painter) meet(ends []end, c *drawing.Cluster) []end {
+	meet := p.g.AddNode(c, drawing.Node{Shape: drawing.Meet})
+	p.join(ends, meet)
+	return []end{{node: meet}}
+}
+
+// graph draws the dependencies as they are: what depends on nothing begins at the fork, what nothing depends on leads on.
+func (p *painter) graph(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
+	if len(n.Children) == 0 {
+		return ends
+	}
+	fork := p.g.AddNode(c, drawing.Node{Shape: drawing.Fork, Label: "graph"})
+	p.join(ends, fork)
+	left := make([][]end, len(n.Children))
+	isCause := make([]bool, len(n.Children))
+	for i, child := range n.Children {
+		var begin []end
+		for _, cause := range after(n, i) {
+			if cause < i { // a graph cannot be built in any other way
+				begin, isCause[cause] = append(begin, left[cause]...), true
+			}
+		}
+		if len(begin) == 0 {
+			begin = []end{{node: fork}}
+		}
+		left[i] = p.follow(begin, c, child)
+	}
+	var loose []end
+	for i := range left {
+		if !isCause[i] {
+			loose = append(loose, left[i]...)
+		}
+	}
+	return p.meet(loose, c)
+}
+
+func (p *painter) decision(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
+	question := p.g.AddNode(c, drawing.Node{Shape: drawing.Decision, Label: n.Label})
+	p.join(ends, question)
+	var loose []end
+	for i, answer := range []string{"yes", "no"} {
+		begin := []end{{node: question, label: answer}}
+		if i < len(n.Children) {
+			begin = p.follow(begin, c, n.Children[i])
+		}
+		loose = append(loose, begin...)
+	}
+	return loose
+}
+
+// frame draws what is inside n in a frame that says what n does with it.
+func (p *painter) frame(ends []end, c *drawing.Cluster, n ctrlkit.Node, label string) []end {
+	return p.sequence(ends, p.g.AddCluster(c, label), n)
+}
+
+// finally draws the body in a frame, and from the frame a dashed edge to the tail: it is run however the body ends.
+func (p *painter) finally(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
+	if len(n.Children) != 2 {
+		return p.sequence(ends, c, n)
+	}
+	frame := p.g.AddCluster(c, "")
+	frame.Dashed = true
+	inside := p.follow(ends, frame, n.Children[0])
+	if len(frame.Nodes) == 0 && len(frame.Clusters) == 0 { // an empty body
+		inside = p.follow(ends, frame, ctrlkit.Node{Kind: ctrlkit.KindNop})
+	}
+	if len(inside) > 1 {
+		inside = p.meet(inside, frame)
+	}
+	return p.follow([]end{{node: inside[0].node, label: "always", dashed: true, cluster: frame.ID}}, c, n.Children[1])
+}

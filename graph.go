@@ -1,0 +1,200 @@
+package ctrlkit
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// Graph returns an action that runs actions in the order of their dependencies, as completely as possible: an action runs as soon as all
+// that it comes after have passed, beside everything that is independent of it.
+//
+//	ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
+//		config := g.Add(mgr.SyncConfig())
+//		disk := g.Add(mgr.SyncDisk())
+//		pods := g.Add(mgr.SyncPods(), config, disk)
+//		g.Add(mgr.SyncMonitor(), pods)
+//	})
+//
+// An action has passed if it does not interrupt: no error, no wait, no exit, no requeue. What comes after one that has not passed is
+// not run and reported as a [BlockedError] that names it. A handle exists only once its action was added, so a cycle cannot be written.
+//
+// The graph is what build adds; build is called once, before Graph returns. The outcomes are joined in the order of the Adds.
+func Graph(build func(*GraphBuilder)) Action {
+	b := &GraphBuilder{graph: &graph{}}
+	build(b)
+	g := b.graph
+	b.graph = nil
+	for i, n := range g.nodes {
+		g.shares = g.shares || n.action.needsRun()
+		for _, dep := range n.after {
+			g.nodes[dep].dependents = append(g.nodes[dep].dependents, i)
+		}
+	}
+	return g
+}
+
+// A GraphBuilder adds the actions of a [Graph].
+type GraphBuilder struct {
+	graph *graph // nil once it is built
+}
+
+// A GraphNode stands for an action that was added to a graph.
+type GraphNode struct {
+	graph *graph
+	index int
+}
+
+// Add adds action, to be run when all of after have passed. It panics if action is nil, if one of after was not added to the same graph,
+// and after the graph was built.
+func (b *GraphBuilder) Add(action Action, after ...GraphNode) GraphNode {
+	if b.graph == nil {
+		panic("ctrlkit: Add on a Graph that is built: add everything inside the function")
+	}
+	n := &graphNode{action: runnerOf("Graph", action)}
+	for _, dep := range after {
+		if dep.graph != b.graph {
+			panic("ctrlkit: " + n.action.Description() + " comes after an action that was not added to this Graph")
+		}
+		n.after = append(n.after, dep.index)
+	}
+	slices.Sort(n.after)
+	n.after = slices.Compact(n.after)
+	b.graph.nodes = append(b.graph.nodes, n)
+	return GraphNode{graph: b.graph, index: len(b.graph.nodes) - 1}
+}
+
+type graph struct {
+	nodes  []*graphNode
+	shares bool
+}
+
+type graphNode struct {
+	action     runner
+	after      []int // rising
+	dependents []int // rising
+}
+
+func (g *graph) Description() string { return g.Describe().String() }
+func (g *graph) needsRun() bool      { return g.shares }
+
+func (g *graph) Describe() Node {
+	node := Node{Kind: KindGraph, After: make([][]int, len(g.nodes))}
+	for i, n := range g.nodes {
+		node.Children = append(node.Children, n.action.(Describer).Describe()) //nolint:forcetypeassert // every runner is one
+		node.After[i] = slices.Clone(n.after)
+	}
+	return node
+}
+
+func (g *graph) Run(ctx context.Context) (ctrl.Result, error) {
+	ctx, r := enter(ctx, g)
+	return g.runIn(ctx, r)
+}
+
+func (g *graph) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
+	t := &traversal{graph: g, ctx: ctx, run: r, states: make([]nodeState, len(g.nodes))}
+	t.mu.Lock()
+	for i, n := range g.nodes {
+		t.states[i].pending = len(n.after)
+	}
+	for i, n := range g.nodes {
+		if len(n.after) == 0 {
+			t.start(i)
+		}
+	}
+	t.mu.Unlock()
+	t.wg.Wait()
+	return t.outcome()
+}
+
+// traversal is one run of a graph.
+type traversal struct {
+	graph *graph
+	ctx   context.Context
+	run   *run
+	wg    sync.WaitGroup
+
+	mu     sync.Mutex // guards states while actions are running
+	states []nodeState
+}
+
+// nodeState is where one action of a traversal is.
+type nodeState struct {
+	outcome
+	pending    int   // how many of those that it comes after have not ended
+	blockers   []int // the actions that keep it from running: they failed or wait
+	notStarted bool  // the context was done
+}
+
+// start runs the i-th action on a goroutine of its own; t.mu is held.
+func (t *traversal) start(i int) {
+	if t.ctx.Err() != nil {
+		t.states[i].notStarted = true
+		t.pass(i, []int{i})
+		return
+	}
+	t.wg.Go(func() {
+		var o outcome
+		o.of(t.ctx, t.run, t.graph.nodes[i].action)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.states[i].outcome = o
+		if interrupts(o.result, o.err) {
+			t.pass(i, []int{i})
+		} else {
+			t.pass(i, nil)
+		}
+	})
+}
+
+// pass tells the dependents of the i-th action that it has ended, and what blocks them because of it; t.mu is held.
+func (t *traversal) pass(i int, blockers []int) {
+	for _, d := range t.graph.nodes[i].dependents {
+		s := &t.states[d]
+		s.blockers = append(s.blockers, blockers...)
+		if s.pending--; s.pending > 0 {
+			continue
+		}
+		if len(s.blockers) == 0 {
+			t.start(d)
+			continue
+		}
+		slices.Sort(s.blockers)
+		s.blockers = slices.Compact(s.blockers)
+		t.pass(d, s.blockers)
+	}
+}
+
+func (t *traversal) outcome() (ctrl.Result, error) {
+	var all joined
+	var cancelled []runner
+	for i := range t.states {
+		s := &t.states[i]
+		switch {
+		case s.notStarted:
+			cancelled = append(cancelled, t.graph.nodes[i].action)
+		case len(s.blockers) > 0:
+			all.add(ctrl.Result{}, t.blocked(i))
+		default:
+			all.add(s.result, s.err)
+		}
+	}
+	if len(cancelled) > 0 {
+		all.add(ctrl.Result{}, notStarted(t.ctx, cancelled...))
+	}
+	return all.outcome()
+}
+
+func (t *traversal) blocked(i int) error {
+	b := &BlockedError{Action: t.graph.nodes[i].action.Description()}
+	for _, j := range t.states[i].blockers {
+		b.By = append(b.By, t.graph.nodes[j].action.Description())
+	}
+	if h, ok := t.run.observer().(BlockHook); ok {
+		h.ActionBlocked(t.ctx, b.Action, b.By)
+	}
+	return b
+}

@@ -1,0 +1,182 @@
+package ctrlkit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit"
+)
+
+func TestGraphRunsInOrderAndBeside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var j journal
+		takes := func(name string, d time.Duration) ctrlkit.Action {
+			return ctrlkit.NewAction(name, func(context.Context) (ctrl.Result, error) {
+				<-time.After(d)
+				j.note(fmt.Sprintf("%s at %s", name, time.Since(begin)))
+				return ctrlkit.NoRequeue()
+			})
+		}
+		_, err := ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
+			config := g.Add(takes("Config", time.Second))
+			disk := g.Add(takes("Disk", 3*time.Second))
+			pods := g.Add(takes("Pods", time.Second), config, disk)
+			g.Add(takes("Service", time.Second), config)
+			g.Add(takes("Monitor", time.Second), pods, pods)
+		}).Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.want(t, "Config at 1s", "Service at 2s", "Disk at 3s", "Pods at 4s", "Monitor at 5s")
+	})
+}
+
+func TestGraphIsAsCompleteAsPossible(t *testing.T) {
+	var j journal
+	w := ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
+		fails := g.Add(j.fails("Fails"))
+		waits := g.Add(j.waits("Waits"))
+		fine := g.Add(j.ok("Fine"))
+		requeues := g.Add(j.ends("Requeues", ctrl.Result{RequeueAfter: time.Minute}, nil))
+		b := g.Add(j.ok("B"), fails, fine)
+		g.Add(j.ok("C"), b)
+		g.Add(j.ok("D"), waits, fails, b)
+		g.Add(j.ok("E"), fine)
+		g.Add(j.ok("F"), requeues)
+		again := g.Add(ctrlkit.NewAction("Again", func(context.Context) (ctrl.Result, error) { return ctrlkit.LookAgainWithin(time.Second) }))
+		g.Add(j.ok("G"), again)
+	})
+	result, err := w.Run(background())
+	if diff := cmp.Diff([]string{"E", "Fails", "Fine", "G", "Requeues", "Waits"}, j.sorted()); diff != "" {
+		t.Errorf("actions run (-want +got):\n%s", diff)
+	}
+	want := "Fails: boom; Waits: waiting for the world; B is blocked by Fails; C is blocked by Fails; " +
+		"D is blocked by Fails, Waits; F is blocked by Requeues"
+	if text(err) != want {
+		t.Errorf("got error\n%v\nwant\n%s", err, want)
+	}
+	var names []string
+	for _, b := range ctrlkit.BlockedActions(err) {
+		names = append(names, b.Action)
+	}
+	if got := strings.Join(names, " "); got != "B C D F" {
+		t.Errorf("blocked: %s", got)
+	}
+	result, err = ctrlkit.IgnoreExit(result, err)
+	if text(err) != "Fails: boom" || result.RequeueAfter != time.Second {
+		t.Errorf("at the root: %v after %s, want the real error after 1s", err, result.RequeueAfter)
+	}
+}
+
+func TestGraphWhoseActionsOnlyWaitIsNotAnError(t *testing.T) {
+	var j journal
+	w := ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { g.Add(j.ok("B"), g.Add(j.waits("A"))) })
+	if _, err := ctrlkit.IgnoreExit(w.Run(background())); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGraphCancelledMidwayStartsNothingFurther(t *testing.T) {
+	var j journal
+	ctx, cancel := context.WithCancel(background())
+	w := ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
+		a := g.Add(ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) { cancel(); return ctrlkit.NoRequeue() }))
+		b := g.Add(j.ok("B"), a)
+		g.Add(j.ok("C"), b)
+	})
+	_, err := w.Run(ctx)
+	if want := "C is blocked by B; B was not started: context canceled"; text(err) != want || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	j.want(t)
+}
+
+func TestGraphBuilderMistakes(t *testing.T) {
+	var kept *ctrlkit.GraphBuilder
+	var foreign ctrlkit.GraphNode
+	ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { kept, foreign = g, g.Add(ctrlkit.Nop()) })
+	for name, tt := range map[string]struct {
+		do   func()
+		want string
+	}{
+		"used after it was built": {func() { kept.Add(ctrlkit.Nop()) }, "add everything inside the function"},
+		"a node of another graph": {func() {
+			ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { g.Add(ctrlkit.Nop(), foreign) })
+		}, "not added to this Graph"},
+		"the zero node": {func() {
+			ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { g.Add(ctrlkit.Nop(), ctrlkit.GraphNode{}) })
+		}, "not added to this Graph"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), tt.want) {
+					t.Errorf("got panic %v, want %q", v, tt.want)
+				}
+			}()
+			tt.do()
+		})
+	}
+}
+
+// Every graph: an action runs if and only if all that it comes after have passed, and never before them.
+func TestGraphProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 12).Draw(t, "n")
+		passes := make([]bool, n)
+		after := make([][]int, n)
+		for i := range n {
+			passes[i] = rapid.IntRange(0, 3).Draw(t, "passes") > 0
+			for j := range i {
+				if rapid.IntRange(0, 3).Draw(t, "edge") == 0 {
+					after[i] = append(after[i], j)
+				}
+			}
+		}
+		var mu sync.Mutex
+		var ran []int
+		w := ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
+			nodes := make([]ctrlkit.GraphNode, n)
+			for i := range n {
+				var deps []ctrlkit.GraphNode
+				for _, d := range after[i] {
+					deps = append(deps, nodes[d])
+				}
+				nodes[i] = g.Add(ctrlkit.NewAction(fmt.Sprint(i), func(context.Context) (ctrl.Result, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					ran = append(ran, i)
+					if passes[i] {
+						return ctrlkit.NoRequeue()
+					}
+					return ctrlkit.RequeueIfError(errBoom)
+				}), deps...)
+			}
+		})
+		_, _ = w.Run(background())
+		should := make([]bool, n)
+		for i := range n {
+			should[i] = !slices.ContainsFunc(after[i], func(d int) bool { return !should[d] || !passes[d] })
+			position := slices.Index(ran, i)
+			if should[i] != (position >= 0) {
+				t.Fatalf("action %d ran: %t, should: %t", i, position >= 0, should[i])
+			}
+			for _, d := range after[i] {
+				if should[i] && slices.Index(ran, d) > position {
+					t.Fatalf("action %d ran before %d", i, d)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package ctrlkit
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// A Hook is told of the actions of a workflow as they begin and end: of every action with work of its own, not of the combinators.
+// For a generated action the reading of its states lies between the two calls.
+//
+// Its methods are called on the goroutine of the action, so several at once in a workflow that runs in parallel, and must not block.
+type Hook interface {
+	// BeforeAction is called before action runs. The action and AfterAction get the context that it returns, which must be
+	// ctx or made from it.
+	BeforeAction(ctx context.Context, action string) context.Context
+
+	// AfterAction is called after action has run, also when it failed or panicked. What it is told is not joined yet: exits
+	// and waits are in err.
+	AfterAction(ctx context.Context, action string, result ctrl.Result, err error)
+}
+
+// A BlockHook is a [Hook] that is also told of the actions of a [Graph] that are not run because others did not pass.
+type BlockHook interface {
+	Hook
+	// ActionBlocked is called once for every such action, with the descriptions of those that failed or wait.
+	ActionBlocked(ctx context.Context, action string, by []string)
+}
+
+// ContextWithHook returns a context under which h is told of every action, inside the hooks that ctx has already.
+func ContextWithHook(ctx context.Context, h Hook) context.Context {
+	ctx, _ = runFrom(ctx).with(ctx, func(r *run) { r.hook = ChainHooks(r.hook, h) })
+	return ctx
+}
+
+// ChainHooks returns a hook that calls all of hooks: before an action in the order given, after it in the reverse. Nil hooks are left
+// out; without any other it returns nil.
+func ChainHooks(hooks ...Hook) Hook {
+	var chain hookChain
+	for _, h := range hooks {
+		switch h := h.(type) {
+		case nil:
+		case hookChain:
+			chain = append(chain, h...)
+		default:
+			chain = append(chain, h)
+		}
+	}
+	switch len(chain) {
+	case 0:
+		return nil
+	case 1:
+		return chain[0]
+	default:
+		return chain
+	}
+}
+
+type hookChain []Hook
+
+var _ BlockHook = hookChain(nil)
+
+func (c hookChain) BeforeAction(ctx context.Context, action string) context.Context {
+	for _, h := range c {
+		ctx = h.BeforeAction(ctx, action)
+	}
+	return ctx
+}
+
+func (c hookChain) AfterAction(ctx context.Context, action string, result ctrl.Result, err error) {
+	for i := len(c) - 1; i >= 0; i-- {
+		c[i].AfterAction(ctx, action, result, err)
+	}
+}
+
+func (c hookChain) ActionBlocked(ctx context.Context, action string, by []string) {
+	for _, h := range c {
+		if b, ok := h.(BlockHook); ok {
+			b.ActionBlocked(ctx, action, by)
+		}
+	}
+}
+
+// LogHook returns a hook that logs the beginning and the end of every action to logger at verbosity 1, and real errors to
+// its error log; a wait is not one. A zero logger stands for the one in the context.
+func LogHook(logger logr.Logger) Hook { return logHook{logger} }
+
+type logHook struct{ logger logr.Logger }
+
+func (h logHook) from(ctx context.Context) logr.Logger {
+	if h.logger.GetSink() == nil {
+		return log.FromContext(ctx)
+	}
+	return h.logger
+}
+
+func (h logHook) BeforeAction(ctx context.Context, action string) context.Context {
+	h.from(ctx).V(1).Info("Action begins", "action", action)
+	return ctx
+}
+
+func (h logHook) AfterAction(ctx context.Context, action string, result ctrl.Result, err error) {
+	logger := h.from(ctx).WithValues("action", action)
+	if failure := withoutSignals(err); failure != nil {
+		logger.Error(failure, "Action failed")
+		return
+	}
+	for _, w := range Waits(err) {
+		logger.V(1).Info("Action waits", "for", w.For, "every", w.Every)
+	}
+	logger.V(1).Info("Action ends", "exit", errors.Is(err, ErrExit), "requeueAfter", result.RequeueAfter)
+}
+
+// ControllerManagerActionLifeCycleHook is the hook of the document that this package goes back to. [LifeCycleHook] makes a [Hook]
+// of it, which is told of more: the outcome, and the actions whose states could not be read.
+type ControllerManagerActionLifeCycleHook interface {
+	BeforeActionRun(action string, ctx context.Context, logger logr.Logger) //nolint:revive // the order of the document
+	AfterActionRun(action string, ctx context.Context, logger logr.Logger)  //nolint:revive // the order of the document
+}
+
+// LifeCycleHook returns a hook that tells h, with logger and the action as a value in it.
+func LifeCycleHook(h ControllerManagerActionLifeCycleHook, logger logr.Logger) Hook {
+	return lifeCycle{h, logger}
+}
+
+type lifeCycle struct {
+	hook   ControllerManagerActionLifeCycleHook
+	logger logr.Logger
+}
+
+func (l lifeCycle) BeforeAction(ctx context.Context, action string) context.Context {
+	l.hook.BeforeActionRun(action, ctx, l.logger.WithValues("action", action))
+	return ctx
+}
+
+func (l lifeCycle) AfterAction(ctx context.Context, action string, _ ctrl.Result, _ error) {
+	l.hook.AfterActionRun(action, ctx, l.logger.WithValues("action", action))
+}

@@ -1,0 +1,241 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ctrlkit/ctrlkit/internal/drawing"
+	"github.com/ctrlkit/ctrlkit/internal/drawing/graphviz"
+	"github.com/ctrlkit/ctrlkit/internal/drawing/manager"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
+)
+
+// graphFormats are the formats of "ctrlkit graph" with the file name extensions that stand for them.
+var graphFormats = map[string][]string{
+	"text":    {".txt"},
+	"dot":     {".dot", ".gv"},
+	"mermaid": {".mmd", ".mermaid"},
+	"svg":     {".svg"},
+}
+
+// graphOptions are the flags of "ctrlkit graph".
+type graphOptions struct {
+	format, output string
+	ascii          bool
+}
+
+func newGraphCommand() *cobra.Command {
+	var o graphOptions
+	cmd := &cobra.Command{
+		Use:   "graph [FILE|DIRECTORY|DIRECTORY/...]...",
+		Short: "Draw the managers that documents declare: states, actions, and who reads what",
+		Long: `Graph draws the managers that documents declare: the target, the states with what selects them, the actions, and
+which action reads which state.
+
+It reads *.ctrlkit files, those of the working directory if none is named, and "-" for standard input. The documents
+need not be complete: only their syntax has to be right. The format follows from the name of the output file, and is
+text otherwise.`,
+		Example: `  ctrlkit graph                                   as text, the documents of this directory
+  ctrlkit graph ./... -o managers.svg             as a picture, all documents below this directory
+  ctrlkit graph cronjob.ctrlkit --format mermaid  for a Markdown page
+  ctrlkit graph - --format dot <cronjob.ctrlkit | dot -Tpdf -o cronjob.pdf`,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"ctrlkit"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	cmd.Flags().StringVar(&o.format, "format", "", "what to write: text, dot, mermaid or svg")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "the file to write, standard output if empty")
+	cmd.Flags().BoolVar(&o.ascii, "ascii", false, "draw text with ASCII characters only")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func formatNames() []string { return []string{"text", "dot", "mermaid", "svg"} }
+
+func (o *graphOptions) run(cmd *cobra.Command, args []string) error {
+	format, err := o.chosenFormat()
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	sources, err := documents(args, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	decls, err := parseAll(sources, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	var picture bytes.Buffer
+	if err := o.draw(cmd.Context(), &picture, format, decls); err != nil {
+		return err
+	}
+	if o.output == "" {
+		_, err = cmd.OutOrStdout().Write(picture.Bytes())
+		return err
+	}
+	return os.WriteFile(o.output, picture.Bytes(), 0o644) //nolint:gosec // a picture for everybody
+}
+
+func (o *graphOptions) chosenFormat() (string, error) {
+	if o.format != "" {
+		if _, known := graphFormats[o.format]; !known {
+			return "", fmt.Errorf("--format %q: it is one of %s", o.format, strings.Join(formatNames(), ", "))
+		}
+		return o.format, nil
+	}
+	if o.output == "" {
+		return "text", nil
+	}
+	extension := strings.ToLower(filepath.Ext(o.output))
+	for format, extensions := range graphFormats {
+		if slices.Contains(extensions, extension) {
+			return format, nil
+		}
+	}
+	return "", fmt.Errorf("the name %q does not say what to write: add --format with one of %s", o.output, strings.Join(formatNames(), ", "))
+}
+
+func (o *graphOptions) draw(ctx context.Context, w io.Writer, format string, decls []*ast.Decl) error {
+	switch format {
+	case "dot":
+		return drawing.DOT(w, manager.Graph("Managers", decls...))
+	case "mermaid":
+		return drawing.Mermaid(w, manager.Graph("", decls...))
+	case "svg":
+		var dot bytes.Buffer
+		if err := drawing.DOT(&dot, manager.Graph("Managers", decls...)); err != nil {
+			return err
+		}
+		svg, err := graphviz.SVG(ctx, dot.Bytes())
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(svg)
+		return err
+	}
+	branches := drawing.BoxBranches
+	if o.ascii {
+		branches = drawing.ASCIIBranches
+	}
+	for i, decl := range decls {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := drawing.WriteTree(w, manager.Tree(decl), branches, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parseAll parses the documents and prints what is wrong with their syntax.
+func parseAll(sources []document, stderr io.Writer) ([]*ast.Decl, error) {
+	printer := diag.Printer{Sources: map[string][]byte{}}
+	var list diag.List
+	var files []*ast.File
+	for _, source := range sources {
+		printer.Sources[source.name] = source.text
+		file, found := parser.Parse(source.name, source.text)
+		files, list = append(files, file), append(list, found...)
+	}
+	if err := printer.Print(stderr, list.Sort()); err != nil {
+		return nil, err
+	}
+	if list.HasErrors() {
+		return nil, &exitError{code: exitFound}
+	}
+	decls := manager.Declared(files...)
+	if len(decls) == 0 {
+		return nil, errors.New("there is nothing to draw: the documents declare no manager")
+	}
+	return decls, nil
+}
+
+// A document is the text of a file in the language.
+type document struct {
+	name string
+	text []byte
+}
+
+// documents reads what args name: files, all documents of a directory, all below a directory with "/..." behind it, or standard input.
+func documents(args []string, stdin io.Reader) ([]document, error) {
+	if len(args) == 0 {
+		args = []string{"."}
+	}
+	var all []document
+	for _, arg := range args {
+		if arg == "-" {
+			text, err := io.ReadAll(stdin)
+			if err != nil {
+				return nil, fmt.Errorf("reading standard input: %w", err)
+			}
+			all = append(all, document{"<stdin>", text})
+			continue
+		}
+		names, err := documentNames(arg)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return nil, fmt.Errorf("reading a document: %w", err)
+			}
+			all = append(all, document{name, text})
+		}
+	}
+	return all, nil
+}
+
+func documentNames(arg string) ([]string, error) {
+	root, below := strings.CutSuffix(arg, "...")
+	root = cmp.Or(strings.TrimSuffix(root, "/"), ".")
+	if !below {
+		root = arg
+	}
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, fmt.Errorf("looking for documents: %w", err)
+	}
+	if !info.IsDir() {
+		return []string{root}, nil
+	}
+	var names []string
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && (!below || isHidden(entry.Name())):
+			return filepath.SkipDir
+		case !entry.IsDir() && filepath.Ext(path) == ".ctrlkit":
+			names = append(names, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for documents: %w", err)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s has no *.ctrlkit files: name a file or another directory, or add /... for those below", arg)
+	}
+	return names, nil
+}
+
+// isHidden reports the directories that the go command leaves out of "./..." too.
+func isHidden(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "vendor"
+}

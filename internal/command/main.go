@@ -1,0 +1,70 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const pluginPrefix = "kubectl-"
+
+// Main runs the command line of this process and returns its exit code.
+func Main() int {
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+
+	cmd, started := newRoot()
+	args := os.Args[1:]
+	switch name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"); {
+	case strings.HasPrefix(name, "kubectl_complete-"):
+		// kubectl asks for the completion of a plugin's arguments by calling a program of this name.
+		args = append([]string{cobra.ShellCompRequestCmd}, args...)
+	case strings.HasPrefix(name, pluginPrefix):
+		nameAsPlugin(cmd, name)
+	}
+	cmd.SetArgs(args)
+	cmd.SetIn(os.Stdin)
+	cmd.SetOut(os.Stdout)
+	cmd.SetErr(os.Stderr)
+
+	used, err := cmd.ExecuteContextC(ctx)
+	if err != nil && !*started {
+		err = &exitError{code: exitUsage, err: err}
+	}
+	report(os.Stderr, used, err)
+	return exitCode(err)
+}
+
+// report prints err the way a person reads it: what was wrong, and for wrong usage where to read on.
+func report(w io.Writer, used *cobra.Command, err error) {
+	if err == nil || err.Error() == "" || errors.Is(err, context.Canceled) || errors.Is(err, errInterrupted) {
+		return
+	}
+	fmt.Fprintf(w, "%s: %v\n", used.Root().DisplayName(), err)
+	if exitCode(err) == exitUsage {
+		fmt.Fprintf(w, "Run '%s --help' for usage.\n", used.CommandPath())
+	}
+}
+
+// nameAsPlugin makes the usage texts say "kubectl ctrlkit" where the program is called kubectl-ctrlkit.
+func nameAsPlugin(root *cobra.Command, program string) {
+	plain := root.Name()
+	plugin := "kubectl " + strings.TrimPrefix(program, pluginPrefix)
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: plugin}
+	walk(root, func(cmd *cobra.Command) {
+		lines := strings.Split(cmd.Example, "\n")
+		for i, line := range lines {
+			indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+			if rest, ok := strings.CutPrefix(line, indent+plain+" "); ok {
+				lines[i] = indent + plugin + " " + rest
+			}
+		}
+		cmd.Example = strings.Join(lines, "\n")
+	})
+}

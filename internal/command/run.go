@@ -1,0 +1,155 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ctrlkit/ctrlkit/internal/run"
+)
+
+// runFlags are the flags of "ctrlkit run" that are not options of the run as they stand.
+type runFlags struct {
+	options    run.Options
+	kubeconfig string
+	logs       string
+}
+
+// showLogs is the value of --logs without a value.
+const showLogs = "-"
+
+func newRunCommand() *cobra.Command {
+	flags := new(runFlags)
+	o := &flags.options
+	cmd := &cobra.Command{
+		Use:   "run PACKAGE [flags] [-- OPERATOR-ARGUMENTS]",
+		Short: "Run an operator in a real control plane and watch what it does",
+		Long: `Run builds the operator in PACKAGE and runs it, and shows the state of its objects and of what they own until Ctrl-C,
+which stops every process that was started.
+
+PACKAGE is the operator's main package: a directory (in any module), a file in it, or an import path. Without
+KUBECONFIG a control plane of its own is started: API server, controllers, scheduler and a node on which Pods live
+without a machine. The first time it is built, which takes minutes. With KUBECONFIG that cluster is used, and what was
+installed and applied stays there.
+
+By convention, and looking from PACKAGE up to the root of its module, custom resource definitions are installed from
+config/crd/bases or config/crd, and objects are applied from config/samples.
+
+In a terminal the objects are drawn as a tree that is kept up to date. In a pipe there is one line for each change:
+
+   12.3s  Job default/hello-28374  Complete
+
+Conditions for --until:
+
+` + indent(run.UntilSyntax),
+		Example: `  ctrlkit run ./examples/01_cronjob
+  ctrlkit run ./cmd --samples demo.yaml --logs       a kubebuilder project, with the operator's log
+  ctrlkit run ./cmd -- --metrics-bind-address=0      arguments for the operator
+  ctrlkit run . --for 30s | tee changes.txt          what happens in half a minute
+  ctrlkit run . --until 'job/*=Complete' --timeout 2m
+  ctrlkit run . --until 'job=Complete count >= 3' --until 'cronjob/hello:status.lastScheduleTime'
+  ctrlkit run . --kubeconfig=                        start a control plane although KUBECONFIG is set`,
+		Args: packageArgument,
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&flags.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig `FILE` of the cluster to use; empty starts a control plane (default $KUBECONFIG)")
+	set.Lookup("kubeconfig").DefValue = ""
+	set.StringArrayVar(&o.CRDs, "crds", nil, "`DIR` or file with the custom resource definitions to install, repeatable")
+	set.StringArrayVar(&o.Samples, "samples", nil, "`FILE` or directory with objects to apply, repeatable")
+	set.BoolVar(&o.NoSamples, "no-samples", false, "apply no objects")
+	set.StringVarP(&o.Namespace, "namespace", "n", "default", "`NAMESPACE` of samples that name none")
+	set.StringArrayVar(&o.Watch, "watch", nil, "also show the objects of this `KIND`, repeatable")
+	set.StringVar(&flags.logs, "logs", "", "show the operator's log, or with --logs=`FILE` write it to a file")
+	set.Lookup("logs").NoOptDefVal = showLogs
+	set.DurationVar(&o.For, "for", 0, "end with exit code 0 after this `DURATION`")
+	set.StringArrayVar(&o.Until, "until", nil, "end with exit code 0 when this `CONDITION` holds; repeatable, all must hold")
+	set.DurationVar(&o.Timeout, "timeout", 0, "end with exit code 1 when the conditions do not hold after this `DURATION`")
+	_ = cmd.MarkFlagDirname("crds")
+	_ = cmd.MarkFlagFilename("samples", "yaml", "yml", "json")
+	_ = cmd.RegisterFlagCompletionFunc("watch", cobra.NoFileCompletions)
+	_ = cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
+	return cmd
+}
+
+// packageArgument wants one package before the "--" of the operator's arguments.
+func packageArgument(cmd *cobra.Command, args []string) error {
+	packages := len(args)
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		packages = dash
+	}
+	switch packages {
+	case 1:
+		return nil
+	case 0:
+		return errors.New("which operator? Give the directory of its main package, like ./cmd")
+	default:
+		return fmt.Errorf("one package was expected, not %d; arguments for the operator stand after --", packages)
+	}
+}
+
+func (f *runFlags) run(cmd *cobra.Command, args []string) error {
+	o := f.options
+	o.Package, o.Args = args[0], args[1:]
+	o.Kubeconfig = f.kubeconfig
+	switch f.logs {
+	case "":
+	case showLogs:
+		o.Logs = true
+	default:
+		o.LogFile = f.logs
+	}
+	if err := checkFlags(cmd, o); err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program: %w", err)
+	}
+	o.Supervisor = []string{self, superviseName}
+	o.Out, o.Err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+	return asExit(run.Run(cmd.Context(), o), len(o.Until) > 0)
+}
+
+// checkFlags refuses flags that make no sense together.
+func checkFlags(cmd *cobra.Command, o run.Options) error {
+	if o.NoSamples && len(o.Samples) > 0 {
+		return errors.New("--samples and --no-samples exclude each other")
+	}
+	if o.For > 0 && len(o.Until) > 0 {
+		return errors.New("--for and --until exclude each other; --timeout limits --until")
+	}
+	for name, value := range map[string]time.Duration{"for": o.For, "timeout": o.Timeout} {
+		if cmd.Flags().Changed(name) && value <= 0 {
+			return fmt.Errorf("--%s %v: it must be more than nothing", name, value)
+		}
+	}
+	if o.Timeout > 0 && len(o.Until) == 0 {
+		return errors.New("--timeout limits --until, which is missing; --for ends the run after a time")
+	}
+	return nil
+}
+
+// asExit gives the errors of a run their exit codes. Ctrl-C is how a run without conditions is meant to end.
+func asExit(err error, conditions bool) error {
+	var syntax *run.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		return &exitError{code: exitUsage, err: fmt.Errorf("--until: %w", err)}
+	case errors.Is(err, run.ErrDoesNotCompile):
+		return &exitError{code: exitFound}
+	case errors.Is(err, run.ErrWatchingInterrupted) && !conditions:
+		return nil
+	default:
+		return err
+	}
+}

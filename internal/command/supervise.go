@@ -1,0 +1,40 @@
+package command
+
+import (
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ctrlkit/ctrlkit/internal/run"
+)
+
+const (
+	superviseName = "supervise-operator"
+
+	// superviseGrace is how long an operator may take to end before it is killed.
+	superviseGrace = 10 * time.Second
+)
+
+// newSuperviseCommand is not for people: "ctrlkit run" starts the operator through it, with a pipe as its standard
+// input, so that the operator ends when "ctrlkit run" does, in whichever way.
+func newSuperviseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    superviseName + " -- PROGRAM [ARGUMENTS]",
+		Short:  "Run a program until standard input ends",
+		Hidden: true,
+		Args:   cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			signal.Ignore(os.Interrupt) // it is for the process that holds the other end of standard input
+			code, err := run.Supervise(cmd.InOrStdin(), args, superviseGrace, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if code != 0 {
+				return &exitError{code: max(code, exitFound)}
+			}
+			return nil
+		},
+	}
+}

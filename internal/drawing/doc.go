@@ -1,0 +1,8 @@
+// Package drawing is a picture before it is drawn: nodes, edges and clusters with a meaning instead of a look.
+//
+// What a workflow or a document of the language looks like is decided by the packages that build a [Graph]. What a
+// [Shape] and a [Tone] look like is decided here, once for every format: [DOT] and [Mermaid] in this package, and SVG in
+// package graphviz below it, which has the layout engine as a dependency and is therefore apart.
+//
+// Every function here is deterministic: nodes, edges and clusters appear in the order in which they were added.
+package drawing

@@ -1,0 +1,191 @@
+package drawing
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"html"
+	"io"
+	"strings"
+)
+
+// Widths in runes and heights in lines at which labels are broken.
+const (
+	labelWidth, labelLines   = 48, 4
+	detailWidth, detailLines = 44, 4
+	decisionWidth            = 18
+)
+
+// DOT writes g in Graphviz' language. Every node and edge has a class, which Graphviz passes on to SVG.
+func DOT(w io.Writer, g *Graph) error {
+	p := &dotPrinter{w: bufio.NewWriter(w)}
+	p.printf("digraph %s {\n", dotQuote(Clean(cmp.Or(g.Title, "Diagram"))))
+	p.printf("  graph [rankdir=%s, compound=true, newrank=true, bgcolor=transparent, fontname=Helvetica, nodesep=0.5, ranksep=0.42, pad=0.12];\n", rankdir(g.Direction))
+	p.printf("  node [fontname=Helvetica, fontsize=13, margin=\"0.26,0.09\", penwidth=1.2];\n")
+	p.printf("  edge [fontname=Helvetica, fontsize=11, color=%q, fontcolor=%q, arrowsize=0.7, penwidth=1.2];\n", LineColor, LineColor)
+	p.cluster(&g.Root, "  ")
+	for _, e := range g.Edges {
+		p.edge(e)
+	}
+	p.printf("}\n")
+	return p.w.Flush()
+}
+
+func rankdir(d Direction) string {
+	if d == LeftRight {
+		return "LR"
+	}
+	return "TB"
+}
+
+// A dotPrinter leaves errors to the Flush of its writer, which keeps the first one.
+type dotPrinter struct{ w *bufio.Writer }
+
+func (p *dotPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
+
+func (p *dotPrinter) cluster(c *Cluster, indent string) {
+	for _, n := range c.Nodes {
+		p.printf("%s%s [%s];\n", indent, n.ID, strings.Join(nodeAttributes(n), ", "))
+	}
+	for _, inner := range c.Clusters {
+		style := "rounded"
+		if inner.Dashed {
+			style = "rounded,dashed"
+		}
+		p.printf("%ssubgraph cluster_%s {\n", indent, inner.ID)
+		p.printf("%s  label=%s; labeljust=l; style=%q; color=%q; fontcolor=%q; fontsize=11; margin=12;\n",
+			indent, dotText(Lines(inner.Label, labelWidth, labelLines)), style, LineColor, LineColor)
+		p.cluster(inner, indent+"  ")
+		p.printf("%s}\n", indent)
+	}
+}
+
+func (p *dotPrinter) edge(e Edge) {
+	var attributes []string
+	if e.Label != "" {
+		attributes = append(attributes, "label="+dotText(spaced(Lines(e.Label, labelWidth, labelLines))))
+	}
+	if e.Dashed {
+		attributes = append(attributes, "style=dashed")
+	}
+	if e.FromCluster != "" {
+		attributes = append(attributes, "ltail=cluster_"+e.FromCluster)
+	}
+	if len(attributes) == 0 {
+		p.printf("  %s -> %s;\n", e.From, e.To)
+		return
+	}
+	p.printf("  %s -> %s [%s];\n", e.From, e.To, strings.Join(attributes, ", "))
+}
+
+// spaced puts room between the letters of an edge's label and the edge.
+func spaced(lines []string) []string {
+	for i := range lines {
+		lines[i] = "\u00a0" + lines[i] + "\u00a0"
+	}
+	return lines
+}
+
+func nodeAttributes(n Node) []string {
+	look := n.Tone.Look()
+	colors := look.Light
+	attributes := []string{"class=" + className(n)}
+	switch n.Shape {
+	case Start:
+		return append(attributes, "shape=circle", "style=filled", "width=0.16", "fixedsize=true", `label=" "`,
+			fmt.Sprintf("fillcolor=%q", LineColor), fmt.Sprintf("color=%q", LineColor))
+	case End:
+		return append(attributes, "shape=doublecircle", "style=filled", "width=0.11", "fixedsize=true", `label=" "`,
+			fmt.Sprintf("fillcolor=%q", LineColor), fmt.Sprintf("color=%q", LineColor))
+	case Meet:
+		return append(attributes, "shape=circle", "style=filled", "width=0.09", "fixedsize=true", `label=" "`,
+			fmt.Sprintf("fillcolor=%q", LineColor), fmt.Sprintf("color=%q", LineColor))
+	case Fork:
+		return append(attributes, "shape=box", `style="rounded,filled"`, `margin="0.12,0.03"`, "height=0.24", "fontsize=10", "ordering=out",
+			fmt.Sprintf("fillcolor=%q", LineColor), fmt.Sprintf("color=%q", LineColor), `fontcolor="#ffffff"`,
+			"label="+dotText(Lines(n.Label, labelWidth, labelLines)))
+	}
+	width := labelWidth
+	style := "filled"
+	switch n.Shape {
+	case Decision:
+		attributes = append(attributes, "shape=diamond", "height=0.6", "ordering=out", `margin="0.02,0.02"`, "fontsize=12")
+		width = decisionWidth
+	case Store:
+		attributes = append(attributes, "shape=cylinder")
+	case Head:
+		attributes = append(attributes, "shape=box", "peripheries=2")
+		style = "rounded,filled"
+	default:
+		attributes = append(attributes, "shape=box")
+		style = "rounded,filled"
+	}
+	if look.Dashed {
+		style += ",dashed"
+	}
+	if look.Bold {
+		attributes = append(attributes, "penwidth=2")
+	}
+	return append(attributes, fmt.Sprintf("style=%q", style),
+		fmt.Sprintf("fillcolor=%q", colors.Fill), fmt.Sprintf("color=%q", colors.Line), fmt.Sprintf("fontcolor=%q", colors.Text),
+		"label="+dotLabel(Lines(n.Label, width, labelLines), detailsOf(n)))
+}
+
+func detailsOf(n Node) []string {
+	var lines []string
+	for _, detail := range n.Details {
+		lines = append(lines, Lines(detail, detailWidth, detailLines)...)
+	}
+	return lines
+}
+
+// className names the look of a node; dots and forks have no tone and look the same on every background.
+func className(n Node) string {
+	switch n.Shape {
+	case Start, End, Meet:
+		return "dot"
+	case Fork:
+		return "fork"
+	default:
+		return n.Tone.Look().Class
+	}
+}
+
+// dotLabel returns the label of a node: HTML-like when it has details, which are set in smaller letters.
+func dotLabel(lines, details []string) string {
+	if len(details) == 0 {
+		return dotText(lines)
+	}
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString(dotMarkup(line) + "<br/>")
+	}
+	for i, line := range details {
+		if i > 0 {
+			b.WriteString("<br/>")
+		}
+		b.WriteString(`<font point-size="11">` + dotMarkup(line) + ` </font>`)
+	}
+	return "<" + b.String() + ">"
+}
+
+// dotMarkup writes text for an HTML-like label, in which a backslash still begins an escape such as \N, the name of the node.
+func dotMarkup(text string) string {
+	return strings.ReplaceAll(html.EscapeString(text), `\`, `\\`)
+}
+
+// dotText returns lines as a quoted label. A label with nothing in it is a space, because an empty one would stand for the
+// name of the node.
+func dotText(lines []string) string {
+	text := strings.Join(lines, "\n")
+	if strings.TrimSpace(text) == "" {
+		text = " "
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;", "\n", `\n`).Replace(text) + `"`
+}
+
+// dotQuote returns s as a quoted string of the DOT language, where only the quote itself has to be escaped; a backslash
+// would escape a quote that follows it, so that it is written as two.
+func dotQuote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(s) + `"`
+}

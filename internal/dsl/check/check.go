@@ -1,0 +1,221 @@
+package check
+
+import (
+	"context"
+	"go/token"
+	"path/filepath"
+	"slices"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
+)
+
+// An Input is the documents that make one Go package.
+type Input struct {
+	// Dir is where Go packages are looked up from: a directory in the Go module of the documents.
+	Dir string
+	// Name and Path are the name and the import path of the Go package. The path may be empty.
+	Name, Path string
+	Sources    []Source
+}
+
+// A Source is the text of one document.
+type Source struct {
+	// File is how diagnostics name the document.
+	File string
+	Text []byte
+}
+
+// Check returns the meaning of the documents and everything that is wrong with them. The package is nil when the list
+// has an error in it. Check reads no files; it asks the loader once, for all packages together.
+func Check(ctx context.Context, in Input, loader Loader) (*model.Package, diag.List, error) {
+	c := &checker{managers: map[string]*scopedName{}, path: in.Path, ownTypes: map[string]bool{}}
+	sources := slices.Clone(in.Sources)
+	slices.SortFunc(sources, func(a, b Source) int { return compareFiles(a.File, b.File) })
+	for _, source := range sources {
+		file, list := parser.Parse(source.File, source.Text)
+		c.documents = append(c.documents, newDocument(file, list, in.Path))
+	}
+	for _, d := range c.documents {
+		d.declare()
+	}
+	loaded, err := loader.Load(ctx, in.Dir, c.packagePaths())
+	if err != nil {
+		return nil, nil, err
+	}
+	c.packages = loaded
+	result := &model.Package{Name: in.Name, Path: in.Path}
+	for _, d := range c.documents {
+		result.Documents = append(result.Documents, c.document(d))
+	}
+	c.managerCollisions()
+	var list diag.List
+	for _, d := range c.documents {
+		d.warnUnused()
+		list = append(list, d.list...)
+	}
+	list = list.Sort()
+	if list.HasErrors() {
+		return nil, list, nil
+	}
+	return result, list, nil
+}
+
+func compareFiles(a, b string) int {
+	if a < b {
+		return -1
+	}
+	if a > b {
+		return 1
+	}
+	return 0
+}
+
+// A checker checks the documents of one package.
+type checker struct {
+	documents []*document
+	packages  map[string]*Package
+	// managers are the managers of all documents by name, order their names in the order of declaration.
+	managers map[string]*scopedName
+	order    []string
+	// path is the import path of the Go package, ownTypes the names of the kinds in use that are declared in it.
+	path     string
+	ownTypes map[string]bool
+}
+
+// packagePaths returns the import paths that the documents need, sorted.
+func (c *checker) packagePaths() []string {
+	set := map[string]bool{}
+	for _, d := range c.documents {
+		for path := range d.paths {
+			set[path] = true
+		}
+	}
+	paths := make([]string, 0, len(set))
+	for path := range set {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// A scopedName is a name and the place where it was declared first.
+type scopedName struct {
+	document *document
+	word     ast.Word
+}
+
+// related points to the first declaration.
+func (n *scopedName) related() []diag.Related {
+	return []diag.Related{{
+		Start:   n.document.file.Position(n.word.Start),
+		End:     n.document.file.Position(n.word.End),
+		Message: "first declared here",
+	}}
+}
+
+// A document is one file while it is checked.
+type document struct {
+	file *ast.File
+	list diag.List
+	// importPath is that of the Go package that is generated, if it is known.
+	importPath string
+	binds      map[string]*binding
+	aliases    map[string]*alias
+	// bindOrder and aliasOrder keep the order of the document.
+	bindOrder  []*binding
+	aliasOrder []*alias
+	// refs are the kinds that the document names, by what it writes.
+	refs map[string]*kindRef
+	// paths are the import paths of the packages that are needed.
+	paths map[string]bool
+	// notLoaded are those of them that have been reported as missing.
+	notLoaded map[string]bool
+	// unused are the warnings about states that no action takes and managers without actions.
+	unused []diag.Diagnostic
+}
+
+type binding struct {
+	word ast.Word // the group and version
+	path ast.Word
+	used bool
+	bad  bool
+}
+
+type alias struct {
+	name ast.Word
+	kind ast.Word
+	used bool
+}
+
+func newDocument(file *ast.File, list diag.List, importPath string) *document {
+	return &document{
+		file:       file,
+		list:       list,
+		importPath: importPath,
+		binds:      map[string]*binding{},
+		aliases:    map[string]*alias{},
+		refs:       map[string]*kindRef{},
+		paths:      map[string]bool{},
+
+		notLoaded: map[string]bool{},
+	}
+}
+
+func (d *document) report(code diag.Code, span ast.Span, message, hint string, related ...diag.Related) {
+	d.list = append(d.list, d.diagnostic(code, span, message, hint, related...))
+}
+
+func (d *document) diagnostic(code diag.Code, span ast.Span, message, hint string, related ...diag.Related) diag.Diagnostic {
+	return diag.Diagnostic{
+		Code: code, Start: d.position(span.Start), End: d.position(span.End), Message: message, Hint: hint, Related: related,
+	}
+}
+
+func (d *document) position(offset int) token.Position { return d.file.Position(offset) }
+
+// document checks a document whose binds and aliases are known.
+func (c *checker) document(d *document) *model.Document {
+	result := &model.Document{File: filepath.Base(d.file.Name)}
+	c.checkBinds(d)
+	c.checkAliases(d)
+	for _, item := range d.file.Items {
+		if decl, ok := item.(*ast.Decl); ok {
+			result.Managers = append(result.Managers, c.manager(d, decl))
+		}
+	}
+	return result
+}
+
+// warnUnused reports what nothing uses. In a document with errors that may be a consequence of them and is not said.
+func (d *document) warnUnused() {
+	if d.list.HasErrors() {
+		return
+	}
+	for _, b := range d.bindOrder {
+		if !b.used {
+			d.report(diag.UnusedBind, b.word.Span, "bind of "+b.word.Text+" is not used", "")
+		}
+	}
+	for _, a := range d.aliasOrder {
+		if !a.used {
+			d.report(diag.UnusedAlias, a.name.Span, "alias "+a.name.Text+" is not used", "")
+		}
+	}
+	d.list = append(d.list, d.unused...)
+}
+
+// docLines are the lines of a comment without the slashes and without the space behind them.
+func docLines(doc []ast.Comment) []string {
+	var lines []string
+	for _, c := range doc {
+		text := c.Text[len("//"):]
+		if len(text) > 0 && text[0] == ' ' {
+			text = text[1:]
+		}
+		lines = append(lines, text)
+	}
+	return lines
+}

@@ -1,0 +1,464 @@
+package check
+
+import (
+	"fmt"
+	"go/types"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/module"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+)
+
+// A kindRef is what a document writes for a kind, before Go packages have been looked at.
+type kindRef struct {
+	label string // group and version as written, or those of the built-in kind
+	path  string // import path; empty when the kind could not be resolved
+	kind  string
+	// bare is true for a built-in kind that is written as one word.
+	bare bool
+	// checked is set once the Go type has been looked up; typ is nil when that failed.
+	checked bool
+	typ     *kindType
+}
+
+// A kindType is a kind with its Go type.
+type kindType struct {
+	model.Kind
+	obj *types.TypeName
+}
+
+var (
+	groupPattern   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	versionPattern = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
+)
+
+// declare collects binds and aliases and the kinds that the document names. It needs no Go packages.
+func (d *document) declare() {
+	for _, item := range d.file.Items {
+		switch n := item.(type) {
+		case *ast.Bind:
+			d.declareBind(n)
+		case *ast.Alias:
+			d.declareAlias(n)
+		}
+	}
+	for _, a := range d.aliasOrder {
+		d.resolveAlias(a)
+	}
+	for _, item := range d.file.Items {
+		decl, ok := item.(*ast.Decl)
+		if !ok {
+			continue
+		}
+		d.resolve(decl.Kind)
+		for _, s := range declaredStates(decl) {
+			d.resolve(s.Kind)
+		}
+	}
+}
+
+// declaredStates returns the states of all state blocks.
+func declaredStates(decl *ast.Decl) []*ast.State {
+	var states []*ast.State
+	for _, item := range decl.Body.Items {
+		section, ok := item.(*ast.Section)
+		if !ok {
+			continue
+		}
+		for _, node := range section.Body.Items {
+			if s, ok := node.(*ast.State); ok {
+				states = append(states, s)
+			}
+		}
+	}
+	return states
+}
+
+func (d *document) declareBind(n *ast.Bind) {
+	b := &binding{word: n.GroupVersion, path: n.Package}
+	if first, ok := d.binds[n.GroupVersion.Text]; ok {
+		d.report(diag.DuplicateName, n.GroupVersion.Span, n.GroupVersion.Text+" is bound twice", "",
+			(&scopedName{d, first.word}).related()...)
+		return
+	}
+	d.binds[n.GroupVersion.Text] = b
+	d.bindOrder = append(d.bindOrder, b)
+	group, version, slashes := splitGroupVersion(n.GroupVersion.Text)
+	if !slashes || group != "" && !groupPattern.MatchString(group) || !versionPattern.MatchString(version) || group == "" && !strings.HasPrefix(version, "v") {
+		b.bad = true
+		d.report(diag.BadGroupVersion, n.GroupVersion.Span, fmt.Sprintf("malformed group and version %q", n.GroupVersion.Text),
+			"write VERSION for the core group, as in v1, or GROUP/VERSION, as in batch/v1")
+	}
+	if err := module.CheckImportPath(n.Package.Text); err != nil {
+		b.bad = true
+		d.report(diag.BadPackagePath, n.Package.Span, fmt.Sprintf("malformed Go package path %q", n.Package.Text),
+			"write the path as in a Go import, without quotes")
+		return
+	}
+	if !b.bad {
+		d.paths[n.Package.Text] = true
+	}
+}
+
+// splitGroupVersion cuts GROUP/VERSION. It reports whether there is at most one slash.
+func splitGroupVersion(label string) (group, version string, ok bool) {
+	group, version, found := strings.Cut(label, "/")
+	if !found {
+		return "", label, true
+	}
+	return group, version, group != "" && !strings.Contains(version, "/")
+}
+
+func (d *document) declareAlias(n *ast.Alias) {
+	if first, ok := d.aliases[n.Name.Text]; ok {
+		d.report(diag.DuplicateName, n.Name.Span, fmt.Sprintf("alias %s is declared twice", n.Name.Text), "",
+			(&scopedName{d, first.name}).related()...)
+		return
+	}
+	d.identifier(n.Name, "alias")
+	a := &alias{name: n.Name, kind: n.Kind}
+	d.aliases[n.Name.Text] = a
+	d.aliasOrder = append(d.aliasOrder, a)
+}
+
+// resolveAlias resolves the kind of an alias. An alias of one word means a built-in kind, never another alias.
+func (d *document) resolveAlias(a *alias) {
+	if !strings.Contains(a.kind.Text, "/") {
+		if other, ok := d.aliases[a.kind.Text]; ok && other != a {
+			d.report(diag.BadKind, a.kind.Span, fmt.Sprintf("alias %s stands for another alias, %s", a.name.Text, a.kind.Text),
+				"write "+other.kind.Text)
+			other.used = true
+			d.refs["alias "+a.name.Text] = &kindRef{}
+			return
+		}
+		d.refs["alias "+a.name.Text] = d.resolveBare(a.kind, "write GROUP/VERSION/KIND, as in batch/v1/Job")
+		return
+	}
+	d.refs["alias "+a.name.Text] = d.resolveFull(a.kind)
+}
+
+// resolve finds out what a kind means; reported are kinds that mean nothing.
+func (d *document) resolve(w ast.Word) {
+	if w.Text == "" {
+		return
+	}
+	if a, ok := d.aliases[w.Text]; ok {
+		a.used = true
+		return
+	}
+	if ref, ok := d.refs[w.Text]; ok && ref.path != "" {
+		return
+	}
+	if strings.Contains(w.Text, "/") {
+		d.refs[w.Text] = d.resolveFull(w)
+	} else {
+		d.refs[w.Text] = d.resolveBare(w, fmt.Sprintf("declare it: alias %s GROUP/VERSION/KIND", w.Text))
+	}
+}
+
+// ref returns what resolve found.
+func (d *document) ref(w ast.Word) *kindRef {
+	if a, ok := d.aliases[w.Text]; ok {
+		return d.refs["alias "+a.name.Text]
+	}
+	return d.refs[w.Text]
+}
+
+// resolveBare resolves a kind of one word among the built-in ones. The hint is for when no name is near.
+func (d *document) resolveBare(w ast.Word, hint string) *kindRef {
+	rows := builtins.byKind[w.Text]
+	switch len(rows) {
+	case 0:
+		item, isList := strings.CutSuffix(w.Text, "List")
+		if near, ok := diag.Near(w.Text, d.knownKinds()); ok {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		} else if isList && (d.aliases[item] != nil || len(builtins.byKind[item]) > 0) {
+			hint = fmt.Sprintf("write []%s for a list", item)
+		}
+		d.report(diag.UnknownKind, w.Span, fmt.Sprintf("unknown kind %q", w.Text), hint)
+		return &kindRef{}
+	case 1:
+		d.paths[rows[0].Path] = true
+		return &kindRef{label: rows[0].label(), path: rows[0].Path, kind: w.Text, bare: true}
+	}
+	names := make([]string, len(rows))
+	for i, row := range rows {
+		names[i] = row.label() + "/" + w.Text
+	}
+	d.report(diag.AmbiguousKind, w.Span, fmt.Sprintf("%d groups have a kind %s", len(rows), w.Text),
+		"write "+strings.Join(names, " or "))
+	return &kindRef{}
+}
+
+// knownKinds are the aliases of the document and the built-in kinds, for near names.
+func (d *document) knownKinds() []string {
+	var names []string
+	for _, a := range d.aliasOrder {
+		names = append(names, a.name.Text)
+	}
+	return append(names, builtins.kinds...)
+}
+
+// resolveFull resolves GROUP/VERSION/KIND and VERSION/KIND.
+func (d *document) resolveFull(w ast.Word) *kindRef {
+	slash := strings.LastIndexByte(w.Text, '/')
+	label, kind := w.Text[:slash], w.Text[slash+1:]
+	labelSpan := ast.Span{Start: w.Start, End: w.Start + slash}
+	_, version, ok := splitGroupVersion(label)
+	if !ok || label == "" || version == "" || !isIdentifier(kind) {
+		d.report(diag.BadKind, w.Span, fmt.Sprintf("malformed kind %q", w.Text), "write GROUP/VERSION/KIND, as in batch/v1/Job")
+		return &kindRef{}
+	}
+	if b, ok := d.binds[label]; ok {
+		b.used = true
+		if b.bad {
+			return &kindRef{}
+		}
+		return &kindRef{label: label, path: b.path.Text, kind: kind}
+	}
+	if row, ok := builtins.byLabel[label]; ok {
+		d.paths[row.Path] = true
+		return &kindRef{label: label, path: row.Path, kind: kind}
+	}
+	hint := d.nearLabel(label)
+	if hint == "" {
+		hint = fmt.Sprintf("bind it: bind %s GO-PACKAGE", label)
+	}
+	d.report(diag.UnboundGroupVersion, labelSpan, fmt.Sprintf("group and version %s are not bound", label), hint)
+	return &kindRef{}
+}
+
+func (d *document) nearLabel(label string) string {
+	var names []string
+	for _, b := range d.bindOrder {
+		names = append(names, b.word.Text)
+	}
+	if near, ok := diag.Near(label, names); ok {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	// Of built-in groups only a near spelling of the group counts: v2 is no misspelt v1.
+	group, version, _ := splitGroupVersion(label)
+	for _, known := range builtins.labels {
+		g, v, _ := splitGroupVersion(known)
+		if group != "" && v == version {
+			if near, ok := diag.Near(group, []string{g}); ok && near != "" {
+				return fmt.Sprintf("did you mean %q?", known)
+			}
+		}
+	}
+	return ""
+}
+
+// checkBinds reports packages that cannot be loaded, and packages that hold something else than the bind says.
+func (c *checker) checkBinds(d *document) {
+	for _, b := range d.bindOrder {
+		if b.bad {
+			continue
+		}
+		group, version, _ := splitGroupVersion(b.word.Text)
+		if row := lookupBuiltin(b.path.Text); row != nil {
+			if version != row.Version || group != row.Group && group != shortGroup(row.Group) {
+				d.report(diag.WrongPackage, b.word.Span, fmt.Sprintf("%s holds %s, not %s", row.Path, row.label(), b.word.Text),
+					fmt.Sprintf("write bind %s %s", row.label(), row.Path))
+			}
+		}
+		if p := c.packages[b.path.Text]; p == nil || p.Types == nil {
+			d.reportNotLoaded(b.path.Span, b.path.Text, p)
+			continue
+		} else if p.Facts.Version != "" && p.Facts.Version != version {
+			d.report(diag.VersionMismatch, b.word.Span,
+				fmt.Sprintf("%s declares version %s, not %s", b.path.Text, p.Facts.Version, version), "")
+		}
+		c.warnProblem(d, b)
+	}
+}
+
+// warnProblem reports a package with mistakes of its own, unless they are mistakes in the kinds that are reported anyway.
+func (c *checker) warnProblem(d *document, b *binding) {
+	p := c.packages[b.path.Text]
+	if p.Problem == "" {
+		return
+	}
+	for _, ref := range d.refs {
+		if ref.path == b.path.Text && c.problem(ref) != "" {
+			return
+		}
+	}
+	d.report(diag.PackageErrors, b.path.Span, fmt.Sprintf("%s does not compile: %s", b.path.Text, firstLine(p.Problem)), "")
+}
+
+// problem says what is wrong with the Go type of a kind, in a package that is there.
+func (c *checker) problem(ref *kindRef) string {
+	obj, ok := c.packages[ref.path].Types.Scope().Lookup(ref.kind).(*types.TypeName)
+	if !ok {
+		return "is not there"
+	}
+	return objectProblem(obj)
+}
+
+// reportNotLoaded reports a package that is not there, at the first place that needs it.
+func (d *document) reportNotLoaded(span ast.Span, path string, p *Package) {
+	if d.notLoaded[path] {
+		return
+	}
+	d.notLoaded[path] = true
+	problem := "it was not found"
+	if p != nil && p.Problem != "" {
+		problem = firstLine(p.Problem)
+	}
+	hint := "check the path, or add the module: go get " + path
+	if strings.Contains(problem, "is not in std") {
+		problem = "there is no such package"
+		hint = "check the path: it begins with no module that go.mod names"
+		if root, _, _ := strings.Cut(d.importPath, "/"); root != "" && strings.HasPrefix(path, root+"/") {
+			hint = "check the path: it is in this module"
+		}
+	}
+	if row := lookupBuiltin(path); row != nil {
+		root, _, _ := strings.Cut(strings.TrimPrefix(path, "k8s.io/"), "/")
+		hint = "add the module: go get k8s.io/" + root
+	}
+	d.report(diag.PackageNotLoaded, span, fmt.Sprintf("cannot load Go package %s: %s", path, problem), hint)
+}
+
+// firstLine is the first line of a message that says something.
+func firstLine(text string) string {
+	for line := range strings.Lines(text) {
+		text = strings.TrimSpace(line)
+		if text != "" && text[0] != '#' { // the compiler begins with the name of the package
+			break
+		}
+	}
+	text, _, _ = strings.Cut(text, "; to add it:") // the hint says how
+	return text
+}
+
+// checkAliases looks the kinds of all aliases up, used or not.
+func (c *checker) checkAliases(d *document) {
+	for _, a := range d.aliasOrder {
+		if ref := d.refs["alias "+a.name.Text]; ref != nil {
+			c.lookup(d, ref, a.kind)
+		}
+	}
+}
+
+// kind returns the Go type for a kind as it is written, nil when there is none: then that has been reported.
+func (c *checker) kind(d *document, w ast.Word) *kindType {
+	if a, ok := d.aliases[w.Text]; ok {
+		if ref := d.refs["alias "+a.name.Text]; ref != nil {
+			return ref.typ
+		}
+		return nil
+	}
+	ref := d.refs[w.Text]
+	if ref == nil {
+		return nil
+	}
+	if ref.bare {
+		c.warnShadowed(d, ref, w)
+	}
+	return c.lookup(d, ref, w)
+}
+
+// warnShadowed says when a bare name means a built-in kind although a bound package has a kind of that name.
+func (c *checker) warnShadowed(d *document, ref *kindRef, w ast.Word) {
+	for _, b := range d.bindOrder {
+		p := c.packages[b.path.Text]
+		if b.bad || p == nil || p.Types == nil || b.path.Text == ref.path {
+			continue
+		}
+		if obj, ok := p.Types.Scope().Lookup(w.Text).(*types.TypeName); ok && objectProblem(obj) == "" {
+			d.report(diag.ShadowedKind, w.Span, fmt.Sprintf("%s means the built-in kind %s/%s, but %s has a kind %s too",
+				w.Text, ref.label, ref.kind, b.path.Text, w.Text),
+				fmt.Sprintf("say which: alias %s %s/%s", w.Text, b.word.Text, w.Text))
+			return
+		}
+	}
+}
+
+// lookup finds the Go type once and reports each place where that fails, underlining the name of the kind alone.
+func (c *checker) lookup(d *document, ref *kindRef, w ast.Word) *kindType {
+	if ref.path == "" || ref.checked && ref.typ != nil {
+		return ref.typ
+	}
+	ref.checked = true
+	p := c.packages[ref.path]
+	if p == nil || p.Types == nil {
+		if !d.boundTo(ref.path) {
+			d.reportNotLoaded(w.Span, ref.path, p)
+		}
+		return nil
+	}
+	span := ast.Span{Start: w.End - len(ref.kind), End: w.End}
+	obj, ok := p.Types.Scope().Lookup(ref.kind).(*types.TypeName)
+	if !ok {
+		d.report(diag.NoSuchType, span, fmt.Sprintf("%s has no kind %s", ref.path, ref.kind), diag.DidYouMean(ref.kind, kindNames(p.Types)))
+		return nil
+	}
+	if problem := objectProblem(obj); problem != "" {
+		d.report(diag.NotAnObject, span, fmt.Sprintf("%s.%s is not a kind: it %s", ref.path, ref.kind, problem), c.objectHint(obj, problem))
+		return nil
+	}
+	ref.typ = c.newKind(ref, p, obj)
+	if ref.path == c.path {
+		c.ownTypes[ref.typ.Type] = true
+		c.ownTypes[ref.kind+"List"] = true
+	}
+	return ref.typ
+}
+
+// boundTo reports whether a bind names the package, so that its failure to load has been reported there.
+func (d *document) boundTo(path string) bool {
+	return slices.ContainsFunc(d.bindOrder, func(b *binding) bool { return !b.bad && b.path.Text == path })
+}
+
+func (c *checker) objectHint(obj *types.TypeName, problem string) string {
+	item, isList := strings.CutSuffix(obj.Name(), "List")
+	if isList && obj.Pkg().Scope().Lookup(item) != nil {
+		return fmt.Sprintf("write %s here, and []%s in a state for a list", item, item)
+	}
+	if strings.Contains(problem, "DeepCopyObject") {
+		return "run controller-gen object on the package"
+	}
+	return ""
+}
+
+// kindNames are the kinds of a package.
+func kindNames(pkg *types.Package) []string {
+	var names []string
+	for _, name := range pkg.Scope().Names() {
+		if obj, ok := pkg.Scope().Lookup(name).(*types.TypeName); ok && objectProblem(obj) == "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (c *checker) newKind(ref *kindRef, p *Package, obj *types.TypeName) *kindType {
+	group, version, _ := splitGroupVersion(ref.label)
+	namespaced := !p.Facts.ClusterScoped[ref.kind]
+	if p.Facts.HasGroup {
+		group = p.Facts.Group
+	}
+	if p.Facts.Version != "" {
+		version = p.Facts.Version
+	}
+	if row := lookupBuiltin(ref.path); row != nil {
+		group, version = row.Group, row.Version
+		namespaced = !slices.Contains(row.Cluster, ref.kind)
+	}
+	return &kindType{
+		Kind: model.Kind{
+			Group: group, Version: version, Kind: ref.kind,
+			Package: ref.path, PackageName: p.Types.Name(),
+			Type: ref.kind, List: listType(obj),
+			Namespaced: namespaced,
+		},
+		obj: obj,
+	}
+}

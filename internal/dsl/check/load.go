@@ -1,0 +1,134 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"sync"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// A Loader gives the Go packages that documents are bound to.
+type Loader interface {
+	// Load returns what it found, by import path, for all of the paths, seen from the Go module of the directory. A package
+	// that cannot be had is no error: its entry says why, in Problem. An error means that the loader as a whole does not
+	// work, for example because there is no go command. Load may block on other processes and honours the context. It may
+	// be called concurrently; what it returns is not changed by anyone afterwards.
+	Load(ctx context.Context, dir string, paths []string) (map[string]*Package, error)
+}
+
+// A Package is what the checker has to know about a Go package.
+type Package struct {
+	// Types is nil when the package could not be loaded at all.
+	Types *types.Package
+	// Problem says why Types is nil, or else what is wrong with the package; it is empty for a good package.
+	Problem string
+	// Facts are what the types do not tell.
+	Facts Facts
+}
+
+// GoLoader is the [Loader] that asks the go command. Types come from the compiler's export data as far as they can, so
+// that a warm build cache makes it fast; a package that does not compile is read from source, mistakes and all.
+type GoLoader struct{}
+
+var _ Loader = GoLoader{}
+
+// Load implements [Loader].
+func (GoLoader) Load(ctx context.Context, dir string, paths []string) (map[string]*Package, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	loaded, err := packages.Load(&packages.Config{
+		Context: ctx,
+		Dir:     dir,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
+			packages.NeedTypes | packages.NeedTypesSizes | packages.NeedExportFile,
+	}, paths...)
+	if ctx.Err() != nil {
+		err = ctx.Err() // the go command was stopped, and its error would say something else
+	}
+	if err != nil {
+		return nil, fmt.Errorf("loading Go packages: %w", err)
+	}
+	result := make(map[string]*Package, len(loaded))
+	for _, pkg := range loaded {
+		result[pkg.PkgPath] = newPackage(pkg)
+	}
+	return result, nil
+}
+
+func newPackage(pkg *packages.Package) *Package {
+	p := &Package{Types: pkg.Types}
+	if len(pkg.Errors) > 0 {
+		p.Problem = pkg.Errors[0].Msg
+	}
+	if len(pkg.GoFiles) == 0 || pkg.Types == nil || pkg.Types.Name() == "" {
+		p.Types = nil
+		if p.Problem == "" {
+			p.Problem = "it has no Go files"
+		}
+		return p
+	}
+	if lookupBuiltin(pkg.PkgPath) == nil {
+		p.Facts = ReadFacts(parseAll(pkg.GoFiles))
+	}
+	return p
+}
+
+// parseAll reads source files for their comments. What cannot be read has no facts.
+func parseAll(names []string) []*ast.File {
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range names {
+		if f, _ := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution); f != nil {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// A Cache is a [Loader] that asks another one only for what it has not been asked for before. It is for programs that
+// check many documents of the same module within a short time: it never forgets.
+type Cache struct {
+	loader Loader
+
+	mu    sync.Mutex
+	known map[cacheKey]*Package // guarded by mu
+}
+
+type cacheKey struct{ dir, path string }
+
+var _ Loader = (*Cache)(nil)
+
+// NewCache returns a cache in front of the loader.
+func NewCache(loader Loader) *Cache {
+	return &Cache{loader: loader, known: map[cacheKey]*Package{}}
+}
+
+// Load implements [Loader].
+func (c *Cache) Load(ctx context.Context, dir string, paths []string) (map[string]*Package, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	result := make(map[string]*Package, len(paths))
+	var missing []string
+	for _, path := range paths {
+		if p, ok := c.known[cacheKey{dir, path}]; ok {
+			result[path] = p
+		} else {
+			missing = append(missing, path)
+		}
+	}
+	loaded, err := c.loader.Load(ctx, dir, missing)
+	if err != nil {
+		return nil, err
+	}
+	for path, p := range loaded {
+		c.known[cacheKey{dir, path}] = p
+		result[path] = p
+	}
+	return result, nil
+}

@@ -1,0 +1,166 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+)
+
+// managerScope is a manager while it is checked.
+type managerScope struct {
+	*checker
+	d      *document
+	model  *model.Manager
+	target *kindType // nil when the kind of the target is not known
+	states map[string]*declaredState
+	order  []*declaredState
+}
+
+// A declaredState is a state with the place of its declaration.
+type declaredState struct {
+	model *model.State
+	name  ast.Word
+	used  bool
+}
+
+// manager checks one decl.
+func (c *checker) manager(d *document, decl *ast.Decl) *model.Manager {
+	c.declareManager(d, decl.Name)
+	m := &managerScope{
+		checker: c,
+		d:       d,
+		target:  c.kind(d, decl.Kind),
+		states:  map[string]*declaredState{},
+		model:   &model.Manager{Name: decl.Name.Text, Doc: docLines(decl.Doc), Pos: d.position(decl.Name.Start)},
+	}
+	if m.target != nil {
+		m.model.Target = m.target.Kind
+		m.needsList(m.target, decl.Kind, "to be watched")
+	}
+	for _, s := range declaredStates(decl) {
+		m.declareState(s)
+	}
+	m.actions(decl)
+	if len(m.model.Actions) == 0 {
+		d.unused = append(d.unused, d.diagnostic(diag.EmptyManager, decl.Name.Span, fmt.Sprintf("%s has no actions", decl.Name.Text), ""))
+	}
+	for _, s := range m.order {
+		m.model.States = append(m.model.States, s.model)
+		if !s.used {
+			d.unused = append(d.unused, d.diagnostic(diag.UnusedState, s.name.Span, fmt.Sprintf("state %s is not used", s.name.Text), ""))
+		}
+	}
+	return m.model
+}
+
+// needsList reports a kind without a list type where one is needed.
+func (m *managerScope) needsList(kind *kindType, w ast.Word, why string) {
+	if kind.List == "" {
+		m.d.report(diag.NoListType, w.Span, fmt.Sprintf("%s has no type %sList, which %s needs %s", kind.Package, kind.Type, kind.Type, why),
+			"a list type has a field Items and the method DeepCopyObject")
+	}
+}
+
+func (c *checker) declareManager(d *document, name ast.Word) {
+	if first, ok := c.managers[name.Text]; ok {
+		d.report(diag.DuplicateName, name.Span, fmt.Sprintf("manager %s is declared twice", name.Text), "", first.related()...)
+		return
+	}
+	d.exported(name, "manager")
+	c.managers[name.Text] = &scopedName{d, name}
+	c.order = append(c.order, name.Text)
+}
+
+// declareState checks a state, and makes it known also when it is wrong: its users should not be blamed.
+func (m *managerScope) declareState(s *ast.State) {
+	state := &declaredState{model: m.state(s), name: s.Name}
+	if first, ok := m.states[s.Name.Text]; ok {
+		m.d.report(diag.DuplicateName, s.Name.Span, fmt.Sprintf("state %s is declared twice", s.Name.Text), "",
+			(&scopedName{m.d, first.name}).related()...)
+		return
+	}
+	m.d.stateName(s.Name)
+	for _, spelling := range []string{capitalised(s.Name.Text), uncapitalised(s.Name.Text)} {
+		if other, ok := m.states[spelling]; ok {
+			m.d.report(diag.NameCollision, s.Name.Span,
+				fmt.Sprintf("states %s and %s differ only in the case of their first letter", other.name.Text, s.Name.Text),
+				"give one of them another name", (&scopedName{m.d, other.name}).related()...)
+		}
+	}
+	m.states[s.Name.Text] = state
+	m.order = append(m.order, state)
+}
+
+func (m *managerScope) actions(decl *ast.Decl) {
+	seen := map[string]*scopedName{}
+	for _, item := range decl.Body.Items {
+		section, ok := item.(*ast.Section)
+		if !ok {
+			continue
+		}
+		for _, node := range section.Body.Items {
+			a, ok := node.(*ast.Action)
+			if !ok {
+				continue
+			}
+			if first, ok := seen[a.Name.Text]; ok {
+				m.d.report(diag.DuplicateName, a.Name.Span, fmt.Sprintf("action %s is declared twice", a.Name.Text), "", first.related()...)
+			} else {
+				seen[a.Name.Text] = &scopedName{m.d, a.Name}
+				m.actionName(a.Name)
+			}
+			m.model.Actions = append(m.model.Actions, m.action(a))
+		}
+	}
+}
+
+func (m *managerScope) actionName(name ast.Word) {
+	if m.d.exported(name, "action") && slices.Contains(hookMethods, name.Text) {
+		m.d.report(diag.NameCollision, name.Span, fmt.Sprintf("%s is a method of the hook that every manager has", name.Text),
+			"give the action another name")
+	}
+}
+
+func (m *managerScope) action(a *ast.Action) *model.Action {
+	result := &model.Action{Name: a.Name.Text, Doc: docLines(a.Doc), Pos: m.d.position(a.Name.Start)}
+	given := map[string]*scopedName{}
+	for _, arg := range a.Args {
+		if first, ok := given[arg.Name.Text]; ok {
+			related := first.related()
+			related[0].Message = "first given here"
+			m.d.report(diag.RepeatedArgument, arg.Name.Span, fmt.Sprintf("state %s is given twice to action %s", arg.Name.Text, a.Name.Text),
+				"", related...)
+			continue
+		}
+		given[arg.Name.Text] = &scopedName{m.d, arg.Name}
+		state, ok := m.states[arg.Name.Text]
+		if !ok {
+			m.unknownState(arg.Name, a.Name.Text)
+			continue
+		}
+		state.used = true
+		result.States = append(result.States, state.model)
+	}
+	return result
+}
+
+func (m *managerScope) unknownState(name ast.Word, action string) {
+	names := make([]string, len(m.order))
+	for i, s := range m.order {
+		names[i] = s.name.Text
+	}
+	hint := diag.DidYouMean(name.Text, names)
+	switch {
+	case hint != "":
+	case len(names) == 0:
+		hint = "this manager declares no states"
+	case len(names) == 1:
+		hint = "the only state is " + names[0]
+	case len(names) <= 5:
+		hint = "the states are " + listOf(names)
+	}
+	m.d.report(diag.UnknownState, name.Span, fmt.Sprintf("unknown state %q in action %s", name.Text, action), hint)
+}

@@ -1,0 +1,153 @@
+package check
+
+import (
+	"fmt"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+)
+
+// generatedVariables are the receivers, parameters and variables of the generated methods that take a state as well.
+var generatedVariables = []string{"ctx", "err", "impl", "logger", "m", "result", "s", "state", "target"}
+
+// hookMethods are the methods of the interface that every implementation of a manager embeds.
+var hookMethods = []string{"AfterActionRun", "BeforeActionRun"}
+
+// identifier reports a name that Go does not accept and reports whether the name is good.
+func (d *document) identifier(w ast.Word, what string) bool {
+	first, _ := utf8.DecodeRuneInString(w.Text)
+	switch {
+	case w.Text == "":
+		return false
+	case !unicode.IsLetter(first):
+		d.report(diag.BadName, w.Span, fmt.Sprintf("%s %q does not begin with a letter", what, w.Text), "")
+		return false
+	case !isIdentifier(w.Text):
+		d.report(diag.BadName, w.Span, fmt.Sprintf("%s %q is not an identifier", what, w.Text), identifierHint(w.Text))
+		return false
+	}
+	return true
+}
+
+func isIdentifier(name string) bool {
+	return token.IsIdentifier(name) || token.IsKeyword(name)
+}
+
+// identifierHint makes an identifier of a name by leaving out what is not allowed, if that is a good advice.
+func identifierHint(name string) string {
+	var b strings.Builder
+	upper := false
+	for _, r := range name {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_':
+			upper = true
+		case upper:
+			b.WriteRune(unicode.ToUpper(r))
+			upper = false
+		default:
+			b.WriteRune(r)
+		}
+	}
+	if !token.IsIdentifier(b.String()) {
+		return "use letters, digits and underscores"
+	}
+	return "write " + b.String()
+}
+
+// exported reports a name that cannot be an exported Go name and reports whether the name is good.
+func (d *document) exported(w ast.Word, what string) bool {
+	if !d.identifier(w, what) {
+		return false
+	}
+	first, size := utf8.DecodeRuneInString(w.Text)
+	if unicode.IsUpper(first) {
+		return true
+	}
+	hint := "begin with a capital letter"
+	if upper := unicode.ToUpper(first); upper != first {
+		hint = "write " + string(upper) + w.Text[size:]
+	}
+	d.report(diag.NotExported, w.Span, fmt.Sprintf("%s %q does not begin with a capital letter", what, w.Text), hint)
+	return false
+}
+
+// stateName reports a name that a parameter of the generated methods cannot have.
+func (d *document) stateName(w ast.Word) {
+	if !d.identifier(w, "state") {
+		return
+	}
+	reason := ""
+	switch {
+	case token.IsKeyword(w.Text):
+		reason = "is a keyword of Go"
+	case types.Universe.Lookup(w.Text) != nil:
+		reason = "is a predeclared identifier of Go"
+	case slices.Contains(generatedVariables, w.Text):
+		reason = "is a variable of the generated code"
+	default:
+		return
+	}
+	d.report(diag.ReservedName, w.Span, fmt.Sprintf("state cannot be called %q: it %s", w.Text, reason), "give it another name")
+}
+
+// capitalised returns the name with its first letter in upper case: what the getter of a state is called by.
+func capitalised(name string) string {
+	first, size := utf8.DecodeRuneInString(name)
+	return string(unicode.ToUpper(first)) + name[size:]
+}
+
+// generatedNames are the names that a manager adds to its Go package.
+func generatedNames(manager string) []string {
+	return []string{
+		manager, manager + "State", manager + "StateGetter", manager + "FakeState", manager + "Impl",
+		"New" + manager, "New" + manager + "State", "Index" + manager, "Watch" + manager,
+	}
+}
+
+// managerCollisions reports managers that would declare the same name in Go, and those that would declare a name that an
+// API type of the same package has.
+func (c *checker) managerCollisions() {
+	owners := map[string]string{}
+	for _, manager := range c.order {
+		self := c.managers[manager]
+		for _, name := range generatedNames(manager) {
+			if owner, ok := owners[name]; ok {
+				self.document.report(diag.NameCollision, self.word.Span, fmt.Sprintf("managers %s and %s both generate %s", owner, manager, name),
+					"give one of them another name", c.managers[owner].related()...)
+				break
+			}
+		}
+		for _, name := range generatedNames(manager) {
+			if _, ok := owners[name]; !ok {
+				owners[name] = manager
+			}
+			if c.ownTypes[name] {
+				self.document.report(diag.NameCollision, self.word.Span, fmt.Sprintf("%s is also the name of an API type in this package", name),
+					"give the manager another name")
+			}
+		}
+	}
+}
+
+func uncapitalised(name string) string {
+	first, size := utf8.DecodeRuneInString(name)
+	return string(unicode.ToLower(first)) + name[size:]
+}
+
+// listOf joins names as prose does.
+func listOf(names []string) string {
+	switch n := len(names); n {
+	case 0:
+		return ""
+	case 1:
+		return names[0]
+	default:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+}

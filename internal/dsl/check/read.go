@@ -1,0 +1,123 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/mod/modfile"
+)
+
+// Extension is how the names of documents end.
+const Extension = ".ctrlkit"
+
+// ErrNoDocuments is what Read says about a directory without documents.
+var ErrNoDocuments = errors.New("no " + Extension + " documents")
+
+// Read reads the documents of one directory: those that are named, or all of them. The names of files and of the
+// directory appear in diagnostics as they are given here.
+func Read(dir string, files ...string) (Input, error) {
+	if len(files) == 0 {
+		var err error
+		if files, err = documentsIn(dir); err != nil {
+			return Input{}, err
+		}
+	}
+	in := Input{Dir: dir}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return Input{}, fmt.Errorf("reading document: %w", err)
+		}
+		in.Sources = append(in.Sources, Source{File: file, Text: text})
+	}
+	in.Name, in.Path = goPackage(dir)
+	return in, nil
+}
+
+func documentsIn(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading directory: %w", err)
+	}
+	var files []string
+	for _, e := range entries {
+		if !e.IsDir() && strings.HasSuffix(e.Name(), Extension) {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNoDocuments)
+	}
+	return files, nil
+}
+
+// goPackage returns the name and the import path of the Go package in a directory: the name that its files give or else
+// one that is made of the directory's, the path by the go.mod above. What cannot be found out is empty.
+func goPackage(dir string) (name, importPath string) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", ""
+	}
+	importPath = importPathOf(abs)
+	if name = packageClause(abs); name != "" {
+		return name, importPath
+	}
+	base := filepath.Base(abs)
+	if importPath != "" {
+		base = path.Base(importPath)
+	}
+	return packageName(base), importPath
+}
+
+func importPathOf(dir string) string {
+	for root := dir; ; root = filepath.Dir(root) {
+		text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+		if err == nil {
+			module := modfile.ModulePath(text)
+			rel, err := filepath.Rel(root, dir)
+			if module == "" || err != nil {
+				return ""
+			}
+			return path.Join(module, filepath.ToSlash(rel))
+		}
+		if filepath.Dir(root) == root {
+			return ""
+		}
+	}
+}
+
+// packageClause reads the name of the package from the first Go file of the directory that is no external test.
+func packageClause(dir string) string {
+	names, _ := filepath.Glob(filepath.Join(dir, "*.go"))
+	slices.Sort(names)
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.PackageClauseOnly)
+		if err == nil && !strings.HasSuffix(name, "_test.go") && file.Name.Name != "documentation" {
+			return file.Name.Name
+		}
+	}
+	return ""
+}
+
+// packageName makes a name for a Go package of the last element of a path: letters and digits, in lower case.
+func packageName(base string) string {
+	name := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, base)
+	name = strings.TrimLeftFunc(name, unicode.IsDigit)
+	if !token.IsIdentifier(name) {
+		return "manager"
+	}
+	return name
+}

@@ -1,0 +1,374 @@
+package check
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+)
+
+// stateScope is a state while it is checked.
+type stateScope struct {
+	*managerScope
+	node *ast.State
+	kind *kindType // nil when the kind is not known
+	out  *model.State
+	// seen are the selectors by key; nameField is the one for the field .metadata.name.
+	seen                              map[string]*ast.Selector
+	name, namespace, owned, nameField *ast.Selector
+}
+
+// state checks the declaration of a state with all of its selectors.
+func (m *managerScope) state(n *ast.State) *model.State {
+	s := &stateScope{
+		managerScope: m,
+		node:         n,
+		kind:         m.kind(m.d, n.Kind),
+		seen:         map[string]*ast.Selector{},
+		out: &model.State{
+			Name: n.Name.Text, Doc: docLines(n.Doc), List: n.List, Pos: m.d.position(n.Name.Start),
+			Namespace: model.Namespace{Mode: model.TargetNamespace},
+		},
+	}
+	if s.kind != nil {
+		s.out.Kind = s.kind.Kind
+	}
+	for _, item := range n.Body.Items {
+		if sel, ok := item.(*ast.Selector); ok {
+			s.selector(sel)
+		}
+	}
+	switch {
+	case s.kind == nil:
+	case n.List:
+		s.needsList(s.kind, n.Kind, "to be listed")
+	case s.name == nil:
+		s.needsList(s.kind, n.Kind, "to be selected without a name")
+	}
+	s.combination()
+	s.scope()
+	return s.out
+}
+
+// combination checks the selectors of a state against each other.
+func (s *stateScope) combination() {
+	if !s.node.List && s.name == nil && len(s.out.Labels) == 0 && len(s.out.Fields) == 0 && !s.triedToSelect() {
+		s.d.report(diag.NoSelector, s.node.Name.Span, fmt.Sprintf("nothing says which object %s is", s.node.Name.Text),
+			"add name=, labels/KEY= or fields/PATH=, or make it a list: []"+s.node.Kind.Text)
+	}
+	if s.name != nil && s.nameField != nil {
+		s.d.report(diag.Contradiction, s.nameField.Key.Span, "the name is selected twice, by name= and by the field .metadata.name", "keep name=",
+			diag.Related{Start: s.d.position(s.name.Start), End: s.d.position(s.name.End), Message: "the other one"})
+	}
+}
+
+// triedToSelect reports whether a selector is there that has been reported as wrong and may have been meant to select.
+func (s *stateScope) triedToSelect() bool {
+	for _, item := range s.node.Body.Items {
+		if sel, ok := item.(*ast.Selector); ok && sel != s.owned && sel != s.namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// scope checks where a state is looked for: namespaces, cluster-scoped kinds, and owners.
+func (s *stateScope) scope() {
+	if s.kind == nil {
+		return
+	}
+	if !s.kind.Namespaced {
+		s.clusterScoped()
+		return
+	}
+	if s.target == nil {
+		return
+	}
+	switch mode := s.out.Namespace.Mode; {
+	case !s.target.Namespaced && s.namespace == nil:
+		s.d.report(diag.NamespaceNeeded, s.node.Name.Span,
+			fmt.Sprintf("%s is namespaced, but the target %s is not: nothing says where to look", s.kind.Kind.Kind, s.target.Kind.Kind),
+			"add namespace=NAME, or namespace=* for all")
+	case s.owned != nil && s.target.Namespaced && s.namespace != nil && !s.isTargetNamespace() && mode != model.TargetNamespace:
+		s.d.report(diag.OwnedElsewhere, s.namespace.Span,
+			"an owner reference does not cross namespaces: what the target owns lies in its own namespace", "take owned or namespace= away",
+			diag.Related{Start: s.d.position(s.owned.Start), End: s.d.position(s.owned.End), Message: "owned is here"})
+	}
+	if s.out.Namespace.Mode == model.AllNamespaces && s.name != nil && !s.node.List {
+		s.d.report(diag.NameInAllNamespaces, s.namespace.Span,
+			"one object cannot be got by name from all namespaces", "say which namespace, or make it a list: []"+s.node.Kind.Text)
+	}
+}
+
+func (s *stateScope) clusterScoped() {
+	s.out.Namespace = model.Namespace{Mode: model.NoNamespace}
+	if s.namespace != nil {
+		s.d.report(diag.NamespaceOfClusterScoped, s.namespace.Span,
+			fmt.Sprintf("%s is cluster-scoped: its objects lie in no namespace", s.kind.Kind.Kind), "take it away")
+	}
+	if s.target == nil || !s.target.Namespaced {
+		return
+	}
+	by := s.owned
+	for i := range s.out.Fields {
+		if by == nil && s.out.Fields[i].ControllerField {
+			by = s.seen["fields/"+s.out.Fields[i].Key]
+		}
+	}
+	if by != nil {
+		s.d.report(diag.OwnedClusterScoped, by.Key.Span,
+			fmt.Sprintf("%s is cluster-scoped and cannot be owned by the namespaced %s", s.kind.Kind.Kind, s.target.Kind.Kind),
+			"select by labels, and delete such objects by a finalizer")
+	}
+}
+
+// isTargetNamespace reports whether the namespace selector says what holds without it.
+func (s *stateScope) isTargetNamespace() bool {
+	v := s.out.Namespace.Value
+	if v == nil || len(v.Parts) != 1 || v.Parts[0].Ref == nil {
+		return false
+	}
+	return isNamespace(v.Parts[0].Ref.Path)
+}
+
+// selectorForms are the selectors as hints write them.
+const selectorForms = "the selectors are name=, namespace=, labels/KEY=, fields/PATH= and owned"
+
+func (s *stateScope) selector(sel *ast.Selector) {
+	family, key, slash := strings.Cut(sel.Key.Text, "/")
+	switch {
+	case !slash && (family == "name" || family == "namespace"):
+		if s.unique(sel) {
+			s.placed(sel, family)
+		}
+	case !slash && family == "owned":
+		s.ownedSelector(sel)
+	case family == "labels" && key != "":
+		if s.unique(sel) {
+			s.label(sel, key)
+		}
+	case family == "fields" && key != "":
+		if s.unique(sel) {
+			s.field(sel, key)
+		}
+	case family == "labels" || family == "fields":
+		example := map[string]string{"labels": "labels/app=web", "fields": "fields/.spec.nodeName=a"}[family]
+		s.d.report(diag.MissingKey, sel.Key.Span, fmt.Sprintf("%s without a key", family), "write "+family+"/KEY=VALUE, as in "+example)
+	default:
+		s.unknownSelector(sel, family, key, slash)
+	}
+}
+
+func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slash bool) {
+	span, name, hint := sel.Key.Span, sel.Key.Text, selectorForms
+	known := []string{"name", "namespace", "owned", "labels", "fields"}
+	if slash {
+		known = []string{"labels", "fields"}
+		span.End = min(span.Start+len(family), span.End)
+		name = family
+	}
+	if near, ok := diag.Near(family, known); ok {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	if after, ok := strings.CutPrefix(sel.Key.Text, "labels."); ok && after != "" {
+		hint = fmt.Sprintf("did you mean %q?", "labels/"+after)
+	}
+	if strings.HasPrefix(sel.Key.Text, ".") {
+		hint = fmt.Sprintf("did you mean %q?", "fields/"+sel.Key.Text)
+	}
+	if slash && (family == "name" || family == "namespace" || family == "owned") {
+		hint = fmt.Sprintf("%s has no key", family)
+	}
+	s.d.report(diag.UnknownSelector, span, fmt.Sprintf("unknown selector %q", name), hint)
+}
+
+// unique reports a selector that was given before.
+func (s *stateScope) unique(sel *ast.Selector) bool {
+	first, ok := s.seen[sel.Key.Text]
+	if ok {
+		s.d.report(diag.DuplicateSelector, sel.Key.Span, fmt.Sprintf("selector %s is given twice", sel.Key.Text), "",
+			diag.Related{Start: s.d.position(first.Start), End: s.d.position(first.End), Message: "first given here"})
+		return false
+	}
+	s.seen[sel.Key.Text] = sel
+	return true
+}
+
+func (s *stateScope) ownedSelector(sel *ast.Selector) {
+	s.owned = sel
+	if sel.HasValue {
+		s.d.report(diag.UnwantedValue, ast.Span{Start: sel.Key.End, End: sel.End}, "owned takes no value", "write owned alone")
+	}
+	if s.unique(sel) {
+		s.out.Owned = true
+	}
+}
+
+// placed checks the selectors name and namespace.
+func (s *stateScope) placed(sel *ast.Selector, family string) {
+	if family == "name" {
+		s.name = sel
+	} else {
+		s.namespace = sel
+	}
+	if !s.hasText(sel, fmt.Sprintf("write %s=VALUE", family), true) {
+		return
+	}
+	if v := sel.Value; family == "namespace" && !v.Quoted && len(v.Parts) == 1 && v.Parts[0].Text == "*" {
+		s.out.Namespace = model.Namespace{Mode: model.AllNamespaces}
+		return
+	}
+	value, ok := s.value(sel.Value)
+	if family == "name" {
+		if ok {
+			s.objectName(sel.Value)
+		}
+		s.out.ObjectName = &value
+		return
+	}
+	if ok {
+		s.namespaceName(sel.Value)
+	}
+	s.out.Namespace = model.Namespace{Mode: model.NamedNamespace, Value: &value}
+	if s.isTargetNamespace() {
+		s.out.Namespace = model.Namespace{Mode: model.TargetNamespace}
+	}
+}
+
+// hasText reports a selector without a value, or with an empty one that must not be empty.
+func (s *stateScope) hasText(sel *ast.Selector, hint string, needed bool) bool {
+	if sel.Value.Bad {
+		return false // reported by the scanner
+	}
+	if !sel.HasValue || len(sel.Value.Parts) == 0 && !sel.Value.Quoted {
+		span := sel.Key.Span
+		if sel.HasValue {
+			span.Start, span.End = sel.End, sel.End
+		}
+		s.d.report(diag.MissingValue, span, fmt.Sprintf("%s has no value", sel.Key.Text), hint)
+		return false
+	}
+	if needed && len(sel.Value.Parts) == 0 {
+		s.d.report(diag.MissingValue, sel.Value.Span, fmt.Sprintf("%s is empty", sel.Key.Text), hint)
+		return false
+	}
+	return true
+}
+
+func (s *stateScope) label(sel *ast.Selector, key string) {
+	span := ast.Span{Start: sel.Key.End - len(key), End: sel.Key.End}
+	if len(validation.IsQualifiedName(key)) > 0 {
+		s.d.report(diag.BadLabelKey, span, fmt.Sprintf("malformed label key %q", key),
+			"write NAME or DOMAIN/NAME with letters, digits, -, _ and ., at most 63 in NAME")
+	}
+	if !s.hasText(sel, fmt.Sprintf(`write %s=VALUE, or =%q for an empty label`, sel.Key.Text, ""), false) {
+		return
+	}
+	value, ok := s.value(sel.Value)
+	if ok && len(validation.IsValidLabelValue(sample(sel.Value))) > 0 {
+		s.d.report(diag.BadLabelValue, literalSpan(sel.Value), fmt.Sprintf("malformed label value %s", shown(sel.Value)),
+			"use at most 63 letters, digits, -, _ and ., with a letter or digit at both ends")
+	}
+	s.out.Labels = append(s.out.Labels, model.Selector{Key: key, Value: value, Pos: s.d.position(sel.Key.Start)})
+}
+
+// objectName checks what is literal of an object's name.
+func (s *stateScope) objectName(v ast.Value) {
+	text := sample(v)
+	if s.kind != nil && s.kind.Group == "rbac.authorization.k8s.io" {
+		if problems := path.IsValidPathSegmentName(text); len(problems) > 0 {
+			s.d.report(diag.BadObjectName, literalSpan(v), fmt.Sprintf("malformed object name %s", shown(v)), "names of this kind are neither . nor .. and have no / or %")
+		}
+		return
+	}
+	if len(validation.IsDNS1123Subdomain(text)) > 0 {
+		s.d.report(diag.BadObjectName, literalSpan(v), fmt.Sprintf("malformed object name %s", shown(v)), nameHint(v, "use lower-case letters, digits, - and ., with a letter or digit at both ends"))
+	}
+}
+
+func (s *stateScope) namespaceName(v ast.Value) {
+	if len(validation.IsDNS1123Label(sample(v))) == 0 {
+		return
+	}
+	hint := nameHint(v, "use at most 63 lower-case letters, digits and -, with a letter or digit at both ends")
+	if v.Quoted && sample(v) == "*" {
+		hint = "write namespace=* without quotes for all namespaces"
+	}
+	s.d.report(diag.BadNamespace, literalSpan(v), fmt.Sprintf("malformed namespace %s", shown(v)), hint)
+}
+
+// nameHint gives the name in lower case if that is all that is wrong with it.
+func nameHint(v ast.Value, rule string) string {
+	lower := strings.ReplaceAll(strings.ToLower(sample(v)), "_", "-")
+	if len(v.Parts) == 1 && v.Parts[0].Ref == nil && len(validation.IsDNS1123Label(lower)) == 0 {
+		return "write " + lower
+	}
+	return rule
+}
+
+// sample is the value with a letter in place of each reference: good enough to judge the literal parts by.
+func sample(v ast.Value) string {
+	var b strings.Builder
+	for _, p := range v.Parts {
+		if p.Ref != nil {
+			b.WriteByte('a')
+		} else {
+			b.WriteString(p.Text)
+		}
+	}
+	return b.String()
+}
+
+// shown is the value for a message.
+func shown(v ast.Value) string {
+	var b strings.Builder
+	for _, p := range v.Parts {
+		if p.Ref != nil {
+			b.WriteString(p.Ref.String())
+		} else {
+			b.WriteString(p.Text)
+		}
+	}
+	return strconv.Quote(b.String())
+}
+
+// literalSpan is the piece to underline when literal text is wrong: the text alone if there is just one piece of it.
+func literalSpan(v ast.Value) ast.Span {
+	var spans []ast.Span
+	for _, p := range v.Parts {
+		if p.Ref == nil {
+			spans = append(spans, p.Span)
+		}
+	}
+	if len(spans) == 1 {
+		return spans[0]
+	}
+	return v.Span
+}
+
+// value checks the references in a value and reports whether all of them are good.
+func (s *stateScope) value(v ast.Value) (model.Value, bool) {
+	var out model.Value
+	good := true
+	for _, p := range v.Parts {
+		if p.Ref == nil {
+			out.Parts = append(out.Parts, model.Part{Literal: p.Text})
+			continue
+		}
+		ref := s.reference(p.Ref)
+		good = good && ref != nil
+		if ref != nil {
+			out.Parts = append(out.Parts, model.Part{Ref: ref})
+		}
+	}
+	if len(out.Parts) == 0 {
+		out.Parts = []model.Part{{}} // the empty text
+	}
+	return out, good
+}

@@ -1,0 +1,225 @@
+package check
+
+import (
+	"fmt"
+	"go/token"
+	"go/types"
+	"reflect"
+	"strings"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+)
+
+// A goWalk goes from a struct from field to field.
+type goWalk struct {
+	current types.Type
+	steps   []model.Step
+	// embedding is the struct whose embedded field was the last step, nil after other steps.
+	embedding types.Type
+}
+
+// deref returns what a pointer points to, and other types as they are.
+func deref(t types.Type) types.Type {
+	if p, ok := types.Unalias(t).Underlying().(*types.Pointer); ok {
+		return p.Elem()
+	}
+	return t
+}
+
+func isPointer(t types.Type) bool {
+	_, ok := types.Unalias(t).Underlying().(*types.Pointer)
+	return ok
+}
+
+// step takes the field with the Go name.
+func (w *goWalk) step(name string) *walkProblem {
+	base := deref(w.current)
+	s, ok := base.Underlying().(*types.Struct)
+	if !ok {
+		return &walkProblem{code: diag.UnknownTargetField, message: fmt.Sprintf("%s has no fields, so no %q", typeName(base), name)}
+	}
+	obj, index, _ := types.LookupFieldOrMethod(base, true, packageOf(base), name)
+	switch obj := obj.(type) {
+	case *types.Func:
+		return &walkProblem{code: diag.MethodReference, message: fmt.Sprintf("%s is a method of %s", name, typeName(base)), fields: fieldNames(s)}
+	case *types.Var:
+		if token.IsExported(name) {
+			w.follow(s, index)
+			return nil
+		}
+		return &walkProblem{code: diag.UnknownTargetField, message: fmt.Sprintf("field %s of %s is not exported", obj.Name(), typeName(base)), fields: fieldNames(s)}
+	}
+	return &walkProblem{code: diag.UnknownTargetField, message: fmt.Sprintf("%s has no field %q", typeName(base), name), fields: fieldNames(s)}
+}
+
+// follow goes down an index path. Embedded structs on the way are left out, as in Go, unless there is a pointer among
+// them that has to be tested.
+func (w *goWalk) follow(s *types.Struct, index []int) {
+	var steps []model.Step
+	pointers := false
+	var f *types.Var
+	for i, n := range index {
+		f = s.Field(n)
+		steps = append(steps, model.Step{Field: f.Name(), Pointer: isPointer(f.Type())})
+		if i < len(index)-1 {
+			pointers = pointers || isPointer(f.Type())
+			s, _ = deref(f.Type()).Underlying().(*types.Struct)
+		}
+	}
+	if !pointers {
+		steps = steps[len(steps)-1:]
+	}
+	if w.promotes(f) {
+		w.steps = w.steps[:len(w.steps)-1]
+	}
+	w.embedding = nil
+	if f.Embedded() && !isPointer(f.Type()) && len(steps) == 1 {
+		w.embedding = w.current
+	}
+	w.steps = append(w.steps, steps...)
+	w.current = f.Type()
+}
+
+// promotes reports whether the name of the embedded struct that was stepped into can be left out before the field.
+func (w *goWalk) promotes(f *types.Var) bool {
+	if w.embedding == nil {
+		return false
+	}
+	obj, _, _ := types.LookupFieldOrMethod(deref(w.embedding), true, packageOf(w.embedding), f.Name())
+	return obj == f
+}
+
+// jsonStep takes the field with the name of the JSON form. If there is none, it returns the names that there are.
+func (w *goWalk) jsonStep(name string) ([]string, bool) {
+	s, ok := deref(w.current).Underlying().(*types.Struct)
+	if !ok {
+		return nil, false
+	}
+	var names []string
+	index := jsonIndex(s, name, &names, 0)
+	if index == nil {
+		return names, false
+	}
+	w.follow(s, index)
+	return nil, true
+}
+
+// maxEmbedding bounds how deep structs are searched that embed each other by pointers.
+const maxEmbedding = 8
+
+// jsonIndex finds a field by its JSON name, also in embedded structs that are inlined, and collects all names.
+func jsonIndex(s *types.Struct, name string, names *[]string, depth int) []int {
+	for i := range s.NumFields() {
+		f := s.Field(i)
+		tag, options, _ := strings.Cut(reflect.StructTag(s.Tag(i)).Get("json"), ",")
+		embedded, isStruct := deref(f.Type()).Underlying().(*types.Struct)
+		switch {
+		case tag == "-" || !f.Exported():
+		case f.Embedded() && isStruct && (tag == "" || strings.Contains(options, "inline")):
+			if depth < maxEmbedding {
+				if index := jsonIndex(embedded, name, names, depth+1); index != nil {
+					return append([]int{i}, index...)
+				}
+			}
+		default:
+			if tag == "" {
+				tag = f.Name()
+			}
+			if tag == name {
+				return []int{i}
+			}
+			*names = append(*names, tag)
+		}
+	}
+	return nil
+}
+
+// text says how what the walk has come to becomes text, or why it cannot.
+func (w *goWalk) text() ([]model.Step, model.Text, string) {
+	text, problem := textOf(w.current)
+	return w.steps, text, problem
+}
+
+// textOf says how a type becomes text. A pointer to text is text. If the type cannot, it says what it is.
+func textOf(t types.Type) (model.Text, string) {
+	base := t
+	if isPointer(t) {
+		base = deref(t)
+	}
+	if basic, ok := base.Underlying().(*types.Basic); ok {
+		switch info := basic.Info(); {
+		case types.Identical(types.Unalias(base), types.Typ[types.String]):
+			return model.TextString, ""
+		case info&types.IsString != 0:
+			return model.TextConvert, ""
+		case info&types.IsBoolean != 0:
+			return model.TextBool, ""
+		case info&types.IsUnsigned != 0 && basic.Kind() != types.Uintptr:
+			return model.TextUint, ""
+		case info&types.IsInteger != 0:
+			return model.TextInt, ""
+		}
+	}
+	if isStringer(base) {
+		return model.TextStringer, ""
+	}
+	return 0, describeType(base)
+}
+
+// isStringer reports whether values of the type, not only pointers to them, have String() string.
+func isStringer(t types.Type) bool {
+	sel := types.NewMethodSet(t).Lookup(nil, "String")
+	if sel == nil {
+		return false
+	}
+	sig, ok := sel.Type().(*types.Signature)
+	return ok && sig.Params().Len() == 0 && sig.Results().Len() == 1 &&
+		types.Identical(sig.Results().At(0).Type(), types.Typ[types.String])
+}
+
+func describeType(t types.Type) string {
+	switch t.Underlying().(type) {
+	case *types.Struct:
+		return "the struct " + typeName(t)
+	case *types.Slice, *types.Array:
+		return "a list"
+	case *types.Map:
+		return "a map"
+	case *types.Pointer:
+		return "a pointer to a pointer"
+	case *types.Interface:
+		return "an interface"
+	}
+	return "of type " + typeName(t)
+}
+
+// typeName is the name of a type with the name of its package.
+func typeName(t types.Type) string {
+	return types.TypeString(t, func(p *types.Package) string { return p.Name() })
+}
+
+func packageOf(t types.Type) *types.Package {
+	if named, ok := types.Unalias(t).(*types.Named); ok {
+		return named.Obj().Pkg()
+	}
+	return nil
+}
+
+// fieldNames are the exported fields that one can write behind a dot, promoted ones included.
+func fieldNames(s *types.Struct) []string {
+	var names []string
+	for f := range s.Fields() {
+		if f.Exported() {
+			names = append(names, f.Name())
+		}
+		if inner, ok := deref(f.Type()).Underlying().(*types.Struct); ok && f.Embedded() && inner != s {
+			for g := range inner.Fields() {
+				if g.Exported() {
+					names = append(names, g.Name())
+				}
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,71 @@
+package checktest
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"sync"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
+)
+
+// Loader is a [check.Loader] that knows a few small packages by heart: reduced forms of k8s.io/api/core/v1,
+// k8s.io/api/batch/v1 and k8s.io/api/apps/v1, and controller-kit-demo/api/v1. It starts no process and reads no file.
+type Loader struct{}
+
+var _ check.Loader = Loader{}
+
+//go:embed testdata/fake/packages.txtar
+var fakeSources []byte
+
+// fakePackages are type-checked once.
+var fakePackages = sync.OnceValues(checkFakes)
+
+// Load implements [check.Loader]. Packages that it does not know are not found.
+func (Loader) Load(ctx context.Context, _ string, paths []string) (map[string]*check.Package, error) {
+	known, err := fakePackages()
+	if err != nil {
+		return nil, err
+	}
+	result := make(map[string]*check.Package, len(paths))
+	for _, path := range paths {
+		if p, ok := known[path]; ok {
+			result[path] = p
+		}
+	}
+	return result, ctx.Err()
+}
+
+// mapImporter gives packages that were checked before.
+type mapImporter map[string]*check.Package
+
+func (m mapImporter) Import(path string) (*types.Package, error) {
+	if p, ok := m[path]; ok {
+		return p.Types, nil
+	}
+	return nil, fmt.Errorf("unknown package %s", path)
+}
+
+func checkFakes() (map[string]*check.Package, error) {
+	known := mapImporter{}
+	for _, file := range txtar.Parse(fakeSources).Files {
+		fset := token.NewFileSet()
+		tree, err := parser.ParseFile(fset, file.Name, file.Data, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		config := types.Config{Importer: known}
+		pkg, err := config.Check(file.Name, fset, []*ast.File{tree}, nil)
+		if err != nil {
+			return nil, err
+		}
+		known[file.Name] = &check.Package{Types: pkg, Facts: check.ReadFacts([]*ast.File{tree})}
+	}
+	return known, nil
+}

@@ -1,0 +1,118 @@
+package diag
+
+// A Code names a kind of mistake. Codes are stable: what one means never changes, and none is used again.
+type Code string
+
+// The codes. [Codes] says what each of them means.
+const (
+	IllegalCharacter  Code = "CK0001"
+	InvalidUTF8       Code = "CK0002"
+	ByteOrderMark     Code = "CK0003"
+	CarriageReturn    Code = "CK0004"
+	UnclosedQuote     Code = "CK0005"
+	BadEscape         Code = "CK0006"
+	NeedsQuotes       Code = "CK0007"
+	UnclosedReference Code = "CK0008"
+	BadReference      Code = "CK0009"
+	BadComment        Code = "CK0010"
+	UnknownStatement  Code = "CK0011"
+	Unexpected        Code = "CK0012"
+	UnclosedBlock     Code = "CK0013"
+	StrayBrace        Code = "CK0014"
+	MissingBrace      Code = "CK0015"
+	UnclosedArguments Code = "CK0016"
+
+	DuplicateName    Code = "CK0101"
+	BadName          Code = "CK0102"
+	UnknownState     Code = "CK0103"
+	RepeatedArgument Code = "CK0104"
+	ReservedName     Code = "CK0105"
+	NotExported      Code = "CK0106"
+	NameCollision    Code = "CK0107"
+	BadGroupVersion  Code = "CK0108"
+	BadPackagePath   Code = "CK0109"
+	BadKind          Code = "CK0110"
+
+	UnknownKind         Code = "CK0201"
+	UnboundGroupVersion Code = "CK0202"
+	PackageNotLoaded    Code = "CK0203"
+	NoSuchType          Code = "CK0204"
+	NotAnObject         Code = "CK0205"
+	NoListType          Code = "CK0206"
+	AmbiguousKind       Code = "CK0207"
+	WrongPackage        Code = "CK0208"
+
+	UnknownSelector   Code = "CK0301"
+	DuplicateSelector Code = "CK0302"
+	MissingValue      Code = "CK0303"
+	UnwantedValue     Code = "CK0304"
+	MissingKey        Code = "CK0305"
+	NoSelector        Code = "CK0306"
+	BadLabelKey       Code = "CK0307"
+	BadLabelValue     Code = "CK0308"
+	BadObjectName     Code = "CK0309"
+	BadNamespace      Code = "CK0310"
+	BadFieldPath      Code = "CK0311"
+	UnknownField      Code = "CK0312"
+	FieldNotText      Code = "CK0313"
+	BadFieldValue     Code = "CK0314"
+	Contradiction     Code = "CK0315"
+
+	NotTarget          Code = "CK0401"
+	UnknownTargetField Code = "CK0402"
+	TargetNotText      Code = "CK0403"
+	MethodReference    Code = "CK0404"
+
+	OwnedElsewhere           Code = "CK0501"
+	OwnedClusterScoped       Code = "CK0502"
+	NamespaceOfClusterScoped Code = "CK0503"
+	NamespaceNeeded          Code = "CK0504"
+	NoTargetNamespace        Code = "CK0505"
+	NameInAllNamespaces      Code = "CK0506"
+
+	UnusedBind      Code = "CK0601"
+	UnusedAlias     Code = "CK0602"
+	UnusedState     Code = "CK0603"
+	UnlikelyValue   Code = "CK0604"
+	ShadowedKind    Code = "CK0605"
+	EmptyManager    Code = "CK0606"
+	PackageErrors   Code = "CK0607"
+	VersionMismatch Code = "CK0608"
+)
+
+// An Explanation is what the manual says about a code.
+type Explanation struct {
+	Code     Code
+	Severity Severity
+	// Title is the mistake in a few words.
+	Title string
+	// Text explains the rule in one or two sentences.
+	Text string
+	// Example is the smallest document that has this mistake and no other.
+	Example string
+}
+
+// Codes returns the table of all codes, in their order.
+func Codes() []Explanation { return append([]Explanation(nil), table...) }
+
+// Explain returns the explanation of a code, if there is one.
+func Explain(code Code) (Explanation, bool) {
+	e, ok := byCode[code]
+	return e, ok
+}
+
+// Severity returns the severity of the diagnostics with this code.
+func (c Code) Severity() Severity {
+	if e, ok := byCode[c]; ok {
+		return e.Severity
+	}
+	return Error
+}
+
+var byCode = func() map[Code]Explanation {
+	m := make(map[Code]Explanation, len(table))
+	for _, e := range table {
+		m[e.Code] = e
+	}
+	return m
+}()

@@ -1,0 +1,189 @@
+package diag
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/token"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/width"
+)
+
+// tabWidth is the number of columns that a tab of the source takes when the source is shown.
+const tabWidth = 4
+
+// A Printer writes diagnostics for people: the place, the message, the source line and the wrong piece underlined.
+type Printer struct {
+	// Sources holds the text of every document by the file name that positions give. A line of a file that is missing
+	// here is not shown.
+	Sources map[string][]byte
+	// Style decides about colours.
+	Style Style
+}
+
+// Style is how the output of a [Printer] looks.
+type Style int
+
+const (
+	// Plain is text without any escape sequence.
+	Plain Style = iota
+	// Colour marks places, severities and hints by ANSI escape sequences.
+	Colour
+)
+
+// Print writes the diagnostics in the order of the list.
+func (p Printer) Print(w io.Writer, list List) error {
+	out := bufio.NewWriter(w)
+	lines := lineCache{sources: p.Sources, split: map[string][][]byte{}}
+	for _, d := range list {
+		p.printOne(out, &lines, d)
+	}
+	return out.Flush()
+}
+
+func (p Printer) printOne(w *bufio.Writer, lines *lineCache, d Diagnostic) {
+	ink := red
+	if d.Severity() == Warning {
+		ink = yellow
+	}
+	fmt.Fprintf(w, "%s: %s%s [%s]\n", p.paint(bold, position(d.Start)), p.paint(ink, label(d.Severity())), d.Message, d.Code)
+	p.snippet(w, lines, d.Start, d.End, ink, d.Hint)
+	for _, r := range d.Related {
+		fmt.Fprintf(w, "   %s: %s\n", p.paint(bold, position(r.Start)), r.Message)
+		p.snippet(w, lines, r.Start, r.End, blue, "")
+	}
+}
+
+// snippet shows the line of start and marks what lies between start and end on it. What goes on in further lines is not
+// shown: the place where it begins is what one has to look at.
+func (p Printer) snippet(w *bufio.Writer, lines *lineCache, start, end token.Position, ink, hint string) {
+	line, ok := lines.line(start)
+	if !ok {
+		if hint != "" {
+			fmt.Fprintf(w, "        %s\n", hint)
+		}
+		return
+	}
+	from := min(max(start.Column-1, 0), len(line))
+	to := len(line)
+	if end.Line == start.Line {
+		to = min(max(end.Column-1, from), len(line))
+	}
+	gap := columns(line[:from], 0)
+	marks := max(columns(line[from:to], gap), 1)
+	if hint != "" {
+		hint = " " + hint
+	}
+	fmt.Fprintf(w, "%5d | %s\n", start.Line, expand(line))
+	fmt.Fprintf(w, "      | %s%s%s\n", strings.Repeat(" ", gap), p.paint(ink, strings.Repeat("^", marks)), hint)
+}
+
+// The sequences that [Printer] uses.
+const (
+	bold   = "1"
+	red    = "31"
+	yellow = "33"
+	blue   = "34"
+)
+
+func (p Printer) paint(ink, text string) string {
+	if p.Style == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + ink + "m" + text + "\x1b[0m"
+}
+
+// lineCache splits each source once, so that printing stays linear in the number of diagnostics.
+type lineCache struct {
+	sources map[string][]byte
+	split   map[string][][]byte
+}
+
+func (c *lineCache) line(pos token.Position) ([]byte, bool) {
+	src, ok := c.sources[pos.Filename]
+	if !ok {
+		return nil, false
+	}
+	lines, ok := c.split[pos.Filename]
+	if !ok {
+		lines = bytes.Split(src, []byte("\n"))
+		c.split[pos.Filename] = lines
+	}
+	if pos.Line < 1 || pos.Line > len(lines) {
+		return nil, false
+	}
+	return bytes.TrimSuffix(lines[pos.Line-1], []byte("\r")), true
+}
+
+// expand makes a line of source fit to be shown: tabs become spaces, and what a terminal would act upon becomes visible.
+func expand(line []byte) string {
+	var b strings.Builder
+	col := 0
+	for len(line) > 0 {
+		r, size := utf8.DecodeRune(line)
+		n := runeColumns(r, size, col)
+		switch {
+		case r == '\t':
+			b.WriteString(strings.Repeat(" ", n))
+		case r == utf8.RuneError && size == 1, unprintable(r):
+			b.WriteRune('\uFFFD')
+		default:
+			b.Write(line[:size])
+		}
+		col += n
+		line = line[size:]
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// columns returns how many columns of a terminal the text takes when it begins in column col.
+func columns(text []byte, col int) int {
+	start := col
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		col += runeColumns(r, size, col)
+		text = text[size:]
+	}
+	return col - start
+}
+
+func runeColumns(r rune, size, col int) int {
+	switch {
+	case r == '\t':
+		return tabWidth - col%tabWidth
+	case r == utf8.RuneError && size == 1, unprintable(r):
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// unprintable reports whether showing the rune could do anything but put a glyph on the screen: control characters,
+// marks that turn the direction of text, joiners.
+func unprintable(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// PrintJSON writes the list as an array of objects, `[]` when it is empty, for editors and other programs.
+func PrintJSON(w io.Writer, list List) error {
+	if list == nil {
+		list = List{}
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(list)
+}
+
+// Visible returns a line of text with everything replaced that a terminal would act upon or could not show.
+func Visible(line string) string { return expand([]byte(line)) }

@@ -1,0 +1,951 @@
+package diag
+
+// table explains every code. docs/language.md shows it, and a test runs every example.
+var table = []Explanation{
+	{
+		Code: IllegalCharacter, Severity: Error,
+		Title:   "illegal character",
+		Text:    "Control characters, and invisible ones outside of comments and quotes, stand nowhere in a document.",
+		Example: "decl Rollout for Deployment {\n    action {\n        Look\x00()\n    }\n}\n",
+	},
+	{
+		Code: InvalidUTF8, Severity: Error,
+		Title:   "text is not UTF-8",
+		Text:    "A document is UTF-8 text, its comments included.",
+		Example: "// caf\xe9\ndecl Rollout for Deployment {\n    action {\n        Look()\n    }\n}\n",
+	},
+	{
+		Code: ByteOrderMark, Severity: Warning,
+		Title:   "byte order mark",
+		Text:    "Some editors put an invisible mark before the first character. It has no meaning and `ctrlkit fmt` takes it away.",
+		Example: "\uFEFFdecl Rollout for Deployment {\n    action {\n        Look()\n    }\n}\n",
+	},
+	{
+		Code: CarriageReturn, Severity: Warning,
+		Title:   "carriage return",
+		Text:    "Lines end with a newline alone. `ctrlkit fmt` takes carriage returns away. Reported once for each document.",
+		Example: "decl Rollout for Deployment {\r\n    action {\n        Look()\n    }\n}\n",
+	},
+	{
+		Code: UnclosedQuote, Severity: Error,
+		Title: "quote is never closed",
+		Text:  "A quoted value ends on the line on which it begins.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/app="web
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: BadEscape, Severity: Error,
+		Title: "unknown escape",
+		Text:  "Between quotes a backslash begins one of `\\\"`, `\\\\`, `\\$`, `\\n`, `\\t`, `\\u1234` and `\\U00012345`.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/app="we\b"
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: NeedsQuotes, Severity: Error,
+		Title: "value needs quotes",
+		Text:  "A value with white space, brackets, commas, quotes, an equals sign, or a dollar sign that begins no reference stands between double quotes.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/app=$name
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: UnclosedReference, Severity: Error,
+		Title: "reference is never closed",
+		Text:  "A reference ends with a brace on the line on which it begins.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/app=${target.Name
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: BadReference, Severity: Error,
+		Title: "malformed reference",
+		Text:  "A reference is `${target.FIELD}` or `${target.FIELD.FIELD}` and so on. Methods are not called, elements of lists and maps cannot be referred to.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/app=${target.Labels[app]}
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: BadComment, Severity: Error,
+		Title: "malformed comment",
+		Text:  "A comment begins with two slashes behind white space or punctuation and ends with its line.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            owned//mine
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: UnknownStatement, Severity: Error,
+		Title: "unknown statement",
+		Text:  "A document has `bind`, `alias` and `decl`; a `decl` has `state` and `action`.",
+		Example: `alais Job batch/v1/Job
+
+decl Rollout for Job {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: Unexpected, Severity: Error,
+		Title: "something else is expected",
+		Text:  "What stands here does not fit into the form of the statement.",
+		Example: `decl Rollout of Deployment {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: UnclosedBlock, Severity: Error,
+		Title: "block is never closed",
+		Text:  "Every opening brace has a closing one. Where one is missing, the indentation tells which block is meant.",
+		Example: `decl Rollout for Deployment {
+    action {
+        Look()
+}
+`,
+	},
+	{
+		Code: StrayBrace, Severity: Error,
+		Title: "closing brace without an opening one",
+		Text:  "A closing brace closes the innermost block, and here is none.",
+		Example: `decl Rollout for Deployment {
+    action {
+        Look()
+    }
+}
+}
+`,
+	},
+	{
+		Code: MissingBrace, Severity: Error,
+		Title: "opening brace is missing",
+		Text:  "The block of a `decl`, of `state`, of `action` and of each state begins with a brace on the same line.",
+		Example: `decl Rollout for Deployment {
+    action
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: UnclosedArguments, Severity: Error,
+		Title: "parenthesis is never closed",
+		Text:  "The states that an action is given stand between parentheses.",
+		Example: `decl Rollout for Deployment {
+    action {
+        Look(
+    }
+}
+`,
+	},
+	{
+		Code: DuplicateName, Severity: Error,
+		Title: "name is declared twice",
+		Text:  "Group-versions are bound once in each document, and aliases declared once; states and actions have one declaration in each manager, managers one in each package.",
+		Example: `decl Rollout for Deployment {
+    action {
+        Look()
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: BadName, Severity: Error,
+		Title: "name is not an identifier",
+		Text:  "Managers, aliases, states and actions have names that Go accepts: letters, digits and underscores, beginning with a letter.",
+		Example: `decl Rollout for Deployment {
+    action {
+        Look-Up()
+    }
+}
+`,
+	},
+	{
+		Code: UnknownState, Severity: Error,
+		Title: "unknown state",
+		Text:  "An action is given states that are declared in the same `decl`.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            owned
+        }
+    }
+    action {
+        Look(pod)
+    }
+}
+`,
+	},
+	{
+		Code: RepeatedArgument, Severity: Error,
+		Title: "state is given twice",
+		Text:  "An action is given each state once.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            owned
+        }
+    }
+    action {
+        Look(pods, pods)
+    }
+}
+`,
+	},
+	{
+		Code: ReservedName, Severity: Error,
+		Title: "name is reserved",
+		Text:  "A state becomes a parameter of Go methods: it must not be called like a keyword, a predeclared identifier, or a variable of the generated code (ctx, err, impl, logger, m, result, s, state, target).",
+		Example: `decl Rollout for Deployment {
+    state {
+        range []Pod {
+            owned
+        }
+    }
+    action {
+        Look(range)
+    }
+}
+`,
+	},
+	{
+		Code: NotExported, Severity: Error,
+		Title: "name does not begin with a capital letter",
+		Text:  "Managers and actions become exported Go names.",
+		Example: `decl Rollout for Deployment {
+    action {
+        look()
+    }
+}
+`,
+	},
+	{
+		Code: NameCollision, Severity: Error,
+		Title: "names collide in the generated code",
+		Text:  "States that differ only in the case of their first letter get the same getter; an action must not be called like a method of the hook, a manager not like a type that is generated for another one.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            owned
+        }
+        Pods []Pod {
+            owned
+        }
+    }
+    action {
+        Look(pods, Pods)
+    }
+}
+`,
+	},
+	{
+		Code: BadGroupVersion, Severity: Error,
+		Title: "malformed group and version",
+		Text:  "Write VERSION for the core group, GROUP/VERSION for every other one.",
+		Example: `bind batch k8s.io/api/batch/v1
+
+decl Rollout for Deployment {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: BadPackagePath, Severity: Error,
+		Title: "malformed Go package path",
+		Text:  "The second word of `bind` is the import path of a Go package.",
+		Example: `bind batch/v1 /k8s.io/api/batch/v1
+
+decl Rollout for Deployment {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: BadKind, Severity: Error,
+		Title: "malformed kind",
+		Text:  "A kind is an alias, the name of a built-in kind, VERSION/KIND for the core group, or GROUP/VERSION/KIND.",
+		Example: `decl Rollout for apps/Deployment/ {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: UnknownKind, Severity: Error,
+		Title: "unknown kind",
+		Text:  "A kind of one word is an alias of this document or a built-in kind of Kubernetes.",
+		Example: `decl Rollout for Deploiment {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: UnboundGroupVersion, Severity: Error,
+		Title: "group and version are not bound",
+		Text:  "A kind with its group and version needs a `bind` in the same document, unless Kubernetes itself has that group and version.",
+		Example: `decl Rollout for example.com/v1/Database {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: PackageNotLoaded, Severity: Error,
+		Title: "Go package cannot be loaded",
+		Text:  "The package must be known to the Go module of the document: in the module itself or required by its go.mod.",
+		Example: `bind example.com/v1 controller-kit-demo/api/missing/v1
+alias Database example.com/v1/Database
+
+decl Rollout for Database {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: NoSuchType, Severity: Error,
+		Title: "kind is not in the package",
+		Text:  "The Go package that is bound to the group and version must declare a type of the name of the kind.",
+		Example: `decl Rollout for apps/v1/Deploymnet {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: NotAnObject, Severity: Error,
+		Title: "type is not an object",
+		Text:  "The Go type of a kind is a struct with metav1.ObjectMeta in it and has the method DeepCopyObject, which controller-gen writes.",
+		Example: `decl Rollout for v1/ObjectReference {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: NoListType, Severity: Error,
+		Title: "kind has no list type",
+		Text:  "A list of a kind needs a Go type KINDList with a field Items in the same package.",
+		Example: `decl Rollout for Deployment {
+    state {
+        bindings []v1/Binding {
+            labels/app=web
+        }
+    }
+    action {
+        Look(bindings)
+    }
+}
+`,
+	},
+	{
+		Code: AmbiguousKind, Severity: Error,
+		Title: "two groups have this kind",
+		Text:  "Where two built-in groups have a kind of the same name, say which one is meant, directly or by an alias.",
+		Example: `decl Rollout for Deployment {
+    state {
+        events []Event {
+            namespace=default
+        }
+    }
+    action {
+        Look(events)
+    }
+}
+`,
+	},
+	{
+		Code: WrongPackage, Severity: Error,
+		Title: "package holds another group or version",
+		Text:  "The packages of Kubernetes are bound to the group (short or in full) and version that they hold.",
+		Example: `bind batch/v1 k8s.io/api/apps/v1
+
+decl Rollout for batch/v1/Deployment {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: UnknownSelector, Severity: Error,
+		Title: "unknown selector",
+		Text:  "The selectors are `name=`, `namespace=`, `labels/KEY=`, `fields/PATH=` and `owned`.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            label/app=web
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: DuplicateSelector, Severity: Error,
+		Title: "selector is given twice",
+		Text:  "Each selector, and each key of a label or field, stands once in a state.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            owned
+            owned
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: MissingValue, Severity: Error,
+		Title: "value is missing",
+		Text:  "Every selector but `owned` has a value. An empty label or field is written `\"\"`; names are never empty.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/app=
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: UnwantedValue, Severity: Error,
+		Title: "selector takes no value",
+		Text:  "`owned` stands alone.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            owned=true
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: MissingKey, Severity: Error,
+		Title: "key is missing",
+		Text:  "`labels/` is followed by the key of a label, `fields/` by the path of a field.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/=web
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: NoSelector, Severity: Error,
+		Title: "single object is not selected",
+		Text:  "A state that is one object needs a name, labels or fields: `owned` and `namespace` alone would match anything.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pod Pod {
+            owned
+        }
+    }
+    action {
+        Look(pod)
+    }
+}
+`,
+	},
+	{
+		Code: BadLabelKey, Severity: Error,
+		Title: "malformed label key",
+		Text:  "A label key is a name of at most 63 letters, digits, `-`, `_` and `.`, with an optional DNS domain and a slash before it.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/-app=web
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: BadLabelValue, Severity: Error,
+		Title: "malformed label value",
+		Text:  "A label value has at most 63 letters, digits, `-`, `_` and `.`, and begins and ends with a letter or digit.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/app=web-
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: BadObjectName, Severity: Error,
+		Title: "malformed object name",
+		Text:  "The name of an object is a DNS name: lower-case letters, digits, `-` and `.`, beginning and ending with a letter or digit. Kinds of rbac.authorization.k8s.io allow more.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pod Pod {
+            name=Web
+        }
+    }
+    action {
+        Look(pod)
+    }
+}
+`,
+	},
+	{
+		Code: BadNamespace, Severity: Error,
+		Title: "malformed namespace",
+		Text:  "A namespace is a DNS label: at most 63 lower-case letters, digits and `-`. `*` stands for all namespaces.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            namespace=kube_system
+            labels/app=web
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: BadFieldPath, Severity: Error,
+		Title: "malformed field path",
+		Text:  "The path of a field begins with a dot and has the names of the JSON form with dots between them, as in `.spec.nodeName`.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            fields/spec.nodeName=a
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: UnknownField, Severity: Error,
+		Title: "unknown field",
+		Text:  "Every name of the path is a field of the JSON form of the Go type.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            fields/.spec.nodename=a
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: FieldNotText, Severity: Error,
+		Title: "field cannot be text",
+		Text:  "A field that one selects by is a string, an integer, a bool, or has a method String; it is not inside of a list or map.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            fields/.spec.containers=a
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: BadFieldValue, Severity: Error,
+		Title: "value that the field never has",
+		Text:  "The value for an integer or a bool is written as Kubernetes writes it.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            fields/.spec.hostNetwork=yes
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: Contradiction, Severity: Error,
+		Title: "selectors say the same thing twice",
+		Text:  "Names and namespaces are selected by `name=` and `namespace=` or by a field, not by both; the namespace only by `namespace=`.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pod Pod {
+            name=web
+            fields/.metadata.name=db
+        }
+    }
+    action {
+        Look(pod)
+    }
+}
+`,
+	},
+	{
+		Code: NotTarget, Severity: Error,
+		Title: "reference to something else than the target",
+		Text:  "References are to fields of `target`, the object that is reconciled.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/app=${deployment.Name}
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: UnknownTargetField, Severity: Error,
+		Title: "target has no such field",
+		Text:  "References use the names of Go fields.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/app=${target.Spec.Nmae}
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: TargetNotText, Severity: Error,
+		Title: "field of the target cannot be text",
+		Text:  "A field that one refers to is a string, an integer, a bool, or has a method String.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/app=${target.Spec}
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: MethodReference, Severity: Error,
+		Title: "reference to a method",
+		Text:  "References are to fields. Methods are not called.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/app=${target.GetName}
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: OwnedElsewhere, Severity: Error,
+		Title: "owned object in another namespace",
+		Text:  "An owner reference does not cross namespaces: what is owned by a namespaced target lies in the namespace of the target.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            namespace=other
+            owned
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: OwnedClusterScoped, Severity: Error,
+		Title: "cluster-scoped object owned by a namespaced target",
+		Text:  "An owner reference does not cross scopes: Kubernetes takes the owner of such an object for absent and deletes the object.",
+		Example: `decl Rollout for Deployment {
+    state {
+        volumes []PersistentVolume {
+            owned
+        }
+    }
+    action {
+        Look(volumes)
+    }
+}
+`,
+	},
+	{
+		Code: NamespaceOfClusterScoped, Severity: Error,
+		Title: "namespace of a cluster-scoped kind",
+		Text:  "Objects of a cluster-scoped kind lie in no namespace.",
+		Example: `decl Rollout for Deployment {
+    state {
+        nodes []Node {
+            namespace=default
+        }
+    }
+    action {
+        Look(nodes)
+    }
+}
+`,
+	},
+	{
+		Code: NamespaceNeeded, Severity: Error,
+		Title: "namespace is missing",
+		Text:  "A cluster-scoped target has no namespace, so a namespaced state says where to look.",
+		Example: `decl Drain for Node {
+    state {
+        pods []Pod {
+            fields/.spec.nodeName=${target.Name}
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: NoTargetNamespace, Severity: Error,
+		Title: "target has no namespace",
+		Text:  "The namespace of a cluster-scoped target is always empty.",
+		Example: `decl Drain for Node {
+    state {
+        pods []Pod {
+            namespace=${target.Namespace}
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: NameInAllNamespaces, Severity: Error,
+		Title: "one object by name in all namespaces",
+		Text:  "A name is unique in its namespace only.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pod Pod {
+            name=web
+            namespace=*
+        }
+    }
+    action {
+        Look(pod)
+    }
+}
+`,
+	},
+	{
+		Code: UnusedBind, Severity: Warning,
+		Title: "bind is not used",
+		Text:  "No alias and no kind of this document uses the group and version.",
+		Example: `bind batch/v1 k8s.io/api/batch/v1
+
+decl Rollout for Deployment {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: UnusedAlias, Severity: Warning,
+		Title: "alias is not used",
+		Text:  "No `decl` and no state of this document uses the alias.",
+		Example: `alias Job batch/v1/Job
+
+decl Rollout for Deployment {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: UnusedState, Severity: Warning,
+		Title: "state is not used",
+		Text:  "No action of the manager is given the state.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            owned
+        }
+    }
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: UnlikelyValue, Severity: Warning,
+		Title: "value is none of the known ones",
+		Text:  "The Go package has constants for the values of the field, and this is none of them.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            fields/.status.phase=Runing
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: ShadowedKind, Severity: Warning,
+		Title: "a bound package has the kind too",
+		Text:  "A name without an alias means the built-in kind, even if a bound package has a kind of that name.",
+		Example: `bind controller-kit-demo/v1 controller-kit-demo/api/v1
+alias Demo controller-kit-demo/v1/CronJob
+
+decl Copier for Demo {
+    state {
+        jobs []CronJob {
+            owned
+        }
+    }
+    action {
+        Look(jobs)
+    }
+}
+`,
+	},
+	{
+		Code: EmptyManager, Severity: Warning,
+		Title: "manager has no actions",
+		Text:  "A manager without actions does nothing.",
+		Example: `decl Rollout for Deployment {}
+`,
+	},
+	{
+		Code: PackageErrors, Severity: Warning,
+		Title: "Go package does not compile",
+		Text:  "What could be read of the package is used, but the generated code will not compile before the package does.",
+		Example: `bind example.com/v1 controller-kit-demo/api/broken/v1
+alias Database example.com/v1/Database
+
+decl Rollout for Database {
+    action {
+        Look()
+    }
+}
+`,
+	},
+	{
+		Code: VersionMismatch, Severity: Warning,
+		Title: "package declares another version",
+		Text:  "The Go package says that it holds another version than it is bound to. The version of the package is used.",
+		Example: `bind controller-kit-demo/v2 controller-kit-demo/api/v1
+alias Demo controller-kit-demo/v2/CronJob
+
+decl Rollout for Demo {
+    action {
+        Look()
+    }
+}
+`,
+	},
+}

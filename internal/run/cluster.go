@@ -1,0 +1,236 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// fieldOwner is the name under which samples are applied.
+const fieldOwner = "ctrlkit-run"
+
+// retryFor is how long a sample is tried again when the cluster is not ready for it: its kind may not be served yet, or
+// the operator's webhook may not answer yet.
+const (
+	retryFor   = 30 * time.Second
+	retryEvery = 250 * time.Millisecond
+)
+
+// cluster is what is needed of an API server.
+type cluster struct {
+	config    *rest.Config
+	discovery discovery.DiscoveryInterface
+	mapper    *restmapper.DeferredDiscoveryRESTMapper
+	dynamic   dynamic.Interface
+	metadata  metadata.Interface
+	seen      map[string]bool // namespaces that exist
+}
+
+func newCluster(config *rest.Config) (*cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = 100, 200
+	config.UserAgent = fieldOwner
+	config.WarningHandler = rest.NoWarnings{}
+	c := &cluster{config: config, seen: make(map[string]bool)}
+	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
+	if err == nil {
+		c.discovery = discoverer
+		c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discoverer))
+		c.dynamic, err = dynamic.NewForConfig(config)
+	}
+	if err == nil {
+		c.metadata, err = metadata.NewForConfig(config)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// version asks the API server for its version, which also shows that it answers.
+func (c *cluster) version() (string, error) {
+	version, err := c.discovery.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("asking the cluster at %s for its version: %w", c.config.Host, err)
+	}
+	return version.GitVersion, nil
+}
+
+// installDefinitions creates or updates custom resource definitions and waits until all are served.
+func (c *cluster) installDefinitions(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
+	options := envtest.CRDInstallOptions{CRDs: definitions, MaxTime: retryFor, PollInterval: 50 * time.Millisecond}
+	if _, err := envtest.InstallCRDs(c.config, options); err != nil {
+		return fmt.Errorf("installing the custom resource definitions: %w", err)
+	}
+	resource := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+	for _, definition := range definitions {
+		err := retry(ctx, func() (bool, error) {
+			current, err := c.dynamic.Resource(resource).Get(ctx, definition.Name, metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			established := conditionsOf(current.Object)["Established"]
+			if established.status != "True" {
+				return true, fmt.Errorf("it is not established: %s", established.text())
+			}
+			return false, nil
+		})
+		if err != nil {
+			return fmt.Errorf("waiting for the custom resource definition %s: %w", definition.Name, err)
+		}
+	}
+	c.mapper.Reset()
+	return nil
+}
+
+// apply makes an object what its manifest says, by server-side apply. A namespace that is missing is created. When the
+// cluster is not ready for the object, waiting is told why, and it is tried again for a while.
+func (c *cluster) apply(ctx context.Context, manifest Manifest, namespace string, waiting func(string)) error {
+	obj := manifest.Object.DeepCopy()
+	err := retry(ctx, func() (bool, error) {
+		err := c.applyOnce(ctx, obj, namespace)
+		if err == nil || !mayPass(err) {
+			return false, err
+		}
+		if meta.IsNoMatchError(err) {
+			c.mapper.Reset()
+		}
+		waiting(err.Error())
+		return true, err
+	})
+	if err != nil {
+		return fmt.Errorf("applying %s %s (%s): %w", obj.GetKind(), obj.GetName(), manifest.Where(), err)
+	}
+	manifest.Object.SetNamespace(obj.GetNamespace())
+	return nil
+}
+
+func (c *cluster) applyOnce(ctx context.Context, obj *unstructured.Unstructured, namespace string) error {
+	gvk := obj.GroupVersionKind()
+	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return err
+	}
+	var resource dynamic.ResourceInterface = c.dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if obj.GetNamespace() == "" {
+			obj.SetNamespace(namespace)
+		}
+		if err := c.ensureNamespace(ctx, obj.GetNamespace()); err != nil {
+			return err
+		}
+		resource = c.dynamic.Resource(mapping.Resource).Namespace(obj.GetNamespace())
+	}
+	if obj.GetName() == "" {
+		_, err = resource.Create(ctx, obj, metav1.CreateOptions{FieldManager: fieldOwner})
+		return err
+	}
+	_, err = resource.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: fieldOwner, Force: true})
+	return err
+}
+
+func (c *cluster) ensureNamespace(ctx context.Context, name string) error {
+	if c.seen[name] {
+		return nil
+	}
+	namespaces := c.dynamic.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
+	_, err := namespaces.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		namespace := &unstructured.Unstructured{}
+		namespace.SetAPIVersion("v1")
+		namespace.SetKind("Namespace")
+		namespace.SetName(name)
+		_, err = namespaces.Create(ctx, namespace, metav1.CreateOptions{FieldManager: fieldOwner})
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making namespace %s: %w", name, err)
+	}
+	c.seen[name] = true
+	return nil
+}
+
+// mayPass reports whether an error is of the kind that goes away when a cluster gets ready.
+func mayPass(err error) bool {
+	var status apierrors.APIStatus
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
+		apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err),
+		apierrors.IsConflict(err), utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err):
+		return true
+	case errors.As(err, &status):
+		return status.Status().Code >= http.StatusInternalServerError
+	default:
+		return false
+	}
+}
+
+// retry calls try until it does not ask for another try, retryFor has passed, or ctx ends, and returns its last error.
+func retry(ctx context.Context, try func() (again bool, err error)) error {
+	giveUp := time.After(retryFor)
+	ticker := time.NewTicker(retryEvery)
+	defer ticker.Stop()
+	for {
+		again, err := try()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !again {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-giveUp:
+			return fmt.Errorf("given up after %v: %w", retryFor, err)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// resolve finds the kind that a person calls name, as one of those at the top of the tree.
+func (c *cluster) resolve(name string) (Kind, error) {
+	mapping, err := c.mappingFor(name)
+	if err != nil {
+		return Kind{}, err
+	}
+	return Kind{GroupVersionKind: mapping.GroupVersionKind, Plural: mapping.Resource.Resource, Operators: true}, nil
+}
+
+func (c *cluster) mappingFor(name string) (*meta.RESTMapping, error) {
+	gvr, gr := schema.ParseResourceArg(name)
+	expander := restmapper.NewShortcutExpander(c.mapper, memory.NewMemCacheClient(c.discovery), nil)
+	if gvr == nil {
+		versionless := gr.WithVersion("")
+		gvr = &versionless
+	}
+	if gvk, err := expander.KindFor(*gvr); err == nil {
+		return c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	}
+	if gvk, err := expander.KindFor(gr.WithVersion("")); err == nil {
+		return c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	}
+	_, gk := schema.ParseKindArg(name)
+	mapping, err := c.mapper.RESTMapping(gk)
+	if err != nil {
+		return nil, fmt.Errorf("looking for kind %q to watch: %w", name, err)
+	}
+	return mapping, nil
+}

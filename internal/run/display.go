@@ -1,0 +1,64 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// display is where a person, or a program behind a pipe, sees what happens.
+type display interface {
+	// tell is given every notice when it happened.
+	tell(notice Notice, at time.Time) error
+	// log is given every line of the operator's log, if they are to be shown.
+	log(text string)
+	// refresh shows the present state, where that is not told by the notices.
+	refresh(w *World, now time.Time) error
+	// leave ends the display and makes room for further output.
+	leave(w *World, now time.Time)
+}
+
+// plainDisplay writes notices as lines to standard output and logs to standard error.
+type plainDisplay struct {
+	plain Plain
+	logs  io.Writer
+}
+
+func (d *plainDisplay) tell(notice Notice, at time.Time) error { return d.plain.Tell(notice, at) }
+func (d *plainDisplay) log(text string)                        { fmt.Fprintf(d.logs, "operator | %s\n", text) }
+func (d *plainDisplay) refresh(*World, time.Time) error        { return nil }
+func (d *plainDisplay) leave(*World, time.Time)                {}
+
+// liveDisplay redraws the tree of objects on a terminal.
+type liveDisplay struct {
+	screen  *screen
+	colours bool
+	title   string
+	hint    string
+	start   time.Time
+	above   strings.Builder // log lines to be written above the picture
+}
+
+func (d *liveDisplay) tell(Notice, time.Time) error { return nil }
+
+func (d *liveDisplay) log(text string) {
+	d.above.WriteString(paint(d.colours, dim, "operator │ ") + text + "\x1b[0m\r\n")
+}
+
+func (d *liveDisplay) refresh(w *World, now time.Time) error {
+	return d.draw(w, now, fmt.Sprintf("%s · %s · Ctrl-C stops everything", d.title, age(now.Sub(d.start))))
+}
+
+func (d *liveDisplay) draw(w *World, now time.Time, title string) error {
+	width, height := d.screen.size()
+	view := View{Width: width - 1, Height: height, Now: now, Colours: d.colours, Title: title, Hint: d.hint}
+	above := d.above.String()
+	d.above.Reset()
+	return d.screen.draw(above, append([]string{""}, view.Lines(w)...)[:])
+}
+
+func (d *liveDisplay) leave(w *World, now time.Time) {
+	_ = d.draw(w, now, fmt.Sprintf("%s · %s", d.title, age(now.Sub(d.start)))) // the last picture; the command ends anyhow
+	d.screen.leave()
+}

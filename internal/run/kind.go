@@ -1,0 +1,147 @@
+package run
+
+import (
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is a kind of objects that is watched.
+type Kind struct {
+	schema.GroupVersionKind
+	Plural string
+	Short  []string
+	// Operators marks the kinds at the top of the tree.
+	Operators bool
+	// Sparse kinds are watched by their metadata only: they have no state to show, and some hold secrets or much data.
+	Sparse  bool
+	Columns []Column
+}
+
+// answersTo reports whether a person can mean k by name: its kind, plural or short name, in any case, with or without
+// the group.
+func (k Kind) answersTo(name string) bool {
+	name = strings.ToLower(name)
+	if bare, group, qualified := strings.Cut(name, "."); qualified {
+		if group != k.Group {
+			return false
+		}
+		name = bare
+	}
+	if name == strings.ToLower(k.Kind) || name == k.Plural {
+		return true
+	}
+	for _, short := range k.Short {
+		if name == short {
+			return true
+		}
+	}
+	return false
+}
+
+// builtinKinds are the kinds that operators usually own.
+func builtinKinds() []Kind {
+	kind := func(group, version, name, plural string, short ...string) Kind {
+		return Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: name}, Plural: plural, Short: short}
+	}
+	sparse := func(k Kind) Kind {
+		k.Sparse = true
+		return k
+	}
+	return []Kind{
+		kind("", "v1", "Pod", "pods", "po"),
+		kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc"),
+		sparse(kind("", "v1", "Service", "services", "svc")),
+		sparse(kind("", "v1", "ConfigMap", "configmaps", "cm")),
+		sparse(kind("", "v1", "Secret", "secrets")),
+		sparse(kind("", "v1", "ServiceAccount", "serviceaccounts", "sa")),
+		kind("apps", "v1", "Deployment", "deployments", "deploy"),
+		kind("apps", "v1", "ReplicaSet", "replicasets", "rs"),
+		kind("apps", "v1", "StatefulSet", "statefulsets", "sts"),
+		kind("apps", "v1", "DaemonSet", "daemonsets", "ds"),
+		kind("batch", "v1", "Job", "jobs"),
+		kind("batch", "v1", "CronJob", "cronjobs", "cj"),
+		sparse(kind("networking.k8s.io", "v1", "Ingress", "ingresses", "ing")),
+		sparse(kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", "netpol")),
+		sparse(kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "pdb")),
+		sparse(kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa")),
+		sparse(kind("rbac.authorization.k8s.io", "v1", "Role", "roles")),
+		sparse(kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")),
+	}
+}
+
+// definedKind returns the kind that crd defines, in the version that is stored, as one of the operator's.
+func definedKind(crd *apiextensionsv1.CustomResourceDefinition) Kind {
+	k := Kind{
+		GroupVersionKind: schema.GroupVersionKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind},
+		Plural:           crd.Spec.Names.Plural,
+		Short:            crd.Spec.Names.ShortNames,
+		Operators:        true,
+	}
+	for _, version := range crd.Spec.Versions {
+		if !version.Served || (k.Version != "" && !version.Storage) {
+			continue
+		}
+		k.Version = version.Name
+		k.Columns = nil
+		for _, column := range version.AdditionalPrinterColumns {
+			if column.Priority == 0 {
+				k.Columns = append(k.Columns, Column{Name: column.Name, Path: column.JSONPath})
+			}
+		}
+	}
+	return k
+}
+
+// kindsNamed returns those of kinds that name can mean. Where the operator defines a kind of this name, the built-in
+// one has to be named with its group.
+func kindsNamed(name string, kinds []Kind) []Kind {
+	var own, others []Kind
+	for _, k := range kinds {
+		switch {
+		case !k.answersTo(name):
+		case k.Operators:
+			own = append(own, k)
+		default:
+			others = append(others, k)
+		}
+	}
+	if len(own) > 0 {
+		return own
+	}
+	return others
+}
+
+// nearKind returns the name of the kind that name is most like, or "" when none is near.
+func nearKind(name string, kinds []Kind) string {
+	best, bestDistance := "", 3
+	for _, k := range kinds {
+		for _, candidate := range []string{k.Kind, k.Plural} {
+			if d := editDistance(strings.ToLower(name), strings.ToLower(candidate)); d < bestDistance {
+				best, bestDistance = k.Kind, d
+			}
+		}
+	}
+	return best
+}
+
+// editDistance counts the letters to insert, remove or replace in order to make a into b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,52 @@
+package run
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Object is what is kept of one object of the cluster.
+type Object struct {
+	Kind      schema.GroupKind
+	Namespace string // empty for cluster-scoped kinds
+	Name      string
+	UID       types.UID
+	Owners    []types.UID // the controlling owner first
+	Created   time.Time
+	Deleting  bool
+	State     State
+	Content   map[string]any // what JSONPath expressions are evaluated on
+}
+
+// newObject takes from u what is kept. The columns are those that its custom resource definition prints.
+func newObject(u *unstructured.Unstructured, columns []Column) *Object {
+	obj := &Object{
+		Kind:      u.GroupVersionKind().GroupKind(),
+		Namespace: u.GetNamespace(),
+		Name:      u.GetName(),
+		UID:       u.GetUID(),
+		Created:   u.GetCreationTimestamp().Time,
+		Deleting:  u.GetDeletionTimestamp() != nil,
+		Content:   u.Object,
+	}
+	for _, owner := range u.GetOwnerReferences() {
+		if owner.Controller != nil && *owner.Controller {
+			obj.Owners = append([]types.UID{owner.UID}, obj.Owners...)
+		} else {
+			obj.Owners = append(obj.Owners, owner.UID)
+		}
+	}
+	obj.State = stateOf(u, columns)
+	return obj
+}
+
+// FullName returns the name with its namespace, if it has one.
+func (o *Object) FullName() string {
+	if o.Namespace == "" {
+		return o.Name
+	}
+	return o.Namespace + "/" + o.Name
+}

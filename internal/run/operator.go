@@ -1,0 +1,111 @@
+package run
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// tailLines is how many lines of the operator's log are kept for when it dies.
+const tailLines = 20
+
+// operator is the running operator, under its supervisor.
+type operator struct {
+	cmd      *exec.Cmd
+	lifeline io.WriteCloser
+	log      *logTail
+	ended    chan struct{} // closed when it has ended
+	stopping sync.Once
+}
+
+// startOperator runs argv under the supervisor, which is the beginning of a command line. Each line that it logs goes to
+// log.
+func startOperator(supervisor, argv []string, environment []string, log *logTail) (*operator, error) {
+	commandLine := append(append(append([]string{}, supervisor...), "--"), argv...)
+	cmd := exec.Command(commandLine[0], commandLine[1:]...)
+	cmd.Env = append(os.Environ(), environment...)
+	cmd.SysProcAttr = ownProcessGroup()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.WaitDelay = time.Second // for what the operator left behind with our end of the pipe
+	lifeline, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting the operator: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the operator: %w", err)
+	}
+	o := &operator{cmd: cmd, lifeline: lifeline, log: log, ended: make(chan struct{})}
+	go func() {
+		defer close(o.ended)
+		_ = cmd.Wait() // how it ended is in ProcessState
+		log.flush()
+	}()
+	return o, nil
+}
+
+// howItEnded says how the operator ended. It may be called when ended is closed.
+func (o *operator) howItEnded() string {
+	return o.cmd.ProcessState.String()
+}
+
+// stop ends the operator and all that it started, and waits until that is done.
+func (o *operator) stop() {
+	o.stopping.Do(func() {
+		_, _ = o.lifeline.Write([]byte{terminateRequest}) // it fails when the operator has ended already
+		<-o.ended
+		_ = o.lifeline.Close()
+	})
+}
+
+// logTail takes lines of a log, keeps the last ones and passes each of them on.
+type logTail struct {
+	mu         sync.Mutex // guards the fields below
+	unfinished []byte
+	lines      []string
+	pass       func(string)
+}
+
+func (t *logTail) Write(data []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unfinished = append(t.unfinished, data...)
+	for {
+		text, rest, found := bytes.Cut(t.unfinished, []byte("\n"))
+		if !found {
+			return len(data), nil
+		}
+		t.unfinished = rest
+		t.add(string(text))
+	}
+}
+
+func (t *logTail) add(text string) {
+	t.lines = append(t.lines, text)
+	if extra := len(t.lines) - tailLines; extra > 0 {
+		t.lines = append(t.lines[:0], t.lines[extra:]...)
+	}
+	if t.pass != nil {
+		t.pass(text)
+	}
+}
+
+// flush takes what came after the last end of a line as a line.
+func (t *logTail) flush() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.unfinished) > 0 {
+		t.add(string(t.unfinished))
+		t.unfinished = nil
+	}
+}
+
+// last returns the last lines.
+func (t *logTail) last() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]string{}, t.lines...)
+}

@@ -1,0 +1,28 @@
+//go:build unix
+
+package run
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"syscall"
+)
+
+// ownProcessGroup keeps a process out of reach of the terminal's Ctrl-C, and makes it and what it starts addressable
+// as one group.
+func ownProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// terminateGroup asks the group of a started process to end.
+func terminateGroup(cmd *exec.Cmd) error { return signalGroup(cmd, syscall.SIGTERM) }
+
+// killGroup ends the group of a started process.
+func killGroup(cmd *exec.Cmd) error { return signalGroup(cmd, syscall.SIGKILL) }
+
+func signalGroup(cmd *exec.Cmd, signal syscall.Signal) error {
+	err := syscall.Kill(-cmd.Process.Pid, signal)
+	if err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("sending %v to process group %d: %w", signal, cmd.Process.Pid, err)
+	}
+	return nil
+}

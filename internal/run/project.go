@@ -1,0 +1,145 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Project is an operator as the go command knows it.
+type Project struct {
+	ImportPath string
+	Dir        string // of the package
+	ModuleDir  string // of the module that it is in; Dir where there is none
+
+	workDir string // where the go command is called
+	pattern string // what it is told to build
+}
+
+// FindProject asks the go command about the package named by arg: a directory, a Go file in one, or an import path.
+// The directory may be in another module than the current one. The package must be a command.
+func FindProject(ctx context.Context, arg string) (*Project, error) {
+	p := &Project{workDir: ".", pattern: arg}
+	if info, err := os.Stat(arg); err == nil {
+		p.workDir, p.pattern = arg, "."
+		if !info.IsDir() {
+			p.workDir = filepath.Dir(arg)
+		}
+	} else if strings.HasPrefix(arg, ".") || filepath.IsAbs(arg) {
+		return nil, fmt.Errorf("looking for the operator's package: %w", err)
+	}
+
+	cmd := exec.CommandContext(ctx, "go", "list", "-e", "-json=Name,ImportPath,Dir,Module,Error", "--", p.pattern)
+	cmd.Dir = p.workDir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	if err != nil {
+		return nil, goError(ctx, fmt.Sprintf("looking for the operator's package %s", arg), err, stderr.String())
+	}
+	return p, p.read(arg, output)
+}
+
+// read takes over what "go list" says about the one package that arg names.
+func (p *Project) read(arg string, output []byte) error {
+	var listed struct {
+		Name, ImportPath, Dir string
+		Module                *struct{ Dir string }
+		Error                 *struct{ Err string }
+	}
+	decoder := json.NewDecoder(bytes.NewReader(output))
+	if err := decoder.Decode(&listed); err != nil {
+		return fmt.Errorf("looking for the operator's package: nothing is called %s", arg)
+	}
+	switch {
+	case decoder.More():
+		return fmt.Errorf("%s names several packages: give the one with the operator's main function", arg)
+	case listed.Error != nil && listed.Name == "":
+		return fmt.Errorf("looking for the operator's package: %s", strings.TrimSpace(listed.Error.Err))
+	case listed.Name != "main":
+		return fmt.Errorf("%s is package %s: give the package with the operator's main function, often ./cmd", listed.ImportPath, listed.Name)
+	}
+	p.ImportPath, p.Dir, p.ModuleDir = listed.ImportPath, listed.Dir, listed.Dir
+	if listed.Module != nil && listed.Module.Dir != "" {
+		p.ModuleDir = listed.Module.Dir
+	}
+	return nil
+}
+
+// Name is what the operator's program is called.
+func (p *Project) Name() string { return filepath.Base(p.Dir) }
+
+// goError explains why the go command did not work.
+func goError(ctx context.Context, doing string, err error, stderr string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return fmt.Errorf("%s: the go command is not in PATH; install Go from https://go.dev/dl", doing)
+	}
+	if stderr = strings.TrimSpace(stderr); stderr != "" {
+		return fmt.Errorf("%s: %s", doing, stderr)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// CRDFiles returns the files of the first conventional directory with custom resource definitions, config/crd/bases
+// or config/crd, looking from the package up to the root of its module; none when there is no such directory.
+func (p *Project) CRDFiles() ([]string, error) {
+	return p.conventional("config/crd/bases", "config/crd")
+}
+
+// SampleFiles returns the files of the first config/samples from the package up to the root of its module.
+func (p *Project) SampleFiles() ([]string, error) {
+	return p.conventional("config/samples")
+}
+
+func (p *Project) conventional(names ...string) ([]string, error) {
+	for dir := p.Dir; ; dir = filepath.Dir(dir) {
+		for _, name := range names {
+			files, err := ManifestFiles(filepath.Join(dir, filepath.FromSlash(name)))
+			if err == nil && len(files) > 0 {
+				return files, nil
+			}
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return nil, err
+			}
+		}
+		if dir == p.ModuleDir || dir == filepath.Dir(dir) {
+			return nil, nil
+		}
+	}
+}
+
+// ManifestFiles returns path itself if it is a file, or the files with manifests in the directory, sorted. Files for
+// kustomize are not manifests.
+func ManifestFiles(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("looking for manifests: %w", err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("looking for manifests: %w", err)
+	}
+	var files []string
+	for _, entry := range entries {
+		extension := filepath.Ext(entry.Name())
+		base := strings.TrimSuffix(entry.Name(), extension)
+		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, extension) || strings.HasPrefix(base, "kustom") {
+			continue
+		}
+		files = append(files, filepath.Join(path, entry.Name()))
+	}
+	return files, nil
+}

@@ -1,0 +1,86 @@
+package run
+
+import (
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// colour is the parameter of an escape sequence that sets how text looks; the zero value leaves it as it is.
+type colour string
+
+const (
+	plainText colour = ""
+	bold      colour = "1"
+	dim       colour = "2"
+	red       colour = "31"
+	green     colour = "32"
+	yellow    colour = "33"
+	cyan      colour = "36"
+)
+
+func (l Level) colour() colour {
+	switch l {
+	case LevelGood:
+		return green
+	case LevelBusy:
+		return yellow
+	case LevelBad:
+		return red
+	default:
+		return plainText
+	}
+}
+
+// paint wraps text in the escape sequences of c. Without colours it returns the text as it is.
+func paint(colours bool, c colour, text string) string {
+	if !colours || c == plainText || text == "" {
+		return text
+	}
+	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+}
+
+// span is a piece of a line in one colour.
+type span struct {
+	text   string
+	colour colour
+}
+
+// line writes spans one after the other, cut to the given width in terminal cells.
+func line(colours bool, width int, spans ...span) string {
+	var b strings.Builder
+	left := width
+	for i, s := range spans {
+		text := s.text
+		rest := 0
+		for _, later := range spans[i+1:] {
+			rest += runewidth.StringWidth(later.text)
+		}
+		if w := runewidth.StringWidth(text); w > left || (w == left && rest > 0) {
+			b.WriteString(paint(colours, s.colour, runewidth.Truncate(text+" ", left, "…")))
+			return b.String()
+		} else {
+			left -= w
+		}
+		b.WriteString(paint(colours, s.colour, text))
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// padRight fills text with spaces up to width cells.
+func padRight(text string, width int) string { return runewidth.FillRight(text, width) }
+
+// shorten cuts the middle out of text when it is wider than width: names that a controller made differ at their end.
+func shorten(text string, width int) string {
+	total := runewidth.StringWidth(text)
+	if total <= width {
+		return text
+	}
+	if width < 5 {
+		return runewidth.Truncate(text, width, "…")
+	}
+	tail := (width - 1) / 2
+	head := runewidth.Truncate(text, width-1-tail, "")
+	end := runewidth.TruncateLeft(text, total-tail, "")
+	return head + "…" + end
+}

@@ -1,0 +1,67 @@
+package ctrlkit_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/ctrlkit/ctrlkit"
+)
+
+func TestDescribe(t *testing.T) {
+	var j journal
+	a, b, c := j.ok("A"), j.ok("B"), j.ok("C")
+	ready := func(context.Context) (bool, error) { return true, nil }
+	for _, tt := range []struct {
+		action ctrlkit.Action
+		want   string
+	}{
+		{a, "A"},
+		{ctrlkit.Nop(), "Nop"},
+		{ctrlkit.Join(), "Join"},
+		{ctrlkit.Join(a, b), "Join(A, B)"},
+		{ctrlkit.JoinOrdered(a, b), "JoinOrdered(A, B)"},
+		{ctrlkit.ParallelJoin(a, ctrlkit.Sequential(b, c)), "ParallelJoin(A, Sequential(B, C))"},
+		{ctrlkit.If(true, a), "If(true, A)"},
+		{ctrlkit.IfElse(false, a, b), "IfElse(false, A, B)"},
+		{ctrlkit.IfFunc("ready", ready, a), "If(ready, A)"},
+		{ctrlkit.IfElseFunc("ready", ready, a, b), "IfElse(ready, A, B)"},
+		{ctrlkit.Timeout(5*time.Second, a), "Timeout(5s, A)"},
+		{ctrlkit.Retry(wait.Backoff{Steps: 3}, a), "Retry(3 times, A)"},
+		{ctrlkit.Once(a), "Once(A)"},
+		{ctrlkit.Finally(a, b), "Finally(A, B)"},
+		{ctrlkit.Join(foreignAction{a}), "Join(foreign)"},
+		{ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { x := g.Add(a); y := g.Add(b); g.Add(c, y, x) }), "Graph(A, B, C after A and B)"},
+	} {
+		if got := tt.action.Description(); got != tt.want {
+			t.Errorf("Description: got %s, want %s", got, tt.want)
+		}
+		if got := ctrlkit.Describe(tt.action).String(); got != tt.want {
+			t.Errorf("Describe: got %s, want %s", got, tt.want)
+		}
+	}
+}
+
+func TestDescribedWrapperKeepsItsInside(t *testing.T) {
+	var j journal
+	got := ctrlkit.Describe(ctrlkit.Join(describedAction{foreignAction{j.ok("A")}}))
+	want := ctrlkit.Node{Kind: ctrlkit.KindJoin, Children: []ctrlkit.Node{{Kind: ctrlkit.KindOnce, Label: "mine"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("node (-want +got):\n%s", diff)
+	}
+}
+
+type describedAction struct{ foreignAction }
+
+func (describedAction) Describe() ctrlkit.Node {
+	return ctrlkit.Node{Kind: ctrlkit.KindOnce, Label: "mine"}
+}
+
+func TestNodeKindNames(t *testing.T) {
+	if got := ctrlkit.NodeKind(0).String() + ctrlkit.NodeKind(99).String(); got != "NodeKind(0)NodeKind(99)" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,95 @@
+package ctrlkit
+
+import (
+	"errors"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// immediately is the delay of a requeue that should not wait: the shortest that controller-runtime does not take for none.
+const immediately = time.Nanosecond
+
+// legacyRequeue bounds the delay where one action asked for the deprecated Result.Requeue and another for a time.
+// controller-runtime would look at the time alone and requeue later than the first one wanted.
+const legacyRequeue = time.Second
+
+// ErrExit ends the workflow without a reason. It is not a failure: [IgnoreExit] takes it out. Test for it with errors.Is,
+// which is also true for waits.
+var ErrExit = errors.New("exit")
+
+// errGoOn marks a result that asks for another look without interrupting anything.
+var errGoOn = errors.New("go on, but look again")
+
+// NoRequeue ends an action that has nothing more to ask for. It has no effect on the workflow.
+func NoRequeue() (ctrl.Result, error) { return ctrl.Result{}, nil }
+
+// RequeueImmediately interrupts the workflow and has the request reconciled again at once, without backoff. Use it only when
+// the next run sees another world than this one, or it will run for ever.
+func RequeueImmediately() (ctrl.Result, error) {
+	return ctrl.Result{RequeueAfter: immediately}, nil
+}
+
+// RequeueAfter interrupts the workflow and has the request reconciled again after d. A d of zero or less, such as the time until
+// an instant that has just passed, means at once: it is not lost.
+func RequeueAfter(d time.Duration) (ctrl.Result, error) {
+	return ctrl.Result{RequeueAfter: max(d, immediately)}, nil
+}
+
+// RequeueIfError interrupts the workflow and has the request reconciled again with backoff if err is not nil; if it is nil, it is
+// [NoRequeue].
+func RequeueIfError(err error) (ctrl.Result, error) { return ctrl.Result{}, err }
+
+// Exit interrupts the workflow without a reason and without a requeue. It is RequeueIfError(ErrExit).
+func Exit() (ctrl.Result, error) { return RequeueIfError(ErrExit) }
+
+// WaitFor interrupts the workflow because something is missing: what names it ("Secret default/db", "3 of 3 replicas ready").
+// It is not an error. Nothing is scheduled: a change of something that the operator watches must end the wait.
+// Where no watch can, use [PollFor].
+func WaitFor(what string) (ctrl.Result, error) {
+	return ctrl.Result{}, &waitSignal{what: what}
+}
+
+// PollFor is [WaitFor] for what no watch tells of, such as something outside the cluster: the request is reconciled again after every
+// (at once if that is not positive).
+func PollFor(what string, every time.Duration) (ctrl.Result, error) {
+	result, _ := RequeueAfter(every)
+	return result, &waitSignal{what: what, every: result.RequeueAfter}
+}
+
+// LookAgainWithin goes on with the workflow, and has the request reconciled again within d (at once if that is not positive)
+// whatever the rest of it returns. [RequeueAfter] interrupts; this does not.
+func LookAgainWithin(d time.Duration) (ctrl.Result, error) {
+	return ctrl.Result{RequeueAfter: max(d, immediately)}, errGoOn
+}
+
+// IgnoreExit turns the outcome of a workflow into what controller-runtime expects from Reconcile: exits, waits, blocked actions
+// and the mark of [LookAgainWithin] are taken out of err, also where they are wrapped or joined with others; real errors stay, and so does the result.
+//
+//	return ctrlkit.IgnoreExit(workflow.Run(ctx))
+//
+// Note that controller-runtime looks at the error first: beside a real error the time in result is not used, the backoff is.
+func IgnoreExit(result ctrl.Result, err error) (ctrl.Result, error) {
+	switch {
+	case result.RequeueAfter < 0:
+		result.RequeueAfter = immediately
+	case result.RequeueAfter > 0 && result.Requeue: //nolint:staticcheck // deprecated, and honoured when an action returns it
+		result.Requeue = false //nolint:staticcheck // as above
+		result.RequeueAfter = min(result.RequeueAfter, legacyRequeue)
+	}
+	return result, withoutSignals(err)
+}
+
+// interrupts says whether an outcome ends the sequence that it occurs in.
+func interrupts(result ctrl.Result, err error) bool {
+	if err != nil {
+		return !isGoOn(err)
+	}
+	return result.RequeueAfter != 0 || result.Requeue //nolint:staticcheck // deprecated, and honoured when an action returns it
+}
+
+// isGoOn says whether err is nothing but the mark of [LookAgainWithin].
+func isGoOn(err error) bool {
+	rest, _ := without(err, func(e error) bool { return e == errGoOn }) //nolint:errorlint // without walks the tree
+	return rest == nil
+}

@@ -1,0 +1,107 @@
+package ctrlkit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit"
+)
+
+func second[T, E any](_ T, e E) E { return e }
+
+func TestIgnoreExit(t *testing.T) {
+	wait := second(ctrlkit.WaitFor("a Secret"))
+	goOn := second(ctrlkit.LookAgainWithin(time.Second))
+	for _, tt := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"nothing", nil, ""},
+		{"an exit", ctrlkit.ErrExit, ""},
+		{"a wrapped exit", fmt.Errorf("syncing: %w", ctrlkit.ErrExit), ""},
+		{"a wait", wait, ""},
+		{"a wrapped wait", fmt.Errorf("syncing: %w", wait), ""},
+		{"a mark to go on", goOn, ""},
+		{"an error", errBoom, "boom"},
+		{"an exit beside an error", errors.Join(ctrlkit.ErrExit, errBoom), "boom"},
+		{"a wait beside two errors", errors.Join(errBoom, wait, errors.New("bang")), "boom; bang"},
+		{"only exits, joined", errors.Join(ctrlkit.ErrExit, wait, fmt.Errorf("x: %w", ctrlkit.ErrExit)), ""},
+		{"deep", errors.Join(errors.Join(ctrlkit.ErrExit, wait), &ctrlkit.ActionError{Action: "A", Err: errors.Join(wait, errBoom)}), "A: boom"},
+		{"an error that wraps both is kept whole", fmt.Errorf("syncing: %w", errors.Join(errBoom, wait)), "syncing: boom\nwaiting for a Secret"},
+		{"an aggregate, which is a slice", utilerrors.NewAggregate([]error{errBoom, errBoom}), "boom"},
+		{"two aggregates", errors.Join(utilerrors.NewAggregate([]error{errBoom}), utilerrors.NewAggregate([]error{errBoom}), wait), "boom; boom"},
+		{"two %w", fmt.Errorf("a: %w, b: %w", ctrlkit.ErrExit, wait), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ctrlkit.IgnoreExit(ctrl.Result{RequeueAfter: 5}, tt.err)
+			if text(err) != tt.want {
+				t.Errorf("got error %q, want %q", text(err), tt.want)
+			}
+			if got.RequeueAfter != 5 {
+				t.Errorf("the result was changed to %v", got)
+			}
+		})
+	}
+}
+
+func TestIgnoreExitNeverRequeuesLater(t *testing.T) {
+	for _, tt := range []struct{ in, want ctrl.Result }{
+		{ctrl.Result{RequeueAfter: -time.Second}, ctrl.Result{RequeueAfter: 1}},
+		{ctrl.Result{Requeue: true}, ctrl.Result{Requeue: true}},
+		// controller-runtime would look at the hour alone.
+		{ctrl.Result{Requeue: true, RequeueAfter: time.Hour}, ctrl.Result{RequeueAfter: time.Second}},
+		{ctrl.Result{Requeue: true, RequeueAfter: time.Millisecond}, ctrl.Result{RequeueAfter: time.Millisecond}},
+	} {
+		got, err := ctrlkit.IgnoreExit(tt.in, nil)
+		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+			t.Errorf("%v: error %v, result (-want +got):\n%s", tt.in, err, diff)
+		}
+	}
+}
+
+func TestRequeueAtOnceIsNotLost(t *testing.T) {
+	for name, run := range map[string]func() (ctrl.Result, error){
+		"RequeueImmediately": ctrlkit.RequeueImmediately,
+		"RequeueAfter":       func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(-time.Minute) },
+		"PollFor":            func() (ctrl.Result, error) { return ctrlkit.PollFor("x", 0) },
+		"LookAgainWithin":    func() (ctrl.Result, error) { return ctrlkit.LookAgainWithin(0) },
+	} {
+		got, _ := run()
+		if got.RequeueAfter <= 0 || got.RequeueAfter > time.Millisecond || got.Requeue { //nolint:staticcheck // must not be set
+			t.Errorf("%s: got %+v, want a time that controller-runtime takes for now", name, got)
+		}
+	}
+}
+
+func TestWaits(t *testing.T) {
+	w := ctrlkit.Join(
+		ctrlkit.NewAction("Secret", func(context.Context) (ctrl.Result, error) { return ctrlkit.WaitFor("Secret default/db") }),
+		ctrlkit.NewAction("Bucket", func(context.Context) (ctrl.Result, error) {
+			result, err := ctrlkit.PollFor("the bucket", time.Minute)
+			return result, fmt.Errorf("looking: %w", err)
+		}),
+		ctrlkit.NewAction("Fails", func(context.Context) (ctrl.Result, error) { return ctrlkit.RequeueIfError(errBoom) }),
+	)
+	result, err := w.Run(background())
+	want := []ctrlkit.Wait{{Action: "Secret", For: "Secret default/db"}, {Action: "Bucket", For: "the bucket", Every: time.Minute}}
+	if diff := cmp.Diff(want, ctrlkit.Waits(err)); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+	if result.RequeueAfter != time.Minute {
+		t.Errorf("got %s, want to look again after a minute", result.RequeueAfter)
+	}
+	if _, err := ctrlkit.IgnoreExit(result, err); text(err) != "Fails: boom" {
+		t.Errorf("got %v, want the real error alone", err)
+	}
+	if ctrlkit.Waits(nil) != nil || ctrlkit.Waits(errBoom) != nil {
+		t.Error("there is nothing to wait for")
+	}
+}

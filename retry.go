@@ -1,0 +1,79 @@
+package ctrlkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Retry runs action again while it fails, at most backoff.Steps times in all, and waits between two attempts as backoff says. It
+// gives up at once on what another attempt cannot change: an exit, a wait, a terminal error (reconcile.TerminalError), and a context that
+// is done or will be before the next attempt. The error is that of the last attempt.
+//
+// The worker is held while it waits. Retry in place only what passes within moments, such as a conflict; for everything else return
+// the error and leave the backoff to the queue.
+func Retry(backoff wait.Backoff, action Action) Action {
+	return &retry{backoff: backoff, action: runnerOf("Retry", action)}
+}
+
+type retry struct {
+	backoff wait.Backoff
+	action  runner
+}
+
+func (t *retry) Description() string { return t.Describe().String() }
+func (t *retry) needsRun() bool      { return t.action.needsRun() }
+
+func (t *retry) Describe() Node {
+	return Node{Kind: KindRetry, Label: fmt.Sprintf("%d times", max(t.backoff.Steps, 1)), Children: describeAll([]runner{t.action})}
+}
+
+func (t *retry) Run(ctx context.Context) (ctrl.Result, error) {
+	ctx, r := enter(ctx, t)
+	return t.runIn(ctx, r)
+}
+
+func (t *retry) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
+	backoff := t.backoff // a copy: its steps are counted down
+	attempts := max(backoff.Steps, 1)
+	for attempt := 1; ; attempt++ {
+		result, err := t.action.runIn(ctx, r)
+		if !retryable(err) {
+			return result, err
+		}
+		if attempt == attempts || !sleep(ctx, backoff.Step()) {
+			return result, afterAttempts(attempt, err)
+		}
+	}
+}
+
+func afterAttempts(n int, err error) error {
+	if n == 1 {
+		return err
+	}
+	return fmt.Errorf("after %d attempts: %w", n, err)
+}
+
+func retryable(err error) bool {
+	return withoutSignals(err) != nil && !errors.Is(err, reconcile.TerminalError(nil))
+}
+
+// sleep waits for d and says whether it could: not when ctx is done, or will be by then.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}

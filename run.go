@@ -1,0 +1,107 @@
+package ctrlkit
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+)
+
+// A run is what the actions of one run of a workflow share. It is nil when there is nothing to share and nobody observes;
+// then a workflow costs nothing but its calls. Changing a run means making another one.
+type run struct {
+	hook  Hook
+	order *order
+	scope *scope
+	onces *onces
+}
+
+type runKey struct{}
+
+// runFrom returns the run that ctx belongs to, nil if there is none.
+func runFrom(ctx context.Context) *run {
+	r, _ := ctx.Value(runKey{}).(*run)
+	return r
+}
+
+// with returns a context and a run that differs from r in what change does. r may be nil.
+func (r *run) with(ctx context.Context, change func(*run)) (context.Context, *run) {
+	changed := &run{}
+	if r != nil {
+		*changed = *r
+	}
+	change(changed)
+	return context.WithValue(ctx, runKey{}, changed), changed
+}
+
+// enter returns the run that a combinator's Run is part of. It begins one if something below the combinator needs it.
+func enter(ctx context.Context, c runner) (context.Context, *run) {
+	r := runFrom(ctx)
+	if !c.needsRun() || (r != nil && r.onces != nil) {
+		return ctx, r
+	}
+	return r.with(ctx, func(r *run) { r.onces = newOnces() })
+}
+
+// NewRun returns a context under which everything is one run: an action shared by [Once] is run once for all workflows that are run with it.
+// Without it, a run is what one call of Run on the outermost combinator does.
+func NewRun(ctx context.Context) context.Context {
+	ctx, _ = runFrom(ctx).with(ctx, func(r *run) { r.onces = newOnces() })
+	return ctx
+}
+
+func (r *run) observer() Hook {
+	if r == nil {
+		return nil
+	}
+	return r.hook
+}
+
+// begin tells the timeouts that l runs under of it, and returns what has to be called at its end.
+func (r *run) begin(l *leaf) (end func()) {
+	if r == nil || r.scope == nil {
+		return func() {}
+	}
+	return r.scope.begin(l)
+}
+
+// ContextWithShuffle returns a context under which [Join] and [ParallelJoin] run their actions in an order that depends on seed. It
+// is for tests: a workflow must end in the same state in every order.
+func ContextWithShuffle(ctx context.Context, seed uint64) context.Context {
+	ctx, _ = runFrom(ctx).with(ctx, func(r *run) { r.order = &order{seed: seed} })
+	return ctx
+}
+
+// order chooses the order in which a Join runs its actions.
+type order struct{ seed uint64 }
+
+// at returns which of n actions runs as the i-th. perm is the permutation made by permutation, nil for the order given.
+func at(perm []int, i int) int {
+	if perm == nil {
+		return i
+	}
+	return perm[i]
+}
+
+func (r *run) permutation(n int) []int {
+	if r == nil || r.order == nil {
+		return nil
+	}
+	return rand.New(rand.NewPCG(r.order.seed, uint64(n))).Perm(n) //nolint:gosec // an order for tests, no secret
+}
+
+// notStarted is the error for actions that were not started because ctx is done.
+func notStarted[A Action](ctx context.Context, actions ...A) error {
+	if len(actions) == 1 {
+		return fmt.Errorf("%s was not started: %w", actions[0].Description(), context.Cause(ctx))
+	}
+	return fmt.Errorf("%s and %d more were not started: %w", actions[0].Description(), len(actions)-1, context.Cause(ctx))
+}
+
+// onces holds the results of the actions that are shared in a run.
+type onces struct {
+	mu      sync.Mutex // guards results
+	results map[*once]*onceResult
+}
+
+func newOnces() *onces { return &onces{results: map[*once]*onceResult{}} }

@@ -1,0 +1,196 @@
+package ctrlkit
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Signals travel as errors because they interrupt as errors do; IgnoreExit takes them out at the root.
+
+// waitSignal is what WaitFor and PollFor return.
+type waitSignal struct {
+	what  string
+	every time.Duration
+}
+
+func (w *waitSignal) Error() string        { return "waiting for " + w.what }
+func (w *waitSignal) Is(target error) bool { return target == ErrExit }
+
+// A Wait is one thing that a workflow waits for.
+type Wait struct {
+	// Action is the description of the action that waits; empty if the wait did not come out of an action.
+	Action string
+	// For is what it waits for.
+	For string
+	// Every is how often it looks; zero when a watch ends the wait.
+	Every time.Duration
+}
+
+// Waits returns what the outcome err of a workflow says it waits for, in the order of the workflow. Call it before [IgnoreExit].
+func Waits(err error) []Wait {
+	var waits []Wait
+	walk(err, "", func(action string, e error) {
+		if w, ok := e.(*waitSignal); ok { //nolint:errorlint // walk visits every error of the tree
+			waits = append(waits, Wait{Action: action, For: w.what, Every: w.every})
+		}
+	})
+	return waits
+}
+
+// A BlockedError says that an action of a [Graph] was not run because others, which it comes after, did not pass. It is not a
+// failure of its own: the cause is reported beside it, and [IgnoreExit] takes it out.
+type BlockedError struct {
+	// Action is the description of the action that was not run.
+	Action string
+	// By are the descriptions of the actions that failed, waited or asked to be run again, in the order of the graph. An action
+	// that was itself blocked does not appear: the ones that blocked it do.
+	By []string
+}
+
+func (b *BlockedError) Error() string {
+	return fmt.Sprintf("%s is blocked by %s", b.Action, strings.Join(b.By, ", "))
+}
+
+// Is reports a blocked action as an exit: it interrupts and is not a failure.
+func (b *BlockedError) Is(target error) bool { return target == ErrExit }
+
+// BlockedActions returns the actions that the outcome err of a workflow says were blocked. Call it before [IgnoreExit].
+func BlockedActions(err error) []*BlockedError {
+	var blocked []*BlockedError
+	walk(err, "", func(_ string, e error) {
+		if b, ok := e.(*BlockedError); ok { //nolint:errorlint // walk visits every error of the tree
+			blocked = append(blocked, b)
+		}
+	})
+	return blocked
+}
+
+// walk calls visit for every error in the tree of err, with the innermost action that it came out of.
+func walk(err error, action string, visit func(action string, err error)) {
+	if err == nil {
+		return
+	}
+	if a, ok := err.(*ActionError); ok { //nolint:errorlint // the tree is walked node by node
+		action = a.Action
+	}
+	visit(action, err)
+	switch e := err.(type) { //nolint:errorlint // as above
+	case interface{ Unwrap() error }:
+		walk(e.Unwrap(), action, visit)
+	case interface{ Unwrap() []error }:
+		for _, cause := range e.Unwrap() {
+			walk(cause, action, visit)
+		}
+	}
+}
+
+// isSignal says whether err, not what it wraps, is an exit, a wait, a blocked action or the mark to go on.
+func isSignal(err error) bool {
+	if err == ErrExit || err == errGoOn { //nolint:errorlint // without walks the tree
+		return true
+	}
+	if is, ok := err.(interface{ Is(error) bool }); ok {
+		return is.Is(ErrExit)
+	}
+	return false
+}
+
+func withoutSignals(err error) error {
+	rest, _ := without(err, isSignal)
+	return rest
+}
+
+// without returns err without the errors that drop is true for, and whether it dropped any. Joined errors lose only those; an
+// error that wraps nothing else is dropped with what it wraps; one that wraps both is kept whole, so that no cause is lost.
+func without(err error, drop func(error) bool) (rest error, changed bool) {
+	if err == nil {
+		return nil, false
+	}
+	if drop(err) {
+		return nil, true
+	}
+	switch e := err.(type) { //nolint:errorlint // the tree is walked node by node
+	case *ActionError:
+		inner, changed := without(e.Err, drop)
+		if !changed {
+			return err, false
+		}
+		if inner == nil {
+			return nil, true
+		}
+		return &ActionError{Action: e.Action, Err: inner}, true
+	case interface{ Unwrap() []error }:
+		return withoutCauses(err, e.Unwrap(), drop)
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			if rest, _ := without(inner, drop); rest == nil {
+				return nil, true
+			}
+		}
+	}
+	return err, false
+}
+
+func withoutCauses(err error, all []error, drop func(error) bool) (error, bool) {
+	var kept []error
+	changed := false
+	for _, cause := range all {
+		rest, dropped := without(cause, drop)
+		changed = changed || dropped
+		if rest != nil {
+			kept = append(kept, rest)
+		}
+	}
+	if !changed {
+		return err, false
+	}
+	return joinErrors(kept), true
+}
+
+// An ActionError is the error of one action.
+type ActionError struct {
+	// Action is the description of the action.
+	Action string
+	// Err is what it returned.
+	Err error
+}
+
+func (e *ActionError) Error() string { return e.Action + ": " + e.Err.Error() }
+
+// Unwrap returns what the action returned.
+func (e *ActionError) Unwrap() error { return e.Err }
+
+// causes are the errors of several actions. It is always used as a pointer, so that two of them can be compared.
+type causes struct{ all []error }
+
+// joinErrors returns one error for all of errs: nil for none, the error itself for one.
+func joinErrors(errs []error) error {
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	default:
+		return &causes{all: errs}
+	}
+}
+
+func (c *causes) Error() string {
+	texts := make([]string, len(c.all))
+	for i, err := range c.all {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns every cause.
+func (c *causes) Unwrap() []error { return c.all }
+
+// flat returns the causes of err: its own if this package joined it, and otherwise err alone.
+func flat(err error) []error {
+	if c, ok := err.(*causes); ok { //nolint:errorlint // only an error that is itself joined is taken apart
+		return c.all
+	}
+	return []error{err}
+}

@@ -1,0 +1,294 @@
+package vet
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+	"golang.org/x/tools/go/types/typeutil"
+)
+
+const (
+	rootPath   = "github.com/ctrlkit/ctrlkit"
+	resultPath = "sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Discarded reports calls whose result is an action or an outcome of this module and is thrown away: by a statement that consists of the
+// call, by defer or go, or by assignment to the blank identifier.
+//
+// Every type that has the methods of [ctrlkit.Action] is an action. An outcome is what a function of package ctrlkit returns, or an
+// action's Run; assigning the latter to blanks says that it was meant, and is not reported. A declaration with a type, such as
+// `var _ ctrlkit.Action = newThing()`, is an assertion and not reported either.
+//
+// [ctrlkit.Action]: https://pkg.go.dev/github.com/ctrlkit/ctrlkit#Action
+var Discarded = &analysis.Analyzer{
+	Name: "discarded",
+	Doc: "report actions that are never run and outcomes that are never returned\n\n" +
+		"A call such as mgr.UpdateStatus() makes an action and does nothing else. When nobody runs it, as in\n" +
+		"\"defer mgr.UpdateStatus()\", the work is silently not done.",
+	URL:      "https://pkg.go.dev/github.com/ctrlkit/ctrlkit/vet#Discarded",
+	Requires: []*analysis.Analyzer{inspect.Analyzer},
+	Run:      runDiscarded,
+}
+
+func runDiscarded(pass *analysis.Pass) (any, error) {
+	nodes := []ast.Node{(*ast.ExprStmt)(nil), (*ast.DeferStmt)(nil), (*ast.GoStmt)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil)}
+	pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).WithStack(nodes, func(n ast.Node, push bool, stack []ast.Node) bool { //nolint:forcetypeassert // what inspect.Analyzer documents
+		if push {
+			c := &checker{pass: pass, stack: stack}
+			c.statement(n)
+		}
+		return true
+	})
+	return nil, nil
+}
+
+// A checker looks at one statement.
+type checker struct {
+	pass *analysis.Pass
+	// stack holds the nodes from the file down to the statement.
+	stack []ast.Node
+}
+
+// A way is how a result is thrown away.
+type way int
+
+const (
+	byStatement way = iota
+	byDefer
+	byGo
+	byBlank
+)
+
+func (c *checker) statement(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.ExprStmt:
+		c.call(n.X, byStatement, nil)
+	case *ast.DeferStmt:
+		c.call(n.Call, byDefer, nil)
+	case *ast.GoStmt:
+		c.call(n.Call, byGo, nil)
+	case *ast.AssignStmt:
+		c.assignment(n.Lhs, n.Rhs)
+	case *ast.ValueSpec:
+		if n.Type != nil {
+			return
+		}
+		names := make([]ast.Expr, len(n.Names))
+		for i, name := range n.Names {
+			names[i] = name
+		}
+		c.assignment(names, n.Values)
+	}
+}
+
+func (c *checker) assignment(left, right []ast.Expr) {
+	if len(right) == 1 {
+		c.call(right[0], byBlank, left)
+		return
+	}
+	for i, value := range right {
+		c.call(value, byBlank, left[i:i+1])
+	}
+}
+
+// call reports expr if it is a call and its result goes nowhere. For an assignment, targets are what the results are assigned to.
+func (c *checker) call(expr ast.Expr, how way, targets []ast.Expr) {
+	call, ok := ast.Unparen(expr).(*ast.CallExpr)
+	if !ok || c.pass.TypesInfo.Types[call.Fun].IsType() { // a conversion makes nothing
+		return
+	}
+	results := resultsOf(c.pass.TypesInfo.TypeOf(call))
+	lost := func(i int) bool { return how != byBlank || (i < len(targets) && isBlank(targets[i])) }
+	for i, result := range results {
+		if lost(i) && isAction(result) {
+			c.report(call, c.actionMessage(call, how), c.runFix(call, how))
+			return
+		}
+	}
+	if len(results) == 2 && isResult(results[0]) && lost(0) && lost(1) {
+		c.outcome(call, how)
+	}
+}
+
+// outcome reports a call that returns an outcome, if it comes from this module.
+func (c *checker) outcome(call *ast.CallExpr, how way) {
+	callee, ok := typeutil.Callee(c.pass.TypesInfo, call).(*types.Func)
+	if !ok {
+		return
+	}
+	receiver := callee.Signature().Recv()
+	switch {
+	case receiver != nil && callee.Name() == "Run" && how != byBlank && isAction(c.receiverType(call)):
+		c.report(call, c.text(call.Fun)+" returns an outcome that is thrown away, errors included: return it, or join the action to the workflow ("+
+			"ctrlkit.Finally for what must always run)", c.returnFix(call, how, ""))
+	case receiver == nil && callee.Pkg() != nil && callee.Pkg().Path() == rootPath:
+		c.report(call, c.text(call.Fun)+" returns an outcome and does nothing by itself: return it", c.returnFix(call, how, ""))
+	}
+}
+
+func (c *checker) receiverType(call *ast.CallExpr) types.Type {
+	if selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
+		return c.pass.TypesInfo.TypeOf(selector.X)
+	}
+	return nil
+}
+
+func (c *checker) report(call *ast.CallExpr, message string, fixes []analysis.SuggestedFix) {
+	c.pass.Report(analysis.Diagnostic{Pos: call.Pos(), End: call.End(), Message: message, SuggestedFixes: fixes})
+}
+
+func (c *checker) actionMessage(call *ast.CallExpr, how way) string {
+	text := c.text(call.Fun)
+	switch how {
+	case byDefer:
+		return fmt.Sprintf("defer %s(...) makes an action and never runs it: run it after the others with ctrlkit.Finally(workflow, %[1]s(...))", text)
+	case byGo:
+		return fmt.Sprintf("go %s(...) makes an action and never runs it: run it beside others with ctrlkit.ParallelJoin", text)
+	default:
+		return fmt.Sprintf("%s(...) makes an action that is never run: make it part of the workflow, or run it with .Run(ctx)", text)
+	}
+}
+
+// text returns an expression on one line.
+func (c *checker) text(expr ast.Expr) string { return types.ExprString(expr) }
+
+// runFix returns the outcome of the action from the function, where that can be done without a doubt about the context.
+func (c *checker) runFix(call *ast.CallExpr, how way) []analysis.SuggestedFix {
+	ctx := c.contextName()
+	if ctx == "" || len(resultsOf(c.pass.TypesInfo.TypeOf(call))) != 1 {
+		return nil
+	}
+	return c.returnFix(call, how, ".Run("+ctx+")")
+}
+
+// returnFix puts a return before the call and more behind it. It is offered for the last statement of a block in a function that
+// returns an outcome, where no statement beside it becomes unreachable.
+func (c *checker) returnFix(call *ast.CallExpr, how way, more string) []analysis.SuggestedFix {
+	if how != byStatement || !c.endsBlock() || !c.returnsOutcome() {
+		return nil
+	}
+	edits := []analysis.TextEdit{{Pos: call.Pos(), End: call.Pos(), NewText: []byte("return ")}}
+	if more != "" {
+		edits = append(edits, analysis.TextEdit{Pos: call.End(), End: call.End(), NewText: []byte(more)})
+	}
+	return []analysis.SuggestedFix{{Message: "Return the outcome", TextEdits: edits}}
+}
+
+// endsBlock reports whether the statement is the last of its block.
+func (c *checker) endsBlock() bool {
+	last := c.stack[len(c.stack)-1]
+	block, ok := c.stack[len(c.stack)-2].(*ast.BlockStmt)
+	return ok && len(block.List) > 0 && block.List[len(block.List)-1] == last
+}
+
+// function returns the type of the innermost function around the statement, nil if there is none.
+func (c *checker) function() *ast.FuncType {
+	for i := len(c.stack) - 1; i >= 0; i-- {
+		switch f := c.stack[i].(type) {
+		case *ast.FuncLit:
+			return f.Type
+		case *ast.FuncDecl:
+			return f.Type
+		}
+	}
+	return nil
+}
+
+func (c *checker) returnsOutcome() bool {
+	f := c.function()
+	if f == nil || f.Results == nil {
+		return false
+	}
+	var results []types.Type
+	for _, field := range f.Results.List {
+		for range max(len(field.Names), 1) {
+			results = append(results, c.pass.TypesInfo.TypeOf(field.Type))
+		}
+	}
+	return len(results) == 2 && isResult(results[0]) && isError(results[1])
+}
+
+// contextName returns the name of the function's context, empty if it has none that can be used.
+func (c *checker) contextName() string {
+	f := c.function()
+	if f == nil {
+		return ""
+	}
+	for _, field := range f.Params.List {
+		if !isNamed(c.pass.TypesInfo.TypeOf(field.Type), "context", "Context") {
+			continue
+		}
+		for _, name := range field.Names {
+			if name.Name != "_" && c.means(name) {
+				return name.Name
+			}
+		}
+	}
+	return ""
+}
+
+// means reports whether name is still the parameter of that name at the statement.
+func (c *checker) means(name *ast.Ident) bool {
+	pos := c.stack[len(c.stack)-1].Pos()
+	scope := c.pass.Pkg.Scope().Innermost(pos)
+	if scope == nil {
+		return false
+	}
+	_, object := scope.LookupParent(name.Name, pos)
+	return object != nil && object == c.pass.TypesInfo.Defs[name]
+}
+
+func resultsOf(t types.Type) []types.Type {
+	tuple, ok := t.(*types.Tuple)
+	if !ok {
+		return []types.Type{t}
+	}
+	results := make([]types.Type, tuple.Len())
+	for i := range results {
+		results[i] = tuple.At(i).Type()
+	}
+	return results
+}
+
+func isBlank(e ast.Expr) bool {
+	name, ok := e.(*ast.Ident)
+	return ok && name.Name == "_"
+}
+
+// isAction reports whether t has the methods of an action. It compares signatures instead of looking the interface up: the package that
+// declares it need not be among the imports.
+func isAction(t types.Type) bool {
+	if t == nil {
+		return false
+	}
+	description, run := method(t, "Description"), method(t, "Run")
+	if description == nil || run == nil {
+		return false
+	}
+	return description.Params().Len() == 0 && description.Results().Len() == 1 &&
+		types.Identical(description.Results().At(0).Type(), types.Typ[types.String]) &&
+		run.Params().Len() == 1 && isNamed(run.Params().At(0).Type(), "context", "Context") &&
+		run.Results().Len() == 2 && isResult(run.Results().At(0).Type()) && isError(run.Results().At(1).Type())
+}
+
+func method(t types.Type, name string) *types.Signature {
+	f := types.NewMethodSet(t).Lookup(nil, name)
+	if f == nil {
+		return nil
+	}
+	signature, _ := f.Type().(*types.Signature)
+	return signature
+}
+
+func isResult(t types.Type) bool { return isNamed(t, resultPath, "Result") }
+
+func isError(t types.Type) bool { return types.Identical(t, types.Universe.Lookup("error").Type()) }
+
+func isNamed(t types.Type, path, name string) bool {
+	named, ok := types.Unalias(t).(*types.Named)
+	return ok && named.Obj().Name() == name && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == path
+}

@@ -1,0 +1,14 @@
+package vet_test
+
+import (
+	"testing"
+
+	"golang.org/x/tools/go/analysis/analysistest"
+
+	"github.com/ctrlkit/ctrlkit/vet"
+)
+
+func TestDiscarded(t *testing.T) {
+	analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), vet.Discarded, "seed")
+	analysistest.Run(t, analysistest.TestData(), vet.Discarded, "clean")
+}

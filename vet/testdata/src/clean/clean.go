@@ -1,0 +1,51 @@
+// Package clean does nothing wrong.
+package clean
+
+import (
+	"context"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit"
+)
+
+type custom struct{}
+
+func (custom) Description() string                      { return "custom" }
+func (custom) Run(context.Context) (ctrl.Result, error) { return ctrlkit.LookAgainWithin(time.Minute) }
+
+// almost has methods of the same names and is something else.
+type almost struct{}
+
+func (almost) Description() string           { return "almost" }
+func (almost) Run(ctx context.Context) error { return ctx.Err() }
+
+func newCustom() ctrlkit.Action { return custom{} }
+func newAlmost() almost         { return almost{} }
+func log(any)                   {}
+func outcome() (ctrl.Result, error) {
+	return ctrlkit.NoRequeue()
+}
+
+var (
+	_ ctrlkit.Action = custom{}
+	_ ctrlkit.Action = newCustom()
+	_                = ctrlkit.Action(nil)
+)
+
+func reconcile(ctx context.Context) (ctrl.Result, error) {
+	newAlmost()
+	defer newAlmost().Run(ctx)
+	log(newCustom())
+	_ = ctrlkit.Action(custom{})
+	outcome()
+	_, _ = newCustom().Run(ctx)
+	result, _ := ctrlkit.RequeueAfter(time.Second)
+	_, err := ctrlkit.Exit()
+	kept := newCustom()
+	if result.RequeueAfter == 0 {
+		return ctrlkit.RequeueIfError(err)
+	}
+	return ctrlkit.IgnoreExit(ctrlkit.Finally(kept, newCustom()).Run(ctx))
+}
