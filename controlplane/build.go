@@ -176,7 +176,7 @@ func newRecipe(ctx context.Context) (*recipe, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for the Go compiler: %w; install Go from https://go.dev/dl, or set %s to a directory with the programs", err, AssetsVariable)
 	}
-	source, err := findSource(ctx, goCommand)
+	source, err := findSource(ctx, goCommand, sourceFinders)
 	if err != nil {
 		return nil, err
 	}
@@ -288,12 +288,12 @@ func (r *recipe) compile(ctx context.Context, dir string, progress *progress) er
 }
 
 // survey downloads what is missing, and tells the version of Kubernetes and how
-// many packages must be compiled.
+// many packages must be compiled, the programs' own, which come last, not counted.
 func (r *recipe) survey(ctx context.Context, progress *progress) (kubernetes string, stale int, err error) {
 	stop := progress.show(func() string { return "building the control plane: downloading modules" })
 	defer stop()
 	words := newTail(errorLines)
-	args := append([]string{"list", "-deps", "-f", `{{if .Stale}}stale{{end}} {{with .Module}}{{.Path}} {{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}{{end}}`}, buildFlags...)
+	args := append([]string{"list", "-deps", "-f", `{{if and .Stale (ne .Name "main")}}stale{{end}} {{with .Module}}{{.Path}} {{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}{{end}}`}, buildFlags...)
 	command := r.command(ctx, append(args, "./cmd/...")...)
 	command.Stderr = words
 	output, err := command.Output()

@@ -272,7 +272,7 @@ func TestBuildStopsWithItsContext(t *testing.T) {
 	_, cache := useSource(t, smallMain)
 	ctx, cancel := context.WithCancel(t.Context())
 	progress := writerFunc(func(text string) {
-		if strings.Contains(text, "packages compiled") {
+		if strings.Contains(text, "linking") {
 			cancel()
 		}
 	})
@@ -354,27 +354,35 @@ func TestFindSourceRefusesAnotherModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(SourceVariable, dir)
-	if _, err := findSource(t.Context(), "go"); err == nil || !strings.Contains(err.Error(), programsModule) {
+	if _, err := findSource(t.Context(), "go", sourceFinders); err == nil || !strings.Contains(err.Error(), programsModule) {
 		t.Errorf("err = %v, want one that names the module that is wanted", err)
 	}
 }
 
 func TestFindSourceInTheCheckout(t *testing.T) {
-	t.Setenv(SourceVariable, "")
-	got, err := findSource(t.Context(), "go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, file, _, _ := runtime.Caller(0)
-	if want := filepath.Join(filepath.Dir(file), "kubernetes"); got != want {
-		t.Errorf("got %s, want %s", got, want)
+	want := filepath.Join(filepath.Dir(file), "kubernetes")
+	t.Setenv(SourceVariable, "")
+	for name, finder := range map[string]sourceFinder{"of the working directory": sourceInCheckout, "of the compilation": sourceOfCompilation} {
+		got, err := findSource(t.Context(), "go", []sourceFinder{finder})
+		if err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
+func TestFindSourceOfTheCompilationFromAnywhere(t *testing.T) {
+	t.Setenv(SourceVariable, "")
+	t.Chdir(t.TempDir())
+	if _, err := findSource(t.Context(), "go", sourceFinders); err != nil {
+		t.Error(err)
 	}
 }
 
 func TestFindSourceSaysWhatItTried(t *testing.T) {
 	t.Setenv(SourceVariable, "")
 	t.Chdir(t.TempDir())
-	_, err := findSource(t.Context(), "go")
+	_, err := findSource(t.Context(), "go", []sourceFinder{sourceInCheckout, sourceOfRunningVersion})
 	if err == nil {
 		t.Fatal("found a source where there is none")
 	}
