@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 )
 
@@ -60,11 +59,7 @@ func (p *Project) program() (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("making a directory for the operator: %w", err)
 	}
-	name := p.Name()
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	return filepath.Join(dir, name), nil
+	return filepath.Join(dir, p.Name()), nil
 }
 
 // buildOutput tells the names of packages, which "go build -v" prints one to a line, from everything else it prints.

@@ -11,8 +11,9 @@ import (
 type display interface {
 	// tell is given every notice when it happened.
 	tell(notice Notice, at time.Time) error
-	// log is given every line of the operator's log, if they are to be shown.
-	log(text string)
+	// log is given lines that are no notices and where they come from: of the operator's log, if it is to be shown, and
+	// what is wrong with the watches.
+	log(source, text string)
 	// refresh shows the present state, where that is not told by the notices.
 	refresh(w *World, now time.Time) error
 	// leave ends the display and makes room for further output.
@@ -26,7 +27,7 @@ type plainDisplay struct {
 }
 
 func (d *plainDisplay) tell(notice Notice, at time.Time) error { return d.plain.Tell(notice, at) }
-func (d *plainDisplay) log(text string)                        { fmt.Fprintf(d.logs, "operator | %s\n", text) }
+func (d *plainDisplay) log(source, text string)                { fmt.Fprintf(d.logs, "%s | %s\n", source, text) }
 func (d *plainDisplay) refresh(*World, time.Time) error        { return nil }
 func (d *plainDisplay) leave(*World, time.Time)                {}
 
@@ -42,8 +43,8 @@ type liveDisplay struct {
 
 func (d *liveDisplay) tell(Notice, time.Time) error { return nil }
 
-func (d *liveDisplay) log(text string) {
-	d.above.WriteString(paint(d.colours, dim, "operator │ ") + text + "\x1b[0m\r\n")
+func (d *liveDisplay) log(source, text string) {
+	d.above.WriteString(paint(d.colours, dim, source+" │ ") + text + "\x1b[0m\r\n")
 }
 
 func (d *liveDisplay) refresh(w *World, now time.Time) error {
@@ -52,10 +53,10 @@ func (d *liveDisplay) refresh(w *World, now time.Time) error {
 
 func (d *liveDisplay) draw(w *World, now time.Time, title string) error {
 	width, height := d.screen.size()
-	view := View{Width: width - 1, Height: height, Now: now, Colours: d.colours, Title: title, Hint: d.hint}
+	view := View{Width: width - 1, Height: height - 1, Now: now, Colours: d.colours, Title: title, Hint: d.hint}
 	above := d.above.String()
 	d.above.Reset()
-	return d.screen.draw(above, append([]string{""}, view.Lines(w)...)[:])
+	return d.screen.draw(above, append([]string{""}, view.Lines(w)...))
 }
 
 func (d *liveDisplay) leave(w *World, now time.Time) {

@@ -8,4 +8,6 @@
 //
 // It leaves the control plane to package controlplane, and never touches objects other than the samples, their
 // namespaces and the operator's custom resource definitions.
+//
+// It needs an operating system with process groups, as envtest, which it uses, does not compile elsewhere either.
 package run

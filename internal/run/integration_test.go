@@ -233,6 +233,18 @@ func TestRunStopsOnInterrupt(t *testing.T) {
 	r.wantNoProcesses(t, 0)
 }
 
+func TestRunInterruptedBeforeItsConditionsHold(t *testing.T) {
+	r := start(t, buildCommand(t), "--until", "greeter/world=Gone")
+	r.until(t, "Greeter default/world  Greeted$")
+	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := r.end(t); code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+	r.wantNoProcesses(t, 0)
+}
+
 // An operator that does not end when it is asked to keeps the first Ctrl-C waiting, not the second.
 func TestRunEndsAtOnceOnTheSecondInterrupt(t *testing.T) {
 	r := start(t, buildCommand(t), "--", "--spawn", "exec sleep 1001")

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// item is something that happened while the operator ran: a change in the cluster or a line of the operator's log.
+// item is something that happened while the operator ran: a change in the cluster or a line to be shown.
 type item struct {
 	at     time.Time
 	change *Change
-	log    string
+	source string // of the line
+	line   string
 }
 
 // queue takes items from many goroutines, at any rate, for one that reads them when it has time.

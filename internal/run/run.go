@@ -81,6 +81,7 @@ type runner struct {
 	cluster  *cluster
 	plane    *controlplane.ControlPlane // nil when the cluster is somebody else's
 	operator *operator
+	logFile  *os.File  // nil when the log is not wanted in a file
 	start    time.Time // when the operator was started
 }
 
@@ -293,7 +294,7 @@ func (r *runner) watch(ctx context.Context, running *sync.WaitGroup) error {
 		}
 	})
 	w := &watcher{cluster: r.cluster, changes: changes, troubled: func(kind Kind, err error) {
-		r.queue.put(item{log: fmt.Sprintf("watching %s: %v", kind.Plural, err)})
+		r.queue.put(item{source: "watch", line: fmt.Sprintf("%s: %v", kind.Plural, err)})
 	}}
 	return w.start(ctx, r.kinds, running)
 }
@@ -312,22 +313,13 @@ func (r *runner) addTopKind(kind Kind) {
 func (r *runner) startOperator(program string) error {
 	st := r.steps.begin("operator", "starting")
 	defer st.quit()
-	log := &logTail{}
-	var file *os.File
 	if r.LogFile != "" {
 		var err error
-		if file, err = os.Create(r.LogFile); err != nil {
+		if r.logFile, err = os.Create(r.LogFile); err != nil {
 			return fmt.Errorf("creating the file for the operator's log: %w", err)
 		}
 	}
-	log.pass = func(text string) {
-		if r.Logs {
-			r.queue.put(item{log: text})
-		}
-		if file != nil {
-			fmt.Fprintln(file, text)
-		}
-	}
+	log := &logTail{pass: r.passLog}
 	kubeconfig := r.Kubeconfig
 	if r.plane != nil {
 		kubeconfig = r.plane.Kubeconfig()
@@ -343,6 +335,16 @@ func (r *runner) startOperator(program string) error {
 	}
 	st.done(started)
 	return nil
+}
+
+// passLog takes a line of the operator's log to where it is wanted.
+func (r *runner) passLog(text string) {
+	if r.Logs {
+		r.queue.put(item{source: "operator", line: text})
+	}
+	if r.logFile != nil {
+		fmt.Fprintln(r.logFile, text)
+	}
 }
 
 // applySamples applies the samples; it ends early when the operator does.
@@ -453,7 +455,7 @@ func (r *runner) follow(ctx context.Context, world *World, display display) erro
 func (r *runner) takeItems(world *World, display display) error {
 	for _, item := range r.queue.take() {
 		if item.change == nil {
-			display.log(item.log)
+			display.log(item.source, item.line)
 			continue
 		}
 		for _, notice := range world.Apply(*item.change) {
@@ -548,6 +550,9 @@ func (r *runner) stop() error {
 	defer st.quit()
 	if r.operator != nil {
 		r.operator.stop()
+	}
+	if r.logFile != nil {
+		defer r.logFile.Close() // every line was written at once
 	}
 	if r.plane == nil {
 		st.done("the operator has ended; the cluster keeps the objects")

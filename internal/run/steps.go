@@ -28,7 +28,7 @@ func (s *steps) remark(label, text string) {
 	fmt.Fprintf(s.out, "%s %s%s\n", paint(s.colours, dim, "→"), padRight(label, labelWidth), text)
 }
 
-// step is one step of the set-up. One of its methods done, fail and quit ends it.
+// step is one step of the set-up. One of its methods done, skip and quit ends it.
 type step struct {
 	steps *steps
 	label string
@@ -96,9 +96,6 @@ func (st *step) current() string {
 func (st *step) done(result string) {
 	st.finish("✓", green, fmt.Sprintf("%s (%.1fs)", result, time.Since(st.begun).Seconds()))
 }
-
-// fail ends the step with a short reason; the whole error is for the end of the command.
-func (st *step) fail(reason string) { st.finish("✗", red, reason) }
 
 // skip ends the step with the reason why there was nothing to do.
 func (st *step) skip(reason string) { st.finish("-", dim, reason) }
