@@ -21,7 +21,7 @@ func DOT(w io.Writer, g *Graph) error {
 	p := &dotPrinter{w: bufio.NewWriter(w)}
 	p.printf("digraph %s {\n", dotQuote(Clean(cmp.Or(g.Title, "Diagram"))))
 	p.printf("  graph [rankdir=%s, compound=true, newrank=true, bgcolor=transparent, fontname=Helvetica, nodesep=0.5, ranksep=0.42, pad=0.12];\n", rankdir(g.Direction))
-	p.printf("  node [fontname=Helvetica, fontsize=13, margin=\"0.26,0.09\", penwidth=1.2];\n")
+	p.printf("  node [fontname=Helvetica, fontsize=13, margin=\"0.26,0.1\", penwidth=1.2];\n")
 	p.printf("  edge [fontname=Helvetica, fontsize=11, color=%q, fontcolor=%q, arrowsize=0.7, penwidth=1.2];\n", LineColor, LineColor)
 	p.cluster(&g.Root, "  ")
 	for _, e := range g.Edges {
@@ -112,7 +112,7 @@ func nodeAttributes(n Node) []string {
 		attributes = append(attributes, "shape=diamond", "height=0.6", "ordering=out", `margin="0.02,0.02"`, "fontsize=12")
 		width = decisionWidth
 	case Store:
-		attributes = append(attributes, "shape=cylinder")
+		attributes = append(attributes, "shape=cylinder", `margin="0.34,0.1"`)
 	case Head:
 		attributes = append(attributes, "shape=box", "peripheries=2")
 		style = "rounded,filled"
