@@ -103,11 +103,14 @@ func (o Outcomes) index(action string) int {
 
 // String says in words what became of the action: "waits for Secret default/db", "failed: quota exceeded".
 func (o Outcome) String() string {
-	text := o.text()
+	runs := ""
 	if o.Runs > 1 {
-		text += fmt.Sprintf(" (%d runs)", o.Runs)
+		runs = fmt.Sprintf(" (%d runs)", o.Runs)
 	}
-	return text
+	if o.State == Failed { // an error may be long
+		return fmt.Sprintf("failed%s: %v", runs, o.Err)
+	}
+	return o.text() + runs
 }
 
 func (o Outcome) text() string {
@@ -127,8 +130,6 @@ func (o Outcome) text() string {
 		return "waits for " + waits(o.Waits)
 	case Blocked:
 		return "blocked by " + strings.Join(o.BlockedBy, ", ")
-	case Failed:
-		return fmt.Sprintf("failed: %v", o.Err)
 	default:
 		return "not run"
 	}
