@@ -1,6 +1,7 @@
 package termsvg
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -133,10 +134,7 @@ func (p *player) row(y, columns int) row {
 			flush()
 			begin, current = x, s
 		}
-		if cell.Char < ' ' || cell.Char == 0x7f {
-			cell.Char = ' '
-		}
-		text.WriteRune(cell.Char)
+		text.WriteString(cmp.Or(printable(string(cell.Char)), " "))
 	}
 	flush()
 	return runs

@@ -195,6 +195,7 @@ func number(f float64) string {
 	return text
 }
 
+// printable leaves out what XML cannot carry or a terminal does not show.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r&0xfffe == 0xfffe {
