@@ -160,7 +160,7 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--service-cluster-ip-range=10.0.0.0/24",
 		"--authorization-mode=RBAC",
 		"--allow-privileged=true",
-		"--advertise-address=127.0.0.1",
+		"--endpoint-reconciler-type=none", // Pods that would use the kubernetes Service do not run
 		"--profiling=false",
 	}
 	if !c.options.Parts.Has(ControllerManager) {

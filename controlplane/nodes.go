@@ -39,6 +39,7 @@ func (c *ControlPlane) startNodes(ctx context.Context) error {
 		"--node-lease-duration-seconds=40",
 		"--cidr=10.128.0.0/12",
 		"--node-ip=10.127.0.1",
+		"--v=WARN",
 	})
 }
 
@@ -65,10 +66,10 @@ func (c *ControlPlane) nodesUsable(ctx context.Context) error {
 	}
 	for _, node := range nodes.Items {
 		if !isReady(&node) {
-			return fmt.Errorf("Node %s is not ready", node.Name)
+			return fmt.Errorf("node %s is not ready", node.Name)
 		}
 		if len(node.Spec.Taints) > 0 {
-			return fmt.Errorf("Node %s is tainted %s", node.Name, node.Spec.Taints[0].Key)
+			return fmt.Errorf("node %s is tainted %s", node.Name, node.Spec.Taints[0].Key)
 		}
 	}
 	return nil

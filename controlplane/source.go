@@ -43,7 +43,7 @@ func findSource(ctx context.Context, goCommand string) (string, error) {
 	if besideErr == nil {
 		return beside, nil
 	}
-	downloaded, downloadErr := downloadSource(ctx, goCommand)
+	downloaded, downloadErr := sourceOfRunningVersion(ctx, goCommand)
 	if downloadErr == nil {
 		return downloaded, nil
 	}
@@ -81,11 +81,15 @@ func sourceInCheckout(ctx context.Context, goCommand string) (string, error) {
 	return dir, nil
 }
 
-func downloadSource(ctx context.Context, goCommand string) (string, error) {
+func sourceOfRunningVersion(ctx context.Context, goCommand string) (string, error) {
 	version, err := runningVersion()
 	if err != nil {
 		return "", fmt.Errorf("downloading the module: %w", err)
 	}
+	return downloadSource(ctx, goCommand, version)
+}
+
+func downloadSource(ctx context.Context, goCommand, version string) (string, error) {
 	// Outside any module, so that nobody's go.mod has a say.
 	output, err := runGo(ctx, goCommand, os.TempDir(), "mod", "download", "-json", programsModule+"@"+version)
 	var module struct{ Dir, Error string }

@@ -31,11 +31,15 @@ builds it and runs it against a real Kubernetes API server that needs nothing bu
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
+		newCheckCommand(),
+		newControlPlaneCommand(),
+		newFmtCommand(),
+		newGenerateCommand(),
 		newGraphCommand(),
 		newRunCommand(),
+		newSuperviseCommand(),
 		newVersionCommand(),
 		newVetCommand(),
-		newSuperviseCommand(),
 	)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

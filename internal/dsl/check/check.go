@@ -31,12 +31,12 @@ type Source struct {
 // Check returns the meaning of the documents and everything that is wrong with them. The package is nil when the list
 // has an error in it. Check reads no files; it asks the loader once, for all packages together.
 func Check(ctx context.Context, in Input, loader Loader) (*model.Package, diag.List, error) {
-	c := &checker{managers: map[string]*scopedName{}}
+	c := &checker{managers: map[string]*scopedName{}, path: in.Path, ownTypes: map[string]bool{}}
 	sources := slices.Clone(in.Sources)
 	slices.SortFunc(sources, func(a, b Source) int { return compareFiles(a.File, b.File) })
 	for _, source := range sources {
 		file, list := parser.Parse(source.File, source.Text)
-		c.documents = append(c.documents, newDocument(file, list))
+		c.documents = append(c.documents, newDocument(file, list, in.Path))
 	}
 	for _, d := range c.documents {
 		d.declare()
@@ -80,6 +80,9 @@ type checker struct {
 	// managers are the managers of all documents by name, order their names in the order of declaration.
 	managers map[string]*scopedName
 	order    []string
+	// path is the import path of the Go package, ownTypes the names of the kinds in use that are declared in it.
+	path     string
+	ownTypes map[string]bool
 }
 
 // packagePaths returns the import paths that the documents need, sorted.
@@ -115,10 +118,12 @@ func (n *scopedName) related() []diag.Related {
 
 // A document is one file while it is checked.
 type document struct {
-	file    *ast.File
-	list    diag.List
-	binds   map[string]*binding
-	aliases map[string]*alias
+	file *ast.File
+	list diag.List
+	// importPath is that of the Go package that is generated, if it is known.
+	importPath string
+	binds      map[string]*binding
+	aliases    map[string]*alias
 	// bindOrder and aliasOrder keep the order of the document.
 	bindOrder  []*binding
 	aliasOrder []*alias
@@ -128,7 +133,7 @@ type document struct {
 	paths map[string]bool
 	// notLoaded are those of them that have been reported as missing.
 	notLoaded map[string]bool
-	// unused are the states that no action takes.
+	// unused are the warnings about states that no action takes and managers without actions.
 	unused []diag.Diagnostic
 }
 
@@ -145,14 +150,15 @@ type alias struct {
 	used bool
 }
 
-func newDocument(file *ast.File, list diag.List) *document {
+func newDocument(file *ast.File, list diag.List, importPath string) *document {
 	return &document{
-		file:    file,
-		list:    list,
-		binds:   map[string]*binding{},
-		aliases: map[string]*alias{},
-		refs:    map[string]*kindRef{},
-		paths:   map[string]bool{},
+		file:       file,
+		list:       list,
+		importPath: importPath,
+		binds:      map[string]*binding{},
+		aliases:    map[string]*alias{},
+		refs:       map[string]*kindRef{},
+		paths:      map[string]bool{},
 
 		notLoaded: map[string]bool{},
 	}

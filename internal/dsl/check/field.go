@@ -38,7 +38,12 @@ func (s *stateScope) field(sel *ast.Selector, key string) {
 			end, known = s.walkField(&out, span)
 		}
 	}
-	if !s.hasText(sel, fmt.Sprintf(`write %s=VALUE, or =%q for an empty field`, sel.Key.Text, ""), out.ControllerField || key == nameField) {
+	isName := out.ControllerField || key == nameField
+	hint := fmt.Sprintf("write %s=VALUE", sel.Key.Text)
+	if !isName {
+		hint += `, or ="" for an empty field`
+	}
+	if !s.hasText(sel, hint, isName) {
 		return
 	}
 	value, ok := s.value(sel.Value)
@@ -79,6 +84,10 @@ func (s *stateScope) walkField(out *model.Selector, span ast.Span) (types.Type, 
 		offset = here.End
 		if what := collection(walk.current); what != "" {
 			s.d.report(diag.FieldNotText, here, fmt.Sprintf("%s is %s: what is inside of it cannot be selected", way, what), "")
+			return nil, false
+		}
+		if _, ok := deref(walk.current).Underlying().(*types.Struct); !ok {
+			s.d.report(diag.UnknownField, here, fmt.Sprintf("%s has no fields, so no %q", way, name), "end the path before it")
 			return nil, false
 		}
 		names, ok := walk.jsonStep(name)

@@ -136,7 +136,7 @@ func (d *document) resolveAlias(a *alias) {
 			d.refs["alias "+a.name.Text] = &kindRef{}
 			return
 		}
-		d.refs["alias "+a.name.Text] = d.resolveBare(a.kind)
+		d.refs["alias "+a.name.Text] = d.resolveBare(a.kind, "write GROUP/VERSION/KIND, as in batch/v1/Job")
 		return
 	}
 	d.refs["alias "+a.name.Text] = d.resolveFull(a.kind)
@@ -157,7 +157,7 @@ func (d *document) resolve(w ast.Word) {
 	if strings.Contains(w.Text, "/") {
 		d.refs[w.Text] = d.resolveFull(w)
 	} else {
-		d.refs[w.Text] = d.resolveBare(w)
+		d.refs[w.Text] = d.resolveBare(w, fmt.Sprintf("declare it: alias %s GROUP/VERSION/KIND", w.Text))
 	}
 }
 
@@ -169,16 +169,16 @@ func (d *document) ref(w ast.Word) *kindRef {
 	return d.refs[w.Text]
 }
 
-func (d *document) resolveBare(w ast.Word) *kindRef {
+// resolveBare resolves a kind of one word among the built-in ones. The hint is for when no name is near.
+func (d *document) resolveBare(w ast.Word, hint string) *kindRef {
 	rows := builtins.byKind[w.Text]
 	switch len(rows) {
 	case 0:
-		hint := ""
+		item, isList := strings.CutSuffix(w.Text, "List")
 		if near, ok := diag.Near(w.Text, d.knownKinds()); ok {
 			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		if hint == "" {
-			hint = fmt.Sprintf("declare it: alias %s GROUP/VERSION/KIND", w.Text)
+		} else if isList && (d.aliases[item] != nil || len(builtins.byKind[item]) > 0) {
+			hint = fmt.Sprintf("write []%s for a list", item)
 		}
 		d.report(diag.UnknownKind, w.Span, fmt.Sprintf("unknown kind %q", w.Text), hint)
 		return &kindRef{}
@@ -312,6 +312,13 @@ func (d *document) reportNotLoaded(span ast.Span, path string, p *Package) {
 		problem = firstLine(p.Problem)
 	}
 	hint := "check the path, or add the module: go get " + path
+	if strings.Contains(problem, "is not in std") {
+		problem = "there is no such package"
+		hint = "check the path: it begins with no module that go.mod names"
+		if root, _, _ := strings.Cut(d.importPath, "/"); root != "" && strings.HasPrefix(path, root+"/") {
+			hint = "check the path: it is in this module"
+		}
+	}
 	if row := lookupBuiltin(path); row != nil {
 		root, _, _ := strings.Cut(strings.TrimPrefix(path, "k8s.io/"), "/")
 		hint = "add the module: go get k8s.io/" + root
@@ -319,8 +326,14 @@ func (d *document) reportNotLoaded(span ast.Span, path string, p *Package) {
 	d.report(diag.PackageNotLoaded, span, fmt.Sprintf("cannot load Go package %s: %s", path, problem), hint)
 }
 
+// firstLine is the first line of a message that says something.
 func firstLine(text string) string {
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	for line := range strings.Lines(text) {
+		text = strings.TrimSpace(line)
+		if text != "" && text[0] != '#' { // the compiler begins with the name of the package
+			break
+		}
+	}
 	text, _, _ = strings.Cut(text, "; to add it:") // the hint says how
 	return text
 }
@@ -392,6 +405,10 @@ func (c *checker) lookup(d *document, ref *kindRef, w ast.Word) *kindType {
 		return nil
 	}
 	ref.typ = c.newKind(ref, p, obj)
+	if ref.path == c.path {
+		c.ownTypes[ref.typ.Type] = true
+		c.ownTypes[ref.kind+"List"] = true
+	}
 	return ref.typ
 }
 

@@ -38,13 +38,14 @@ func (c *checker) manager(d *document, decl *ast.Decl) *model.Manager {
 	}
 	if m.target != nil {
 		m.model.Target = m.target.Kind
+		m.needsList(m.target, decl.Kind, "to be watched")
 	}
 	for _, s := range declaredStates(decl) {
 		m.declareState(s)
 	}
 	m.actions(decl)
 	if len(m.model.Actions) == 0 {
-		d.report(diag.EmptyManager, decl.Name.Span, fmt.Sprintf("%s has no actions", decl.Name.Text), "")
+		d.unused = append(d.unused, d.diagnostic(diag.EmptyManager, decl.Name.Span, fmt.Sprintf("%s has no actions", decl.Name.Text), ""))
 	}
 	for _, s := range m.order {
 		m.model.States = append(m.model.States, s.model)
@@ -53,6 +54,14 @@ func (c *checker) manager(d *document, decl *ast.Decl) *model.Manager {
 		}
 	}
 	return m.model
+}
+
+// needsList reports a kind without a list type where one is needed.
+func (m *managerScope) needsList(kind *kindType, w ast.Word, why string) {
+	if kind.List == "" {
+		m.d.report(diag.NoListType, w.Span, fmt.Sprintf("%s has no type %sList, which %s needs %s", kind.Package, kind.Type, kind.Type, why),
+			"a list type has a field Items and the method DeepCopyObject")
+	}
 }
 
 func (c *checker) declareManager(d *document, name ast.Word) {
@@ -148,6 +157,8 @@ func (m *managerScope) unknownState(name ast.Word, action string) {
 	case hint != "":
 	case len(names) == 0:
 		hint = "this manager declares no states"
+	case len(names) == 1:
+		hint = "the only state is " + names[0]
 	case len(names) <= 5:
 		hint = "the states are " + listOf(names)
 	}

@@ -5,8 +5,6 @@ import (
 	"go/types"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
@@ -55,10 +53,8 @@ func (m *managerScope) reference(ref *ast.Ref) *model.Ref {
 	return &model.Ref{Source: ref.Name(), Path: steps, Text: text}
 }
 
-func isNamespace(steps []model.Step) bool {
-	last := len(steps) - 1
-	return last >= 0 && steps[last].Field == "Namespace" && (last == 0 || last == 1 && steps[0].Field == "ObjectMeta")
-}
+// isNamespace reports whether the steps lead to the namespace of the object itself.
+func isNamespace(steps []model.Step) bool { return len(steps) == 1 && steps[0].Field == "Namespace" }
 
 func (k *kindType) hasField(name string) bool {
 	obj, _, _ := types.LookupFieldOrMethod(k.obj.Type(), true, k.obj.Pkg(), name)
@@ -123,26 +119,14 @@ func withName(ref *ast.Ref, at int, name string) string {
 // goNames reads the whole reference as names of the JSON form and returns the names of the Go fields, if that works.
 func (m *managerScope) goNames(ref *ast.Ref) []string {
 	walk := goWalk{current: m.target.obj.Type()}
-	var names []string
-	for i, w := range ref.Path[1:] {
-		first, _ := utf8.DecodeRuneInString(w.Text)
-		if !unicode.IsLower(first) {
-			if walk.step(w.Text) != nil {
-				return nil
-			}
-			names = append(names, w.Text)
-			continue
-		}
-		before := len(walk.steps)
-		if _, ok := walk.jsonStep(w.Text); !ok {
+	for _, w := range ref.Path[1:] {
+		if _, ok := walk.jsonStep(w.Text); !ok && walk.step(w.Text) != nil {
 			return nil
 		}
-		for _, step := range walk.steps[before:] {
-			names = append(names, step.Field)
-		}
-		if i == 0 && w.Text == "metadata" && len(ref.Path) > 2 {
-			names = names[:0] // ${target.metadata.name} is ${target.Name}
-		}
+	}
+	names := make([]string, len(walk.steps))
+	for i, step := range walk.steps {
+		names[i] = step.Field
 	}
 	return names
 }

@@ -38,15 +38,18 @@ func (m *managerScope) state(n *ast.State) *model.State {
 	}
 	if s.kind != nil {
 		s.out.Kind = s.kind.Kind
-		if n.List && s.kind.List == "" {
-			m.d.report(diag.NoListType, n.Kind.Span, fmt.Sprintf("%s has no type %sList for a list", s.kind.Package, s.kind.Type),
-				"a list type has a field Items and the method DeepCopyObject")
-		}
 	}
 	for _, item := range n.Body.Items {
 		if sel, ok := item.(*ast.Selector); ok {
 			s.selector(sel)
 		}
+	}
+	switch {
+	case s.kind == nil:
+	case n.List:
+		s.needsList(s.kind, n.Kind, "to be listed")
+	case s.name == nil:
+		s.needsList(s.kind, n.Kind, "to be selected without a name")
 	}
 	s.combination()
 	s.scope()
@@ -131,8 +134,7 @@ func (s *stateScope) isTargetNamespace() bool {
 	if v == nil || len(v.Parts) != 1 || v.Parts[0].Ref == nil {
 		return false
 	}
-	steps := v.Parts[0].Ref.Path
-	return len(steps) > 0 && steps[len(steps)-1].Field == "Namespace" && (len(steps) == 1 || len(steps) == 2 && steps[0].Field == "ObjectMeta")
+	return isNamespace(v.Parts[0].Ref.Path)
 }
 
 // selectorForms are the selectors as hints write them.
@@ -164,11 +166,12 @@ func (s *stateScope) selector(sel *ast.Selector) {
 }
 
 func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slash bool) {
-	span, hint := sel.Key.Span, selectorForms
+	span, name, hint := sel.Key.Span, sel.Key.Text, selectorForms
 	known := []string{"name", "namespace", "owned", "labels", "fields"}
 	if slash {
 		known = []string{"labels", "fields"}
-		span.End = span.Start + len(family)
+		span.End = min(span.Start+len(family), span.End)
+		name = family
 	}
 	if near, ok := diag.Near(family, known); ok {
 		hint = fmt.Sprintf("did you mean %q?", near)
@@ -182,7 +185,7 @@ func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slas
 	if slash && (family == "name" || family == "namespace" || family == "owned") {
 		hint = fmt.Sprintf("%s has no key", family)
 	}
-	s.d.report(diag.UnknownSelector, span, fmt.Sprintf("unknown selector %q", sel.Key.Text[:span.End-span.Start]), hint)
+	s.d.report(diag.UnknownSelector, span, fmt.Sprintf("unknown selector %q", name), hint)
 }
 
 // unique reports a selector that was given before.
@@ -240,14 +243,15 @@ func (s *stateScope) placed(sel *ast.Selector, family string) {
 
 // hasText reports a selector without a value, or with an empty one that must not be empty.
 func (s *stateScope) hasText(sel *ast.Selector, hint string, needed bool) bool {
+	if sel.Value.Bad {
+		return false // reported by the scanner
+	}
 	if !sel.HasValue || len(sel.Value.Parts) == 0 && !sel.Value.Quoted {
 		span := sel.Key.Span
 		if sel.HasValue {
 			span.Start, span.End = sel.End, sel.End
 		}
-		if !s.valueWasWrong(sel) {
-			s.d.report(diag.MissingValue, span, fmt.Sprintf("%s has no value", sel.Key.Text), hint)
-		}
+		s.d.report(diag.MissingValue, span, fmt.Sprintf("%s has no value", sel.Key.Text), hint)
 		return false
 	}
 	if needed && len(sel.Value.Parts) == 0 {
@@ -256,9 +260,6 @@ func (s *stateScope) hasText(sel *ast.Selector, hint string, needed bool) bool {
 	}
 	return true
 }
-
-// valueWasWrong reports whether something stands behind the equals sign that the scanner has complained about.
-func (s *stateScope) valueWasWrong(sel *ast.Selector) bool { return sel.Value.End > sel.Value.Start }
 
 func (s *stateScope) label(sel *ast.Selector, key string) {
 	span := ast.Span{Start: sel.Key.End - len(key), End: sel.Key.End}

@@ -15,6 +15,8 @@ import (
 type goWalk struct {
 	current types.Type
 	steps   []model.Step
+	// embedding is the struct whose embedded field was the last step, nil after other steps.
+	embedding types.Type
 }
 
 // deref returns what a pointer points to, and other types as they are.
@@ -68,8 +70,24 @@ func (w *goWalk) follow(s *types.Struct, index []int) {
 	if !pointers {
 		steps = steps[len(steps)-1:]
 	}
+	if w.promotes(f) {
+		w.steps = w.steps[:len(w.steps)-1]
+	}
+	w.embedding = nil
+	if f.Embedded() && !isPointer(f.Type()) && len(steps) == 1 {
+		w.embedding = w.current
+	}
 	w.steps = append(w.steps, steps...)
 	w.current = f.Type()
+}
+
+// promotes reports whether the name of the embedded struct that was stepped into can be left out before the field.
+func (w *goWalk) promotes(f *types.Var) bool {
+	if w.embedding == nil {
+		return false
+	}
+	obj, _, _ := types.LookupFieldOrMethod(deref(w.embedding), true, packageOf(w.embedding), f.Name())
+	return obj == f
 }
 
 // jsonStep takes the field with the name of the JSON form. If there is none, it returns the names that there are.

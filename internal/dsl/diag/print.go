@@ -184,3 +184,6 @@ func PrintJSON(w io.Writer, list List) error {
 	enc.SetIndent("", "  ")
 	return enc.Encode(list)
 }
+
+// Visible returns a line of text with everything replaced that a terminal would act upon or could not show.
+func Visible(line string) string { return expand([]byte(line)) }

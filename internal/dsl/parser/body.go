@@ -155,6 +155,10 @@ func (p *parser) selector(lead ast.Lead) ast.Node {
 		return nil
 	}
 	n := &ast.Selector{Lead: lead, Key: key, Span: key.Span}
+	if p.tok().kind == tokenLeftBracket && p.tok().Start == key.End {
+		p.bracket(key)
+		return nil
+	}
 	if p.tok().kind == tokenLeftBracket || p.tok().kind == tokenLeftBrace {
 		p.report(diag.Unexpected, t.Span, fmt.Sprintf("expected a selector, found %q and a block", key.Text), "blocks do not stand inside of a state")
 		p.skipStatement()
@@ -175,6 +179,24 @@ func (p *parser) selector(lead ast.Lead) ast.Node {
 	}
 	n.Trailing = p.endOfLine("after the selector", hint)
 	return n
+}
+
+// bracket reports a key with an index in it.
+func (p *parser) bracket(key ast.Word) {
+	start := p.tok()
+	for k := p.tok().kind; k != tokenNewline && k != tokenEOF && k != tokenRightBracket && k != tokenRightBrace; k = p.tok().kind {
+		p.next()
+	}
+	end := start.End
+	if p.tok().kind == tokenRightBracket {
+		end = p.next().End
+	}
+	hint := "write labels/KEY=VALUE or fields/PATH=VALUE"
+	if strings.HasPrefix(key.Text, "fields/") {
+		hint = "fields inside of lists and maps cannot be selected"
+	}
+	p.report(diag.BadFieldPath, ast.Span{Start: start.Start, End: end}, fmt.Sprintf("index in the selector %s", key.Text), hint)
+	p.skipLine()
 }
 
 func (p *parser) action(lead ast.Lead) ast.Node {
@@ -209,8 +231,12 @@ func (p *parser) arguments(n *ast.Action) {
 	n.Open = p.comment()
 	var doc []ast.Comment
 	var last *ast.Arg // the argument that a comment on this line belongs to
-	comma := true
+	comma, closes := true, p.closes()
+	line := p.pos // the end of the last line with an argument
 	for {
+		if last != nil {
+			line = p.pos
+		}
 		switch t := p.tok(); t.kind {
 		case tokenNewline:
 			p.next()
@@ -223,7 +249,8 @@ func (p *parser) arguments(n *ast.Action) {
 				doc = append(doc, *c)
 			}
 		case tokenWord:
-			if p.argumentsBroken() {
+			if p.argumentsBroken() || t.indent >= 0 && !comma && !closes {
+				p.pos = line
 				p.report(diag.UnclosedArguments, paren.Span, fmt.Sprintf(`"(" of action %s is never closed`, n.Name.Text), "put a ) behind the states")
 				return
 			}
@@ -250,6 +277,30 @@ func (p *parser) arguments(n *ast.Action) {
 		default:
 			p.report(diag.Unexpected, t.Span, fmt.Sprintf("expected a state, found %s", t.describe()), "")
 			p.next()
+			p.skipArgument()
+		}
+	}
+}
+
+// skipArgument steps over what is no state, up to the next comma.
+func (p *parser) skipArgument() {
+	for {
+		switch p.tok().kind {
+		case tokenEOF, tokenNewline, tokenComment, tokenComma, tokenLeftParen, tokenRightParen, tokenLeftBrace, tokenRightBrace:
+			return
+		}
+		p.next()
+	}
+}
+
+// closes reports whether a closing parenthesis comes before anything that cannot stand among arguments.
+func (p *parser) closes() bool {
+	for i := p.pos; ; i++ {
+		switch p.tokens[i].kind {
+		case tokenRightParen:
+			return true
+		case tokenEOF, tokenLeftParen, tokenLeftBrace, tokenRightBrace:
+			return false
 		}
 	}
 }

@@ -30,7 +30,7 @@ const (
 )
 
 // punctuation are the characters that are tokens by themselves.
-var punctuation = map[byte]tokenKind{
+var punctuation = [256]tokenKind{
 	'{': tokenLeftBrace, '}': tokenRightBrace,
 	'(': tokenLeftParen, ')': tokenRightParen,
 	'[': tokenLeftBracket, ']': tokenRightBracket,
@@ -63,7 +63,7 @@ func (t token) describe() string {
 	}
 	for c, kind := range punctuation {
 		if kind == t.kind {
-			return fmt.Sprintf("%q", string(c))
+			return fmt.Sprintf("%q", string(rune(c)))
 		}
 	}
 	return "something else"
@@ -83,6 +83,8 @@ type scanner struct {
 	// lineStart is true until the first token of a line has been added.
 	lineStart bool
 	indent    int
+	// inParens is true between parentheses.
+	inParens bool
 	// eolFrom and eol remember the last answer of lineEnd, noBlockEnd that no "*/" is left: so that odd texts are read in
 	// linear time too.
 	eolFrom, eol int
@@ -135,20 +137,35 @@ func (s *scanner) next() {
 		s.carriageReturn()
 	case strings.HasPrefix(s.src[start:], "//"):
 		s.comment()
+	case c == '#':
+		s.report(diag.BadComment, start, start+1, `comments begin with "//"`, "")
+		s.pos = s.lineEnd()
 	case strings.HasPrefix(s.src[start:], "/*"):
 		s.blockComment()
 	case punctuation[c] != 0:
 		s.pos++
 		s.add(punctuation[c], start, "")
-		if c == '=' {
-			s.value()
-		}
+		s.afterPunctuation(c)
 	case c == '"':
 		s.quotedWord()
 	case c == '$':
 		s.strayReference()
 	default:
 		s.word()
+	}
+}
+
+// afterPunctuation reads the value behind an equals sign. Between parentheses none is expected.
+func (s *scanner) afterPunctuation(c byte) {
+	switch c {
+	case '(':
+		s.inParens = true
+	case ')', '{', '}':
+		s.inParens = false
+	case '=':
+		if !s.inParens {
+			s.value()
+		}
 	}
 }
 
@@ -212,6 +229,10 @@ const (
 // rune steps over one character, reports it when it may stand nowhere, and reports whether it is good.
 func (s *scanner) rune(place textPlace) (rune, bool) {
 	start := s.pos
+	if c := s.src[start]; ' ' <= c && c < 0x7f {
+		s.pos++
+		return rune(c), true
+	}
 	r, size := utf8.DecodeRuneInString(s.src[start:])
 	s.pos += size
 	switch {
@@ -235,14 +256,19 @@ func (s *scanner) rune(place textPlace) (rune, bool) {
 
 // inWord reports whether the byte goes on with a word. What is not ASCII does, so that a name is one mistake at most.
 func inWord(c byte) bool {
-	return c > ' ' && c != 0x7f && punctuation[c] == 0 && c != '"' && c != '$'
+	return !isBlank(c) && punctuation[c] == 0 && c != '"' && c != '$'
 }
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 func (s *scanner) word() {
 	start := s.pos
+	if s.plainWord() {
+		return
+	}
 	var text strings.Builder
 	for s.pos < len(s.src) && (inWord(s.src[s.pos]) || s.pos == start) {
-		if s.pos > start && strings.HasPrefix(s.src[s.pos:], "//") {
+		if s.pos > start && strings.HasPrefix(s.src[s.pos:], "//") && s.src[s.pos-1] != ':' {
 			s.attachedComment()
 			break
 		}
@@ -260,6 +286,23 @@ func (s *scanner) word() {
 	s.add(tokenWord, start, text.String())
 }
 
+// plainWord reads a word of printable ASCII characters, as nearly all are. If it is not one, nothing is read.
+func (s *scanner) plainWord() bool {
+	start, end := s.pos, s.pos
+	for end < len(s.src) && ' ' < s.src[end] && s.src[end] < 0x7f && inWord(s.src[end]) {
+		if s.src[end] == '/' && strings.HasPrefix(s.src[end:], "//") {
+			return false
+		}
+		end++
+	}
+	if end == start || end < len(s.src) && inWord(s.src[end]) {
+		return false
+	}
+	s.pos = end
+	s.add(tokenWord, start, s.src[start:end])
+	return true
+}
+
 // attachedComment reports two slashes without a space before them. The comment itself is then read as one.
 func (s *scanner) attachedComment() {
 	s.report(diag.BadComment, s.pos, s.pos+2, `"//" right after text`,
@@ -269,10 +312,10 @@ func (s *scanner) attachedComment() {
 // quotedWord reads text between quotes where no value is expected.
 func (s *scanner) quotedWord() {
 	start := s.pos
-	v := s.quoted()
+	parts := s.quoted()
 	s.report(diag.Unexpected, start, s.pos, "unexpected quotes", "only values behind = are quoted")
 	var text strings.Builder
-	for _, p := range v.Parts {
+	for _, p := range parts {
 		text.WriteString(p.Text)
 	}
 	if text.Len() > 0 {

@@ -10,23 +10,28 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 )
 
-// value reads what stands behind an equals sign. Without anything there no token is added.
+// value reads what stands behind an equals sign. Without anything there no token is added; a value with a mistake in it
+// has no parts, so that nobody judges it by the rest.
 func (s *scanner) value() {
 	for s.pos < len(s.src) && (s.src[s.pos] == ' ' || s.src[s.pos] == '\t') {
 		s.pos++
 	}
-	start := s.pos
+	start, mistakes := s.pos, len(s.list)
 	var v ast.Value
 	if s.pos < len(s.src) && s.src[s.pos] == '"' {
-		v = s.quoted()
+		v.Quoted = true
+		v.Parts = s.quoted()
 		s.afterQuote()
 	} else {
-		v = s.bare()
+		v.Parts = s.bare()
 		if s.pos == start {
 			return
 		}
 	}
 	v.Span = ast.Span{Start: start, End: s.pos}
+	if len(s.list) > mistakes {
+		v.Bad, v.Parts = true, nil
+	}
 	s.add(tokenValue, start, "").value = &v
 }
 
@@ -45,25 +50,31 @@ func (s *scanner) afterQuote() {
 const needsQuotes = "\"'`\\,()[]{="
 
 // bare reads a value without quotes: up to white space, a closing brace, or the end of the line.
-func (s *scanner) bare() ast.Value {
-	var v ast.Value
+func (s *scanner) bare() []ast.Part {
+	var v valueBuilder
 	start, bad := s.pos, byte(0)
 	for s.pos < len(s.src) {
 		c := s.src[s.pos]
 		switch {
 		case c <= ' ' && c != 0 && strings.IndexByte(" \t\r\n", c) >= 0, c == '}':
 			s.reportBare(start, bad)
-			return v
+			v.flush()
+			return v.parts
 		case strings.HasPrefix(s.src[s.pos:], "//"):
+			if s.pos > start && s.src[s.pos-1] == ':' {
+				bad = '/'
+				s.text(&v, wordText)
+				continue
+			}
 			if s.pos > start {
 				s.attachedComment()
 			}
 			s.reportBare(start, bad)
-			return v
+			v.flush()
+			return v.parts
 		case strings.HasPrefix(s.src[s.pos:], "${"):
-			from := s.pos
 			if ref, ok := s.reference(wordText); ok {
-				v.Parts = append(v.Parts, ast.Part{Span: ast.Span{Start: from, End: s.pos}, Ref: ref})
+				v.addRef(ref)
 			}
 		case c == '$':
 			s.dollar()
@@ -77,7 +88,8 @@ func (s *scanner) bare() ast.Value {
 		}
 	}
 	s.reportBare(start, bad)
-	return v
+	v.flush()
+	return v.parts
 }
 
 func (s *scanner) reportBare(start int, bad byte) {
@@ -88,13 +100,21 @@ func (s *scanner) reportBare(start int, bad byte) {
 	if bad == '"' || bad == '\'' || bad == '`' || bad == '\\' {
 		hint = `put the whole value between double quotes`
 	}
-	s.report(diag.NeedsQuotes, start, s.pos, fmt.Sprintf("a value with %s in it needs quotes", string(bad)), hint)
+	what := string(bad)
+	if bad == '/' {
+		what = "//"
+	}
+	s.report(diag.NeedsQuotes, start, s.pos, fmt.Sprintf("a value with %s in it needs quotes", what), hint)
 }
 
 // dollar reports a dollar sign that begins no reference, and steps over it.
 func (s *scanner) dollar() {
 	start := s.pos
 	s.pos++
+	open := s.pos < len(s.src) && s.src[s.pos] == '('
+	if open {
+		s.pos++
+	}
 	hint := `write "\$" between quotes for a dollar sign, or ${target.FIELD} for a reference`
 	end := s.pos
 	for end < len(s.src) && (isIdent(s.src[end]) || s.src[end] == '.') {
@@ -103,43 +123,64 @@ func (s *scanner) dollar() {
 	if name := s.src[s.pos:end]; name == "target" || strings.HasPrefix(name, "target.") {
 		hint = "write ${" + name + "}"
 		s.pos = end
+		if open && end < len(s.src) && s.src[end] == ')' {
+			s.pos++
+		}
 	}
 	s.report(diag.NeedsQuotes, start, s.pos, `"$" begins no reference`, hint)
 }
 
-// text appends the next character to the last part of the value.
-func (s *scanner) text(v *ast.Value, place textPlace) {
-	start := s.pos
-	if _, ok := s.rune(place); ok {
-		appendText(v, s.src[start:s.pos], ast.Span{Start: start, End: s.pos})
+// A valueBuilder puts a value together.
+type valueBuilder struct {
+	parts []ast.Part
+	text  strings.Builder
+	span  ast.Span // of the text
+}
+
+func (b *valueBuilder) addText(text string, span ast.Span) {
+	if b.text.Len() == 0 {
+		b.span = span
+	}
+	b.text.WriteString(text)
+	b.span.End = span.End
+}
+
+func (b *valueBuilder) addRef(ref *ast.Ref) {
+	b.flush()
+	b.parts = append(b.parts, ast.Part{Span: ref.Span, Ref: ref})
+}
+
+func (b *valueBuilder) flush() {
+	if b.text.Len() > 0 {
+		b.parts = append(b.parts, ast.Part{Span: b.span, Text: b.text.String()})
+		b.text.Reset()
 	}
 }
 
-func appendText(v *ast.Value, text string, span ast.Span) {
-	if n := len(v.Parts); n > 0 && v.Parts[n-1].Ref == nil {
-		v.Parts[n-1].Text += text
-		v.Parts[n-1].End = span.End
-		return
+// text appends the next character to the value.
+func (s *scanner) text(v *valueBuilder, place textPlace) {
+	start := s.pos
+	if _, ok := s.rune(place); ok {
+		v.addText(s.src[start:s.pos], ast.Span{Start: start, End: s.pos})
 	}
-	v.Parts = append(v.Parts, ast.Part{Span: span, Text: text})
 }
 
 // quoted reads a value between double quotes; the scanner stands at the first of them.
-func (s *scanner) quoted() ast.Value {
-	v := ast.Value{Quoted: true}
+func (s *scanner) quoted() []ast.Part {
+	var v valueBuilder
 	start, end := s.pos, s.lineEnd()
 	s.pos++
 	for s.pos < end {
 		switch {
 		case s.src[s.pos] == '"':
 			s.pos++
-			return v
+			v.flush()
+			return v.parts
 		case s.src[s.pos] == '\\':
 			s.escape(&v, end)
 		case strings.HasPrefix(s.src[s.pos:], "${"):
-			from := s.pos
 			if ref, ok := s.reference(quotedText); ok {
-				v.Parts = append(v.Parts, ast.Part{Span: ast.Span{Start: from, End: s.pos}, Ref: ref})
+				v.addRef(ref)
 			}
 		case s.src[s.pos] == '$':
 			s.dollar()
@@ -148,13 +189,13 @@ func (s *scanner) quoted() ast.Value {
 		}
 	}
 	s.report(diag.UnclosedQuote, start, s.pos, "quote is never closed", `put a " at the end of the value`)
-	return v
+	return nil
 }
 
 // simpleEscapes are the escapes of one character.
 var simpleEscapes = map[byte]string{'"': `"`, '\\': `\`, '$': `$`, 'n': "\n", 't': "\t"}
 
-func (s *scanner) escape(v *ast.Value, end int) {
+func (s *scanner) escape(v *valueBuilder, end int) {
 	start := s.pos
 	s.pos++
 	if s.pos >= end {
@@ -166,7 +207,7 @@ func (s *scanner) escape(v *ast.Value, end int) {
 	switch {
 	case simpleEscapes[c] != "":
 		s.pos++
-		appendText(v, simpleEscapes[c], ast.Span{Start: start, End: s.pos})
+		v.addText(simpleEscapes[c], ast.Span{Start: start, End: s.pos})
 	case digits > 0:
 		s.pos++
 		from := s.pos
@@ -178,7 +219,7 @@ func (s *scanner) escape(v *ast.Value, end int) {
 			s.badEscape(start)
 			return
 		}
-		appendText(v, string(rune(n)), ast.Span{Start: start, End: s.pos})
+		v.addText(string(rune(n)), ast.Span{Start: start, End: s.pos})
 	default:
 		s.rune(quotedText)
 		s.badEscape(start)
@@ -186,7 +227,9 @@ func (s *scanner) escape(v *ast.Value, end int) {
 }
 
 func (s *scanner) badEscape(start int) {
-	s.report(diag.BadEscape, start, s.pos, "unknown escape "+strconv.QuoteToASCII(s.src[start:s.pos]),
+	text := strconv.QuoteToASCII(s.src[start:s.pos])
+	text = strings.Replace(text, `\\`, `\`, 1) // as it stands in the document
+	s.report(diag.BadEscape, start, s.pos, "unknown escape "+text,
 		`the escapes are \" \\ \$ \n \t \u1234 and \U00012345`)
 }
 

@@ -1,0 +1,386 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// useSource makes Build compile a module that is small but has the shape of the
+// real one, into a cache of the test's own.
+func useSource(t *testing.T, main string) (source, cache string) {
+	t.Helper()
+	source, cache = t.TempDir(), t.TempDir()
+	files := map[string]string{
+		"go.mod":                 "module " + programsModule + "\n\ngo 1.26.0\n",
+		"cmd/kubernetes/main.go": main,
+		"cmd/kwok/main.go":       "package main\n\nfunc main() {}\n",
+	}
+	for name, content := range files {
+		path := filepath.Join(source, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv(SourceVariable, source)
+	t.Setenv(CacheVariable, cache)
+	t.Setenv(AssetsVariable, "")
+	return source, cache
+}
+
+const smallMain = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(os.Args[0]) }\n"
+
+func TestBuildMakesAllPrograms(t *testing.T) {
+	useSource(t, smallMain)
+	assets, err := Build(t.Context(), BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(programsOf(Everything), kubectlProgram) {
+		path := assets.Program(name)
+		output, err := exec.Command(path).Output()
+		if err != nil {
+			t.Errorf("running %s: %v", name, err)
+		}
+		if name != kwokProgram && string(output) != path {
+			t.Errorf("%s was called by the name %q", name, output)
+		}
+	}
+}
+
+func TestBuildSaysNothingWhenThereIsNothingToDo(t *testing.T) {
+	useSource(t, smallMain)
+	var first, second strings.Builder
+	if _, err := Build(t.Context(), BuildOptions{Progress: &first}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), BuildOptions{Progress: &second}); err != nil {
+		t.Fatal(err)
+	}
+	if first.Len() == 0 || second.Len() != 0 {
+		t.Errorf("the first build said %q and the second %q, want something and nothing", &first, &second)
+	}
+}
+
+func TestBuildAgainWhenTheSourceChanges(t *testing.T) {
+	source, _ := useSource(t, smallMain)
+	before, err := Build(t.Context(), BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(source, "cmd", "kwok", "more.go"), []byte("package main\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	after, err := Build(t.Context(), BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before == after {
+		t.Errorf("both builds are in %s", before.Dir)
+	}
+}
+
+func TestBuildRepairsAnIncompleteBuild(t *testing.T) {
+	useSource(t, smallMain)
+	assets, err := Build(t.Context(), BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(assets.Program(etcdProgram)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := assets.check(Everything); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOnlyOneOfManyBuilds(t *testing.T) {
+	_, cache := useSource(t, smallMain)
+	var group sync.WaitGroup
+	said := make([]strings.Builder, 4)
+	for i := range said {
+		group.Go(func() {
+			if _, err := Build(t.Context(), BuildOptions{Progress: &said[i]}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	builders := 0
+	for i := range said {
+		builders += strings.Count(said[i].String(), "built the control plane")
+	}
+	if builders != 1 {
+		t.Errorf("%d of %d have built", builders, len(said))
+	}
+	checkNothingHalfFinished(t, cache)
+}
+
+func TestBuildFromAReadOnlyDirectory(t *testing.T) {
+	source, _ := useSource(t, smallMain)
+	setMode(t, source, 0o555, 0o444)
+	t.Cleanup(func() { setMode(t, source, 0o755, 0o644) })
+	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func setMode(t *testing.T, root string, directories, files fs.FileMode) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return os.Chmod(path, directories)
+		}
+		return os.Chmod(path, files)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBuildIgnoresSettingsMeantForOtherModules(t *testing.T) {
+	useSource(t, smallMain)
+	t.Setenv("GOFLAGS", "-mod=vendor -race -p=2")
+	t.Setenv("GOOS", "plan9")
+	t.Setenv("GOWORK", filepath.Join(t.TempDir(), "go.work"))
+	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBuildRemovesWhatAKilledBuilderLeft(t *testing.T) {
+	_, cache := useSource(t, smallMain)
+	recipe, err := newRecipe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(cache, recipe.key()+".tmp-1234"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	checkNothingHalfFinished(t, cache)
+}
+
+func TestBuildForgetsWhatWasNotUsedForLong(t *testing.T) {
+	_, cache := useSource(t, smallMain)
+	now := time.Now()
+	for name, used := range map[string]time.Time{
+		"00000000000000aa":       now.Add(-forgetAfter - time.Hour),
+		"00000000000000bb.tmp-1": now.Add(-forgetAfter - time.Hour),
+		"00000000000000cc":       now.Add(-forgetAfter + time.Hour),
+		"not a build":            now.Add(-forgetAfter - time.Hour),
+	} {
+		dir := filepath.Join(cache, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(dir, used, used); err != nil {
+			t.Fatal(err)
+		}
+	}
+	assets, err := Build(t.Context(), BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			kept = append(kept, entry.Name())
+		}
+	}
+	want := []string{filepath.Base(assets.Dir), "00000000000000cc", "not a build"}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, kept); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
+
+func TestUsingABuildKeepsIt(t *testing.T) {
+	useSource(t, smallMain)
+	assets, err := Build(t.Context(), BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-2 * forgetAfter)
+	if err := os.Chtimes(assets.Dir, long, long); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(assets.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if time.Since(info.ModTime()) > forgetAfter {
+		t.Errorf("last used %s, want now", info.ModTime())
+	}
+}
+
+func TestBuildQuotesTheCompiler(t *testing.T) {
+	_, cache := useSource(t, "package main\n\nfunc main() { undefinedFunction() }\n")
+	_, err := Build(t.Context(), BuildOptions{})
+	if err == nil || !strings.Contains(err.Error(), "undefined: undefinedFunction") {
+		t.Errorf("err = %v, want the compiler's words", err)
+	}
+	checkNothingHalfFinished(t, cache)
+}
+
+func TestBuildExplainsAMissingCompiler(t *testing.T) {
+	useSource(t, smallMain)
+	t.Setenv("PATH", t.TempDir())
+	_, err := Build(t.Context(), BuildOptions{})
+	if !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "install Go") {
+		t.Errorf("err = %v, want one that says that Go is missing and what to do", err)
+	}
+}
+
+func TestBuildExplainsAFullDisk(t *testing.T) {
+	err := explainBuildError(errors.New("link: write a.out: no space left on device"))
+	if !strings.Contains(err.Error(), "GOCACHE") {
+		t.Errorf("err = %v, want one that says where space is needed", err)
+	}
+}
+
+func TestBuildStopsWithItsContext(t *testing.T) {
+	_, cache := useSource(t, smallMain)
+	ctx, cancel := context.WithCancel(t.Context())
+	progress := writerFunc(func(text string) {
+		if strings.Contains(text, "packages compiled") {
+			cancel()
+		}
+	})
+	if _, err := Build(ctx, BuildOptions{Progress: progress}); !errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v, want %v", err, context.Canceled)
+	}
+	checkNothingHalfFinished(t, cache)
+}
+
+type writerFunc func(text string)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(string(p))
+	return len(p), nil
+}
+
+func TestBuildWaitsForTheLockNoLongerThanItsContext(t *testing.T) {
+	_, cache := useSource(t, smallMain)
+	recipe, err := newRecipe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := lock(t.Context(), filepath.Join(cache, recipe.key()+".lock"), newProgress(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	var said strings.Builder
+	if _, err := Build(ctx, BuildOptions{Progress: &said}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("err = %v, want %v", err, context.DeadlineExceeded)
+	}
+	if want := "waiting for another process that builds the control plane\n"; said.String() != want {
+		t.Errorf("said %q, want %q", &said, want)
+	}
+}
+
+func checkNothingHalfFinished(t *testing.T, cache string) {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(cache, "*.tmp-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestFindAssetsTakesTheUsersDirectory(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv(AssetsVariable, dir)
+	t.Setenv("PATH", "") // nothing can be built
+	for _, name := range programsOf(0) {
+		if err := os.WriteFile(Assets{Dir: dir}.Program(name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var said strings.Builder
+	got, err := FindAssets(t.Context(), 0, BuildOptions{Progress: &said})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Assets{Dir: dir}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !strings.Contains(said.String(), dir) {
+		t.Errorf("said %q, want the directory named", &said)
+	}
+	_, err = FindAssets(t.Context(), Nodes, BuildOptions{})
+	if err == nil || !strings.Contains(err.Error(), kwokProgram) || !strings.Contains(err.Error(), AssetsVariable) {
+		t.Errorf("err = %v, want one that names a missing program and %s", err, AssetsVariable)
+	}
+}
+
+func TestFindSourceRefusesAnotherModule(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/other\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(SourceVariable, dir)
+	if _, err := findSource(t.Context(), "go"); err == nil || !strings.Contains(err.Error(), programsModule) {
+		t.Errorf("err = %v, want one that names the module that is wanted", err)
+	}
+}
+
+func TestFindSourceInTheCheckout(t *testing.T) {
+	t.Setenv(SourceVariable, "")
+	got, err := findSource(t.Context(), "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, file, _, _ := runtime.Caller(0)
+	if want := filepath.Join(filepath.Dir(file), "kubernetes"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestFindSourceSaysWhatItTried(t *testing.T) {
+	t.Setenv(SourceVariable, "")
+	t.Chdir(t.TempDir())
+	_, err := findSource(t.Context(), "go")
+	if err == nil {
+		t.Fatal("found a source where there is none")
+	}
+	for _, want := range []string{"looking for a checkout", "downloading the module", SourceVariable} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("err = %v, want it to say %q", err, want)
+		}
+	}
+}

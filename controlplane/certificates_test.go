@@ -1,0 +1,50 @@
+package controlplane
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"testing"
+)
+
+func TestAuthorityIssuesWhatItVerifies(t *testing.T) {
+	authority, err := newAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(authority.bundle()) {
+		t.Fatal("the bundle holds no certificate")
+	}
+	serving, err := authority.issueServing()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := authority.issueClient("jane", []string{"a", "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		pair    keyPair
+		options x509.VerifyOptions
+		valid   bool
+	}{
+		"server by address": {serving, x509.VerifyOptions{DNSName: "127.0.0.1"}, true},
+		"server by name":    {serving, x509.VerifyOptions{DNSName: "localhost"}, true},
+		"server elsewhere":  {serving, x509.VerifyOptions{DNSName: "example.com"}, false},
+		"server as client":  {serving, x509.VerifyOptions{KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, false},
+		"client":            {client, x509.VerifyOptions{KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, true},
+		"client as server":  {client, x509.VerifyOptions{}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pair, err := tls.X509KeyPair(test.pair.certificate, test.pair.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.options.Roots = roots
+			if _, err := pair.Leaf.Verify(test.options); (err == nil) != test.valid {
+				t.Errorf("Verify: %v, want valid: %v", err, test.valid)
+			}
+		})
+	}
+}

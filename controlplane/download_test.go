@@ -1,0 +1,80 @@
+package controlplane
+
+import (
+	"archive/zip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestBuildFromTheDownloadedModule builds in the module cache, as somebody does
+// who installed the command and has no checkout.
+func TestBuildFromTheDownloadedModule(t *testing.T) {
+	source, _ := useSource(t, smallMain)
+	const version = "v0.1.0"
+	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(serveModule(t, source, version)))
+	t.Setenv("GOSUMDB", "off")
+	modules := t.TempDir()
+	t.Setenv("GOMODCACHE", modules)
+	t.Cleanup(func() { setMode(t, modules, 0o755, 0o644) }) // so that it can be removed
+
+	dir, err := downloadSource(t.Context(), "go", version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(dir, modules) {
+		t.Errorf("downloaded to %s, want a directory in %s", dir, modules)
+	}
+	t.Setenv(SourceVariable, dir)
+	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
+		t.Error(err)
+	}
+
+	if _, err := downloadSource(t.Context(), "go", "v0.2.0"); err == nil || !strings.Contains(err.Error(), "v0.2.0") {
+		t.Errorf("err = %v, want one that names the version that does not exist", err)
+	}
+}
+
+// serveModule lays the module in source out as a module proxy does, and returns
+// the directory.
+func serveModule(t *testing.T, source, version string) string {
+	t.Helper()
+	proxy := t.TempDir()
+	base := filepath.Join(proxy, filepath.FromSlash(programsModule), "@v", version)
+	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	goMod, err := os.ReadFile(filepath.Join(source, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ending, content := range map[string]string{".mod": string(goMod), ".info": `{"Version":"` + version + `"}`} {
+		if err := os.WriteFile(base+ending, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	archive, err := os.Create(base + ".zip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	writer := zip.NewWriter(archive)
+	for _, name := range []string{"go.mod", "cmd/kubernetes/main.go", "cmd/kwok/main.go"} {
+		content, err := os.ReadFile(filepath.Join(source, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := writer.Create(programsModule + "@" + version + "/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.Write(content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return proxy
+}

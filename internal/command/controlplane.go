@@ -1,0 +1,30 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// newControlPlaneCommand returns the command that builds and starts the control
+// plane of package controlplane.
+func newControlPlaneCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "controlplane",
+		Short: "Build and start a real Kubernetes control plane",
+		Long: `Build and start a real Kubernetes control plane: etcd, kube-apiserver,
+kube-controller-manager, kube-scheduler, and Nodes on which Pods live without a
+machine. Nothing but Go is needed: the programs are compiled from their
+published modules, once, into your cache.`,
+		Example: `  # compile the programs (minutes the first time)
+  ctrlkit controlplane build
+
+  # run a control plane until Ctrl-C
+  ctrlkit controlplane start
+
+  # use the programs in tests with controller-runtime's envtest
+  source <(ctrlkit controlplane env)
+  go test ./...`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(newControlPlaneBuildCommand(), newControlPlaneEnvCommand(), newControlPlaneStartCommand())
+	return cmd
+}

@@ -1,0 +1,98 @@
+package command
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
+)
+
+func newControlPlaneBuildCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "build",
+		Short: "Compile the programs of the control plane, if that was not done before",
+		Long: `Compile the programs of the control plane, if that was not done before, and
+print the directory that holds them. Progress goes to standard error.
+
+The first build takes some minutes. Its result stays in your cache directory
+until the source of the programs or your version of Go changes.`,
+		Example: `  ctrlkit controlplane build
+  ls "$(ctrlkit controlplane build)"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			assets, err := buildAssets(cmd)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), assets.Dir)
+			return nil
+		},
+	}
+}
+
+// assetsFormats are the ways in which env prints the directory of the programs.
+var assetsFormats = map[string]string{
+	"sh":         "export %s=%s\n",
+	"fish":       "set -gx %s %s\n",
+	"powershell": "$Env:%s = %s\n",
+}
+
+func newControlPlaneEnvCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "env",
+		Short: "Print the setting by which envtest finds the programs",
+		Long: `Print the setting of KUBEBUILDER_ASSETS by which controller-runtime's envtest
+finds the programs of the control plane. They are built first if they are not
+there; progress goes to standard error.`,
+		Example: `  source <(ctrlkit controlplane env)
+  ctrlkit controlplane env --format fish | source
+  KUBEBUILDER_ASSETS=$(ctrlkit controlplane env --format path) go test ./...`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			pattern, known := assetsFormats[format]
+			if !known && format != "path" {
+				return &exitError{code: 2, err: fmt.Errorf("unknown format %q: want sh, fish, powershell or path", format)}
+			}
+			assets, err := buildAssets(cmd)
+			if err != nil {
+				return err
+			}
+			if format == "path" {
+				fmt.Fprintln(cmd.OutOrStdout(), assets.Dir)
+				return nil
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), pattern, controlplane.AssetsVariable, quoteForShell(format, assets.Dir))
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&format, "format", "f", "sh", "what to print: a setting for sh, fish or powershell, or only the path")
+	return cmd
+}
+
+// plain matches what means itself in any shell of Unix.
+var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+func buildAssets(cmd *cobra.Command) (controlplane.Assets, error) {
+	ctx, stop := untilInterrupted(cmd)
+	defer stop()
+	return controlplane.Build(ctx, controlplane.BuildOptions{Progress: cmd.ErrOrStderr()})
+}
+
+// quoteForShell quotes text, where it must be, so that a shell takes it literally.
+func quoteForShell(shell, text string) string {
+	if shell != "powershell" && plain.MatchString(text) {
+		return text
+	}
+	switch shell {
+	case "powershell":
+		return "'" + strings.ReplaceAll(text, "'", "''") + "'"
+	case "fish":
+		return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(text) + "'"
+	default:
+		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	}
+}

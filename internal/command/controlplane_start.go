@@ -1,0 +1,132 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
+)
+
+// startFlags are the flags of `ctrlkit controlplane start`.
+type startFlags struct {
+	components []string
+	nodes      int
+	kubeconfig string
+	logDir     string
+	quiet      bool
+}
+
+func newControlPlaneStartCommand() *cobra.Command {
+	var flags startFlags
+	cmd := &cobra.Command{
+		Use:   "start",
+		Short: "Run a control plane until Ctrl-C",
+		Long: `Run a control plane until Ctrl-C, after which nothing of it is left. The programs
+are built first if they are not there. Any number of control planes can run at
+the same time.
+
+etcd and kube-apiserver always run. --components chooses the others:
+controller-manager, scheduler, nodes (which needs the two others), all, none.
+
+Pods become ready without being run. Those of Jobs complete after a second and
+a half; annotations in the Pod change that:
+  ` + controlplane.RunsForAnnotation + `: 10s
+  ` + controlplane.ExitCodeAnnotation + `: "1"`,
+		Example: `  ctrlkit controlplane start
+  ctrlkit controlplane start --components none
+  ctrlkit controlplane start --nodes 3 --kubeconfig ~/.kube/config`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runControlPlane(cmd, flags) },
+	}
+	cmd.Flags().StringSliceVar(&flags.components, "components", []string{"all"}, "what to run beside etcd and kube-apiserver")
+	cmd.Flags().IntVar(&flags.nodes, "nodes", 1, "how many Nodes there are")
+	cmd.Flags().StringVar(&flags.kubeconfig, "kubeconfig", "", "also add the control plane to this kubeconfig file while it runs")
+	cmd.Flags().StringVar(&flags.logDir, "log-dir", "", "keep the logs of the programs in this directory")
+	cmd.Flags().BoolVarP(&flags.quiet, "quiet", "q", false, "print nothing but the path of the kubeconfig file")
+	return cmd
+}
+
+func runControlPlane(cmd *cobra.Command, flags startFlags) (err error) {
+	options, err := flags.options(cmd.ErrOrStderr())
+	if err != nil {
+		return &exitError{code: 2, err: err}
+	}
+	ctx, stop := untilInterrupted(cmd)
+	defer stop()
+	begin := time.Now()
+	plane, err := controlplane.Start(ctx, options)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // interrupted; nothing is left
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, plane.Stop()) }()
+	kubeconfig := plane.Kubeconfig()
+	if flags.kubeconfig != "" {
+		kubeconfig = flags.kubeconfig
+		restore, err := plane.WriteKubeconfig(kubeconfig)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, restore()) }()
+	}
+	if flags.quiet {
+		fmt.Fprintln(cmd.OutOrStdout(), kubeconfig)
+	} else {
+		greet(cmd.OutOrStdout(), plane, kubeconfig, time.Since(begin))
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-plane.Done():
+		return plane.Err()
+	}
+}
+
+func (f startFlags) options(progress io.Writer) (controlplane.Options, error) {
+	parts, err := controlplane.ParseParts(f.components)
+	if err != nil {
+		return controlplane.Options{}, err
+	}
+	if f.nodes < 1 {
+		return controlplane.Options{}, fmt.Errorf("--nodes is %d, but must be 1 or more; for none at all leave nodes out of --components", f.nodes)
+	}
+	options := controlplane.Options{Parts: parts, Nodes: f.nodes, LogDir: f.logDir}
+	if !f.quiet {
+		options.Progress = progress
+	}
+	return options, nil
+}
+
+// greet says how to use a control plane.
+func greet(out io.Writer, plane *controlplane.ControlPlane, kubeconfig string, took time.Duration) {
+	absolute, err := filepath.Abs(kubeconfig)
+	if err != nil {
+		absolute = kubeconfig
+	}
+	fmt.Fprintf(out, `The control plane is ready after %.1f s at %s
+(components beside etcd and kube-apiserver: %s)
+
+  export KUBECONFIG=%s
+  export PATH=%s:"$PATH"   # for its kubectl, if you have none
+  kubectl get namespaces
+
+Press Ctrl-C to stop it; nothing of it will be left.
+`, took.Seconds(), plane.Config().Host, plane.Parts(),
+		quoteForShell("sh", absolute), quoteForShell("sh", plane.Assets().Dir))
+}
+
+// untilInterrupted returns the context of a command, which also ends on Ctrl-C
+// or when the command is asked to terminate.
+func untilInterrupted(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+}

@@ -1,0 +1,98 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+)
+
+// usageError is for what the user typed wrong.
+func usageError(err error) error { return &exitError{code: exitUsage, err: err} }
+
+// problemError is for what went wrong while a command did its work.
+func problemError(err error) error { return &exitError{code: exitFound, err: err} }
+
+// findDocuments returns the documents that the arguments name, each once, sorted: files as they are, the documents in
+// directories, and those in all directories below DIR for DIR/... .
+func findDocuments(args []string) ([]string, error) {
+	var files []string
+	for _, arg := range args {
+		found, err := documentsOf(arg)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+func documentsOf(arg string) ([]string, error) {
+	root, below := strings.CutSuffix(filepath.ToSlash(arg), "/...")
+	if arg == "..." {
+		root, below = ".", true
+	}
+	info, err := os.Stat(root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, usageError(fmt.Errorf("%s: no such file or directory", root))
+	case err != nil:
+		return nil, problemError(err)
+	case !info.IsDir():
+		return []string{filepath.Clean(arg)}, nil
+	}
+	files, err := documentsIn(root, below)
+	if err != nil {
+		return nil, problemError(err)
+	}
+	if len(files) == 0 {
+		return nil, usageError(fmt.Errorf("%s: %w", arg, check.ErrNoDocuments))
+	}
+	return files, nil
+}
+
+// leftOut reports whether DIR/... does not go into a directory of this name, as with the go command.
+func leftOut(name string) bool {
+	return name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_'
+}
+
+// documentsIn lists the documents in a directory, and in those below it if that is wanted: see leftOut.
+func documentsIn(root string, below bool) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() {
+			if path != root && (!below || leftOut(name)) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(name, check.Extension) {
+			files = append(files, filepath.Clean(path))
+		}
+		return nil
+	})
+	return files, err
+}
+
+// styleFor returns colours for a terminal whose user has not asked for none (https://no-color.org).
+func styleFor(w io.Writer) diag.Style {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
+		return diag.Plain
+	}
+	return diag.Colour
+}

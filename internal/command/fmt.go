@@ -1,0 +1,157 @@
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/format"
+)
+
+// formatOptions are the flags of `ctrlkit fmt`.
+type formatOptions struct {
+	list, diff, write bool
+}
+
+func newFmtCommand() *cobra.Command {
+	var options formatOptions
+	cmd := &cobra.Command{
+		Use:   "fmt [flags] [file | directory | directory/...]...",
+		Short: "Format documents",
+		Long: `Format documents in their canonical layout.
+
+Without a path, or with the path "-", fmt formats standard input. With paths it
+prints the formatted documents, or does what -d, -l and -w say. No comment is lost.
+A document with mistakes in its form is left alone, and the mistakes are printed.
+
+With -d or -l, fmt exits with code 1 if a document is not formatted.`,
+		Example: `  ctrlkit fmt -w ./...             # format all documents below this directory
+  ctrlkit fmt -l ./...             # list those that are not formatted: for CI
+  ctrlkit fmt -d cronjob.ctrlkit   # show what would change
+  ctrlkit fmt < cronjob.ctrlkit    # from an editor`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runFmt(cmd, args, options)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&options.diff, "diff", "d", false, "print differences instead of documents")
+	flags.BoolVarP(&options.list, "list", "l", false, "print the names of documents that are not formatted")
+	flags.BoolVarP(&options.write, "write", "w", false, "write the result to the files")
+	return cmd
+}
+
+func runFmt(cmd *cobra.Command, args []string, options formatOptions) error {
+	f := formatter{formatOptions: options, out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr()}
+	if len(args) == 0 || len(args) == 1 && args[0] == "-" {
+		if options.write {
+			return usageError(fmt.Errorf("standard input cannot be written to: name files, or leave -w out"))
+		}
+		src, err := io.ReadAll(cmd.InOrStdin())
+		if err != nil {
+			return problemError(fmt.Errorf("reading standard input: %w", err))
+		}
+		if err := f.format("<standard input>", src); err != nil {
+			return problemError(err)
+		}
+		return f.result()
+	}
+	files, err := findDocuments(args)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			return problemError(fmt.Errorf("reading document: %w", err))
+		}
+		if err := f.format(file, src); err != nil {
+			return problemError(err)
+		}
+	}
+	return f.result()
+}
+
+// A formatter formats one document after the other and remembers whether there was something to complain about.
+type formatter struct {
+	formatOptions
+	out, errOut  io.Writer
+	found, wrong bool
+}
+
+func (f *formatter) format(file string, src []byte) error {
+	formatted, list := format.Source(file, src)
+	if list.HasErrors() {
+		f.wrong = true
+		printer := diag.Printer{Sources: map[string][]byte{file: src}, Style: styleFor(f.errOut)}
+		return printer.Print(f.errOut, list)
+	}
+	if !f.list && !f.diff && !f.write {
+		_, err := f.out.Write(formatted)
+		return err
+	}
+	if bytes.Equal(src, formatted) {
+		return nil
+	}
+	f.found = true
+	if f.list {
+		if _, err := fmt.Fprintln(f.out, file); err != nil {
+			return err
+		}
+	}
+	if f.diff {
+		if _, err := f.out.Write(diff.Diff(file+".orig", src, file, formatted)); err != nil {
+			return err
+		}
+	}
+	if f.write {
+		return replaceFile(file, formatted)
+	}
+	return nil
+}
+
+// result is the error that makes the exit code. What was repaired by -w is no problem any more.
+func (f *formatter) result() error {
+	if f.wrong || f.found && !f.write {
+		return problemError(nil)
+	}
+	return nil
+}
+
+// replaceFile gives a file new content in one step, so that a crash leaves the old or the new one, and keeps its mode.
+func replaceFile(name string, content []byte) (err error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return fmt.Errorf("writing document: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real // replace what a link points to, not the link
+	}
+	temp, err := os.CreateTemp(filepath.Dir(name), ".ctrlkit-fmt-*")
+	if err != nil {
+		return fmt.Errorf("writing document: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("writing document: %w", err)
+			_ = os.Remove(temp.Name()) // the first error is the one that counts
+		}
+	}()
+	if _, err = temp.Write(content); err != nil {
+		_ = temp.Close()
+		return err
+	}
+	if err = temp.Chmod(info.Mode().Perm()); err != nil {
+		_ = temp.Close()
+		return err
+	}
+	if err = temp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), name)
+}

@@ -1,0 +1,330 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/gen"
+)
+
+func newGenerateCommand() *cobra.Command {
+	g := &generator{loader: check.NewCache(check.GoLoader{})}
+	cmd := &cobra.Command{
+		Use:   "generate [FILE.ctrlkit | DIRECTORY | DIRECTORY/...]...",
+		Short: "Write the Go for documents",
+		Long: `Generate checks documents and writes the Go for them: zz_generated.NAME.go beside NAME.ctrlkit.
+
+Without arguments it does so for the current directory. A directory stands for all of its documents, and
+DIRECTORY/... for all directories below it as well, except those called testdata or vendor and those of which the
+name begins with a dot or an underscore. Files that are up to date are not touched. Generated files of which
+the document is gone are removed, unless single documents are named.
+
+Nothing is written for a directory with a mistake in one of its documents.`,
+		Example: `  ctrlkit generate                       the documents of this directory
+  ctrlkit generate ./...                 all documents of this project
+  ctrlkit generate api/cronjob.ctrlkit   one document
+  ctrlkit generate --check ./...         in CI: write nothing, show what would change, and fail if anything would`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g.out, g.problems = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return g.run(cmd.Context(), args)
+		},
+	}
+	cmd.Flags().BoolVar(&g.check, "check", false, "write nothing; print what would change as a diff, and end with exit code 1 if that is anything")
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{strings.TrimPrefix(check.Extension, ".")}, cobra.ShellCompDirectiveFilterFileExt
+	}
+	return cmd
+}
+
+// A generator is one run of the command.
+type generator struct {
+	check         bool
+	loader        check.Loader
+	out, problems io.Writer
+
+	upToDate int  // files that needed no change
+	changed  int  // files that were written or removed, or would have been
+	found    bool // whether there were mistakes, or with check, changes
+}
+
+// run works through all directories, also when there are mistakes in some of them.
+func (g *generator) run(ctx context.Context, args []string) error {
+	targets, err := targetsOf(args)
+	if err != nil {
+		return usageError(err)
+	}
+	for _, target := range targets {
+		if err := g.directory(ctx, target); err != nil {
+			return err
+		}
+	}
+	switch {
+	case g.found:
+		return problemError(nil)
+	case g.changed == 0 && styleFor(g.out) == diag.Colour:
+		fmt.Fprintf(g.out, "nothing to do: %s up to date\n", count(g.upToDate, "file"))
+	}
+	return nil
+}
+
+// A target is a directory, and which of its documents are meant: all if none is named.
+type target struct {
+	dir   string
+	named []string // base names
+	// swept is true for directories that were found below another, which need not have documents.
+	swept bool
+}
+
+// targetsOf resolves the arguments of the command to directories, each of them once.
+func targetsOf(args []string) ([]target, error) {
+	if len(args) == 0 {
+		args = []string{"."}
+	}
+	var targets []target
+	add := func(dir, file string, swept bool) {
+		dir = filepath.Clean(dir)
+		i := slices.IndexFunc(targets, func(t target) bool { return t.dir == dir })
+		switch {
+		case i < 0 && file == "":
+			targets = append(targets, target{dir: dir, swept: swept})
+		case i < 0:
+			targets = append(targets, target{dir: dir, named: []string{file}})
+		case file == "":
+			targets[i].named = nil
+		case targets[i].named != nil:
+			targets[i].named = append(targets[i].named, file)
+		}
+	}
+	for _, arg := range args {
+		if root, ok := strings.CutSuffix(filepath.ToSlash(arg), "/..."); ok || arg == "..." {
+			if arg == "..." {
+				root = "."
+			}
+			if err := sweep(filepath.FromSlash(root), func(dir string) { add(dir, "", true) }); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		info, err := os.Stat(arg)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("%s: no such file or directory", arg)
+		case err != nil:
+			return nil, err
+		case info.IsDir():
+			add(arg, "", false)
+		case strings.HasSuffix(arg, check.Extension):
+			add(filepath.Dir(arg), filepath.Base(arg), false)
+		default:
+			return nil, fmt.Errorf("%s is neither a directory nor a document: the names of documents end with %s", arg, check.Extension)
+		}
+	}
+	return targets, nil
+}
+
+// sweep calls visit for root and the directories below it that ./... of the go command would look into.
+func sweep(root string, visit func(dir string)) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !entry.IsDir() {
+			return nil
+		}
+		if path != root && leftOut(entry.Name()) {
+			return fs.SkipDir
+		}
+		visit(path)
+		return nil
+	})
+}
+
+// directory brings the generated files of a directory up to date, or tells how they differ. An error ends the command.
+func (g *generator) directory(ctx context.Context, t target) error {
+	present, err := generatedIn(t.dir)
+	if err != nil {
+		return err
+	}
+	files, err := g.generate(ctx, t)
+	switch {
+	case errors.Is(err, check.ErrNoDocuments) && (t.swept || len(present) > 0):
+		files = nil
+	case errors.Is(err, errMistakes):
+		g.found = true
+		return nil
+	case errors.Is(err, check.ErrNoDocuments):
+		return usageError(err)
+	case err != nil:
+		return err
+	}
+	for _, file := range files {
+		before := present[file.Name]
+		delete(present, file.Name)
+		if len(t.named) > 0 && !slices.Contains(t.named, file.Source) {
+			continue
+		}
+		if err := g.put(filepath.Join(t.dir, file.Name), before, file.Content); err != nil {
+			return err
+		}
+	}
+	if len(t.named) > 0 {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(present)) {
+		if err := g.remove(filepath.Join(t.dir, name), present[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errMistakes says that mistakes were found in documents, and printed.
+var errMistakes = errors.New("mistakes in documents")
+
+// generate returns the files of a whole directory: its documents are one package, of which each can spoil the others.
+func (g *generator) generate(ctx context.Context, t target) ([]gen.File, error) {
+	in, err := check.Read(t.dir)
+	if err != nil {
+		return nil, err
+	}
+	in.Dir = moduleRoot(t.dir)
+	pkg, list, err := check.Check(ctx, in, g.loader)
+	if err != nil {
+		return nil, fmt.Errorf("checking the documents in %s: %w", t.dir, err)
+	}
+	if err := g.print(in, list); err != nil {
+		return nil, err
+	}
+	if list.HasErrors() {
+		return nil, errMistakes
+	}
+	files, err := gen.Generate(pkg)
+	if err != nil {
+		return nil, fmt.Errorf("generating the Go of %s: %w", t.dir, err)
+	}
+	return files, nil
+}
+
+// print writes diagnostics as people read them.
+func (g *generator) print(in check.Input, list diag.List) error {
+	printer := diag.Printer{Sources: map[string][]byte{}, Style: styleFor(g.problems)}
+	for _, source := range in.Sources {
+		printer.Sources[source.File] = source.Text
+	}
+	return printer.Print(g.problems, list)
+}
+
+// put writes a file that is not as it should be. Before is what was generated before, nil for nothing: a file that is
+// there nevertheless is somebody else's.
+func (g *generator) put(path string, before, content []byte) error {
+	if before != nil && bytes.Equal(before, content) {
+		g.upToDate++
+		return nil
+	}
+	if _, err := os.Lstat(path); err == nil && before == nil {
+		return fmt.Errorf("%s was not generated by ctrlkit, and is not overwritten: rename it, or the document", path)
+	}
+	g.changed++
+	if g.check {
+		return g.showDiff(path, before, content)
+	}
+	if err := writeFile(path, content); err != nil {
+		return fmt.Errorf("writing generated Go: %w", err)
+	}
+	fmt.Fprintln(g.out, "wrote", path)
+	return nil
+}
+
+// remove removes a generated file of which the document is gone.
+func (g *generator) remove(path string, before []byte) error {
+	g.changed++
+	if g.check {
+		return g.showDiff(path, before, nil)
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("removing a generated file without a document: %w", err)
+	}
+	fmt.Fprintln(g.out, "removed", path)
+	return nil
+}
+
+func (g *generator) showDiff(path string, before, after []byte) error {
+	g.found = true
+	from, to := path, path
+	if before == nil {
+		from = os.DevNull
+	}
+	if after == nil {
+		to = os.DevNull
+	}
+	_, err := g.out.Write(diff.Diff(from, before, to, after))
+	return err
+}
+
+// generatedIn returns the contents of the generated files of a directory by their names.
+func generatedIn(dir string) (map[string][]byte, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("looking for generated Go: %w", err)
+	}
+	files := map[string][]byte{}
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || !gen.IsFileName(entry.Name()) {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("looking for generated Go: %w", err)
+		}
+		if _, generated := gen.SourceOf(content); generated {
+			files[entry.Name()] = content
+		}
+	}
+	return files, nil
+}
+
+// moduleRoot returns the directory of the go.mod that holds for dir, so that packages are loaded once for a module, and
+// dir itself if there is none.
+func moduleRoot(dir string) string {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return dir
+	}
+	for root := abs; ; root = filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			return root
+		}
+		if filepath.Dir(root) == root {
+			return dir
+		}
+	}
+}
+
+// writeFile replaces a file as a whole, so that nobody ever sees half of it.
+func writeFile(path string, content []byte) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".ctrlkit-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name()) //nolint:errcheck // it is gone when all went well
+	_, err = temporary.Write(content)
+	err = errors.Join(err, temporary.Chmod(0o644), temporary.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), path)
+}

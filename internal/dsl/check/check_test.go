@@ -1,0 +1,233 @@
+package check_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
+)
+
+// FuzzCheck checks arbitrary texts against the packages of checktest.Loader: no panic, a model just when there is no
+// error, and nothing in the model that the generator could not use.
+func FuzzCheck(f *testing.F) {
+	names, err := filepath.Glob("testdata/*/*.txtar")
+	if err != nil || len(names) == 0 {
+		f.Fatal("no corpus: ", err)
+	}
+	for _, name := range names {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			if file.Name != "want" {
+				f.Add(file.Data)
+			}
+		}
+	}
+	f.Add(checktest.CronJob)
+	for _, e := range diag.Codes() {
+		f.Add([]byte(e.Example))
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		in := check.Input{Name: "manager", Sources: []check.Source{{File: "a.ctrlkit", Text: src}}}
+		pkg, list, err := check.Check(context.Background(), in, checktest.Loader{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (pkg == nil) != list.HasErrors() {
+			t.Fatalf("package %v with %v", pkg, list)
+		}
+		for _, d := range list {
+			if d.End.Offset < d.Start.Offset || d.End.Offset > len(src) || d.Message == "" {
+				t.Errorf("%v spans %d to %d of %d", d, d.Start.Offset, d.End.Offset, len(src))
+			}
+		}
+		if pkg != nil {
+			checkModel(t, pkg)
+		}
+	})
+}
+
+// checkModel looks for what would make generated code wrong.
+func checkModel(t *testing.T, pkg *model.Package) {
+	t.Helper()
+	for _, d := range pkg.Documents {
+		for _, m := range d.Managers {
+			if m.Name == "" || m.Target.Type == "" || m.Target.Package == "" {
+				t.Errorf("manager without a name or target: %+v", m)
+			}
+			for _, s := range m.States {
+				if s.Name == "" || s.Kind.Type == "" || s.Namespace.Mode == 0 || s.List && s.Kind.List == "" {
+					t.Errorf("state with something missing: %+v", s)
+				}
+				if (s.Namespace.Mode == model.NamedNamespace) != (s.Namespace.Value != nil) {
+					t.Errorf("namespace and its value contradict: %+v", s)
+				}
+				for _, f := range s.Fields {
+					if !f.ControllerField && (len(f.Path) == 0 || f.Text == 0) || len(f.Value.Parts) == 0 {
+						t.Errorf("field with something missing: %+v", f)
+					}
+				}
+				for _, l := range s.Labels {
+					for _, p := range l.Value.Parts {
+						if p.Ref != nil && (len(p.Ref.Path) == 0 || p.Ref.Text == 0) {
+							t.Errorf("reference with something missing: %+v", p.Ref)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// failingLoader is a loader that does not work.
+type failingLoader struct{ err error }
+
+func (l failingLoader) Load(context.Context, string, []string) (map[string]*check.Package, error) {
+	return nil, l.err
+}
+
+func TestLoaderFails(t *testing.T) {
+	want := errors.New("no go command")
+	in := check.Input{Sources: []check.Source{{File: "a.ctrlkit", Text: checktest.CronJob}}}
+	if _, _, err := check.Check(context.Background(), in, failingLoader{want}); !errors.Is(err, want) {
+		t.Errorf("got %v, want %v", err, want)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	in := check.Input{Dir: moduleDir, Sources: []check.Source{{File: "a.ctrlkit", Text: checktest.CronJob}}}
+	if _, _, err := check.Check(ctx, in, check.GoLoader{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
+
+// countingLoader counts the paths that it is asked for.
+type countingLoader struct{ asked *[]string }
+
+func (l countingLoader) Load(ctx context.Context, dir string, paths []string) (map[string]*check.Package, error) {
+	*l.asked = append(*l.asked, paths...)
+	return checktest.Loader{}.Load(ctx, dir, paths)
+}
+
+func TestCacheAsksOnce(t *testing.T) {
+	var asked []string
+	cache := check.NewCache(countingLoader{&asked})
+	in := check.Input{Sources: []check.Source{{File: "a.ctrlkit", Text: checktest.CronJob}}}
+	for range 2 {
+		if _, list, err := check.Check(context.Background(), in, cache); err != nil || list.HasErrors() {
+			t.Fatal(list, err)
+		}
+	}
+	want := []string{"controller-kit-demo/api/v1", "k8s.io/api/batch/v1", "k8s.io/api/core/v1"}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRead(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		files      map[string]string
+		want, path string
+	}{
+		{"name of the directory", map[string]string{"go.mod": "module example.com/m\n", "my-manager2/a.ctrlkit": ""}, "mymanager2", "example.com/m/my-manager2"},
+		{"name of the Go files", map[string]string{"go.mod": "module example.com/m\n", "my-manager2/a.ctrlkit": "", "my-manager2/a.go": "package other\n"}, "other", "example.com/m/my-manager2"},
+		{"tests do not count", map[string]string{"go.mod": "module example.com/m\n", "my-manager2/a.ctrlkit": "", "my-manager2/a_test.go": "package other_test\n"}, "mymanager2", "example.com/m/my-manager2"},
+		{"no module", map[string]string{"my-manager2/a.ctrlkit": ""}, "mymanager2", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, text := range test.files {
+				name = filepath.Join(dir, name)
+				if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in, err := check.Read(filepath.Join(dir, "my-manager2"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in.Name != test.want || in.Path != test.path || len(in.Sources) != 1 {
+				t.Errorf("got %q %q %d, want %q %q 1", in.Name, in.Path, len(in.Sources), test.want, test.path)
+			}
+		})
+	}
+	if _, err := check.Read(t.TempDir()); !errors.Is(err, check.ErrNoDocuments) {
+		t.Errorf("empty directory: got %v", err)
+	}
+	if _, err := check.Read("testdata", "testdata/missing.ctrlkit"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: got %v", err)
+	}
+}
+
+// largeDocument has 20 states and 40 actions.
+func largeDocument() []byte {
+	var b strings.Builder
+	b.WriteString("bind controller-kit-demo/v1 controller-kit-demo/api/v1\n\nalias CronJob controller-kit-demo/v1/CronJob\n\n" +
+		"// Large declares a lot.\ndecl Large for CronJob {\n    state {\n")
+	for i := range 20 {
+		fmt.Fprintf(&b, "        // state%[1]d is a state.\n        state%[1]d []Job {\n            labels/cronjob=${target.Name}-%[1]d\n"+
+			"            fields/.metadata.controller=${target.Name}\n            owned\n        }\n\n", i)
+	}
+	b.WriteString("    }\n\n    action {\n")
+	for i := range 40 {
+		fmt.Fprintf(&b, "        // Action%[1]d does something.\n        Action%[1]d(state%[2]d, state%[3]d)\n\n", i, i%20, (i+7)%20)
+	}
+	b.WriteString("    }\n}\n")
+	return []byte(b.String())
+}
+
+func BenchmarkParse(b *testing.B) {
+	src := largeDocument()
+	b.ReportAllocs()
+	b.SetBytes(int64(len(src)))
+	for b.Loop() {
+		if _, list := parser.Parse("large.ctrlkit", src); len(list) > 0 {
+			b.Fatal(list)
+		}
+	}
+}
+
+// BenchmarkCheck parses and checks: with packages that are there already, and with packages that the go command loads.
+func BenchmarkCheck(b *testing.B) {
+	in := check.Input{Dir: moduleDir, Name: "manager", Sources: []check.Source{{File: "large.ctrlkit", Text: largeDocument()}}}
+	for _, loader := range []struct {
+		name string
+		check.Loader
+	}{
+		{"in memory", checktest.Loader{}},
+		{"cached", check.NewCache(check.GoLoader{})},
+		{"go command", check.GoLoader{}},
+	} {
+		b.Run(loader.name, func(b *testing.B) {
+			b.ReportAllocs()
+			if _, _, err := check.Check(context.Background(), in, loader); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, list, err := check.Check(context.Background(), in, loader); err != nil || len(list) > 0 {
+					b.Fatal(list, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,303 @@
+package parser_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
+)
+
+// outline lists what a tree holds, one node per line.
+func outline(file *ast.File) string {
+	var b strings.Builder
+	var nodes func(indent string, list []ast.Node)
+	line := func(indent, text string, comments ...*ast.Comment) {
+		b.WriteString(indent + text)
+		for _, c := range comments {
+			if c != nil {
+				b.WriteString(" " + c.Text)
+			}
+		}
+		b.WriteString("\n")
+	}
+	nodes = func(indent string, list []ast.Node) {
+		for _, n := range list {
+			if n.Above().Blank {
+				line(indent, "-")
+			}
+			for _, c := range n.Above().Doc {
+				line(indent, "doc "+c.Text)
+			}
+			switch n := n.(type) {
+			case *ast.Note:
+				line(indent, "note")
+			case *ast.Bind:
+				line(indent, "bind "+n.GroupVersion.Text+" "+n.Package.Text, n.Trailing)
+			case *ast.Alias:
+				line(indent, "alias "+n.Name.Text+" "+n.Kind.Text, n.Trailing)
+			case *ast.Decl:
+				line(indent, "decl "+n.Name.Text+" "+n.Kind.Text, n.Body.Open, n.Body.Close)
+				nodes(indent+"  ", n.Body.Items)
+			case *ast.Section:
+				line(indent, n.Keyword.Text, n.Body.Open, n.Body.Close)
+				nodes(indent+"  ", n.Body.Items)
+			case *ast.State:
+				list := ""
+				if n.List {
+					list = "[]"
+				}
+				line(indent, "state "+n.Name.Text+" "+list+n.Kind.Text, n.Body.Open, n.Body.Close)
+				nodes(indent+"  ", n.Body.Items)
+			case *ast.Selector:
+				text := n.Key.Text
+				if n.HasValue {
+					text += " ="
+				}
+				for _, p := range n.Value.Parts {
+					if p.Ref != nil {
+						text += " " + p.Ref.String()
+					} else {
+						text += " <" + p.Text + ">"
+					}
+				}
+				line(indent, text, n.Trailing)
+			case *ast.Action:
+				line(indent, "action "+n.Name.Text, n.Open, n.Trailing)
+				for _, a := range n.Args {
+					nodes(indent+"  ", []ast.Node{&ast.Note{Lead: a.Lead}})
+					line(indent+"  ", "arg "+a.Name.Text, a.Trailing)
+				}
+				for _, c := range n.Tail {
+					line(indent+"  ", "tail "+c.Text)
+				}
+			}
+		}
+	}
+	nodes("", file.Items)
+	return b.String()
+}
+
+// TestTree shows where every comment and value ends up.
+func TestTree(t *testing.T) {
+	src := `
+// About the file.
+
+// doc of bind
+bind batch/v1 k8s.io/api/batch/v1 // trailing bind
+
+
+decl M for CronJob { // open decl
+
+    state { // open state
+        // first
+
+        // doc of jobs
+        jobs []Job { // open jobs
+            owned // trailing owned
+            name = ${ target.Name }-x"
+            labels/a="a \"b\" \$ é ${target.Spec.X}" // trailing label
+            // last in jobs
+        } // close jobs
+    } // close state
+    action {
+        Sync( // open sync
+            // doc of jobs
+            jobs, // trailing jobs
+            pods // trailing pods
+            // tail
+        ) // trailing sync
+    }
+}
+// end`
+	src = strings.Replace(src, "-x\"", "-x", 1)
+	file, list := parser.Parse("a.ctrlkit", []byte(src))
+	if len(list) > 0 {
+		t.Fatal(list)
+	}
+	want := `doc // About the file.
+note
+-
+doc // doc of bind
+bind batch/v1 k8s.io/api/batch/v1 // trailing bind
+-
+decl M CronJob // open decl
+  state // open state // close state
+    doc // first
+    note
+    -
+    doc // doc of jobs
+    state jobs []Job // open jobs // close jobs
+      owned // trailing owned
+      name = ${target.Name} <-x>
+      labels/a = <a "b" $ é > ${target.Spec.X} // trailing label
+      doc // last in jobs
+      note
+  action
+    action Sync // open sync // trailing sync
+      doc // doc of jobs
+      note
+      arg jobs // trailing jobs
+      note
+      arg pods // trailing pods
+      tail // tail
+doc // end
+note
+`
+	if diff := cmp.Diff(want, outline(file)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNothingElseIsLost takes one line or brace out of a document, and looks whether the rest is still in the tree.
+func TestNothingElseIsLost(t *testing.T) {
+	const whole = `bind batch/v1 k8s.io/api/batch/v1
+alias Job batch/v1/Job
+decl First for Job {
+    state {
+        jobs []Job {
+            owned
+        }
+        pods []Pod {
+            owned
+        }
+    }
+    action {
+        One(jobs)
+        Two(pods)
+    }
+}
+decl Second for Job {
+    action {
+        Three()
+    }
+}
+`
+	names := []string{"jobs []Job", "pods []Pod", "One", "Two", "Three", "decl First", "decl Second", "alias Job", "bind batch/v1"}
+	for _, test := range []struct{ name, old, new string }{
+		{"block of jobs", "        }\n        pods", "        pods"},
+		{"block of pods", "        }\n    }\n    action {\n        One", "    }\n    action {\n        One"},
+		{"state block", "    }\n    action {\n        One", "    action {\n        One"},
+		{"action block", "    }\n}\ndecl", "}\ndecl"},
+		{"decl", "}\ndecl", "decl"},
+		{"end", "    }\n}\n", ""},
+		{"opening brace", "jobs []Job {", "jobs []Job"},
+		{"opening brace of state", "state {", "state"},
+		{"parenthesis", "One(jobs)", "One(jobs"},
+		{"stray brace", "        }\n        pods", "        }\n        }\n        pods"},
+		{"garbage line", "            owned\n        }\n        pods", "            ={(\n        }\n        pods"},
+		{"garbage at top", "alias", ")))\nalias"},
+		{"quote", "            owned\n        }\n        pods", "            name=\"\n        }\n        pods"},
+		{"reference", "            owned\n        }\n        pods", "            name=${target.Name\n        }\n        pods"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			at := strings.LastIndex(whole, test.old)
+			if test.name != "end" {
+				at = strings.Index(whole, test.old)
+			}
+			src := whole[:at] + test.new + whole[at+len(test.old):]
+			file, list := parser.Parse("a.ctrlkit", []byte(src))
+			if !list.HasErrors() {
+				t.Error("no mistake was found")
+			}
+			got := outline(file)
+			for _, name := range names {
+				if !strings.Contains(got, name) {
+					t.Errorf("%s is lost in\n%s\nof\n%s", name, got, src)
+				}
+			}
+		})
+	}
+}
+
+// TestLinearTime reads texts that are made to be slow to read, short and 32 times as long. Where the time grows with the
+// square of the length, the long one takes a thousand times as long; the limit is far from both, for machines are busy.
+func TestLinearTime(t *testing.T) {
+	for _, piece := range []string{
+		"${", "name=${", `name="${`, `"" `, "/*", "/*\n", "a(\nb\n", "a(b,\n", "state {\n", "jobs []Job\n\n", "jobs []Job {", "{", "}",
+		"}\n", "decl A for B\n", "decl A for B {\n", "[", "name=a[", "// c\n", "\n", "a ", "$", "\\", "é", "\xff", "\x00", "name=$(", "x//", "https://", "name=https://", "\\u", "name=\"\\\\",
+	} {
+		prefix := "decl A for B {\nstate {\njobs []Job {\n"
+		short := fastest(func() { parser.Parse("a", []byte(prefix+strings.Repeat(piece, 500))) })
+		long := fastest(func() { parser.Parse("a", []byte(prefix+strings.Repeat(piece, 16000))) })
+		if long > 320*max(short, 100*time.Microsecond) {
+			t.Errorf("%q: 500 times took %v, 16000 times %v", piece, short, long)
+		}
+	}
+}
+
+// fastest is the least of three measurements: what else the machine does only makes it slower.
+func fastest(f func()) time.Duration {
+	var times []time.Duration
+	for range 3 {
+		start := time.Now()
+		f()
+		times = append(times, time.Since(start))
+	}
+	return slices.Min(times)
+}
+
+// FuzzParse looks for panics and for diagnostics that point outside of the text.
+func FuzzParse(f *testing.F) {
+	addCorpus(f)
+	f.Fuzz(func(t *testing.T, src []byte) {
+		file, list := parser.Parse("a.ctrlkit", src)
+		if file == nil {
+			t.Fatal("no tree")
+		}
+		for i, d := range list {
+			if _, ok := diag.Explain(d.Code); !ok {
+				t.Errorf("unknown code %s", d.Code)
+			}
+			if d.Start.Offset < 0 || d.End.Offset < d.Start.Offset || d.End.Offset > len(src) || d.Message == "" {
+				t.Errorf("diagnostic %v spans %d to %d of %d", d, d.Start.Offset, d.End.Offset, len(src))
+			}
+			if i > 0 && list[i-1].Start.Offset > d.Start.Offset {
+				t.Errorf("%v comes after %v", d, list[i-1])
+			}
+		}
+		if err := (diag.Printer{Sources: map[string][]byte{"a.ctrlkit": src}}).Print(discard{}, list); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// addCorpus seeds a fuzz test with the documents that the checker is tested by.
+func addCorpus(f *testing.F) {
+	f.Helper()
+	names, err := filepath.Glob("../check/testdata/*/*.txtar")
+	if err != nil || len(names) == 0 {
+		f.Fatal("no corpus: ", err)
+	}
+	for _, name := range names {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			if file.Name != "want" {
+				f.Add(file.Data)
+			}
+		}
+	}
+	example, err := os.ReadFile("../checktest/testdata/cronjob.ctrlkit")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(example)
+	for _, e := range diag.Codes() {
+		f.Add([]byte(e.Example))
+	}
+}

@@ -1,0 +1,143 @@
+package gen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+)
+
+// A lookup is how a state is read. It says the same as the state, with as little need for indexes as possible.
+type lookup struct {
+	state     *model.State
+	namespace model.Namespace
+	name      *model.Value
+	fields    []model.Selector
+}
+
+const fieldName, fieldNamespace = ".metadata.name", ".metadata.namespace"
+
+// newLookup turns fields that the API server's own lookups know into those: the field .metadata.namespace of a state that
+// looks everywhere into a namespace, and the field .metadata.name of one that looks in a known place into a name.
+// A name that is looked for everywhere is the other way round: that takes an index.
+func newLookup(st *model.State) lookup {
+	l := lookup{state: st, namespace: st.Namespace, name: st.ObjectName, fields: slices.Clone(st.Fields)}
+	if l.namespace.Mode == model.AllNamespaces {
+		if value := l.takeField(fieldNamespace); value != nil {
+			l.namespace = model.Namespace{Mode: model.NamedNamespace, Value: value}
+		}
+	}
+	switch everywhere := l.namespace.Mode == model.AllNamespaces; {
+	case !everywhere && l.name == nil:
+		l.name = l.takeField(fieldName)
+	case everywhere && l.name != nil && !slices.ContainsFunc(l.fields, isField(fieldName)):
+		l.fields = append(l.fields, model.Selector{Key: fieldName, Value: *l.name})
+		l.name = nil
+	}
+	return l
+}
+
+func isField(key string) func(model.Selector) bool {
+	return func(selector model.Selector) bool { return selector.Key == key }
+}
+
+// takeField removes the selector of a field, and returns its value, nil if there is none.
+func (l *lookup) takeField(key string) *model.Value {
+	i := slices.IndexFunc(l.fields, isField(key))
+	if i < 0 {
+		return nil
+	}
+	value := l.fields[i].Value
+	l.fields = slices.Delete(l.fields, i, i+1)
+	return &value
+}
+
+// byName reports whether the state is read as one object by its name, rather than as a list.
+func (l lookup) byName() bool {
+	return l.name != nil && len(l.fields) == 0 && l.namespace.Mode != model.AllNamespaces
+}
+
+// hasNamespace reports whether the place of an object matters.
+func (l lookup) hasNamespace() bool {
+	return l.namespace.Mode == model.TargetNamespace || l.namespace.Mode == model.NamedNamespace
+}
+
+// selectors returns the selectors as one writes them in a document.
+func (l lookup) selectors() []string {
+	st := l.state
+	var lines []string
+	if st.ObjectName != nil {
+		lines = append(lines, "name="+valueText(*st.ObjectName))
+	}
+	for _, label := range st.Labels {
+		lines = append(lines, "labels/"+label.Key+"="+valueText(label.Value))
+	}
+	for _, field := range st.Fields {
+		lines = append(lines, "fields/"+field.Key+"="+valueText(field.Value))
+	}
+	return lines
+}
+
+// place says where the state is looked for.
+func (l lookup) place(target model.Kind) string {
+	switch l.state.Namespace.Mode {
+	case model.TargetNamespace:
+		return "in the namespace of the " + target.Kind
+	case model.NamedNamespace:
+		return "in the namespace " + valueText(*l.state.Namespace.Value)
+	case model.AllNamespaces:
+		return "in all namespaces"
+	default:
+		return ""
+	}
+}
+
+// definition says completely which objects are selected: two states of managers of one target type with the same
+// definition select the same. It is the name of the index of the targets.
+func (l lookup) definition(targetKind model.Kind) string {
+	kind := l.state.Kind
+	words := []string{strings.TrimPrefix(kind.Group+"/"+kind.Version, "/") + "/" + kind.Kind}
+	switch l.namespace.Mode {
+	case model.TargetNamespace:
+		words = append(words, "namespace=${target.Namespace}")
+	case model.NamedNamespace:
+		words = append(words, "namespace="+valueText(*l.namespace.Value))
+	}
+	if l.name != nil {
+		words = append(words, "name="+valueText(*l.name))
+	}
+	labels := make([]string, 0, len(l.state.Labels))
+	for _, label := range l.state.Labels {
+		labels = append(labels, "labels/"+label.Key+"="+valueText(label.Value))
+	}
+	slices.Sort(labels)
+	fields := make([]string, 0, len(l.fields))
+	for _, field := range l.fields {
+		fields = append(fields, "fields/"+indexName(field, targetKind)+"="+valueText(field.Value))
+	}
+	slices.Sort(fields)
+	return "ctrlkit:" + strings.Join(slices.Concat(words, labels, fields), " ")
+}
+
+// indexName is the name of the index for a field. See state.Index about such names.
+func indexName(field model.Selector, target model.Kind) string {
+	if field.ControllerField {
+		return "ctrlkit:" + field.Key + "/" + strings.TrimSuffix(target.Kind+"."+target.Group, ".")
+	}
+	return "ctrlkit:" + field.Key
+}
+
+// indexValues returns the Go that computes the values of a field's index from obj, and its guards.
+func indexValues(field model.Selector, target model.Kind) (expr string, guards []guard) {
+	switch {
+	case field.ControllerField:
+		return fmt.Sprintf("state.ControllerName(obj, %q, %q)", target.Group, target.Kind), nil
+	case field.Key == fieldName:
+		return "[]string{obj.GetName()}", nil
+	case field.Key == fieldNamespace:
+		return "[]string{obj.GetNamespace()}", nil
+	}
+	expr, guards = pathExpr("obj", field.Path, field.Text)
+	return "[]string{" + expr + "}", guards
+}

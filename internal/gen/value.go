@@ -1,0 +1,101 @@
+package gen
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+)
+
+// A guard is a pointer on the way to a value: the value cannot be had while it is nil.
+type guard struct {
+	Expr string
+}
+
+// pathExpr returns the Go for what stands at the end of a path, and the guards of its pointers.
+func pathExpr(root string, path []model.Step, text model.Text) (expr string, guards []guard) {
+	expr = root
+	last := false
+	for _, step := range path {
+		expr += "." + step.Field
+		if last = step.Pointer; last {
+			guards = append(guards, guard{Expr: expr})
+		}
+	}
+	if last && text != model.TextStringer {
+		expr = "*" + expr
+	}
+	return textExpr(expr, text), guards
+}
+
+// textExpr returns the Go that makes a string of expr.
+func textExpr(expr string, text model.Text) string {
+	switch text {
+	case model.TextConvert:
+		return "string(" + expr + ")"
+	case model.TextInt:
+		return "strconv.FormatInt(int64(" + expr + "), 10)"
+	case model.TextUint:
+		return "strconv.FormatUint(uint64(" + expr + "), 10)"
+	case model.TextBool:
+		return "strconv.FormatBool(bool(" + expr + "))"
+	case model.TextStringer:
+		return expr + ".String()"
+	default:
+		return expr
+	}
+}
+
+// valueExpr returns the Go for a value, and the guards of its references.
+func valueExpr(value model.Value) (expr string, guards []guard) {
+	var terms []string
+	for _, part := range value.Parts {
+		if part.Ref == nil {
+			terms = append(terms, strconv.Quote(part.Literal))
+			continue
+		}
+		term, more := pathExpr("target", part.Ref.Path, part.Ref.Text)
+		terms, guards = append(terms, term), append(guards, more...)
+	}
+	if len(terms) == 0 {
+		return `""`, nil
+	}
+	return strings.Join(terms, " + "), guards
+}
+
+// mayBeEmpty reports whether a value can turn out to be the empty string. The name of the target is never empty, nor is a number.
+func mayBeEmpty(value model.Value) bool {
+	for _, part := range value.Parts {
+		switch {
+		case part.Ref == nil:
+			if part.Literal != "" {
+				return false
+			}
+		case len(part.Ref.Path) == 1 && part.Ref.Path[0].Field == "Name":
+			return false
+		case part.Ref.Text != model.TextString && part.Ref.Text != model.TextConvert && part.Ref.Text != model.TextStringer:
+			return false
+		}
+	}
+	return true
+}
+
+var plain = regexp.MustCompile(`^[-A-Za-z0-9._/]*$`)
+
+// valueText returns a value as one writes it in a document, with quotes where it is needed to tell what is text.
+func valueText(value model.Value) string {
+	var text strings.Builder
+	for _, part := range value.Parts {
+		switch {
+		case part.Ref != nil:
+			fmt.Fprintf(&text, "${%s}", part.Ref.Source)
+		case plain.MatchString(part.Literal):
+			text.WriteString(part.Literal)
+		default:
+			text.WriteString(strconv.Quote(part.Literal))
+		}
+	}
+	return text.String()
+}

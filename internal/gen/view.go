@@ -1,0 +1,387 @@
+package gen
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+)
+
+// A managerView is what manager.go.tmpl writes: every word of it can be put into the text as it is.
+type managerView struct {
+	Name       string
+	Doc        []string
+	Names      managerNames
+	Target     kindView
+	Fields     struct{ State, Impl, Logger, Options string }
+	FakeTarget string
+	States     []stateView
+	Actions    []actionView
+	Indexes    []indexView
+	Owns       []string
+	Watches    []watchView
+	// Markers keep controller-gen away from the types in a package that is an API as well.
+	Markers string
+}
+
+type kindView struct {
+	Kind, Type, List string // Type and List qualified
+}
+
+type stateView struct {
+	Name                  string
+	Type, List, Result    string
+	Getter, Reader, Field string
+	GetterDoc             []string
+	Local                 string // a variable or parameter that holds the state
+	FakeValue, FakeError  string
+
+	Single, Owned, ByName bool
+	Items                 string // the items of the list that are meant
+	Select                string
+	Guards                []guard
+	Required              []requiredView
+	Wanted                string
+}
+
+// A requiredView is a value that must not be empty.
+type requiredView struct {
+	Var, Expr, Message string
+}
+
+type actionView struct {
+	Name           string
+	Doc, MethodDoc []string
+	States         []stateView
+}
+
+type indexView struct {
+	Var, Name, Type, Expr string
+	Doc                   []string
+	Guards                []guard
+}
+
+type watchView struct {
+	Var, IndexName, StateName, Type, Select, Offer string
+}
+
+// Registrations are the calls that register the indexes.
+func (v *managerView) Registrations() []string {
+	var calls []string
+	for _, index := range v.Indexes {
+		calls = append(calls, fmt.Sprintf("%s.Register(ctx, indexer, &%s{})", index.Var, index.Type))
+	}
+	for _, watch := range v.Watches {
+		calls = append(calls, fmt.Sprintf("%s.Register(ctx, indexer, &%s{})", watch.Var, v.Target.Type))
+	}
+	return calls
+}
+
+// A managerWriter prepares the view of one manager.
+type managerWriter struct {
+	manager *model.Manager
+	imports *imports
+	names   *packageNames
+	view    *managerView
+	indexes map[string]string // the variables of indexes by type and name
+	watches map[string]bool   // by definition
+	private string            // what unexported identifiers begin with
+}
+
+func newManagerView(manager *model.Manager, imports *imports, names *packageNames) *managerView {
+	w := &managerWriter{
+		manager: manager, imports: imports, names: names,
+		indexes: map[string]string{}, watches: map[string]bool{},
+		private: unexported(manager.Name),
+		view: &managerView{
+			Name:  manager.Name,
+			Doc:   manager.Doc,
+			Names: namesOf(manager),
+		},
+	}
+	w.view.Target = w.kind(manager.Target)
+	if imports.isOutput(manager.Target.Package) {
+		w.view.Markers = "//\n// +kubebuilder:object:generate=false\n"
+	}
+	if len(w.view.Doc) == 0 {
+		w.view.Doc = []string{manager.Name + " makes the actions of a " + manager.Target.Kind + "."}
+	}
+	w.addFields()
+	w.addStates()
+	w.addActions()
+	return w.view
+}
+
+func (w *managerWriter) kind(kind model.Kind) kindView {
+	return kindView{
+		Kind: kind.Kind,
+		Type: w.imports.qualify(kind.Package, kind.Type),
+		List: w.imports.qualify(kind.Package, kind.List),
+	}
+}
+
+// addFields names the fields of the manager, which must not be called like its actions.
+func (w *managerWriter) addFields() {
+	taken := newScope()
+	for _, action := range w.manager.Actions {
+		taken[action.Name] = true
+	}
+	w.view.Fields.State = taken.take("state", "Getter")
+	w.view.Fields.Impl = taken.take("impl", "Actions")
+	w.view.Fields.Logger = taken.take("logger", "Base")
+	w.view.Fields.Options = taken.take("opts", "All")
+}
+
+func (w *managerWriter) addStates() {
+	locals := newScope(predeclared...)
+	for _, name := range slices.Concat(w.imports.all(), []string{"s", "m", "ctx", "err", "logger", "target"}) {
+		locals[name] = true
+	}
+	fields := newScope("Reader", "target")
+	fakes := newScope("Target")
+	for _, st := range w.manager.States {
+		fields["read"+exported(st.Name)] = true
+		fakes["Get"+exported(st.Name)] = true
+	}
+	w.view.FakeTarget = fakes.take("Object", "")
+	for _, st := range w.manager.States {
+		view := w.state(st)
+		view.Field = fields.take(unexported(st.Name), "State")
+		view.Local = locals.take(unexported(st.Name), "State")
+		view.FakeValue = fakes.take(exported(st.Name), "State")
+		w.view.States = append(w.view.States, view)
+	}
+	for i := range w.view.States {
+		w.view.States[i].FakeError = fakes.take(w.view.States[i].FakeValue+"Err", "or")
+	}
+}
+
+func (w *managerWriter) state(st *model.State) stateView {
+	l := newLookup(st)
+	kind := w.kind(st.Kind)
+	view := stateView{
+		Name: st.Name,
+		Type: kind.Type, List: kind.List, Result: "[]" + kind.Type,
+		Getter:    "Get" + exported(st.Name),
+		Reader:    "read" + exported(st.Name),
+		GetterDoc: w.getterDoc(st, l),
+		Single:    !st.List, Owned: st.Owned, ByName: l.byName(),
+		Select: w.names.scope.take("select"+exported(w.private)+exported(st.Name), "State"),
+		Items:  "list.Items",
+	}
+	if view.Single {
+		view.Result = "*" + kind.Type
+	}
+	if !view.ByName && l.name != nil {
+		view.Items = "state.Named(selection.Name, list.Items)"
+	}
+	w.addSelection(&view, l)
+	w.addWatch(view, l)
+	return view
+}
+
+// getterDoc describes what the getter of a state returns.
+func (w *managerWriter) getterDoc(st *model.State, l lookup) []string {
+	what := "the " + st.Kind.Kind
+	if st.List {
+		what = "every " + st.Kind.Kind
+	}
+	if st.List && st.Owned {
+		what += " that the " + w.manager.Target.Kind + " owns,"
+	}
+	sentence := strings.TrimRight(fmt.Sprintf("Get%s returns the state %s: %s %s",
+		exported(st.Name), st.Name, what, l.place(w.manager.Target)), " ,")
+	var ending string
+	switch owner := w.manager.Target.Kind; {
+	case st.List:
+		ending = "sorted by namespace and name."
+	case st.Owned:
+		ending = "or nil if there is none. One that the " + owner + " does not own is an error."
+	default:
+		ending = "or nil if there is none."
+	}
+	if !st.List && !l.byName() {
+		ending += " More than one is an error."
+	}
+	doc := []string{sentence + ", " + ending}
+	if selectors := l.selectors(); len(selectors) > 0 {
+		doc = []string{sentence + " with", ""}
+		for _, selector := range selectors {
+			doc = append(doc, "\t"+selector)
+		}
+		doc = append(doc, "", ending)
+	}
+	if len(st.Doc) > 0 {
+		doc = append(append(doc, ""), st.Doc...)
+	}
+	return doc
+}
+
+// addSelection writes the body of the function that says what the state selects.
+func (w *managerWriter) addSelection(view *stateView, l lookup) {
+	var literal selectionLiteral
+	switch l.namespace.Mode {
+	case model.TargetNamespace:
+		literal.namespace = "target.GetNamespace()"
+	case model.NamedNamespace:
+		literal.namespace = view.require("namespace", *l.namespace.Value)
+	}
+	if l.name != nil {
+		literal.name = view.require("name", *l.name)
+	}
+	for _, label := range l.state.Labels {
+		literal.addLabel(label.Key, view.value(label.Value))
+	}
+	for _, field := range l.fields {
+		literal.addField(w.index(l.state.Kind, field)+".Name", view.value(field.Value))
+	}
+	view.Wanted = literal.String()
+}
+
+// value returns the Go for a value, and has the state's guards cover it.
+func (s *stateView) value(value model.Value) string {
+	expr, guards := valueExpr(value)
+	for _, g := range guards {
+		if !slices.Contains(s.Guards, g) {
+			s.Guards = append(s.Guards, g)
+		}
+	}
+	return expr
+}
+
+// require is value for a selector that must not be empty.
+func (s *stateView) require(selector string, value model.Value) string {
+	expr := s.value(value)
+	if !mayBeEmpty(value) {
+		return expr
+	}
+	s.Required = append(s.Required, requiredView{
+		Var: selector, Expr: expr, Message: strconv.Quote(selector + "=" + valueText(value) + " is empty"),
+	})
+	return selector
+}
+
+// index returns the variable of the index that a field selector needs, which is declared once for each manager.
+func (w *managerWriter) index(kind model.Kind, field model.Selector) string {
+	view := indexView{
+		Name: strconv.Quote(indexName(field, w.manager.Target)),
+		Type: w.kind(kind).Type,
+	}
+	key := view.Type + " " + view.Name
+	if known := w.indexes[key]; known != "" {
+		return known
+	}
+	view.Var = w.names.scope.take(w.private+exported(kind.Type)+"By"+camel(strings.TrimPrefix(field.Key, ".metadata")), "Index")
+	view.Expr, view.Guards = indexValues(field, w.manager.Target)
+	view.Doc = []string{view.Var + " finds " + kind.Kind + " objects by their field " + field.Key + "."}
+	if field.ControllerField {
+		view.Doc = []string{view.Var + " finds " + kind.Kind + " objects by the name of the " + w.manager.Target.Kind + " that controls them."}
+	}
+	w.indexes[key] = view.Var
+	w.view.Indexes = append(w.view.Indexes, view)
+	return view.Var
+}
+
+// addWatch sees to it that changes of the state's objects are noticed. Owned objects are found by their owner references.
+// A single owned object is watched by its selectors as well: while it belongs to somebody else the state is an
+// error, and only an event of that foreign object tells when this is over.
+func (w *managerWriter) addWatch(view stateView, l lookup) {
+	if l.state.Owned && !slices.Contains(w.view.Owns, view.Type) {
+		w.view.Owns = append(w.view.Owns, view.Type)
+	}
+	definition := l.definition(w.manager.Target)
+	if l.state.Owned && l.state.List || w.watches[definition] {
+		return
+	}
+	w.watches[definition] = true
+	w.view.Watches = append(w.view.Watches, watchView{
+		Var:       w.names.scope.take(w.private+"By"+exported(l.state.Name), "State"),
+		IndexName: strconv.Quote(definition),
+		StateName: l.state.Name,
+		Type:      view.Type,
+		Select:    view.Select,
+		Offer:     w.offer(l).String(),
+	})
+}
+
+// offer is the selection by which obj is selected: the same fields as in the wanted one, with what obj has.
+func (w *managerWriter) offer(l lookup) *selectionLiteral {
+	var literal selectionLiteral
+	if l.hasNamespace() {
+		literal.namespace = "obj.GetNamespace()"
+	}
+	if l.name != nil {
+		literal.name = "obj.GetName()"
+	}
+	for _, label := range l.state.Labels {
+		literal.addLabel(label.Key, fmt.Sprintf("obj.GetLabels()[%q]", label.Key))
+	}
+	for _, field := range l.fields {
+		index := w.index(l.state.Kind, field)
+		literal.addField(index+".Name", index+".Value(obj)")
+	}
+	return &literal
+}
+
+func (w *managerWriter) addActions() {
+	for _, action := range w.manager.Actions {
+		view := actionView{Name: action.Name, Doc: action.Doc}
+		view.MethodDoc = append([]string{action.Name + " returns the action of that name" + colonIf(action.Doc)}, action.Doc...)
+		for _, st := range action.States {
+			view.States = append(view.States, w.view.States[slices.Index(w.manager.States, st)])
+		}
+		w.view.Actions = append(w.view.Actions, view)
+	}
+}
+
+func colonIf(doc []string) string {
+	if len(doc) == 0 {
+		return "."
+	}
+	return ":"
+}
+
+// A selectionLiteral is a composite literal of state.Selection; its parts are Go expressions.
+type selectionLiteral struct {
+	namespace, name string
+	labels, fields  []string
+}
+
+func (l *selectionLiteral) addLabel(key, value string) {
+	l.labels = append(l.labels, fmt.Sprintf("%q: %s", key, value))
+}
+
+func (l *selectionLiteral) addField(key, value string) {
+	l.fields = append(l.fields, key+": "+value)
+}
+
+// String returns the literal on one line if it is as simple as that.
+func (l *selectionLiteral) String() string {
+	var lines []string
+	add := func(field, value string) {
+		if value != "" {
+			lines = append(lines, field+": "+value)
+		}
+	}
+	add("Namespace", l.namespace)
+	add("Name", l.name)
+	add("Labels", mapLiteral(l.labels))
+	add("Fields", mapLiteral(l.fields))
+	if len(l.labels)+len(l.fields) == 0 {
+		return "state.Selection{" + strings.Join(lines, ", ") + "}"
+	}
+	return "state.Selection{\n" + strings.Join(lines, ",\n") + ",\n}"
+}
+
+func mapLiteral(entries []string) string {
+	switch len(entries) {
+	case 0:
+		return ""
+	case 1:
+		return "map[string]string{" + entries[0] + "}"
+	default:
+		return "map[string]string{\n" + strings.Join(entries, ",\n") + ",\n}"
+	}
+}

@@ -1,0 +1,229 @@
+package ctrlkit_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/ctrlkit/ctrlkit"
+
+// layers says on which layer each package of the module stands. A package imports only packages of lower layers. A directory that ends
+// in "/..." stands for everything below it that is not listed.
+//
+// The table is docs/architecture.md as a test: change both, and say why.
+var layers = map[string]int{
+	// What every floor may use.
+	"internal/drawing":                   0,
+	"internal/drawing/graphviz":          1,
+	"internal/drawing/graphviz/cachedir": 0,
+	"internal/drawing/manager":           2,
+	"internal/dsl/model":                 0,
+	"state":                              0,
+
+	// The tower.
+	"": 2, // workflows
+
+	// The language, which knows nothing of the tower: it is a compiler, and ends in the model.
+	"internal/dsl/diag":      0,
+	"internal/dsl/ast":       1,
+	"internal/dsl/parser":    2,
+	"internal/dsl/format":    3,
+	"internal/dsl/check":     3,
+	"internal/dsl/checktest": 4,
+	"internal/gen":           1,
+
+	// What looks at workflows and runs operators.
+	"controlplane":        0,
+	"diagram":             3,
+	"diagram/svg":         4,
+	"diagram/diagramtest": 5,
+	"vet":                 0,
+	"internal/run":        3,
+	"internal/command":    9,
+	"cmd/ctrlkit":         10,
+	"cmd/ctrlkit-vet":     10,
+
+	// Generated packages that are compiled and run as tests, and programs of the repository.
+	"internal/gen/golden/...":          4,
+	"internal/gen/golden/apis/...":     0,
+	"internal/gen/golden/seed/...":     5,
+	"internal/gen/golden/seed/manager": 4,
+	"internal/gen/golden/seed/api/...": 0,
+	"internal/pictures/...":            9,
+}
+
+// allowed restricts what packages may import from outside the standard library and the module. A package that is not listed may import
+// anything that is not banned.
+var allowed = map[string][]string{
+	"":                   {"github.com/go-logr/logr", "k8s.io/apimachinery/", "sigs.k8s.io/controller-runtime"},
+	"state":              {"k8s.io/apimachinery/", "sigs.k8s.io/controller-runtime"},
+	"diagram":            {"github.com/go-logr/logr", "sigs.k8s.io/controller-runtime"},
+	"vet":                {"golang.org/x/tools/go/"},
+	"internal/dsl/model": {},
+	"internal/dsl/ast":   {},
+}
+
+// banned must not be reached by any package of the module, not even through others.
+var banned = map[string]string{
+	"k8s.io/kubernetes":                       "it needs replace lines that users would have to copy; programs that need it live in controlplane/kubernetes",
+	"go.etcd.io/etcd/server":                  "it belongs to the programs in controlplane/kubernetes",
+	"sigs.k8s.io/kwok":                        "it belongs to the programs in controlplane/kubernetes",
+	"github.com/crossplane/":                  "rivals are compared with in bench, never built on",
+	"github.com/rancher/":                     "rivals are compared with in bench, never built on",
+	"github.com/Azure/azure-service-operator": "rivals are compared with in bench, never built on",
+	"reconciler.io/":                          "rivals are compared with in bench, never built on",
+	"github.com/operator-framework/":          "rivals are compared with in bench, never built on",
+}
+
+func TestLayers(t *testing.T) {
+	for _, p := range listPackages(t, "./...") {
+		from := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		layer, ok := layerOf(from)
+		if !ok {
+			t.Errorf("package %q is not listed: give it a layer in layers_test.go and a line in docs/architecture.md", from)
+			continue
+		}
+		for _, problem := range wrongImports(from, layer, p) {
+			t.Error(problem)
+		}
+	}
+}
+
+// wrongImports says which imports of p, on the given layer, are not allowed.
+func wrongImports(from string, layer int, p listedPackage) []string {
+	var problems []string
+	for _, imported := range p.Imports {
+		to, inside := strings.CutPrefix(imported, module)
+		to = strings.TrimPrefix(to, "/")
+		switch {
+		case inside:
+			if below, ok := layerOf(to); ok && below >= layer {
+				problems = append(problems, fmt.Sprintf(
+					"%q (layer %d) imports %q (layer %d): imports go down only, or the lower one can't be used alone", from, layer, to, below))
+			}
+		case strings.Contains(strings.SplitN(imported, "/", 2)[0], "."):
+			prefixes, restricted := allowed[from]
+			if restricted && !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(imported, prefix) }) {
+				problems = append(problems, fmt.Sprintf("%q imports %s: it may import only %v from outside the module", from, imported, prefixes))
+			}
+		}
+	}
+	return problems
+}
+
+func layerOf(dir string) (int, bool) {
+	if layer, ok := layers[dir]; ok {
+		return layer, true
+	}
+	for up := dir; ; {
+		if layer, ok := layers[up+"/..."]; ok {
+			return layer, true
+		}
+		i := strings.LastIndexByte(up, '/')
+		if i < 0 {
+			return 0, false
+		}
+		up = up[:i]
+	}
+}
+
+func TestBannedDependencies(t *testing.T) {
+	for _, p := range listPackages(t, "-deps", "-test", "./...") {
+		if why := isBanned(p.ImportPath); why != "" {
+			t.Errorf("the library depends on %s: %s", p.ImportPath, why)
+		}
+	}
+}
+
+func isBanned(path string) string {
+	for prefix, why := range banned {
+		if path == prefix || strings.HasPrefix(path, strings.TrimSuffix(prefix, "/")+"/") {
+			return why
+		}
+	}
+	return ""
+}
+
+// Users of the library inherit its requirements, but not its replacements.
+func TestModuleFile(t *testing.T) {
+	text, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "replace") {
+			t.Errorf("go.mod has a replacement, which users do not inherit: %s", line)
+		}
+		for _, word := range strings.Fields(line) {
+			if why := isBanned(word); why != "" {
+				t.Errorf("go.mod names %s: %s", word, why)
+			}
+		}
+	}
+}
+
+// The tests above have to be able to fail.
+func TestLayersTestCanFail(t *testing.T) {
+	for _, tt := range []struct {
+		from, imports string
+		want          string
+	}{
+		{"", module + "/diagram", `"" \(layer 2\) imports "diagram" \(layer 3\)`},
+		{"state", module, `"state" \(layer 0\) imports "" \(layer 2\)`},
+		{"state", "github.com/spf13/cobra", `"state" imports github.com/spf13/cobra`},
+		{"diagram", module, ""},
+		{"state", "k8s.io/apimachinery/pkg/types", ""},
+		{"internal/command", "github.com/spf13/cobra", ""},
+	} {
+		layer, _ := layerOf(tt.from)
+		got := strings.Join(wrongImports(tt.from, layer, listedPackage{Imports: []string{"context", tt.imports}}), "\n")
+		if matched, _ := regexp.MatchString(tt.want, got); !matched || (tt.want == "") != (got == "") {
+			t.Errorf("%q importing %q: got %q, want %q", tt.from, tt.imports, got, tt.want)
+		}
+	}
+	for path, want := range map[string]bool{
+		"k8s.io/kubernetes/pkg/apis/core": true, "k8s.io/kubernetes": true, "go.etcd.io/etcd/server/v3/embed": true,
+		"k8s.io/kubernetesque": false, "k8s.io/client-go/kubernetes": false, "go.etcd.io/etcd/api/v3": false,
+	} {
+		if got := isBanned(path) != ""; got != want {
+			t.Errorf("%s banned: got %t, want %t", path, got, want)
+		}
+	}
+}
+
+// listedPackage is what the go command says of a package.
+type listedPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+func listPackages(t *testing.T, args ...string) []listedPackage {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Imports"}, args...)...)
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, &stderr)
+	}
+	var packages []listedPackage
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listedPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}

@@ -1,0 +1,80 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var byData = Index[*corev1.ConfigMap]{
+	Name:   "ctrlkit:.data.x",
+	Values: func(obj *corev1.ConfigMap) []string { return []string{obj.Data["x"]} },
+}
+
+// TestRegisterTwice uses a real cache, which needs no API server as long as it is not started: it depends on the text of
+// client-go's error.
+func TestRegisterTwice(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	c, err := cache.New(&rest.Config{Host: "localhost:1"}, cache.Options{Scheme: scheme.Scheme, Mapper: mapper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := byData.Register(t.Context(), c, &corev1.ConfigMap{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// refusing is a FieldIndexer that refuses.
+type refusing struct{ err error }
+
+func (r refusing) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
+	return r.err
+}
+
+func TestRegisterReportsOtherErrors(t *testing.T) {
+	stopped := errors.New("informer was stopped")
+	err := byData.Register(t.Context(), refusing{stopped}, &corev1.ConfigMap{})
+	if !errors.Is(err, stopped) {
+		t.Errorf("Register = %v, want the error of the indexer", err)
+	}
+	wantError(t, err, "registering the index ctrlkit:.data.x of *v1.ConfigMap")
+}
+
+func TestControllerName(t *testing.T) {
+	yes := true
+	owner := func(apiVersion, kind string, controller *bool) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: "owner", Controller: controller}
+	}
+	tests := map[string]struct {
+		owners []metav1.OwnerReference
+		want   []string
+	}{
+		"nobody":          {},
+		"not controlling": {owners: []metav1.OwnerReference{owner("shop.example.com/v1", "Shop", nil)}},
+		"the kind":        {owners: []metav1.OwnerReference{owner("shop.example.com/v1", "Shop", &yes)}, want: []string{"owner"}},
+		"another version": {owners: []metav1.OwnerReference{owner("shop.example.com/v2", "Shop", &yes)}, want: []string{"owner"}},
+		"another group":   {owners: []metav1.OwnerReference{owner("example.com/v1", "Shop", &yes)}},
+		"another kind":    {owners: []metav1.OwnerReference{owner("shop.example.com/v1", "Mall", &yes)}},
+		"nonsense":        {owners: []metav1.OwnerReference{owner("a/b/c", "Shop", &yes)}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			obj := withOwners(configMap("ns", "x", nil), test.owners...)
+			if diff := cmp.Diff(test.want, ControllerName(obj, "shop.example.com", "Shop")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,145 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// object is a pointer to T that is a Kubernetes object.
+type object[T any] interface {
+	*T
+	client.Object
+	DeepCopyInto(*T)
+}
+
+// A SeveralError says that a state which is a single object was found more than once.
+type SeveralError struct {
+	// Found are the objects, in the order of their namespaces and names.
+	Found []types.NamespacedName
+}
+
+// Error names every object that was found.
+func (e *SeveralError) Error() string {
+	names := make([]string, len(e.Found))
+	for i, name := range e.Found {
+		names[i] = nameOf(name)
+	}
+	return fmt.Sprintf("at most one object may match, but %d do: %s", len(names), strings.Join(names, ", "))
+}
+
+// A NotOwnedError says that a state which must be owned by the target is an object of somebody else.
+type NotOwnedError struct {
+	Object, Target types.NamespacedName
+	// Owners are the owners that the object has, as "Kind name".
+	Owners []string
+}
+
+// Error names the object, the target, and the owners that the object has.
+func (e *NotOwnedError) Error() string {
+	owners := "nobody"
+	if len(e.Owners) > 0 {
+		owners = strings.Join(e.Owners, " and ")
+	}
+	return fmt.Sprintf("%s is not owned by %s but by %s: delete it, or make the target its owner", nameOf(e.Object), nameOf(e.Target), owners)
+}
+
+// IsOwned reports whether obj has an owner reference to target: one with its UID, whether it is the controller or not.
+func IsOwned(target, obj client.Object) bool {
+	for _, owner := range obj.GetOwnerReferences() {
+		if owner.UID == target.GetUID() {
+			return true
+		}
+	}
+	return false
+}
+
+// OwnedBy returns the items that are owned by target, in the same order. It reuses the memory of items.
+func OwnedBy[T any, P object[T]](target client.Object, items []T) []T {
+	return keep(items, func(item P) bool { return IsOwned(target, item) })
+}
+
+// CheckOwner returns obj, or a NotOwnedError if it is there and not owned by target.
+func CheckOwner[T any, P object[T]](target client.Object, obj P) (P, error) {
+	if obj == nil || IsOwned(target, obj) {
+		return obj, nil
+	}
+	notOwned := &NotOwnedError{Object: client.ObjectKeyFromObject(obj), Target: client.ObjectKeyFromObject(target)}
+	for _, owner := range obj.GetOwnerReferences() {
+		notOwned.Owners = append(notOwned.Owners, owner.Kind+" "+owner.Name)
+	}
+	return nil, notOwned
+}
+
+// Named returns the items with this name, in the same order. It reuses the memory of items.
+func Named[T any, P object[T]](name string, items []T) []T {
+	return keep(items, func(item P) bool { return item.GetName() == name })
+}
+
+// keep is slices.DeleteFunc the other way round, and does not copy an item in order to look at it.
+func keep[T any, P object[T]](items []T, wanted func(P) bool) []T {
+	kept := items[:0]
+	for i := range items {
+		if wanted(&items[i]) {
+			kept = append(kept, items[i])
+		}
+	}
+	clear(items[len(kept):])
+	return kept
+}
+
+// Only returns nil if there are no items, the item if there is one, and otherwise a SeveralError.
+func Only[T any, P object[T]](items []T) (P, error) {
+	switch len(items) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &items[0], nil
+	}
+	several := &SeveralError{}
+	sorted := Sorted[T, P](items)
+	for i := range sorted {
+		several.Found = append(several.Found, client.ObjectKeyFromObject(P(&sorted[i])))
+	}
+	return nil, several
+}
+
+// Sorted returns the items in the order of their namespaces and names. It leaves the slice that it is given as it is.
+func Sorted[T any, P object[T]](items []T) []T {
+	order := make([]P, len(items))
+	for i := range items {
+		order[i] = &items[i]
+	}
+	slices.SortFunc(order, func(a, b P) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	})
+	sorted := make([]T, len(items))
+	for i, item := range order {
+		sorted[i] = *item
+	}
+	return sorted
+}
+
+// Copies returns deep copies of items, nil for nil.
+func Copies[T any, P object[T]](items []T) []T {
+	if items == nil {
+		return nil
+	}
+	copies := make([]T, len(items))
+	for i := range items {
+		P(&items[i]).DeepCopyInto(&copies[i])
+	}
+	return copies
+}
+
+// nameOf is the name of an object as kubectl's users write it.
+func nameOf(name types.NamespacedName) string {
+	if name.Namespace == "" {
+		return name.Name
+	}
+	return name.String()
+}

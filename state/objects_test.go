@@ -1,0 +1,114 @@
+package state
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var target = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "target", UID: "target-uid"}}
+
+func withOwners(object *corev1.ConfigMap, owners ...metav1.OwnerReference) *corev1.ConfigMap {
+	object.OwnerReferences = owners
+	return object
+}
+
+var (
+	targetOwns = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "target", UID: "target-uid"}
+	otherOwns  = metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "target", UID: "uid-of-its-namesake"}
+)
+
+func names(items []corev1.ConfigMap) []string {
+	var all []string
+	for _, item := range items {
+		all = append(all, item.Namespace+"/"+item.Name)
+	}
+	return all
+}
+
+func TestOwnedByComparesUIDs(t *testing.T) {
+	items := []corev1.ConfigMap{
+		*withOwners(configMap("ns", "ours", nil), targetOwns),
+		*withOwners(configMap("ns", "theirs", nil), otherOwns),
+		*configMap("ns", "nobodys", nil),
+		*withOwners(configMap("ns", "shared", nil), otherOwns, targetOwns),
+	}
+	if diff := cmp.Diff([]string{"ns/ours", "ns/shared"}, names(OwnedBy(target, items))); diff != "" {
+		t.Errorf("owned (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckOwner(t *testing.T) {
+	if got, err := CheckOwner[corev1.ConfigMap](target, nil); got != nil || err != nil {
+		t.Errorf("CheckOwner of nothing = %v, %v", got, err)
+	}
+	ours := withOwners(configMap("ns", "ours", nil), targetOwns)
+	if got, err := CheckOwner(target, ours); got != ours || err != nil {
+		t.Errorf("CheckOwner of an owned object = %v, %v", got, err)
+	}
+	got, err := CheckOwner(target, withOwners(configMap("ns", "theirs", nil), otherOwns))
+	notOwned := &NotOwnedError{}
+	if got != nil || !errors.As(err, &notOwned) {
+		t.Fatalf("CheckOwner of another's object = %v, %v", got, err)
+	}
+	want := "ns/theirs is not owned by ns/target but by ConfigMap target: delete it, or make the target its owner"
+	if err.Error() != want {
+		t.Errorf("error: %v\nwant:  %s", err, want)
+	}
+}
+
+func TestOnly(t *testing.T) {
+	if got, err := Only[corev1.ConfigMap](nil); got != nil || err != nil {
+		t.Errorf("Only of none = %v, %v", got, err)
+	}
+	one := []corev1.ConfigMap{*configMap("ns", "a", nil)}
+	if got, err := Only(one); got != &one[0] || err != nil {
+		t.Errorf("Only of one = %v, %v", got, err)
+	}
+	got, err := Only([]corev1.ConfigMap{*configMap("ns", "b", nil), *configMap("", "c", nil), *configMap("ns", "a", nil)})
+	several := &SeveralError{}
+	if got != nil || !errors.As(err, &several) {
+		t.Fatalf("Only of three = %v, %v", got, err)
+	}
+	want := []types.NamespacedName{{Name: "c"}, {Namespace: "ns", Name: "a"}, {Namespace: "ns", Name: "b"}}
+	if diff := cmp.Diff(want, several.Found); diff != "" {
+		t.Errorf("found (-want +got):\n%s", diff)
+	}
+	if want := "at most one object may match, but 3 do: c, ns/a, ns/b"; err.Error() != want {
+		t.Errorf("error: %v\nwant:  %s", err, want)
+	}
+}
+
+func TestSortedLeavesItsArgumentAlone(t *testing.T) {
+	items := []corev1.ConfigMap{*configMap("b", "a", nil), *configMap("a", "b", nil), *configMap("a", "a", nil)}
+	sorted := Sorted(items)
+	if diff := cmp.Diff([]string{"a/a", "a/b", "b/a"}, names(sorted)); diff != "" {
+		t.Errorf("sorted (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"b/a", "a/b", "a/a"}, names(items)); diff != "" {
+		t.Errorf("the argument (-want +got):\n%s", diff)
+	}
+}
+
+func TestNamed(t *testing.T) {
+	items := []corev1.ConfigMap{*configMap("b", "x", nil), *configMap("a", "y", nil), *configMap("a", "x", nil)}
+	if diff := cmp.Diff([]string{"b/x", "a/x"}, names(Named("x", items))); diff != "" {
+		t.Errorf("named (-want +got):\n%s", diff)
+	}
+}
+
+func TestCopiesAreDeep(t *testing.T) {
+	items := []corev1.ConfigMap{*configMap("ns", "a", map[string]string{"k": "v"})}
+	copies := Copies(items)
+	copies[0].Labels["k"] = "changed"
+	if got := items[0].Labels["k"]; got != "v" {
+		t.Errorf("the original has %q after the copy was changed", got)
+	}
+	if Copies[corev1.ConfigMap](nil) != nil {
+		t.Error("the copy of nil is not nil")
+	}
+}

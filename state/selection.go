@@ -1,0 +1,119 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A Selection says which objects of a kind are meant. An object is selected when it satisfies every field that is set.
+type Selection struct {
+	// Namespace is empty for cluster-scoped kinds, and for objects of all namespaces.
+	Namespace string
+	// Name is empty when objects are not selected by name.
+	Name string
+	// Labels are labels that the object must have with these values. An empty value selects the objects that have the
+	// label with an empty value.
+	Labels map[string]string
+	// Fields are values by the name of an Index.
+	Fields map[string]string
+}
+
+// Key returns a text that is the same for two selections exactly if they are equal.
+func (s Selection) Key() string {
+	var key []byte
+	add := func(text string) { key = append(strconv.AppendQuote(key, text), ' ') }
+	add(s.Namespace)
+	add(s.Name)
+	for _, values := range []map[string]string{s.Labels, s.Fields} {
+		add(strconv.Itoa(len(values)))
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			add(name)
+			add(values[name])
+		}
+	}
+	return string(key)
+}
+
+// List reads the selected objects into list, through the index of each field. It does not look at s.Name: see Named.
+//
+// A label value that no object can have is an error rather than an empty list. A selection with Fields can only be
+// read from a cache with these indexes.
+func (s Selection) List(ctx context.Context, reader client.Reader, list client.ObjectList) error {
+	if err := s.checkLabels(); err != nil {
+		return err
+	}
+	opts := []client.ListOption{client.InNamespace(s.Namespace)}
+	if len(s.Labels) > 0 {
+		opts = append(opts, client.MatchingLabels(s.Labels))
+	}
+	if len(s.Fields) > 0 {
+		opts = append(opts, client.MatchingFields(s.Fields))
+	}
+	err := reader.List(ctx, list, opts...)
+	if err != nil && len(s.Fields) > 0 {
+		names := slices.Sorted(maps.Keys(s.Fields))
+		return fmt.Errorf("listing by the index %s, which a manager's cache has after the generated Index function was called: %w",
+			strings.Join(names, " and "), err)
+	}
+	return err
+}
+
+// Get reads the object that s.Name names into obj. It returns nil without an error if there is none, or if it does not
+// have the labels. It does not look at s.Fields.
+func Get[T any, P object[T]](ctx context.Context, reader client.Reader, s Selection, obj P) (P, error) {
+	if err := s.checkName(); err != nil {
+		return nil, err
+	}
+	if err := s.checkLabels(); err != nil {
+		return nil, err
+	}
+	err := reader.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Name}, obj)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	have := obj.GetLabels()
+	for key, value := range s.Labels {
+		if got, ok := have[key]; !ok || got != value {
+			return nil, nil
+		}
+	}
+	return obj, nil
+}
+
+// checkName refuses names that no object can have: a cache would say that there is no such object.
+func (s Selection) checkName() error {
+	if s.Name == "" {
+		return errors.New("the name to look for is empty")
+	}
+	if problems := path.IsValidPathSegmentName(s.Name); len(problems) > 0 {
+		return fmt.Errorf("%q is not a name that an object can have: it %s", s.Name, strings.Join(problems, ", "))
+	}
+	return nil
+}
+
+// checkLabels refuses labels that no object can have: a cache would select nothing, without a word.
+func (s Selection) checkLabels() error {
+	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+			return fmt.Errorf("%q is not a label that an object can have: %s", key, strings.Join(problems, ", "))
+		}
+		value := s.Labels[key]
+		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+			return fmt.Errorf("labels/%s=%q is not a value that a label can have: %s", key, value, strings.Join(problems, ", "))
+		}
+	}
+	return nil
+}
