@@ -105,8 +105,9 @@ func TestGraphMistakes(t *testing.T) {
 		{"unknown format", []string{file, "--format", "png"}, exitUsage, "text, dot, mermaid, svg"},
 		{"unknown extension", []string{file, "-o", "x.png"}, exitUsage, "--format"},
 		{"syntax", []string{broken}, exitFound, broken + ":"},
-		{"no file", []string{filepath.Join(empty, "none.ctrlkit")}, exitFound, "none.ctrlkit"},
-		{"no documents", []string{empty}, exitFound, "no *.ctrlkit files"},
+		{"no file", []string{filepath.Join(empty, "none.ctrlkit")}, exitUsage, "none.ctrlkit"},
+		{"stdin and a file", []string{"-", file}, exitUsage, "standard input"},
+		{"no documents", []string{empty}, exitUsage, "no .ctrlkit documents"},
 		{"nothing declared", []string{writeDocument(t, "bind.ctrlkit", "bind v1 k8s.io/api/core/v1\n")}, exitFound, "declare no manager"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
