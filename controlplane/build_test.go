@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -159,10 +160,86 @@ func setMode(t *testing.T, root string, directories, files fs.FileMode) {
 
 func TestBuildIgnoresSettingsMeantForOtherModules(t *testing.T) {
 	useSource(t, smallMain)
-	t.Setenv("GOFLAGS", "-mod=vendor")
+	t.Setenv("GOFLAGS", "-mod=vendor -race -p=2")
+	t.Setenv("GOOS", "plan9")
 	t.Setenv("GOWORK", filepath.Join(t.TempDir(), "go.work"))
 	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestBuildRemovesWhatAKilledBuilderLeft(t *testing.T) {
+	_, cache := useSource(t, smallMain)
+	recipe, err := newRecipe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(cache, recipe.key()+".tmp-1234"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	checkNothingHalfFinished(t, cache)
+}
+
+func TestBuildForgetsWhatWasNotUsedForLong(t *testing.T) {
+	_, cache := useSource(t, smallMain)
+	now := time.Now()
+	for name, used := range map[string]time.Time{
+		"00000000000000aa":       now.Add(-forgetAfter - time.Hour),
+		"00000000000000bb.tmp-1": now.Add(-forgetAfter - time.Hour),
+		"00000000000000cc":       now.Add(-forgetAfter + time.Hour),
+		"not a build":            now.Add(-forgetAfter - time.Hour),
+	} {
+		dir := filepath.Join(cache, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(dir, used, used); err != nil {
+			t.Fatal(err)
+		}
+	}
+	assets, err := Build(t.Context(), BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			kept = append(kept, entry.Name())
+		}
+	}
+	want := []string{filepath.Base(assets.Dir), "00000000000000cc", "not a build"}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, kept); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
+
+func TestUsingABuildKeepsIt(t *testing.T) {
+	useSource(t, smallMain)
+	assets, err := Build(t.Context(), BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-2 * forgetAfter)
+	if err := os.Chtimes(assets.Dir, long, long); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(assets.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if time.Since(info.ModTime()) > forgetAfter {
+		t.Errorf("last used %s, want now", info.ModTime())
 	}
 }
 

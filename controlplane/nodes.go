@@ -66,10 +66,10 @@ func (c *ControlPlane) nodesUsable(ctx context.Context) error {
 	}
 	for _, node := range nodes.Items {
 		if !isReady(&node) {
-			return fmt.Errorf("Node %s is not ready", node.Name)
+			return fmt.Errorf("node %s is not ready", node.Name)
 		}
 		if len(node.Spec.Taints) > 0 {
-			return fmt.Errorf("Node %s is tainted %s", node.Name, node.Spec.Taints[0].Key)
+			return fmt.Errorf("node %s is tainted %s", node.Name, node.Spec.Taints[0].Key)
 		}
 	}
 	return nil

@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// controlPlaneVersion is the version of Kubernetes that the module controlplane/kubernetes builds.
+const controlPlaneVersion = "v1.36.3"
+
 // versions is what "ctrlkit version" says. Its JSON form is stable.
 type versions struct {
 	Version           string `json:"version"`
@@ -48,7 +51,7 @@ func versionsFrom(info *debug.BuildInfo) versions {
 		Platform:          runtime.GOOS + "/" + runtime.GOARCH,
 		Kubernetes:        "unknown",
 		ControllerRuntime: "unknown",
-		ControlPlane:      "v1.36.3",
+		ControlPlane:      controlPlaneVersion,
 	}
 	if info == nil {
 		return v

@@ -19,7 +19,7 @@ import (
 // Manifest is one object of a file.
 type Manifest struct {
 	File   string
-	Number int // of the document in the file, from 1
+	Number int // of the document in the file, from 1, without empty ones
 	Object *unstructured.Unstructured
 }
 

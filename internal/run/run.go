@@ -211,13 +211,13 @@ func (r *runner) parseConditions() error {
 }
 
 func (r *runner) build(ctx context.Context) (program string, err error) {
-	st := r.steps.begin("operator", "building "+r.project.ImportPath)
+	st := r.steps.begin("operator", "building "+r.Package)
 	program, err = r.project.Build(ctx, func(name string) { st.say("compiling " + name) }, stepWriter{st, r.Err})
 	if err != nil {
 		st.quit()
 		return "", err
 	}
-	st.done("built " + r.project.ImportPath)
+	st.done("built " + r.Package)
 	return program, nil
 }
 

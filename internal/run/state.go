@@ -167,11 +167,13 @@ func jobState(object map[string]any) State {
 	active, _, _ := unstructured.NestedInt64(object, "status", "active")
 	failed, _, _ := unstructured.NestedInt64(object, "status", "failed")
 
+	conditions := conditionsOf(object)
+	uncounted, _, _ := unstructured.NestedMap(object, "status", "uncountedTerminatedPods")
 	state := State{Word: "Pending", Level: LevelBusy}
-	if active > 0 {
+	// Between the end of its last Pod and its own end a Job has no active Pods.
+	if active+succeeded+failed > 0 || len(uncounted) > 0 || conditions["SuccessCriteriaMet"].status == "True" {
 		state.Word = "Running"
 	}
-	conditions := conditionsOf(object)
 	for _, known := range []struct {
 		condition string
 		level     Level

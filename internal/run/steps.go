@@ -17,7 +17,7 @@ type steps struct {
 }
 
 const (
-	labelWidth   = 13
+	labelWidth   = 15
 	spinInterval = 120 * time.Millisecond
 )
 
@@ -109,5 +109,13 @@ func (st *step) quit() { st.stop() }
 func (st *step) finish(mark string, c colour, text string) {
 	st.stop()
 	s := st.steps
-	fmt.Fprintf(s.out, "%s %s%s\n", paint(s.colours, c, mark), padRight(st.label, labelWidth), text)
+	spans := []span{{mark + " ", c}, {padRight(st.label, labelWidth), plainText}, {text, plainText}}
+	if s.terminal {
+		fmt.Fprintln(s.out, line(s.colours, s.width()-1, spans...))
+		return
+	}
+	for _, span := range spans {
+		fmt.Fprint(s.out, span.text)
+	}
+	fmt.Fprintln(s.out)
 }

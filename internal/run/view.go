@@ -166,23 +166,35 @@ func (v View) state(s State) (word, rest string) {
 	return s.Word, strings.TrimPrefix(text, s.Word)
 }
 
+// events writes events in columns: how long ago, about what, the reason and, as far as there is room, the message.
 func (v View) events(events []*Event) []string {
+	nameWidth, reasonWidth := 0, 0
+	names := make([]string, len(events))
+	for i, event := range events {
+		names[i] = shorten(event.Name, max(v.Width/3-runewidth.StringWidth(event.Kind), 8))
+		nameWidth = max(nameWidth, runewidth.StringWidth(event.Kind+" "+names[i]))
+		reasonWidth = max(reasonWidth, runewidth.StringWidth(event.reason()))
+	}
 	lines := make([]string, len(events))
 	for i, event := range events {
-		reason := span{event.Reason, plainText}
+		reason := span{padRight(event.reason(), reasonWidth+2), plainText}
 		if event.Warning {
 			reason.colour = yellow
 		}
-		message := "  " + event.Message
-		if event.Count > 1 {
-			message = fmt.Sprintf(" ×%d%s", event.Count, message)
-		}
 		lines[i] = line(v.Colours, v.Width,
 			span{fmt.Sprintf("%*s  ", ageWidth, age(v.Now.Sub(event.Time))), dim},
-			span{event.Kind + " ", cyan}, span{shorten(event.Name, max(v.Width*3/10, 8)) + "  ", plainText},
-			reason, span{message, dim})
+			span{event.Kind + " ", cyan}, span{padRight(names[i], nameWidth-runewidth.StringWidth(event.Kind)+1), plainText},
+			reason, span{event.Message, dim})
 	}
 	return lines
+}
+
+// reason returns the reason and how often it was given.
+func (e *Event) reason() string {
+	if e.Count > 1 {
+		return fmt.Sprintf("%s ×%d", e.Reason, e.Count)
+	}
+	return e.Reason
 }
 
 // age writes a duration in at most four cells, as kubectl does for what is young and for what is old.

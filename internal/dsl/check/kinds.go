@@ -326,8 +326,14 @@ func (d *document) reportNotLoaded(span ast.Span, path string, p *Package) {
 	d.report(diag.PackageNotLoaded, span, fmt.Sprintf("cannot load Go package %s: %s", path, problem), hint)
 }
 
+// firstLine is the first line of a message that says something.
 func firstLine(text string) string {
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	for line := range strings.Lines(text) {
+		text = strings.TrimSpace(line)
+		if text != "" && text[0] != '#' { // the compiler begins with the name of the package
+			break
+		}
+	}
 	text, _, _ = strings.Cut(text, "; to add it:") // the hint says how
 	return text
 }
@@ -399,6 +405,10 @@ func (c *checker) lookup(d *document, ref *kindRef, w ast.Word) *kindType {
 		return nil
 	}
 	ref.typ = c.newKind(ref, p, obj)
+	if ref.path == c.path {
+		c.ownTypes[ref.typ.Type] = true
+		c.ownTypes[ref.kind+"List"] = true
+	}
 	return ref.typ
 }
 

@@ -48,6 +48,9 @@ func (GoLoader) Load(ctx context.Context, dir string, paths []string) (map[strin
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
 			packages.NeedTypes | packages.NeedTypesSizes | packages.NeedExportFile,
 	}, paths...)
+	if ctx.Err() != nil {
+		err = ctx.Err() // the go command was stopped, and its error would say something else
+	}
 	if err != nil {
 		return nil, fmt.Errorf("loading Go packages: %w", err)
 	}

@@ -1,0 +1,197 @@
+package run
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+// layOut writes the files of a txtar archive into a new directory.
+func layOut(t *testing.T, archive string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, file := range txtar.Parse([]byte(archive)).Files {
+		name := filepath.Join(dir, filepath.FromSlash(file.Name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, file.Data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestConventions(t *testing.T) {
+	tests := []struct {
+		name, files   string
+		crds, samples []string
+	}{
+		{name: "beside the package", files: `
+-- outside/config/crd/bases/a.yaml --
+-- outside/m/op/config/crd/bases/b.yaml --
+-- outside/m/op/config/crd/bases/a.yml --
+-- outside/m/op/config/crd/bases/readme.md --
+-- outside/m/op/config/crd/kustomization.yaml --
+-- outside/m/op/config/samples/s.json --
+-- outside/m/config/crd/bases/c.yaml --`,
+			crds:    []string{"outside/m/op/config/crd/bases/a.yml", "outside/m/op/config/crd/bases/b.yaml"},
+			samples: []string{"outside/m/op/config/samples/s.json"}},
+		{name: "at the root of the module", files: `
+-- outside/m/op/main.go --
+-- outside/m/config/crd/a.yaml --
+-- outside/m/config/crd/patches/p.yaml --
+-- outside/m/config/samples/kustomization.yaml --
+-- outside/m/config/samples/s.yaml --`,
+			crds:    []string{"outside/m/config/crd/a.yaml"},
+			samples: []string{"outside/m/config/samples/s.yaml"}},
+		{name: "bases without files", files: `
+-- outside/m/op/config/crd/bases/.keep --
+-- outside/m/op/config/crd/a.yaml --`,
+			crds: []string{"outside/m/op/config/crd/a.yaml"}},
+		{name: "not outside of the module", files: `
+-- outside/config/crd/bases/a.yaml --
+-- outside/config/samples/a.yaml --
+-- outside/m/op/main.go --`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			dir := layOut(t, test.files)
+			project := &Project{Dir: filepath.Join(dir, "outside", "m", "op"), ModuleDir: filepath.Join(dir, "outside", "m")}
+			crds, err := project.CRDFiles()
+			if err != nil {
+				t.Fatal(err)
+			}
+			samples, err := project.SampleFiles()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.crds, relativeTo(t, dir, crds)); diff != "" {
+				t.Errorf("definitions (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.samples, relativeTo(t, dir, samples)); diff != "" {
+				t.Errorf("samples (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func relativeTo(t *testing.T, dir string, files []string) []string {
+	t.Helper()
+	var names []string
+	for _, file := range files {
+		name, err := filepath.Rel(dir, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, filepath.ToSlash(name))
+	}
+	return names
+}
+
+const tinyModule = `
+-- go.mod --
+module example.com/tiny
+
+go 1.24
+-- cmd/op/main.go --
+package main
+
+func main() {}
+-- broken/main.go --
+package main
+
+func main() { undefined() }
+-- lib/lib.go --
+package lib
+`
+
+func TestFindProject(t *testing.T) {
+	dir := layOut(t, tinyModule)
+	for _, arg := range []string{filepath.Join(dir, "cmd", "op"), filepath.Join(dir, "cmd", "op", "main.go")} {
+		project, err := FindProject(t.Context(), arg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if project.ImportPath != "example.com/tiny/cmd/op" || project.Name() != "op" || filepath.Base(project.ModuleDir) != filepath.Base(dir) {
+			t.Errorf("%s: got %+v", arg, project)
+		}
+	}
+	for arg, want := range map[string]string{
+		filepath.Join(dir, "lib"):     "is package lib",
+		filepath.Join(dir, "nothing"): "no such file",
+		filepath.Join(dir, "cmd"):     "no Go files",
+		"example.com/nowhere":         "example.com/nowhere",
+		"./internal/...":              "looking for the operator's package",
+	} {
+		if _, err := FindProject(t.Context(), arg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error that contains %q", arg, err, want)
+		}
+	}
+}
+
+func TestBuild(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("GOCACHE", goCache(t))
+	dir := layOut(t, tinyModule)
+	var complaints bytes.Buffer
+
+	project, err := FindProject(t.Context(), filepath.Join(dir, "cmd", "op"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := project.Build(t.Context(), func(string) {}, &complaints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(program); err != nil || info.Mode()&0o100 == 0 || complaints.Len() > 0 {
+		t.Errorf("%s is no program: %v; the compiler says %q", program, err, complaints.String())
+	}
+
+	project, err = FindProject(t.Context(), filepath.Join(dir, "broken"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := project.Build(t.Context(), func(string) {}, &complaints); !errors.Is(err, ErrDoesNotCompile) {
+		t.Errorf("got %v, want that it does not compile", err)
+	}
+	if got := complaints.String(); !strings.Contains(got, "main.go:3:15: undefined: undefined") {
+		t.Errorf("the complaints are %q", got)
+	}
+}
+
+// goCache returns where the go command keeps what it compiled, which must not move with the user's cache.
+func goCache(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("GOCACHE"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "go-build")
+}
+
+func TestBuildOutputTellsPackagesFromComplaints(t *testing.T) {
+	var packages []string
+	o := &buildOutput{progress: func(name string) { packages = append(packages, name) }}
+	for _, piece := range []string{"k8s.io/a", "pi/core/v1\nexample.com/x\n# example.com/x\n", "x.go:1:2: no\n\tindented\nlast:"} {
+		if n, err := o.Write([]byte(piece)); n != len(piece) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	o.finish()
+	if diff := cmp.Diff([]string{"k8s.io/api/core/v1", "example.com/x"}, packages); diff != "" {
+		t.Errorf("packages (-want +got):\n%s", diff)
+	}
+	if got, want := o.complaints.String(), "# example.com/x\nx.go:1:2: no\n\tindented\nlast:\n"; got != want {
+		t.Errorf("complaints: got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,114 @@
+package run
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestScreenDrawsOverTheLastPicture(t *testing.T) {
+	width := 10
+	var out bytes.Buffer
+	s := &screen{out: &out, size: func() (int, int) { return width, 24 }}
+	steps := []struct {
+		name, above string
+		lines       []string
+		width       int
+		want        string
+	}{
+		{"first", "", []string{"one", ""}, 10, "\x1b[?25lone\x1b[K\r\n\x1b[K\r\n\x1b[J"},
+		{"second", "", []string{"two"}, 10, "\r\x1b[2Atwo\x1b[K\r\n\x1b[J"},
+		{"below a log line", "log\r\n", []string{"\x1b[31m12345678\x1b[0m"}, 10, "\r\x1b[1A\x1b[Jlog\r\n\x1b[31m12345678\x1b[0m\x1b[K\r\n\x1b[J"},
+		{"in a window that became narrower", "", []string{"数据库"}, 3, "\r\x1b[3A数据库\x1b[K\r\n\x1b[J"},
+		{"with wide letters before", "", nil, 3, "\r\x1b[2A\x1b[J"},
+	}
+	for _, step := range steps {
+		out.Reset()
+		width = step.width
+		if err := s.draw(step.above, step.lines); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); got != step.want {
+			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
+		}
+	}
+	out.Reset()
+	s.leave()
+	s.leave()
+	if got := out.String(); got != "\x1b[?25h" {
+		t.Errorf("leaving writes %q, want the cursor once", got)
+	}
+}
+
+func TestLineIsCutToItsWidth(t *testing.T) {
+	tests := []struct {
+		width int
+		want  string
+	}{
+		{20, "abc数据 def"}, {11, "abc数据 def"}, {10, "abc数据 d…"}, {8, "abc数据…"}, {7, "abc数…"}, {6, "abc数…"}, {5, "abc…"}, {3, "ab…"}, {1, "…"},
+	}
+	for _, test := range tests {
+		if got := line(false, test.width, span{"abc", red}, span{"数据", dim}, span{" def", ""}); got != test.want {
+			t.Errorf("width %d: got %q, want %q", test.width, got, test.want)
+		}
+	}
+	if got, want := line(true, 4, span{"abc", red}, span{"def", bold}), "\x1b[31mabc\x1b[0m\x1b[1m…\x1b[0m"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestShortenKeepsBothEnds(t *testing.T) {
+	for text, want := range map[string]string{"hello": "hello", "hello-world-28374-x8k2j": "hello…8k2j", "数据库数据库": "数据…据库", "0123456789": "0123456789"} {
+		if got := shorten(text, 10); got != want {
+			t.Errorf("shorten(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestAge(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 0: "0s", 99*time.Second + 900*time.Millisecond: "99s", 100 * time.Second: "1m",
+		99 * time.Minute: "99m", 100 * time.Minute: "1h", 47 * time.Hour: "47h", 48 * time.Hour: "2d", 9999 * 24 * time.Hour: "9999d",
+	} {
+		if got := age(d); got != want {
+			t.Errorf("age(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestStepsInAPipeAreLines(t *testing.T) {
+	var out bytes.Buffer
+	s := &steps{out: &out}
+	st := s.begin("samples", "applying")
+	st.say("still applying")
+	st.skip("none")
+	s.begin("cluster", "connecting").quit()
+	s.remark("kubectl", "export X=y")
+	if got, want := out.String(), "- samples        none\n→ kubectl        export X=y\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestStepsOnATerminalAreErasedBeforeTheirResult(t *testing.T) {
+	var out bytes.Buffer
+	s := &steps{out: &out, terminal: true, width: func() int { return 30 }}
+	s.begin("cluster", "connecting").skip("a text that is longer than the terminal is wide")
+	got := out.String()
+	if !strings.Contains(got, "connecting") || !strings.HasSuffix(got, "\r\x1b[K- cluster        a text that…\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestPlainPassesOnThatItCannotWrite(t *testing.T) {
+	broken := errors.New("broken pipe")
+	notice := Notice{Verb: "created", Object: &Object{Name: "x"}}
+	if err := (Plain{Writer: failing{broken}}).Tell(notice, time.Now()); !errors.Is(err, broken) {
+		t.Errorf("got %v, want %v", err, broken)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }

@@ -1,0 +1,160 @@
+//go:build unix
+
+package run
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The shell programs of these tests say "up" when they are ready. Whatever is left of them holds their standard output
+// open, so that its end shows that every process has gone.
+
+const stubborn = `trap '' TERM; sleep 1000 & echo up; while :; do wait; done`
+
+type supervised struct {
+	cmd      *exec.Cmd
+	lifeline io.WriteCloser
+	output   *bufio.Reader
+}
+
+func supervise(t *testing.T, grace time.Duration, script string) *supervised {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "sh", "-c", script)
+	cmd.Env = append(os.Environ(), superviseVariable+"="+grace.String())
+	cmd.Stderr = os.Stderr
+	lifeline, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := &supervised{cmd: cmd, lifeline: lifeline, output: bufio.NewReader(output)}
+	t.Cleanup(func() { _ = lifeline.Close() })
+	if line, err := s.output.ReadString('\n'); err != nil || line != "up\n" {
+		t.Fatalf("the program says %q: %v", line, err)
+	}
+	return s
+}
+
+// gone waits until no process is left, and returns what they wrote until then and the supervisor's exit code.
+func (s *supervised) gone(t *testing.T) (rest string, code int) {
+	t.Helper()
+	tooLong := time.AfterFunc(20*time.Second, func() { panic("a process is left") })
+	defer tooLong.Stop()
+	output, err := io.ReadAll(s.output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = s.cmd.Wait() // the code says how it ended
+	return string(output), s.cmd.ProcessState.ExitCode()
+}
+
+func TestSuperviseKillsWhenItsHolderIsGone(t *testing.T) {
+	s := supervise(t, time.Hour, stubborn)
+	_ = s.lifeline.Close()
+	s.gone(t)
+}
+
+func TestSuperviseTerminatesOnRequest(t *testing.T) {
+	s := supervise(t, time.Hour, `trap 'echo bye; exit 7' TERM; sleep 1000 & echo up; wait`)
+	if _, err := s.lifeline.Write([]byte{terminateRequest}); err != nil {
+		t.Fatal(err)
+	}
+	if output, code := s.gone(t); output != "bye\n" || code != 7 {
+		t.Errorf("got %q and exit code %d, want bye and 7", output, code)
+	}
+}
+
+func TestSuperviseKillsAfterTheGrace(t *testing.T) {
+	s := supervise(t, 50*time.Millisecond, stubborn)
+	if _, err := s.lifeline.Write([]byte{terminateRequest, terminateRequest}); err != nil {
+		t.Fatal(err)
+	}
+	s.gone(t)
+}
+
+func TestSuperviseKillsAtOnceDuringTheGrace(t *testing.T) {
+	s := supervise(t, time.Hour, stubborn)
+	if _, err := s.lifeline.Write([]byte{terminateRequest}); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.lifeline.Close()
+	s.gone(t)
+}
+
+func TestSupervisePassesTheExitCodeOnAndLeavesNothing(t *testing.T) {
+	s := supervise(t, time.Hour, `sleep 1000 & echo up; exit 5`)
+	if _, code := s.gone(t); code != 5 {
+		t.Errorf("got exit code %d, want 5", code)
+	}
+}
+
+func TestSuperviseSaysThatItCannotStart(t *testing.T) {
+	_, err := Supervise(strings.NewReader(""), []string{"/nonexistent/program"}, time.Second, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "starting the operator") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func startTestOperator(t *testing.T, script string, pass func(string)) *operator {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := startOperator([]string{self}, []string{"sh", "-c", script}, []string{superviseVariable + "=1h"}, &logTail{pass: pass})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.stop)
+	return o
+}
+
+func TestOperatorTellsItsLastLines(t *testing.T) {
+	o := startTestOperator(t, `i=0; while [ $i -lt 30 ]; do i=$((i+1)); echo line $i; done; printf 'no end' >&2; exit 3`, nil)
+	<-o.ended
+	lines := o.log.last()
+	if len(lines) != tailLines || lines[tailLines-1] != "no end" || lines[0] != "line 12" {
+		t.Errorf("got %d lines: %q", len(lines), lines)
+	}
+	if got := o.howItEnded(); got != "exit status 3" {
+		t.Errorf("it ended with %q", got)
+	}
+}
+
+func TestOperatorStopsWithAllThatItStarted(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := startTestOperator(t, "sleep 1000 >"+fifo+" & wait", nil)
+	held, err := os.Open(fifo) // waits until somebody writes to it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	o.stop()
+	o.stop() // a second time does no harm
+	tooLong := time.AfterFunc(20*time.Second, func() { panic("a process is left") })
+	defer tooLong.Stop()
+	if _, err := io.ReadAll(held); err != nil { // ends when nobody can write to it any more
+		t.Error(err)
+	}
+}
