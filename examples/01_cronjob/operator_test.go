@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,7 +19,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -49,7 +54,9 @@ func newStage(t *testing.T, plane *controlplane.ControlPlane) *stage {
 	}
 	s.namespace = namespace.Name
 
+	// The operator may do what its role says, and nothing else.
 	config := rest.CopyConfig(plane.Config())
+	config.Impersonate.UserName = "system:serviceaccount:cronjob-system:cronjob-operator"
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.URL.Query().Get("watch") == "" {
@@ -99,6 +106,33 @@ func newUser(t *testing.T, plane *controlplane.ControlPlane) client.WithWatch {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// applyAll creates or changes what is described in the files of a directory.
+func applyAll(t *testing.T, user client.Client, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got files %q and error %v from %s", files, err, dir)
+	}
+	for _, file := range files {
+		content, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer content.Close()
+		for documents := yaml.NewYAMLOrJSONDecoder(content, 4096); ; {
+			var obj unstructured.Unstructured
+			if err := documents.Decode(&obj); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if err := user.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(&obj), client.FieldOwner("test")); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+		}
+	}
 }
 
 // await returns when the stage looks as the story wants, and fails if it does not for too long.

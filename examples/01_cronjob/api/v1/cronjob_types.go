@@ -55,6 +55,7 @@ type CronJobSpec struct {
 	// Suspend stops further runs while it is true. Jobs that are active go on, and when it becomes false again, the
 	// latest run that was missed meanwhile is made up, if the starting deadline allows.
 	//
+	// +kubebuilder:default=false
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
