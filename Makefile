@@ -35,7 +35,7 @@ controlplane: ## Build the control plane's programs, once, into the user's cache
 format: ## Fail if a file is not formatted
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
-	@$(GO) run ./cmd/ctrlkit fmt -l ./examples
+	@$(GO) run ./cmd/ctrlkit fmt -l ./examples/...
 
 .PHONY: vet
 vet: ## go vet for every module, and ctrlkit vet for workflows that are built and never run
