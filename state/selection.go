@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -98,7 +98,7 @@ func (s Selection) checkName() error {
 	if s.Name == "" {
 		return errors.New("the name to look for is empty")
 	}
-	if problems := path.IsValidPathSegmentName(s.Name); len(problems) > 0 {
+	if problems := content.IsPathSegmentName(s.Name); len(problems) > 0 {
 		return fmt.Errorf("%q is not a name that an object can have: it %s", s.Name, strings.Join(problems, ", "))
 	}
 	return nil

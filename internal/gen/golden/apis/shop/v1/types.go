@@ -8,15 +8,19 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/scheme"
 )
 
 // GroupVersion is the group and version of the API.
 var GroupVersion = schema.GroupVersion{Group: "shop.example.com", Version: "v1"}
 
 // AddToScheme adds the API to a scheme.
-var AddToScheme = (&scheme.Builder{GroupVersion: GroupVersion}).Register(&Shop{}, &ShopList{}, &Region{}, &RegionList{}).AddToScheme
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &Shop{}, &ShopList{}, &Region{}, &RegionList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
 
 // A Tier is a named string.
 type Tier string

@@ -6,15 +6,19 @@ package v1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/scheme"
 )
 
 // GroupVersion is the group and version of the API.
 var GroupVersion = schema.GroupVersion{Group: "controller-kit-demo", Version: "v1"}
 
 // AddToScheme adds the API to a scheme.
-var AddToScheme = (&scheme.Builder{GroupVersion: GroupVersion}).Register(&CronJob{}, &CronJobList{}).AddToScheme
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &CronJob{}, &CronJobList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
 
 // A CronJob runs Jobs on a schedule.
 //

@@ -15,7 +15,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/gen/golden/seed/manager"
 )
 
-func workflow(mgr *manager.CronJobControllerManager, cronJob *apiv1.CronJob) ctrlkit.ReconcileAction {
+// Workflow is the workflow of the example.
+func Workflow(mgr *manager.CronJobControllerManager, cronJob *apiv1.CronJob) ctrlkit.ReconcileAction {
 	return (
 	// Run these actions and doesn't care the order, and join the results.
 	ctrlkit.Join(
@@ -28,11 +29,13 @@ func workflow(mgr *manager.CronJobControllerManager, cronJob *apiv1.CronJob) ctr
 	))
 }
 
+// A CronJobController is the controller of the example.
 type CronJobController struct {
 	client.Client
 	logr.Logger
 }
 
+// Reconcile is the example.
 func (c *CronJobController) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	logger := c.Logger.WithValues("cronjob", request)
 

@@ -1,4 +1,6 @@
-package controller
+// Package seed_test runs the controller example of the framework's founding text. The example lies in testdata, because
+// it has a mistake that ctrlkit vet reports: an action that is deferred and never run.
+package seed_test
 
 import (
 	"context"
@@ -21,6 +23,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	apiv1 "github.com/ctrlkit/ctrlkit/internal/gen/golden/seed/api/v1"
 	"github.com/ctrlkit/ctrlkit/internal/gen/golden/seed/manager"
+	"github.com/ctrlkit/ctrlkit/internal/gen/golden/seed/testdata/controller"
 )
 
 // A fakeIndexer registers indexes with a fake client.
@@ -63,8 +66,8 @@ func TestExample(t *testing.T) {
 
 	var lines []string
 	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
-	controller := &CronJobController{Client: c, Logger: logger}
-	if _, err := controller.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cronJob)}); err != nil {
+	reconciler := &controller.CronJobController{Client: c, Logger: logger}
+	if _, err := reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cronJob)}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -111,7 +114,7 @@ func TestOptionsAndTestDouble(t *testing.T) {
 	h := &hook{}
 	mgr := manager.NewCronJobControllerManager(double, manager.NewCronJobControllerManagerImpl(nil, double.Object), logr.Discard(), ctrlkit.WithHook(h))
 
-	_, err := workflow(mgr, double.Target()).Run(t.Context())
+	_, err := controller.Workflow(mgr, double.Target()).Run(t.Context())
 	if !errors.Is(err, down) {
 		t.Fatalf("the workflow ended with %v, want the error of the state", err)
 	}

@@ -1,4 +1,4 @@
-package controller
+package seed_test
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestManual compares the code in docs/generated-code.md with the code of this directory, which is compiled and run.
+// TestManual compares the code in docs/generated-code.md with the code below this directory, which is compiled and run.
 func TestManual(t *testing.T) {
 	read := func(path string) string {
 		content, err := os.ReadFile(path)
@@ -15,8 +15,8 @@ func TestManual(t *testing.T) {
 		}
 		return string(content)
 	}
-	code := read("controller.go") + read("setup.go") + read("controller_test.go") + read("../manager/impl.go")
-	manual := read("../../../../../docs/generated-code.md")
+	code := read("testdata/controller/controller.go") + read("testdata/controller/setup.go") + read("seed_test.go") + read("manager/impl.go")
+	manual := read("../../../../docs/generated-code.md")
 	blocks := strings.Split(manual, "```go\n")[1:]
 	compared := 0
 	for _, block := range blocks {

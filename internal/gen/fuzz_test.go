@@ -1,0 +1,49 @@
+package gen
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
+)
+
+// FuzzGenerate goes the whole way from bytes: what the checker finds no error in can be generated, and is Go.
+func FuzzGenerate(f *testing.F) {
+	f.Add(checktest.CronJob)
+	f.Add([]byte(largeDocument()))
+	documents, err := filepath.Glob("golden/*/*.ctrlkit")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range documents {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		pkg, list, err := check.Check(t.Context(), check.Input{
+			Dir: ".", Name: "fuzzed", Path: "controller-kit-demo/fuzzed", Sources: []check.Source{{File: "a.ctrlkit", Text: text}},
+		}, checktest.Loader{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list.HasErrors() {
+			return
+		}
+		files, err := Generate(pkg)
+		if err != nil {
+			t.Fatalf("the checker found no error, the generator did: %v", err)
+		}
+		for _, file := range files {
+			if _, err := parser.ParseFile(token.NewFileSet(), file.Name, file.Content, parser.AllErrors); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
