@@ -52,6 +52,11 @@ generate: ## Regenerate what is checked in: deep copies, CRDs, roles, and the co
 	$(GO) generate ./...
 	cd examples && $(GO) generate ./...
 
+.PHONY: pictures
+pictures: ## Draw the pictures of the documentation again
+	@$(GO) run ./internal/pictures workflows docs/images
+	@if [ -f docs/images/demo.cast ]; then $(GO) run ./internal/pictures terminal --title "make demo" docs/images/demo.cast docs/images/demo.svg; fi
+
 .PHONY: generated
 generated: ## Fail if regenerating changes a file
 	@before=$$(git status --porcelain; git diff | git hash-object --stdin); $(MAKE) --no-print-directory generate; \

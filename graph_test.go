@@ -106,17 +106,17 @@ func TestGraphCancelledMidwayStartsNothingFurther(t *testing.T) {
 func TestGraphBuilderMistakes(t *testing.T) {
 	var kept *ctrlkit.GraphBuilder
 	var foreign ctrlkit.GraphNode
-	ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { kept, foreign = g, g.Add(ctrlkit.Nop()) })
+	ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { kept, foreign = g, g.Add(ctrlkit.Nop()) }) //nolint:discarded // only its nodes are of use
 	for name, tt := range map[string]struct {
 		do   func()
 		want string
 	}{
 		"used after it was built": {func() { kept.Add(ctrlkit.Nop()) }, "add everything inside the function"},
 		"a node of another graph": {func() {
-			ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { g.Add(ctrlkit.Nop(), foreign) })
+			ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { g.Add(ctrlkit.Nop(), foreign) }) //nolint:discarded // it panics
 		}, "not added to this Graph"},
 		"the zero node": {func() {
-			ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { g.Add(ctrlkit.Nop(), ctrlkit.GraphNode{}) })
+			ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { g.Add(ctrlkit.Nop(), ctrlkit.GraphNode{}) }) //nolint:discarded // it panics
 		}, "not added to this Graph"},
 	} {
 		t.Run(name, func(t *testing.T) {

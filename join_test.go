@@ -366,7 +366,7 @@ func TestNilActionIsTheCallersBug(t *testing.T) {
 					t.Errorf("got panic %v, want one that speaks of a nil action", v)
 				}
 			}()
-			build(ctrlkit.Nop(), nil)
+			build(ctrlkit.Nop(), nil) //nolint:discarded // it panics
 		})
 	}
 }

@@ -3,7 +3,9 @@ package vet
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
+	"regexp"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
@@ -23,6 +25,12 @@ const (
 // action's Run; assigning the latter to blanks says that it was meant, and is not reported. A declaration with a type, such as
 // `var _ ctrlkit.Action = newThing()`, is an assertion and not reported either.
 //
+// A line that is meant as it stands, in a test of what making the action does, says so with its reason:
+//
+//	newThing(nil) //nolint:discarded // it panics
+//
+// Above the package clause the same comment speaks for the whole file.
+//
 // [ctrlkit.Action]: https://pkg.go.dev/github.com/ctrlkit/ctrlkit#Action
 var Discarded = &analysis.Analyzer{
 	Name: "discarded",
@@ -35,10 +43,11 @@ var Discarded = &analysis.Analyzer{
 }
 
 func runDiscarded(pass *analysis.Pass) (any, error) {
+	exempt := exceptions(pass)
 	nodes := []ast.Node{(*ast.ExprStmt)(nil), (*ast.DeferStmt)(nil), (*ast.GoStmt)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil)}
 	pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).WithStack(nodes, func(n ast.Node, push bool, stack []ast.Node) bool { //nolint:forcetypeassert // what inspect.Analyzer documents
 		if push {
-			c := &checker{pass: pass, stack: stack}
+			c := &checker{pass: pass, stack: stack, exempt: exempt}
 			c.statement(n)
 		}
 		return true
@@ -50,7 +59,41 @@ func runDiscarded(pass *analysis.Pass) (any, error) {
 type checker struct {
 	pass *analysis.Pass
 	// stack holds the nodes from the file down to the statement.
-	stack []ast.Node
+	stack  []ast.Node
+	exempt map[place]bool
+}
+
+// A place is a line of a file; line 0 is the whole file.
+type place struct {
+	file string
+	line int
+}
+
+// exception is the form of a comment that exempts its line. Without a reason it exempts nothing.
+var exception = regexp.MustCompile(`^//nolint:(?:[\w-]+,)*discarded(?:,[\w-]+)*\s*//\s*\S`)
+
+func exceptions(pass *analysis.Pass) map[place]bool {
+	lines := map[place]bool{}
+	for _, file := range pass.Files {
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				if !exception.MatchString(comment.Text) {
+					continue
+				}
+				at := placeOf(pass, comment.Pos())
+				if comment.Pos() < file.Package {
+					at.line = 0
+				}
+				lines[at] = true
+			}
+		}
+	}
+	return lines
+}
+
+func placeOf(pass *analysis.Pass, pos token.Pos) place {
+	p := pass.Fset.Position(pos)
+	return place{p.Filename, p.Line}
 }
 
 // A way is how a result is thrown away.
@@ -138,6 +181,10 @@ func (c *checker) receiverType(call *ast.CallExpr) types.Type {
 }
 
 func (c *checker) report(call *ast.CallExpr, message string, fixes []analysis.SuggestedFix) {
+	begin, end := placeOf(c.pass, call.Pos()), placeOf(c.pass, call.End())
+	if c.exempt[begin] || c.exempt[end] || c.exempt[place{begin.file, 0}] {
+		return
+	}
 	c.pass.Report(analysis.Diagnostic{Pos: call.Pos(), End: call.End(), Message: message, SuggestedFixes: fixes})
 }
 

@@ -40,6 +40,11 @@ func reconcile(ctx context.Context) (ctrl.Result, error) {
 	log(newCustom())
 	_ = ctrlkit.Action(custom{})
 	outcome()
+	newCustom() //nolint:discarded // on purpose
+	newCustom() //nolint:errcheck,discarded // on purpose
+	ctrlkit.Sequential(
+		newCustom(),
+	) //nolint:discarded // on purpose
 	_, _ = newCustom().Run(ctx)
 	result, _ := ctrlkit.RequeueAfter(time.Second)
 	_, err := ctrlkit.Exit()

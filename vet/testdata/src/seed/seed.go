@@ -62,6 +62,8 @@ func branches(ctx context.Context, mgr manager, n int) (ctrl.Result, error) {
 		_ = ctx
 		mgr.UpdateCronJobStatus() // want `makes an action that is never run`
 	}
+	/* want `ctrlkit.Exit returns an outcome` */ ctrlkit.Exit() //nolint:discarded
+	/* want `ctrlkit.Exit returns an outcome` */ ctrlkit.Exit() //nolint:errcheck // of another tool
 	func() {
 		ctrlkit.Exit() // want `ctrlkit.Exit returns an outcome`
 	}()
