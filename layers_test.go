@@ -58,6 +58,7 @@ var layers = map[string]int{
 	"internal/gen/golden/seed/...":     5,
 	"internal/gen/golden/seed/manager": 4,
 	"internal/gen/golden/seed/api/...": 0,
+	"internal/termsvg":                 0,
 	"internal/pictures/...":            9,
 }
 

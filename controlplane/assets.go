@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -35,9 +34,6 @@ type Assets struct {
 
 // Program returns the path of a program by its name.
 func (a Assets) Program(name string) string {
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
 	return filepath.Join(a.Dir, name)
 }
 

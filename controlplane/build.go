@@ -11,6 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,19 +33,19 @@ type BuildOptions struct {
 }
 
 // Build compiles the programs of the control plane, unless that was done
-// before, and returns the directory that holds them. It takes minutes and about
-// 3 GB of temporary space the first time and milliseconds from then on; the result is kept in
-// the user's cache directory under a name made of the programs' source, the
-// version of Go and the platform, so that a change of any of them builds anew.
+// before, and returns the directory that holds them. It takes minutes and some
+// 2 GB of Go's build cache the first time, and milliseconds from then on. The
+// result, 190 MB, is kept in the user's cache directory under a name made of the
+// programs' source, the version of Go and the platform: a change of any of them
+// builds anew, and what was not used for thirty days is removed by a later build.
 //
 // Any number of processes may call Build at the same time: one of them
 // builds, the others wait for it. When ctx ends, the compiler is stopped and
 // nothing half-finished remains, although what was compiled is not lost.
 //
 // Build needs the go command, and the source of the programs, which is found
-// beside the root module or downloaded. Environment variables that make
-// the go command behave differently for a user's module (GOWORK, GOFLAGS=-mod)
-// do not matter here.
+// beside the root module or downloaded. Environment variables by which a user's
+// own module is built in some way (GOWORK, GOFLAGS, GOOS) do not matter here.
 func Build(ctx context.Context, options BuildOptions) (Assets, error) {
 	assets, err := build(ctx, options)
 	if err != nil {
@@ -62,6 +65,7 @@ func build(ctx context.Context, options BuildOptions) (Assets, error) {
 	}
 	assets := Assets{Dir: filepath.Join(cache, recipe.key())}
 	if assets.check(Everything) == nil {
+		markUsed(assets.Dir)
 		return assets, nil
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
@@ -79,7 +83,38 @@ func build(ctx context.Context, options BuildOptions) (Assets, error) {
 	if err := recipe.buildInto(ctx, assets.Dir, progress); err != nil {
 		return Assets{}, err
 	}
+	forgetUnused(cache, time.Now().Add(-forgetAfter))
 	return assets, assets.check(Everything)
+}
+
+// forgetAfter is how long a build is kept that nobody uses.
+const forgetAfter = 30 * 24 * time.Hour
+
+// markUsed notes the time of use on a build's directory, if it may: in a cache
+// that can only be read nothing is forgotten either.
+func markUsed(dir string) {
+	now := time.Now()
+	_ = os.Chtimes(dir, now, now)
+}
+
+// buildName matches the directories of builds, finished and unfinished: nothing
+// else is touched in a directory that the user has named.
+var buildName = regexp.MustCompile(`^[0-9a-f]{16}(\.tmp-.*)?$`)
+
+// forgetUnused removes builds that were last used before a time: each new version
+// of Go or of the programs leaves one behind. What cannot be removed stays, since
+// the build that is wanted does not suffer from it.
+func forgetUnused(cache string, before time.Time) {
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err == nil && entry.IsDir() && buildName.MatchString(entry.Name()) && info.ModTime().Before(before) {
+			_ = os.RemoveAll(filepath.Join(cache, entry.Name()))
+		}
+	}
 }
 
 // cacheDir is where finished builds are kept.
@@ -119,14 +154,15 @@ type recipe struct {
 	goCommand string // path of the go command
 	source    string // directory of the programs' module
 	digest    string // of the source
-	platform  string // Go version, operating system, architecture
+	goVersion string
 }
 
 // settings of the go command, also part of the key of a build.
 var (
 	// Without cgo no C compiler is needed, and the programs run on any machine
-	// of the platform. The workspace and flags of the user are those of another module.
-	buildEnvironment = []string{"GOWORK=off", "CGO_ENABLED=0"}
+	// of the platform. Whatever the user's own module is built for, these
+	// programs run here.
+	buildEnvironment = []string{"CGO_ENABLED=0", "GO111MODULE=on", "GOWORK=off", "GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
 
 	// grpcnotrace keeps a tracing page out of the programs that would make the
 	// linker keep every method of every type.
@@ -140,7 +176,7 @@ func newRecipe(ctx context.Context) (*recipe, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for the Go compiler: %w; install Go from https://go.dev/dl, or set %s to a directory with the programs", err, AssetsVariable)
 	}
-	source, err := findSource(ctx, goCommand)
+	source, err := findSource(ctx, goCommand, sourceFinders)
 	if err != nil {
 		return nil, err
 	}
@@ -149,16 +185,16 @@ func newRecipe(ctx context.Context) (*recipe, error) {
 		return nil, err
 	}
 	r := &recipe{goCommand: goCommand, source: source, digest: digest}
-	output, err := r.command(ctx, "env", "GOVERSION", "GOOS", "GOARCH").Output()
+	output, err := r.command(ctx, "env", "GOVERSION").Output()
 	if err != nil {
 		return nil, fmt.Errorf("asking the go command for its version: %w", err)
 	}
-	r.platform = strings.Join(strings.Fields(string(output)), " ")
+	r.goVersion = strings.TrimSpace(string(output))
 	return r, nil
 }
 
 func (r *recipe) key() string {
-	inputs, _ := json.Marshal([]any{r.digest, r.platform, buildEnvironment, buildFlags, linkerFlags}) // strings always marshal
+	inputs, _ := json.Marshal([]any{r.digest, r.goVersion, buildEnvironment, buildFlags, linkerFlags}) // strings always marshal
 	sum := sha256.Sum256(inputs)
 	return hex.EncodeToString(sum[:8])
 }
@@ -167,16 +203,29 @@ func (r *recipe) key() string {
 func (r *recipe) command(ctx context.Context, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, r.goCommand, args...)
 	command.Dir = r.source
-	command.Env = append(os.Environ(), append([]string{"PWD=" + r.source}, buildEnvironment...)...)
+	command.Env = append(os.Environ(), buildEnvironment...)
+	command.Env = append(command.Env, "PWD="+r.source, "GOFLAGS="+harmlessFlags(os.Getenv("GOFLAGS")))
 	// Interrupted, the go command stops its compilers and removes its work directory.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 10 * time.Second
 	return command
 }
 
+// harmlessFlags keeps of the user's GOFLAGS those that do not change what is
+// built: how many compilers run at once, and how modules are downloaded.
+func harmlessFlags(flags string) string {
+	kept := slices.DeleteFunc(strings.Fields(flags), func(flag string) bool {
+		return !strings.HasPrefix(flag, "-p=") && flag != "-modcacherw"
+	})
+	return strings.Join(kept, " ")
+}
+
 // buildInto compiles into a temporary directory beside dir and then gives it its
 // name: dir is complete whenever it exists.
 func (r *recipe) buildInto(ctx context.Context, dir string, progress *progress) (err error) {
+	if err := removeMatching(dir + ".tmp-*"); err != nil { // of builders that were killed
+		return err
+	}
 	work, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".tmp-")
 	if err != nil {
 		return fmt.Errorf("creating a directory for the build: %w", err)
@@ -196,6 +245,19 @@ func (r *recipe) buildInto(ctx context.Context, dir string, progress *progress) 
 	}
 	if err := os.Rename(work, dir); err != nil {
 		return fmt.Errorf("finishing the build: %w", err)
+	}
+	return nil
+}
+
+func removeMatching(pattern string) error {
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		return fmt.Errorf("looking for remains of earlier builds: %w", err)
+	}
+	for _, name := range names {
+		if err := os.RemoveAll(name); err != nil {
+			return fmt.Errorf("removing remains of earlier builds: %w", err)
+		}
 	}
 	return nil
 }
@@ -226,12 +288,12 @@ func (r *recipe) compile(ctx context.Context, dir string, progress *progress) er
 }
 
 // survey downloads what is missing, and tells the version of Kubernetes and how
-// many packages must be compiled.
+// many packages must be compiled, the programs' own, which come last, not counted.
 func (r *recipe) survey(ctx context.Context, progress *progress) (kubernetes string, stale int, err error) {
 	stop := progress.show(func() string { return "building the control plane: downloading modules" })
 	defer stop()
 	words := newTail(errorLines)
-	args := append([]string{"list", "-deps", "-f", `{{if .Stale}}stale{{end}} {{with .Module}}{{.Path}} {{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}{{end}}`}, buildFlags...)
+	args := append([]string{"list", "-deps", "-f", `{{if and .Stale (ne .Name "main")}}stale{{end}} {{with .Module}}{{.Path}} {{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}{{end}}`}, buildFlags...)
 	command := r.command(ctx, append(args, "./cmd/...")...)
 	command.Stderr = words
 	output, err := command.Output()
@@ -265,7 +327,7 @@ func versionFlags(version string) string {
 // explainBuildError adds the way out to errors that have a well-known one.
 func explainBuildError(err error) error {
 	if strings.Contains(err.Error(), "no space left on device") {
-		return fmt.Errorf("%w\nthe disk is full: the build needs about 4 GB in GOCACHE and GOTMPDIR (see `go env`), and 200 MB in the user's cache directory", err)
+		return fmt.Errorf("%w\nthe disk is full: the build needs about 3 GB in GOCACHE and GOTMPDIR (see `go env`) and 200 MB in the user's cache directory", err)
 	}
 	return err
 }

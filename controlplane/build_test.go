@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -159,10 +160,86 @@ func setMode(t *testing.T, root string, directories, files fs.FileMode) {
 
 func TestBuildIgnoresSettingsMeantForOtherModules(t *testing.T) {
 	useSource(t, smallMain)
-	t.Setenv("GOFLAGS", "-mod=vendor")
+	t.Setenv("GOFLAGS", "-mod=vendor -race -p=2")
+	t.Setenv("GOOS", "plan9")
 	t.Setenv("GOWORK", filepath.Join(t.TempDir(), "go.work"))
 	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestBuildRemovesWhatAKilledBuilderLeft(t *testing.T) {
+	_, cache := useSource(t, smallMain)
+	recipe, err := newRecipe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(cache, recipe.key()+".tmp-1234"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	checkNothingHalfFinished(t, cache)
+}
+
+func TestBuildForgetsWhatWasNotUsedForLong(t *testing.T) {
+	_, cache := useSource(t, smallMain)
+	now := time.Now()
+	for name, used := range map[string]time.Time{
+		"00000000000000aa":       now.Add(-forgetAfter - time.Hour),
+		"00000000000000bb.tmp-1": now.Add(-forgetAfter - time.Hour),
+		"00000000000000cc":       now.Add(-forgetAfter + time.Hour),
+		"not a build":            now.Add(-forgetAfter - time.Hour),
+	} {
+		dir := filepath.Join(cache, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(dir, used, used); err != nil {
+			t.Fatal(err)
+		}
+	}
+	assets, err := Build(t.Context(), BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			kept = append(kept, entry.Name())
+		}
+	}
+	want := []string{filepath.Base(assets.Dir), "00000000000000cc", "not a build"}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, kept); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
+
+func TestUsingABuildKeepsIt(t *testing.T) {
+	useSource(t, smallMain)
+	assets, err := Build(t.Context(), BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-2 * forgetAfter)
+	if err := os.Chtimes(assets.Dir, long, long); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(assets.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if time.Since(info.ModTime()) > forgetAfter {
+		t.Errorf("last used %s, want now", info.ModTime())
 	}
 }
 
@@ -195,7 +272,7 @@ func TestBuildStopsWithItsContext(t *testing.T) {
 	_, cache := useSource(t, smallMain)
 	ctx, cancel := context.WithCancel(t.Context())
 	progress := writerFunc(func(text string) {
-		if strings.Contains(text, "packages compiled") {
+		if strings.Contains(text, "linking") {
 			cancel()
 		}
 	})
@@ -277,27 +354,35 @@ func TestFindSourceRefusesAnotherModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(SourceVariable, dir)
-	if _, err := findSource(t.Context(), "go"); err == nil || !strings.Contains(err.Error(), programsModule) {
+	if _, err := findSource(t.Context(), "go", sourceFinders); err == nil || !strings.Contains(err.Error(), programsModule) {
 		t.Errorf("err = %v, want one that names the module that is wanted", err)
 	}
 }
 
 func TestFindSourceInTheCheckout(t *testing.T) {
-	t.Setenv(SourceVariable, "")
-	got, err := findSource(t.Context(), "go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, file, _, _ := runtime.Caller(0)
-	if want := filepath.Join(filepath.Dir(file), "kubernetes"); got != want {
-		t.Errorf("got %s, want %s", got, want)
+	want := filepath.Join(filepath.Dir(file), "kubernetes")
+	t.Setenv(SourceVariable, "")
+	for name, finder := range map[string]sourceFinder{"of the working directory": sourceInCheckout, "of the compilation": sourceOfCompilation} {
+		got, err := findSource(t.Context(), "go", []sourceFinder{finder})
+		if err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
+func TestFindSourceOfTheCompilationFromAnywhere(t *testing.T) {
+	t.Setenv(SourceVariable, "")
+	t.Chdir(t.TempDir())
+	if _, err := findSource(t.Context(), "go", sourceFinders); err != nil {
+		t.Error(err)
 	}
 }
 
 func TestFindSourceSaysWhatItTried(t *testing.T) {
 	t.Setenv(SourceVariable, "")
 	t.Chdir(t.TempDir())
-	_, err := findSource(t.Context(), "go")
+	_, err := findSource(t.Context(), "go", []sourceFinder{sourceInCheckout, sourceOfRunningVersion})
 	if err == nil {
 		t.Fatal("found a source where there is none")
 	}

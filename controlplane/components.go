@@ -124,7 +124,7 @@ func (c *ControlPlane) healthy(port *reservedPort, path string) func(context.Con
 // defaultNamespaceUsable tells whether the controllers have done for the default
 // namespace what they do for each.
 func (c *ControlPlane) defaultNamespaceUsable(ctx context.Context) error {
-	reader, err := client.New(c.admin, client.Options{})
+	reader, err := c.client()
 	if err != nil {
 		return err
 	}

@@ -271,8 +271,8 @@ func (c *ControlPlane) Parts() Parts {
 	return c.options.Parts
 }
 
-// PIDs returns the process ids of the programs, by their names.
-func (c *ControlPlane) PIDs() map[string]int {
+// pids returns the process ids of the programs, by their names.
+func (c *ControlPlane) pids() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pids := make(map[string]int)

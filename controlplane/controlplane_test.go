@@ -138,18 +138,23 @@ func TestAnnotationsSayHowAPodEnds(t *testing.T) {
 	namespace := newNamespace(t, c)
 	failing := newJob(namespace, "failing", map[string]string{RunsForAnnotation: "100ms", ExitCodeAnnotation: "3"})
 	long := newJob(namespace, "long", map[string]string{RunsForAnnotation: "1h"})
+	failing.Spec.Template.Spec.InitContainers = append(failing.Spec.Template.Spec.InitContainers,
+		corev1.Container{Name: "sidecar", Image: "nowhere/sidecar", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)})
 	create(t, c, failing, long)
 	eventuallyFinished(t, c, failing, batchv1.JobFailed)
 	var pods corev1.PodList
 	if err := c.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels{"job-name": "failing"}); err != nil {
 		t.Fatal(err)
 	}
-	var codes []int32
+	var ends []string
 	for _, pod := range pods.Items {
-		codes = append(codes, pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
+		for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+			ends = append(ends, fmt.Sprintf("%s: exit code %d", status.Name, status.State.Terminated.ExitCode))
+		}
 	}
-	if diff := cmp.Diff([]int32{3}, codes); diff != "" {
-		t.Errorf("exit codes of the failing Job's Pods (-want +got):\n%s", diff)
+	want := []string{"first: exit code 0", "sidecar: exit code 0", "main: exit code 3"}
+	if diff := cmp.Diff(want, ends); diff != "" {
+		t.Errorf("how the containers of the failing Job's Pods ended (-want +got):\n%s", diff)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(long), long); err != nil {
 		t.Fatal(err)
@@ -357,7 +362,7 @@ func stopForTest(t *testing.T, plane *ControlPlane) {
 	if err := plane.Err(); err != nil {
 		t.Errorf("after a stop: %v", err)
 	}
-	for name, pid := range plane.PIDs() {
+	for name, pid := range plane.pids() {
 		if syscall.Kill(pid, 0) == nil {
 			t.Errorf("%s (process %d) still runs", name, pid)
 		}
@@ -374,7 +379,7 @@ func TestTheDeathOfAProcessIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer plane.Stop() //nolint:errcheck // the test is about the time before
-	if err := syscall.Kill(plane.PIDs()[etcdProgram], syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(plane.pids()[etcdProgram], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-plane.Done()

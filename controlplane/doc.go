@@ -25,5 +25,6 @@
 // The package leaves to others: custom resources beyond those in
 // [Options].CRDs and webhooks (envtest.InstallCRDs and
 // envtest.WebhookInstallOptions work with [ControlPlane.Config]), and everything
-// that needs a machine: no container runs, no packet flows, no volume exists.
+// that needs a machine: no container runs, no packet flows, no volume exists. It
+// works on Linux and macOS; envtest does not compile for Windows either.
 package controlplane

@@ -3,6 +3,9 @@ package controlplane
 import (
 	"os"
 	"testing"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // shared serves the tests that need all parts and do not stop anything.
@@ -15,5 +18,6 @@ func TestMain(m *testing.M) {
 	if kind := os.Getenv(childVariable); kind != "" {
 		os.Exit(beChild(kind))
 	}
+	log.SetLogger(logr.New(log.NullLogSink{})) // controller-runtime complains without one
 	os.Exit(shared.Main(m))
 }

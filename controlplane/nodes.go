@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -22,7 +21,7 @@ const (
 
 // startNodes starts kwok and declares the Nodes that it lets live.
 func (c *ControlPlane) startNodes(ctx context.Context) error {
-	writer, err := client.New(c.admin, client.Options{})
+	writer, err := c.client()
 	if err != nil {
 		return fmt.Errorf("creating Nodes: %w", err)
 	}
@@ -56,7 +55,7 @@ func newNode(name string) *corev1.Node {
 
 // nodesUsable tells whether each Node is ready and nothing keeps Pods away from it.
 func (c *ControlPlane) nodesUsable(ctx context.Context) error {
-	reader, err := client.New(c.admin, client.Options{})
+	reader, err := c.client()
 	if err != nil {
 		return err
 	}
@@ -66,10 +65,10 @@ func (c *ControlPlane) nodesUsable(ctx context.Context) error {
 	}
 	for _, node := range nodes.Items {
 		if !isReady(&node) {
-			return fmt.Errorf("Node %s is not ready", node.Name)
+			return fmt.Errorf("node %s is not ready", node.Name)
 		}
 		if len(node.Spec.Taints) > 0 {
-			return fmt.Errorf("Node %s is tainted %s", node.Name, node.Spec.Taints[0].Key)
+			return fmt.Errorf("node %s is tainted %s", node.Name, node.Spec.Taints[0].Key)
 		}
 	}
 	return nil

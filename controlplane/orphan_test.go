@@ -43,7 +43,7 @@ func startAsChild() (report, error) {
 		return report{}, err
 	}
 	found := report{Directories: []string{plane.dir}}
-	for _, pid := range plane.PIDs() {
+	for _, pid := range plane.pids() {
 		found.PIDs = append(found.PIDs, pid)
 	}
 	return found, nil

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -35,7 +36,7 @@ func startProcess(path, logDir string, args, environment []string) (*process, er
 	command := exec.Command(path, args...)
 	command.Stdout, command.Stderr = log, log
 	command.Env = append(os.Environ(), environment...)
-	command.SysProcAttr = ownProcessGroup()
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
@@ -82,23 +83,26 @@ func orphanEnvironment(dir string) []string {
 	}
 }
 
-// poll calls check at once and then every interval until it returns nil, and
-// gives up when ctx ends or when dead delivers an error, with the last
-// answer of check.
+// poll calls check at once and then every interval until it returns nil. It gives
+// up when ctx ends or dead is closed, with the last answer that check gave in time.
 func poll(ctx context.Context, interval time.Duration, dead <-chan struct{}, check func(context.Context) error) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
+	var answer error
 	for {
 		err := check(ctx)
 		if err == nil {
 			return nil
 		}
+		if answer == nil || ctx.Err() == nil {
+			answer = err
+		}
 		select {
 		case <-ticker.C:
 		case <-dead:
-			return err
+			return answer
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+			return fmt.Errorf("%w: %w", context.Cause(ctx), answer)
 		}
 	}
 }

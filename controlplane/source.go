@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 )
@@ -25,30 +26,34 @@ const (
 	programsModule = rootModule + "/controlplane/kubernetes"
 )
 
-// findSource returns the directory of the programs' module. In this order it takes
-//
-//   - what the environment says,
-//   - the directory beside this package, when the go command sees the root
-//     module as a directory with the programs in it (a checkout, a replace
-//     line, a workspace),
-//   - the programs' module at the version of the running program, downloaded.
-func findSource(ctx context.Context, goCommand string) (string, error) {
+// A sourceFinder knows one place where the programs' module may be.
+type sourceFinder func(ctx context.Context, goCommand string) (string, error)
+
+// sourceFinders are the places to look at, in this order: beside the root module,
+// when the go command sees that as a directory with the programs in it (a
+// checkout, a replace line, a workspace); beside the source from which the running
+// program was compiled; and, downloaded, at the version of the running program.
+var sourceFinders = []sourceFinder{sourceInCheckout, sourceOfCompilation, sourceOfRunningVersion}
+
+// findSource returns the directory of the programs' module: what the environment
+// says, or else what the first successful finder returns.
+func findSource(ctx context.Context, goCommand string, finders []sourceFinder) (string, error) {
 	if dir := os.Getenv(SourceVariable); dir != "" {
 		if err := checkSource(dir); err != nil {
 			return "", fmt.Errorf("using the source that %s names: %w", SourceVariable, err)
 		}
 		return filepath.Abs(dir)
 	}
-	beside, besideErr := sourceInCheckout(ctx, goCommand)
-	if besideErr == nil {
-		return beside, nil
-	}
-	downloaded, downloadErr := sourceOfRunningVersion(ctx, goCommand)
-	if downloadErr == nil {
-		return downloaded, nil
+	var errs []error
+	for _, find := range finders {
+		dir, err := find(ctx, goCommand)
+		if err == nil {
+			return dir, nil
+		}
+		errs = append(errs, err)
 	}
 	return "", fmt.Errorf("finding the source of the control plane's programs: %w; set %s to a checkout's controlplane/kubernetes directory",
-		errors.Join(besideErr, downloadErr), SourceVariable)
+		errors.Join(errs...), SourceVariable)
 }
 
 // checkSource tells whether dir holds the programs' module, by its go.mod.
@@ -77,6 +82,20 @@ func sourceInCheckout(ctx context.Context, goCommand string) (string, error) {
 	dir := filepath.Join(root, "controlplane", "kubernetes")
 	if err := checkSource(dir); err != nil {
 		return "", fmt.Errorf("looking for a checkout: %w", err)
+	}
+	return dir, nil
+}
+
+// sourceOfCompilation finds the checkout in which the running program was built,
+// if it is still there.
+func sourceOfCompilation(context.Context, string) (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	if !ok || !filepath.IsAbs(file) { // built with -trimpath
+		return "", errors.New("looking where the running program was compiled: it does not tell")
+	}
+	dir := filepath.Join(filepath.Dir(file), "kubernetes")
+	if err := checkSource(dir); err != nil {
+		return "", fmt.Errorf("looking where the running program was compiled: %w", err)
 	}
 	return dir, nil
 }

@@ -6,9 +6,12 @@ import (
 	"maps"
 	"os"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // kubeconfigName is what the cluster, the user and the context are called in kubeconfig files.
@@ -19,6 +22,14 @@ const kubeconfigName = "ctrlkit"
 // slowed down as they would be by default.
 func (c *ControlPlane) Config() *rest.Config {
 	return rest.CopyConfig(c.admin)
+}
+
+// client returns an administrator's client for this package's own requests. It
+// logs nothing: controller-runtime would complain at length where no logger was set.
+func (c *ControlPlane) client() (client.Client, error) {
+	config := c.Config()
+	config.WarningHandler = rest.NoWarnings{}
+	return client.New(config, client.Options{Log: logr.New(log.NullLogSink{})})
 }
 
 // Kubeconfig returns the path of a kubeconfig file for an administrator, for use

@@ -1,6 +1,9 @@
 package diagram
 
-import "github.com/ctrlkit/ctrlkit/internal/drawing"
+import (
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/internal/drawing"
+)
 
 // An Option changes how a workflow is drawn. An option that means nothing to a format is ignored by it.
 type Option func(*config)
@@ -14,11 +17,12 @@ type config struct {
 	color     bool
 }
 
-func newConfig(opts []Option) *config {
+func newConfig(workflow ctrlkit.Node, opts []Option) *config {
 	c := &config{symbols: unicodeSymbols}
 	for _, opt := range opts {
 		opt(c)
 	}
+	c.outcomes = c.outcomes.spread(workflow)
 	return c
 }
 

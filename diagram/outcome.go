@@ -2,6 +2,7 @@ package diagram
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,21 +57,60 @@ type Outcomes []Outcome
 
 // Of returns the outcome of an action; for one that is not among them, that it has not run.
 func (o Outcomes) Of(action string) Outcome {
-	for _, outcome := range o {
-		if outcome.Action == action {
-			return outcome
-		}
+	if i := o.index(action); i >= 0 {
+		return o[i]
 	}
 	return Outcome{Action: action}
 }
 
+// spread returns o for the actions that are drawn: what a graph says of one of its nodes, that it is blocked, holds for every
+// action in that node.
+func (o Outcomes) spread(n ctrlkit.Node) Outcomes {
+	all := slices.Clone(o)
+	var visit func(n ctrlkit.Node)
+	visit = func(n ctrlkit.Node) {
+		if isAction(n) {
+			return
+		}
+		if i := all.index(n.String()); i >= 0 {
+			blocked := all[i]
+			all = slices.Delete(all, i, i+1)
+			all = all.inherit(blocked, n)
+		}
+		for _, child := range n.Children {
+			visit(child)
+		}
+	}
+	visit(n)
+	return all
+}
+
+// inherit adds blocked for every action in n that nothing else is known of.
+func (o Outcomes) inherit(blocked Outcome, n ctrlkit.Node) Outcomes {
+	if isAction(n) && o.index(n.Label) < 0 {
+		blocked.Action = n.Label
+		o = append(o, blocked)
+	}
+	for _, child := range n.Children {
+		o = o.inherit(blocked, child)
+	}
+	return o
+}
+
+func (o Outcomes) index(action string) int {
+	return slices.IndexFunc(o, func(outcome Outcome) bool { return outcome.Action == action })
+}
+
 // String says in words what became of the action: "waits for Secret default/db", "failed: quota exceeded".
 func (o Outcome) String() string {
-	text := o.text()
+	runs := ""
 	if o.Runs > 1 {
-		text += fmt.Sprintf(" (%d runs)", o.Runs)
+		runs = fmt.Sprintf(" (%d runs)", o.Runs)
 	}
-	return text
+	if o.State == Failed { // an error may be long
+		return fmt.Sprintf("failed%s: %v", runs, o.Err)
+	}
+	return o.text() + runs
 }
 
 func (o Outcome) text() string {
@@ -90,8 +130,6 @@ func (o Outcome) text() string {
 		return "waits for " + waits(o.Waits)
 	case Blocked:
 		return "blocked by " + strings.Join(o.BlockedBy, ", ")
-	case Failed:
-		return fmt.Sprintf("failed: %v", o.Err)
 	default:
 		return "not run"
 	}

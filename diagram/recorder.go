@@ -109,7 +109,7 @@ func outcomeOf(action string, result ctrl.Result, err error) Outcome {
 	case errors.Is(err, ctrlkit.ErrExit):
 		o.State = Exited
 	case err != nil: // what is left is the mark to go on
-	case result.RequeueAfter > 0 || result.Requeue: //nolint:staticcheck // deprecated, and honoured when an action returns it
+	case !result.IsZero():
 		o.State = Requeued
 	}
 	return o

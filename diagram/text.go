@@ -19,7 +19,7 @@ import (
 //
 // Outcomes follow the names of their actions. Line breaks in an error are kept, control characters are not.
 func Text(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
-	p := &textPrinter{newConfig(opts)}
+	p := &textPrinter{newConfig(workflow, opts)}
 	var trees []drawing.Tree
 	if p.title != "" {
 		trees = append(trees, drawing.Tree{Lines: []string{oneLine(p.title)}})

@@ -10,12 +10,12 @@ import (
 
 // DOT writes the workflow in the language of Graphviz.
 func DOT(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
-	return drawing.DOT(w, newConfig(opts).draw(workflow))
+	return drawing.DOT(w, newConfig(workflow, opts).draw(workflow))
 }
 
 // Mermaid writes the workflow as a Mermaid flowchart, which GitHub draws in any Markdown text.
 func Mermaid(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
-	return drawing.Mermaid(w, newConfig(opts).draw(workflow))
+	return drawing.Mermaid(w, newConfig(workflow, opts).draw(workflow))
 }
 
 func (c *config) draw(workflow ctrlkit.Node) *drawing.Graph {

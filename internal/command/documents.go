@@ -61,8 +61,12 @@ func documentsOf(arg string) ([]string, error) {
 	return files, nil
 }
 
-// documentsIn lists the documents in a directory, and in those below it if that is wanted. As with the go command,
-// directories called testdata or vendor and those that begin with a dot or an underscore are left out.
+// leftOut reports whether DIR/... does not go into a directory of this name, as with the go command.
+func leftOut(name string) bool {
+	return name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_'
+}
+
+// documentsIn lists the documents in a directory, and in those below it if that is wanted: see leftOut.
 func documentsIn(root string, below bool) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -71,8 +75,7 @@ func documentsIn(root string, below bool) ([]string, error) {
 		}
 		name := entry.Name()
 		if entry.IsDir() {
-			hidden := name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_'
-			if path != root && (!below || hidden) {
+			if path != root && (!below || leftOut(name)) {
 				return fs.SkipDir
 			}
 			return nil

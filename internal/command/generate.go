@@ -65,7 +65,7 @@ type generator struct {
 func (g *generator) run(ctx context.Context, args []string) error {
 	targets, err := targetsOf(args)
 	if err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return usageError(err)
 	}
 	for _, target := range targets {
 		if err := g.directory(ctx, target); err != nil {
@@ -74,9 +74,9 @@ func (g *generator) run(ctx context.Context, args []string) error {
 	}
 	switch {
 	case g.found:
-		return &exitError{code: exitFound}
-	case g.changed == 0 && isTerminal(g.out):
-		fmt.Fprintf(g.out, "Nothing to do: %d up to date\n", g.upToDate)
+		return problemError(nil)
+	case g.changed == 0 && styleFor(g.out) == diag.Colour:
+		fmt.Fprintf(g.out, "nothing to do: %s up to date\n", count(g.upToDate, "file"))
 	}
 	return nil
 }
@@ -121,6 +121,8 @@ func targetsOf(args []string) ([]target, error) {
 		}
 		info, err := os.Stat(arg)
 		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("%s: no such file or directory", arg)
 		case err != nil:
 			return nil, err
 		case info.IsDir():
@@ -143,8 +145,7 @@ func sweep(root string, visit func(dir string)) error {
 		if !entry.IsDir() {
 			return nil
 		}
-		name := entry.Name()
-		if path != root && (name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")) {
+		if path != root && leftOut(entry.Name()) {
 			return fs.SkipDir
 		}
 		visit(path)
@@ -165,6 +166,8 @@ func (g *generator) directory(ctx context.Context, t target) error {
 	case errors.Is(err, errMistakes):
 		g.found = true
 		return nil
+	case errors.Is(err, check.ErrNoDocuments):
+		return usageError(err)
 	case err != nil:
 		return err
 	}
@@ -218,12 +221,9 @@ func (g *generator) generate(ctx context.Context, t target) ([]gen.File, error) 
 
 // print writes diagnostics as people read them.
 func (g *generator) print(in check.Input, list diag.List) error {
-	printer := diag.Printer{Sources: map[string][]byte{}}
+	printer := diag.Printer{Sources: map[string][]byte{}, Style: styleFor(g.problems)}
 	for _, source := range in.Sources {
 		printer.Sources[source.File] = source.Text
-	}
-	if isTerminal(g.problems) {
-		printer.Style = diag.Colour
 	}
 	return printer.Print(g.problems, list)
 }

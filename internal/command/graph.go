@@ -2,12 +2,10 @@ package command
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,7 +67,7 @@ func formatNames() []string { return []string{"text", "dot", "mermaid", "svg"} }
 func (o *graphOptions) run(cmd *cobra.Command, args []string) error {
 	format, err := o.chosenFormat()
 	if err != nil {
-		return &exitError{code: exitUsage, err: err}
+		return usageError(err)
 	}
 	sources, err := documents(args, cmd.InOrStdin())
 	if err != nil {
@@ -144,7 +142,7 @@ func (o *graphOptions) draw(ctx context.Context, w io.Writer, format string, dec
 
 // parseAll parses the documents and prints what is wrong with their syntax.
 func parseAll(sources []document, stderr io.Writer) ([]*ast.Decl, error) {
-	printer := diag.Printer{Sources: map[string][]byte{}}
+	printer := diag.Printer{Sources: map[string][]byte{}, Style: styleFor(stderr)}
 	var list diag.List
 	var files []*ast.File
 	for _, source := range sources {
@@ -171,71 +169,32 @@ type document struct {
 	text []byte
 }
 
-// documents reads what args name: files, all documents of a directory, all below a directory with "/..." behind it, or standard input.
+// documents reads what args name, or standard input for "-".
 func documents(args []string, stdin io.Reader) ([]document, error) {
 	if len(args) == 0 {
 		args = []string{"."}
 	}
-	var all []document
-	for _, arg := range args {
-		if arg == "-" {
-			text, err := io.ReadAll(stdin)
-			if err != nil {
-				return nil, fmt.Errorf("reading standard input: %w", err)
-			}
-			all = append(all, document{"<stdin>", text})
-			continue
+	if i := slices.Index(args, "-"); i >= 0 {
+		if len(args) > 1 {
+			return nil, usageError(errors.New("standard input (-) cannot be drawn together with files"))
 		}
-		names, err := documentNames(arg)
+		text, err := io.ReadAll(stdin)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("reading standard input: %w", err)
 		}
-		for _, name := range names {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				return nil, fmt.Errorf("reading a document: %w", err)
-			}
-			all = append(all, document{name, text})
+		return []document{{"<stdin>", text}}, nil
+	}
+	names, err := findDocuments(args)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]document, len(names))
+	for i, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("reading a document: %w", err)
 		}
+		all[i] = document{name, text}
 	}
 	return all, nil
-}
-
-func documentNames(arg string) ([]string, error) {
-	root, below := strings.CutSuffix(arg, "...")
-	root = cmp.Or(strings.TrimSuffix(root, "/"), ".")
-	if !below {
-		root = arg
-	}
-	info, err := os.Stat(root)
-	if err != nil {
-		return nil, fmt.Errorf("looking for documents: %w", err)
-	}
-	if !info.IsDir() {
-		return []string{root}, nil
-	}
-	var names []string
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && path != root && (!below || isHidden(entry.Name())):
-			return filepath.SkipDir
-		case !entry.IsDir() && filepath.Ext(path) == ".ctrlkit":
-			names = append(names, path)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("looking for documents: %w", err)
-	}
-	if len(names) == 0 {
-		return nil, fmt.Errorf("%s has no *.ctrlkit files: name a file or another directory, or add /... for those below", arg)
-	}
-	return names, nil
-}
-
-// isHidden reports the directories that the go command leaves out of "./..." too.
-func isHidden(name string) bool {
-	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "vendor"
 }

@@ -18,11 +18,11 @@ const (
 
 // DOT writes g in Graphviz' language. Every node and edge has a class, which Graphviz passes on to SVG.
 func DOT(w io.Writer, g *Graph) error {
-	p := &dotPrinter{w: bufio.NewWriter(w)}
+	p := &dotPrinter{w: bufio.NewWriter(w), forks: map[string]bool{}}
 	p.printf("digraph %s {\n", dotQuote(Clean(cmp.Or(g.Title, "Diagram"))))
-	p.printf("  graph [rankdir=%s, compound=true, newrank=true, bgcolor=transparent, fontname=Helvetica, nodesep=0.5, ranksep=0.42, pad=0.12];\n", rankdir(g.Direction))
-	p.printf("  node [fontname=Helvetica, fontsize=13, margin=\"0.26,0.09\", penwidth=1.2];\n")
-	p.printf("  edge [fontname=Helvetica, fontsize=11, color=%q, fontcolor=%q, arrowsize=0.7, penwidth=1.2];\n", LineColor, LineColor)
+	p.printf("  graph [rankdir=%s, compound=true, bgcolor=transparent, fontname=Helvetica, nodesep=0.4, ranksep=0.42, pad=0.12];\n", rankdir(g.Direction))
+	p.printf("  node [fontname=Helvetica, fontsize=13, margin=\"0.26,0.1\", penwidth=1.2];\n")
+	p.printf("  edge [fontname=Helvetica, fontsize=11, color=%q, fontcolor=%q, arrowsize=0.7, penwidth=1.2, labeldistance=1.9, labelangle=32];\n", LineColor, LineColor)
 	p.cluster(&g.Root, "  ")
 	for _, e := range g.Edges {
 		p.edge(e)
@@ -39,12 +39,17 @@ func rankdir(d Direction) string {
 }
 
 // A dotPrinter leaves errors to the Flush of its writer, which keeps the first one.
-type dotPrinter struct{ w *bufio.Writer }
+type dotPrinter struct {
+	w *bufio.Writer
+	// forks are the IDs of the forks. What follows a fork is kept close to it, so that branches begin on one line.
+	forks map[string]bool
+}
 
 func (p *dotPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
 
 func (p *dotPrinter) cluster(c *Cluster, indent string) {
 	for _, n := range c.Nodes {
+		p.forks[n.ID] = n.Shape == Fork
 		p.printf("%s%s [%s];\n", indent, n.ID, strings.Join(nodeAttributes(n), ", "))
 	}
 	for _, inner := range c.Clusters {
@@ -63,13 +68,16 @@ func (p *dotPrinter) cluster(c *Cluster, indent string) {
 func (p *dotPrinter) edge(e Edge) {
 	var attributes []string
 	if e.Label != "" {
-		attributes = append(attributes, "label="+dotText(spaced(Lines(e.Label, labelWidth, labelLines))))
+		attributes = append(attributes, "taillabel="+dotText(spaced(Lines(e.Label, labelWidth, labelLines))))
 	}
 	if e.Dashed {
 		attributes = append(attributes, "style=dashed")
 	}
 	if e.FromCluster != "" {
-		attributes = append(attributes, "ltail=cluster_"+e.FromCluster)
+		attributes = append(attributes, "ltail=cluster_"+e.FromCluster, "minlen=2", "labeldistance=3", "labelangle=48")
+	}
+	if p.forks[e.From] {
+		attributes = append(attributes, "weight=2")
 	}
 	if len(attributes) == 0 {
 		p.printf("  %s -> %s;\n", e.From, e.To)
@@ -112,7 +120,7 @@ func nodeAttributes(n Node) []string {
 		attributes = append(attributes, "shape=diamond", "height=0.6", "ordering=out", `margin="0.02,0.02"`, "fontsize=12")
 		width = decisionWidth
 	case Store:
-		attributes = append(attributes, "shape=cylinder")
+		attributes = append(attributes, "shape=cylinder", `margin="0.34,0.1"`)
 	case Head:
 		attributes = append(attributes, "shape=box", "peripheries=2")
 		style = "rounded,filled"

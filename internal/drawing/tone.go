@@ -56,7 +56,7 @@ const LineColor = "#768390"
 
 var looks = [toneCount]Look{
 	Plain:   {Class: "plain", Light: Colors{"#ffffff", "#57606a", "#1f2328"}, Dark: Colors{"#21262d", "#8b949e", "#e6edf3"}},
-	Faded:   {Class: "faded", Light: Colors{"#f6f8fa", "#8c959f", "#59636e"}, Dark: Colors{"#161b22", "#6e7681", "#9198a1"}, Dashed: true},
+	Faded:   {Class: "faded", Light: Colors{"#f6f8fa", "#7d8590", "#59636e"}, Dark: Colors{"#161b22", "#6e7681", "#9198a1"}, Dashed: true},
 	Active:  {Class: "active", Light: Colors{"#ddf0ff", "#0a63c9", "#0a3069"}, Dark: Colors{"#0b2a52", "#58a6ff", "#cae8ff"}, Bold: true},
 	Good:    {Class: "good", Light: Colors{"#dcf5ec", "#007a5e", "#003d2f"}, Dark: Colors{"#04352a", "#2dba94", "#c4f3e4"}},
 	Again:   {Class: "again", Light: Colors{"#f1eafb", "#7a4fb5", "#3b1e66"}, Dark: Colors{"#2d1a4d", "#b58cf0", "#eadcff"}},

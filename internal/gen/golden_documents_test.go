@@ -13,7 +13,7 @@ import (
 // TestGolden comes to the same files from models made by hand.
 func TestGoldenDocuments(t *testing.T) {
 	loader := check.NewCache(check.GoLoader{})
-	for _, name := range []string{"seed/manager", "selectors", "cluster", "lastelement", "values", "own"} {
+	for _, name := range []string{"seed/manager", "selectors", "cluster", "lastelement", "values", "several", "own"} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join("golden", filepath.FromSlash(name))
 			in, err := check.Read(dir)

@@ -132,18 +132,19 @@ func document(file string, managers ...*model.Manager) *model.Document {
 	return &model.Document{File: file, Managers: managers}
 }
 
-// goldenModels are the models whose Go is in the directories below golden, by those.
+// goldenModels are the models whose Go is in the directories below golden, by those. What no document can say is in
+// directories that ctrlkit generate ./... does not go into; tests import them.
 func goldenModels() map[string]*model.Package {
 	return map[string]*model.Package{
-		"seed/manager": seedModel(),
-		"selectors":    selectorsModel(),
-		"cluster":      clusterModel(),
-		"lastelement":  lastElementModel(),
-		"values":       valuesModel(),
-		"several":      severalModel(),
-		"beyond":       beyondModel(),
-		"own":          ownModel(),
-		"nasty":        nastyModel(),
+		"seed/manager":    seedModel(),
+		"selectors":       selectorsModel(),
+		"cluster":         clusterModel(),
+		"lastelement":     lastElementModel(),
+		"values":          valuesModel(),
+		"several":         severalModel(),
+		"testdata/beyond": beyondModel(),
+		"own":             ownModel(),
+		"testdata/nasty":  nastyModel(),
 	}
 }
 
@@ -252,7 +253,7 @@ func beyondModel() *model.Package {
 		list("byNamespaceField", configMap, everywhere, field(".metadata.namespace", "Namespace", model.TextString, ref("Spec.Place"))),
 		one("quotes", configMap, label("app", `say "hi"`), label("path", "`a\\b`")),
 	}
-	return packageOf("beyond", "beyond", document("beyond.ctrlkit", manager("Beyond", shop, states, action("Look", states...))))
+	return packageOf("testdata/beyond", "beyond", document("beyond.ctrlkit", manager("Beyond", shop, states, action("Look", states...))))
 }
 
 func ownModel() *model.Package {
@@ -274,6 +275,6 @@ func nastyModel() *model.Package {
 	actions[0].Doc = []string{"go:generate rm -rf", "+build ignore", "", "   indented", "*/ not the end // of it"}
 	m := manager("nasty", shop, states, actions...)
 	m.Doc = []string{"Deprecated: never use it."}
-	return packageOf("nasty", "nasty", document("a.b-c_linux_test.ctrlkit", m),
+	return packageOf("testdata/nasty", "nasty", document("a.b-c_linux_test.ctrlkit", m),
 		document("linux.ctrlkit", manager("Nasty2", shop, []*model.State{list("x", configMap)})))
 }

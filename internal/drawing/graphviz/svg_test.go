@@ -133,13 +133,27 @@ func TestBrokenDOTIsAnError(t *testing.T) {
 	}
 }
 
-// The engine's machine code is kept in the user's cache, and TMPDIR is as it was.
+// The engine's machine code is kept in the user's cache or nowhere, and TMPDIR is as it was.
 func TestEngineIsKeptInTheUsersCache(t *testing.T) {
 	if os.Getenv("CTRLKIT_TEST_PRINT_TMPDIR") != "" {
 		_, _ = os.Stdout.WriteString("TMPDIR is " + os.Getenv("TMPDIR") + ".\n")
 		return
 	}
-	shared, cache := t.TempDir(), t.TempDir()
+	cache := t.TempDir()
+	startWithCache(t, cache)
+	if kept, err := filepath.Glob(filepath.Join(cache, "ctrlkit", "graphviz", "go-graphviz", "*")); err != nil || len(kept) == 0 {
+		t.Errorf("the user's cache holds nothing (%v)", err)
+	}
+	startWithCache(t, filepath.Join(cache, "no-home", "cache"))
+	if _, err := os.Stat(filepath.Join(cache, "no-home")); err == nil {
+		t.Error("a home directory that did not exist was made")
+	}
+}
+
+// startWithCache starts the test again as a process of its own and checks that it leaves nothing where others could write.
+func startWithCache(t *testing.T, cache string) {
+	t.Helper()
+	shared := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), "TMPDIR="+shared, "XDG_CACHE_HOME="+cache, "CTRLKIT_TEST_PRINT_TMPDIR=1")
 	out, err := cmd.CombinedOutput()
@@ -148,8 +162,5 @@ func TestEngineIsKeptInTheUsersCache(t *testing.T) {
 	}
 	if left, err := os.ReadDir(shared); err != nil || len(left) > 0 {
 		t.Errorf("the directory for temporary files holds %v (%v), want nothing", left, err)
-	}
-	if kept, err := filepath.Glob(filepath.Join(cache, "ctrlkit", "graphviz", "go-graphviz", "*")); err != nil || len(kept) == 0 {
-		t.Errorf("the user's cache holds nothing (%v)", err)
 	}
 }

@@ -20,7 +20,8 @@ import (
 // A Span is a piece of the source: offsets in bytes, End behind the last one.
 type Span struct{ Start, End int }
 
-// A Word is a name, path or key as it is written.
+// A Word is a name, path or key as it is written. Its text is shorter than its span if characters in it had to be left out
+// because they may stand nowhere.
 type Word struct {
 	Text string
 	Span

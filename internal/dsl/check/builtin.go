@@ -19,10 +19,6 @@ type builtinPackage struct {
 // label is how the group and version are written in a document.
 func (b *builtinPackage) label() string { return gvLabel(b.Group, b.Version) }
 
-func (b *builtinPackage) has(kind string) bool {
-	return slices.Contains(b.Namespaced, kind) || slices.Contains(b.Cluster, kind)
-}
-
 func gvLabel(group, version string) string {
 	if group == "" {
 		return version

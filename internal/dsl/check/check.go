@@ -31,7 +31,7 @@ type Source struct {
 // Check returns the meaning of the documents and everything that is wrong with them. The package is nil when the list
 // has an error in it. Check reads no files; it asks the loader once, for all packages together.
 func Check(ctx context.Context, in Input, loader Loader) (*model.Package, diag.List, error) {
-	c := &checker{managers: map[string]*scopedName{}}
+	c := &checker{managers: map[string]*scopedName{}, path: in.Path, ownTypes: map[string]bool{}}
 	sources := slices.Clone(in.Sources)
 	slices.SortFunc(sources, func(a, b Source) int { return compareFiles(a.File, b.File) })
 	for _, source := range sources {
@@ -80,6 +80,9 @@ type checker struct {
 	// managers are the managers of all documents by name, order their names in the order of declaration.
 	managers map[string]*scopedName
 	order    []string
+	// path is the import path of the Go package, ownTypes the names of the kinds in use that are declared in it.
+	path     string
+	ownTypes map[string]bool
 }
 
 // packagePaths returns the import paths that the documents need, sorted.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -140,6 +141,21 @@ func TestCacheAsksOnce(t *testing.T) {
 	}
 }
 
+// TestCacheConcurrently checks from several goroutines with one cache; it is of use with -race.
+func TestCacheConcurrently(t *testing.T) {
+	cache := check.NewCache(checktest.Loader{})
+	in := check.Input{Sources: []check.Source{{File: "a.ctrlkit", Text: checktest.CronJob}}}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if _, list, err := check.Check(context.Background(), in, cache); err != nil || list.HasErrors() {
+				t.Error(list, err)
+			}
+		})
+	}
+	group.Wait()
+}
+
 func TestRead(t *testing.T) {
 	for _, test := range []struct {
 		name       string
@@ -227,6 +243,42 @@ func BenchmarkCheck(b *testing.B) {
 				if _, list, err := check.Check(context.Background(), in, loader); err != nil || len(list) > 0 {
 					b.Fatal(list, err)
 				}
+			}
+		})
+	}
+}
+
+// TestSurroundings checks a good document in places where its packages cannot be loaded.
+func TestSurroundings(t *testing.T) {
+	doc := []byte("decl Rollout for Deployment {\n    action {\n        Look()\n    }\n}\n")
+	for _, test := range []struct {
+		name, mod     string
+		message, hint string // of the only diagnostic
+		err           string
+	}{
+		{"no module", "", "cannot load Go package k8s.io/api/apps/v1: the document is in no Go module", "make a module of the project: go mod init", ""},
+		{"module without Kubernetes", "module example.com/m\n\ngo 1.26\n",
+			"cannot load Go package k8s.io/api/apps/v1: no required module provides package k8s.io/api/apps/v1", "add the module: go get k8s.io/api", ""},
+		{"malformed go.mod", "module example.com/m\n\nnonsense\n", "", "",
+			"loading Go packages: go: errors parsing go.mod: go.mod:3: unknown directive: nonsense"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if test.mod != "" {
+				if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(test.mod), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in := check.Input{Dir: dir, Sources: []check.Source{{File: "a.ctrlkit", Text: doc}}}
+			_, list, err := check.Check(context.Background(), in, check.GoLoader{})
+			if test.err != "" {
+				if err == nil || err.Error() != test.err {
+					t.Fatalf("got %v, want %s", err, test.err)
+				}
+				return
+			}
+			if err != nil || len(list) != 1 || list[0].Message != test.message || list[0].Hint != test.hint {
+				t.Errorf("got %v, %v", list, err)
 			}
 		})
 	}

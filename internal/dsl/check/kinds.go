@@ -161,14 +161,6 @@ func (d *document) resolve(w ast.Word) {
 	}
 }
 
-// ref returns what resolve found.
-func (d *document) ref(w ast.Word) *kindRef {
-	if a, ok := d.aliases[w.Text]; ok {
-		return d.refs["alias "+a.name.Text]
-	}
-	return d.refs[w.Text]
-}
-
 // resolveBare resolves a kind of one word among the built-in ones. The hint is for when no name is near.
 func (d *document) resolveBare(w ast.Word, hint string) *kindRef {
 	rows := builtins.byKind[w.Text]
@@ -279,9 +271,10 @@ func (c *checker) checkBinds(d *document) {
 }
 
 // warnProblem reports a package with mistakes of its own, unless they are mistakes in the kinds that are reported anyway.
+// The package that is generated into may wait for just that, and is not reported.
 func (c *checker) warnProblem(d *document, b *binding) {
 	p := c.packages[b.path.Text]
-	if p.Problem == "" {
+	if p.Problem == "" || b.path.Text == c.path {
 		return
 	}
 	for _, ref := range d.refs {
@@ -312,22 +305,31 @@ func (d *document) reportNotLoaded(span ast.Span, path string, p *Package) {
 		problem = firstLine(p.Problem)
 	}
 	hint := "check the path, or add the module: go get " + path
-	if strings.Contains(problem, "is not in std") {
+	switch {
+	case strings.Contains(problem, "go.mod file not found"):
+		problem = "the document is in no Go module"
+		hint = "make a module of the project: go mod init"
+	case lookupBuiltin(path) != nil:
+		root, _, _ := strings.Cut(strings.TrimPrefix(path, "k8s.io/"), "/")
+		hint = "add the module: go get k8s.io/" + root
+	case strings.Contains(problem, "is not in std"):
 		problem = "there is no such package"
 		hint = "check the path: it begins with no module that go.mod names"
 		if root, _, _ := strings.Cut(d.importPath, "/"); root != "" && strings.HasPrefix(path, root+"/") {
 			hint = "check the path: it is in this module"
 		}
 	}
-	if row := lookupBuiltin(path); row != nil {
-		root, _, _ := strings.Cut(strings.TrimPrefix(path, "k8s.io/"), "/")
-		hint = "add the module: go get k8s.io/" + root
-	}
 	d.report(diag.PackageNotLoaded, span, fmt.Sprintf("cannot load Go package %s: %s", path, problem), hint)
 }
 
+// firstLine is the first line of a message that says something.
 func firstLine(text string) string {
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	for line := range strings.Lines(text) {
+		text = strings.TrimSpace(line)
+		if text != "" && text[0] != '#' { // the compiler begins with the name of the package
+			break
+		}
+	}
 	text, _, _ = strings.Cut(text, "; to add it:") // the hint says how
 	return text
 }
@@ -399,6 +401,10 @@ func (c *checker) lookup(d *document, ref *kindRef, w ast.Word) *kindType {
 		return nil
 	}
 	ref.typ = c.newKind(ref, p, obj)
+	if ref.path == c.path {
+		c.ownTypes[ref.typ.Type] = true
+		c.ownTypes[ref.kind+"List"] = true
+	}
 	return ref.typ
 }
 

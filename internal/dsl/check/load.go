@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"strings"
 	"sync"
 
 	"golang.org/x/tools/go/packages"
@@ -48,8 +49,11 @@ func (GoLoader) Load(ctx context.Context, dir string, paths []string) (map[strin
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
 			packages.NeedTypes | packages.NeedTypesSizes | packages.NeedExportFile,
 	}, paths...)
+	if ctx.Err() != nil {
+		err = ctx.Err() // the go command was stopped, and its error would say something else
+	}
 	if err != nil {
-		return nil, fmt.Errorf("loading Go packages: %w", err)
+		return nil, fmt.Errorf("loading Go packages: %w", &goError{err})
 	}
 	result := make(map[string]*Package, len(loaded))
 	for _, pkg := range loaded {
@@ -57,6 +61,22 @@ func (GoLoader) Load(ctx context.Context, dir string, paths []string) (map[strin
 	}
 	return result, nil
 }
+
+// A goError is a failure of the go command, told in one line by what the command itself wrote if it wrote anything.
+type goError struct{ err error }
+
+func (e *goError) Error() string {
+	text := strings.TrimPrefix(e.err.Error(), "err: ")
+	if problem, written, ok := strings.Cut(text, ": stderr: "); ok {
+		text = problem
+		if written = strings.TrimSpace(written); written != "" {
+			text = strings.Join(strings.Fields(written), " ")
+		}
+	}
+	return text
+}
+
+func (e *goError) Unwrap() error { return e.err }
 
 func newPackage(pkg *packages.Package) *Package {
 	p := &Package{Types: pkg.Types}

@@ -38,6 +38,7 @@ func (c *checker) manager(d *document, decl *ast.Decl) *model.Manager {
 	}
 	if m.target != nil {
 		m.model.Target = m.target.Kind
+		m.needsList(m.target, decl.Kind, "to be watched")
 	}
 	for _, s := range declaredStates(decl) {
 		m.declareState(s)
@@ -53,6 +54,14 @@ func (c *checker) manager(d *document, decl *ast.Decl) *model.Manager {
 		}
 	}
 	return m.model
+}
+
+// needsList reports a kind without a list type where one is needed.
+func (m *managerScope) needsList(kind *kindType, w ast.Word, why string) {
+	if kind.List == "" {
+		m.d.report(diag.NoListType, w.Span, fmt.Sprintf("%s has no type %sList, which %s needs %s", kind.Package, kind.Type, kind.Type, why),
+			"a list type has a field Items and the method DeepCopyObject")
+	}
 }
 
 func (c *checker) declareManager(d *document, name ast.Word) {

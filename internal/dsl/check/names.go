@@ -19,9 +19,6 @@ var generatedVariables = []string{"ctx", "err", "impl", "logger", "m", "result",
 // hookMethods are the methods of the interface that every implementation of a manager embeds.
 var hookMethods = []string{"AfterActionRun", "BeforeActionRun"}
 
-// generatedSuffixes are put behind the name of a manager to name the types that belong to it.
-var generatedSuffixes = []string{"State", "Impl", "Option", "Options", "FakeState", "StateFake"}
-
 // identifier reports a name that Go does not accept and reports whether the name is good.
 func (d *document) identifier(w ast.Word, what string) bool {
 	first, _ := utf8.DecodeRuneInString(w.Text)
@@ -105,23 +102,35 @@ func capitalised(name string) string {
 	return string(unicode.ToUpper(first)) + name[size:]
 }
 
-// managerCollisions reports managers whose name is that of a type that is generated for another one.
+// generatedNames are the names that a manager adds to its Go package.
+func generatedNames(manager string) []string {
+	return []string{
+		manager, manager + "State", manager + "StateGetter", manager + "FakeState", manager + "Impl",
+		"New" + manager, "New" + manager + "State", "Index" + manager, "Watch" + manager,
+	}
+}
+
+// managerCollisions reports managers that would declare the same name in Go, and those that would declare a name that an
+// API type of the same package has.
 func (c *checker) managerCollisions() {
-	for _, name := range c.order {
-		for _, suffix := range generatedSuffixes {
-			base, found := strings.CutSuffix(name, suffix)
-			if !found {
-				continue
+	owners := map[string]string{}
+	for _, manager := range c.order {
+		self := c.managers[manager]
+		for _, name := range generatedNames(manager) {
+			if owner, ok := owners[name]; ok {
+				self.document.report(diag.NameCollision, self.word.Span, fmt.Sprintf("managers %s and %s both generate %s", owner, manager, name),
+					"give one of them another name", c.managers[owner].related()...)
+				break
 			}
-			first, ok := c.managers[base]
-			if !ok {
-				continue
+		}
+		for _, name := range generatedNames(manager) {
+			if _, ok := owners[name]; !ok {
+				owners[name] = manager
 			}
-			self := c.managers[name]
-			related := first.related()
-			related[0].Message = "the manager that it belongs to"
-			self.document.report(diag.NameCollision, self.word.Span,
-				fmt.Sprintf("%s is also the name of a type that is generated for %s", name, base), "give one of them another name", related...)
+			if c.ownTypes[name] {
+				self.document.report(diag.NameCollision, self.word.Span, fmt.Sprintf("%s is also the name of an API type in this package", name),
+					"give the manager another name")
+			}
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
@@ -38,15 +38,18 @@ func (m *managerScope) state(n *ast.State) *model.State {
 	}
 	if s.kind != nil {
 		s.out.Kind = s.kind.Kind
-		if n.List && s.kind.List == "" {
-			m.d.report(diag.NoListType, n.Kind.Span, fmt.Sprintf("%s has no type %sList for a list", s.kind.Package, s.kind.Type),
-				"a list type has a field Items and the method DeepCopyObject")
-		}
 	}
 	for _, item := range n.Body.Items {
 		if sel, ok := item.(*ast.Selector); ok {
 			s.selector(sel)
 		}
+	}
+	switch {
+	case s.kind == nil:
+	case n.List:
+		s.needsList(s.kind, n.Kind, "to be listed")
+	case s.name == nil:
+		s.needsList(s.kind, n.Kind, "to be selected without a name")
 	}
 	s.combination()
 	s.scope()
@@ -163,11 +166,12 @@ func (s *stateScope) selector(sel *ast.Selector) {
 }
 
 func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slash bool) {
-	span, hint := sel.Key.Span, selectorForms
+	span, name, hint := sel.Key.Span, sel.Key.Text, selectorForms
 	known := []string{"name", "namespace", "owned", "labels", "fields"}
 	if slash {
 		known = []string{"labels", "fields"}
-		span.End = span.Start + len(family)
+		span.End = min(span.Start+len(family), span.End)
+		name = family
 	}
 	if near, ok := diag.Near(family, known); ok {
 		hint = fmt.Sprintf("did you mean %q?", near)
@@ -181,7 +185,7 @@ func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slas
 	if slash && (family == "name" || family == "namespace" || family == "owned") {
 		hint = fmt.Sprintf("%s has no key", family)
 	}
-	s.d.report(diag.UnknownSelector, span, fmt.Sprintf("unknown selector %q", sel.Key.Text[:span.End-span.Start]), hint)
+	s.d.report(diag.UnknownSelector, span, fmt.Sprintf("unknown selector %q", name), hint)
 }
 
 // unique reports a selector that was given before.
@@ -278,7 +282,7 @@ func (s *stateScope) label(sel *ast.Selector, key string) {
 func (s *stateScope) objectName(v ast.Value) {
 	text := sample(v)
 	if s.kind != nil && s.kind.Group == "rbac.authorization.k8s.io" {
-		if problems := path.IsValidPathSegmentName(text); len(problems) > 0 {
+		if len(content.IsPathSegmentName(text)) > 0 {
 			s.d.report(diag.BadObjectName, literalSpan(v), fmt.Sprintf("malformed object name %s", shown(v)), "names of this kind are neither . nor .. and have no / or %")
 		}
 		return

@@ -227,59 +227,87 @@ func (p *parser) action(lead ast.Lead) ast.Node {
 
 // arguments reads `(STATE, ...)`; it may go over several lines.
 func (p *parser) arguments(n *ast.Action) {
-	paren := p.next()
+	a := argumentList{parser: p, action: n, paren: p.next(), comma: true}
 	n.Open = p.comment()
-	var doc []ast.Comment
-	var last *ast.Arg // the argument that a comment on this line belongs to
-	comma, closes := true, p.closes()
-	line := p.pos // the end of the last line with an argument
-	for {
-		if last != nil {
-			line = p.pos
-		}
-		switch t := p.tok(); t.kind {
-		case tokenNewline:
-			p.next()
-			last = nil
-		case tokenComment:
-			c := p.comment()
-			if last != nil && last.Trailing == nil {
-				last.Trailing = c
-			} else {
-				doc = append(doc, *c)
-			}
-		case tokenWord:
-			if p.argumentsBroken() || t.indent >= 0 && !comma && !closes {
-				p.pos = line
-				p.report(diag.UnclosedArguments, paren.Span, fmt.Sprintf(`"(" of action %s is never closed`, n.Name.Text), "put a ) behind the states")
-				return
-			}
-			if !comma {
-				p.report(diag.Unexpected, t.Span, fmt.Sprintf("expected a comma, found %s", t.describe()), "states are separated by commas")
-			}
-			p.next()
-			last = &ast.Arg{Lead: ast.Lead{Doc: doc}, Name: ast.Word{Text: t.text, Span: t.Span}}
-			n.Args = append(n.Args, last)
-			doc, comma = nil, false
-		case tokenComma:
-			if comma {
-				p.report(diag.Unexpected, t.Span, "expected a state, found a comma", "")
-			}
-			p.next()
-			comma = true
-		case tokenRightParen:
-			p.next()
-			n.Tail = doc
-			return
-		case tokenEOF, tokenLeftBrace, tokenRightBrace:
-			p.report(diag.UnclosedArguments, paren.Span, fmt.Sprintf(`"(" of action %s is never closed`, n.Name.Text), "put a ) behind the states")
-			return
-		default:
-			p.report(diag.Unexpected, t.Span, fmt.Sprintf("expected a state, found %s", t.describe()), "")
-			p.next()
-			p.skipArgument()
-		}
+	a.closes = p.closes()
+	a.line = p.pos
+	for a.next() {
 	}
+}
+
+// An argumentList is what is between the parentheses of an action while it is read.
+type argumentList struct {
+	*parser
+	action *ast.Action
+	paren  token
+	doc    []ast.Comment // comments that wait for their argument
+	last   *ast.Arg      // the argument that a comment on this line belongs to
+	comma  bool          // whether an argument may follow
+	closes bool          // whether the parenthesis is closed at all
+	line   int           // the end of the last line with an argument
+}
+
+// next reads one token of the list and reports whether the list goes on.
+func (a *argumentList) next() bool {
+	if a.last != nil {
+		a.line = a.pos
+	}
+	switch t := a.tok(); t.kind {
+	case tokenNewline:
+		a.parser.next()
+		a.last = nil
+	case tokenComment:
+		a.addComment(*a.comment())
+	case tokenWord:
+		return a.argument(t)
+	case tokenComma:
+		if a.comma {
+			a.report(diag.Unexpected, t.Span, "expected a state, found a comma", "")
+		}
+		a.parser.next()
+		a.comma = true
+	case tokenRightParen:
+		a.parser.next()
+		a.action.Tail = a.doc
+		return false
+	case tokenEOF, tokenLeftBrace, tokenRightBrace:
+		a.unclosed()
+		return false
+	default:
+		a.report(diag.Unexpected, t.Span, fmt.Sprintf("expected a state, found %s", t.describe()), "")
+		a.parser.next()
+		a.skipArgument()
+	}
+	return true
+}
+
+func (a *argumentList) addComment(c ast.Comment) {
+	if a.last != nil && a.last.Trailing == nil {
+		a.last.Trailing = &c
+		return
+	}
+	a.doc = append(a.doc, c)
+}
+
+func (a *argumentList) argument(t token) bool {
+	if a.argumentsBroken() || t.indent >= 0 && !a.comma && !a.closes {
+		a.pos = a.line
+		a.unclosed()
+		return false
+	}
+	if !a.comma {
+		a.report(diag.Unexpected, t.Span, fmt.Sprintf("expected a comma, found %s", t.describe()), "states are separated by commas")
+	}
+	a.parser.next()
+	a.last = &ast.Arg{Lead: ast.Lead{Doc: a.doc}, Name: ast.Word{Text: t.text, Span: t.Span}}
+	a.action.Args = append(a.action.Args, a.last)
+	a.doc, a.comma = nil, false
+	return true
+}
+
+func (a *argumentList) unclosed() {
+	a.report(diag.UnclosedArguments, a.paren.Span, fmt.Sprintf(`"(" of action %s is never closed`, a.action.Name.Text),
+		"put a ) behind the states")
 }
 
 // skipArgument steps over what is no state, up to the next comma.

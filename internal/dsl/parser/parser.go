@@ -147,55 +147,72 @@ func (p *parser) endOfLine(after, hint string) *ast.Comment {
 // items reads the nodes of a block, or of the file, with the comments between them. It stops before a closing brace,
 // at the end of the file, and where leave says that what stands there belongs further out.
 func (p *parser) items(leave func() bool, one func(ast.Lead) ast.Node) []ast.Node {
-	var nodes []ast.Node
-	var lead ast.Lead
-	newlines := 0
-	flush := func() {
-		if len(lead.Doc) > 0 {
-			nodes = append(nodes, &ast.Note{Lead: lead})
-			lead = ast.Lead{}
+	l := itemList{parser: p}
+	for {
+		t := p.tok()
+		switch {
+		case t.kind == tokenNewline:
+			p.next()
+			l.newline()
+		case t.kind == tokenComment:
+			l.addComment(*p.comment())
+		case p.isStray(t):
+			l.note()
+			p.stray(t)
+		case t.kind == tokenEOF, t.kind == tokenRightBrace, leave():
+			l.note()
+			return l.nodes
+		default:
+			l.node(one)
 		}
 	}
-	for {
-		switch t := p.tok(); t.kind {
-		case tokenNewline:
-			p.next()
-			newlines++
-			if newlines == 2 {
-				flush()
-			}
-			continue
-		case tokenEOF, tokenRightBrace:
-			flush()
-			if p.isStray(t) {
-				p.stray(t)
-				continue
-			}
-			return nodes
-		case tokenComment:
-			if len(lead.Doc) == 0 {
-				lead.Blank = newlines >= 2 && len(nodes) > 0
-			}
-			lead.Doc = append(lead.Doc, *p.comment())
-			newlines = 0
-			continue
-		}
-		if leave() {
-			flush()
-			return nodes
-		}
-		if len(lead.Doc) == 0 {
-			lead.Blank = newlines >= 2 && len(nodes) > 0
-		}
-		newlines = 0
-		before := p.pos
-		if node := one(lead); node != nil {
-			nodes = append(nodes, node)
-		}
-		lead = ast.Lead{}
-		if p.pos == before {
-			p.next() // nothing may stop the parser
-		}
+}
+
+// An itemList is the content of a block while it is read.
+type itemList struct {
+	*parser
+	nodes    []ast.Node
+	lead     ast.Lead // of the node to come
+	newlines int      // since the last node or comment
+}
+
+func (l *itemList) newline() {
+	l.newlines++
+	if l.newlines == 2 {
+		l.note()
+	}
+}
+
+// note makes a node of its own of a comment that no node follows.
+func (l *itemList) note() {
+	if len(l.lead.Doc) > 0 {
+		l.nodes = append(l.nodes, &ast.Note{Lead: l.lead})
+		l.lead = ast.Lead{}
+	}
+}
+
+func (l *itemList) addComment(c ast.Comment) {
+	l.begin()
+	l.lead.Doc = append(l.lead.Doc, c)
+}
+
+// begin notes, at the first token of a node or of its comment, whether an empty line comes before it.
+func (l *itemList) begin() {
+	if len(l.lead.Doc) == 0 {
+		l.lead.Blank = l.newlines >= 2 && len(l.nodes) > 0
+	}
+	l.newlines = 0
+}
+
+func (l *itemList) node(one func(ast.Lead) ast.Node) {
+	l.begin()
+	before := l.pos
+	if node := one(l.lead); node != nil {
+		l.nodes = append(l.nodes, node)
+	}
+	l.lead = ast.Lead{}
+	if l.pos == before {
+		l.next() // nothing may stop the parser
 	}
 }
 

@@ -3,10 +3,10 @@ package parser_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -218,31 +218,48 @@ decl Second for Job {
 	}
 }
 
-// TestLinearTime reads texts that are made to be slow to read, short and 32 times as long. Where the time grows with the
-// square of the length, the long one takes a thousand times as long; the limit is far from both, for machines are busy.
-func TestLinearTime(t *testing.T) {
-	for _, piece := range []string{
-		"${", "name=${", `name="${`, `"" `, "/*", "/*\n", "a(\nb\n", "a(b,\n", "state {\n", "jobs []Job\n\n", "jobs []Job {", "{", "}",
-		"}\n", "decl A for B\n", "decl A for B {\n", "[", "name=a[", "// c\n", "\n", "a ", "$", "\\", "é", "\xff", "\x00", "name=$(", "x//", "https://", "name=https://", "\\u", "name=\"\\\\",
-	} {
-		prefix := "decl A for B {\nstate {\njobs []Job {\n"
-		short := fastest(func() { parser.Parse("a", []byte(prefix+strings.Repeat(piece, 500))) })
-		long := fastest(func() { parser.Parse("a", []byte(prefix+strings.Repeat(piece, 16000))) })
-		if long > 320*max(short, 100*time.Microsecond) {
-			t.Errorf("%q: 500 times took %v, 16000 times %v", piece, short, long)
+// hostile are pieces of text that, repeated, invite a parser to look at what it has seen again and again.
+var hostile = []string{
+	"${", "name=${", `name="${`, `"" `, "/*", "/*\n", "a(\nb\n", "a(b,\n", "state {\n", "jobs []Job\n\n", "jobs []Job {", "{", "}",
+	"}\n", "decl A for B\n", "decl A for B {\n", "[", "name=a[", "// c\n", "\n", "a ", "$", "\\", "é", "\xff", "\x00", "name=$(", "x//", "https://", "name=https://", "\\u", "name=\"\\\\",
+}
+
+func repeated(piece string, n int) []byte {
+	return []byte("decl A for B {\nstate {\njobs []Job {\n" + strings.Repeat(piece, n))
+}
+
+// What is kept of a text must not grow with the square of its length: 32 times the text, some 32 times the memory.
+// BenchmarkHostile shows the same of the time.
+func TestLinearMemory(t *testing.T) {
+	for _, piece := range hostile {
+		short := allocated(func() { parser.Parse("a", repeated(piece, 500)) })
+		long := allocated(func() { parser.Parse("a", repeated(piece, 16000)) })
+		if long > 200*max(short, 16<<10) { // 1000 times if it grew with the square
+			t.Errorf("%q: 500 times took %d bytes, 16000 times %d", piece, short, long)
 		}
 	}
 }
 
-// fastest is the least of three measurements: what else the machine does only makes it slower.
-func fastest(f func()) time.Duration {
-	var times []time.Duration
-	for range 3 {
-		start := time.Now()
-		f()
-		times = append(times, time.Since(start))
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// BenchmarkHostile reports the time for a piece of hostile text; it should not depend on how often the piece is repeated.
+func BenchmarkHostile(b *testing.B) {
+	for _, n := range []int{500, 16000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			for b.Loop() {
+				for _, piece := range hostile {
+					parser.Parse("a", repeated(piece, n))
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n*len(hostile)), "ns/piece")
+		})
 	}
-	return slices.Min(times)
 }
 
 // FuzzParse looks for panics and for diagnostics that point outside of the text.

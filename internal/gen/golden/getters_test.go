@@ -13,10 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shopv1 "github.com/ctrlkit/ctrlkit/internal/gen/golden/apis/shop/v1"
-	"github.com/ctrlkit/ctrlkit/internal/gen/golden/beyond"
 	regions "github.com/ctrlkit/ctrlkit/internal/gen/golden/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/gen/golden/selectors"
 	"github.com/ctrlkit/ctrlkit/internal/gen/golden/several"
+	"github.com/ctrlkit/ctrlkit/internal/gen/golden/testdata/beyond"
+	_ "github.com/ctrlkit/ctrlkit/internal/gen/golden/testdata/nasty" // it compiles
 	"github.com/ctrlkit/ctrlkit/internal/gen/golden/values"
 	"github.com/ctrlkit/ctrlkit/state"
 )

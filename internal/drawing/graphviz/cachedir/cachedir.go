@@ -33,10 +33,14 @@ func init() {
 }
 
 // private returns a directory that only this user can write to. If there is none, the null device is returned, below which
-// nothing can be made: then go-graphviz keeps nothing.
+// nothing can be made: then go-graphviz keeps nothing. A home directory that does not exist is not made: somebody has said so
+// on purpose.
 func private() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
+		return os.DevNull
+	}
+	if _, err := os.Stat(filepath.Dir(cache)); err != nil {
 		return os.DevNull
 	}
 	dir := filepath.Join(cache, "ctrlkit", "graphviz")

@@ -15,3 +15,13 @@ type Database struct {
 
 // DeepCopyObject implements runtime.Object.
 func (d *Database) DeepCopyObject() runtime.Object { c := *d; return &c }
+
+// DatabaseList is a list of Databases.
+type DatabaseList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Database `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *DatabaseList) DeepCopyObject() runtime.Object { c := *l; return &c }

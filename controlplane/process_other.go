@@ -1,7 +1,0 @@
-//go:build !unix
-
-package controlplane
-
-import "syscall"
-
-func ownProcessGroup() *syscall.SysProcAttr { return nil }

@@ -1,9 +1,0 @@
-//go:build unix
-
-package controlplane
-
-import "syscall"
-
-func ownProcessGroup() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true}
-}

@@ -1,0 +1,87 @@
+// Command 01_cronjob is an operator that starts Jobs at the times of a schedule.
+//
+// It needs a cluster that has the definition in config/crd:
+//
+//	ctrlkit run ./examples/01_cronjob
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+)
+
+func main() {
+	options := ctrl.Options{LeaderElectionID: "cronjob.batch.ctrlkit.dev"}
+	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics at this `address`, for example :8080; 0 is off")
+	flag.StringVar(&options.HealthProbeBindAddress, "health-probe-bind-address", "0", "serve /healthz and /readyz at this `address`, for example :8081; 0 is off")
+	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "work only while no other instance does")
+	flag.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "the `namespace` of the lease, needed outside a cluster")
+	logging := zap.Options{}
+	logging.BindFlags(flag.CommandLine)
+	flag.Parse()
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+
+	if err := run(ctrl.SetupSignalHandler(), options); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the operator until ctx is done.
+func run(ctx context.Context, options ctrl.Options) error {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding a cluster: %w", err)
+	}
+	mgr, err := newManager(ctx, config, options, time.Now)
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// newManager returns a manager with the controller of CronJobs in it, not started yet.
+func newManager(ctx context.Context, config *rest.Config, options ctrl.Options, now func() time.Time) (ctrl.Manager, error) {
+	options.Scheme = runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
+		if err := add(options.Scheme); err != nil {
+			return nil, fmt.Errorf("registering types: %w", err)
+		}
+	}
+	// Nothing here reads who wrote which field, and that is a good part of what an object takes in memory.
+	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
+
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("creating the manager: %w", err)
+	}
+	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
+		if err := add("ping", healthz.Ping); err != nil {
+			return nil, fmt.Errorf("adding a health check: %w", err)
+		}
+	}
+	cronJobs := &CronJobController{
+		Client:   mgr.GetClient(),
+		Logger:   mgr.GetLogger(),
+		Live:     mgr.GetAPIReader(),
+		Recorder: mgr.GetEventRecorder("cronjob-operator"),
+		Now:      now,
+	}
+	if err := cronJobs.SetupWithManager(ctx, mgr); err != nil {
+		return nil, fmt.Errorf("setting up the controller of CronJobs: %w", err)
+	}
+	return mgr, nil
+}

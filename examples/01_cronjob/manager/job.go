@@ -1,0 +1,120 @@
+package manager
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+)
+
+const (
+	// cronJobLabel is on every Job and names its CronJob: the state "jobs" in cronjob.ctrlkit selects by it.
+	cronJobLabel = "cronjob"
+	// scheduledAtAnnotation is on every Job and holds the time in the schedule that it was started for.
+	scheduledAtAnnotation = "batch.ctrlkit.dev/scheduled-at"
+)
+
+// newJob returns the Job for the run at a time of the schedule.
+//
+// Its name follows from that time alone. Whoever tries to start the same run a second time, because the operator crashed
+// before it could write down the first or because its cache is behind, meets the Job that is already there.
+func newJob(cronJob *v1.CronJob, at time.Time, scheme *runtime.Scheme) (*batchv1.Job, error) {
+	template := cronJob.Spec.JobTemplate.DeepCopy()
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:   cronJob.Namespace,
+			Name:        jobName(cronJob, at),
+			Labels:      with(template.Labels, cronJobLabel, cronJob.Name),
+			Annotations: with(template.Annotations, scheduledAtAnnotation, at.UTC().Format(time.RFC3339)),
+		},
+		Spec: template.Spec,
+	}
+	if err := controllerutil.SetControllerReference(cronJob, job, scheme); err != nil {
+		return nil, fmt.Errorf("making CronJob %q the owner of Job %q: %w", cronJob.Name, job.Name, err)
+	}
+	return job, nil
+}
+
+// jobName has the time in seconds because @every can be that short. The definition limits the name of a CronJob to
+// the 52 characters that this leaves of 63.
+func jobName(cronJob *v1.CronJob, at time.Time) string {
+	return fmt.Sprintf("%s-%d", cronJob.Name, at.Unix())
+}
+
+func with(m map[string]string, key, value string) map[string]string {
+	m = maps.Clone(m)
+	if m == nil {
+		m = make(map[string]string, 1)
+	}
+	m[key] = value
+	return m
+}
+
+// scheduledAt returns the time of the schedule for which a Job was started, and zero if the Job does not say it.
+func scheduledAt(job *batchv1.Job) time.Time {
+	at, err := time.Parse(time.RFC3339, job.Annotations[scheduledAtAnnotation])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// finishedAs returns how a Job ended, JobComplete or JobFailed, and "" while it is active.
+func finishedAs(job *batchv1.Job) batchv1.JobConditionType {
+	for _, c := range job.Status.Conditions {
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
+			return c.Type
+		}
+	}
+	return ""
+}
+
+// byStart orders Jobs from the one that started first to the one that started last. A Job may end without having
+// started; it counts from its creation.
+func byStart(a, b *batchv1.Job) int {
+	return cmp.Or(startOf(a).Compare(startOf(b)), cmp.Compare(a.Name, b.Name))
+}
+
+func startOf(job *batchv1.Job) time.Time {
+	if job.Status.StartTime != nil {
+		return job.Status.StartTime.Time
+	}
+	return job.CreationTimestamp.Time
+}
+
+// beyondHistory returns the Jobs that ended in one way, except for the latest that are to be kept. Jobs that
+// are being deleted already count neither way.
+func beyondHistory(jobs []batchv1.Job, ended batchv1.JobConditionType, keep *int32, byDefault int32) []*batchv1.Job {
+	if keep == nil {
+		keep = &byDefault
+	}
+	var finished []*batchv1.Job
+	for i := range jobs {
+		if finishedAs(&jobs[i]) == ended && jobs[i].DeletionTimestamp.IsZero() {
+			finished = append(finished, &jobs[i])
+		}
+	}
+	slices.SortFunc(finished, byStart)
+	return finished[:max(0, len(finished)-max(0, int(*keep)))]
+}
+
+// reference points to a Job. It leaves the resource version out: with it, every step of the Job would change the status
+// of its CronJob.
+func reference(job *batchv1.Job) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: batchv1.SchemeGroupVersion.String(),
+		Kind:       "Job",
+		Namespace:  job.Namespace,
+		Name:       job.Name,
+		UID:        job.UID,
+	}
+}

@@ -1,0 +1,141 @@
+package gen
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"testing"
+
+	"golang.org/x/tools/go/packages"
+	"pgregory.net/rapid"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+)
+
+// loadedImporter imports what generated code imports, with types that were loaded once.
+type loadedImporter map[string]*types.Package
+
+func (l loadedImporter) Import(path string) (*types.Package, error) {
+	if p, ok := l[path]; ok {
+		return p, nil
+	}
+	return nil, fmt.Errorf("generated code imports %s, which the test did not load", path)
+}
+
+func newLoadedImporter(t *testing.T, kinds []model.Kind) loadedImporter {
+	t.Helper()
+	paths := []string{"github.com/go-logr/logr"}
+	for _, path := range ownImports {
+		paths = append(paths, path)
+	}
+	for _, kind := range kinds {
+		paths = append(paths, kind.Package)
+	}
+	loaded, err := packages.Load(&packages.Config{
+		Context: t.Context(),
+		Mode:    packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedExportFile | packages.NeedDeps,
+	}, paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	importer := loadedImporter{}
+	packages.Visit(loaded, nil, func(p *packages.Package) { importer[p.PkgPath] = p.Types })
+	return importer
+}
+
+// nastyNames are identifiers that clash with something sooner or later, and a few that do not.
+var nastyNames = []string{
+	"a", "A", "b", "err", "ctx", "logger", "s", "m", "opts", "impl", "state", "State", "client", "builder", "errors", "strconv", "fmt",
+	"type", "func", "string", "nil", "error", "target", "Target", "object", "Object", "aErr", "readA", "getA", "reader", "Reader", "list", "obj",
+	"selection", "getter", "name", "namespace", "index", "Index", "select", "selectA", "shopv1", "corev1", "v1", "x_y", "É", "PVCs",
+}
+
+// drawState draws a state of any sort.
+func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
+	values := rapid.SampledFrom([]model.Value{
+		value("text"), value(`quo"te`), value(ref("Name")), value(ref("Spec.SecretName"), "-", ref("Namespace")),
+		value(ref("Spec.Ref?.Next?.Name")), value("n", refAs("Spec.Replicas?", model.TextInt)), value(refAs("Spec.Size", model.TextUint)),
+		value(refAs("Spec.Flag?", model.TextBool)), value(refAs("Spec.Hours", model.TextStringer)), value(refAs("Spec.TierRef?", model.TextConvert)),
+	})
+	st := one(name, rapid.SampledFrom(kinds).Draw(t, "kind"))
+	st.List, st.Owned = rapid.Bool().Draw(t, "list"), rapid.Bool().Draw(t, "owned")
+	if rapid.Bool().Draw(t, "named") {
+		v := values.Draw(t, "name")
+		st.ObjectName = &v
+	}
+	if st.Kind.Namespaced {
+		switch rapid.IntRange(0, 2).Draw(t, "place") {
+		case 1:
+			everywhere(st)
+		case 2:
+			v := values.Draw(t, "namespace")
+			st.Namespace = model.Namespace{Mode: model.NamedNamespace, Value: &v}
+		}
+	}
+	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"app", "example.com/b", "c.d"}), 0, 3, rapid.ID).Draw(t, "labels") {
+		st.Labels = append(st.Labels, model.Selector{Key: key, Value: values.Draw(t, "label")})
+	}
+	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{fieldName, fieldNamespace, ".metadata.controller", ".metadata.generateName"}), 0, 3, rapid.ID).Draw(t, "fields") {
+		selector := model.Selector{Key: key, Path: steps("GenerateName"), Text: model.TextString, Value: values.Draw(t, "field")}
+		selector.ControllerField = key == ".metadata.controller"
+		st.Fields = append(st.Fields, selector)
+	}
+	return st
+}
+
+func drawManager(t *rapid.T, name string, kinds []model.Kind) *model.Manager {
+	unique := func(name string) string { return exported(name) }
+	m := manager(name, rapid.SampledFrom([]model.Kind{shop, region}).Draw(t, "target"), nil)
+	for _, stateName := range rapid.SliceOfNDistinct(rapid.SampledFrom(nastyNames), 0, 6, unique).Draw(t, "states") {
+		m.States = append(m.States, drawState(t, stateName, kinds))
+	}
+	for _, actionName := range rapid.SliceOfNDistinct(rapid.SampledFrom(nastyNames), 0, 4, rapid.ID).Draw(t, "actions") {
+		if token.IsKeyword(actionName) {
+			actionName = exported(actionName)
+		}
+		if exported(actionName) != actionName {
+			actionName = exported(actionName) + "Lower"
+		}
+		m.Actions = append(m.Actions, action(actionName, rapid.SliceOfNDistinct(rapid.SampledFrom(append([]*model.State{nil}, m.States...)), 0, 4, rapid.ID[*model.State]).
+			Filter(func(states []*model.State) bool { return !containsNil(states) }).Draw(t, "given")...))
+	}
+	return m
+}
+
+func containsNil(states []*model.State) bool {
+	for _, st := range states {
+		if st == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// TestGeneratedCodeTypeChecks draws models that the validation lets through, and has the compiler's front end check their Go.
+func TestGeneratedCodeTypeChecks(t *testing.T) {
+	kinds := []model.Kind{shop, region, depot, westDepot, secret, configMap, pod, namespace}
+	importer := newLoadedImporter(t, kinds)
+	rapid.Check(t, func(t *rapid.T) {
+		pkg := packageOf("drawn", "drawn",
+			document("one.ctrlkit", drawManager(t, "Manager", kinds), drawManager(t, "Other", kinds)),
+			document("two.ctrlkit", drawManager(t, "Third", kinds)))
+		files, err := Generate(pkg)
+		if err != nil {
+			t.Fatalf("generating: %v", err)
+		}
+		fset := token.NewFileSet()
+		var trees []*ast.File
+		for _, file := range files {
+			tree, err := parser.ParseFile(fset, file.Name, file.Content, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			trees = append(trees, tree)
+		}
+		if _, err := (&types.Config{Importer: importer}).Check(pkg.Path, fset, trees, nil); err != nil {
+			t.Fatalf("%v\n%s", err, files[0].Content)
+		}
+	})
+}
