@@ -56,7 +56,7 @@ func (st *step) spin() (stop func()) {
 		if elapsed := time.Since(st.begun); elapsed >= time.Second {
 			text = fmt.Sprintf("%s (%s)", text, age(elapsed))
 		}
-		fmt.Fprintf(st.steps.out, "\r%s\x1b[K", line(st.steps.colours, st.steps.width()-1,
+		fmt.Fprintf(st.steps.out, "\r%s\x1b[K", line(st.steps.colours, st.steps.width()-3, // room for ^C
 			span{spinner[turn%len(spinner)] + " ", cyan}, span{padRight(st.label, labelWidth), plainText}, span{text, dim}))
 	}
 	go func() {
