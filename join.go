@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Result.Requeue is deprecated: it is never set, and honoured when an action returns it.
+
 package ctrlkit
 
 import (
@@ -196,7 +198,6 @@ func (j *joined) outcome() (ctrl.Result, error) {
 }
 
 func joinResults(a, b ctrl.Result) ctrl.Result {
-	//nolint:staticcheck // Requeue is deprecated, and honoured when an action returns it
 	return ctrl.Result{
 		Requeue:      a.Requeue || b.Requeue,
 		RequeueAfter: sooner(a.RequeueAfter, b.RequeueAfter),

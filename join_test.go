@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Result.Requeue is deprecated: it is never set, and honoured when an action returns it.
+
 package ctrlkit_test
 
 import (
@@ -31,7 +33,7 @@ type result struct {
 
 func observe(a ctrlkit.Action) result {
 	r, err := a.Run(background())
-	got := result{requeue: r.Requeue, after: r.RequeueAfter, priority: -1} //nolint:staticcheck // honoured
+	got := result{requeue: r.Requeue, after: r.RequeueAfter, priority: -1}
 	if r.Priority != nil {
 		got.priority = *r.Priority
 	}
@@ -79,7 +81,7 @@ func outcomes() *rapid.Generator[ctrlkit.Action] {
 			func() (ctrl.Result, error) { return ctrlkit.WaitFor(name) },
 			func() (ctrl.Result, error) { return ctrlkit.PollFor(name, d) },
 			func() (ctrl.Result, error) { return ctrlkit.LookAgainWithin(d) },
-			func() (ctrl.Result, error) { return ctrl.Result{Requeue: true}, nil }, //nolint:staticcheck // honoured
+			func() (ctrl.Result, error) { return ctrl.Result{Requeue: true}, nil },
 			func() (ctrl.Result, error) { return ctrl.Result{RequeueAfter: d}, nil },
 			func() (ctrl.Result, error) { return ctrl.Result{Priority: new(int(d))}, nil },
 			func() (ctrl.Result, error) { return ctrl.Result{RequeueAfter: d}, fmt.Errorf("wrapped: %w", errBoom) },

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Result.Requeue is deprecated: it is never set, and honoured when an action returns it.
+
 package ctrlkit
 
 import (
@@ -73,8 +75,8 @@ func IgnoreExit(result ctrl.Result, err error) (ctrl.Result, error) {
 	switch {
 	case result.RequeueAfter < 0:
 		result.RequeueAfter = immediately
-	case result.RequeueAfter > 0 && result.Requeue: //nolint:staticcheck // deprecated, and honoured when an action returns it
-		result.Requeue = false //nolint:staticcheck // as above
+	case result.RequeueAfter > 0 && result.Requeue:
+		result.Requeue = false
 		result.RequeueAfter = min(result.RequeueAfter, legacyRequeue)
 	}
 	return result, withoutSignals(err)
@@ -85,7 +87,7 @@ func interrupts(result ctrl.Result, err error) bool {
 	if err != nil {
 		return !isGoOn(err)
 	}
-	return result.RequeueAfter != 0 || result.Requeue //nolint:staticcheck // deprecated, and honoured when an action returns it
+	return result.RequeueAfter != 0 || result.Requeue
 }
 
 // isGoOn says whether err is nothing but the mark of [LookAgainWithin].
