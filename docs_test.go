@@ -1,0 +1,66 @@
+package ctrlkit_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// filesBelow returns the files of the repository with this ending, by their paths.
+func filesBelow(t *testing.T, ending string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ending) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		files[path] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// Every link from one page to another file leads somewhere.
+func TestLinksOfTheDocumentation(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	fenced := regexp.MustCompile("(?s)```.*?```")
+	links := 0
+	for page, text := range filesBelow(t, ".md") {
+		for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), match[1])); err != nil {
+				t.Errorf("%s has a link to nowhere: %s", page, match[1])
+			}
+		}
+	}
+	if links < 20 {
+		t.Errorf("found %d links: is the expression right?", links)
+	}
+}
+
+// Every test that a page names exists.
+func TestTestsNamedInTheDocumentation(t *testing.T) {
+	var tests strings.Builder
+	for _, text := range filesBelow(t, "_test.go") {
+		tests.WriteString(text)
+	}
+	named := 0
+	for page, text := range filesBelow(t, ".md") {
+		for _, name := range regexp.MustCompile("`(Test[A-Z][A-Za-z]+)`").FindAllStringSubmatch(text, -1) {
+			named++
+			if !strings.Contains(tests.String(), "func "+name[1]+"(t *testing.T)") {
+				t.Errorf("%s names a test that is not there: %s", page, name[1])
+			}
+		}
+	}
+	if named < 10 {
+		t.Errorf("found %d names: is the expression right?", named)
+	}
+}
