@@ -110,7 +110,7 @@ func (g *graph) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	return t.outcome()
 }
 
-// traversal is one run of a graph.
+// traversal is one run of a graph. It keeps the context because it lives and ends with that run.
 type traversal struct {
 	graph *graph
 	ctx   context.Context

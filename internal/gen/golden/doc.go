@@ -3,6 +3,6 @@
 // That the generator still writes them is tested in package gen; that they compile, by go vet; and what they do, by the
 // tests of this package, against a real API server.
 //
-//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.21.0 object paths=./...
-//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.21.0 crd paths=./apis/shop/... output:crd:dir=testdata/crds
+//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object paths=./...
+//go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 crd paths=./apis/shop/... output:crd:dir=testdata/crds
 package golden
