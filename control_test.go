@@ -105,6 +105,40 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+func TestRetryCountsItsAttemptsAnewInEachRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		w := ctrlkit.Retry(wait.Backoff{Duration: time.Second, Steps: 2}, j.fails("A"))
+		for range 2 {
+			if _, err := w.Run(t.Context()); text(err) != "after 2 attempts: A: boom" {
+				t.Error(err)
+			}
+		}
+		j.want(t, "A", "A", "A", "A")
+	})
+}
+
+func TestRetryWaitsAsItsBackoffSaysInEachRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		w := ctrlkit.Retry(wait.Backoff{Duration: time.Second, Factor: 10, Steps: 2}, j.fails("A"))
+		for range 2 {
+			begin := time.Now()
+			_, _ = w.Run(t.Context())
+			if took := time.Since(begin); took != time.Second {
+				t.Errorf("waited %s between the attempts, want 1s", took)
+			}
+		}
+	})
+}
+
+func TestConditionIsNotAskedWhenCancelled(t *testing.T) {
+	asked := func(context.Context) (bool, error) { t.Error("the condition was asked"); return true, nil }
+	if _, err := ctrlkit.IfFunc("ready", asked, ctrlkit.Nop()).Run(cancelled()); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+}
+
 func TestRetryStopsWithTheContext(t *testing.T) {
 	backoff := wait.Backoff{Duration: 10 * time.Second, Steps: 100}
 	for name, limit := range map[string]func(context.Context) (context.Context, context.CancelFunc){

@@ -181,6 +181,28 @@ func TestAbandonedSequenceStartsNothingFurther(t *testing.T) {
 	})
 }
 
+// The tail of a Finally begins after its Timeout has returned: nobody waits for it either, and it must not run twice at once.
+func TestTailThatBeginsAfterTheTimeoutNeverRunsTwiceAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		releaseBody, releaseTail := make(chan struct{}), make(chan struct{})
+		tail := deaf("Tail", releaseTail, new(atomic.Int32))
+		w := ctrlkit.Timeout(time.Second, ctrlkit.Finally(deaf("Body", releaseBody, new(atomic.Int32)), tail))
+		if _, err := w.Run(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		close(releaseBody)
+		synctest.Wait() // the tail is running
+		if _, err := tail.Run(t.Context()); !errors.Is(err, ctrlkit.ErrStillRunning) {
+			t.Errorf("got %v, want ErrStillRunning", err)
+		}
+		close(releaseTail)
+		synctest.Wait()
+		if _, err := tail.Run(t.Context()); err != nil {
+			t.Errorf("after the tail has ended: %v", err)
+		}
+	})
+}
+
 func TestNestedTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
