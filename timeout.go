@@ -70,7 +70,7 @@ func (t *timeout) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, t.after)
 	defer cancel()
-	s := newScope(r)
+	s := newScope(r, limited.Err)
 	limited, r = r.with(limited, func(r *run) { r.scope = s })
 
 	ended := make(chan outcome, 1)
@@ -81,15 +81,16 @@ func (t *timeout) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	}()
 	select {
 	case o := <-ended:
-		return t.inTime(ctx, limited, o)
+		return t.inTime(ctx, s, o)
 	case <-limited.Done():
 	}
 	select { // an action that heeds its context may have ended in the same moment
 	case o := <-ended:
-		return t.inTime(ctx, limited, o)
+		return t.inTime(ctx, s, o)
 	default:
 	}
-	running := s.abandon()
+	s.abandon()
+	running := s.atDeadline()
 	if ctx.Err() != nil {
 		return ctrl.Result{}, &ActionError{Action: strings.Join(running, ", "), Err: fmt.Errorf("given up: %w", context.Cause(ctx))}
 	}
@@ -97,34 +98,25 @@ func (t *timeout) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 }
 
 // inTime returns what the action returned. An error that is due to the deadline says so.
-func (t *timeout) inTime(ctx, limited context.Context, o outcome) (ctrl.Result, error) {
-	if errors.Is(o.err, context.DeadlineExceeded) && limited.Err() != nil && ctx.Err() == nil {
-		return o.result, t.timedOut(whereTimedOut(o.err), o.err)
+func (t *timeout) inTime(ctx context.Context, s *scope, o outcome) (ctrl.Result, error) {
+	if errors.Is(o.err, context.DeadlineExceeded) && s.over() != nil && ctx.Err() == nil {
+		return o.result, t.timedOut(s.atDeadline(), o.err)
 	}
 	return o.result, o.err
-}
-
-// whereTimedOut returns the descriptions of the actions that err says ran out of time.
-func whereTimedOut(err error) []string {
-	var actions []string
-	walk(err, "", func(action string, e error) {
-		if e == context.DeadlineExceeded && action != "" { //nolint:errorlint // walk visits every error of the tree
-			actions = append(actions, action)
-		}
-	})
-	return slices.Compact(actions)
 }
 
 func (t *timeout) timedOut(running []string, err error) error {
 	return &TimeoutError{After: t.after, Action: t.action.Description(), Running: running, Err: err}
 }
 
-// scope knows which actions are running under one Timeout.
+// scope knows which actions are running under one Timeout, and which were at its deadline.
 type scope struct {
-	outer *scope // the Timeout around this one, nil if there is none
+	outer *scope       // the Timeout around this one, nil if there is none
+	over  func() error // not nil once the time is over
 
 	mu        sync.Mutex // guards the fields below
-	running   []*running
+	running   []*running // in the order in which they began; once the time is over none is taken out
+	late      []*running // those that began when the time was over
 	abandoned bool
 }
 
@@ -134,11 +126,12 @@ type running struct {
 	ended  chan struct{} // closed at the end
 }
 
-func newScope(r *run) *scope {
-	if r == nil {
-		return &scope{}
+func newScope(r *run, over func() error) *scope {
+	s := &scope{over: over}
+	if r != nil {
+		s.outer = r.scope
 	}
-	return &scope{outer: r.scope}
+	return s
 }
 
 // begin notes that l runs under the scope and those around it, and returns what has to be called at its end.
@@ -156,34 +149,42 @@ func (s *scope) begin(l *leaf) (end func()) {
 	}
 }
 
+// add notes that r has begun. What begins after the deadline, such as the tail of a Finally, was not running at it.
 func (s *scope) add(r *running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running = append(s.running, r)
-	if s.abandoned {
+	if s.over() == nil {
+		s.running = append(s.running, r)
+	} else if s.late = append(s.late, r); s.abandoned {
 		outliving.add(r)
 	}
 }
 
+// remove forgets r, which has ended. What was running at the deadline stays: the error names it, however soon it ended after that.
 func (s *scope) remove(r *running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, other := range s.running {
-		if other == r {
-			s.running = append(s.running[:i], s.running[i+1:]...)
-			return
-		}
+	if s.over() == nil {
+		s.running = slices.DeleteFunc(s.running, func(other *running) bool { return other == r })
 	}
 }
 
-// abandon notes that nobody waits for the scope any more and returns the descriptions of what is running in it.
-func (s *scope) abandon() []string {
+// abandon notes that nobody waits for the scope any more: what is running in it, or begins in it from now on, outlives it.
+func (s *scope) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.abandoned = true
+	for _, r := range slices.Concat(s.running, s.late) {
+		outliving.add(r)
+	}
+}
+
+// atDeadline returns the descriptions of the actions that were running when the time was over.
+func (s *scope) atDeadline() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var names []string
 	for _, r := range s.running {
-		outliving.add(r)
 		names = append(names, r.action.description)
 	}
 	return names
