@@ -25,7 +25,7 @@ test: controlplane ## Run all tests; the library's with the race detector
 	cd $(KUBERNETES) && GOWORK=off $(GO) test ./internal/...
 
 .PHONY: check
-check: format vet lint generated ## Formatting, vet, staticcheck, layers, regenerated files
+check: format vet lint layers generated ## Formatting, vet, staticcheck, layers, regenerated files
 
 .PHONY: controlplane
 controlplane: ## Build the control plane's programs, once, into the user's cache
@@ -51,6 +51,10 @@ lint: ## staticcheck for every module of the workspace
 generate: ## Regenerate what is checked in: deep copies, CRDs, roles, and the code of the documents
 	$(GO) generate ./...
 	cd examples && $(GO) generate ./...
+
+.PHONY: layers
+layers: ## Fail if an import goes up, or the library depends on what it must not
+	@$(GO) test -run 'Layers|Banned|ModuleFile' .
 
 .PHONY: pictures
 pictures: ## Draw the pictures of the documentation again
