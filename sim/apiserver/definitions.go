@@ -1,0 +1,136 @@
+package apiserver
+
+import (
+	"cmp"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/crd"
+)
+
+// definitionsStorage is where definitions are.
+var definitionsStorage = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+
+// cleanupFinalizer keeps a definition until its objects are gone.
+const cleanupFinalizer = "customresourcecleanup.apiextensions.k8s.io"
+
+// admit does what has to happen before an object of some kinds is stored.
+func (w *writeContext) admit(s *Server, obj, before *unstructured.Unstructured) *failure {
+	if w.kind.storage != definitionsStorage || obj.GetDeletionTimestamp() != nil || w.request.Actor == "server" {
+		return nil
+	}
+	d := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, d); err != nil {
+		return fail(apierrors.NewBadRequest(err.Error()))
+	}
+	definition, errs := crd.Compile(d)
+	if len(errs) > 0 {
+		return fail(apierrors.NewInvalid(w.kind.gvk.GroupKind(), obj.GetName(), errs))
+	}
+	if w.request.DryRun {
+		return nil
+	}
+	s.establish(d, obj, before)
+	s.serve(definition)
+	return nil
+}
+
+// establish fills in the status and the finalizer of a definition, as the controllers of the real server do a moment later.
+func (s *Server) establish(d *apiextensionsv1.CustomResourceDefinition, obj, before *unstructured.Unstructured) {
+	now := s.now().UTC().Format("2006-01-02T15:04:05Z")
+	condition := func(kind, reason, message string) any {
+		return map[string]any{"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
+	}
+	names, _, _ := unstructured.NestedFieldCopy(obj.Object, "spec", "names")
+	var stored []any
+	for _, v := range d.Spec.Versions {
+		if v.Storage {
+			stored = append(stored, v.Name)
+		}
+	}
+	status := map[string]any{
+		"acceptedNames": names, "storedVersions": stored,
+		"conditions": []any{
+			condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+			condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+		},
+	}
+	if before != nil {
+		if conditions, ok, _ := unstructured.NestedFieldCopy(before.Object, "status", "conditions"); ok {
+			status["conditions"] = conditions
+		}
+	}
+	obj.Object["status"] = status
+}
+
+// serve makes the kinds of a definition known.
+func (s *Server) serve(d *crd.Definition) {
+	for gvr := range s.catalog.own {
+		if gvr.Group == d.Group && gvr.Resource == d.Names.Plural {
+			delete(s.catalog.own, gvr)
+		}
+	}
+	for _, v := range d.Versions {
+		gvr := v.GVK.GroupVersion().WithResource(d.Names.Plural)
+		s.catalog.own[gvr] = &kind{
+			gvr: gvr, gvk: v.GVK, listKind: d.Names.ListKind, storage: gvr.GroupResource(), namespaced: d.Namespaced, singular: d.Names.Singular,
+			shortNames: d.Names.ShortNames, categories: d.Names.Categories, status: v.Status, scale: v.Scale, definition: v,
+			verbs: []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"},
+		}
+	}
+}
+
+// emptyDefinition deletes the objects of a definition, and then the definition.
+func (s *Server) emptyDefinition(k *kind, v *version) bool {
+	group, _, _ := unstructured.NestedString(v.content, "spec", "group")
+	plural, _, _ := unstructured.NestedString(v.content, "spec", "names", "plural")
+	storage := schema.GroupResource{Group: group, Resource: plural}
+	acted := false
+	if t := s.tables[storage]; t != nil {
+		for _, o := range slices.Clone(t.sorted("")) {
+			if o.unstructured().GetDeletionTimestamp() == nil {
+				s.deleteBackground(t.kind, o, metav1.DeletePropagationBackground)
+				acted = true
+			}
+		}
+		if len(t.objects) > 0 {
+			if acted {
+				s.enqueue(k, v)
+			}
+			return acted
+		}
+	}
+	s.removed(k, v)
+	current := s.table(k).objects[key{name: v.name}]
+	if current != nil && slices.Contains(current.unstructured().GetFinalizers(), cleanupFinalizer) {
+		s.dropFinalizer(k, current, cleanupFinalizer)
+	}
+	return true
+}
+
+// created does what follows when an object of some kinds is there.
+func (s *Server) created(k *kind, v *version) {}
+
+// removed does what follows when an object of some kinds is gone.
+func (s *Server) removed(k *kind, v *version) {
+	if k.storage != definitionsStorage {
+		return
+	}
+	group, _, _ := unstructured.NestedString(v.content, "spec", "group")
+	plural, _, _ := unstructured.NestedString(v.content, "spec", "names", "plural")
+	for gvr := range s.catalog.own {
+		if gvr.Group == group && gvr.Resource == plural {
+			delete(s.catalog.own, gvr)
+		}
+	}
+}
+
+func compareKinds(a, b *kind) int {
+	return cmp.Or(cmp.Compare(a.gvr.Group, b.gvr.Group), cmp.Compare(a.gvr.Version, b.gvr.Version), cmp.Compare(a.gvr.Resource, b.gvr.Resource))
+}

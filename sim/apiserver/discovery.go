@@ -1,0 +1,107 @@
+package apiserver
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// serveDiscovery answers what is not about objects.
+func (s *Server) serveDiscovery(r *Request) *Response {
+	path := strings.TrimSuffix(r.Path, "/")
+	switch {
+	case r.Method != http.MethodGet:
+		return notFoundPath().response()
+	case path == "/version":
+		return respond(http.StatusOK, []byte(`{"major":"1","minor":"36","gitVersion":"v1.36.3-sim","platform":"memory"}`))
+	case path == "/healthz" || path == "/livez" || path == "/readyz":
+		return &Response{Code: http.StatusOK, Header: http.Header{"Content-Type": {"text/plain"}}, Body: []byte("ok")}
+	case path == "/api":
+		return respond(http.StatusOK, encode(map[string]any{"kind": "APIVersions", "versions": []any{"v1"}, "serverAddressByClientCIDRs": []any{}}))
+	case path == "/apis":
+		return respond(http.StatusOK, encode(map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": s.groups()}))
+	case path == "/api/v1":
+		return s.resourceList(schema.GroupVersion{Version: "v1"})
+	}
+	parts := strings.Split(strings.TrimPrefix(path, "/apis/"), "/")
+	switch {
+	case !strings.HasPrefix(path, "/apis/"):
+		return notFoundPath().response()
+	case len(parts) == 1:
+		for _, g := range s.groups() {
+			if group := g.(map[string]any); group["name"] == parts[0] {
+				group["kind"], group["apiVersion"] = "APIGroup", "v1"
+				return respond(http.StatusOK, encode(group))
+			}
+		}
+	case len(parts) == 2:
+		return s.resourceList(schema.GroupVersion{Group: parts[0], Version: parts[1]})
+	}
+	return notFoundPath().response()
+}
+
+// groups describes the groups that are served, ordered; the newest version of each is preferred.
+func (s *Server) groups() []any {
+	versions := map[string][]string{}
+	for _, k := range s.catalog.all() {
+		if k.gvr.Group != "" && !slices.Contains(versions[k.gvr.Group], k.gvr.Version) {
+			versions[k.gvr.Group] = append(versions[k.gvr.Group], k.gvr.Version)
+		}
+	}
+	var groups []any
+	for _, name := range sortedKeys(versions) {
+		list := versions[name]
+		slices.SortFunc(list, func(a, b string) int { return -compareVersionNames(a, b) })
+		var all []any
+		for _, v := range list {
+			all = append(all, groupVersion(name, v))
+		}
+		groups = append(groups, map[string]any{"name": name, "versions": all, "preferredVersion": groupVersion(name, list[0])})
+	}
+	return groups
+}
+
+func groupVersion(group, version string) map[string]any {
+	return map[string]any{"groupVersion": group + "/" + version, "version": version}
+}
+
+func (s *Server) resourceList(gv schema.GroupVersion) *Response {
+	var list []any
+	for _, k := range s.catalog.all() {
+		if k.gvr.GroupVersion() == gv {
+			list = append(list, k.describe()...)
+		}
+	}
+	if list == nil {
+		return notFoundPath().response()
+	}
+	return respond(http.StatusOK, encode(map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": gv.String(), "resources": list}))
+}
+
+// describe is what discovery says of a resource and its subresources.
+func (k *kind) describe() []any {
+	main := map[string]any{
+		"name": k.gvr.Resource, "singularName": k.singular, "namespaced": k.namespaced, "kind": k.gvk.Kind, "verbs": k.verbs,
+	}
+	if len(k.shortNames) > 0 {
+		main["shortNames"] = k.shortNames
+	}
+	if len(k.categories) > 0 {
+		main["categories"] = k.categories
+	}
+	list := []any{main}
+	if k.status {
+		list = append(list, map[string]any{
+			"name": k.gvr.Resource + "/status", "singularName": "", "namespaced": k.namespaced, "kind": k.gvk.Kind, "verbs": []string{"get", "patch", "update"},
+		})
+	}
+	if k.scale != nil {
+		list = append(list, map[string]any{
+			"name": k.gvr.Resource + "/scale", "singularName": "", "namespaced": k.namespaced, "group": "autoscaling", "version": "v1", "kind": "Scale",
+			"verbs": []string{"get", "patch", "update"},
+		})
+	}
+	return list
+}

@@ -1,0 +1,303 @@
+package builtin
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	kjson "sigs.k8s.io/json"
+)
+
+// types has the Go types of all built-in kinds.
+var types = sync.OnceValue(func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(fmt.Sprintf("registering the built-in types: %v", err))
+		}
+	}
+	return scheme
+})
+
+// New returns an empty object of a kind, typed. It panics when the kind is not built in.
+func New(gvk schema.GroupVersionKind) runtime.Object {
+	obj, err := types().New(gvk)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Normalise decodes an object as the real server does, with its Go type, and returns it as what is stored: without fields that the type does
+// not have, with those that it always has. unknown says which fields were dropped or doubled.
+func Normalise(gvk schema.GroupVersionKind, data []byte) (content map[string]any, unknown []string, err error) {
+	obj := New(gvk)
+	strict, err := kjson.UnmarshalStrict(data, obj)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s in version %q cannot be handled as a %s: %w", gvk.Kind, gvk.Version, gvk.Kind, err)
+	}
+	for _, s := range strict {
+		unknown = append(unknown, s.Error())
+	}
+	content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, nil, fmt.Errorf("converting %s: %w", gvk.Kind, err)
+	}
+	content["apiVersion"], content["kind"] = gvk.ToAPIVersionAndKind()
+	if m, ok := content["metadata"].(map[string]any); ok && m["creationTimestamp"] == nil {
+		delete(m, "creationTimestamp")
+	}
+	return content, unknown, nil
+}
+
+// TypeConverter returns what server-side apply needs to know of the built-in kinds.
+func TypeConverter() managedfields.TypeConverter { return typeConverter() }
+
+var typeConverter = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(types()) })
+
+// withoutGeneration are kinds whose objects have no metadata.generation.
+var withGeneration = map[string]bool{
+	"apps/Deployment": true, "apps/StatefulSet": true, "apps/DaemonSet": true, "apps/ReplicaSet": true, "batch/Job": true, "batch/CronJob": true,
+	"/ReplicationController": true, "/Pod": true, "networking.k8s.io/Ingress": true, "networking.k8s.io/NetworkPolicy": true,
+	"policy/PodDisruptionBudget": true, "autoscaling/HorizontalPodAutoscaler": false, "apiextensions.k8s.io/CustomResourceDefinition": true,
+	"flowcontrol.apiserver.k8s.io/FlowSchema": true, "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration": true,
+	"admissionregistration.k8s.io/MutatingWebhookConfiguration": true, "admissionregistration.k8s.io/ValidatingWebhookConfiguration": true,
+	"admissionregistration.k8s.io/ValidatingAdmissionPolicy": true, "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding": true,
+	"admissionregistration.k8s.io/MutatingAdmissionPolicy": true, "admissionregistration.k8s.io/MutatingAdmissionPolicyBinding": true,
+	"discovery.k8s.io/EndpointSlice": true, "node.k8s.io/RuntimeClass": false, "networking.k8s.io/IngressClass": true,
+	"scheduling.k8s.io/PriorityClass": true,
+}
+
+func id(gvk schema.GroupVersionKind) string { return gvk.Group + "/" + gvk.Kind }
+
+// HasGeneration reports whether objects of a kind have metadata.generation.
+func HasGeneration(gvk schema.GroupVersionKind) bool { return withGeneration[id(gvk)] }
+
+// hasStatus reports whether the status of a kind can only be written through the subresource.
+func hasStatus(gvk schema.GroupVersionKind) bool {
+	for _, r := range Resources() {
+		if r.GVK() == gvk {
+			return r.Status
+		}
+	}
+	return false
+}
+
+// PrepareCreate does what the real server does with a new object of a kind, after the defaults.
+func PrepareCreate(gvk schema.GroupVersionKind, obj map[string]any, allocate func(kind string) string) {
+	if hasStatus(gvk) && id(gvk) != "/Node" && id(gvk) != "/Namespace" {
+		clearStatus(gvk, obj)
+	}
+	if withGeneration[id(gvk)] {
+		metadataOf(obj)["generation"] = int64(1)
+	}
+	if prepare, ok := preparations[id(gvk)]; ok && prepare.create != nil {
+		prepare.create(obj, allocate)
+	}
+}
+
+// clearStatus sets the status to what an empty one of the type is.
+func clearStatus(gvk schema.GroupVersionKind, obj map[string]any) {
+	empty, _ := emptyStatus(gvk)
+	if empty == nil {
+		delete(obj, "status")
+		return
+	}
+	obj["status"] = runtime.DeepCopyJSON(empty)
+}
+
+var emptyStatuses sync.Map // schema.GroupVersionKind to map[string]any
+
+func emptyStatus(gvk schema.GroupVersionKind) (map[string]any, bool) {
+	if known, ok := emptyStatuses.Load(gvk); ok {
+		m, _ := known.(map[string]any)
+		return m, m != nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(New(gvk))
+	if err != nil {
+		return nil, false
+	}
+	status, _ := content["status"].(map[string]any)
+	emptyStatuses.Store(gvk, status)
+	return status, status != nil
+}
+
+// PrepareUpdate does what the real server does with a changed object of a kind: it takes over from the old one what this way of writing can't
+// change, and counts generations.
+func PrepareUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subresource string) {
+	switch {
+	case subresource == "status":
+		keepAllBut(obj, old, "status", "metadata", "apiVersion", "kind")
+		metadata, before := metadataOf(obj), metadataOf(old)
+		for _, name := range []string{"ownerReferences", "labels"} {
+			if name == "labels" && !labelsFixedByStatus[id(gvk)] {
+				continue
+			}
+			keep(metadata, before, name)
+		}
+		return
+	case hasStatus(gvk):
+		keep(obj, old, "status")
+	}
+	if prepare, ok := preparations[id(gvk)]; ok && prepare.update != nil {
+		prepare.update(obj, old)
+	}
+	if withGeneration[id(gvk)] && !reflect.DeepEqual(mainPart(obj), mainPart(old)) {
+		generation, _ := metadataOf(old)["generation"].(int64)
+		metadataOf(obj)["generation"] = generation + 1
+	}
+}
+
+// labelsFixedByStatus are kinds whose labels can't be changed through the subresource status.
+var labelsFixedByStatus = map[string]bool{"apps/Deployment": true}
+
+// mainPart is what of an object counts for its generation.
+func mainPart(obj map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range obj {
+		switch k {
+		case "metadata", "status", "apiVersion", "kind":
+		default:
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func keep(obj, old map[string]any, name string) {
+	if v, ok := old[name]; ok {
+		obj[name] = v
+	} else {
+		delete(obj, name)
+	}
+}
+
+func keepAllBut(obj, old map[string]any, names ...string) {
+	for k := range obj {
+		if !slices.Contains(names, k) {
+			delete(obj, k)
+		}
+	}
+	for k, v := range old {
+		if !slices.Contains(names, k) {
+			obj[k] = v
+		}
+	}
+}
+
+func metadataOf(obj map[string]any) map[string]any {
+	m, ok := obj["metadata"].(map[string]any)
+	if !ok {
+		m = map[string]any{}
+		obj["metadata"] = m
+	}
+	return m
+}
+
+// UnconditionalUpdate reports whether objects of a kind may be updated without a resource version.
+func UnconditionalUpdate(gvk schema.GroupVersionKind) bool {
+	return !conditionalOnly[id(gvk)]
+}
+
+// conditionalOnly are kinds that want to be told which version was seen.
+var conditionalOnly = map[string]bool{
+	"coordination.k8s.io/Lease": true, "apiextensions.k8s.io/CustomResourceDefinition": true, "policy/PodDisruptionBudget": true,
+	"admissionregistration.k8s.io/MutatingWebhookConfiguration": true, "admissionregistration.k8s.io/ValidatingWebhookConfiguration": true,
+	"admissionregistration.k8s.io/ValidatingAdmissionPolicy": true, "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding": true,
+	"admissionregistration.k8s.io/MutatingAdmissionPolicy": true, "admissionregistration.k8s.io/MutatingAdmissionPolicyBinding": true,
+	"scheduling.k8s.io/PriorityClass": false, "node.k8s.io/RuntimeClass": false, "resource.k8s.io/ResourceClaim": false,
+}
+
+// CreatesOnUpdate reports whether an update creates an object of a kind that is not there.
+func CreatesOnUpdate(gvk schema.GroupVersionKind) bool { return createsOnUpdate[id(gvk)] }
+
+var createsOnUpdate = map[string]bool{
+	"coordination.k8s.io/Lease": true, "/Event": true, "events.k8s.io/Event": true, "/Service": true, "/Endpoints": true, "/LimitRange": true,
+	"rbac.authorization.k8s.io/Role": true, "rbac.authorization.k8s.io/RoleBinding": true, "rbac.authorization.k8s.io/ClusterRole": true,
+	"rbac.authorization.k8s.io/ClusterRoleBinding": true, "storage.k8s.io/CSIDriver": false,
+}
+
+// ReturnsDeleted reports whether the answer to a deletion that is done at once is the object, not a Status.
+func ReturnsDeleted(gvk schema.GroupVersionKind) bool { return returnsDeleted[id(gvk)] }
+
+var returnsDeleted = map[string]bool{
+	"/Pod": true, "/PodTemplate": true, "/ServiceAccount": true, "/ResourceQuota": true, "/PersistentVolume": true, "/PersistentVolumeClaim": true, "/Service": true,
+	"storage.k8s.io/CSINode": true, "storage.k8s.io/StorageClass": true, "storage.k8s.io/VolumeAttachment": true, "storage.k8s.io/CSIDriver": true,
+}
+
+// Selectable returns the fields, besides name and namespace, by which objects of a kind can be selected.
+func Selectable(gvk schema.GroupVersionKind) []string { return selectable[id(gvk)] }
+
+var eventFields = []string{
+	"involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "involvedObject.apiVersion",
+	"involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type",
+}
+
+var selectable = map[string][]string{
+	"/Pod":                   {"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP", "status.nominatedNodeName"},
+	"/Event":                 eventFields,
+	"events.k8s.io/Event":    {"reason", "type", "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "reportingController"},
+	"/Secret":                {"type"},
+	"/Namespace":             {"status.phase"},
+	"/Node":                  {"spec.unschedulable"},
+	"/Service":               {"spec.clusterIP", "spec.type"},
+	"/ReplicationController": {"status.replicas"},
+	"apps/ReplicaSet":        {"status.replicas"},
+	"batch/Job":              {"status.successful"},
+}
+
+// Field returns a selectable field of an object as text.
+func Field(gvk schema.GroupVersionKind, obj map[string]any, field string) string {
+	path := fieldPaths[id(gvk)+" "+field]
+	if path == nil {
+		path = split(field)
+	}
+	value, _, err := unstructured.NestedFieldNoCopy(obj, path...)
+	switch {
+	case err != nil:
+		return ""
+	case value == nil:
+		return zeroFields[field]
+	}
+	return fmt.Sprint(value)
+}
+
+// fieldPaths are the fields that are called otherwise than where they are.
+var fieldPaths = map[string][]string{
+	"batch/Job status.successful": {"status", "succeeded"},
+	"/Event source":               {"source", "component"},
+	// Events are stored in the form of the core group.
+	"events.k8s.io/Event regarding.kind": {"involvedObject", "kind"}, "events.k8s.io/Event regarding.namespace": {"involvedObject", "namespace"},
+	"events.k8s.io/Event regarding.name": {"involvedObject", "name"}, "events.k8s.io/Event regarding.uid": {"involvedObject", "uid"},
+	"events.k8s.io/Event reportingController": {"reportingComponent"},
+}
+
+// zeroFields are what fields are as text when they are not set, other than nothing.
+var zeroFields = map[string]string{
+	"spec.hostNetwork": "false", "spec.unschedulable": "false", "status.replicas": "0", "status.successful": "0",
+}
+
+func split(path string) []string {
+	var parts []string
+	start := 0
+	for i := range len(path) {
+		if path[i] == '.' {
+			parts = append(parts, path[start:i])
+			start = i + 1
+		}
+	}
+	return append(parts, path[start:])
+}
+
+// OrphansByDefault reports whether the dependents of an object of a kind stay when it is deleted without a word about them.
+func OrphansByDefault(gvk schema.GroupVersionKind) bool {
+	return id(gvk) == "batch/Job" || id(gvk) == "/ReplicationController"
+}

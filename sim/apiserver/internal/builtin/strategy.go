@@ -1,0 +1,223 @@
+package builtin
+
+import (
+	"encoding/base64"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// preparation is what the real server does with objects of a kind beyond defaults, status and generation.
+type preparation struct {
+	create func(obj object, allocate func(kind string) string)
+	update func(obj, old object)
+}
+
+var preparations = map[string]preparation{
+	"/Namespace": {create: func(o object, _ func(string) string) {
+		child(o, "spec")["finalizers"] = []any{"kubernetes"}
+		o["status"] = object{"phase": "Active"}
+	}, update: func(o, old object) { keep(o, old, "spec") }},
+	"/Pod":                   {create: newPod},
+	"/Secret":                {create: func(o object, _ func(string) string) { stringData(o) }, update: func(o, _ object) { stringData(o) }},
+	"/Service":               {create: newService, update: changedService},
+	"/PersistentVolumeClaim": {create: func(o object, _ func(string) string) { o["status"] = object{"phase": "Pending"} }},
+	"/PersistentVolume":      {create: func(o object, _ func(string) string) { o["status"] = object{"phase": "Pending"} }},
+	"batch/Job":              {create: newJob, update: changedJob},
+	"apps/ReplicaSet":        {create: labelsFromTemplate},
+}
+
+func init() {
+	for _, kind := range []string{"/Namespace"} {
+		inner := preparations[kind]
+		create := inner.create
+		inner.create = func(o object, allocate func(string) string) {
+			if child(o, "spec") == nil {
+				o["spec"] = object{}
+			}
+			create(o, allocate)
+		}
+		preparations[kind] = inner
+	}
+}
+
+func labelsFromTemplate(object, func(string) string) {}
+
+// Terminate sets the phase of a namespace that is being deleted.
+func Terminate(obj map[string]any) { obj["status"] = object{"phase": "Terminating"} }
+
+func stringData(o object) {
+	plain, _ := o["stringData"].(object)
+	if len(plain) > 0 {
+		data, ok := o["data"].(object)
+		if !ok {
+			data = object{}
+			o["data"] = data
+		}
+		for k, v := range plain {
+			text, _ := v.(string)
+			data[k] = base64.StdEncoding.EncodeToString([]byte(text))
+		}
+	}
+	delete(o, "stringData")
+}
+
+func newPod(o object, _ func(string) string) {
+	spec := child(o, "spec")
+	set(spec, "enableServiceLinks", true)
+	set(spec, "preemptionPolicy", "PreemptLowerPriority")
+	set(spec, "priority", int64(0))
+	tolerations, _ := spec["tolerations"].([]any)
+	for _, key := range []string{"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"} {
+		tolerated := slices.ContainsFunc(tolerations, func(t any) bool {
+			m, _ := t.(object)
+			return m["key"] == key || m["key"] == nil && m["operator"] == "Exists"
+		})
+		if !tolerated {
+			tolerations = append(tolerations, object{"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(300)})
+		}
+	}
+	spec["tolerations"] = tolerations
+	o["status"] = object{"phase": "Pending", "qosClass": qosClass(spec)}
+}
+
+// qosClass is what the requests and limits of the containers make of a Pod.
+func qosClass(spec object) string {
+	any, guaranteed := false, true
+	for _, list := range []string{"containers", "initContainers"} {
+		each(spec, list, func(c object) {
+			limits, requests := child(c, "resources", "limits"), child(c, "resources", "requests")
+			for _, name := range []string{"cpu", "memory"} {
+				limit, request := quantity(limits[name]), quantity(requests[name])
+				if limit != "" || request != "" {
+					any = true
+				}
+				if limit == "" || limit != request {
+					guaranteed = false
+				}
+			}
+		})
+	}
+	switch {
+	case !any:
+		return "BestEffort"
+	case guaranteed:
+		return "Guaranteed"
+	}
+	return "Burstable"
+}
+
+// quantity returns a quantity in its canonical form, and nothing for one that is not set or zero.
+func quantity(v any) string {
+	text, _ := v.(string)
+	if text == "" {
+		return ""
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil || q.IsZero() {
+		return ""
+	}
+	return q.String()
+}
+
+func newService(o object, allocate func(string) string) {
+	spec := child(o, "spec")
+	if spec == nil || spec["type"] == "ExternalName" {
+		return
+	}
+	ip, _ := spec["clusterIP"].(string)
+	if ip == "" {
+		ip = allocate("clusterIP")
+		spec["clusterIP"] = ip
+	}
+	if list, _ := spec["clusterIPs"].([]any); len(list) == 0 {
+		spec["clusterIPs"] = []any{ip}
+	}
+	if list, _ := spec["ipFamilies"].([]any); len(list) == 0 {
+		spec["ipFamilies"] = []any{"IPv4"}
+	}
+	set(spec, "ipFamilyPolicy", "SingleStack")
+	nodePorts(spec, allocate)
+}
+
+func nodePorts(spec object, allocate func(string) string) {
+	if spec["type"] != "NodePort" && spec["type"] != "LoadBalancer" || spec["allocateLoadBalancerNodePorts"] == false {
+		return
+	}
+	each(spec, "ports", func(p object) {
+		if v, _ := p["nodePort"].(int64); v == 0 {
+			var port int64
+			if _, err := fmt.Sscan(allocate("nodePort"), &port); err == nil {
+				p["nodePort"] = port
+			}
+		}
+	})
+}
+
+func changedService(o, old object) {
+	spec, before := child(o, "spec"), child(old, "spec")
+	if spec == nil || before == nil {
+		return
+	}
+	if spec["type"] == "ExternalName" {
+		if before["type"] != "ExternalName" {
+			for _, name := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"} {
+				if reflect.DeepEqual(spec[name], before[name]) {
+					delete(spec, name)
+				}
+			}
+		}
+		return
+	}
+	for _, name := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"} {
+		if v, ok := spec[name]; (!ok || v == "") && before[name] != nil {
+			spec[name] = before[name]
+		}
+	}
+	ports := map[string]any{}
+	each(before, "ports", func(p object) { ports[fmt.Sprint(p["protocol"], p["port"])] = p["nodePort"] })
+	if spec["type"] == before["type"] {
+		each(spec, "ports", func(p object) {
+			if port := ports[fmt.Sprint(p["protocol"], p["port"])]; port != nil {
+				set(p, "nodePort", port)
+			}
+		})
+	}
+}
+
+func newJob(o object, _ func(string) string) {
+	spec := child(o, "spec")
+	if spec == nil {
+		return
+	}
+	uid, _ := metadataOf(o)["uid"].(string)
+	name, _ := metadataOf(o)["name"].(string)
+	if manual, _ := spec["manualSelector"].(bool); manual {
+		return
+	}
+	template, ok := spec["template"].(object)
+	if !ok {
+		return
+	}
+	labels, ok := metadataOf(template)["labels"].(object)
+	if !ok {
+		labels = object{}
+		metadataOf(template)["labels"] = labels
+	}
+	for _, prefix := range []string{"", "batch.kubernetes.io/"} {
+		labels[prefix+"controller-uid"] = uid
+		labels[prefix+"job-name"] = name
+	}
+	if spec["selector"] == nil {
+		spec["selector"] = object{"matchLabels": object{"batch.kubernetes.io/controller-uid": uid}}
+	}
+}
+
+func changedJob(o, old object) {
+	spec, before := child(o, "spec"), child(old, "spec")
+	if spec != nil && before != nil && spec["selector"] == nil {
+		keep(spec, before, "selector")
+	}
+}

@@ -1,0 +1,293 @@
+// Package crd makes of a CustomResourceDefinition what the API server in memory needs of it. Nearly all of the work is done by the libraries
+// of the real server.
+package crd
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+)
+
+// A Definition is a compiled CustomResourceDefinition. It never changes.
+type Definition struct {
+	Group      string
+	Names      apiextensionsv1.CustomResourceDefinitionNames
+	Namespaced bool
+	Versions   []*Version // those that are served, in the order of the definition
+	Storage    string     // the version in which objects are stored
+}
+
+// A Version is one version of a definition.
+type Version struct {
+	GVK        schema.GroupVersionKind
+	Status     bool   // has the subresource status
+	Scale      *Scale // has the subresource scale, if not nil
+	Selectable []string
+
+	structural      *structuralschema.Structural
+	schemaValidator validation.SchemaValidator
+	statusValidator validation.SchemaValidator
+	cel             *cel.Validator
+	converter       managedfields.TypeConverter
+}
+
+// Scale is where the subresource scale finds its fields.
+type Scale struct {
+	Replicas       []string
+	StatusReplicas []string
+	Selector       []string // nil: there is none
+}
+
+var (
+	compiledMu sync.Mutex
+	compiled   = map[[sha256.Size]byte]*Definition{}
+)
+
+// Compile checks a definition as the real server does, and makes it ready for use. Equal specs are compiled once in the life of the process.
+// The error is an errors.StatusError's list of causes, as a field.ErrorList.
+func Compile(definition *apiextensionsv1.CustomResourceDefinition) (*Definition, field.ErrorList) {
+	data, err := json.Marshal(map[string]any{"name": definition.Name, "spec": definition.Spec})
+	if err != nil {
+		return nil, field.ErrorList{field.InternalError(nil, err)}
+	}
+	key := sha256.Sum256(data)
+	compiledMu.Lock()
+	known := compiled[key]
+	compiledMu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	d, errs := compile(definition)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	compiledMu.Lock()
+	defer compiledMu.Unlock()
+	compiled[key] = d
+	return d, nil
+}
+
+func compile(definition *apiextensionsv1.CustomResourceDefinition) (*Definition, field.ErrorList) {
+	internal := &apiextensions.CustomResourceDefinition{}
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(definition, internal, nil); err != nil {
+		return nil, field.ErrorList{field.InternalError(nil, err)}
+	}
+	if internal.Status.StoredVersions == nil {
+		for _, v := range internal.Spec.Versions {
+			if v.Storage {
+				internal.Status.StoredVersions = append(internal.Status.StoredVersions, v.Name)
+			}
+		}
+	}
+	if errs := crdvalidation.ValidateCustomResourceDefinition(context.Background(), internal); len(errs) > 0 {
+		return nil, errs
+	}
+	if c := definition.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
+		return nil, field.ErrorList{field.NotSupported(field.NewPath("spec", "conversion", "strategy"), c.Strategy, []string{"None (the API server in memory calls no webhooks: test conversions against a real control plane)"})}
+	}
+	d := &Definition{Group: definition.Spec.Group, Names: definition.Spec.Names, Namespaced: definition.Spec.Scope == apiextensionsv1.NamespaceScoped}
+	for i := range definition.Spec.Versions {
+		v := &definition.Spec.Versions[i]
+		if v.Storage {
+			d.Storage = v.Name
+		}
+		if !v.Served {
+			continue
+		}
+		version, err := newVersion(definition, v)
+		if err != nil {
+			return nil, field.ErrorList{field.Invalid(field.NewPath("spec", "versions").Index(i).Child("schema"), v.Name, err.Error())}
+		}
+		d.Versions = append(d.Versions, version)
+	}
+	return d, nil
+}
+
+func newVersion(definition *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*Version, error) {
+	version := &Version{GVK: schema.GroupVersionKind{Group: definition.Spec.Group, Version: v.Name, Kind: definition.Spec.Names.Kind}}
+	props := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, props, nil); err != nil {
+		return nil, fmt.Errorf("converting the schema: %w", err)
+	}
+	var err error
+	if version.structural, err = structuralschema.NewStructural(props); err != nil {
+		return nil, fmt.Errorf("reading the schema: %w", err)
+	}
+	if err := defaulting.PruneDefaults(version.structural); err != nil {
+		return nil, fmt.Errorf("pruning the defaults: %w", err)
+	}
+	if version.schemaValidator, _, err = validation.NewSchemaValidator(props); err != nil {
+		return nil, fmt.Errorf("compiling the schema: %w", err)
+	}
+	if status, ok := props.Properties["status"]; ok {
+		if version.statusValidator, _, err = validation.NewSchemaValidator(&status); err != nil {
+			return nil, fmt.Errorf("compiling the schema of the status: %w", err)
+		}
+	}
+	version.cel = cel.NewValidator(version.structural, true, celconfig.PerCallLimit)
+	if version.converter, err = newConverter(version.GVK, version.structural); err != nil {
+		return nil, fmt.Errorf("compiling the schema for server-side apply: %w", err)
+	}
+	for _, f := range v.SelectableFields {
+		version.Selectable = append(version.Selectable, strings.TrimPrefix(f.JSONPath, "."))
+	}
+	if v.Subresources != nil {
+		version.Status = v.Subresources.Status != nil
+		version.Scale = newScale(v.Subresources.Scale)
+	}
+	return version, nil
+}
+
+func newScale(s *apiextensionsv1.CustomResourceSubresourceScale) *Scale {
+	if s == nil {
+		return nil
+	}
+	path := func(p string) []string { return strings.Split(strings.TrimPrefix(p, "."), ".") }
+	scale := &Scale{Replicas: path(s.SpecReplicasPath), StatusReplicas: path(s.StatusReplicasPath)}
+	if s.LabelSelectorPath != nil && *s.LabelSelectorPath != "" {
+		scale.Selector = path(*s.LabelSelectorPath)
+	}
+	return scale
+}
+
+// TypeConverter returns what server-side apply needs to know of the schema.
+func (v *Version) TypeConverter() managedfields.TypeConverter { return v.converter }
+
+// Normalise removes from an object what the schema does not know, and returns the paths of it. It brings embedded metadata into shape, and
+// fails when they can't be.
+func (v *Version) Normalise(content map[string]any) (unknown []string, err error) {
+	metadata, unknownMetadata, err := v.normaliseMetadata(content)
+	if err != nil {
+		return nil, err
+	}
+	paths := pruning.PruneWithOptions(content, v.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	if metadata != nil {
+		content["metadata"] = metadata
+	}
+	if fieldError, more := objectmeta.CoerceWithOptions(nil, content, v.structural, false, objectmeta.CoerceOptions{DropInvalidFields: false, ReturnUnknownFieldPaths: true}); fieldError != nil {
+		return nil, fieldError
+	} else {
+		paths = append(paths, more...)
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(content, v.structural)
+	for _, p := range append(paths, unknownMetadata...) {
+		unknown = append(unknown, fmt.Sprintf("unknown field %q", p))
+	}
+	slices.Sort(unknown)
+	return slices.Compact(unknown), nil
+}
+
+// normaliseMetadata brings the metadata of an object into the form that Go's type gives them.
+func (v *Version) normaliseMetadata(content map[string]any) (metadata any, unknown []string, err error) {
+	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	if !found {
+		return nil, unknown, nil
+	}
+	copied := map[string]any{}
+	if err := objectmeta.SetObjectMeta(copied, meta); err != nil {
+		return nil, nil, err
+	}
+	return copied["metadata"], unknown, nil
+}
+
+// Default sets the defaults of the schema.
+func (v *Version) Default(content map[string]any) { defaulting.Default(content, v.structural) }
+
+// Validate checks a new object.
+func (v *Version) Validate(content map[string]any) field.ErrorList {
+	ctx := context.Background()
+	errs := validation.ValidateCustomResource(nil, content, v.schemaValidator)
+	errs = append(errs, v.validateScale(content)...)
+	errs = append(errs, objectmeta.Validate(ctx, nil, content, v.structural, false)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, content)...)
+	return append(errs, v.rules(errs, content, nil)...)
+}
+
+// ValidateUpdate checks a changed object. Errors that the old one had already, in parts that are the same, are let pass.
+func (v *Version) ValidateUpdate(content, old map[string]any, subresource string) field.ErrorList {
+	ctx := context.Background()
+	correlated := common.NewCorrelatedObject(content, old, &model.Structural{Structural: v.structural})
+	ratcheting := validation.WithRatcheting(correlated)
+	var errs field.ErrorList
+	switch {
+	case subresource == "status" && v.statusValidator != nil:
+		if status, ok := content["status"]; ok {
+			errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, old["status"], v.statusValidator, validation.WithRatcheting(correlated.Key("status")))
+		}
+	case subresource == "status":
+	default:
+		errs = validation.ValidateCustomResourceUpdate(nil, content, old, v.schemaValidator, ratcheting)
+	}
+	errs = append(errs, v.validateScale(content)...)
+	errs = append(errs, objectmeta.Validate(ctx, nil, content, v.structural, false)...)
+	if before := listtype.ValidateListSetsAndMaps(nil, v.structural, old); len(before) == 0 {
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, content)...)
+	}
+	return append(errs, v.rules(errs, content, old, cel.WithRatcheting(correlated))...)
+}
+
+// rules checks the CEL rules, unless an object is so wrong that they can't be asked.
+func (v *Version) rules(errs field.ErrorList, content, old map[string]any, options ...cel.Option) field.ErrorList {
+	if v.cel == nil {
+		return nil
+	}
+	for _, err := range errs {
+		switch err.Type {
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+			return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")}
+		}
+	}
+	var before any
+	if old != nil {
+		before = old
+	}
+	found, _ := v.cel.Validate(context.Background(), nil, v.structural, content, before, celconfig.RuntimeCELCostBudget, options...)
+	return found
+}
+
+// validateScale checks the fields of the subresource scale.
+func (v *Version) validateScale(content map[string]any) field.ErrorList {
+	if v.Scale == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, path := range [][]string{v.Scale.Replicas, v.Scale.StatusReplicas} {
+		at := field.NewPath("." + strings.Join(path, "."))
+		replicas, _, err := unstructured.NestedInt64(content, path...)
+		switch {
+		case err != nil:
+			errs = append(errs, field.Invalid(at, replicas, err.Error()))
+		case replicas < 0:
+			errs = append(errs, field.Invalid(at, replicas, "should be a non-negative integer"))
+		case replicas > math.MaxInt32:
+			errs = append(errs, field.Invalid(at, replicas, fmt.Sprintf("should be less than or equal to %v", math.MaxInt32)))
+		}
+	}
+	return errs
+}

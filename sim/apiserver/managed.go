@@ -1,0 +1,203 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/builtin"
+)
+
+// manager returns what keeps the managed fields of a kind, for writes through a subresource.
+func (k *kind) manager(subresource string) (*managedfields.FieldManager, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if m, ok := k.managers[subresource]; ok {
+		return m, nil
+	}
+	reset := map[fieldpath.APIVersion]fieldpath.Filter{}
+	if fields := k.resetFields(subresource); fields != nil {
+		reset[fieldpath.APIVersion(k.gvr.GroupVersion().String())] = fieldpath.NewExcludeSetFilter(fields)
+	}
+	make, converter := managedfields.NewDefaultFieldManager, builtin.TypeConverter()
+	switch {
+	case k.definition != nil:
+		make, converter = managedfields.NewDefaultCRDFieldManager, k.definition.TypeConverter()
+	case k.gvr.Group == "apiextensions.k8s.io":
+		converter = managedfields.NewDeducedTypeConverter()
+	}
+	m, err := make(converter, objects{}, objects{}, objects{}, k.gvk, k.gvk.GroupVersion(), subresource, reset)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the managed fields of %s: %w", k.gvk, err)
+	}
+	if k.managers == nil {
+		k.managers = map[string]*managedfields.FieldManager{}
+	}
+	k.managers[subresource] = m
+	return m, nil
+}
+
+// resetFields are the fields that a write through a subresource can't change.
+func (k *kind) resetFields(subresource string) *fieldpath.Set {
+	switch {
+	case subresource == "status" && k.definition != nil:
+		return fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
+	case subresource == "status":
+		return fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))
+	case k.status:
+		return fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+	}
+	return nil
+}
+
+// trackUpdate notes in an object who manages the fields that a write has changed.
+func (w *writeContext) trackUpdate(s *Server, before, obj *unstructured.Unstructured) *failure {
+	m, err := w.kind.manager(w.request.Subresource)
+	if err != nil {
+		return fail(apierrors.NewInternalError(err))
+	}
+	live := before
+	if live == nil {
+		live = empty(w.kind.gvk)
+	} else {
+		live = &unstructured.Unstructured{Object: convert(before.Object, w.kind.gvk)}
+	}
+	tracked := m.UpdateNoErrors(live, obj, w.request.manager())
+	if u, ok := tracked.(*unstructured.Unstructured); ok {
+		obj.Object = u.Object
+	}
+	s.stamp(before, obj)
+	return nil
+}
+
+// stamp gives entries of managed fields that were made just now the time of the server.
+func (s *Server) stamp(before, obj *unstructured.Unstructured) {
+	metadata, _ := obj.Object["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	if len(entries) == 0 {
+		return
+	}
+	var old []any
+	if before != nil {
+		m, _ := before.Object["metadata"].(map[string]any)
+		old, _ = m["managedFields"].([]any)
+	}
+	now := s.now().UTC().Format("2006-01-02T15:04:05Z")
+	for _, e := range entries {
+		entry, ok := e.(map[string]any)
+		if !ok || isOneOf(entry, old) {
+			continue
+		}
+		entry["time"] = now
+	}
+}
+
+// isOneOf reports whether an entry, with its time, was there before.
+func isOneOf(entry map[string]any, old []any) bool {
+	for _, o := range old {
+		m, ok := o.(map[string]any)
+		if ok && m["manager"] == entry["manager"] && m["operation"] == entry["operation"] && m["subresource"] == entry["subresource"] && m["time"] == entry["time"] {
+			return true
+		}
+	}
+	return false
+}
+
+// trackApply merges an applied configuration into an object.
+func (w *writeContext) trackApply(s *Server, old *version, applied *unstructured.Unstructured, manager string, force bool) (*unstructured.Unstructured, *failure) {
+	m, err := w.kind.manager(w.request.Subresource)
+	if err != nil {
+		return nil, fail(apierrors.NewInternalError(err))
+	}
+	live := empty(w.kind.gvk)
+	var before *unstructured.Unstructured
+	if old != nil {
+		before = old.unstructured()
+		live = &unstructured.Unstructured{Object: deepCopy(convert(old.content, w.kind.gvk))}
+	} else {
+		live.SetName(w.request.Name)
+		live.SetNamespace(w.request.Namespace)
+	}
+	merged, err := m.Apply(live, applied.DeepCopy(), manager, force)
+	if err != nil {
+		return nil, fail(err)
+	}
+	u, ok := merged.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fail(apierrors.NewInternalError(fmt.Errorf("applying made a %T", merged)))
+	}
+	u = u.DeepCopy()
+	s.stamp(before, u)
+	return u, nil
+}
+
+func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(gvk)
+	return u
+}
+
+// convert returns an object in another version of its kind. The content is shared.
+func convert(content map[string]any, gvk schema.GroupVersionKind) map[string]any {
+	apiVersion := gvk.GroupVersion().String()
+	if content["apiVersion"] == apiVersion && content["kind"] == gvk.Kind {
+		return content
+	}
+	out := shallow(content)
+	out["apiVersion"], out["kind"] = apiVersion, gvk.Kind
+	return out
+}
+
+// objects is what the field manager needs to convert, default and make objects, which here are all unstructured and in one version.
+type objects struct{}
+
+func (objects) Convert(in, out, context any) error { return fmt.Errorf("converting %T into %T is not needed here", in, out) }
+
+func (objects) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	u, ok := in.(*unstructured.Unstructured)
+	if !ok {
+		return in, nil
+	}
+	gvk, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{u.GroupVersionKind()})
+	if !ok || gvk == u.GroupVersionKind() {
+		return in, nil
+	}
+	return &unstructured.Unstructured{Object: convert(u.Object, gvk)}, nil
+}
+
+func (objects) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+func (objects) Default(runtime.Object) {}
+
+func (objects) New(gvk schema.GroupVersionKind) (runtime.Object, error) { return empty(gvk), nil }
+
+var (
+	patchOptionsKind  = schema.GroupKind{Group: "meta.k8s.io", Kind: "PatchOptions"}
+	unknownResource   = schema.GroupResource{}
+	namespacesStorage = schema.GroupResource{Resource: "namespaces"}
+)
+
+func fieldErrors(name string, value any, text string) field.ErrorList {
+	return field.ErrorList{field.Invalid(field.NewPath(name), value, text)}
+}
+
+func fieldForbidden(name, text string) field.ErrorList {
+	return field.ErrorList{field.Forbidden(field.NewPath(name), text)}
+}
+
+func fieldRequired(name, text string) field.ErrorList {
+	return field.ErrorList{field.Required(field.NewPath(name), text)}
+}
+
+var _ = http.StatusOK
+var _ = metav1.Now

@@ -1,0 +1,145 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/builtin"
+)
+
+func (s *Server) patch(k *kind, r *Request) *Response {
+	patchType, _, _ := strings.Cut(r.ContentType, ";")
+	w := &writeContext{request: r, kind: k}
+	if types.PatchType(patchType) == types.ApplyYAMLPatchType {
+		return s.apply(w)
+	}
+	if r.Subresource == "scale" {
+		return s.patchScale(k, r, types.PatchType(patchType))
+	}
+	old := s.table(k).objects[key{r.Namespace, r.Name}]
+	if old == nil {
+		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
+	}
+	patched, failure := applyPatch(k, types.PatchType(patchType), old.encode(k.gvk), r.Body)
+	if failure != nil {
+		return failure.response()
+	}
+	content, failure := w.decode(patched)
+	if failure != nil {
+		return failure.response()
+	}
+	obj := &unstructured.Unstructured{Object: content}
+	if failure := s.place(k, r, obj); failure != nil {
+		return failure.response()
+	}
+	v, failure := s.updateObject(w, old, obj, false)
+	if failure != nil {
+		return failure.response()
+	}
+	return w.respond(http.StatusOK, v)
+}
+
+// applyPatch returns what a patch makes of a document.
+func applyPatch(k *kind, patchType types.PatchType, document, patch []byte) ([]byte, *failure) {
+	switch patchType {
+	case types.JSONPatchType:
+		operations, err := jsonpatch.DecodePatch(patch)
+		if err != nil {
+			return nil, fail(apierrors.NewBadRequest(err.Error()))
+		}
+		patched, err := operations.Apply(document)
+		if err != nil {
+			return nil, fail(apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", k.gvr.GroupResource(), "", err.Error(), 0, false))
+		}
+		return patched, nil
+	case types.MergePatchType:
+		var check any
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(patch, &check); err != nil {
+			return nil, fail(apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err)))
+		}
+		patched, err := jsonpatch.MergePatch(document, patch)
+		if err != nil {
+			return nil, fail(apierrors.NewBadRequest(err.Error()))
+		}
+		return patched, nil
+	case types.StrategicMergePatchType:
+		if k.definition != nil {
+			return nil, unsupportedPatch("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
+		}
+		patched, err := strategicpatch.StrategicMergePatch(document, patch, builtin.New(k.gvk))
+		if err != nil {
+			return nil, fail(apierrors.NewBadRequest(err.Error()))
+		}
+		return patched, nil
+	}
+	return nil, unsupportedPatch("application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml")
+}
+
+func unsupportedPatch(supported ...string) *failure {
+	f := fail(apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", unknownResource, "", "", 0, false))
+	f.status.Message = "the body of the request was in an unknown format - accepted media types include: " + strings.Join(supported, ", ")
+	f.status.Reason = "UnsupportedMediaType"
+	f.status.Details = nil
+	return f
+}
+
+// apply does a server-side apply.
+func (s *Server) apply(w *writeContext) *Response {
+	k, r := w.kind, w.request
+	if r.Subresource == "scale" {
+		return notImplemented("server-side apply of the subresource scale").response()
+	}
+	manager := r.Query.Get("fieldManager")
+	if manager == "" {
+		return fail(apierrors.NewInvalid(patchOptionsKind, "", fieldRequired("fieldManager", "is required for apply patch"))).response()
+	}
+	data, err := yaml.YAMLToJSON(r.Body)
+	if err != nil {
+		return fail(apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))).response()
+	}
+	var content map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &content); err != nil || content == nil {
+		return fail(apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))).response()
+	}
+	applied := &unstructured.Unstructured{Object: content}
+	old := s.table(k).objects[key{r.Namespace, r.Name}]
+	if old == nil && (r.Subresource != "" || applied.GetUID() != "") {
+		if applied.GetUID() != "" {
+			return fail(apierrors.NewConflict(k.gvr.GroupResource(), r.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", applied.GetUID()))).response()
+		}
+		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
+	}
+	merged, failure := w.trackApply(s, old, applied, manager, r.Query.Get("force") == "true")
+	if failure != nil {
+		return failure.response()
+	}
+	normal, failure := w.normalise(merged.Object, nil)
+	if failure != nil {
+		return failure.response()
+	}
+	obj := &unstructured.Unstructured{Object: normal}
+	if failure := s.place(k, r, obj); failure != nil {
+		return failure.response()
+	}
+	if old == nil {
+		v, failure := s.createObject(w, normal, applied)
+		if failure != nil {
+			return failure.response()
+		}
+		return w.respond(http.StatusCreated, v)
+	}
+	v, failure := s.updateObject(w, old, obj, true)
+	if failure != nil {
+		return failure.response()
+	}
+	return w.respond(http.StatusOK, v)
+}

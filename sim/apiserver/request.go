@@ -1,0 +1,151 @@
+package apiserver
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A Request is one to the API server, read from HTTP.
+type Request struct {
+	Method      string
+	Path        string
+	Query       url.Values
+	ContentType string
+	Accept      string
+	UserAgent   string
+	Body        []byte
+
+	// Actor is who asks, for whoever looks at changes. The server only hands it on.
+	Actor string
+
+	// Verb is get, list, watch, create, update, patch, delete or deletecollection, and empty for paths that are not about objects.
+	Verb        string
+	Resource    schema.GroupVersionResource
+	Namespace   string
+	Name        string
+	Subresource string
+	DryRun      bool
+}
+
+// ParseRequest reads a request, with its body.
+func ParseRequest(r *http.Request) (*Request, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, fmt.Errorf("reading the body of %s %s: %w", r.Method, r.URL.Path, err)
+		}
+		if err := r.Body.Close(); err != nil {
+			return nil, fmt.Errorf("closing the body of %s %s: %w", r.Method, r.URL.Path, err)
+		}
+	}
+	request := &Request{
+		Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), ContentType: r.Header.Get("Content-Type"), Accept: r.Header.Get("Accept"),
+		UserAgent: r.Header.Get("User-Agent"), Body: body,
+	}
+	request.resolve()
+	return request, nil
+}
+
+// NewRequest makes a request without net/http. path may have a query.
+func NewRequest(method, path, contentType string, body []byte) (*Request, error) {
+	u, err := url.Parse(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the path %q: %w", path, err)
+	}
+	request := &Request{Method: method, Path: u.Path, Query: u.Query(), ContentType: contentType, Body: bytes.Clone(body)}
+	request.resolve()
+	return request, nil
+}
+
+// resolve finds out from path and method what is asked for.
+func (r *Request) resolve() {
+	parts := strings.Split(strings.Trim(r.Path, "/"), "/")
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		r.Resource = schema.GroupVersionResource{Version: parts[1]}
+		parts = parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		r.Resource = schema.GroupVersionResource{Group: parts[1], Version: parts[2]}
+		parts = parts[3:]
+	default:
+		return
+	}
+	// /namespaces/x is the namespace itself, /namespaces/x/status and /namespaces/x/finalize its subresources.
+	if parts[0] == "namespaces" && len(parts) >= 3 && !(len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")) {
+		r.Namespace = parts[1]
+		parts = parts[2:]
+	}
+	r.Resource.Resource = parts[0]
+	if len(parts) > 1 {
+		r.Name = parts[1]
+	}
+	if len(parts) > 2 {
+		r.Subresource = strings.Join(parts[2:], "/")
+	}
+	r.DryRun = len(r.Query["dryRun"]) > 0
+	r.Verb = r.verb()
+}
+
+func (r *Request) verb() string {
+	watch := r.Query.Get("watch") == "true" || r.Query.Get("watch") == "1"
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		switch {
+		case watch && r.Name == "":
+			return "watch"
+		case r.Name == "":
+			return "list"
+		}
+		return "get"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		if r.Name == "" {
+			return "deletecollection"
+		}
+		return "delete"
+	}
+	return "unknown"
+}
+
+// manager is the field manager that the request says or, like the real server, the first part of the user agent.
+func (r *Request) manager() string {
+	if m := r.Query.Get("fieldManager"); m != "" {
+		return m
+	}
+	agent, _, _ := strings.Cut(r.UserAgent, "/")
+	if agent == "" {
+		return "unknown"
+	}
+	return agent
+}
+
+// A Response answers a Request.
+type Response struct {
+	Code   int
+	Header http.Header
+	Body   []byte
+}
+
+// HTTP returns the response as one of net/http.
+func (r *Response) HTTP(request *http.Request) *http.Response {
+	header := r.Header
+	if header == nil {
+		header = http.Header{}
+	}
+	return &http.Response{
+		StatusCode: r.Code, Status: fmt.Sprintf("%d %s", r.Code, http.StatusText(r.Code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(bytes.NewReader(r.Body)), ContentLength: int64(len(r.Body)), Request: request,
+	}
+}

@@ -1,0 +1,110 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// scaleOf returns the subresource scale of an object.
+func scaleOf(k *kind, v *version) map[string]any {
+	u := v.unstructured()
+	metadata := map[string]any{
+		"name": v.name, "namespace": v.namespace, "uid": string(v.uid), "resourceVersion": u.GetResourceVersion(),
+		"creationTimestamp": u.Object["metadata"].(map[string]any)["creationTimestamp"],
+	}
+	replicas, _, _ := unstructured.NestedInt64(v.content, k.scale.Replicas...)
+	current, _, _ := unstructured.NestedInt64(v.content, k.scale.StatusReplicas...)
+	spec, status := map[string]any{}, map[string]any{"replicas": current}
+	if replicas != 0 {
+		spec["replicas"] = replicas
+	}
+	if selector := selectorText(k, v.content); selector != "" {
+		status["selector"] = selector
+	}
+	return map[string]any{"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status}
+}
+
+// selectorText is the label selector of a scale, as text.
+func selectorText(k *kind, content map[string]any) string {
+	if k.scale.Selector == nil {
+		return ""
+	}
+	value, found, err := unstructured.NestedFieldNoCopy(content, k.scale.Selector...)
+	if !found || err != nil {
+		return ""
+	}
+	switch value := value.(type) {
+	case string:
+		return value
+	case map[string]any:
+		selector := &metav1.LabelSelector{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(value, selector) == nil {
+			return metav1.FormatLabelSelector(selector)
+		}
+	}
+	return ""
+}
+
+func (s *Server) getScale(k *kind, v *version) *Response {
+	return respond(http.StatusOK, encode(scaleOf(k, v)))
+}
+
+func (s *Server) updateScale(k *kind, r *Request) *Response {
+	v := s.table(k).objects[key{r.Namespace, r.Name}]
+	if v == nil {
+		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
+	}
+	return s.setScale(k, r, v, r.Body)
+}
+
+func (s *Server) patchScale(k *kind, r *Request, patchType types.PatchType) *Response {
+	v := s.table(k).objects[key{r.Namespace, r.Name}]
+	if v == nil {
+		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
+	}
+	if patchType == types.StrategicMergePatchType {
+		patchType = types.MergePatchType // a Scale has no lists
+	}
+	patched, failure := applyPatch(k, patchType, encode(scaleOf(k, v)), r.Body)
+	if failure != nil {
+		return failure.response()
+	}
+	return s.setScale(k, r, v, patched)
+}
+
+// setScale writes the replicas of a scale into its object.
+func (s *Server) setScale(k *kind, r *Request, v *version, body []byte) *Response {
+	var scale struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Spec     struct {
+			Replicas int64 `json:"replicas"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(body, &scale); err != nil {
+		return fail(apierrors.NewBadRequest(err.Error())).response()
+	}
+	if scale.Spec.Replicas < 0 {
+		return fail(apierrors.NewInvalid(scaleKind, r.Name, fieldErrors("spec.replicas", scale.Spec.Replicas, "must be greater than or equal to 0"))).response()
+	}
+	if scale.Metadata.ResourceVersion != "" && scale.Metadata.ResourceVersion != v.unstructured().GetResourceVersion() {
+		return conflict(k, r.Name).response()
+	}
+	u := v.unstructured().DeepCopy()
+	if err := unstructured.SetNestedField(u.Object, scale.Spec.Replicas, k.scale.Replicas...); err != nil {
+		return fail(apierrors.NewInternalError(fmt.Errorf("setting the replicas: %w", err))).response()
+	}
+	main := *r
+	main.Subresource = ""
+	updated, failure := s.updateObject(&writeContext{request: &main, kind: k}, v, u, false)
+	if failure != nil {
+		return failure.response()
+	}
+	return respond(http.StatusOK, encode(scaleOf(k, updated)))
+}

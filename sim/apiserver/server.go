@@ -1,0 +1,289 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Options are how a [Server] is made.
+type Options struct {
+	Now  func() time.Time // nil: time.Now
+	Seed uint64           // of UIDs and generated names: equal seeds and equal requests make equal worlds
+}
+
+// Server is a Kubernetes API server in memory. All methods may be called concurrently; it has no goroutines.
+type Server struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	random   *rand.Rand
+	catalog  *catalog
+	tables   map[schema.GroupResource]*table
+	revision uint64
+	expired  uint64 // revisions up to here can't be listed or watched from
+	history  []event
+	watches  []*Watch
+	onChange func(Change)
+	work     []workItem
+	after    []func() // called when the lock is free again
+	clusterIPs int
+}
+
+// New returns a server with the namespaces that every cluster has.
+func New(o Options) *Server {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Server{
+		now: o.Now, random: rand.New(rand.NewPCG(o.Seed, 0x9e3779b97f4a7c15)), catalog: builtinCatalog(),
+		tables: map[schema.GroupResource]*table{}, revision: 1,
+	}
+	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
+		s.must("/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": name}})
+	}
+	return s
+}
+
+// must creates an object of the server's own.
+func (s *Server) must(path string, content map[string]any) {
+	body, err := json.Marshal(content)
+	if err != nil {
+		panic(err)
+	}
+	request, err := NewRequest(http.MethodPost, path, "application/json", body)
+	if err != nil {
+		panic(err)
+	}
+	request.UserAgent, request.Actor = "kube-apiserver", "server"
+	if response := s.Serve(request); response.Code >= 300 {
+		panic(fmt.Sprintf("creating %s: %s", path, response.Body))
+	}
+}
+
+// Install creates definitions, whose kinds are served at once.
+func (s *Server) Install(definitions ...*apiextensionsv1.CustomResourceDefinition) error {
+	for _, d := range definitions {
+		d = d.DeepCopy()
+		d.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
+		body, err := json.Marshal(d)
+		if err != nil {
+			return fmt.Errorf("encoding definition %q: %w", d.Name, err)
+		}
+		request, err := NewRequest(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json", body)
+		if err != nil {
+			return err
+		}
+		request.Actor, request.UserAgent = "user", "user"
+		if response := s.Serve(request); response.Code >= 300 {
+			return fmt.Errorf("definition %q: %w", d.Name, statusError(response))
+		}
+	}
+	return nil
+}
+
+func statusError(r *Response) error {
+	status := metav1.Status{}
+	if err := json.Unmarshal(r.Body, &status); err != nil {
+		return fmt.Errorf("%d: %s", r.Code, r.Body)
+	}
+	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// A Change is one that was committed.
+type Change struct {
+	ResourceVersion uint64
+	Type            string // ADDED, MODIFIED or DELETED
+	Resource        schema.GroupVersionResource
+	Namespace, Name string
+	UID             types.UID
+	Old, New        map[string]any // only to be read; Old is nil in ADDED, New is nil in DELETED
+	Actor           string
+	Verb            string
+	Subresource     string
+}
+
+// OnChange has a function called for each change, in order, while the server is locked: it must not call the server.
+func (s *Server) OnChange(f func(Change)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onChange = f
+}
+
+// An Object is one that is in the server. Content is only to be read.
+type Object struct {
+	Resource        schema.GroupVersionResource
+	Namespace, Name string
+	Content         map[string]any
+}
+
+// Objects returns all objects, ordered by resource, namespace and name.
+func (s *Server) Objects() []Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []Object
+	for _, t := range s.sortedTables() {
+		for _, v := range t.sorted("") {
+			list = append(list, Object{Resource: t.kind.gvr, Namespace: v.namespace, Name: v.name, Content: v.content})
+		}
+	}
+	return list
+}
+
+// ResourceFor returns the resource of a kind, and whether its objects live in namespaces.
+func (s *Server) ResourceFor(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k, ok := s.catalog.byKind(gvk); ok {
+		return k.gvr, k.namespaced, nil
+	}
+	return schema.GroupVersionResource{}, false, fmt.Errorf("the server has no kind %s: install its definition first", gvk)
+}
+
+// Remove takes an object away whatever finalizers it has, as a race in the real server can: DELETE and the request that adds the finalizer
+// arrive at the same instant. It reports whether the object was there.
+func (s *Server) Remove(actor string, resource schema.GroupVersionResource, namespace, name string) bool {
+	s.mu.Lock()
+	defer s.unlock()
+	k, ok := s.catalog.kind(resource)
+	if !ok {
+		return false
+	}
+	v := s.table(k).objects[key{namespace, name}]
+	if v == nil {
+		return false
+	}
+	s.remove(&writeContext{request: &Request{Actor: actor, Verb: "delete", Resource: resource}, kind: k}, v)
+	return true
+}
+
+// Expire makes everything before a resource version unknown: lists and watches from there are answered with 410 Gone.
+func (s *Server) Expire(resourceVersion uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expired = max(s.expired, resourceVersion)
+}
+
+// unlock frees the server, and calls what was to be called then.
+func (s *Server) unlock() {
+	after := s.after
+	s.after = nil
+	s.mu.Unlock()
+	for _, f := range after {
+		f()
+	}
+}
+
+// Serve answers a request that is not a watch.
+func (s *Server) Serve(r *Request) *Response {
+	s.mu.Lock()
+	defer s.unlock()
+	if r.Verb == "" {
+		return s.serveDiscovery(r)
+	}
+	k, failure := s.kindFor(r)
+	if failure != nil {
+		return failure.response()
+	}
+	switch r.Verb {
+	case "get":
+		return s.get(k, r)
+	case "list":
+		return s.list(k, r)
+	case "create":
+		return s.create(k, r)
+	case "update":
+		return s.update(k, r)
+	case "patch":
+		return s.patch(k, r)
+	case "delete":
+		return s.delete(k, r)
+	case "deletecollection":
+		return s.deleteCollection(k, r)
+	case "watch":
+		return notImplemented("Serve does not answer watches: call Watch").response()
+	}
+	return fail(apierrors.NewMethodNotSupported(r.Resource.GroupResource(), r.Method)).response()
+}
+
+// kindFor returns the kind of a request, if it is served in this way.
+func (s *Server) kindFor(r *Request) (*kind, *failure) {
+	k, ok := s.catalog.kind(r.Resource)
+	if !ok {
+		return nil, notFoundPath()
+	}
+	if k.namespaced && r.Namespace == "" && r.Verb != "list" && r.Verb != "watch" {
+		return nil, notFoundPath()
+	}
+	if !k.namespaced && r.Namespace != "" {
+		return nil, notFoundPath()
+	}
+	return k, k.serves(r)
+}
+
+// serves says no to subresources that there are not.
+func (k *kind) serves(r *Request) *failure {
+	switch r.Subresource {
+	case "":
+		return nil
+	case "status":
+		if k.status {
+			return nil
+		}
+	case "scale":
+		if k.scale != nil {
+			return nil
+		}
+	case "finalize":
+		if k.gvr.Resource == "namespaces" {
+			return nil
+		}
+	default:
+		if k.hasSubresource(r.Subresource) {
+			return notImplemented(fmt.Sprintf("the subresource %s of %s is not simulated", r.Subresource, k.gvr.Resource))
+		}
+	}
+	return notFoundPath()
+}
+
+func (s *Server) table(k *kind) *table {
+	gr := k.storage
+	t, ok := s.tables[gr]
+	if !ok {
+		t = &table{kind: k, objects: map[key]*version{}}
+		s.tables[gr] = t
+	}
+	return t
+}
+
+// newUID mints a UID from the seed.
+func (s *Server) newUID() types.UID {
+	a, b := s.random.Uint64(), s.random.Uint64()
+	return types.UID(fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", uint32(a>>32), uint16(a>>16), a&0xfff, 0x8000|(b>>48)&0x3fff, b&0xffffffffffff))
+}
+
+// nameLetters are those that the real server uses in generated names.
+const nameLetters = "bcdfghjklmnpqrstvwxz2456789"
+
+// maxGeneratedLength is what is kept of a generateName.
+const maxGeneratedLength = 63 - 5
+
+func (s *Server) generateName(base string) string {
+	if len(base) > maxGeneratedLength {
+		base = base[:maxGeneratedLength]
+	}
+	suffix := make([]byte, 5)
+	for i := range suffix {
+		suffix[i] = nameLetters[s.random.IntN(len(nameLetters))]
+	}
+	return base + string(suffix)
+}

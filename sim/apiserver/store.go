@@ -1,0 +1,217 @@
+package apiserver
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+type key struct{ namespace, name string }
+
+// version is one version of one object. It never changes.
+type version struct {
+	namespace, name string
+	uid             types.UID
+	revision        uint64
+	content         map[string]any
+	encoded         map[string][]byte // JSON by API version; guarded by the server's lock
+}
+
+func (v *version) unstructured() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: v.content}
+}
+
+// table is the objects of one resource, in whatever versions it is served.
+type table struct {
+	kind    *kind
+	objects map[key]*version
+	order   []*version // sorted; nil when it has to be made anew
+}
+
+// sorted returns the objects of a namespace, or of all, ordered as etcd orders them.
+func (t *table) sorted(namespace string) []*version {
+	if t.order == nil {
+		t.order = make([]*version, 0, len(t.objects))
+		for _, v := range t.objects {
+			t.order = append(t.order, v)
+		}
+		slices.SortFunc(t.order, compareVersions)
+	}
+	if namespace == "" {
+		return t.order
+	}
+	from, _ := slices.BinarySearchFunc(t.order, namespace, func(v *version, ns string) int { return cmp.Compare(v.namespace, ns) })
+	to := from
+	for to < len(t.order) && t.order[to].namespace == namespace {
+		to++
+	}
+	return t.order[from:to]
+}
+
+func compareVersions(a, b *version) int {
+	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+}
+
+// event is one committed change.
+type event struct {
+	revision uint64
+	kind     *kind
+	old, new *version // old is nil when it was added, new is nil when it was deleted
+	last     *version // of a deletion: the last state, with the resource version of the deletion
+}
+
+// sortedTables returns the tables ordered by group and resource.
+func (s *Server) sortedTables() []*table {
+	list := make([]*table, 0, len(s.tables))
+	for _, t := range s.tables {
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b *table) int {
+		return cmp.Or(cmp.Compare(a.kind.storage.Group, b.kind.storage.Group), cmp.Compare(a.kind.storage.Resource, b.kind.storage.Resource))
+	})
+	return list
+}
+
+// put commits a new version of an object, or a new object.
+func (s *Server) put(w *writeContext, old *version, content map[string]any) *version {
+	s.revision++
+	u := unstructured.Unstructured{Object: content}
+	setResourceVersion(content, s.revision)
+	v := &version{namespace: u.GetNamespace(), name: u.GetName(), uid: u.GetUID(), revision: s.revision, content: content}
+	t := s.table(w.kind)
+	t.objects[key{v.namespace, v.name}] = v
+	t.order = nil
+	s.commit(w, event{revision: s.revision, kind: w.kind, old: old, new: v})
+	return v
+}
+
+// remove commits the end of an object.
+func (s *Server) remove(w *writeContext, v *version) *version {
+	s.revision++
+	last := *v
+	last.content = shallow(v.content)
+	last.content["metadata"] = shallow(v.content["metadata"].(map[string]any))
+	setResourceVersion(last.content, s.revision)
+	last.revision, last.encoded = s.revision, nil
+	t := s.table(w.kind)
+	delete(t.objects, key{v.namespace, v.name})
+	t.order = nil
+	s.commit(w, event{revision: s.revision, kind: w.kind, old: v, last: &last})
+	return &last
+}
+
+// commit tells everybody of a change.
+func (s *Server) commit(w *writeContext, e event) {
+	s.history = append(s.history, e)
+	for _, watch := range s.watches {
+		watch.offer(e)
+	}
+	s.noteForWork(e)
+	if s.onChange == nil {
+		return
+	}
+	c := Change{
+		ResourceVersion: e.revision, Type: "MODIFIED", Resource: w.kind.gvr, Actor: w.request.Actor, Verb: w.request.Verb,
+		Subresource: w.request.Subresource,
+	}
+	switch {
+	case e.old == nil:
+		c.Type = "ADDED"
+	case e.new == nil:
+		c.Type = "DELETED"
+	}
+	v := e.new
+	if v == nil {
+		v = e.old
+	} else {
+		c.New = v.content
+	}
+	if e.old != nil {
+		c.Old = e.old.content
+	}
+	c.Namespace, c.Name, c.UID = v.namespace, v.name, v.uid
+	s.onChange(c)
+}
+
+func setResourceVersion(content map[string]any, revision uint64) {
+	metadata(content)["resourceVersion"] = strconv.FormatUint(revision, 10)
+}
+
+// metadata returns the metadata of an object, and makes them if there are none.
+func metadata(content map[string]any) map[string]any {
+	m, ok := content["metadata"].(map[string]any)
+	if !ok {
+		m = map[string]any{}
+		content["metadata"] = m
+	}
+	return m
+}
+
+func shallow(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// encode returns an object as JSON in a version of its group.
+func (v *version) encode(gvk schema.GroupVersionKind) []byte {
+	apiVersion := gvk.GroupVersion().String()
+	if data, ok := v.encoded[apiVersion]; ok {
+		return data
+	}
+	content := v.content
+	if content["apiVersion"] != apiVersion || content["kind"] != gvk.Kind {
+		content = convert(content, gvk)
+	}
+	data := encode(content)
+	if v.encoded == nil {
+		v.encoded = map[string][]byte{}
+	}
+	v.encoded[apiVersion] = data
+	return data
+}
+
+// encode makes JSON of content that came from JSON.
+func encode(content any) []byte {
+	data, err := json.Marshal(content)
+	if err != nil {
+		panic(err) // only a value that no decoder makes
+	}
+	return data
+}
+
+// at returns the objects of a resource as they were at a revision, ordered.
+func (s *Server) at(t *table, revision uint64, namespace string) []*version {
+	if revision >= s.revision {
+		return t.sorted(namespace)
+	}
+	objects := map[key]*version{}
+	for _, e := range s.history {
+		if e.revision > revision {
+			break
+		}
+		if e.kind.storage != t.kind.storage {
+			continue
+		}
+		if e.new != nil {
+			objects[key{e.new.namespace, e.new.name}] = e.new
+		} else {
+			delete(objects, key{e.old.namespace, e.old.name})
+		}
+	}
+	var list []*version
+	for _, v := range objects {
+		if namespace == "" || v.namespace == namespace {
+			list = append(list, v)
+		}
+	}
+	slices.SortFunc(list, compareVersions)
+	return list
+}

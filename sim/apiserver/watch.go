@@ -1,0 +1,198 @@
+package apiserver
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// An Event is one of a watch.
+type Event struct {
+	Type            string // ADDED, MODIFIED, DELETED, BOOKMARK or ERROR
+	Resource        schema.GroupVersionResource
+	Namespace, Name string
+	ResourceVersion string
+	Object          []byte // JSON
+}
+
+// Frame returns the event as it goes over the wire: a line of JSON.
+func (e Event) Frame() []byte {
+	frame := make([]byte, 0, len(e.Object)+40)
+	frame = append(frame, `{"type":"`+e.Type+`","object":`...)
+	frame = append(frame, e.Object...)
+	return append(frame, "}\n"...)
+}
+
+// Watch is an open watch. Its events wait in it until somebody takes them.
+type Watch struct {
+	server    *Server
+	kind      *kind
+	selection selection
+	bookmarks bool
+	pending   []Event
+	onPending func()
+	stopped   bool
+}
+
+// Watch opens a watch. What there is to be told already is pending in it. A watch that is refused is answered with a Response instead.
+func (s *Server) Watch(r *Request) (*Watch, *Response) {
+	s.mu.Lock()
+	defer s.unlock()
+	k, failure := s.kindFor(r)
+	if failure != nil {
+		return nil, failure.response()
+	}
+	sel, failure := newSelection(k, r)
+	if failure != nil {
+		return nil, failure.response()
+	}
+	w := &Watch{server: s, kind: k, selection: sel, bookmarks: r.Query.Get("allowWatchBookmarks") == "true"}
+	if failure := s.startWatch(w, r); failure != nil {
+		return nil, failure.response()
+	}
+	s.watches = append(s.watches, w)
+	return w, nil
+}
+
+// initialEventsEnd marks the bookmark after the initial events.
+const initialEventsEnd = metav1.InitialEventsAnnotationKey
+
+func (s *Server) startWatch(w *Watch, r *Request) *failure {
+	text := r.Query.Get("resourceVersion")
+	if r.Query.Has("sendInitialEvents") {
+		if failure := checkInitialEvents(r); failure != nil {
+			return failure
+		}
+		if r.Query.Get("sendInitialEvents") == "true" {
+			w.addAll()
+			w.add(w.bookmark(s.revision, true))
+			return nil
+		}
+	}
+	if text == "" || text == "0" {
+		if r.Query.Get("sendInitialEvents") != "false" {
+			w.addAll()
+		}
+		return nil
+	}
+	from, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return fail(apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", text, err)))
+	}
+	if from < s.expired {
+		gone := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, s.expired))
+		w.add(Event{Type: "ERROR", Resource: w.kind.gvr, Object: (&failure{gone.ErrStatus}).response().Body})
+		return nil
+	}
+	start, _ := slices.BinarySearchFunc(s.history, from+1, func(e event, revision uint64) int {
+		return int(int64(e.revision) - int64(revision))
+	})
+	for _, e := range s.history[start:] {
+		w.offer(e)
+	}
+	return nil
+}
+
+func checkInitialEvents(r *Request) *failure {
+	invalid := func(field, text string) *failure {
+		return fail(apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", fieldForbidden(field, text)))
+	}
+	switch {
+	case r.Query.Get("resourceVersionMatch") != "NotOlderThan":
+		return invalid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+	}
+	return nil
+}
+
+// addAll adds what there is.
+func (w *Watch) addAll() {
+	for _, v := range w.server.table(w.kind).sorted(w.selection.namespace) {
+		if w.selection.matches(w.kind, v) {
+			w.add(w.eventOf("ADDED", v))
+		}
+	}
+}
+
+func (w *Watch) eventOf(kind string, v *version) Event {
+	return Event{
+		Type: kind, Resource: w.kind.gvr, Namespace: v.namespace, Name: v.name, ResourceVersion: strconv.FormatUint(v.revision, 10),
+		Object: v.encode(w.kind.gvk),
+	}
+}
+
+func (w *Watch) bookmark(revision uint64, initial bool) Event {
+	metadata := map[string]any{"resourceVersion": strconv.FormatUint(revision, 10), "creationTimestamp": nil}
+	if initial {
+		metadata["annotations"] = map[string]any{initialEventsEnd: "true"}
+	}
+	object := map[string]any{"apiVersion": w.kind.gvr.GroupVersion().String(), "kind": w.kind.gvk.Kind, "metadata": metadata}
+	return Event{Type: "BOOKMARK", Resource: w.kind.gvr, ResourceVersion: strconv.FormatUint(revision, 10), Object: encode(object)}
+}
+
+// offer adds the event that a change means for the watch: an object that comes into the selection is added, one that leaves it is deleted.
+func (w *Watch) offer(e event) {
+	if w.stopped || e.kind.storage != w.kind.storage {
+		return
+	}
+	was, is := w.selection.matches(w.kind, e.old), w.selection.matches(w.kind, e.new)
+	switch {
+	case was && is:
+		w.add(w.eventOf("MODIFIED", e.new))
+	case is:
+		w.add(w.eventOf("ADDED", e.new))
+	case was && e.new == nil:
+		w.add(w.eventOf("DELETED", e.last))
+	case was:
+		left := *e.old
+		left.content = shallow(e.old.content)
+		left.content["metadata"] = shallow(metadata(e.old.content))
+		setResourceVersion(left.content, e.revision)
+		left.revision, left.encoded = e.revision, nil
+		w.add(w.eventOf("DELETED", &left))
+	}
+}
+
+func (w *Watch) add(e Event) {
+	w.pending = append(w.pending, e)
+	if w.onPending != nil {
+		w.server.after = append(w.server.after, w.onPending)
+	}
+}
+
+// Next takes the next event, if there is one.
+func (w *Watch) Next() (Event, bool) {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	if len(w.pending) == 0 {
+		return Event{}, false
+	}
+	e := w.pending[0]
+	w.pending = w.pending[1:]
+	return e, true
+}
+
+// Pending returns how many events wait.
+func (w *Watch) Pending() int {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	return len(w.pending)
+}
+
+// OnPending has a function called whenever events were added, when the server is free.
+func (w *Watch) OnPending(f func()) {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	w.onPending = f
+}
+
+// Stop ends the watch.
+func (w *Watch) Stop() {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	w.stopped = true
+	w.server.watches = slices.DeleteFunc(w.server.watches, func(other *Watch) bool { return other == w })
+}

@@ -1,0 +1,319 @@
+package apiserver
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The controllers that are part of every cluster: the garbage collector, that of namespaces, that of definitions. What they may have to look
+// at is queued by each change, and done in the order of the queue, a piece at a time, when somebody calls Work.
+
+// workItem is an object that one of them has to look at.
+type workItem struct {
+	storage schema.GroupResource
+	key     key
+	uid     types.UID
+}
+
+// Work does one piece of the work in the background, and reports whether there was one.
+func (s *Server) Work() bool {
+	s.mu.Lock()
+	defer s.unlock()
+	for len(s.work) > 0 {
+		item := s.work[0]
+		s.work = s.work[1:]
+		t, ok := s.tables[item.storage]
+		if !ok {
+			continue
+		}
+		v := t.objects[item.key]
+		if v == nil || v.uid != item.uid {
+			continue
+		}
+		if s.attend(t.kind, v) {
+			return true
+		}
+	}
+	return false
+}
+
+// Pending reports whether there may be work in the background.
+func (s *Server) Pending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.work) > 0
+}
+
+func (s *Server) enqueue(k *kind, v *version) {
+	item := workItem{k.storage, key{v.namespace, v.name}, v.uid}
+	if !slices.Contains(s.work, item) {
+		s.work = append(s.work, item)
+	}
+}
+
+// noteForWork queues what a change concerns.
+func (s *Server) noteForWork(e event) {
+	if v := e.new; v != nil {
+		u := v.unstructured()
+		if len(u.GetOwnerReferences()) > 0 || u.GetDeletionTimestamp() != nil {
+			s.enqueue(e.kind, v)
+		}
+		return
+	}
+	// Something is gone: its dependents, its owners, and its namespace and definition if these are on their way out.
+	for _, d := range s.dependents(e.old.uid) {
+		s.enqueue(d.kind, d.version)
+	}
+	for _, ref := range e.old.unstructured().GetOwnerReferences() {
+		if k, owner := s.byUID(ref.UID); owner != nil {
+			s.enqueue(k, owner)
+		}
+	}
+	if e.old.namespace != "" {
+		if t := s.tables[namespacesStorage]; t != nil {
+			if ns := t.objects[key{name: e.old.namespace}]; ns != nil && ns.unstructured().GetDeletionTimestamp() != nil {
+				s.enqueue(t.kind, ns)
+			}
+		}
+	}
+	if t := s.tables[definitionsStorage]; t != nil {
+		if d := t.objects[key{name: e.kind.storage.String()}]; d != nil && d.unstructured().GetDeletionTimestamp() != nil {
+			s.enqueue(t.kind, d)
+		}
+	}
+}
+
+type dependent struct {
+	kind    *kind
+	version *version
+}
+
+// dependents returns the objects that have an owner reference to a UID, ordered.
+func (s *Server) dependents(uid types.UID) []dependent {
+	var list []dependent
+	for _, t := range s.tables {
+		for _, v := range t.objects {
+			if slices.ContainsFunc(ownersOf(v), func(o any) bool { m, _ := o.(map[string]any); return m["uid"] == string(uid) }) {
+				list = append(list, dependent{t.kind, v})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b dependent) int {
+		return cmp.Or(compareKinds(a.kind, b.kind), compareVersions(a.version, b.version))
+	})
+	return list
+}
+
+func ownersOf(v *version) []any {
+	m, _ := v.content["metadata"].(map[string]any)
+	owners, _ := m["ownerReferences"].([]any)
+	return owners
+}
+
+func (s *Server) byUID(uid types.UID) (*kind, *version) {
+	for _, t := range s.tables {
+		for _, v := range t.objects {
+			if v.uid == uid {
+				return t.kind, v
+			}
+		}
+	}
+	return nil, nil
+}
+
+// attend does what has to be done about one object, and reports whether that was anything.
+func (s *Server) attend(k *kind, v *version) bool {
+	u := v.unstructured()
+	if u.GetDeletionTimestamp() != nil {
+		switch {
+		case k.gvr.Resource == "namespaces" && k.gvr.Group == "":
+			return s.emptyNamespace(k, v)
+		case k.storage == definitionsStorage:
+			return s.emptyDefinition(k, v)
+		case slices.Contains(u.GetFinalizers(), metav1.FinalizerOrphanDependents):
+			return s.orphanDependents(k, v)
+		case slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents):
+			return s.deleteDependents(k, v)
+		}
+		return false
+	}
+	return s.collect(k, v)
+}
+
+// collect deletes an object whose owners are all gone, and takes the references to those that are gone out of the others.
+func (s *Server) collect(k *kind, v *version) bool {
+	owners := v.unstructured().GetOwnerReferences()
+	if len(owners) == 0 {
+		return false
+	}
+	var solid, waiting []metav1.OwnerReference
+	dangling := 0
+	for _, ref := range owners {
+		switch state := s.ownerState(v, ref); state {
+		case ownerGone:
+			dangling++
+		case ownerWaits:
+			waiting = append(waiting, ref)
+		default:
+			solid = append(solid, ref)
+		}
+	}
+	switch {
+	case len(solid) > 0 && dangling+len(waiting) > 0:
+		u := v.unstructured().DeepCopy()
+		u.SetOwnerReferences(solid)
+		s.putBackground(k, v, u)
+		return true
+	case len(solid) > 0:
+		return false
+	case len(waiting) > 0:
+		policy := metav1.DeletePropagationForeground
+		if len(s.dependents(v.uid)) == 0 {
+			policy = metav1.DeletePropagationBackground
+		}
+		s.deleteBackground(k, v, policy)
+		return true
+	}
+	policy := metav1.DeletePropagationBackground
+	for _, f := range v.unstructured().GetFinalizers() {
+		switch f {
+		case metav1.FinalizerOrphanDependents:
+			policy = metav1.DeletePropagationOrphan
+		case metav1.FinalizerDeleteDependents:
+			policy = metav1.DeletePropagationForeground
+		}
+	}
+	s.deleteBackground(k, v, policy)
+	return true
+}
+
+type ownerState int
+
+const (
+	ownerThere ownerState = iota
+	ownerGone
+	ownerWaits // it is being deleted, and waits for its dependents
+)
+
+// ownerState says what has become of an owner. An owner in another namespace is as good as gone, as in the real server.
+func (s *Server) ownerState(v *version, ref metav1.OwnerReference) ownerState {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return ownerThere
+	}
+	k, ok := s.catalog.byKind(gv.WithKind(ref.Kind))
+	if !ok {
+		return ownerThere // a kind that is not known may come
+	}
+	namespace := v.namespace
+	if !k.namespaced {
+		namespace = ""
+	} else if namespace == "" {
+		return ownerThere // a cluster-wide object can't be owned from a namespace: the real collector leaves it alone
+	}
+	owner := s.table(k).objects[key{namespace, ref.Name}]
+	switch {
+	case owner == nil || owner.uid != ref.UID:
+		return ownerGone
+	case owner.unstructured().GetDeletionTimestamp() != nil && slices.Contains(owner.unstructured().GetFinalizers(), metav1.FinalizerDeleteDependents) &&
+		ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion:
+		return ownerWaits
+	}
+	return ownerThere
+}
+
+// orphanDependents takes the references to an object out of its dependents, and then lets it go.
+func (s *Server) orphanDependents(k *kind, v *version) bool {
+	for _, d := range s.dependents(v.uid) {
+		u := d.version.unstructured().DeepCopy()
+		u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == v.uid }))
+		s.putBackground(d.kind, d.version, u)
+	}
+	s.dropFinalizer(k, v, metav1.FinalizerOrphanDependents)
+	return true
+}
+
+// deleteDependents deletes the dependents of an object, and lets it go when those are gone that hold it.
+func (s *Server) deleteDependents(k *kind, v *version) bool {
+	blocked, acted := false, false
+	for _, d := range s.dependents(v.uid) {
+		for _, ref := range d.version.unstructured().GetOwnerReferences() {
+			if ref.UID == v.uid && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion {
+				blocked = true
+			}
+		}
+		if d.version.unstructured().GetDeletionTimestamp() == nil && s.collect(d.kind, d.version) {
+			acted = true
+		}
+	}
+	if blocked && len(s.dependents(v.uid)) > 0 {
+		return acted
+	}
+	current := s.table(k).objects[key{v.namespace, v.name}]
+	if current != nil && current.uid == v.uid {
+		s.dropFinalizer(k, current, metav1.FinalizerDeleteDependents)
+	}
+	return true
+}
+
+func (s *Server) dropFinalizer(k *kind, v *version, finalizer string) {
+	u := v.unstructured().DeepCopy()
+	u.SetFinalizers(slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f == finalizer }))
+	s.putBackground(k, v, u)
+}
+
+// background is the write context of the cluster's own controllers.
+func background(k *kind, v *version, verb string) *writeContext {
+	return &writeContext{kind: k, request: &Request{
+		Method: http.MethodPatch, Verb: verb, Actor: "server", UserAgent: "kube-controller-manager", Resource: k.gvr, Namespace: v.namespace, Name: v.name,
+	}}
+}
+
+func (s *Server) putBackground(k *kind, v *version, u *unstructured.Unstructured) {
+	_, failure := s.updateObject(background(k, v, "patch"), v, u, false)
+	if failure != nil {
+		return // it has changed in the meantime: the change has queued it again
+	}
+}
+
+func (s *Server) deleteBackground(k *kind, v *version, policy metav1.DeletionPropagation) {
+	uid := v.uid
+	s.deleteObject(background(k, v, "delete"), v, &metav1.DeleteOptions{
+		PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid},
+	})
+}
+
+// emptyNamespace deletes what is in a namespace, and then the namespace.
+func (s *Server) emptyNamespace(k *kind, v *version) bool {
+	acted, left := false, false
+	for _, t := range s.sortedTables() {
+		for _, o := range slices.Clone(t.sorted(v.name)) {
+			left = true
+			if o.unstructured().GetDeletionTimestamp() == nil {
+				s.deleteBackground(t.kind, o, metav1.DeletePropagationBackground)
+				acted = true
+			}
+		}
+	}
+	if left {
+		if acted {
+			s.enqueue(k, v)
+		}
+		return acted
+	}
+	u := v.unstructured().DeepCopy()
+	if spec, ok := u.Object["spec"].(map[string]any); ok {
+		delete(spec, "finalizers")
+	}
+	if len(u.GetFinalizers()) == 0 {
+		s.remove(background(k, v, "delete"), v)
+		return true
+	}
+	return false
+}
