@@ -137,7 +137,7 @@ func (r *reference) singles() []Fault {
 		list = append(list, atEachEvent(place)...)
 	}
 	for n := 1; n <= r.catalog.detours; n++ {
-		list = append(list, Fault{Kind: Detour, At: n})
+		list = append(list, Fault{Kind: TakeDetour, At: n})
 	}
 	return list
 }

@@ -145,9 +145,6 @@ func (w *World) idle() {
 		return
 	}
 	next := w.nextTimer()
-	if next <= 0 {
-		return
-	}
 	timer := time.NewTimer(next)
 	defer timer.Stop()
 	select {
@@ -174,6 +171,7 @@ func (w *World) runTimers() {
 			w.timers = slices.Delete(w.timers, i, i+1)
 			i--
 			t.do()
+			w.active()
 		}
 	}
 }
@@ -193,7 +191,10 @@ func (w *World) nextTimer() time.Duration {
 	}
 	w.mu.Unlock()
 	if w.settling != nil {
-		next = min(next, w.restAt().Sub(now))
+		// When it is past, something else is still due.
+		if rest := w.restAt().Sub(now); rest > 0 {
+			next = min(next, rest)
+		}
 	}
 	return next
 }
@@ -235,7 +236,7 @@ func (w *World) nextParked() *parked {
 	})
 	ready := make([]*parked, 0, len(w.parked))
 	for _, p := range w.parked {
-		if !p.heldFor.After(now) {
+		if !p.heldFor.After(now) && (p.process == nil || !w.isPaused(p.process)) {
 			ready = append(ready, p)
 		}
 	}
@@ -328,6 +329,11 @@ type watch struct {
 }
 
 func (w *World) openWatch(p *parked) {
+	if w.startsInPast(p.request) {
+		// Initial events can't come from the past: the client falls back to a list, which can.
+		p.answers <- answer{response: refusal("422", p.request)}
+		return
+	}
 	stream, refused := w.server.Watch(p.request)
 	if refused != nil {
 		w.trace.add(p.request.Actor, "watch", describe(p.request)+" -> "+strconv.Itoa(refused.Code)+reasonOf(refused))
@@ -335,6 +341,7 @@ func (w *World) openWatch(p *parked) {
 		return
 	}
 	w.trace.add(p.request.Actor, "watch", describe(p.request))
+	w.watchedEver[p.request.Resource.GroupResource().String()] = true
 	w.watchCount++
 	o := &watch{process: p.process, resource: p.request.Resource, id: w.watchCount, stream: stream, body: newWatchBody(p.ctx)}
 	if p.request.Query.Get("sendInitialEvents") != "true" {
@@ -480,11 +487,7 @@ func (w *World) callOutside(n int, p *parked) error {
 func (w *World) active() { w.lastActivity = time.Now() }
 
 func (w *World) restAt() time.Time {
-	from := w.lastActivity
-	if w.settling.since.After(from) {
-		from = w.settling.since
-	}
-	return from.Add(w.quiet)
+	return w.lastActivity.Add(w.quiet)
 }
 
 // settle is a wait for rest.

@@ -76,7 +76,7 @@ const (
 	ExpireWatch
 
 	// What users do.
-	Detour
+	TakeDetour
 )
 
 // point is where a kind of fault strikes.
@@ -139,7 +139,7 @@ var kindTable = []kindInfo{
 	{DelayEvent, atEvent, "delay event {at} of {of}"},
 	{CloseWatch, atEvent, "close the watch of {of} after event {at}"},
 	{ExpireWatch, atEvent, "expire the watch of {of} after event {at}"},
-	{Detour, atDetour, "detour {at}"},
+	{TakeDetour, atDetour, "detour {at}"},
 }
 
 // Kinds returns all kinds of faults.

@@ -20,24 +20,24 @@ type Oracle string
 
 // The oracles.
 const (
-	SameEnd              Oracle = "same-end"               // at rest, the world is as it is without the fault
-	SilentAtRest         Oracle = "silent-at-rest"         // a resync and a restart at rest cause no write and no effect outside
-	NeverAtRest          Oracle = "comes-to-rest"          // the operator comes to rest
-	OneExternal          Oracle = "one-external"           // no more external resources are created per object than without the fault
-	NoLeak               Oracle = "no-leak"                // when an object is gone, so are its external resources
-	FinalizerFirst       Oracle = "finalizer-first"        // an object has a finalizer before something is done outside for it
-	Foreign              Oracle = "foreign"                // what belongs to somebody else is not touched
-	SameWork             Oracle = "same-work"              // no more objects are created and deleted than without the fault
-	ObservedGeneration   Oracle = "observed-generation"    // status.observedGeneration does not fall
-	ConditionsStay       Oracle = "conditions-stay"        // types of conditions do not vanish
-	TransitionTime       Oracle = "transition-time"        // lastTransitionTime moves with the status, and only then
-	BoundedRequests      Oracle = "bounded-requests"       // the number of requests is bounded
-	SaysWhy              Oracle = "says-why"               // an object that is stuck has a condition that says why
-	GoroutineLeft        Oracle = "no-goroutine-left"      // the operator ends when it is told to, with all goroutines
-	NoPanic              Oracle = "no-panic"               // the operator does not panic, and has no data race
-	NoSecret             Oracle = "no-secret"              // no secret of the workload appears in logs, events and statuses
-	OperatorEnded        Oracle = "operator-runs"          // the operator does not end by itself
-	ScriptFailed         Oracle = "script"                 // the script can be carried out
+	SameEnd            Oracle = "same-end"            // at rest, the world is as it is without the fault
+	SilentAtRest       Oracle = "silent-at-rest"      // a resync and a restart at rest cause no write and no effect outside
+	NeverAtRest        Oracle = "comes-to-rest"       // the operator comes to rest
+	OneExternal        Oracle = "one-external"        // no more external resources are created per object than without the fault
+	NoLeak             Oracle = "no-leak"             // when an object is gone, so are its external resources
+	FinalizerFirst     Oracle = "finalizer-first"     // an object has a finalizer before something is done outside for it
+	Foreign            Oracle = "foreign"             // what belongs to somebody else is not touched
+	SameWork           Oracle = "same-work"           // no more objects are created and deleted than without the fault
+	ObservedGeneration Oracle = "observed-generation" // status.observedGeneration does not fall
+	ConditionsStay     Oracle = "conditions-stay"     // types of conditions do not vanish
+	TransitionTime     Oracle = "transition-time"     // lastTransitionTime moves with the status, and only then
+	BoundedRequests    Oracle = "bounded-requests"    // the number of requests is bounded
+	SaysWhy            Oracle = "says-why"            // an object that is stuck has a condition that says why
+	GoroutineLeft      Oracle = "no-goroutine-left"   // the operator ends when it is told to, with all goroutines
+	NoPanic            Oracle = "no-panic"            // the operator does not panic, and has no data race
+	NoSecret           Oracle = "no-secret"           // no secret of the workload appears in logs, events and statuses
+	OperatorEnded      Oracle = "operator-runs"       // the operator does not end by itself
+	ScriptFailed       Oracle = "script"              // the script can be carried out
 )
 
 // Oracles returns all oracles, in the order of their documentation.
@@ -72,7 +72,7 @@ func (w *World) violate(oracle Oracle, text string, differences ...Difference) {
 			return
 		}
 	}
-	w.violations = append(w.violations, Violation{Oracle: oracle, Text: text, Differences: differences, Entry: len(w.trace.Entries())})
+	w.violations = append(w.violations, Violation{Oracle: oracle, Text: text, Differences: differences, Entry: w.trace.len()})
 	w.trace.add("sim", "oracle", string(oracle)+": "+firstLine(text))
 }
 
@@ -83,25 +83,27 @@ func firstLine(s string) string {
 
 // ledger is what the oracles remember of a run.
 type ledger struct {
-	uids      map[types.UID]string // what each UID stands for
-	generated map[string]string    // names that the server has made
-	live      map[types.UID]*unstructured.Unstructured
-	written   map[string]map[string]any // objects as users created them
-	history   map[string][]string       // resource versions of changes, by kind
-	created   map[string]int            // by the operator
-	deleted   map[string]int
-	unsettled map[types.UID]bool // objects about which others did what a finalizer can't be right with
-	forgotten map[types.UID]bool // objects whose conditions somebody wiped
-	secrets   []string
-	proving   string // what is being done at rest; "" before
-	ended     int    // the checkpoint at the end of the script
+	uids          map[types.UID]string // what each UID stands for
+	generated     map[string]string    // names that the server has made
+	live          map[types.UID]*unstructured.Unstructured
+	written       map[string]map[string]any // objects as users created them
+	history       map[string][]string       // resource versions of changes, by kind
+	created       map[string]int            // by the operator
+	deleted       map[string]int
+	unsettled     map[types.UID]bool // objects about which others did what a finalizer can't be right with
+	forgotten     map[types.UID]bool // objects whose conditions somebody wiped
+	secrets       []string
+	prerequisites []string        // the objects of the workload
+	watchedEver   map[string]bool // kinds that the operator has watched
+	proving       string          // what is being done at rest; "" before
+	ended         int             // the checkpoint at the end of the script
 }
 
 func newLedger() ledger {
 	return ledger{
 		uids: map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]*unstructured.Unstructured{},
 		written: map[string]map[string]any{}, history: map[string][]string{}, created: map[string]int{}, deleted: map[string]int{},
-		unsettled: map[types.UID]bool{}, forgotten: map[types.UID]bool{},
+		watchedEver: map[string]bool{}, unsettled: map[types.UID]bool{}, forgotten: map[types.UID]bool{},
 	}
 }
 
@@ -183,7 +185,7 @@ func timesText(n int) string {
 func (w *World) disturbs() bool {
 	for _, f := range w.faults {
 		switch f.Kind {
-		case Recreate, DeleteAndCreate, Vanish, OccupyName, StripAnnotations, WipeStatus, Fight, Withhold, Detour, MutateWrite, TouchBeforeWrite, Drift, JumpClock:
+		case Recreate, DeleteAndCreate, Vanish, OccupyName, StripAnnotations, WipeStatus, Fight, Withhold, TakeDetour, MutateWrite, TouchBeforeWrite, Drift, JumpClock:
 			return true
 		}
 	}

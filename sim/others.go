@@ -183,7 +183,7 @@ func (w *World) asWritten(of string, target object) map[string]any {
 	if !ok {
 		written = target.content
 	}
-	for k, v := range cloneJSON(written) {
+	for k, v := range target.content { // users may have changed it since they created it
 		if k != "status" && k != "metadata" {
 			again[k] = v
 		}
@@ -196,10 +196,6 @@ func (w *World) asWritten(of string, target object) map[string]any {
 		}
 	}
 	again["metadata"] = metadata
-	// The spec is as it is now: users may have changed it since.
-	if spec, ok := target.content["spec"]; ok {
-		again["spec"] = spec
-	}
 	return again
 }
 
@@ -377,6 +373,13 @@ func (w *World) applyPast(o *watch) {
 			return
 		}
 	}
+}
+
+// startsInPast reports whether a watch wants the initial events of a kind that is to be seen as it was.
+func (w *World) startsInPast(r *apiserver.Request) bool {
+	return r.Query.Get("sendInitialEvents") == "true" && slices.ContainsFunc(w.pasts, func(p past) bool {
+		return !p.used && p.kind == r.Resource.GroupResource().String()
+	})
 }
 
 // pastList answers the first list of a kind after a restart in the past with what there was some events ago.

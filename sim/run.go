@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -145,6 +146,9 @@ func goroutinesOfBubble() []string {
 	var list []string
 	for _, stack := range stacks[1:] {
 		header, _, _ := bytes.Cut(stack, []byte("\n"))
+		if bytes.Contains(stack, []byte("testing/synctest.")) {
+			continue // the goroutines of the bubble itself
+		}
 		if bytes.Contains(header, append(slices.Clone(label), ']')) || bytes.Contains(header, append(slices.Clone(label), ',')) {
 			list = append(list, string(stack))
 		}
@@ -253,6 +257,15 @@ func zero(obj client.Object) {
 
 func rawExtension(v any) k8sruntime.RawExtension {
 	return k8sruntime.RawExtension{Object: nil, Raw: mustJSON(v)}
+}
+
+// mustJSON encodes what can be encoded.
+func mustJSON(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -37,6 +37,12 @@ func (t *Trace) add(actor, what, text string) {
 	t.entries = append(t.entries, TraceEntry{At: time.Since(t.start), Actor: actor, What: what, Text: text})
 }
 
+func (t *Trace) len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.entries)
+}
+
 // Entries returns what happened, in order.
 func (t *Trace) Entries() []TraceEntry {
 	t.mu.Lock()

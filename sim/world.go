@@ -104,7 +104,7 @@ func newWorld(workload *Workload, crds []*apiextensionsv1.CustomResourceDefiniti
 func (w *World) tell() {
 	defer func() {
 		w.shutDown()
-		w.must("the end", func() error { w.over = true; return nil })
+		w.park(&parked{ctx: context.Background(), kind: parkedStory, key: "the end", do: func() error { w.over = true; return nil }})
 	}()
 	defer w.recoverScript()
 	w.must("prepare", w.prepare)
@@ -153,12 +153,12 @@ func (w *World) start(crashesSoFar int) *Process {
 	w.running++
 	w.mu.Unlock()
 	w.trace.add(p.name, "start", "")
-	go w.live(ctx, p, crashesSoFar)
+	go w.runProcess(ctx, p, crashesSoFar)
 	return p
 }
 
-// live is the life of one process.
-func (w *World) live(ctx context.Context, p *Process, crashesSoFar int) {
+// runProcess is the life of one process.
+func (w *World) runProcess(ctx context.Context, p *Process, crashesSoFar int) {
 	err := w.workload.Operator(ctx, p)
 	w.mu.Lock()
 	p.ended = true
@@ -314,6 +314,7 @@ func (w *World) shutDown() {
 }
 
 func (w *World) notePlanted() {
+	w.prerequisites = sortedKeys(w.written)
 	for _, o := range w.server.Objects() {
 		if o.Resource.Resource != "secrets" || o.Resource.Group != "" {
 			continue

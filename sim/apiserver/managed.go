@@ -159,7 +159,9 @@ func convert(content map[string]any, gvk schema.GroupVersionKind) map[string]any
 // objects is what the field manager needs to convert, default and make objects, which here are all unstructured and in one version.
 type objects struct{}
 
-func (objects) Convert(in, out, context any) error { return fmt.Errorf("converting %T into %T is not needed here", in, out) }
+func (objects) Convert(in, out, context any) error {
+	return fmt.Errorf("converting %T into %T is not needed here", in, out)
+}
 
 func (objects) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	u, ok := in.(*unstructured.Unstructured)

@@ -25,17 +25,17 @@ type Options struct {
 type Server struct {
 	now func() time.Time
 
-	mu       sync.Mutex
-	random   *rand.Rand
-	catalog  *catalog
-	tables   map[schema.GroupResource]*table
-	revision uint64
-	expired  uint64 // revisions up to here can't be listed or watched from
-	history  []event
-	watches  []*Watch
-	onChange func(Change)
-	work     []workItem
-	after    []func() // called when the lock is free again
+	mu         sync.Mutex
+	random     *rand.Rand
+	catalog    *catalog
+	tables     map[schema.GroupResource]*table
+	revision   uint64
+	expired    uint64 // revisions up to here can't be listed or watched from
+	history    []event
+	watches    []*Watch
+	onChange   func(Change)
+	work       []workItem
+	after      []func() // called when the lock is free again
 	clusterIPs int
 }
 

@@ -17,31 +17,31 @@ type object = map[string]any
 
 // defaults are those of the kinds that have some.
 var defaults = map[string]func(object){
-	"/Pod":                    func(o object) { podSpec(child(o, "spec")); hostNetwork(child(o, "spec")) },
-	"/Secret":                 func(o object) { set(o, "type", "Opaque") },
-	"/Service":                service,
-	"/Namespace":              namespaceLabel,
-	"/PersistentVolumeClaim":  func(o object) { set(child(o, "spec"), "volumeMode", "Filesystem") },
-	"/PersistentVolume":       persistentVolume,
-	"/ReplicationController":  replicationController,
-	"/Endpoints":              endpoints,
-	"apps/Deployment":         deployment,
-	"apps/ReplicaSet":         func(o object) { set(child(o, "spec"), "replicas", int64(1)); template(child(o, "spec")) },
-	"apps/StatefulSet":        statefulSet,
-	"apps/DaemonSet":          daemonSet,
-	"batch/Job":               job,
-	"batch/CronJob":           cronJob,
-	"autoscaling/HorizontalPodAutoscaler": autoscaler,
-	"networking.k8s.io/Ingress":           func(object) {},
-	"networking.k8s.io/NetworkPolicy":     networkPolicy,
-	"rbac.authorization.k8s.io/RoleBinding":        binding,
+	"/Pod":                                  func(o object) { podSpec(child(o, "spec")); hostNetwork(child(o, "spec")) },
+	"/Secret":                               func(o object) { set(o, "type", "Opaque") },
+	"/Service":                              service,
+	"/Namespace":                            namespaceLabel,
+	"/PersistentVolumeClaim":                func(o object) { set(child(o, "spec"), "volumeMode", "Filesystem") },
+	"/PersistentVolume":                     persistentVolume,
+	"/ReplicationController":                replicationController,
+	"/Endpoints":                            endpoints,
+	"apps/Deployment":                       deployment,
+	"apps/ReplicaSet":                       func(o object) { set(child(o, "spec"), "replicas", int64(1)); template(child(o, "spec")) },
+	"apps/StatefulSet":                      statefulSet,
+	"apps/DaemonSet":                        daemonSet,
+	"batch/Job":                             job,
+	"batch/CronJob":                         cronJob,
+	"autoscaling/HorizontalPodAutoscaler":   autoscaler,
+	"networking.k8s.io/Ingress":             func(object) {},
+	"networking.k8s.io/NetworkPolicy":       networkPolicy,
+	"rbac.authorization.k8s.io/RoleBinding": binding,
 	"rbac.authorization.k8s.io/ClusterRoleBinding": binding,
 	"storage.k8s.io/StorageClass": func(o object) {
 		set(o, "reclaimPolicy", "Delete")
 		set(o, "volumeBindingMode", "Immediate")
 	},
-	"scheduling.k8s.io/PriorityClass": func(o object) { set(o, "preemptionPolicy", "PreemptLowerPriority") },
-	"discovery.k8s.io/EndpointSlice":  endpointSlice,
+	"scheduling.k8s.io/PriorityClass":                             func(o object) { set(o, "preemptionPolicy", "PreemptLowerPriority") },
+	"discovery.k8s.io/EndpointSlice":                              endpointSlice,
 	"admissionregistration.k8s.io/ValidatingWebhookConfiguration": webhooks,
 	"admissionregistration.k8s.io/MutatingWebhookConfiguration":   func(o object) { webhooks(o); reinvocation(o) },
 	"apiextensions.k8s.io/CustomResourceDefinition":               definition,
@@ -79,7 +79,10 @@ func each(o object, name string, f func(object)) {
 	}
 }
 
-func template(spec object) { podSpec(child(spec, "template", "spec")); hostNetwork(child(spec, "template", "spec")) }
+func template(spec object) {
+	podSpec(child(spec, "template", "spec"))
+	hostNetwork(child(spec, "template", "spec"))
+}
 
 func podSpec(spec object) {
 	if spec == nil {

@@ -33,8 +33,8 @@ type Resource struct {
 	Verbs        []string
 	ShortNames   []string
 	Categories   []string
-	Status       bool // has the subresource status
-	Scale        bool // has the subresource scale
+	Status       bool     // has the subresource status
+	Scale        bool     // has the subresource scale
 	Subresources []string // others, which are not served
 }
 

@@ -58,12 +58,12 @@ func ValidateUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subres
 
 // immutable are the fields that can't be changed.
 var immutable = map[string][]string{
-	"apps/Deployment":  {"spec.selector"},
-	"apps/ReplicaSet":  {"spec.selector"},
-	"apps/DaemonSet":   {"spec.selector"},
-	"batch/Job":        {"spec.completions", "spec.selector", "spec.template", "spec.completionMode", "spec.podFailurePolicy", "spec.backoffLimitPerIndex"},
-	"/Secret":          {"type"},
-	"rbac.authorization.k8s.io/RoleBinding":        {"roleRef"},
+	"apps/Deployment":                       {"spec.selector"},
+	"apps/ReplicaSet":                       {"spec.selector"},
+	"apps/DaemonSet":                        {"spec.selector"},
+	"batch/Job":                             {"spec.completions", "spec.selector", "spec.template", "spec.completionMode", "spec.podFailurePolicy", "spec.backoffLimitPerIndex"},
+	"/Secret":                               {"type"},
+	"rbac.authorization.k8s.io/RoleBinding": {"roleRef"},
 	"rbac.authorization.k8s.io/ClusterRoleBinding": {"roleRef"},
 	"storage.k8s.io/StorageClass":                  {"provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"},
 	"scheduling.k8s.io/PriorityClass":              {"value", "preemptionPolicy"},
