@@ -131,12 +131,29 @@ func (w *World) step() bool {
 	return false
 }
 
+// backgroundTime is how long the cluster's own controllers take to notice something, in virtual time.
+const backgroundTime = 500 * time.Millisecond
+
 func (w *World) serverWork() bool {
-	if !w.server.Work() {
+	if !w.server.Pending() {
 		return false
 	}
-	w.active()
-	return true
+	switch now := time.Now(); {
+	case w.workAt.IsZero():
+		w.workAt = now.Add(backgroundTime)
+		return false
+	case now.Before(w.workAt):
+		return false
+	}
+	worked := false
+	for w.server.Work() {
+		worked = true
+	}
+	w.workAt = time.Time{}
+	if worked {
+		w.active()
+	}
+	return worked
 }
 
 // idle waits until something is parked or due.
@@ -182,6 +199,9 @@ func (w *World) nextTimer() time.Duration {
 	next := time.Hour
 	for _, t := range w.timers {
 		next = min(next, t.at.Sub(now))
+	}
+	if !w.workAt.IsZero() {
+		next = min(next, w.workAt.Sub(now))
 	}
 	w.mu.Lock()
 	for _, p := range w.parked {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -150,6 +151,8 @@ func (w *World) changed(c apiserver.Change) {
 
 func (w *World) changedByOperator(c apiserver.Change, canonical string) {
 	switch {
+	case c.Type == "ADDED" && w.ownersGone(c.New):
+		// Made for an owner that the operator's cache still had: the garbage collector takes it away.
 	case c.Type == "ADDED":
 		w.created[canonical]++
 		w.checkWork("created", canonical, w.created[canonical], func(r *reference) int { return r.created[canonical] })
@@ -159,6 +162,12 @@ func (w *World) changedByOperator(c apiserver.Change, canonical string) {
 	case c.Old != nil && c.New != nil:
 		w.checkConditions(c, canonical)
 	}
+}
+
+// ownersGone reports whether an object has owners and none of them is there.
+func (w *World) ownersGone(content map[string]any) bool {
+	owners := (&unstructured.Unstructured{Object: content}).GetOwnerReferences()
+	return len(owners) > 0 && !slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool { return w.live[r.UID] != nil })
 }
 
 // checkWork demands that the operator does not do more than without a fault.
@@ -424,6 +433,7 @@ func (w *World) lookForSecretsIn(where, text string) {
 func (w *World) proveRest() {
 	w.must("resync", func() error {
 		w.proving = "a resync"
+		w.active()
 		w.trace.add("sim", "rest", "resync: all watches expire")
 		for _, o := range w.watches {
 			w.expire(o.resource.GroupResource().String())
@@ -433,6 +443,7 @@ func (w *World) proveRest() {
 	w.settleOnly()
 	w.must("restart", func() error {
 		w.proving = "a restart"
+		w.active()
 		for _, p := range w.alive() {
 			w.stop(p)
 		}

@@ -16,6 +16,9 @@ import (
 
 // What others do in the world: users, controllers, administrators. All of it goes straight to the server, in the driver, at once.
 
+// marks is how the annotations and labels begin with which the simulator marks objects.
+const marks = "sim.ctrlkit.dev/"
+
 // foreign marks objects that belong to somebody else.
 const foreign = "sim.ctrlkit.dev/foreign"
 

@@ -38,6 +38,7 @@ type Result struct {
 
 	checkpoints []snapshot
 	world       *World
+	leaked      bool // goroutines are left that do not end
 }
 
 // reference is what a run without faults has shown, by which the others are judged.
@@ -64,7 +65,9 @@ func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomRes
 			panic(r)
 		}
 	}()
-	synctest.Test(t, func(*testing.T) {
+	seedGlobals(t, plan.Seed)
+	synctest.Test(t, func(t *testing.T) {
+		seedCrypto(t, plan.Seed)
 		var w *World
 		w, err = newWorld(workload, crds, plan, r, without)
 		if err != nil {
@@ -85,10 +88,11 @@ func (w *World) run(before int) *Result {
 	w.drive()
 	w.release()
 	<-told
-	w.checkGoroutines(before)
+	leaked := w.checkGoroutines(before)
 	w.checkEnd()
 	return &Result{
-		Plan: w.plan, Violations: w.violations, Fired: w.fired(), Trace: w.trace, Requests: w.requests, checkpoints: w.checkpoints, world: w,
+		leaked: leaked,
+		Plan:   w.plan, Violations: w.violations, Fired: w.fired(), Trace: w.trace, Requests: w.requests, checkpoints: w.checkpoints, world: w,
 	}
 }
 
@@ -113,20 +117,20 @@ func (w *World) release() {
 const leakTime = 5 * time.Minute
 
 // checkGoroutines looks for goroutines that the operator has left behind.
-func (w *World) checkGoroutines(before int) {
+func (w *World) checkGoroutines(before int) (leaked bool) {
 	for passed := time.Duration(0); ; passed += 30 * time.Second {
 		synctest.Wait()
 		// One more than before is this bubble's own.
 		if runtime.NumGoroutine() <= before+1 {
-			return
+			return false
 		}
 		left := goroutinesOfBubble()
 		if len(left) == 0 {
-			return
+			return false
 		}
 		if passed >= leakTime {
 			w.violate(GoroutineLeft, fmt.Sprintf("%d goroutines are left after the operator has ended, the first is:\n%s", len(left), left[0]))
-			return
+			return true
 		}
 		time.Sleep(30 * time.Second)
 	}

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,33 +50,6 @@ func copyWorkload() *Workload {
 	}
 }
 
-func TestFirst(t *testing.T) {
-	w := copyWorkload()
-	start := time.Now()
-	ref, first, err := findReference(t, w, nil, newSettings(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(time.Since(start))
-	t.Logf("%s\n%v\n%v", first.Trace, first.Violations, first.Trace.Logs())
-	if ref == nil {
-		t.Fatal("no reference")
-	}
-	singles := ref.singles()
-	start = time.Now()
-	bad := 0
-	for _, f := range singles {
-		r, err := runPlan(t, w, nil, Plan{Faults: []Fault{f}}, ref, oracleSet{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(r.Violations) > 0 {
-			bad++
-			t.Logf("%s: %s", r.Plan, r.Violations[0])
-			if bad == 1 {
-				t.Logf("%s", r.Trace)
-			}
-		}
-	}
-	t.Logf("%d plans in %s, %d bad", len(singles), time.Since(start), bad)
+func TestCopier(t *testing.T) {
+	Run(t, *copyWorkload(), Pairs(50))
 }

@@ -1,9 +1,16 @@
 package sim
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -45,6 +52,138 @@ func newSettings(options []Option) *settings {
 	return s
 }
 
+// Run runs a workload without faults, and then again for every single fault that can strike, and for the pairs that are asked for. It fails
+// the test with what it finds: what is wrong, what happened, and a line that runs exactly that plan again.
+//
+// The plans are run by copies of the test binary, one for each processor.
+func Run(t *testing.T, workload Workload, options ...Option) {
+	t.Helper()
+	s := newSettings(options)
+	simulation := nextSimulation()
+	role := os.Getenv(workerVariable)
+	if role != "" && role != strconv.Itoa(simulation) {
+		return // another simulation of this test is meant
+	}
+	if workload.Operator == nil || workload.Script == nil {
+		t.Fatal("sim: a Workload needs an Operator and a Script")
+	}
+	crds, err := readCRDs(&workload)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
+	again := &repeat{test: t.Name(), dir: packageOf(2)}
+	switch {
+	case role != "":
+		work(t, &workload, crds, s)
+	case *planFlag != "":
+		runOne(t, &workload, crds, s, again)
+	default:
+		explore(t, &workload, crds, s, again, simulation)
+	}
+}
+
+// repeat is how a plan is run again.
+type repeat struct{ test, dir string }
+
+func (r *repeat) line(plan Plan) string {
+	return fmt.Sprintf("go test %s -run '^%s$' -sim.plan='%s'", r.dir, strings.ReplaceAll(r.test, "/", "$/^"), plan)
+}
+
+// packageOf returns the import path of a caller.
+func packageOf(skip int) string {
+	pc, _, _, ok := runtime.Caller(skip)
+	if !ok {
+		return "."
+	}
+	name := runtime.FuncForPC(pc).Name()
+	slash := strings.LastIndex(name, "/")
+	dot := strings.Index(name[slash+1:], ".")
+	return strings.TrimSuffix(name[:slash+1+dot], "_test")
+}
+
+// runOne runs one plan in this process, and prints all of it.
+func runOne(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings, again *repeat) {
+	t.Helper()
+	plan, err := ParsePlan(*planFlag)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
+	ref, first, err := findReference(t, w, crds, s)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
+	result := first
+	if ref != nil {
+		if result, err = runPlan(t, w, crds, plan, ref, s.without); err != nil {
+			t.Fatalf("sim: %v", err)
+		}
+	}
+	t.Logf("%s\n%s\nlog of the operator:\n%s", result.Plan, result.Trace, strings.Join(result.Trace.Logs(), "\n"))
+	for i, fired := range result.Fired {
+		if !fired {
+			t.Errorf("the run never came to the place of %q", plan.Faults[i])
+		}
+	}
+	for _, v := range result.Violations {
+		t.Errorf("%s", v)
+	}
+	if result.leaked {
+		fmt.Fprintf(os.Stderr, "%s\n%v\n", result.Trace, result.Violations)
+		os.Exit(1) // goroutines that do not end keep the test from ending
+	}
+}
+
+// explore runs all plans.
+func explore(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings, again *repeat, simulation int) {
+	t.Helper()
+	started := time.Now()
+	ref, first, err := findReference(t, w, crds, s)
+	switch {
+	case err != nil:
+		t.Fatalf("sim: %v", err)
+	case ref == nil:
+		o := outcome{Trace: first.Trace.String(), Violations: first.Violations, Logs: first.Trace.Logs()}
+		for _, f := range findings([]Plan{first.Plan}, []outcome{o}) {
+			t.Errorf("%s\nlog of the operator:\n  %s\nagain: %s", f, strings.Join(lastLines(o.Logs, 20), "\n  "), again.line(first.Plan))
+		}
+		return
+	}
+	plans := ref.plans(s)
+	e := &explorer{test: t.Name(), simulation: simulation, progress: newProgress(t)}
+	outcomes, err := e.run(plans)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
+	for _, o := range outcomes {
+		if o.Err != "" {
+			t.Errorf("plan %q: %s", o.Plan, o.Err)
+		}
+	}
+	found := findings(plans, outcomes)
+	for i, f := range found {
+		if i == maxFindings {
+			t.Errorf("... and %d more kinds of findings", len(found)-i)
+			break
+		}
+		if plan, o, smaller := e.shrink(f.plan, f.violation.Oracle); smaller {
+			f.plan, f.outcome = plan, o
+			f.violation = o.Violations[slices.IndexFunc(o.Violations, func(v Violation) bool { return v.Oracle == f.violation.Oracle })]
+		}
+		t.Errorf("%s\nagain: %s", f, again.line(f.plan))
+	}
+	reportSummary(t, started, plans, outcomes, found, s)
+}
+
+// maxFindings is how many kinds of findings are told in full.
+const maxFindings = 5
+
+// reportSummary tells what was done, to the log of the test and to who listens.
+func reportSummary(t *testing.T, started time.Time, plans []Plan, outcomes []outcome, found []*finding, s *settings) {
+	t.Helper()
+	t.Logf("%s; %s", summary(plans, outcomes, s), time.Since(started).Round(time.Millisecond))
+	tell(message{Test: t.Name(), Done: len(plans), Total: len(plans), Bad: len(found), Summary: summary(plans, outcomes, s), Elapsed: time.Since(started)})
+}
+
 // readCRDs reads the definitions of a workload.
 func readCRDs(w *Workload) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if len(w.CRDs) == 0 {
@@ -76,3 +215,46 @@ func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 
 // learningRuns is how many runs without faults, in other orders, are compared to learn which fields differ anyway.
 const learningRuns = 3
+
+// message is what Run tells the command that has started the test, a line of JSON in the file that the environment names.
+type message struct {
+	Test    string
+	Done    int
+	Total   int
+	Bad     int
+	Summary string        `json:",omitempty"`
+	Elapsed time.Duration `json:",omitempty"`
+}
+
+// ProgressVariable names the environment variable with the file that [Run] appends its progress to, for commands that show it.
+const ProgressVariable = "CTRLKIT_SIM_PROGRESS"
+
+func tell(m message) {
+	name := os.Getenv(ProgressVariable)
+	if name == "" {
+		return
+	}
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return
+	}
+	defer f.Close() //nolint:errcheck // progress is only shown
+	_ = json.NewEncoder(f).Encode(m)
+}
+
+// newProgress tells how far the exploration is, every few seconds.
+func newProgress(t *testing.T) func(done, total, bad int) {
+	last := time.Now()
+	return func(done, total, bad int) {
+		if time.Since(last) < progressEvery {
+			return
+		}
+		last = time.Now()
+		tell(message{Test: t.Name(), Done: done, Total: total, Bad: bad})
+		if testing.Verbose() {
+			fmt.Fprintf(os.Stderr, "%s: %d of %d plans, %d with findings\n", t.Name(), done, total, bad)
+		}
+	}
+}
+
+const progressEvery = 2 * time.Second

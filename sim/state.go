@@ -135,6 +135,13 @@ func normalize(o *Object) {
 		delete(metadata, field)
 	}
 	metadata["name"] = o.Name
+	for _, field := range []string{"annotations", "labels"} {
+		m, _ := metadata[field].(map[string]any)
+		maps.DeleteFunc(m, func(key string, _ any) bool { return strings.HasPrefix(key, marks) })
+		if len(m) == 0 {
+			delete(metadata, field)
+		}
+	}
 	if finalizers, ok := metadata["finalizers"].([]any); ok {
 		slices.SortFunc(finalizers, func(a, b any) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	}

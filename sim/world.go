@@ -48,6 +48,7 @@ type World struct {
 	timers       []timer
 	settling     *settle
 	lastActivity time.Time
+	workAt       time.Time // when the cluster's own controllers look at what there is; zero: nothing to look at
 	heals        []heal
 	faults       []*pending
 	paused       map[*Process]time.Time

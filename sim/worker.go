@@ -1,0 +1,230 @@
+package sim
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/cryptotest"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+)
+
+// Plans are run by processes of their own, copies of the test binary: a panic or a data race then costs one plan and not the test, what the
+// operator keeps in package variables does not flow from plan to plan on several cores at once, and sources of random numbers that are global
+// can be seeded.
+
+// The environment of a worker.
+const (
+	workerVariable = "CTRLKIT_SIM_WORKER" // which of the simulations of the process is meant: its number
+	workerResults  = 3                    // the file descriptor that results are written to
+)
+
+// outcome is what a worker says of a plan, a line of JSON.
+type outcome struct {
+	Plan       string
+	Violations []Violation `json:",omitempty"`
+	Fired      []bool      `json:",omitempty"`
+	Requests   int
+	Trace      string   `json:",omitempty"` // of a plan that has violated something
+	Logs       []string `json:",omitempty"`
+	Err        string   `json:",omitempty"`
+}
+
+// simulations counts the calls of Run in this process.
+var simulations struct {
+	sync.Mutex
+	n int
+}
+
+func nextSimulation() int {
+	simulations.Lock()
+	defer simulations.Unlock()
+	simulations.n++
+	return simulations.n
+}
+
+// seedGlobals makes the global sources of random numbers give the same numbers in each run: client-go adds jitter to its waits.
+func seedGlobals(t *testing.T, seed uint64) {
+	if !strings.Contains(os.Getenv("GODEBUG"), "randseednop") {
+		if err := os.Setenv("GODEBUG", strings.TrimPrefix(os.Getenv("GODEBUG")+",randseednop=0", ",")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rand.Seed(int64(seed) + 1) //nolint:staticcheck // there is no other way to reach the sources of other packages
+	utilrand.Seed(int64(seed) + 1)
+}
+
+// seedCrypto makes crypto/rand give the same bytes in each run, for who makes identifiers with it.
+func seedCrypto(t *testing.T, seed uint64) {
+	defer func() {
+		_ = recover() //nolint:errcheck // a parallel test can't have it, and then the identifiers differ
+	}()
+	cryptotest.SetGlobalRandom(t, seed+1)
+}
+
+// work runs the plans that come in, until there are no more.
+func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings) {
+	results := os.NewFile(workerResults, "results")
+	defer results.Close() //nolint:errcheck // the process ends with it
+	encoder := json.NewEncoder(results)
+	ref, _, err := findReference(t, w, crds, s)
+	if err != nil || ref == nil {
+		t.Fatalf("the run without faults does not work in a worker: %v", err)
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		o := outcome{Plan: lines.Text()}
+		leaked := false
+		if plan, err := ParsePlan(o.Plan); err != nil {
+			o.Err = err.Error()
+		} else if result, err := runPlan(t, w, crds, plan, ref, s.without); err != nil {
+			o.Err = err.Error()
+		} else {
+			o.Violations, o.Fired, o.Requests = result.Violations, result.Fired, result.Requests
+			if len(o.Violations) > 0 {
+				o.Trace, o.Logs = result.Trace.String(), lastLines(result.Trace.Logs(), 40)
+			}
+			leaked = result.leaked
+		}
+		if err := encoder.Encode(o); err != nil {
+			t.Fatal(err)
+		}
+		if leaked {
+			os.Exit(1) // goroutines that don't end would go on to use the processor
+		}
+	}
+}
+
+func lastLines(lines []string, n int) []string { return lines[max(0, len(lines)-n):] }
+
+// worker is a process that runs plans.
+type worker struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	results *os.File
+	stderr  *tail
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+const tailSize = 16 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p...)
+	if len(t.data) > 2*tailSize {
+		t.data = append([]byte(nil), t.data[len(t.data)-tailSize:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.data)
+}
+
+func startWorker(test string, simulation int) (*worker, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting a worker: %w", err)
+	}
+	pattern := "^" + strings.ReplaceAll(test, "/", "$/^") + "$"
+	c := exec.Command(os.Args[0], "-test.run="+pattern, "-test.timeout=0", "-test.count=1")
+	c.Env = append(os.Environ(), workerVariable+"="+strconv.Itoa(simulation), "GOMAXPROCS=1", "GOGC=400",
+		"GORACE=halt_on_error=1 "+os.Getenv("GORACE"))
+	c.ExtraFiles = []*os.File{w}
+	output := &tail{}
+	c.Stdout, c.Stderr = output, output
+	in, err := c.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting a worker: %w", err)
+	}
+	if err := c.Start(); err != nil {
+		return nil, fmt.Errorf("starting a worker: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("starting a worker: %w", err)
+	}
+	return &worker{command: c, in: in, out: bufio.NewReaderSize(r, 1<<20), results: r, stderr: output}, nil
+}
+
+// planTime is how long a plan may take in real time: after that its process is killed. It is not an expectation, only an end.
+const planTime = 2 * time.Minute
+
+// run has a plan run. A worker that dies of it has the violation in its last words.
+func (w *worker) run(plan string) (o outcome, alive bool) {
+	hung := false
+	timer := time.AfterFunc(planTime, func() {
+		hung = true
+		_ = w.command.Process.Signal(abortSignal) //nolint:errcheck // it may have ended just now
+		time.AfterFunc(5*time.Second, func() { _ = w.command.Process.Kill() })
+	})
+	_, err := io.WriteString(w.in, plan+"\n")
+	var line []byte
+	if err == nil {
+		line, err = w.out.ReadBytes('\n')
+	}
+	if !timer.Stop() && err != nil {
+		_ = w.command.Wait() //nolint:errcheck // it was killed
+		return outcome{Plan: plan, Violations: []Violation{{Oracle: NeverAtRest, Text: hangText(hung, w.stderr.String())}}}, false
+	}
+	if err != nil {
+		waitErr := w.command.Wait()
+		return outcome{Plan: plan, Violations: []Violation{{Oracle: NoPanic, Text: fmt.Sprintf("the process of the operator ended: %v\n%s", waitErr, panicText(w.stderr.String()))}}}, false
+	}
+	if err := json.Unmarshal(line, &o); err != nil {
+		return outcome{Plan: plan, Err: fmt.Sprintf("reading a result: %v", err)}, true
+	}
+	return o, true
+}
+
+func hangText(hung bool, output string) string {
+	text := fmt.Sprintf("the run did not end within %s of real time: a goroutine spins without time passing, or waits for a mutex that another one holds during a request", planTime)
+	if i := strings.Index(output, "sync.Mutex.Lock"); hung && i >= 0 {
+		text += "; a goroutine waits for a mutex:\n" + firstLines(output[max(0, i-60):], 30)
+	}
+	return text
+}
+
+// panicText is the part of a process's last words that says why.
+func panicText(output string) string {
+	for _, mark := range []string{"WARNING: DATA RACE", "panic:", "fatal error:", "--- FAIL"} {
+		if i := strings.Index(output, mark); i >= 0 {
+			return firstLines(output[i:], 40)
+		}
+	}
+	lines := strings.Split(output, "\n")
+	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+}
+
+func firstLines(s string, n int) string {
+	lines := strings.SplitN(s, "\n", n+1)
+	return strings.Join(lines[:min(n, len(lines))], "\n")
+}
+
+func (w *worker) stop() {
+	_ = w.in.Close()      //nolint:errcheck // it may have ended already
+	_ = w.command.Wait()  //nolint:errcheck // what it has to say it has said
+	_ = w.results.Close() //nolint:errcheck // only read from
+}
+
+// workers is how many plans are run at the same time.
+func workers(plans int) int { return max(1, min(runtime.NumCPU(), (plans+19)/20)) }
