@@ -17,6 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,6 +67,7 @@ func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomRes
 		}
 	}()
 	seedGlobals(t, plan.Seed)
+	defer withoutErrorBackoff()()
 	synctest.Test(t, func(t *testing.T) {
 		seedCrypto(t, plan.Seed)
 		var w *World
@@ -76,6 +78,14 @@ func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomRes
 		result = w.run(before)
 	})
 	return result, err
+}
+
+// withoutErrorBackoff takes out of apimachinery's handlers of errors the one that sleeps: it remembers the time of the last error in a
+// variable of the process, and times of different bubbles have nothing to do with each other. It returns what puts it back.
+func withoutErrorBackoff() (restore func()) {
+	handlers := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = nil
+	return func() { utilruntime.ErrorHandlers = handlers }
 }
 
 // run is the life of a world.
@@ -129,7 +139,7 @@ func (w *World) checkGoroutines(before int) (leaked bool) {
 			return false
 		}
 		if passed >= leakTime {
-			w.violate(GoroutineLeft, fmt.Sprintf("%d goroutines are left after the operator has ended, the first is:\n%s", len(left), left[0]))
+			w.violate(GoroutineLeft, fmt.Sprintf("%d goroutines are left after the operator has ended, they are:\n%s", len(left), strings.Join(left, "\n\n")))
 			return true
 		}
 		time.Sleep(30 * time.Second)

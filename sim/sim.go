@@ -59,7 +59,7 @@ func newSettings(options []Option) *settings {
 func Run(t *testing.T, workload Workload, options ...Option) {
 	t.Helper()
 	s := newSettings(options)
-	simulation := nextSimulation()
+	simulation := nextSimulation(t.Name())
 	role := os.Getenv(workerVariable)
 	if role != "" && role != strconv.Itoa(simulation) {
 		return // another simulation of this test is meant

@@ -41,17 +41,17 @@ type outcome struct {
 	Err        string   `json:",omitempty"`
 }
 
-// simulations counts the calls of Run in this process.
-var simulations struct {
+// simulations counts the calls of Run in this process, by test.
+var simulations = struct {
 	sync.Mutex
-	n int
-}
+	of map[string]int
+}{of: map[string]int{}}
 
-func nextSimulation() int {
+func nextSimulation(test string) int {
 	simulations.Lock()
 	defer simulations.Unlock()
-	simulations.n++
-	return simulations.n
+	simulations.of[test]++
+	return simulations.of[test]
 }
 
 // seedGlobals makes the global sources of random numbers give the same numbers in each run: client-go adds jitter to its waits.
@@ -188,6 +188,9 @@ func (w *worker) run(plan string) (o outcome, alive bool) {
 	}
 	if err != nil {
 		waitErr := w.command.Wait()
+		if waitErr == nil {
+			return outcome{Plan: plan, Err: "the worker has ended without a result: the test has to come to the same simulations in each run\n" + w.stderr.String()}, false
+		}
 		return outcome{Plan: plan, Violations: []Violation{{Oracle: NoPanic, Text: fmt.Sprintf("the process of the operator ended: %v\n%s", waitErr, panicText(w.stderr.String()))}}}, false
 	}
 	if err := json.Unmarshal(line, &o); err != nil {

@@ -1,0 +1,34 @@
+// Package mutants has small operators with the mistakes that real ones have had. Each is made of a right operator by one mistake, and is the
+// test of the simulator: every mutant has to be caught, and no right twin may raise an alarm.
+package mutants
+
+import (
+	"github.com/ctrlkit/ctrlkit/sim"
+)
+
+// A Mutant is a right operator and the mistake that makes it wrong.
+type Mutant struct {
+	Bug       Bug
+	Class     string // what is wrong, in a sentence
+	Published string // where such a mistake was published
+	CaughtBy  []sim.Oracle
+	Workload  func(Bug) sim.Workload
+}
+
+// Bug is a mistake. The empty one is none: the right twin.
+type Bug string
+
+// Right is no mistake.
+const Right Bug = ""
+
+// definitions is where the CustomResourceDefinition of the package is.
+var definitions = []string{"crd"}
+
+// All returns the mutants.
+func All() []Mutant {
+	var list []Mutant
+	for _, family := range [][]Mutant{childMutants(), podMutants(), externalMutants(), tokenMutants()} {
+		list = append(list, family...)
+	}
+	return list
+}

@@ -1,0 +1,185 @@
+package mutants
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/sim"
+)
+
+// The mistakes of an operator that keeps a number of Pods for each Widget.
+const (
+	generatesNames Bug = "generates-names"
+	scalesByStale  Bug = "scales-by-stale-list"
+	countsByPrefix Bug = "counts-by-prefix"
+)
+
+func podMutants() []Mutant {
+	m := func(bug Bug, class, published string, caughtBy ...sim.Oracle) Mutant {
+		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: podWorkload}
+	}
+	return []Mutant{
+		m(generatesNames, "Pods have generated names, and are counted in a cache that may not have seen the last ones", "duplicates by generateName without expectations: many operators in Sieve (OSDI 2022)", sim.SameWork, sim.SameEnd),
+		m(scalesByStale, "Pods are deleted because a Widget is smaller in a cache that may be old", "a broken quorum by a stale list: zookeeper-operator in Sieve (OSDI 2022)", sim.SameWork, sim.SameEnd),
+		m(countsByPrefix, "Pods are counted by the beginning of their names, whose ever they are", "identities joined without a separator: owner bprod/we and prod/web", sim.SameEnd, sim.Foreign),
+	}
+}
+
+// podWorkload is the life of a Widget with Pods.
+func podWorkload(bug Bug) sim.Workload {
+	widget := newWidget()
+	widget.Spec = WidgetSpec{Size: 2, Image: "nginx:1"}
+	return sim.Workload{
+		Name: "pods", Scheme: scheme, CRDs: definitions,
+		Operator: sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
+			r := &pods{Client: mgr.GetClient(), live: mgr.GetAPIReader(), bug: bug}
+			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&corev1.Pod{}).Complete(r)
+		}),
+		Script: func(w *sim.World) {
+			w.Create(widget)
+			w.Settle()
+			sim.Update(w, widget, func(x *Widget) { x.Spec.Size = 3 })
+			w.Settle()
+			sim.Update(w, widget, func(x *Widget) { x.Spec.Size = 1 })
+			w.Settle()
+			w.Delete(widget)
+			w.Settle()
+		},
+	}
+}
+
+// pods keeps a number of Pods for each Widget.
+type pods struct {
+	client.Client
+	live client.Reader
+	bug  Bug
+}
+
+func (r *pods) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	w := &Widget{}
+	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !w.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	list := &corev1.PodList{}
+	if err := r.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
+		return ctrl.Result{}, err
+	}
+	ours := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !r.owns(w, &p) || p.DeletionTimestamp != nil })
+	before := *w.Status.deepCopy()
+	wait, err := r.scale(ctx, w, ours)
+	w.Status.ObservedGeneration = w.Generation
+	condition := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "all Pods are there", ObservedGeneration: w.Generation}
+	switch {
+	case err != nil:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "Failed", reason(err)
+	case wait:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "NameTaken", "the name of a Pod is taken"
+	}
+	meta.SetStatusCondition(&w.Status.Conditions, condition)
+	if !sameStatus(w.Status, before) {
+		if statusErr := r.Status().Update(ctx, w); statusErr != nil && err == nil {
+			err = statusErr
+		}
+	}
+	if wait && err == nil {
+		return ctrl.Result{RequeueAfter: 30 * time.Second}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func (s WidgetStatus) deepCopy() *WidgetStatus {
+	s.Conditions = slices.Clone(s.Conditions)
+	return &s
+}
+
+func (r *pods) owns(w *Widget, p *corev1.Pod) bool {
+	if r.bug == countsByPrefix {
+		return strings.HasPrefix(p.Name, w.Name)
+	}
+	return metav1.IsControlledBy(p, w)
+}
+
+// scale creates the Pods that are missing, and deletes those too many.
+func (r *pods) scale(ctx context.Context, w *Widget, ours []corev1.Pod) (wait bool, err error) {
+	size := int(w.Spec.Size)
+	if r.bug == generatesNames || r.bug == countsByPrefix {
+		for n := len(ours); n < size; n++ {
+			if err := r.Create(ctx, r.pod(w, "", w.Name+"-")); err != nil {
+				return false, err
+			}
+		}
+		return false, r.deleteFrom(ctx, w, ours, size)
+	}
+	has := map[string]bool{}
+	for _, p := range ours {
+		has[p.Name] = true
+	}
+	for n := range size {
+		name := fmt.Sprintf("%s-%d", w.Name, n)
+		if has[name] {
+			continue
+		}
+		if err := r.Create(ctx, r.pod(w, name, "")); apierrors.IsAlreadyExists(err) {
+			wait = true // it is another's, or the cache has not seen it yet
+		} else if err != nil {
+			return false, err
+		}
+	}
+	for i := range ours {
+		var n int
+		if _, err := fmt.Sscanf(strings.TrimPrefix(ours[i].Name, w.Name+"-"), "%d", &n); err == nil && n < size {
+			continue
+		}
+		if err := r.remove(ctx, w, &ours[i]); err != nil {
+			return wait, err
+		}
+	}
+	return wait, nil
+}
+
+func (r *pods) deleteFrom(ctx context.Context, w *Widget, ours []corev1.Pod, size int) error {
+	for i := size; i < len(ours); i++ {
+		if err := r.remove(ctx, w, &ours[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes a Pod, if the Widget is really as the cache has it: what is deleted can't be taken back.
+func (r *pods) remove(ctx context.Context, w *Widget, p *corev1.Pod) error {
+	if r.bug != scalesByStale {
+		current := &Widget{}
+		if err := r.live.Get(ctx, client.ObjectKeyFromObject(w), current); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if current.UID != w.UID || current.Generation != w.Generation {
+			return nil // the event of it is on its way
+		}
+	}
+	return client.IgnoreNotFound(r.Delete(ctx, p, client.Preconditions{UID: &p.UID}))
+}
+
+func (r *pods) pod(w *Widget, name, generate string) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, GenerateName: generate},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: w.Spec.Image}}},
+	}
+	if err := ctrl.SetControllerReference(w, p, r.Scheme()); err != nil {
+		panic(err) // the Widget is in the scheme, and in the namespace of the Pod
+	}
+	return p
+}
