@@ -47,7 +47,20 @@ func compatible(a, b Fault) bool {
 	if a.Kind == b.Kind && a.At == b.At && a.Of == b.Of {
 		return false
 	}
-	return a.Kind != Vanish && b.Kind != Vanish
+	if a.Kind == Vanish || b.Kind == Vanish {
+		return false
+	}
+	return !(a.Kind == SecondLeader && seesThePast(b.Kind)) && !(b.Kind == SecondLeader && seesThePast(a.Kind))
+}
+
+// seesThePast reports whether a fault keeps a process from seeing what is. Two processes that work beside each other with different pictures
+// of the world quarrel until both have the same, whatever they do.
+func seesThePast(kind FaultKind) bool {
+	switch kind {
+	case RestartInPast, Lag, MissEvent, DelayEvent:
+		return true
+	}
+	return false
 }
 
 // explorer runs plans in workers.

@@ -130,6 +130,7 @@ func (w *World) changed(c apiserver.Change) {
 	switch c.Type {
 	case "DELETED":
 		delete(w.live, c.UID)
+		w.recreateNow(objectName(c.Resource, c.Namespace, c.Name))
 		w.checkGone(c, canonical)
 	default:
 		w.live[c.UID] = &unstructured.Unstructured{Object: c.New}

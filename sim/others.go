@@ -148,31 +148,27 @@ func (w *World) mutate(r *apiserver.Request) {
 // recreate deletes an object, and creates it anew with another UID: as soon as its name is free, or when everything is at rest.
 func (w *World) recreate(of string, atRest bool) {
 	target, err := w.lookUp(of)
-	if err != nil {
+	if err != nil || target.obj.GetDeletionTimestamp() != nil {
 		return
 	}
 	again := w.asWritten(of, target)
 	w.disturbed(target.obj.GetUID())
-	w.other(http.MethodDelete, target.path, "application/json", map[string]any{"propagationPolicy": "Background"})
 	collection, _, _ := cutLast(target.path, "/")
 	create := func() { w.other(http.MethodPost, collection, "application/json", again) }
 	if atRest {
 		w.heals = append(w.heals, heal{"the deleted object is created again", create})
-		return
+	} else {
+		w.recreations[of] = create // as soon as the name is free
 	}
-	var try func()
-	tries := 0
-	try = func() {
-		if tries++; tries > 600 {
-			return // the end state says that it is still being deleted
-		}
-		if _, err := w.lookUp(of); err == nil {
-			w.after(time.Second, try)
-			return
-		}
-		create()
+	w.other(http.MethodDelete, target.path, "application/json", map[string]any{"propagationPolicy": "Background"})
+}
+
+// recreateNow creates an object again whose name is free now, if that is wanted.
+func (w *World) recreateNow(of string) {
+	if create, ok := w.recreations[of]; ok {
+		delete(w.recreations, of)
+		w.after(0, create)
 	}
-	try()
 }
 
 // asWritten returns an object as a user would create it again: as he has written it, with nothing that others have put there.

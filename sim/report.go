@@ -6,6 +6,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
 // finding is one way in which an oracle was violated, with the first plan that showed it.
@@ -148,4 +152,135 @@ func summary(plans []Plan, outcomes []outcome, s *settings) string {
 		fmt.Fprintf(&b, "\n  faults %q left out: %s", kind, s.skipped[kind])
 	}
 	return b.String()
+}
+
+// A Report is what an exploration has done and found.
+type Report struct {
+	Plans    []Plan    // that were run, besides the one without faults
+	Findings []Finding // the plan with the fewest faults for each
+
+	workload *Workload
+	crds     []*apiextensionsv1.CustomResourceDefinition
+	settings *settings
+	again    *repeat
+	explorer *explorer
+	outcomes []outcome
+	elapsed  time.Duration
+}
+
+// A Finding is one way in which an oracle did not hold.
+type Finding struct {
+	Plan      Plan
+	Violation Violation
+	Plans     int    // how many plans showed it
+	Text      string // told to a person, with what happened
+	Again     string // the line that runs the plan again
+}
+
+// explore runs the workload without faults, and then all plans.
+func (r *Report) explore(t *testing.T) {
+	t.Helper()
+	started := time.Now()
+	ref, first, err := findReference(t, r.workload, r.crds, r.settings)
+	switch {
+	case err != nil:
+		t.Fatalf("sim: %v", err)
+	case ref == nil:
+		o := outcome{Trace: first.Trace.String(), Violations: first.Violations, Logs: first.Trace.Logs()}
+		r.add(findings([]Plan{first.Plan}, []outcome{o}))
+		return
+	}
+	r.Plans = ref.plans(r.settings)
+	if r.outcomes, err = r.explorer.run(r.Plans); err != nil {
+		t.Fatalf("sim: %v", err)
+	}
+	for _, o := range r.outcomes {
+		if o.Err != "" {
+			t.Errorf("plan %q: %s", o.Plan, o.Err)
+		}
+	}
+	found := findings(r.Plans, r.outcomes)
+	for _, f := range found[:min(len(found), maxFindings)] {
+		if plan, o, smaller := r.explorer.shrink(f.plan, f.violation.Oracle); smaller {
+			f.plan, f.outcome = plan, o
+			f.violation = o.Violations[slices.IndexFunc(o.Violations, func(v Violation) bool { return v.Oracle == f.violation.Oracle })]
+		}
+	}
+	r.add(found)
+	r.elapsed = time.Since(started)
+}
+
+func (r *Report) add(found []*finding) {
+	for _, f := range found {
+		r.Findings = append(r.Findings, Finding{
+			Plan: f.plan, Violation: f.violation, Plans: f.plans, Text: f.String(), Again: r.again.line(f.plan),
+		})
+	}
+}
+
+// Repeat runs a plan again, several times, and returns what each run violated.
+func (r *Report) Repeat(t *testing.T, plan Plan, times int) [][]Violation {
+	t.Helper()
+	plans := make([]Plan, times)
+	for i := range plans {
+		plans[i] = plan
+	}
+	outcomes, err := r.explorer.run(plans)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
+	list := make([][]Violation, times)
+	for i, o := range outcomes {
+		list[i] = o.Violations
+	}
+	return list
+}
+
+// maxFindings is how many kinds of findings are told in full.
+const maxFindings = 5
+
+// tell fails the test with the findings, and says what was done.
+func (r *Report) tell(t *testing.T) {
+	t.Helper()
+	for i, f := range r.Findings {
+		if i == maxFindings {
+			t.Errorf("... and %d more kinds of findings", len(r.Findings)-i)
+			break
+		}
+		t.Errorf("%s\nagain: %s", f.Text, f.Again)
+	}
+	if len(r.Plans) == 0 {
+		return
+	}
+	text := summary(r.Plans, r.outcomes, r.settings)
+	t.Logf("%s; %s", text, r.elapsed.Round(time.Millisecond))
+	tell(message{Test: t.Name(), Done: len(r.Plans), Total: len(r.Plans), Bad: len(r.Findings), Summary: text, Elapsed: r.elapsed})
+}
+
+// runOne runs the plan that was asked for, in this process, and prints all of it.
+func (r *Report) runOne(t *testing.T) {
+	t.Helper()
+	plan, err := ParsePlan(*planFlag)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
+	ref, result, err := findReference(t, r.workload, r.crds, r.settings)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
+	if ref != nil {
+		if result, err = runPlan(t, r.workload, r.crds, plan, ref, r.settings.without); err != nil {
+			t.Fatalf("sim: %v", err)
+		}
+	}
+	text := fmt.Sprintf("%s\n%s\nlog of the operator:\n%s", result.Plan, result.Trace, strings.Join(result.Trace.Logs(), "\n"))
+	t.Log(text)
+	for i, fired := range result.Fired {
+		if !fired {
+			t.Errorf("the run never came to the place of %q", plan.Faults[i])
+		}
+	}
+	for _, v := range result.Violations {
+		t.Errorf("%s", v)
+	}
 }

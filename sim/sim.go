@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,11 +57,37 @@ func newSettings(options []Option) *settings {
 // The plans are run by copies of the test binary, one for each processor.
 func Run(t *testing.T, workload Workload, options ...Option) {
 	t.Helper()
+	report := prepare(t, workload, options, packageOf(2))
+	if report == nil {
+		return
+	}
+	if *planFlag != "" {
+		report.runOne(t)
+		return
+	}
+	report.explore(t)
+	report.tell(t)
+}
+
+// Explore does what [Run] does, and returns what it finds instead of failing the test: for tests of the tests. It returns nil in the copies of
+// the test binary that run the plans; the test has to return then.
+func Explore(t *testing.T, workload Workload, options ...Option) *Report {
+	t.Helper()
+	report := prepare(t, workload, options, packageOf(2))
+	if report != nil {
+		report.explore(t)
+	}
+	return report
+}
+
+// prepare checks a workload. It returns nil when this process is a worker, after its work.
+func prepare(t *testing.T, workload Workload, options []Option, dir string) *Report {
+	t.Helper()
 	s := newSettings(options)
 	simulation := nextSimulation(t.Name())
 	role := os.Getenv(workerVariable)
 	if role != "" && role != strconv.Itoa(simulation) {
-		return // another simulation of this test is meant
+		return nil // another simulation of this test is meant
 	}
 	if workload.Operator == nil || workload.Script == nil {
 		t.Fatal("sim: a Workload needs an Operator and a Script")
@@ -71,14 +96,13 @@ func Run(t *testing.T, workload Workload, options ...Option) {
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	again := &repeat{test: t.Name(), dir: packageOf(2)}
-	switch {
-	case role != "":
+	if role != "" {
 		work(t, &workload, crds, s)
-	case *planFlag != "":
-		runOne(t, &workload, crds, s, again)
-	default:
-		explore(t, &workload, crds, s, again, simulation)
+		return nil
+	}
+	return &Report{
+		workload: &workload, crds: crds, settings: s, again: &repeat{test: t.Name(), dir: dir},
+		explorer: &explorer{test: t.Name(), simulation: simulation, progress: newProgress(t)},
 	}
 }
 
@@ -99,89 +123,6 @@ func packageOf(skip int) string {
 	slash := strings.LastIndex(name, "/")
 	dot := strings.Index(name[slash+1:], ".")
 	return strings.TrimSuffix(name[:slash+1+dot], "_test")
-}
-
-// runOne runs one plan in this process, and prints all of it.
-func runOne(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings, again *repeat) {
-	t.Helper()
-	plan, err := ParsePlan(*planFlag)
-	if err != nil {
-		t.Fatalf("sim: %v", err)
-	}
-	ref, first, err := findReference(t, w, crds, s)
-	if err != nil {
-		t.Fatalf("sim: %v", err)
-	}
-	result := first
-	if ref != nil {
-		if result, err = runPlan(t, w, crds, plan, ref, s.without); err != nil {
-			t.Fatalf("sim: %v", err)
-		}
-	}
-	t.Logf("%s\n%s\nlog of the operator:\n%s", result.Plan, result.Trace, strings.Join(result.Trace.Logs(), "\n"))
-	for i, fired := range result.Fired {
-		if !fired {
-			t.Errorf("the run never came to the place of %q", plan.Faults[i])
-		}
-	}
-	for _, v := range result.Violations {
-		t.Errorf("%s", v)
-	}
-	if result.leaked {
-		fmt.Fprintf(os.Stderr, "%s\n%v\n", result.Trace, result.Violations)
-		os.Exit(1) // goroutines that do not end keep the test from ending
-	}
-}
-
-// explore runs all plans.
-func explore(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings, again *repeat, simulation int) {
-	t.Helper()
-	started := time.Now()
-	ref, first, err := findReference(t, w, crds, s)
-	switch {
-	case err != nil:
-		t.Fatalf("sim: %v", err)
-	case ref == nil:
-		o := outcome{Trace: first.Trace.String(), Violations: first.Violations, Logs: first.Trace.Logs()}
-		for _, f := range findings([]Plan{first.Plan}, []outcome{o}) {
-			t.Errorf("%s\nlog of the operator:\n  %s\nagain: %s", f, strings.Join(lastLines(o.Logs, 20), "\n  "), again.line(first.Plan))
-		}
-		return
-	}
-	plans := ref.plans(s)
-	e := &explorer{test: t.Name(), simulation: simulation, progress: newProgress(t)}
-	outcomes, err := e.run(plans)
-	if err != nil {
-		t.Fatalf("sim: %v", err)
-	}
-	for _, o := range outcomes {
-		if o.Err != "" {
-			t.Errorf("plan %q: %s", o.Plan, o.Err)
-		}
-	}
-	found := findings(plans, outcomes)
-	for i, f := range found {
-		if i == maxFindings {
-			t.Errorf("... and %d more kinds of findings", len(found)-i)
-			break
-		}
-		if plan, o, smaller := e.shrink(f.plan, f.violation.Oracle); smaller {
-			f.plan, f.outcome = plan, o
-			f.violation = o.Violations[slices.IndexFunc(o.Violations, func(v Violation) bool { return v.Oracle == f.violation.Oracle })]
-		}
-		t.Errorf("%s\nagain: %s", f, again.line(f.plan))
-	}
-	reportSummary(t, started, plans, outcomes, found, s)
-}
-
-// maxFindings is how many kinds of findings are told in full.
-const maxFindings = 5
-
-// reportSummary tells what was done, to the log of the test and to who listens.
-func reportSummary(t *testing.T, started time.Time, plans []Plan, outcomes []outcome, found []*finding, s *settings) {
-	t.Helper()
-	t.Logf("%s; %s", summary(plans, outcomes, s), time.Since(started).Round(time.Millisecond))
-	tell(message{Test: t.Name(), Done: len(plans), Total: len(plans), Bad: len(found), Summary: summary(plans, outcomes, s), Elapsed: time.Since(started)})
 }
 
 // readCRDs reads the definitions of a workload.

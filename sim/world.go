@@ -56,7 +56,7 @@ type World struct {
 	outages      []outage
 	mutations    map[string]bool
 	fights       map[string]*fight
-	withheld     map[string][]byte
+	recreations  map[string]func() // objects that are created again when their name is free
 	stopping     bool
 	crashes      int
 	clients      int
@@ -82,7 +82,7 @@ func newWorld(workload *Workload, crds []*apiextensionsv1.CustomResourceDefiniti
 		workload: workload, plan: plan, scheme: schemeOf(workload), reference: reference, without: without,
 		trace: &Trace{start: time.Now()}, wake: make(chan struct{}, 1), order: newOrder(plan.Seed), lastActivity: time.Now(),
 		externals: map[string]*inventory{}, paused: map[*Process]time.Time{}, events: map[string]int{}, mutations: map[string]bool{},
-		fights: map[string]*fight{}, withheld: map[string][]byte{}, ledger: newLedger(), quiet: workload.quiet(),
+		fights: map[string]*fight{}, recreations: map[string]func(){}, ledger: newLedger(), quiet: workload.quiet(),
 	}
 	w.server = apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1})
 	if err := w.server.Install(crds...); err != nil {

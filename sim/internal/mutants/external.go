@@ -325,7 +325,7 @@ func (r *outside) clean(ctx context.Context, w *Widget) (ctrl.Result, error) {
 		}
 		if !sameStatus(w.Status, before) {
 			if statusErr := r.Status().Update(ctx, w); statusErr != nil {
-				return ctrl.Result{}, client.IgnoreNotFound(statusErr)
+				return ctrl.Result{}, statusErr
 			}
 		}
 		if errors.Is(err, errNoCredentials) {
@@ -334,7 +334,7 @@ func (r *outside) clean(ctx context.Context, w *Widget) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	controllerutil.RemoveFinalizer(w, finalizer)
-	return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, w))
+	return ctrl.Result{}, r.Update(ctx, w)
 }
 
 // remove deletes the resource, if there is one.

@@ -1,15 +1,56 @@
 package mutants
 
 import (
+	"flag"
+	"slices"
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/sim"
+)
+
+var (
+	pairs       = flag.Int("pairs", 200, "run so many `pairs` of faults against each right twin")
+	repetitions = flag.Int("repetitions", 3, "run the plan that shows a mutant so many `times`")
 )
 
 // The right twins survive everything.
 func TestNoTwinRaisesAnAlarm(t *testing.T) {
 	for _, workload := range []func(Bug) sim.Workload{childWorkload, podWorkload, externalWorkload, tokenWorkload} {
 		w := workload(Right)
-		t.Run(w.Name, func(t *testing.T) { sim.Run(t, w, sim.Pairs(200)) })
+		t.Run(w.Name, func(t *testing.T) { sim.Run(t, w, sim.Pairs(*pairs)) })
+	}
+}
+
+// Every mutant is caught without pairs, by an oracle that is meant for it, and its plan shows it each time.
+func TestEveryMutantIsCaught(t *testing.T) {
+	seen := map[Bug]bool{}
+	for _, m := range All() {
+		if seen[m.Bug] {
+			t.Errorf("mutant %s is there twice", m.Bug)
+		}
+		seen[m.Bug] = true
+		t.Run(string(m.Bug), func(t *testing.T) {
+			report := sim.Explore(t, m.Workload(m.Bug))
+			if report == nil {
+				return // this is a worker
+			}
+			i := slices.IndexFunc(report.Findings, func(f sim.Finding) bool { return slices.Contains(m.CaughtBy, f.Violation.Oracle) })
+			if i < 0 {
+				for _, f := range report.Findings {
+					t.Logf("found: %s with %s", f.Violation, f.Plan)
+				}
+				t.Fatalf("%s: none of the %d plans violates one of %v", m.Class, len(report.Plans), m.CaughtBy)
+			}
+			f := report.Findings[i]
+			t.Logf("%s: %s, with %s (%d of %d plans)", m.Class, f.Violation.Oracle, f.Plan, f.Plans, len(report.Plans))
+			for _, violations := range report.Repeat(t, f.Plan, *repetitions) {
+				if !slices.ContainsFunc(violations, func(v sim.Violation) bool { return v.Oracle == f.Violation.Oracle }) {
+					t.Errorf("plan %q shows %s one time and not another", f.Plan, f.Violation.Oracle)
+				}
+			}
+		})
+	}
+	if len(seen) < 31 {
+		t.Errorf("%d mutants", len(seen))
 	}
 }

@@ -121,7 +121,13 @@ func (r *pods) scale(ctx context.Context, w *Widget, ours []corev1.Pod) (wait bo
 				return false, err
 			}
 		}
-		return false, r.deleteFrom(ctx, w, ours, size)
+		return false, r.deleteFrom(ctx, ours, size)
+	}
+	if !exactly(w, ours) && r.bug != scalesByStale {
+		// Nothing is done by an old size: the event of the new one is on its way.
+		if current, err := r.current(ctx, w); err != nil || !current {
+			return false, err
+		}
 	}
 	has := map[string]bool{}
 	for _, p := range ours {
@@ -143,34 +149,48 @@ func (r *pods) scale(ctx context.Context, w *Widget, ours []corev1.Pod) (wait bo
 		if _, err := fmt.Sscanf(strings.TrimPrefix(ours[i].Name, w.Name+"-"), "%d", &n); err == nil && n < size {
 			continue
 		}
-		if err := r.remove(ctx, w, &ours[i]); err != nil {
+		if err := r.remove(ctx, &ours[i]); err != nil {
 			return wait, err
 		}
 	}
 	return wait, nil
 }
 
-func (r *pods) deleteFrom(ctx context.Context, w *Widget, ours []corev1.Pod, size int) error {
+func (r *pods) deleteFrom(ctx context.Context, ours []corev1.Pod, size int) error {
 	for i := size; i < len(ours); i++ {
-		if err := r.remove(ctx, w, &ours[i]); err != nil {
+		if err := r.remove(ctx, &ours[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// remove deletes a Pod, if the Widget is really as the cache has it: what is deleted can't be taken back.
-func (r *pods) remove(ctx context.Context, w *Widget, p *corev1.Pod) error {
-	if r.bug != scalesByStale {
-		current := &Widget{}
-		if err := r.live.Get(ctx, client.ObjectKeyFromObject(w), current); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-		if current.UID != w.UID || current.Generation != w.Generation {
-			return nil // the event of it is on its way
+// exactly reports whether there are just the Pods that are wanted.
+func exactly(w *Widget, ours []corev1.Pod) bool {
+	wanted := map[string]bool{}
+	for n := range int(w.Spec.Size) {
+		wanted[fmt.Sprintf("%s-%d", w.Name, n)] = true
+	}
+	for _, p := range ours {
+		if !wanted[p.Name] {
+			return false
 		}
 	}
+	return len(ours) == len(wanted)
+}
+
+// remove deletes a Pod.
+func (r *pods) remove(ctx context.Context, p *corev1.Pod) error {
 	return client.IgnoreNotFound(r.Delete(ctx, p, client.Preconditions{UID: &p.UID}))
+}
+
+// current reports whether the Widget is really as the cache has it.
+func (r *pods) current(ctx context.Context, w *Widget) (bool, error) {
+	now := &Widget{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(w), now); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return now.UID == w.UID && now.Generation == w.Generation, nil
 }
 
 func (r *pods) pod(w *Widget, name, generate string) *corev1.Pod {
