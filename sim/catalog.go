@@ -16,6 +16,8 @@ type catalog struct {
 	calls   []Call
 	events  []eventPlace
 	detours int
+
+	deletions int // by users
 }
 
 type writePlace struct {
@@ -124,6 +126,9 @@ func (r *reference) singles() []Fault {
 	for _, of := range r.withholdable {
 		list = append(list, Fault{Kind: Withhold, Of: of})
 	}
+	for n := range r.checkpoints {
+		list = append(list, Fault{Kind: ProveRest, At: n + 1})
+	}
 	for _, place := range r.catalog.writes {
 		list = append(list, r.atWrite(place)...)
 	}
@@ -135,6 +140,11 @@ func (r *reference) singles() []Fault {
 	}
 	for _, place := range r.catalog.events {
 		list = append(list, atEachEvent(place)...)
+	}
+	for n := 1; n <= r.catalog.deletions; n++ {
+		for _, of := range r.withholdable {
+			list = append(list, Fault{Kind: WithholdAtDeletion, At: n, Of: of})
+		}
 	}
 	for n := 1; n <= r.catalog.detours; n++ {
 		list = append(list, Fault{Kind: TakeDetour, At: n})

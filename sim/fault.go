@@ -49,6 +49,9 @@ const (
 	Fight                                 // somebody undoes the write, three times
 	Withhold                              // the object is not there until everything is at rest
 
+	// The fault at a deletion by a user.
+	WithholdAtDeletion
+
 	// The faults at a read.
 	RefuseRead
 	PanicAtRead
@@ -77,6 +80,7 @@ const (
 
 	// What users do.
 	TakeDetour
+	ProveRest // the operator is made to look at everything again, and is restarted, which must not cause a write
 )
 
 // point is where a kind of fault strikes.
@@ -88,6 +92,8 @@ const (
 	atCall
 	atEvent
 	atDetour
+	atDeletion
+	atRest
 )
 
 // kindInfo describes a kind of fault. The pattern is its text form: {at}, {of}, {by}, {how} and {for} stand for the fields of Fault.
@@ -119,6 +125,7 @@ var kindTable = []kindInfo{
 	{StripAnnotations, atWrite, "strip the annotations of {of} after write {at}"},
 	{Fight, atWrite, "fight over write {at}"},
 	{Withhold, atWrite, "withhold {of} from write {at}"},
+	{WithholdAtDeletion, atDeletion, "withhold {of} from deletion {at}"},
 	{RefuseRead, atRead, "refuse read {at}: {how}"},
 	{PanicAtRead, atRead, "panic at read {at}"},
 	{CrashBeforeCall, atCall, "crash before call {at}"},
@@ -140,6 +147,7 @@ var kindTable = []kindInfo{
 	{CloseWatch, atEvent, "close the watch of {of} after event {at}"},
 	{ExpireWatch, atEvent, "expire the watch of {of} after event {at}"},
 	{TakeDetour, atDetour, "detour {at}"},
+	{ProveRest, atRest, "resync and restart at rest {at}"},
 }
 
 // Kinds returns all kinds of faults.

@@ -20,7 +20,7 @@ const (
 	restartTime   = time.Second      // from a crash to the next process
 	lagTime       = 30 * time.Second // how long a watch may stay behind
 	delayTime     = 3 * time.Second  // how long one event may be overtaken
-	missedTime    = 5 * time.Minute  // from a missed event to the next list
+	missedTime    = time.Minute      // from a missed event to the next list
 	leaderTime    = time.Minute      // how long two processes work beside each other
 	insideTime    = 5 * time.Second  // from a crash inside a call to the effect of the call
 	hangTime      = time.Hour        // how long a call hangs whose caller has no time limit
@@ -79,6 +79,25 @@ func (w *World) injectStart() {
 			w.fire(f, "sim")
 			w.withhold(f.Of)
 		}
+	}
+}
+
+// restsWith reports whether the plan wants rest to be proved at a rest of the script.
+func (w *World) restsWith(n int) bool {
+	proves := false
+	for _, f := range w.due(atRest, n, "") {
+		w.fire(f, "sim")
+		proves = true
+	}
+	return proves
+}
+
+// injectDeletion lets the faults strike that come before a user deletes something.
+func (w *World) injectDeletion() {
+	w.catalog.deletions++
+	for _, f := range w.due(atDeletion, w.catalog.deletions, "") {
+		w.fire(f, "sim")
+		w.withhold(f.Of)
 	}
 }
 
@@ -304,7 +323,11 @@ func (w *World) injectBeforeCall(n int, f *pending, p *parked) bool {
 		if f.Kind == Outage {
 			w.after(f.For, func() { w.outages[i].over = true; w.slowDown(f.For) })
 		} else {
-			w.heals = append(w.heals, heal{"the outage of " + p.call.System + " ends", func() { w.outages[i].over = true; w.slowDown(w.quiet) }})
+			w.heals = append(w.heals, heal{"the outage of " + p.call.System + " ends", func() {
+				w.checkSaysWhy(p.call.System + " does not answer")
+				w.outages[i].over = true
+				w.slowDown(w.quiet)
+			}})
 		}
 		p.answers <- answer{err: ErrUnavailable}
 		return true

@@ -113,8 +113,7 @@ func isOperator(actor string) bool { return strings.HasPrefix(actor, "operator")
 // changed looks at each change that the server has committed.
 func (w *World) changed(c apiserver.Change) {
 	if ignored(c.Resource) {
-		w.lookForSecrets("an Event", c.New)
-		return
+		return // noteEvent has seen it
 	}
 	kind := c.Resource.GroupResource().String()
 	w.history[kind] = append(w.history[kind], strconv.FormatUint(c.ResourceVersion, 10))
@@ -195,7 +194,7 @@ func timesText(n int) string {
 func (w *World) disturbs() bool {
 	for _, f := range w.faults {
 		switch f.Kind {
-		case Recreate, DeleteAndCreate, Vanish, OccupyName, StripAnnotations, WipeStatus, Fight, Withhold, TakeDetour, MutateWrite, TouchBeforeWrite, Drift, JumpClock:
+		case Recreate, DeleteAndCreate, Vanish, OccupyName, StripAnnotations, WipeStatus, Fight, Withhold, WithholdAtDeletion, TakeDetour, MutateWrite, TouchBeforeWrite, Drift, JumpClock:
 			return true
 		}
 	}
@@ -373,7 +372,7 @@ func saysWhy(obj *unstructured.Unstructured) bool {
 
 // The number of requests that a run may need.
 const (
-	requestFactor = 50
+	requestFactor = 20
 	requestFloor  = 3000
 	requestLimit  = 20000 // without a faultless run to compare with
 )
@@ -383,7 +382,10 @@ func (w *World) tooManyRequests() bool {
 	if w.reference != nil {
 		limit = requestFactor*w.reference.requests + requestFloor
 	}
-	if w.requests <= limit {
+	w.mu.Lock()
+	made := w.requests + w.eventWrites
+	w.mu.Unlock()
+	if made <= limit {
 		return false
 	}
 	if !w.aborted {
@@ -406,7 +408,9 @@ func (w *World) plant(secret map[string]any) {
 		text, _ := data[key].(string)
 		value, err := base64.StdEncoding.DecodeString(text)
 		if err == nil && len(value) >= shortestSecret && !slices.Contains(w.secrets, string(value)) {
+			w.mu.Lock()
 			w.secrets = append(w.secrets, string(value))
+			w.mu.Unlock()
 		}
 	}
 }
@@ -423,17 +427,41 @@ func (w *World) lookForSecrets(where string, content map[string]any) {
 }
 
 func (w *World) lookForSecretsIn(where, text string) {
-	for _, secret := range w.secrets {
+	w.mu.Lock()
+	secrets := w.secrets
+	w.mu.Unlock()
+	for _, secret := range secrets {
 		if strings.Contains(text, secret) {
 			w.violate(NoSecret, "a value of a Secret appears in "+where)
 		}
 	}
 }
 
+// noteEvent looks at an Event that the operator is about to write. Events are answered at once, not by the driver: client-go holds a lock
+// while it writes them.
+func (w *World) noteEvent(r *apiserver.Request) {
+	w.lookForSecretsIn("an Event", string(r.Body))
+	w.mu.Lock()
+	w.eventWrites++
+	proving := w.proving
+	w.mu.Unlock()
+	if proving != "" && !strings.Contains(string(r.Body), "LeaderElection") {
+		w.violate(SilentAtRest, fmt.Sprintf("%s at rest caused an Event: %s", proving, describe(r)))
+	}
+}
+
+// prove notes what is done at rest, which must not cause anything.
+func (w *World) prove(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.proving = what
+}
+
 // proveRest resyncs and restarts the operator at rest, which must not cause anything.
 func (w *World) proveRest() {
+	defer w.prove("")
 	w.must("resync", func() error {
-		w.proving = "a resync"
+		w.prove("a resync")
 		w.active()
 		w.trace.add("sim", "rest", "resync: all watches expire")
 		for _, o := range w.watches {
@@ -443,7 +471,7 @@ func (w *World) proveRest() {
 	})
 	w.settleOnly()
 	w.must("restart", func() error {
-		w.proving = "a restart"
+		w.prove("a restart")
 		w.active()
 		for _, p := range w.alive() {
 			w.stop(p)
@@ -458,6 +486,9 @@ func (w *World) proveRest() {
 func (w *World) checkEnd() {
 	for _, line := range w.trace.Logs() {
 		w.lookForSecretsIn("the log", line)
+		if strings.Contains(line, "[recovered]") && !strings.Contains(line, injectedPanic) {
+			w.violate(NoPanic, "the operator panicked, and controller-runtime recovered it: "+line)
+		}
 	}
 	if w.reference == nil || w.aborted {
 		return

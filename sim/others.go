@@ -401,7 +401,7 @@ func (w *World) pastList(p *parked) *apiserver.Response {
 		r.Query = maps.Clone(r.Query)
 		r.Query.Set("resourceVersion", version)
 		r.Query.Set("resourceVersionMatch", "Exact")
-		return w.execute(&r, describe(&r)+" as of "+version, "read")
+		return w.execute(&r, describe(&r)+" of the past", "read")
 	}
 	return nil
 }

@@ -60,6 +60,7 @@ func (w *World) Create(objs ...client.Object) {
 func (w *World) Delete(objs ...client.Object) {
 	for _, obj := range objs {
 		w.must("delete "+w.describeObject(obj), func() error {
+			w.injectDeletion()
 			return client.IgnoreNotFound(w.deleteObject("user", obj))
 		})
 	}
@@ -118,18 +119,16 @@ func updateObject[T client.Object](w *World, obj T, subresource string, change f
 // Settle waits until the operator is at rest: nothing was written for the time that the workload says. What faults hold back or break for
 // a time is healed before Settle returns.
 func (w *World) Settle() {
-	done := make(chan error, 1)
-	w.must("settle", func() error {
-		w.settling = &settle{since: time.Now(), done: done}
-		return nil
-	})
-	if err := <-done; err != nil {
-		panic(scriptError{err})
-	}
+	w.settleOnly()
+	proves := false
 	w.must("look at the world", func() error {
 		w.checkpoints = append(w.checkpoints, w.snapshot())
+		proves = w.restsWith(len(w.checkpoints))
 		return nil
 	})
+	if proves {
+		w.proveRest()
+	}
 }
 
 // Sleep lets virtual time pass.

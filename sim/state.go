@@ -109,7 +109,11 @@ func unremarkable(r schema.GroupVersionResource, name string) bool {
 func (w *World) symbols() *strings.Replacer {
 	var pairs []string
 	for _, uid := range slices.Sorted(maps.Keys(w.uids)) {
-		pairs = append(pairs, string(uid), "uid("+w.uids[uid]+")")
+		text := "uid(" + w.uids[uid] + ")"
+		if w.live[uid] == nil {
+			text = "former " + text
+		}
+		pairs = append(pairs, string(uid), text)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.generated)) {
 		pairs = append(pairs, name, w.generated[name])

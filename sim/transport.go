@@ -22,9 +22,15 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	request.Actor = t.process.name
-	if request.Verb == "" && !t.process.world.isDead(t.process) {
-		// Discovery is answered at once: REST mappers ask while they hold a lock, and who waits for a lock does not count as being quiet.
-		return t.process.world.server.Serve(request).HTTP(r), nil
+	w := t.process.world
+	event := request.Resource.Resource == "events" && request.Verb != "watch"
+	if (request.Verb == "" || event) && !w.isDead(t.process) {
+		// Discovery and Events are answered at once: REST mappers and event recorders ask while they hold a lock, and who waits for a lock
+		// does not count as being quiet.
+		if event {
+			w.noteEvent(request)
+		}
+		return w.server.Serve(request).HTTP(r), nil
 	}
 	a := t.process.world.park(&parked{process: t.process, ctx: r.Context(), kind: parkedRequest, request: request, key: orderKey(request)})
 	if a.panics {

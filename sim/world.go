@@ -39,6 +39,8 @@ type World struct {
 	running   int // operators that have not returned
 	usesClock bool
 
+	eventWrites int // Events that were written
+
 	// Only the driver, and what it calls, uses the rest.
 	order        *rand.Rand
 	over         bool

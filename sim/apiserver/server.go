@@ -1,10 +1,11 @@
 package apiserver
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,7 +27,8 @@ type Server struct {
 	now func() time.Time
 
 	mu         sync.Mutex
-	random     *rand.Rand
+	seed       uint64
+	minted     map[string]int
 	catalog    *catalog
 	tables     map[schema.GroupResource]*table
 	revision   uint64
@@ -45,7 +47,7 @@ func New(o Options) *Server {
 		o.Now = time.Now
 	}
 	s := &Server{
-		now: o.Now, random: rand.New(rand.NewPCG(o.Seed, 0x9e3779b97f4a7c15)), catalog: builtinCatalog(),
+		now: o.Now, seed: o.Seed, minted: map[string]int{}, catalog: builtinCatalog(),
 		tables: map[schema.GroupResource]*table{}, revision: 1,
 	}
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
@@ -265,10 +267,19 @@ func (s *Server) table(k *kind) *table {
 	return t
 }
 
-// newUID mints a UID from the seed.
-func (s *Server) newUID() types.UID {
-	a, b := s.random.Uint64(), s.random.Uint64()
-	return types.UID(fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", uint32(a>>32), uint16(a>>16), a&0xfff, 0x8000|(b>>48)&0x3fff, b&0xffffffffffff))
+// mint returns bytes that depend only on the seed, on what they are for, and on how often something was minted for that: so the order in
+// which objects are created does not matter.
+func (s *Server) mint(what ...string) [sha256.Size]byte {
+	key := strings.Join(what, " ")
+	s.minted[key]++
+	return sha256.Sum256(fmt.Appendf(nil, "%d %s %d", s.seed, key, s.minted[key]))
+}
+
+// newUID mints the UID of an object.
+func (s *Server) newUID(k *kind, namespace, name string) types.UID {
+	b := s.mint("uid", k.storage.String(), namespace, name)
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16]))
 }
 
 // nameLetters are those that the real server uses in generated names.
@@ -277,13 +288,14 @@ const nameLetters = "bcdfghjklmnpqrstvwxz2456789"
 // maxGeneratedLength is what is kept of a generateName.
 const maxGeneratedLength = 63 - 5
 
-func (s *Server) generateName(base string) string {
+func (s *Server) generateName(k *kind, namespace, base string) string {
 	if len(base) > maxGeneratedLength {
 		base = base[:maxGeneratedLength]
 	}
+	b := s.mint("name", k.storage.String(), namespace, base)
 	suffix := make([]byte, 5)
 	for i := range suffix {
-		suffix[i] = nameLetters[s.random.IntN(len(nameLetters))]
+		suffix[i] = nameLetters[int(b[i])%len(nameLetters)]
 	}
 	return base + string(suffix)
 }

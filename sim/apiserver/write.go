@@ -124,10 +124,10 @@ func (s *Server) createObject(w *writeContext, content map[string]any, applied *
 	unstructured.RemoveNestedField(content, "metadata", "deletionGracePeriodSeconds")
 	unstructured.RemoveNestedField(content, "metadata", "selfLink")
 	obj.SetCreationTimestamp(metav1.NewTime(s.now()))
-	obj.SetUID(s.newUID())
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
-		obj.SetName(s.generateName(obj.GetGenerateName()))
+		obj.SetName(s.generateName(k, obj.GetNamespace(), obj.GetGenerateName()))
 	}
+	obj.SetUID(s.newUID(k, obj.GetNamespace(), obj.GetName()))
 	w.prepareCreate(s, obj)
 	if failure := w.admit(s, obj, nil); failure != nil {
 		return nil, failure

@@ -51,7 +51,6 @@ const (
 	leaksGoroutines      Bug = "leaks-goroutines"
 	panicsOnEmptyStatus  Bug = "panics-on-empty-status"
 	observedFromMemory   Bug = "observed-generation-from-memory"
-	firstErrorHidesRest  Bug = "first-error-hides-the-rest"
 	edgeTriggered        Bug = "edge-triggered"
 	writesStatusAlways   Bug = "writes-status-always"
 	eventEachTime        Bug = "event-each-time"
@@ -67,7 +66,7 @@ func childMutants() []Mutant {
 		m(adoptsForeign, "an object of the wanted name is taken over, whoever owns it", "wrangler apply's silent change of owners", sim.Foreign, sim.SameEnd),
 		m(noOwner, "children have no owner reference, and are deleted by a clean-up that a crash or a missed event prevents", "rabbitmq cluster-operator and others in Sieve (OSDI 2022)", sim.SameEnd),
 		m(readyTooEarly, "Ready is set before the child is there, and not looked at again", "a condition satisfied by a half-done step: cass-operator in Anvil (OSDI 2024)", sim.SameEnd, sim.SaysWhy),
-		m(conditionsFromZero, "the list of conditions is made anew in each reconcile", "conditions that vanish on errors: Flux's linter exists for it", sim.ConditionsStay),
+		m(conditionsFromZero, "the list of conditions is made anew in each reconcile", "conditions that vanish on errors: Flux's linter exists for it", sim.ConditionsStay, sim.TransitionTime),
 		m(transitionEachTime, "lastTransitionTime is set in each reconcile", "two operators that woke each other for ever", sim.SilentAtRest, sim.TransitionTime, sim.BoundedRequests),
 		m(counterInMessage, "the text of an error changes at every try, and is written into the status", "status storms by request ids of cloud providers", sim.BoundedRequests, sim.NeverAtRest, sim.SilentAtRest),
 		m(swallowsConflict, "a conflict is taken for somebody else's success", "a status handler that sets its condition True on a conflict", sim.SameEnd),
@@ -86,8 +85,7 @@ func childMutants() []Mutant {
 		m(secretInCondition, "the condition of a failure quotes what was to be written", "credentials in status messages", sim.NoSecret),
 		m(leaksGoroutines, "each reconcile starts a goroutine that does not end", "watches per object that nobody stops", sim.GoroutineLeft),
 		m(panicsOnEmptyStatus, "a status that somebody has removed is not expected", "Acto: panics on states that the operator itself never makes", sim.SameEnd, sim.NeverAtRest, sim.SilentAtRest, sim.NoPanic),
-		m(observedFromMemory, "observedGeneration is taken from a counter of the process", "status.observedGeneration that falls after a restart", sim.ObservedGeneration, sim.SilentAtRest, sim.SameEnd),
-		m(firstErrorHidesRest, "a child that can't be made stops the deletion of another that must go", "as complete as possible: Java Operator SDK's rule", sim.SameEnd, sim.SaysWhy),
+		m(observedFromMemory, "observedGeneration is taken from a counter of the process", "status.observedGeneration that falls after a restart", sim.ObservedGeneration, sim.SilentAtRest, sim.SameEnd, sim.BoundedRequests),
 		m(edgeTriggered, "clean-up happens when the deletion is seen, and only then", "Sieve: deletions missed over a restart", sim.SameEnd),
 		m(writesStatusAlways, "the status is written in each reconcile", "apply-every-time frameworks", sim.SilentAtRest, sim.BoundedRequests),
 		m(eventEachTime, "an Event is written in each reconcile", "event storms", sim.SilentAtRest, sim.BoundedRequests),
@@ -210,6 +208,9 @@ func (r *children) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if r.bug == eventEachTime {
 		r.event(w)
 	}
+	if err != nil && r.gaveUp(err) {
+		return ctrl.Result{}, nil
+	}
 	if statusErr := r.save(ctx, w, before); statusErr != nil && err == nil {
 		return result, statusErr
 	}
@@ -274,9 +275,6 @@ func (r *children) work(ctx context.Context, w *Widget) (ctrl.Result, error) {
 			message += " at " + time.Now().Format(time.StampNano)
 		}
 		r.condition(w, "Ready", metav1.ConditionFalse, "Failed", message)
-		if r.gaveUp(err) {
-			return ctrl.Result{}, nil
-		}
 		return ctrl.Result{}, err
 	case wait != "":
 		r.condition(w, "Ready", metav1.ConditionFalse, "NameTaken", wait)
@@ -360,18 +358,12 @@ func (r *children) save(ctx context.Context, w *Widget, before WidgetStatus) err
 
 // children makes the children what they should be. wait says why it can't go on.
 func (r *children) children(ctx context.Context, w *Widget, secret *corev1.Secret) (wait string, err error) {
-	pruneErr := error(nil)
-	if r.bug != firstErrorHidesRest && r.bug != keepsOldChild {
+	var pruneErr error
+	if r.bug != keepsOldChild {
 		pruneErr = r.prune(ctx, w)
 	}
 	wait, err = r.configMap(ctx, w, secret)
-	if r.bug == firstErrorHidesRest && (err != nil || wait != "") {
-		return wait, err
-	}
 	waitDeployment, deploymentErr := r.deployment(ctx, w)
-	if r.bug == firstErrorHidesRest {
-		pruneErr = r.prune(ctx, w)
-	}
 	for _, e := range []error{err, deploymentErr, pruneErr} {
 		if e != nil {
 			return "", e

@@ -26,9 +26,7 @@ const (
 	noFinalizer           Bug = "no-finalizer"
 	notFoundIsError       Bug = "not-found-is-error"
 	existsIsError         Bug = "exists-is-error"
-	namedByName           Bug = "named-by-name"
 	ignoresDrift          Bug = "ignores-drift"
-	idOnlyInStatus        Bug = "id-only-in-status"
 	silentWithoutSecret   Bug = "silent-without-credentials"
 	throttleIsTerminal    Bug = "throttled-call-is-terminal"
 	panicsOnError         Bug = "panics-on-error"
@@ -52,9 +50,7 @@ func externalMutants() []Mutant {
 		m(noFinalizer, "deletion is only seen by an event that may be missed", "Sieve (OSDI 2022): missed deletions", sim.FinalizerFirst, sim.NoLeak, sim.SameEnd),
 		m(notFoundIsError, "a resource that is gone already can't be deleted, for ever", "objects stuck in deletion in many providers", sim.SameEnd, sim.NeverAtRest),
 		m(existsIsError, "a resource that was created before a crash makes creation fail for ever", "objects that never become ready after a lost answer", sim.SameEnd, sim.SaysWhy),
-		m(namedByName, "the resource is named by the object's name, not its UID", "an object created again adopts what the first one left", sim.SameEnd),
 		m(ignoresDrift, "what others change outside is not noticed", "drift that is repaired only at the next change of the spec", sim.SameEnd),
-		m(idOnlyInStatus, "the id is only in the status, and what is not there is not deleted", "leaks after a restored backup, which has no statuses", sim.NoLeak, sim.SameEnd),
 		m(silentWithoutSecret, "deletion waits for credentials that are gone, without a word", "namespaces stuck in deletion because the Secret went first", sim.SaysWhy),
 		m(stuckWithoutSecret, "without credentials the clean-up is skipped", "leaks by namespace deletion", sim.NoLeak, sim.SameEnd),
 		m(throttleIsTerminal, "throttling is taken for a refusal", "Azure Service Operator's classification of 429 before it was mended", sim.SameEnd),
@@ -134,6 +130,9 @@ func (r *outside) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	}
 	before := *w.Status.deepCopy()
 	err := r.ensure(ctx, w)
+	if r.bug == throttleIsTerminal && errors.Is(err, sim.ErrThrottled) || r.bug == swallowsCallErrors && err != nil {
+		return ctrl.Result{}, nil
+	}
 	if r.bug == effectBeforeFinalizer && err == nil && controllerutil.AddFinalizer(w, finalizer) {
 		return ctrl.Result{}, r.Update(ctx, w)
 	}
@@ -153,8 +152,6 @@ func (r *outside) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	switch {
 	case err == nil:
 		return ctrl.Result{RequeueAfter: r.poll()}, nil
-	case r.bug == throttleIsTerminal && errors.Is(err, sim.ErrThrottled), r.bug == swallowsCallErrors:
-		return ctrl.Result{}, nil
 	case errors.Is(err, errNoCredentials):
 		return ctrl.Result{RequeueAfter: poll}, nil
 	}
@@ -190,9 +187,6 @@ func (r *outside) credentials(ctx context.Context, w *Widget) error {
 }
 
 func (r *outside) name(w *Widget) string {
-	if r.bug == namedByName {
-		return w.Namespace + "-" + w.Name
-	}
 	return "bucket-" + string(w.UID)
 }
 
@@ -230,7 +224,7 @@ func (r *outside) ensure(ctx context.Context, w *Widget) error {
 // find looks for the resource.
 func (r *outside) find(ctx context.Context, w *Widget) (sim.Resource, error) {
 	switch {
-	case !r.tokens && r.bug != idOnlyInStatus:
+	case !r.tokens && r.bug != existsIsError:
 		return r.buckets.Get(ctx, r.name(w))
 	case w.Status.ExternalID != "":
 		return r.buckets.Get(ctx, w.Status.ExternalID)
@@ -239,8 +233,6 @@ func (r *outside) find(ctx context.Context, w *Widget) (sim.Resource, error) {
 		if err != nil || len(list) > 0 {
 			return first(list), err
 		}
-	case r.bug == idOnlyInStatus:
-		return r.buckets.Get(ctx, r.name(w))
 	}
 	return sim.Resource{}, sim.ErrNotFound
 }
@@ -346,10 +338,6 @@ func (r *outside) remove(ctx context.Context, w *Widget) error {
 	defer cancel()
 	id := r.name(w)
 	switch {
-	case r.bug == idOnlyInStatus:
-		if id = w.Status.ExternalID; id == "" {
-			return nil
-		}
 	case r.tokens && w.Status.ExternalID == "":
 		// What was created and not recorded is found by creating it once more with its token.
 		if r.bug != Right {

@@ -31,7 +31,7 @@ func podMutants() []Mutant {
 	return []Mutant{
 		m(generatesNames, "Pods have generated names, and are counted in a cache that may not have seen the last ones", "duplicates by generateName without expectations: many operators in Sieve (OSDI 2022)", sim.SameWork, sim.SameEnd),
 		m(scalesByStale, "Pods are deleted because a Widget is smaller in a cache that may be old", "a broken quorum by a stale list: zookeeper-operator in Sieve (OSDI 2022)", sim.SameWork, sim.SameEnd),
-		m(countsByPrefix, "Pods are counted by the beginning of their names, whose ever they are", "identities joined without a separator: owner bprod/we and prod/web", sim.SameEnd, sim.Foreign),
+		m(countsByPrefix, "Pods are counted by the beginning of their names, whose ever they are", "identities joined without a separator: owner bprod/we and prod/web", sim.SameEnd, sim.Foreign, sim.SameWork),
 	}
 }
 
