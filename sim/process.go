@@ -113,7 +113,8 @@ func (c Call) String() string {
 func (p *Process) Call(ctx context.Context, call Call, do func() error) error {
 	a := p.world.park(&parked{process: p, ctx: ctx, kind: parkedCall, call: &call, do: do, key: call.String()})
 	if a.panics {
-		panic(injectedPanic)
+		panicIfReconciling()
+		return errCrashed
 	}
 	return a.err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -133,6 +134,37 @@ func (w *World) Settle() {
 
 // Sleep lets virtual time pass.
 func (w *World) Sleep(d time.Duration) { time.Sleep(d) }
+
+// SleepUntil lets virtual time pass until so long after the beginning of the run, which is at midnight UTC of the first of January 2000: for
+// operators that do something at certain times. It is a mistake of the script to wait for what is past.
+func (w *World) SleepUntil(sinceStart time.Duration) {
+	left := time.Until(w.trace.start.Add(sinceStart))
+	if left < 0 {
+		w.fail(fmt.Errorf("sleeping until %s: that was %s ago, leave more time", sinceStart, -left))
+	}
+	time.Sleep(left)
+}
+
+// List reads the objects of a kind in a namespace, or in all if it is empty, as they are in the cluster, ordered by name.
+func List[T client.ObjectList](w *World, list T, namespace string) T {
+	w.must(fmt.Sprintf("list %T", list), func() error {
+		gvk, err := apiutil.GVKForObject(list, w.scheme)
+		if err != nil {
+			return fmt.Errorf("%T is not in Workload.Scheme: %w", list, err)
+		}
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+		resource, _, err := w.server.ResourceFor(gvk)
+		if err != nil {
+			return err
+		}
+		body, err := w.ask("user", http.MethodGet, collectionPath(resource, namespace), "", nil)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(body, list)
+	})
+	return list
+}
 
 // Log writes a line into the trace.
 func (w *World) Log(text string) { w.trace.add("user", "script", text) }

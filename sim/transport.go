@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime/debug"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -34,12 +35,21 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	a := t.process.world.park(&parked{process: t.process, ctx: r.Context(), kind: parkedRequest, request: request, key: orderKey(request)})
 	if a.panics {
-		panic(injectedPanic)
+		panicIfReconciling()
+		return nil, errCrashed
 	}
 	if a.err != nil {
 		return nil, a.err
 	}
 	return a.http(r), nil
+}
+
+// panicIfReconciling panics in the goroutine of a reconcile, where controller-runtime recovers. Anywhere else it would end the process, which
+// is what crashes are for.
+func panicIfReconciling() {
+	if stack := debug.Stack(); bytes.Contains(stack, []byte("reconcileHandler")) {
+		panic(injectedPanic)
+	}
 }
 
 // orderKey orders requests that wait at the same time. Time limits of watches are random in client-go, and are left out.

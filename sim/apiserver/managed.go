@@ -2,10 +2,8 @@ package apiserver
 
 import (
 	"fmt"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,7 +32,7 @@ func (k *kind) manager(subresource string) (*managedfields.FieldManager, error) 
 	case k.gvr.Group == "apiextensions.k8s.io":
 		converter = managedfields.NewDeducedTypeConverter()
 	}
-	m, err := make(converter, objects{}, objects{}, objects{}, k.gvk, k.gvk.GroupVersion(), subresource, reset)
+	m, err := make(converter, objects{k}, objects{k}, objects{k}, k.gvk, k.gvk.GroupVersion(), subresource, reset)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the managed fields of %s: %w", k.gvk, err)
 	}
@@ -66,7 +64,7 @@ func (w *writeContext) trackUpdate(s *Server, before, obj *unstructured.Unstruct
 	}
 	live := before
 	if live == nil {
-		live = empty(w.kind.gvk)
+		live = w.kind.empty()
 	} else {
 		live = &unstructured.Unstructured{Object: convert(before.Object, w.kind.gvk)}
 	}
@@ -93,7 +91,7 @@ func (s *Server) stamp(before, obj *unstructured.Unstructured) {
 	now := s.now().UTC().Format("2006-01-02T15:04:05Z")
 	for _, e := range entries {
 		entry, ok := e.(map[string]any)
-		if !ok || isOneOf(entry, old) {
+		if !ok || entry["time"] == nil || isOneOf(entry, old) {
 			continue
 		}
 		entry["time"] = now
@@ -117,7 +115,7 @@ func (w *writeContext) trackApply(s *Server, old *version, applied *unstructured
 	if err != nil {
 		return nil, fail(apierrors.NewInternalError(err))
 	}
-	live := empty(w.kind.gvk)
+	live := w.kind.empty()
 	var before *unstructured.Unstructured
 	if old != nil {
 		before = old.unstructured()
@@ -139,6 +137,14 @@ func (w *writeContext) trackApply(s *Server, old *version, applied *unstructured
 	return u, nil
 }
 
+// empty is an object of the kind with nothing in it.
+func (k *kind) empty() *unstructured.Unstructured {
+	if k.definition != nil {
+		return empty(k.gvk)
+	}
+	return &unstructured.Unstructured{Object: builtin.Empty(k.gvk)}
+}
+
 func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(gvk)
@@ -157,7 +163,7 @@ func convert(content map[string]any, gvk schema.GroupVersionKind) map[string]any
 }
 
 // objects is what the field manager needs to convert, default and make objects, which here are all unstructured and in one version.
-type objects struct{}
+type objects struct{ kind *kind }
 
 func (objects) Convert(in, out, context any) error {
 	return fmt.Errorf("converting %T into %T is not needed here", in, out)
@@ -181,7 +187,12 @@ func (objects) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string)
 
 func (objects) Default(runtime.Object) {}
 
-func (objects) New(gvk schema.GroupVersionKind) (runtime.Object, error) { return empty(gvk), nil }
+func (o objects) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	if gvk == o.kind.gvk {
+		return o.kind.empty(), nil
+	}
+	return empty(gvk), nil
+}
 
 var (
 	patchOptionsKind  = schema.GroupKind{Group: "meta.k8s.io", Kind: "PatchOptions"}
@@ -200,6 +211,3 @@ func fieldForbidden(name, text string) field.ErrorList {
 func fieldRequired(name, text string) field.ErrorList {
 	return field.ErrorList{field.Required(field.NewPath(name), text)}
 }
-
-var _ = http.StatusOK
-var _ = metav1.Now

@@ -117,9 +117,6 @@ func (s *Server) createObject(w *writeContext, content map[string]any, applied *
 	if failure := s.place(k, r, obj); failure != nil {
 		return nil, failure
 	}
-	if obj.GetResourceVersion() != "" {
-		return nil, fail(apierrors.NewBadRequest("resourceVersion should not be set on objects to be created"))
-	}
 	obj.SetDeletionTimestamp(nil)
 	unstructured.RemoveNestedField(content, "metadata", "deletionGracePeriodSeconds")
 	unstructured.RemoveNestedField(content, "metadata", "selfLink")
@@ -142,6 +139,10 @@ func (s *Server) createObject(w *writeContext, content map[string]any, applied *
 	}
 	if failure := s.checkNamespace(k, r, obj); failure != nil {
 		return nil, failure
+	}
+	if obj.GetResourceVersion() != "" {
+		// The real server has it from its storage, as an error without a reason.
+		return nil, &failure{metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "resourceVersion should not be set on objects to be created"}}
 	}
 	if s.table(k).objects[key{obj.GetNamespace(), obj.GetName()}] != nil {
 		err := apierrors.NewAlreadyExists(k.gvr.GroupResource(), obj.GetName())
@@ -217,7 +218,8 @@ func (s *Server) update(k *kind, r *Request) *Response {
 	}
 	old := s.table(k).objects[key{r.Namespace, r.Name}]
 	if old == nil {
-		if k.definition == nil && builtin.CreatesOnUpdate(k.gvk) && r.Subresource == "" && obj.GetResourceVersion() == "" {
+		if k.definition == nil && builtin.CreatesOnUpdate(k.gvk) && r.Subresource == "" {
+			obj.SetResourceVersion("")
 			v, failure := s.createObject(w, content, nil)
 			if failure != nil {
 				return failure.response()
@@ -397,9 +399,9 @@ func (w *writeContext) validate(obj, before *unstructured.Unstructured) field.Er
 	errs := validateMetadata(w.kind, obj, before, w.request.Subresource)
 	switch {
 	case w.kind.definition != nil && before != nil:
-		errs = append(errs, w.kind.definition.ValidateUpdate(obj.Object, before.Object, w.request.Subresource)...)
+		errs = append(errs, w.kind.definition.ValidateUpdate(obj.Object, before.Object, w.request.Subresource, errs)...)
 	case w.kind.definition != nil:
-		errs = append(errs, w.kind.definition.Validate(obj.Object)...)
+		errs = append(errs, w.kind.definition.Validate(obj.Object, errs)...)
 	case before != nil:
 		errs = append(errs, builtin.ValidateUpdate(w.kind.gvk, obj.Object, before.Object, w.request.Subresource)...)
 	default:

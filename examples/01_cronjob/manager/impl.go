@@ -59,6 +59,10 @@ func (i *impl) ListActiveJobsAndUpdateStatus(ctx context.Context, _ logr.Logger,
 	for _, job := range slices.Concat(jobs, unseen) {
 		i.noteRun(&job, scheduledAt(&job))
 	}
+	if !i.cronJob.Status.LastScheduleTime.Equal(i.read.Status.LastScheduleTime) {
+		// An earlier reconcile has started the run, and has not come to write that down.
+		i.setMissedRuns(metav1.ConditionFalse, v1.ReasonOnSchedule, onSchedule)
+	}
 	return ctrlkit.NoRequeue()
 }
 

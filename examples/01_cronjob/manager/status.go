@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,9 @@ func (i *impl) UpdateCronJobStatus(ctx context.Context, _ logr.Logger) (ctrl.Res
 	if i.cronJob.Spec.Suspended() {
 		i.setReady(metav1.ConditionTrue, v1.ReasonSuspended, "no runs are started while spec.suspend is true")
 	}
+	for c := range i.cronJob.Status.Conditions {
+		i.cronJob.Status.Conditions[c].ObservedGeneration = i.cronJob.Generation // all of them were looked at, changed or not
+	}
 	if equality.Semantic.DeepEqual(i.cronJob.Status, i.read.Status) {
 		return ctrlkit.NoRequeue()
 	}
@@ -30,16 +34,22 @@ func (i *impl) UpdateCronJobStatus(ctx context.Context, _ logr.Logger) (ctrl.Res
 	patch := client.MergeFromWithOptions(i.read, client.MergeFromWithOptimisticLock{})
 	err := i.client.Status().Patch(ctx, i.cronJob, patch)
 	switch {
-	case apierrors.IsNotFound(err): // deleted meanwhile: nobody needs the status any more
-		return ctrlkit.NoRequeue()
-	case apierrors.IsConflict(err): // the version that we do not know yet comes as an event, and with it the next try
-		return ctrlkit.WaitFor("the newest version of the CronJob to arrive in the cache")
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		// It has changed, or is gone, and the event of that is on its way, most likely. A refusal that looks the same and has another cause has
+		// no event: so we look again.
+		return ctrlkit.PollFor("the newest version of the CronJob to arrive in the cache", lookAgain)
 	case err != nil:
 		return ctrlkit.RequeueIfError(fmt.Errorf("writing the status: %w", err))
 	}
 	i.announce()
 	return ctrlkit.NoRequeue()
 }
+
+// lookAgain is how long a status waits that could not be written.
+const lookAgain = 5 * time.Second
+
+// onSchedule is the message while no run is missed.
+const onSchedule = "the latest run that was due has been started"
 
 // announce makes an event of every condition that has become bad. It is called after the status was written, so that there is
 // one event for one change.
@@ -97,7 +107,7 @@ func (i *impl) setMissedBefore(runs runs) {
 			countedMissedRuns))
 		return
 	}
-	i.setMissedRuns(metav1.ConditionFalse, v1.ReasonOnSchedule, "the latest run that was due has been started")
+	i.setMissedRuns(metav1.ConditionFalse, v1.ReasonOnSchedule, onSchedule)
 }
 
 func (i *impl) setReady(status metav1.ConditionStatus, reason, message string) {

@@ -45,7 +45,6 @@ const (
 	remembersInMemory    Bug = "remembers-in-memory"
 	noRequeue            Bug = "waits-for-nothing"
 	forbiddenIsTerminal  Bug = "forbidden-is-terminal"
-	throttledIsTerminal  Bug = "throttled-is-terminal"
 	noBackoff            Bug = "no-backoff"
 	secretInCondition    Bug = "secret-in-condition"
 	leaksGoroutines      Bug = "leaks-goroutines"
@@ -80,7 +79,6 @@ func childMutants() []Mutant {
 		m(remembersInMemory, "what was done is kept in a map by name", "state lost at restarts and kept over re-creation", sim.SameEnd),
 		m(noRequeue, "waiting for something that is neither watched nor polled", "operators that have to be restarted after the Secret was created", sim.SameEnd),
 		m(forbiddenIsTerminal, "403 ends the work for ever", "errors classified as fatal although RBAC was applied a second later", sim.SameEnd),
-		m(throttledIsTerminal, "429 ends the work for ever", "throttling taken for refusal", sim.SameEnd),
 		m(noBackoff, "a failure is tried again at once, for ever", "request storms while a Secret is missing", sim.BoundedRequests),
 		m(secretInCondition, "the condition of a failure quotes what was to be written", "credentials in status messages", sim.NoSecret),
 		m(leaksGoroutines, "each reconcile starts a goroutine that does not end", "watches per object that nobody stops", sim.GoroutineLeft),
@@ -119,6 +117,8 @@ func childWorkload(bug Bug) sim.Workload {
 			w.Settle()
 			sim.Detour(w, widget, func(x *Widget) { x.Spec.Note, x.Spec.Child = "detour", "elsewhere" })
 			sim.Update(w, widget, func(x *Widget) { x.Spec.Size, x.Spec.Note = 2, "" })
+			w.Settle()
+			sim.Update(w, widget, func(x *Widget) { x.Spec.Comment = "nothing to do" })
 			w.Settle()
 			w.Delete(widget)
 			w.Settle()
@@ -212,6 +212,9 @@ func (r *children) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, nil
 	}
 	if statusErr := r.save(ctx, w, before); statusErr != nil && err == nil {
+		if r.gaveUp(statusErr) {
+			return ctrl.Result{}, nil
+		}
 		return result, statusErr
 	}
 	return result, err
@@ -299,8 +302,6 @@ func (r *children) gaveUp(err error) bool {
 		return apierrors.IsConflict(err)
 	case forbiddenIsTerminal:
 		return apierrors.IsForbidden(err)
-	case throttledIsTerminal:
-		return apierrors.IsTooManyRequests(err)
 	}
 	return false
 }

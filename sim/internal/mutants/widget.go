@@ -20,11 +20,12 @@ type Widget struct {
 
 // WidgetSpec is what a user wants.
 type WidgetSpec struct {
-	Size   int32  `json:"size,omitempty"`
-	Image  string `json:"image,omitempty"`
-	Note   string `json:"note,omitempty"`
-	Child  string `json:"child,omitempty"`  // another name for the child
-	Secret string `json:"secret,omitempty"` // the Secret that is needed
+	Size    int32  `json:"size,omitempty"`
+	Image   string `json:"image,omitempty"`
+	Note    string `json:"note,omitempty"`
+	Comment string `json:"comment,omitempty"` // changes nothing
+	Child   string `json:"child,omitempty"`   // another name for the child
+	Secret  string `json:"secret,omitempty"`  // the Secret that is needed
 }
 
 // WidgetStatus is what there is.

@@ -58,6 +58,22 @@ func Normalise(gvk schema.GroupVersionKind, data []byte) (content map[string]any
 	return content, unknown, nil
 }
 
+// Empty returns what an empty object of a kind is in JSON: with the fields that its type always has.
+func Empty(gvk schema.GroupVersionKind) map[string]any {
+	if known, ok := emptyObjects.Load(gvk); ok {
+		return runtime.DeepCopyJSON(known.(map[string]any))
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(New(gvk))
+	if err != nil {
+		panic(err) // all built-in types can be converted
+	}
+	content["apiVersion"], content["kind"] = gvk.ToAPIVersionAndKind()
+	emptyObjects.Store(gvk, content)
+	return runtime.DeepCopyJSON(content)
+}
+
+var emptyObjects sync.Map // schema.GroupVersionKind to map[string]any
+
 // TypeConverter returns what server-side apply needs to know of the built-in kinds.
 func TypeConverter() managedfields.TypeConverter { return typeConverter() }
 

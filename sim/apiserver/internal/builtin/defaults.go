@@ -17,7 +17,7 @@ type object = map[string]any
 
 // defaults are those of the kinds that have some.
 var defaults = map[string]func(object){
-	"/Pod":                                  func(o object) { podSpec(child(o, "spec")); hostNetwork(child(o, "spec")) },
+	"/Pod":                                  pod,
 	"/Secret":                               func(o object) { set(o, "type", "Opaque") },
 	"/Service":                              service,
 	"/Namespace":                            namespaceLabel,
@@ -79,6 +79,14 @@ func each(o object, name string, f func(object)) {
 	}
 }
 
+func pod(o object) {
+	spec := child(o, "spec")
+	podSpec(spec)
+	hostNetwork(spec)
+	each(spec, "containers", requests)
+	each(spec, "initContainers", requests)
+}
+
 func template(spec object) {
 	podSpec(child(spec, "template", "spec"))
 	hostNetwork(child(spec, "template", "spec"))
@@ -130,17 +138,6 @@ func container(c object) {
 	if _, ok := c["resources"]; !ok {
 		c["resources"] = object{}
 	}
-	resources := child(c, "resources")
-	if limits := child(resources, "limits"); len(limits) > 0 {
-		requests, ok := resources["requests"].(object)
-		if !ok {
-			requests = object{}
-			resources["requests"] = requests
-		}
-		for name, quantity := range limits {
-			set(requests, name, quantity)
-		}
-	}
 	each(c, "ports", func(p object) { set(p, "protocol", "TCP") })
 	each(c, "env", func(e object) {
 		set(child(e, "valueFrom", "fieldRef"), "apiVersion", "v1")
@@ -174,6 +171,23 @@ func probe(p object) {
 func httpGet(h object) {
 	set(h, "path", "/")
 	set(h, "scheme", "HTTP")
+}
+
+// requests makes what a container of a Pod is limited to what it asks for. In templates it is left open.
+func requests(c object) {
+	resources := child(c, "resources")
+	limits := child(resources, "limits")
+	if len(limits) == 0 {
+		return
+	}
+	requests, ok := resources["requests"].(object)
+	if !ok {
+		requests = object{}
+		resources["requests"] = requests
+	}
+	for name, quantity := range limits {
+		set(requests, name, quantity)
+	}
 }
 
 // pullPolicy is Always for images without a tag, or with the tag latest.

@@ -219,18 +219,18 @@ func (v *Version) normaliseMetadata(content map[string]any) (metadata any, unkno
 // Default sets the defaults of the schema.
 func (v *Version) Default(content map[string]any) { defaulting.Default(content, v.structural) }
 
-// Validate checks a new object.
-func (v *Version) Validate(content map[string]any) field.ErrorList {
+// Validate checks a new object. Of what is known to be wrong with its metadata depends whether the rules are asked.
+func (v *Version) Validate(content map[string]any, known field.ErrorList) field.ErrorList {
 	ctx := context.Background()
 	errs := validation.ValidateCustomResource(nil, content, v.schemaValidator)
 	errs = append(errs, v.validateScale(content)...)
 	errs = append(errs, objectmeta.Validate(ctx, nil, content, v.structural, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, content)...)
-	return append(errs, v.rules(errs, content, nil)...)
+	return append(errs, v.rules(slices.Concat(known, errs), content, nil)...)
 }
 
 // ValidateUpdate checks a changed object. Errors that the old one had already, in parts that are the same, are let pass.
-func (v *Version) ValidateUpdate(content, old map[string]any, subresource string) field.ErrorList {
+func (v *Version) ValidateUpdate(content, old map[string]any, subresource string, known field.ErrorList) field.ErrorList {
 	ctx := context.Background()
 	correlated := common.NewCorrelatedObject(content, old, &model.Structural{Structural: v.structural})
 	ratcheting := validation.WithRatcheting(correlated)
@@ -249,7 +249,7 @@ func (v *Version) ValidateUpdate(content, old map[string]any, subresource string
 	if before := listtype.ValidateListSetsAndMaps(nil, v.structural, old); len(before) == 0 {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, content)...)
 	}
-	return append(errs, v.rules(errs, content, old, cel.WithRatcheting(correlated))...)
+	return append(errs, v.rules(slices.Concat(known, errs), content, old, cel.WithRatcheting(correlated))...)
 }
 
 // rules checks the CEL rules, unless an object is so wrong that they can't be asked.

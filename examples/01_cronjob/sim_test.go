@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/sim"
+)
+
+// The operator ends in the same state whatever goes wrong: crashes before and after each write, lost answers, caches that are behind,
+// others who interfere.
+func TestSurvivesEverything(t *testing.T) {
+	sim.Run(t, sim.Workload{
+		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
+		Operator: func(ctx context.Context, p *sim.Process) error {
+			mgr, err := newManager(ctx, p.Config(), p.ManagerOptions(), time.Now)
+			if err != nil {
+				return err
+			}
+			return mgr.Start(ctx)
+		},
+		Script: jobsOfAMorning,
+	}, sim.Pairs(*simPairs),
+		sim.WithoutFaults(sim.Recreate, "a CronJob that is created again does not make up for runs that were due before"),
+		sim.WithoutFaults(sim.DeleteAndCreate, "a CronJob that is created again does not make up for runs that were due before"))
+}
+
+// jobsOfAMorning is a CronJob that starts a Job every two hours.
+func jobsOfAMorning(w *sim.World) {
+	cronJob := &v1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "hello", Namespace: "default"}, Spec: v1.CronJobSpec{
+		Schedule: "0 */2 * * *", SuccessfulJobsHistoryLimit: ptr.To[int32](1),
+		JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "busybox:1"}},
+		}}}},
+	}}
+	w.Create(cronJob)
+	w.Settle()
+	for run := 1; run <= 2; run++ {
+		w.SleepUntil(time.Duration(2*run)*time.Hour + time.Minute)
+		w.Settle()
+		complete(w)
+		w.Settle()
+	}
+	sim.Update(w, cronJob, func(c *v1.CronJob) { c.Spec.Suspend = ptr.To(true) })
+	w.Settle()
+	w.Delete(cronJob)
+	w.Settle()
+}
+
+// complete does what the Job controller does when the Pods of the Jobs have come to their end.
+func complete(w *sim.World) {
+	for _, job := range sim.List(w, &batchv1.JobList{}, "default").Items {
+		if job.Status.CompletionTime != nil {
+			continue
+		}
+		sim.UpdateStatus(w, &job, func(j *batchv1.Job) {
+			now := metav1.Now()
+			j.Status.StartTime, j.Status.CompletionTime, j.Status.Succeeded = &now, &now, 1
+			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now}}
+		})
+	}
+}
+
+func simScheme(t *testing.T) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+var simPairs = flag.Int("pairs", 200, "run so many `pairs` of faults")

@@ -1,0 +1,400 @@
+package conformance
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+)
+
+var (
+	sequences = flag.Int("sequences", 100, "compare so many `sequences` of operations")
+	seed      = flag.Uint64("seed", 0, "compare only the sequence of this `seed`")
+	length    = flag.Int("length", 50, "the `number` of operations in a sequence")
+)
+
+// outOfScope are answers that are known to differ, with the reason. What is listed here docs/simulator.md lists as well.
+var outOfScope = []struct {
+	reason  string
+	matches func(o operation, real, memory answer) bool
+}{
+	{"warnings and the order of several causes in one refusal are not compared", func(operation, answer, answer) bool { return false }},
+}
+
+// target is one of the two servers.
+type target struct {
+	name   string
+	client *http.Client
+	host   string
+	close  func()
+}
+
+func newTarget(t *testing.T, name string, config *rest.Config) *target {
+	t.Helper()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &target{name: name, client: client, host: strings.TrimSuffix(config.Host, "/")}
+}
+
+// answer is what a server says.
+type answer struct {
+	Code int
+	Body any
+}
+
+func (g *target) do(o operation) (answer, error) {
+	request, err := http.NewRequest(o.Method, g.host+o.Path, strings.NewReader(o.Body))
+	if err != nil {
+		return answer{}, err
+	}
+	request.Header.Set("User-Agent", "conformance/1")
+	request.Header.Set("Accept", "application/json")
+	if o.Type != "" {
+		request.Header.Set("Content-Type", o.Type)
+	}
+	response, err := g.client.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		return answer{}, err
+	}
+	a := answer{Code: response.StatusCode}
+	if err := json.Unmarshal(data, &a.Body); err != nil {
+		a.Body = string(data)
+	}
+	return a, nil
+}
+
+// run is one sequence on one server.
+type run struct {
+	*target
+	namespace string
+	versions  map[string][]string // resource versions of each object, as they were seen
+	order     map[string]string   // resource versions by the order in which they were seen
+	uids      map[string]string
+}
+
+func (g *target) begin(t *testing.T, namespace string) *run {
+	t.Helper()
+	a, err := g.do(operation{Method: "POST", Path: "/api/v1/namespaces", Type: "application/json", Body: `{"metadata":{"name":"` + namespace + `"}}`})
+	if err != nil || a.Code != 201 {
+		t.Fatalf("%s: creating namespace %s: %v %v", g.name, namespace, a, err)
+	}
+	return &run{target: g, namespace: namespace, versions: map[string][]string{}, order: map[string]string{}, uids: map[string]string{}}
+}
+
+// fill puts what has been seen into an operation.
+func (r *run) fill(o operation) operation {
+	path, _, _ := strings.Cut(o.Path, "?")
+	for _, sub := range []string{"/status", "/scale"} {
+		path = strings.TrimSuffix(path, sub)
+	}
+	seen := r.versions[path]
+	current, old := "1", "1"
+	if len(seen) > 0 {
+		current = seen[len(seen)-1]
+	}
+	if len(seen) > 1 {
+		old = seen[len(seen)-2]
+	}
+	replace := strings.NewReplacer("{ns}", r.namespace, "{rv}", current, "{old}", old)
+	o.Path, o.Body = replace.Replace(o.Path), replace.Replace(o.Body)
+	return o
+}
+
+// note remembers the resource version that an object has now.
+func (r *run) note(o operation, a answer) {
+	path, query, _ := strings.Cut(o.Path, "?")
+	m, ok := a.Body.(map[string]any)
+	if !ok || a.Code >= 300 || strings.Contains(query, "dryRun") || m["kind"] == "Status" {
+		return
+	}
+	metadata, _ := m["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	version, _ := metadata["resourceVersion"].(string)
+	if name == "" || version == "" {
+		return
+	}
+	for _, sub := range []string{"/status", "/scale"} {
+		path = strings.TrimSuffix(path, sub)
+	}
+	if o.Method == "POST" {
+		path += "/" + name
+	}
+	path = strings.Replace(path, r.namespace, "{ns}", 1)
+	if seen := r.versions[path]; len(seen) == 0 || seen[len(seen)-1] != version {
+		r.versions[path] = append(seen, version)
+	}
+}
+
+var (
+	uidPattern  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	timePattern = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`)
+	ipPattern   = regexp.MustCompile(`^10\.0\.\d+\.\d+$`)
+)
+
+// normalise takes out of a value what can't be equal.
+func (r *run) normalise(path string, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, child := range v {
+			out[k] = r.normalise(path+"."+k, child)
+		}
+		if causes, ok := out["causes"].([]any); ok {
+			slices.SortFunc(causes, func(a, b any) int { return strings.Compare(mustJSON(a), mustJSON(b)) })
+		}
+		if metadata, ok := out["metadata"].(map[string]any); ok && strings.HasSuffix(fmt.Sprint(out["kind"]), "List") {
+			delete(metadata, "resourceVersion")
+			if _, ok := metadata["continue"]; ok {
+				metadata["continue"] = "<token>"
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, child := range v {
+			out[i] = r.normalise(path+"[]", child)
+		}
+		return out
+	case string:
+		v = strings.ReplaceAll(v, r.namespace, "{ns}")
+		v = uidPattern.ReplaceAllString(v, "<uid>")
+		switch {
+		case timePattern.MatchString(v):
+			return "<time>"
+		case ipPattern.MatchString(v):
+			return "<ip>"
+		case strings.HasSuffix(path, ".resourceVersion"):
+			return r.symbol(v)
+		case strings.HasSuffix(path, ".message"):
+			for version, symbol := range r.order {
+				v = strings.ReplaceAll(v, ": "+version, ": "+symbol)
+			}
+			// Several causes come in no particular order.
+			if before, list, ok := strings.Cut(v, "[spec"); ok {
+				parts := strings.Split(strings.TrimSuffix("spec"+list, "]"), ", ")
+				slices.Sort(parts)
+				v = before + strings.Join(parts, ", ")
+			}
+		}
+		return v
+	}
+	return v
+}
+
+// symbol is a resource version by the order in which it was seen.
+func (r *run) symbol(version string) string {
+	if _, ok := r.order[version]; !ok {
+		r.order[version] = fmt.Sprintf("rv%d", len(r.order)+1)
+	}
+	return r.order[version]
+}
+
+// watch follows the events of a kind.
+type watch struct {
+	mu     sync.Mutex
+	events []any
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func (r *run) watch(t *testing.T, collection string) *watch {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	path := strings.ReplaceAll(collection, "{ns}", r.namespace)
+	request, err := http.NewRequestWithContext(ctx, "GET", r.host+path+"?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := r.client.Do(request)
+	for tries := 0; err == nil && response.StatusCode == http.StatusTooManyRequests && tries < 100; tries++ {
+		_ = response.Body.Close()         //nolint:errcheck // the answer is tried for again
+		time.Sleep(50 * time.Millisecond) // a kind that has just been defined is not ready yet
+		response, err = r.client.Do(request)
+	}
+	if err != nil || response.StatusCode != 200 {
+		t.Fatalf("%s: watching %s: %v %v", r.name, path, response, err)
+	}
+	w := &watch{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		defer response.Body.Close() //nolint:errcheck // only read from
+		lines := bufio.NewReader(response.Body)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			var event map[string]any
+			if json.Unmarshal(bytes.TrimSpace(line), &event) != nil || event["type"] == "BOOKMARK" {
+				continue
+			}
+			w.mu.Lock()
+			w.events = append(w.events, event)
+			w.mu.Unlock()
+		}
+	}()
+	return w
+}
+
+// wait returns the events when there are so many, or after some time.
+func (w *watch) wait(n int) []any {
+	timeout := time.After(5 * time.Second)
+	for ticker := time.NewTicker(5 * time.Millisecond); ; {
+		w.mu.Lock()
+		events := slices.Clone(w.events)
+		w.mu.Unlock()
+		if len(events) >= n {
+			return events
+		}
+		select {
+		case <-ticker.C:
+		case <-timeout:
+			return events
+		}
+	}
+}
+
+// difference is a step at which the two servers did not do the same.
+type difference struct {
+	step      int
+	operation operation
+	text      string
+}
+
+// compare runs a sequence on both servers.
+func compare(t *testing.T, real, memory *target, namespace string, list []operation) *difference {
+	t.Helper()
+	a, b := real.begin(t, namespace), memory.begin(t, namespace)
+	defer func() {
+		_, _ = real.do(operation{Method: "DELETE", Path: "/api/v1/namespaces/" + namespace})
+		_, _ = memory.do(operation{Method: "DELETE", Path: "/api/v1/namespaces/" + namespace})
+	}()
+	watchedA, watchedB := map[string]*watch{}, map[string]*watch{}
+	for _, s := range subjects {
+		watchedA[s.collection], watchedB[s.collection] = a.watch(t, s.collection), b.watch(t, s.collection)
+		defer watchedA[s.collection].cancel()
+		defer watchedB[s.collection].cancel()
+	}
+	for i, o := range list {
+		inA, inB := a.fill(o), b.fill(o)
+		fromA, err := a.do(inA)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fromB, err := b.do(inB)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.note(inA, fromA)
+		b.note(inB, fromB)
+		if slices.ContainsFunc(outOfScope, func(s struct {
+			reason  string
+			matches func(o operation, real, memory answer) bool
+		}) bool {
+			return s.matches(o, fromA, fromB)
+		}) {
+			continue
+		}
+		want := answer{fromA.Code, a.normalise("", fromA.Body)}
+		got := answer{fromB.Code, b.normalise("", fromB.Body)}
+		if text := cmp.Diff(want, got); text != "" {
+			return &difference{i, o, "(-real +memory)\n" + text}
+		}
+	}
+	for _, s := range subjects {
+		want := watchedA[s.collection].wait(0)
+		got := watchedB[s.collection].wait(len(want))
+		want = watchedA[s.collection].wait(len(got))
+		x, y := a.normalise("", want), b.normalise("", got)
+		if text := cmp.Diff(x, y); text != "" {
+			return &difference{len(list) - 1, operation{Method: "WATCH", Path: s.collection}, "(-real +memory)\n" + text}
+		}
+	}
+	return nil
+}
+
+// The API server in memory does what the real one does.
+func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a control plane")
+	}
+	options := envtest.CRDInstallOptions{Paths: []string{"crds.yaml"}, ErrorIfPathMissing: true}
+	if err := envtest.ReadCRDFiles(&options); err != nil {
+		t.Fatal(err)
+	}
+	plane := controlplane.StartForTest(t, controlplane.Options{CRDs: []string{"crds.yaml"}})
+	config := rest.CopyConfig(plane.Config())
+	config.QPS = -1
+	real := newTarget(t, "real", config)
+	first, last := uint64(1), uint64(*sequences)
+	if *seed != 0 {
+		first, last = *seed, *seed
+	}
+	differences := 0
+	for n := first; n <= last; n++ {
+		list := sequence(n, *length)
+		d := compare(t, real, newMemory(t, options.CRDs), fmt.Sprintf("sequence-n%d", n), list)
+		if d == nil {
+			continue
+		}
+		differences++
+		list, d = shrink(t, real, options.CRDs, n, list[:d.step+1], d)
+		var text strings.Builder
+		for _, o := range list {
+			text.WriteString("  " + o.String() + "\n")
+		}
+		t.Errorf("seed %d, %s:\n%s\nafter:\n%sagain: go test ./sim/apiserver/conformance -run TestConformance -seed %d", n, d.operation, d.text, text.String(), n)
+		if differences >= 6 {
+			t.Fatal("no more are looked for")
+		}
+	}
+	t.Logf("%d sequences of %d operations", last-first+1, *length)
+}
+
+func newMemory(t *testing.T, crds []*apiextensionsv1.CustomResourceDefinition) *target {
+	t.Helper()
+	server := apiserver.New(apiserver.Options{})
+	if err := server.Install(crds...); err != nil {
+		t.Fatal(err)
+	}
+	return newTarget(t, "memory", server.Config())
+}
+
+// shrink leaves out operations as long as there is a difference.
+func shrink(t *testing.T, real *target, crds []*apiextensionsv1.CustomResourceDefinition, seed uint64, list []operation, d *difference) ([]operation, *difference) {
+	t.Helper()
+	for i := len(list) - 2; i >= 0; i-- {
+		shorter := slices.Delete(slices.Clone(list), i, i+1)
+		if again := compare(t, real, newMemory(t, crds), fmt.Sprintf("sequence-n%d-x%d", seed, i), shorter); again != nil {
+			list, d = shorter[:min(len(shorter), again.step+1)], again
+			i = min(i, len(list)-1)
+		}
+	}
+	return list, d
+}

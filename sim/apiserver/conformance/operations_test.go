@@ -1,0 +1,209 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// operation is one request of a sequence. {ns} in it stands for the namespace of the sequence, {rv} for the resource version of the object
+// when it was last seen, {old} for one before that.
+type operation struct {
+	Method, Path, Type, Body string
+}
+
+func (o operation) String() string {
+	s := o.Method + " " + o.Path
+	if o.Type != "" {
+		s += " [" + o.Type + "]"
+	}
+	return s + " " + o.Body
+}
+
+// subject is a kind that sequences are about.
+type subject struct {
+	collection string
+	apiVersion string
+	kind       string
+	specs      []string // JSON of everything but the metadata
+	patches    []string // merge patches
+	status     []string
+	custom     bool
+	scale      bool
+}
+
+var subjects = []subject{
+	{collection: "/api/v1/namespaces/{ns}/configmaps", apiVersion: "v1", kind: "ConfigMap",
+		specs:   []string{`"data":{"a":"1"}`, `"data":{"a":"2","b":"3"}`, `"binaryData":{"c":"AAEC"}`, `"data":{"bad key":"1"}`, `"unknown":1,"data":{"a":"1"}`},
+		patches: []string{`{"data":{"a":null}}`, `{"data":{"d":"4"}}`, `{"data":null}`}},
+	{collection: "/api/v1/namespaces/{ns}/secrets", apiVersion: "v1", kind: "Secret",
+		specs:   []string{`"stringData":{"a":"1"}`, `"data":{"a":"MQ=="},"type":"Opaque"`, `"type":"example.com/own","data":{}`},
+		patches: []string{`{"stringData":{"b":"2"}}`, `{"type":"other"}`}},
+	{collection: "/apis/apps/v1/namespaces/{ns}/deployments", apiVersion: "apps/v1", kind: "Deployment", scale: true,
+		specs: []string{
+			`"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"nginx"}]}}}`,
+			`"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"nginx:1","ports":[{"containerPort":80}],"resources":{"limits":{"cpu":"1000m"}}}],"volumes":[{"name":"v","configMap":{"name":"x"}}]}}}`,
+		},
+		patches: []string{`{"spec":{"replicas":2}}`, `{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`, `{"spec":{"template":{"metadata":{"annotations":{"x":"y"}}}}}`},
+		status:  []string{`{"status":{"replicas":2,"observedGeneration":1}}`}},
+	{collection: "/api/v1/namespaces/{ns}/serviceaccounts", apiVersion: "v1", kind: "ServiceAccount", specs: []string{``, `"automountServiceAccountToken":false`},
+		patches: []string{`{"imagePullSecrets":[{"name":"x"}]}`}},
+	{collection: "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases", apiVersion: "coordination.k8s.io/v1", kind: "Lease",
+		specs: []string{`"spec":{"holderIdentity":"a","leaseDurationSeconds":15}`}, patches: []string{`{"spec":{"holderIdentity":"b"}}`}},
+	{collection: "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/roles", apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role",
+		specs: []string{`"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]`}, patches: []string{`{"rules":[]}`}},
+	{collection: "/apis/conformance.ctrlkit.dev/v1/namespaces/{ns}/things", apiVersion: "conformance.ctrlkit.dev/v1", kind: "Thing", custom: true, scale: true,
+		specs: []string{
+			`"spec":{"size":1}`, `"spec":{"size":2,"tags":["a","b"],"ports":[{"name":"x","port":1}]}`, `"spec":{"size":-1}`, `"spec":{"size":5,"max":3}`,
+			`"spec":{"unknown":{"deep":1},"size":1}`, `"spec":{"size":1,"free":{"any":{"thing":[1,"a",null]}}}`, `"spec":{"tags":["a","a"]}`, `"spec":{"port":"http"}`, ``,
+			`"spec":{"size":"one"}`, `"status":{"ready":true},"spec":{"size":1}`,
+		},
+		patches: []string{`{"spec":{"size":7}}`, `{"spec":{"size":null}}`, `{"spec":{"name":"fixed"}}`, `{"spec":{"name":"other"}}`, `{"spec":{"free":{"x":1}}}`, `{"spec":null}`},
+		status:  []string{`{"status":{"ready":true,"replicas":2}}`, `{"status":{"replicas":-1}}`, `{"status":{"unknown":1}}`, `{"spec":{"size":9},"status":{"ready":false}}`}},
+	{collection: "/apis/conformance.ctrlkit.dev/v1/namespaces/{ns}/plains", apiVersion: "conformance.ctrlkit.dev/v1", kind: "Plain", custom: true,
+		specs: []string{`"spec":{"a":1}`, `"spec":{"a":1},"status":{"b":2}`}, patches: []string{`{"status":{"b":3}}`, `{"spec":{"a":2}}`}},
+}
+
+var names = []string{"x", "y"}
+
+// generator makes the operations of a sequence.
+type generator struct{ *rand.Rand }
+
+func pick[T any](g generator, list []T) T { return list[g.IntN(len(list))] }
+
+func (g generator) next() operation {
+	s := pick(g, subjects)
+	path := s.collection + "/" + pick(g, names)
+	switch n := g.IntN(100); {
+	case n < 22:
+		return g.create(s)
+	case n < 36:
+		return g.update(s, path)
+	case n < 50:
+		return g.patch(s, path)
+	case n < 62:
+		return g.apply(s, path)
+	case n < 70:
+		return g.writeStatus(s, path)
+	case n < 75:
+		return g.writeScale(s, path)
+	case n < 83:
+		return operation{Method: "GET", Path: path}
+	case n < 90:
+		return operation{Method: "GET", Path: s.collection + "?" + pick(g, []string{"", "labelSelector=l%3D1", "labelSelector=l+in+(1,2),!m", "fieldSelector=metadata.name%3Dx", "limit=1", "fieldSelector=spec.nothing%3D1", "resourceVersion=0"})}
+	case n < 98:
+		return g.delete(s, path)
+	}
+	return operation{Method: "DELETE", Path: s.collection + pick(g, []string{"", "?labelSelector=l%3D1"}), Type: "application/json", Body: `{"propagationPolicy":"Background"}`}
+}
+
+func (g generator) query() string {
+	return pick(g, []string{"", "", "", "?fieldManager=me", "?fieldManager=you", "?dryRun=All", "?fieldValidation=Strict", "?fieldValidation=Ignore"})
+}
+
+// object returns the JSON of an object.
+func (g generator) object(s subject, metadata string) string {
+	parts := []string{fmt.Sprintf(`"apiVersion":%q,"kind":%q,"metadata":{%s}`, s.apiVersion, s.kind, metadata)}
+	if spec := pick(g, s.specs); spec != "" {
+		parts = append(parts, spec)
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+func (g generator) metadata(name string) string {
+	m := fmt.Sprintf(`"name":%q`, name)
+	return m + pick(g, []string{"", "", "", `,"labels":{"l":"1"}`, `,"labels":{"l":"2","m":"1"}`, `,"annotations":{"k":"v"}`, `,"finalizers":["conformance.ctrlkit.dev/hold"]`, `,"labels":{"bad label!":"1"}`})
+}
+
+func (g generator) create(s subject) operation {
+	o := operation{Method: "POST", Path: s.collection + g.query(), Type: "application/json"}
+	switch g.IntN(12) {
+	case 0:
+		o.Body = g.object(s, `"name":"x","resourceVersion":"5"`)
+	case 1:
+		o.Body = g.object(s, `"name":"x","namespace":"elsewhere"`)
+	case 2:
+		o.Body = g.object(s, `"name":"Bad_Name"`)
+	case 3:
+		o.Body = g.object(s, ``)
+	case 4:
+		o.Path = strings.Replace(o.Path, "{ns}", "missing", 1)
+		o.Body = g.object(s, g.metadata("x"))
+	default:
+		o.Body = g.object(s, g.metadata(pick(g, names)))
+	}
+	return o
+}
+
+func (g generator) update(s subject, path string) operation {
+	name := path[strings.LastIndex(path, "/")+1:]
+	version := pick(g, []string{``, `,"resourceVersion":"{rv}"`, `,"resourceVersion":"{rv}"`, `,"resourceVersion":"{rv}"`, `,"resourceVersion":"{old}"`, `,"uid":"0000"`})
+	return operation{Method: "PUT", Path: path + g.query(), Type: "application/json", Body: g.object(s, g.metadata(name)+version)}
+}
+
+func (g generator) patch(s subject, path string) operation {
+	o := operation{Method: "PATCH", Path: path + g.query()}
+	switch n := g.IntN(10); {
+	case n < 4:
+		o.Type, o.Body = "application/merge-patch+json", pick(g, s.patches)
+	case n < 6:
+		o.Type, o.Body = "application/merge-patch+json", pick(g, []string{
+			`{"metadata":{"labels":{"l":"1"}}}`, `{"metadata":{"labels":null}}`, `{"metadata":{"finalizers":[]}}`, `{"metadata":{"finalizers":null}}`,
+			`{"metadata":{"resourceVersion":"{old}","labels":{"n":"1"}}}`, `{"metadata":{"resourceVersion":"{rv}","labels":{"n":"2"}}}`, `{}`, `[1]`, `{"metadata":{"name":"z"}}`,
+		})
+	case n < 8:
+		o.Type, o.Body = "application/json-patch+json", pick(g, []string{
+			`[{"op":"add","path":"/metadata/annotations","value":{"p":"q"}}]`, `[{"op":"remove","path":"/metadata/labels"}]`, `[{"op":"test","path":"/kind","value":"No"}]`,
+			`[{"op":"add","path":"/metadata/finalizers","value":["conformance.ctrlkit.dev/hold"]}]`, `[{"op":"remove","path":"/metadata/finalizers"}]`,
+		})
+	default:
+		o.Type, o.Body = "application/strategic-merge-patch+json", pick(g, append([]string{`{"metadata":{"annotations":{"s":"m"}}}`}, s.patches...))
+	}
+	return o
+}
+
+func (g generator) apply(s subject, path string) operation {
+	name := path[strings.LastIndex(path, "/")+1:]
+	query := pick(g, []string{"?fieldManager=me", "?fieldManager=you", "?fieldManager=me&force=true", "?fieldManager=you&force=true", ""})
+	return operation{Method: "PATCH", Path: path + query, Type: "application/apply-patch+yaml", Body: g.object(s, g.metadata(name))}
+}
+
+func (g generator) writeStatus(s subject, path string) operation {
+	body := pick(g, append([]string{`{"metadata":{"labels":{"from":"status"}}}`}, s.status...))
+	return operation{Method: "PATCH", Path: path + "/status" + g.query(), Type: "application/merge-patch+json", Body: body}
+}
+
+func (g generator) writeScale(s subject, path string) operation {
+	switch g.IntN(3) {
+	case 0:
+		return operation{Method: "GET", Path: path + "/scale"}
+	default:
+		return operation{Method: "PATCH", Path: path + "/scale" + g.query(), Type: "application/merge-patch+json", Body: pick(g, []string{`{"spec":{"replicas":4}}`, `{"spec":{"replicas":-1}}`})}
+	}
+}
+
+func (g generator) delete(s subject, path string) operation {
+	return operation{Method: "DELETE", Path: path + pick(g, []string{"", "", "?dryRun=All"}), Type: "application/json", Body: pick(g, []string{
+		`{"propagationPolicy":"Background"}`, `{"propagationPolicy":"Background"}`, `{"preconditions":{"uid":"0000"}}`, `{"propagationPolicy":"Nonsense"}`,
+		`{"preconditions":{"resourceVersion":"{old}"}}`, `{"gracePeriodSeconds":-5}`,
+	})}
+}
+
+// sequence makes the operations of a seed.
+func sequence(seed uint64, length int) []operation {
+	g := generator{rand.New(rand.NewPCG(seed, 7))}
+	list := make([]operation, length)
+	for i := range list {
+		list[i] = g.next()
+	}
+	return list
+}
+
+func mustJSON(v any) string {
+	data, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
