@@ -118,6 +118,13 @@ func (w *World) step() bool {
 	w.mu.Unlock()
 	w.runTimers()
 
+	if len(w.endings) > 0 {
+		// One after the other: each makes its client wait for a random time.
+		ending := w.endings[0]
+		w.endings = w.endings[1:]
+		ending()
+		return true
+	}
 	var choices [3]func() bool
 	choices[0], choices[1], choices[2] = w.deliver, w.serveNext, w.serverWork
 	if w.order != nil {

@@ -398,7 +398,7 @@ func (w *World) behind(kind string, by int) {
 // close ends the watches of a kind, as a load balancer does: the client watches again from where it was.
 func (w *World) close(kind string) {
 	for _, o := range w.watchesOf(kind) {
-		o.body.end(io.EOF)
+		w.endings = append(w.endings, func() { o.body.end(io.EOF) })
 	}
 }
 
@@ -409,11 +409,11 @@ func (w *World) expire(kind string) {
 			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusGone,
 			Reason: metav1.StatusReasonExpired, Message: "too old resource version",
 		}
-		data, err := json.Marshal(metav1.WatchEvent{Type: "ERROR", Object: rawExtension(status)})
-		if err == nil {
+		data := mustJSON(metav1.WatchEvent{Type: "ERROR", Object: rawExtension(status)})
+		w.endings = append(w.endings, func() {
 			o.body.push(append(data, '\n'))
-		}
-		o.body.end(io.EOF)
+			o.body.end(io.EOF)
+		})
 	}
 }
 

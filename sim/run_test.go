@@ -2,7 +2,11 @@ package sim
 
 import (
 	"context"
+	"flag"
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
+
+var repetitions = flag.Int("repetitions", 20, "compare so many `runs` of a plan with each other")
 
 // copier keeps a Secret with the data of each ConfigMap that is labelled so.
 type copier struct{ client.Client }
@@ -33,9 +39,9 @@ func (c copier) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	return ctrl.Result{}, err
 }
 
-func copyWorkload() *Workload {
+func copyWorkload() Workload {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default", Labels: map[string]string{"copy": "yes"}}, Data: map[string]string{"a": "1"}}
-	return &Workload{
+	return Workload{
 		Operator: Manager(func(mgr ctrl.Manager, p *Process) error {
 			return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(copier{mgr.GetClient()})
 		}),
@@ -50,6 +56,80 @@ func copyWorkload() *Workload {
 	}
 }
 
-func TestCopier(t *testing.T) {
-	Run(t, *copyWorkload(), Pairs(50))
+// The pattern that most operators begin with takes over objects of others, and that is all that is wrong with it.
+func TestCreateOrUpdateTakesOver(t *testing.T) {
+	report := Explore(t, copyWorkload(), Pairs(100))
+	if report == nil {
+		return
+	}
+	if len(report.Findings) != 1 || report.Findings[0].Violation.Oracle != Foreign {
+		for _, f := range report.Findings {
+			t.Log(f.Text)
+		}
+		t.Fatalf("%d findings, want one of %s", len(report.Findings), Foreign)
+	}
+	if got, want := report.Findings[0].Plan.String(), "occupy the name before write 1"; got != want {
+		t.Errorf("found with %q, want %q", got, want)
+	}
+}
+
+// Equal plans have equal traces, whatever the scheduler does.
+func TestEqualPlansHaveEqualTraces(t *testing.T) {
+	workload := copyWorkload()
+	for _, text := range []string{"no fault", "seed 3", "crash after write 1", "seed 2; expire the watch of secrets after event 1; refuse write 2: 409"} {
+		plan, err := ParsePlan(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		for i := range *repetitions {
+			result, err := runPlan(t, &workload, nil, plan, nil, oracleSet{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch got := result.Trace.String(); {
+			case i == 0:
+				want = got
+			case got != want:
+				t.Fatalf("%s: run %d differs:\n%s\nfrom the first:\n%s", plan, i+1, got, want)
+			}
+		}
+	}
+}
+
+// A run that can't be carried out says so, and ends.
+func TestMistakesOfWorkloads(t *testing.T) {
+	tests := map[string]struct {
+		workload func(*Workload)
+		oracle   Oracle
+	}{
+		"a script that updates what is not there": {func(w *Workload) {
+			w.Patience = time.Minute
+			w.Script = func(w *World) {
+				Update(w, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: "default"}}, func(*corev1.ConfigMap) {})
+			}
+		}, ScriptFailed},
+		"a script that panics":  {func(w *Workload) { w.Script = func(*World) { panic("oh") } }, ScriptFailed},
+		"an operator that ends": {func(w *Workload) { w.Operator = func(context.Context, *Process) error { return fmt.Errorf("no") } }, OperatorEnded},
+		"an operator that stays": {func(w *Workload) {
+			w.Operator = func(ctx context.Context, p *Process) error {
+				<-ctx.Done()
+				time.Sleep(10 * time.Minute)
+				return nil
+			}
+		}, GoroutineLeft},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			workload := copyWorkload()
+			test.workload(&workload)
+			result, err := runPlan(t, &workload, nil, Plan{}, nil, oracleSet{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(result.Violations, func(v Violation) bool { return v.Oracle == test.oracle }) {
+				t.Errorf("got %v, want one of %s\n%s", result.Violations, test.oracle, result.Trace)
+			}
+		})
+	}
 }

@@ -48,6 +48,7 @@ type World struct {
 	watches      []*watch
 	watchCount   int
 	timers       []timer
+	endings      []func() // watches that are about to end
 	settling     *settle
 	lastActivity time.Time
 	workAt       time.Time // when the cluster's own controllers look at what there is; zero: nothing to look at

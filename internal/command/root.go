@@ -37,6 +37,7 @@ builds it and runs it against a real Kubernetes API server that needs nothing bu
 		newGenerateCommand(),
 		newGraphCommand(),
 		newRunCommand(),
+		newSimCommand(),
 		newSuperviseCommand(),
 		newVersionCommand(),
 		newVetCommand(),

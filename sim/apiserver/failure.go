@@ -20,7 +20,7 @@ func fail(err error) *failure {
 	if errors.As(err, &status) {
 		return &failure{status.Status()}
 	}
-	return &failure{apierrors.NewInternalError(err).ErrStatus}
+	return &failure{metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
 }
 
 // notFoundPath is what the real server says of paths that it does not know.

@@ -25,6 +25,10 @@ func (s *Server) patch(k *kind, r *Request) *Response {
 	if r.Subresource == "scale" {
 		return s.patchScale(k, r, types.PatchType(patchType))
 	}
+	if k.definition != nil && types.PatchType(patchType) == types.StrategicMergePatchType {
+		_, failure := applyPatch(k, types.StrategicMergePatchType, nil, nil)
+		return failure.response()
+	}
 	old := s.table(k).objects[key{r.Namespace, r.Name}]
 	if old == nil {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
@@ -58,11 +62,11 @@ func applyPatch(k *kind, patchType types.PatchType, document, patch []byte) ([]b
 		}
 		patched, err := operations.Apply(document)
 		if err != nil {
-			return nil, fail(apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", k.gvr.GroupResource(), "", err.Error(), 0, false))
+			return nil, fail(apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", unknownResource, "", err.Error(), 0, false))
 		}
 		return patched, nil
 	case types.MergePatchType:
-		var check any
+		var check map[string]any
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(patch, &check); err != nil {
 			return nil, fail(apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err)))
 		}

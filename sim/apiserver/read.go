@@ -63,11 +63,12 @@ func (k *kind) selectable(field string) bool {
 	return slices.Contains(builtin.Selectable(k.gvk), field)
 }
 
+// unselectable is what the real server says of a field by which objects can't be selected.
 func (k *kind) unselectable(field string) string {
-	if k.definition != nil {
-		return fmt.Sprintf("field label not supported: %s", field)
+	if k.definition != nil || len(builtin.Selectable(k.gvk)) > 0 {
+		return "field label not supported: " + field
 	}
-	return fmt.Sprintf("field label not supported: %s", field)
+	return fmt.Sprintf("%q is not a known field selector: only %q, %q", field, "metadata.name", "metadata.namespace")
 }
 
 func (sel selection) matches(k *kind, v *version) bool {
@@ -226,7 +227,7 @@ func encodeList(k *kind, items []*version, revision uint64, token string, remain
 	b := []byte(`{"kind":"` + k.listKind + `","apiVersion":"` + k.gvr.GroupVersion().String() + `","metadata":{"resourceVersion":"`)
 	b = strconv.AppendUint(b, revision, 10)
 	b = append(b, '"')
-	if token != "" {
+	if token != "" || k.definition != nil { // lists of custom resources always have it
 		b = append(b, `,"continue":"`+token+`"`...)
 		if remaining > 0 {
 			b = append(b, `,"remainingItemCount":`...)
@@ -238,7 +239,7 @@ func encodeList(k *kind, items []*version, revision uint64, token string, remain
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, v.encode(k.gvk)...)
+		b = append(b, v.encodeItem(k)...)
 	}
 	return append(b, "]}\n"...)
 }

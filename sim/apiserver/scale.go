@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +54,21 @@ func selectorText(k *kind, content map[string]any) string {
 }
 
 func (s *Server) getScale(k *kind, v *version) *Response {
+	if failure := k.noReplicas(v.content); failure != nil {
+		return failure.response()
+	}
 	return respond(http.StatusOK, encode(scaleOf(k, v)))
+}
+
+// noReplicas is what the real server says of a custom resource that does not have the field of its scale.
+func (k *kind) noReplicas(content map[string]any) *failure {
+	if k.definition == nil {
+		return nil
+	}
+	if _, found, err := unstructured.NestedFieldNoCopy(content, k.scale.Replicas...); found && err == nil {
+		return nil
+	}
+	return fail(apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", "."+strings.Join(k.scale.Replicas, "."))))
 }
 
 func (s *Server) updateScale(k *kind, r *Request) *Response {
@@ -68,6 +83,9 @@ func (s *Server) patchScale(k *kind, r *Request, patchType types.PatchType) *Res
 	v := s.table(k).objects[key{r.Namespace, r.Name}]
 	if v == nil {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
+	}
+	if failure := k.noReplicas(v.content); failure != nil {
+		return failure.response()
 	}
 	if patchType == types.StrategicMergePatchType {
 		patchType = types.MergePatchType // a Scale has no lists
@@ -102,7 +120,7 @@ func (s *Server) setScale(k *kind, r *Request, v *version, body []byte) *Respons
 	}
 	main := *r
 	main.Subresource = ""
-	updated, failure := s.updateObject(&writeContext{request: &main, kind: k}, v, u, false)
+	updated, failure := s.updateObject(&writeContext{request: &main, kind: k}, v, u, k.definition != nil)
 	if failure != nil {
 		return failure.response()
 	}

@@ -254,6 +254,9 @@ func (k *kind) serves(r *Request) *failure {
 			return notImplemented(fmt.Sprintf("the subresource %s of %s is not simulated", r.Subresource, k.gvr.Resource))
 		}
 	}
+	if k.definition != nil {
+		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name))
+	}
 	return notFoundPath()
 }
 

@@ -178,6 +178,25 @@ func (v *version) encode(gvk schema.GroupVersionKind) []byte {
 	return data
 }
 
+// encodeItem returns an object as JSON for a list: the items of built-in kinds don't say what kind they are.
+func (v *version) encodeItem(k *kind) []byte {
+	if k.definition != nil {
+		return v.encode(k.gvk)
+	}
+	const item = "item"
+	if data, ok := v.encoded[item]; ok {
+		return data
+	}
+	content := shallow(v.content)
+	delete(content, "apiVersion")
+	delete(content, "kind")
+	if v.encoded == nil {
+		v.encoded = map[string][]byte{}
+	}
+	v.encoded[item] = encode(content)
+	return v.encoded[item]
+}
+
 // encode makes JSON of content that came from JSON.
 func encode(content any) []byte {
 	data, err := json.Marshal(content)

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
@@ -117,6 +119,9 @@ func (s *Server) createObject(w *writeContext, content map[string]any, applied *
 	if failure := s.place(k, r, obj); failure != nil {
 		return nil, failure
 	}
+	if failure := s.checkNamespace(k, r, obj); failure != nil {
+		return nil, failure
+	}
 	obj.SetDeletionTimestamp(nil)
 	unstructured.RemoveNestedField(content, "metadata", "deletionGracePeriodSeconds")
 	unstructured.RemoveNestedField(content, "metadata", "selfLink")
@@ -137,17 +142,17 @@ func (s *Server) createObject(w *writeContext, content map[string]any, applied *
 	if errs := w.validate(obj, nil); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
 	}
-	if failure := s.checkNamespace(k, r, obj); failure != nil {
-		return nil, failure
-	}
-	if obj.GetResourceVersion() != "" {
+	if obj.GetResourceVersion() != "" && !r.DryRun {
 		// The real server has it from its storage, as an error without a reason.
 		return nil, &failure{metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "resourceVersion should not be set on objects to be created"}}
 	}
-	if s.table(k).objects[key{obj.GetNamespace(), obj.GetName()}] != nil {
+	if there := s.table(k).objects[key{obj.GetNamespace(), obj.GetName()}]; there != nil {
 		err := apierrors.NewAlreadyExists(k.gvr.GroupResource(), obj.GetName())
 		if obj.GetGenerateName() != "" {
 			err = apierrors.NewGenerateNameConflict(k.gvr.GroupResource(), obj.GetName(), 1)
+		}
+		if there.unstructured().GetDeletionTimestamp() != nil {
+			err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
 		}
 		return nil, fail(err)
 	}
@@ -219,7 +224,12 @@ func (s *Server) update(k *kind, r *Request) *Response {
 	old := s.table(k).objects[key{r.Namespace, r.Name}]
 	if old == nil {
 		if k.definition == nil && builtin.CreatesOnUpdate(k.gvk) && r.Subresource == "" {
-			obj.SetResourceVersion("")
+			if uid := obj.GetUID(); uid != "" {
+				return k.wrongUID(r, uid, "").response()
+			}
+			if !r.DryRun {
+				obj.SetResourceVersion("")
+			}
 			v, failure := s.createObject(w, content, nil)
 			if failure != nil {
 				return failure.response()
@@ -240,13 +250,15 @@ func (s *Server) updateObject(w *writeContext, old *version, obj *unstructured.U
 	k, r := w.kind, w.request
 	before := old.unstructured()
 	if uid := obj.GetUID(); uid != "" && uid != old.uid {
-		return nil, fail(apierrors.NewConflict(k.gvr.GroupResource(), r.Name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.uid)))
+		return nil, k.wrongUID(r, uid, old.uid)
 	}
 	switch {
+	case obj.GetResourceVersion() == "" && k.unconditional():
+		obj.SetResourceVersion(before.GetResourceVersion())
 	case obj.GetResourceVersion() == "" && !k.unconditional():
 		errs := field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")}
 		errs[0].BadValue = uint64(0)
-		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), r.Name, errs))
+		return nil, fail(apierrors.NewInvalid(schema.GroupKind{Group: k.gvr.Group, Kind: k.gvr.Resource}, r.Name, errs))
 	case obj.GetResourceVersion() != "" && obj.GetResourceVersion() != before.GetResourceVersion():
 		return nil, conflict(k, r.Name)
 	}
@@ -286,6 +298,29 @@ func conflict(k *kind, name string) *failure {
 // unconditional reports whether objects may be updated without saying which version one has seen.
 func (k *kind) unconditional() bool {
 	return k.definition == nil && builtin.UnconditionalUpdate(k.gvk)
+}
+
+// wrongUID is what the real server says when the object is not the one that was meant.
+func (k *kind) wrongUID(r *Request, want, got types.UID) *failure {
+	return fail(apierrors.NewConflict(k.gvr.GroupResource(), r.Name, fmt.Errorf(
+		"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v",
+		k.registryKey(r), want, got)))
+}
+
+// registryKey is where the real server stores an object, which some of its errors tell.
+func (k *kind) registryKey(r *Request) string {
+	key := "/registry/"
+	if r.DryRun {
+		key = "/"
+	}
+	if k.definition != nil {
+		key += k.gvr.Group + "/"
+	}
+	key += k.gvr.Resource
+	if r.Namespace != "" {
+		key += "/" + r.Namespace
+	}
+	return key + "/" + r.Name
 }
 
 // keepMetadata takes over what an update can't change.
@@ -435,15 +470,16 @@ func deleteOptions(r *Request) (*metav1.DeleteOptions, *failure) {
 		if err := json.Unmarshal(r.Body, options); err != nil {
 			return nil, fail(apierrors.NewBadRequest(err.Error()))
 		}
+		r.DryRun = false // what the query says counts only without a body
 		if options.Kind != "" && options.Kind != "DeleteOptions" {
 			return nil, fail(apierrors.NewBadRequest(fmt.Sprintf("%s in the body of a deletion: it has to be DeleteOptions", options.Kind)))
 		}
 	}
-	if text := r.Query.Get("propagationPolicy"); text != "" {
+	if text := r.Query.Get("propagationPolicy"); text != "" && len(r.Body) == 0 {
 		policy := metav1.DeletionPropagation(text)
 		options.PropagationPolicy = &policy
 	}
-	if text := r.Query.Get("gracePeriodSeconds"); text != "" {
+	if text := r.Query.Get("gracePeriodSeconds"); text != "" && len(r.Body) == 0 {
 		var seconds int64
 		if _, err := fmt.Sscan(text, &seconds); err != nil {
 			return nil, fail(apierrors.NewBadRequest("gracePeriodSeconds: " + err.Error()))
@@ -512,13 +548,17 @@ func (s *Server) deleteObject(w *writeContext, v *version, options *metav1.Delet
 }
 
 func checkPreconditions(k *kind, v *version, p *metav1.Preconditions) *failure {
+	refuse := func(format, precondition, record, what string) *failure {
+		return fail(apierrors.NewConflict(schema.GroupResource{Group: k.gvk.Group, Resource: k.gvk.Kind}, v.name,
+			fmt.Errorf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s", format, precondition, format, record, what)))
+	}
+	version := v.unstructured().GetResourceVersion()
 	switch {
 	case p == nil:
 	case p.UID != nil && *p.UID != v.uid:
-		return fail(apierrors.NewConflict(k.gvr.GroupResource(), v.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, v.uid)))
-	case p.ResourceVersion != nil && *p.ResourceVersion != v.unstructured().GetResourceVersion():
-		return fail(apierrors.NewConflict(k.gvr.GroupResource(), v.name,
-			fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *p.ResourceVersion, v.unstructured().GetResourceVersion())))
+		return refuse("UID", string(*p.UID), string(v.uid), "deleted and then recreated")
+	case p.ResourceVersion != nil && *p.ResourceVersion != version:
+		return refuse("ResourceVersion", *p.ResourceVersion, version, "modified")
 	}
 	return nil
 }

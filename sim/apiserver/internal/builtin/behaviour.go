@@ -51,11 +51,32 @@ func Normalise(gvk schema.GroupVersionKind, data []byte) (content map[string]any
 	if err != nil {
 		return nil, nil, fmt.Errorf("converting %s: %w", gvk.Kind, err)
 	}
+	withoutEmptyLists(content)
 	content["apiVersion"], content["kind"] = gvk.ToAPIVersionAndKind()
 	if m, ok := content["metadata"].(map[string]any); ok && m["creationTimestamp"] == nil {
 		delete(m, "creationTimestamp")
 	}
 	return content, unknown, nil
+}
+
+// withoutEmptyLists makes lists without elements null, as storing them in the real server does.
+func withoutEmptyLists(m map[string]any) {
+	for k, v := range m {
+		switch v := v.(type) {
+		case map[string]any:
+			withoutEmptyLists(v)
+		case []any:
+			if len(v) == 0 {
+				m[k] = nil
+				continue
+			}
+			for _, e := range v {
+				if child, ok := e.(map[string]any); ok {
+					withoutEmptyLists(child)
+				}
+			}
+		}
+	}
 }
 
 // Empty returns what an empty object of a kind is in JSON: with the fields that its type always has.
@@ -166,7 +187,11 @@ func PrepareUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subreso
 	if prepare, ok := preparations[id(gvk)]; ok && prepare.update != nil {
 		prepare.update(obj, old)
 	}
-	if withGeneration[id(gvk)] && !reflect.DeepEqual(mainPart(obj), mainPart(old)) {
+	changed := !reflect.DeepEqual(mainPart(obj), mainPart(old))
+	if id(gvk) == "apps/Deployment" {
+		changed = changed || !reflect.DeepEqual(metadataOf(obj)["annotations"], metadataOf(old)["annotations"])
+	}
+	if withGeneration[id(gvk)] && changed {
 		generation, _ := metadataOf(old)["generation"].(int64)
 		metadataOf(obj)["generation"] = generation + 1
 	}
