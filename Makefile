@@ -19,7 +19,7 @@ demo: ## Run the CronJob operator on a real control plane until Ctrl-C
 
 .PHONY: test
 test: controlplane ## Run all tests; the library's with the race detector
-	$(GO) test -race -timeout 20m ./...
+	$(GO) test -race -timeout 30m ./...
 	cd examples && $(GO) test -timeout 20m ./...
 	cd bench && $(GO) test ./...
 	cd $(KUBERNETES) && GOWORK=off $(GO) test ./internal/...
@@ -55,6 +55,16 @@ generate: ## Regenerate what is checked in: deep copies, CRDs, roles, and the co
 .PHONY: layers
 layers: ## Fail if an import goes up, or the library depends on what it must not
 	@$(GO) test -run 'Layers|Banned|ModuleFile' .
+
+.PHONY: conformance
+conformance: ## Compare the API server in memory with the real one in 1,000 sequences of requests
+	$(GO) test -timeout 60m -run TestConformance -v ./sim/apiserver/conformance -sequences 1000
+
+.PHONY: explore
+explore: ## Run more of the simulations: 2,000 pairs against each operator, each mutant's plan 100 times, each trace 200 times
+	$(GO) test -timeout 60m ./sim/internal/mutants -pairs 2000 -repetitions 100
+	$(GO) test -race -timeout 60m -run TestEqualPlans ./sim -repetitions 200
+	cd examples && $(GO) test -timeout 60m -run TestSurvivesEverything ./01_cronjob -pairs 2000
 
 .PHONY: pictures
 pictures: ## Draw the pictures of the documentation again

@@ -10,7 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/builtin"
 )
 
 // scaleOf returns the subresource scale of an object.
@@ -118,11 +123,54 @@ func (s *Server) setScale(k *kind, r *Request, v *version, body []byte) *Respons
 	if err := unstructured.SetNestedField(u.Object, scale.Spec.Replicas, k.scale.Replicas...); err != nil {
 		return fail(apierrors.NewInternalError(fmt.Errorf("setting the replicas: %w", err))).response()
 	}
+	if err := s.trackScale(k, r, v, u); err != nil {
+		return fail(err).response()
+	}
 	main := *r
 	main.Subresource = ""
-	updated, failure := s.updateObject(&writeContext{request: &main, kind: k}, v, u, k.definition != nil)
+	updated, failure := s.updateObject(&writeContext{request: &main, kind: k}, v, u, true)
 	if failure != nil {
 		return failure.response()
 	}
 	return respond(http.StatusOK, encode(scaleOf(k, updated)))
+}
+
+// trackScale notes who manages the replicas of an object, if anybody did before: the entries of the object are brought into the form of a
+// Scale, changed there, and brought back.
+func (s *Server) trackScale(k *kind, r *Request, v *version, u *unstructured.Unstructured) error {
+	path, err := fieldpath.MakePath(anys(k.scale.Replicas)...)
+	if err != nil {
+		return fmt.Errorf("the path of the replicas: %w", err)
+	}
+	handler := managedfields.NewScaleHandler(u.GetManagedFields(), k.gvr.GroupVersion(), managedfields.ResourcePathMappings{k.gvr.GroupVersion().String(): path})
+	entries, err := handler.ToSubresource()
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	live := &unstructured.Unstructured{Object: deepCopy(scaleOf(k, v))}
+	live.SetManagedFields(entries)
+	changed := &unstructured.Unstructured{Object: deepCopy(scaleOf(k, &version{namespace: v.namespace, name: v.name, uid: v.uid, content: u.Object}))}
+	gvk := schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
+	manager, err := managedfields.NewDefaultFieldManager(builtin.TypeConverter(), objects{k}, objects{k}, objects{k}, gvk, gvk.GroupVersion(), "scale", nil)
+	if err != nil {
+		return fmt.Errorf("preparing the managed fields of a Scale: %w", err)
+	}
+	tracked, ok := manager.UpdateNoErrors(live, changed, r.manager()).(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	parent, err := handler.ToParent(tracked.GetManagedFields())
+	if err != nil {
+		return fmt.Errorf("the managed fields of the scale: %w", err)
+	}
+	u.SetManagedFields(parent)
+	return nil
+}
+
+func anys(list []string) []any {
+	out := make([]any, len(list))
+	for i, s := range list {
+		out[i] = s
+	}
+	return out
 }

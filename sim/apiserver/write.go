@@ -284,7 +284,8 @@ func (s *Server) updateObject(w *writeContext, old *version, obj *unstructured.U
 		return dry(obj), nil
 	}
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 && s.goesWithoutFinalizers(k, obj) {
-		s.remove(w, &version{namespace: old.namespace, name: old.name, uid: old.uid, revision: old.revision, content: obj.Object})
+		// Watches see the object as it was before, the answer is what it has become.
+		s.removed(k, s.remove(w, old))
 		return dry(obj), nil
 	}
 	return s.put(w, old, obj.Object), nil
@@ -512,8 +513,8 @@ func (s *Server) deleteObject(w *writeContext, v *version, options *metav1.Delet
 				u.SetFinalizers(nil)
 				v = s.put(w, v, u.Object)
 			}
-			last := s.remove(w, v)
-			s.removed(k, last)
+			v = s.remove(w, v)
+			s.removed(k, v)
 		}
 		if k.definition == nil && builtin.ReturnsDeleted(k.gvk) {
 			return w.respond(http.StatusOK, v)

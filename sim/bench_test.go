@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"context"
+	"errors"
+)
+
+// keeper keeps three Secrets and an external resource for each ConfigMap.
+type keeper struct {
+	client.Client
+	buckets *ExternalClient
+}
+
+func (k keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	cm := &corev1.ConfigMap{}
+	if err := k.Get(ctx, req.NamespacedName, cm); err != nil || strings.HasPrefix(cm.Name, "kube-") {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	const finalizer = "bench.ctrlkit.dev/bucket"
+	bucket := "bucket-" + string(cm.UID)
+	if !cm.DeletionTimestamp.IsZero() {
+		if err := k.buckets.Delete(ctx, bucket); err != nil && !errors.Is(err, ErrNotFound) {
+			return ctrl.Result{}, err
+		}
+		cm.Finalizers = nil
+		return ctrl.Result{}, k.Update(ctx, cm)
+	}
+	if len(cm.Finalizers) == 0 {
+		cm.Finalizers = []string{finalizer}
+		return ctrl.Result{}, k.Update(ctx, cm)
+	}
+	if _, err := k.buckets.Get(ctx, bucket); errors.Is(err, ErrNotFound) {
+		if _, err := k.buckets.Create(ctx, Creation{Name: bucket, Owner: cm.UID}); err != nil {
+			return ctrl.Result{}, err
+		}
+	} else if err != nil {
+		return ctrl.Result{}, err
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: cm.Name + "-" + name, Namespace: cm.Namespace}}
+		if err := k.Get(ctx, client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil {
+			return ctrl.Result{}, err
+		}
+		if secret.UID != types.UID("") {
+			continue
+		}
+		if err := ctrl.SetControllerReference(cm, secret, k.Scheme()); err != nil {
+			return ctrl.Result{}, err
+		}
+		if err := k.Create(ctx, secret); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+// How many plans of one object with three children and one external resource one core runs in a second: GOMAXPROCS=1 go test -run
+// TestPlansPerSecond -v ./sim. Nothing is asserted, as machines differ.
+func TestPlansPerSecond(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures")
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
+	workload := &Workload{
+		Externals: []External{{Name: "buckets", Identity: NamedByClient}},
+		Operator: Manager(func(mgr ctrl.Manager, p *Process) error {
+			return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(keeper{mgr.GetClient(), p.External("buckets")})
+		}),
+		Script: func(w *World) {
+			w.Create(cm)
+			w.Settle()
+			w.Delete(cm)
+			w.Settle()
+		},
+	}
+	ref, first, err := findReference(t, workload, nil, newSettings(nil))
+	if err != nil || ref == nil {
+		t.Fatalf("%v %v", err, first.Violations)
+	}
+	plans := ref.plans(newSettings(nil))
+	started, n := time.Now(), 0
+	for range 2 {
+		for _, plan := range plans {
+			if _, err := runPlan(t, workload, nil, plan, ref, oracleSet{}); err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+	}
+	perPlan := time.Since(started) / time.Duration(n)
+	t.Logf("%d plans, %s each, %.0f a second", n, perPlan, float64(time.Second)/float64(perPlan))
+}
