@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kjson "sigs.k8s.io/json"
@@ -26,14 +28,14 @@ func (s *Server) patch(k *kind, r *Request) *Response {
 		return s.patchScale(k, r, types.PatchType(patchType))
 	}
 	if k.definition != nil && types.PatchType(patchType) == types.StrategicMergePatchType {
-		_, failure := applyPatch(k, types.StrategicMergePatchType, nil, nil)
+		_, failure := applyPatch(k, types.StrategicMergePatchType, nil, nil, false)
 		return failure.response()
 	}
 	old := s.table(k).objects[key{r.Namespace, r.Name}]
 	if old == nil {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
 	}
-	patched, failure := applyPatch(k, types.PatchType(patchType), old.encode(k.gvk), r.Body)
+	patched, failure := applyPatch(k, types.PatchType(patchType), old.encode(k.gvk), r.Body, r.Query.Get("fieldValidation") == "Ignore")
 	if failure != nil {
 		return failure.response()
 	}
@@ -52,8 +54,9 @@ func (s *Server) patch(k *kind, r *Request) *Response {
 	return w.respond(http.StatusOK, v)
 }
 
-// applyPatch returns what a patch makes of a document.
-func applyPatch(k *kind, patchType types.PatchType, document, patch []byte) ([]byte, *failure) {
+// applyPatch returns what a patch makes of a document. A merge patch that is no object is refused in two ways, the second when fields are not
+// validated.
+func applyPatch(k *kind, patchType types.PatchType, document, patch []byte, lenient bool) ([]byte, *failure) {
 	switch patchType {
 	case types.JSONPatchType:
 		operations, err := jsonpatch.DecodePatch(patch)
@@ -67,7 +70,14 @@ func applyPatch(k *kind, patchType types.PatchType, document, patch []byte) ([]b
 		return patched, nil
 	case types.MergePatchType:
 		var check map[string]any
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(patch, &check); err != nil {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(patch, &check); err != nil && lenient {
+			var meta struct {
+				APIVersion string `json:"apiVersion,omitempty"`
+				Kind       string `json:"kind,omitempty"`
+			}
+			err = json.Unmarshal(patch, &meta)
+			return nil, fail(apierrors.NewInvalid(schema.GroupKind{}, "", fieldErrors("patch", string(patch), fmt.Sprintf("couldn't get version/kind; json parse error: %v", err))))
+		} else if err != nil {
 			return nil, fail(apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err)))
 		}
 		patched, err := jsonpatch.MergePatch(document, patch)

@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
-	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/builtin"
 )
 
 // scaleOf returns the subresource scale of an object.
@@ -95,7 +93,7 @@ func (s *Server) patchScale(k *kind, r *Request, patchType types.PatchType) *Res
 	if patchType == types.StrategicMergePatchType {
 		patchType = types.MergePatchType // a Scale has no lists
 	}
-	patched, failure := applyPatch(k, patchType, encode(scaleOf(k, v)), r.Body)
+	patched, failure := applyPatch(k, patchType, encode(scaleOf(k, v)), r.Body, false)
 	if failure != nil {
 		return failure.response()
 	}
@@ -151,7 +149,7 @@ func (s *Server) trackScale(k *kind, r *Request, v *version, u *unstructured.Uns
 	live.SetManagedFields(entries)
 	changed := &unstructured.Unstructured{Object: deepCopy(scaleOf(k, &version{namespace: v.namespace, name: v.name, uid: v.uid, content: u.Object}))}
 	gvk := schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
-	manager, err := managedfields.NewDefaultFieldManager(builtin.TypeConverter(), objects{k}, objects{k}, objects{k}, gvk, gvk.GroupVersion(), "scale", nil)
+	manager, err := managedfields.NewDefaultFieldManager(managedfields.NewDeducedTypeConverter(), objects{k}, objects{k}, objects{k}, gvk, gvk.GroupVersion(), "scale", nil)
 	if err != nil {
 		return fmt.Errorf("preparing the managed fields of a Scale: %w", err)
 	}

@@ -142,6 +142,9 @@ func (s *Server) createObject(w *writeContext, content map[string]any, applied *
 	if errs := w.validate(obj, nil); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
 	}
+	if k.definition == nil {
+		builtin.WithoutEmptyLists(obj.Object)
+	}
 	if obj.GetResourceVersion() != "" && !r.DryRun {
 		// The real server has it from its storage, as an error without a reason.
 		return nil, &failure{metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "resourceVersion should not be set on objects to be created"}}
@@ -274,6 +277,9 @@ func (s *Server) updateObject(w *writeContext, old *version, obj *unstructured.U
 	}
 	if errs := w.validate(obj, before); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
+	}
+	if k.definition == nil {
+		builtin.WithoutEmptyLists(obj.Object)
 	}
 	// Nothing changed, or nothing but the times at which fields were managed: nothing is written.
 	obj.SetResourceVersion(before.GetResourceVersion())

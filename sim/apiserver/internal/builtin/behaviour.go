@@ -51,7 +51,6 @@ func Normalise(gvk schema.GroupVersionKind, data []byte) (content map[string]any
 	if err != nil {
 		return nil, nil, fmt.Errorf("converting %s: %w", gvk.Kind, err)
 	}
-	withoutEmptyLists(content)
 	content["apiVersion"], content["kind"] = gvk.ToAPIVersionAndKind()
 	if m, ok := content["metadata"].(map[string]any); ok && m["creationTimestamp"] == nil {
 		delete(m, "creationTimestamp")
@@ -59,12 +58,12 @@ func Normalise(gvk schema.GroupVersionKind, data []byte) (content map[string]any
 	return content, unknown, nil
 }
 
-// withoutEmptyLists makes lists without elements null, as storing them in the real server does.
-func withoutEmptyLists(m map[string]any) {
+// WithoutEmptyLists makes lists without elements null, as storing them in the real server does.
+func WithoutEmptyLists(m map[string]any) {
 	for k, v := range m {
 		switch v := v.(type) {
 		case map[string]any:
-			withoutEmptyLists(v)
+			WithoutEmptyLists(v)
 		case []any:
 			if len(v) == 0 {
 				m[k] = nil
@@ -72,7 +71,7 @@ func withoutEmptyLists(m map[string]any) {
 			}
 			for _, e := range v {
 				if child, ok := e.(map[string]any); ok {
-					withoutEmptyLists(child)
+					WithoutEmptyLists(child)
 				}
 			}
 		}
