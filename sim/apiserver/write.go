@@ -512,7 +512,7 @@ func (s *Server) deleteObject(w *writeContext, v *version, options *metav1.Delet
 	grace := s.gracePeriod(k, v, options)
 	obj := v.unstructured()
 	marked := obj.GetDeletionTimestamp() != nil
-	if len(finalizers) == 0 && grace == 0 {
+	if len(finalizers) == 0 && grace == 0 && !isFullNamespace(k, obj) {
 		if !r.DryRun {
 			if changed {
 				u := obj.DeepCopy()
@@ -552,6 +552,12 @@ func (s *Server) deleteObject(w *writeContext, v *version, options *metav1.Delet
 		return w.respond(http.StatusOK, dry(u))
 	}
 	return w.respond(http.StatusOK, s.put(w, v, u.Object))
+}
+
+// isFullNamespace reports whether an object is a namespace that has not been emptied.
+func isFullNamespace(k *kind, obj *unstructured.Unstructured) bool {
+	finalizers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "finalizers")
+	return k.storage == namespacesStorage && len(finalizers) > 0
 }
 
 func checkPreconditions(k *kind, v *version, p *metav1.Preconditions) *failure {
