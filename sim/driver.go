@@ -413,7 +413,7 @@ func (w *World) deliverTo(o *watch) bool {
 		o.held = append(o.held, event)
 	}
 	now := time.Now()
-	if o.delayed != nil && (len(o.held) > 0 || !now.Before(o.delayEnd)) && w.overtaken(o) {
+	if o.delayed != nil && !now.Before(o.delayEnd) {
 		event := *o.delayed
 		o.delayed = nil
 		w.push(o, event)
@@ -446,14 +446,6 @@ func (w *World) deliverTo(o *watch) bool {
 		w.push(o, event)
 	}
 	return true
-}
-
-// overtaken reports whether a delayed event has waited long enough: other watches of the process have nothing to deliver, or it is due.
-func (w *World) overtaken(o *watch) bool {
-	if !time.Now().Before(o.delayEnd) {
-		return true
-	}
-	return false
 }
 
 func (w *World) push(o *watch, event apiserver.Event) {

@@ -28,7 +28,6 @@ type Process struct {
 	dead     bool // crashed: nothing that it does reaches anybody
 	stopping bool // told to stop, gracefully
 	ended    bool // Operator has returned
-	late     *parked
 }
 
 // errCrashed is what everything answers to the goroutines that are left of a crashed process.

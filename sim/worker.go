@@ -61,7 +61,8 @@ func seedGlobals(t *testing.T, seed uint64) {
 			t.Fatal(err)
 		}
 	}
-	rand.Seed(int64(seed) + 1) //nolint:staticcheck // there is no other way to reach the sources of other packages
+	//lint:ignore SA1019 there is no other way to reach the sources of other packages
+	rand.Seed(int64(seed) + 1)
 	utilrand.Seed(int64(seed) + 1)
 }
 

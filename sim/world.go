@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
@@ -326,6 +324,3 @@ func (w *World) notePlanted() {
 		w.plant(o.Content)
 	}
 }
-
-// uidText is what stands for a UID in texts that are compared.
-func uidText(uid types.UID) string { return strings.ReplaceAll(string(uid), "-", "") }

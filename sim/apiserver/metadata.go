@@ -86,8 +86,10 @@ func finalizersFor(k *kind, v *version, o *metav1.DeleteOptions) (finalizers []s
 	has := func(f string) bool { return slices.Contains(before, f) }
 	orphan, foreground := has(metav1.FinalizerOrphanDependents), has(metav1.FinalizerDeleteDependents)
 	switch {
-	case o.OrphanDependents != nil: //nolint:staticcheck // old clients still send it
-		orphan, foreground = *o.OrphanDependents, false //nolint:staticcheck // as above
+	//lint:ignore SA1019 old clients still send it
+	case o.OrphanDependents != nil:
+		//lint:ignore SA1019 old clients still send it
+		orphan, foreground = *o.OrphanDependents, false
 	case o.PropagationPolicy != nil:
 		orphan = *o.PropagationPolicy == metav1.DeletePropagationOrphan
 		foreground = *o.PropagationPolicy == metav1.DeletePropagationForeground

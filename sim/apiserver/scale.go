@@ -87,9 +87,6 @@ func (s *Server) patchScale(k *kind, r *Request, patchType types.PatchType) *Res
 	if v == nil {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
 	}
-	if failure := k.noReplicas(v.content); failure != nil {
-		return failure.response()
-	}
 	if patchType == types.StrategicMergePatchType {
 		patchType = types.MergePatchType // a Scale has no lists
 	}
@@ -111,7 +108,7 @@ func (s *Server) setScale(k *kind, r *Request, v *version, body []byte) *Respons
 	if err := json.Unmarshal(body, &scale); err != nil {
 		return fail(apierrors.NewBadRequest(err.Error())).response()
 	}
-	if scale.Spec.Replicas < 0 {
+	if scale.Spec.Replicas < 0 && k.definition == nil {
 		return fail(apierrors.NewInvalid(scaleKind, r.Name, fieldErrors("spec.replicas", scale.Spec.Replicas, "must be greater than or equal to 0"))).response()
 	}
 	if scale.Metadata.ResourceVersion != "" && scale.Metadata.ResourceVersion != v.unstructured().GetResourceVersion() {

@@ -352,7 +352,8 @@ func BenchmarkApply(b *testing.B) {
 	benchmark(b, func(c client.WithWatch, _ *corev1.ConfigMap, i int) error {
 		cm := newConfigMap()
 		cm.APIVersion, cm.Kind, cm.Data["a"] = "v1", "ConfigMap", fmt.Sprint(i)
-		return c.Patch(context.Background(), cm, client.Apply, client.FieldOwner("me"), client.ForceOwnership) //nolint:staticcheck // typed objects can be applied too
+		//lint:ignore SA1019 typed objects can be applied too
+		return c.Patch(context.Background(), cm, client.Apply, client.FieldOwner("me"), client.ForceOwnership)
 	})
 }
 

@@ -266,6 +266,9 @@ func (s *Server) updateObject(w *writeContext, old *version, obj *unstructured.U
 		return nil, conflict(k, r.Name)
 	}
 	keepMetadata(obj, before)
+	if m := metadata(obj.Object); !tracked && m["managedFields"] == nil && metadata(before.Object)["managedFields"] != nil {
+		m["managedFields"] = metadata(before.Object)["managedFields"]
+	}
 	w.prepareUpdate(s, obj, before)
 	if failure := w.admit(s, obj, before); failure != nil {
 		return nil, failure
@@ -338,11 +341,6 @@ func keepMetadata(obj, before *unstructured.Unstructured) {
 			m[name] = v
 		} else {
 			delete(m, name)
-		}
-	}
-	if _, ok := m["managedFields"]; !ok {
-		if v, ok := old["managedFields"]; ok {
-			m["managedFields"] = v
 		}
 	}
 }

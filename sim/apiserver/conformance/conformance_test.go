@@ -44,7 +44,6 @@ type target struct {
 	name   string
 	client *http.Client
 	host   string
-	close  func()
 }
 
 func newTarget(t *testing.T, name string, config *rest.Config) *target {
@@ -172,6 +171,10 @@ func (r *run) normalise(path string, v any) any {
 			// In no particular order, and how often one is told depends on how many validators see it.
 			slices.SortFunc(causes, func(a, b any) int { return strings.Compare(mustJSON(a), mustJSON(b)) })
 			out["causes"] = slices.CompactFunc(causes, func(a, b any) bool { return mustJSON(a) == mustJSON(b) })
+		}
+		if entries, ok := out["managedFields"].([]any); ok {
+			// They are ordered by time, in seconds, which may turn between two requests.
+			slices.SortFunc(entries, func(a, b any) int { return strings.Compare(mustJSON(a), mustJSON(b)) })
 		}
 		if message, _ := out["message"].(string); out["reason"] == "Invalid" {
 			out["message"], _, _ = strings.Cut(message, " is invalid: ") // the rest is in the causes
