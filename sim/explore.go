@@ -68,6 +68,7 @@ type explorer struct {
 	test       string
 	simulation int
 	progress   func(done, total, bad int)
+	until      []Oracle // when one of these is violated, no more plans are begun
 }
 
 // run returns the outcomes of all plans, in their order.
@@ -75,11 +76,11 @@ func (e *explorer) run(plans []Plan) ([]outcome, error) {
 	outcomes := make([]outcome, len(plans))
 	var mu sync.Mutex
 	var failure error
-	next, done, bad := 0, 0, 0
+	next, done, bad, enough := 0, 0, 0, false
 	take := func() (int, bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if next >= len(plans) || failure != nil {
+		if next >= len(plans) || failure != nil || enough {
 			return 0, false
 		}
 		next++
@@ -93,6 +94,7 @@ func (e *explorer) run(plans []Plan) ([]outcome, error) {
 		if len(o.Violations) > 0 {
 			bad++
 		}
+		enough = enough || slices.ContainsFunc(o.Violations, func(v Violation) bool { return slices.Contains(e.until, v.Oracle) })
 		e.progress(done, len(plans), bad)
 	}
 	var group sync.WaitGroup
@@ -148,7 +150,7 @@ func (e *explorer) shrink(plan Plan, oracle Oracle) (Plan, outcome, bool) {
 		return plan, outcome{}, false
 	}
 	quiet := *e
-	quiet.progress = func(int, int, int) {}
+	quiet.progress, quiet.until = func(int, int, int) {}, nil
 	outcomes, err := quiet.run(smaller)
 	if err != nil {
 		return plan, outcome{}, false

@@ -373,7 +373,7 @@ func saysWhy(obj *unstructured.Unstructured) bool {
 // The number of requests that a run may need.
 const (
 	requestFactor = 20
-	requestFloor  = 3000
+	requestFloor  = 2000
 	requestLimit  = 5000 // without a faultless run to compare with
 )
 

@@ -225,7 +225,9 @@ func (r *Report) Repeat(t *testing.T, plan Plan, times int) [][]Violation {
 	for i := range plans {
 		plans[i] = plan
 	}
-	outcomes, err := r.explorer.run(plans)
+	all := *r.explorer
+	all.until = nil
+	outcomes, err := all.run(plans)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}

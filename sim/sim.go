@@ -21,6 +21,7 @@ type Option func(*settings)
 type settings struct {
 	pairs   int
 	seed    uint64
+	until   []Oracle
 	without oracleSet
 	skipped map[FaultKind]string
 }
@@ -30,6 +31,9 @@ func Pairs(n int) Option { return func(s *settings) { s.pairs = n } }
 
 // Seed chooses other pairs.
 func Seed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
+
+// Until stops the exploration when one of the oracles is violated, instead of running all plans.
+func Until(oracles ...Oracle) Option { return func(s *settings) { s.until = oracles } }
 
 // Without switches an oracle off. The reason is printed with the result.
 func Without(oracle Oracle, reason string) Option {
@@ -102,7 +106,7 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	}
 	return &Report{
 		workload: &workload, crds: crds, settings: s, again: &repeat{test: t.Name(), dir: dir},
-		explorer: &explorer{test: t.Name(), simulation: simulation, progress: newProgress(t)},
+		explorer: &explorer{test: t.Name(), simulation: simulation, progress: newProgress(t), until: s.until},
 	}
 }
 

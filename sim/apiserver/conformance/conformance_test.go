@@ -344,8 +344,8 @@ func compare(t *testing.T, real, memory *target, namespace string, list []operat
 
 // The API server in memory does what the real one does.
 func TestConformance(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a control plane")
+	if testing.Short() || raceDetector {
+		t.Skip("needs a control plane; make test runs it without the race detector")
 	}
 	options := envtest.CRDInstallOptions{Paths: []string{"crds.yaml"}, ErrorIfPathMissing: true}
 	if err := envtest.ReadCRDFiles(&options); err != nil {
