@@ -374,7 +374,7 @@ func saysWhy(obj *unstructured.Unstructured) bool {
 const (
 	requestFactor = 20
 	requestFloor  = 2000
-	requestLimit  = 5000 // without a faultless run to compare with
+	requestLimit  = 2000 // without a faultless run to compare with
 )
 
 func (w *World) tooManyRequests() bool {

@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	pairs       = flag.Int("pairs", 200, "run so many `pairs` of faults against each right twin")
-	repetitions = flag.Int("repetitions", 3, "run the plan that shows a mutant so many `times`")
+	pairs       = flag.Int("pairs", 100, "run so many `pairs` of faults against each right twin")
+	repetitions = flag.Int("repetitions", 2, "run the plan that shows a mutant so many `times`")
 )
 
 // The right twins survive everything.
