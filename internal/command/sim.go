@@ -35,11 +35,11 @@ Exit codes: 0 nothing was found, 1 something was, 2 wrong usage.`,
   ctrlkit sim ./internal/controller --run TestBackup --plan 'crash after write 3'   one plan, with all that happened`,
 		RunE: func(cmd *cobra.Command, packages []string) error {
 			if plan != "" && run == "" {
-				return fmt.Errorf("--plan runs one plan of one test: name the test with --run")
+				return &exitError{2, fmt.Errorf("--plan runs one plan of one test: name the test with --run")}
 			}
 			if plan != "" {
 				if _, err := sim.ParsePlan(plan); err != nil {
-					return err
+					return &exitError{2, err}
 				}
 			}
 			if len(packages) == 0 {
