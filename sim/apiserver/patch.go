@@ -41,6 +41,9 @@ func (s *Server) patch(k *kind, r *Request) *Response {
 	}
 	content, failure := w.decode(patched)
 	if failure != nil {
+		if _, text, ok := strings.Cut(failure.status.Message, "strict decoding error: "); ok {
+			failure = fail(apierrors.NewInvalid(schema.GroupKind{}, "", fieldErrors("patch", string(patched), "strict decoding error: "+text)))
+		}
 		return failure.response()
 	}
 	obj := &unstructured.Unstructured{Object: content}
@@ -136,7 +139,7 @@ func (s *Server) apply(w *writeContext) *Response {
 	if failure != nil {
 		return failure.response()
 	}
-	normal, failure := w.normalise(merged.Object, nil)
+	normal, failure := w.normalise(merged.Object)
 	if failure != nil {
 		return failure.response()
 	}

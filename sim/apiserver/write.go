@@ -27,11 +27,29 @@ type writeContext struct {
 
 // decode reads an object of a kind as the real server does: with its types, without the fields that it does not know.
 func (w *writeContext) decode(data []byte) (map[string]any, *failure) {
-	k := w.kind
+	if w.kind.definition == nil {
+		content, unknown, err := builtin.Normalise(w.kind.gvk, data)
+		if err != nil {
+			return nil, fail(apierrors.NewBadRequest(err.Error()))
+		}
+		if failure := w.checkKind(content); failure != nil {
+			return nil, failure
+		}
+		return content, w.strict(unknown)
+	}
 	var content map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &content); err != nil || content == nil {
 		return nil, fail(apierrors.NewBadRequest(fmt.Sprintf("couldn't get version/kind; json parse error: %v", err)))
 	}
+	if failure := w.checkKind(content); failure != nil {
+		return nil, failure
+	}
+	return w.normalise(content)
+}
+
+// checkKind demands that an object is of the kind that the path says, or says nothing of it.
+func (w *writeContext) checkKind(content map[string]any) *failure {
+	k := w.kind
 	apiVersion, _ := content["apiVersion"].(string)
 	kindName, _ := content["kind"].(string)
 	if apiVersion == "" {
@@ -41,25 +59,19 @@ func (w *writeContext) decode(data []byte) (map[string]any, *failure) {
 		content["kind"], kindName = k.gvk.Kind, k.gvk.Kind
 	}
 	if apiVersion != k.gvr.GroupVersion().String() || kindName != k.gvk.Kind {
-		return nil, fail(apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: expected %s %s", kindName, apiVersion, k.gvk.Kind, k.gvr.GroupVersion(), k.gvk.Kind)))
+		return fail(apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: expected %s %s", kindName, apiVersion, k.gvk.Kind, k.gvr.GroupVersion(), k.gvk.Kind)))
 	}
-	return w.normalise(content, data)
+	return nil
 }
 
-// normalise brings content into the form in which the kind is stored. data is its JSON, or nil.
-func (w *writeContext) normalise(content map[string]any, data []byte) (map[string]any, *failure) {
-	if data == nil || w.kind.definition != nil {
-		data = nil
-	}
+// normalise brings content into the form in which the kind is stored.
+func (w *writeContext) normalise(content map[string]any) (map[string]any, *failure) {
 	var unknown []string
 	var err error
 	if w.kind.definition != nil {
 		unknown, err = w.kind.definition.Normalise(content)
 	} else {
-		if data == nil {
-			data = encode(content)
-		}
-		content, unknown, err = builtin.Normalise(w.kind.gvk, data)
+		content, unknown, err = builtin.Normalise(w.kind.gvk, encode(content))
 	}
 	if err != nil {
 		return nil, fail(apierrors.NewBadRequest(err.Error()))

@@ -202,6 +202,9 @@ func (r *run) normalise(path string, v any) any {
 		case strings.HasSuffix(path, ".resourceVersion"):
 			return r.symbol(v)
 		case strings.HasSuffix(path, ".message"):
+			if _, text, ok := strings.Cut(v, `}": strict decoding error: `); ok {
+				v = "Invalid value: <the patched object>: strict decoding error: " + text
+			}
 			v = versionPattern.ReplaceAllString(v, "(<version>)")
 		}
 		return v

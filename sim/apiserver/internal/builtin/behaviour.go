@@ -37,7 +37,7 @@ func New(gvk schema.GroupVersionKind) runtime.Object {
 }
 
 // Normalise decodes an object as the real server does, with its Go type, and returns it as what is stored: without fields that the type does
-// not have, with those that it always has. unknown says which fields were dropped or doubled.
+// not have, with those that it always has. Whether it says that it is of that kind is for the caller to look at. unknown says which fields were dropped or doubled.
 func Normalise(gvk schema.GroupVersionKind, data []byte) (content map[string]any, unknown []string, err error) {
 	obj := New(gvk)
 	strict, err := kjson.UnmarshalStrict(data, obj)
@@ -51,7 +51,6 @@ func Normalise(gvk schema.GroupVersionKind, data []byte) (content map[string]any
 	if err != nil {
 		return nil, nil, fmt.Errorf("converting %s: %w", gvk.Kind, err)
 	}
-	content["apiVersion"], content["kind"] = gvk.ToAPIVersionAndKind()
 	if m, ok := content["metadata"].(map[string]any); ok && m["creationTimestamp"] == nil {
 		delete(m, "creationTimestamp")
 	}
