@@ -114,9 +114,6 @@ func (s *Server) emptyDefinition(k *kind, v *version) bool {
 	return true
 }
 
-// created does what follows when an object of some kinds is there.
-func (s *Server) created(k *kind, v *version) {}
-
 // removed does what follows when an object of some kinds is gone.
 func (s *Server) removed(k *kind, v *version) {
 	if k.storage != definitionsStorage {

@@ -174,9 +174,7 @@ func (s *Server) createObject(w *writeContext, content map[string]any, applied *
 	if r.DryRun {
 		return dry(obj), nil
 	}
-	v := s.put(w, nil, obj.Object)
-	s.created(k, v)
-	return v, nil
+	return s.put(w, nil, obj.Object), nil
 }
 
 // dry is a version that is not stored.

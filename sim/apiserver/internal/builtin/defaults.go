@@ -32,7 +32,6 @@ var defaults = map[string]func(object){
 	"batch/Job":                             job,
 	"batch/CronJob":                         cronJob,
 	"autoscaling/HorizontalPodAutoscaler":   autoscaler,
-	"networking.k8s.io/Ingress":             func(object) {},
 	"networking.k8s.io/NetworkPolicy":       networkPolicy,
 	"rbac.authorization.k8s.io/RoleBinding": binding,
 	"rbac.authorization.k8s.io/ClusterRoleBinding": binding,
@@ -112,10 +111,6 @@ func podSpec(spec object) {
 		each(spec, list, container)
 	}
 	each(spec, "volumes", volume)
-	each(spec, "topologySpreadConstraints", func(o object) {})
-	for _, list := range []string{"tolerations"} {
-		each(spec, list, func(object) {})
-	}
 }
 
 // hostNetwork makes the ports of containers those of the host.
@@ -333,43 +328,40 @@ func endpointSlice(o object) {
 func deployment(o object) {
 	spec := child(o, "spec")
 	set(spec, "replicas", int64(1))
-	strategy, ok := spec["strategy"].(object)
-	if !ok {
-		strategy = object{}
-		spec["strategy"] = strategy
-	}
-	set(strategy, "type", "RollingUpdate")
-	if strategy["type"] == "RollingUpdate" {
-		rolling, ok := strategy["rollingUpdate"].(object)
-		if !ok {
-			rolling = object{}
-			strategy["rollingUpdate"] = rolling
-		}
-		set(rolling, "maxUnavailable", "25%")
-		set(rolling, "maxSurge", "25%")
-	}
+	rolling(spec, "strategy", object{"maxUnavailable": "25%", "maxSurge": "25%"})
 	set(spec, "revisionHistoryLimit", int64(10))
 	set(spec, "progressDeadlineSeconds", int64(600))
 	template(spec)
 }
 
+// rolling makes the strategy of a workload a rolling update with these parameters, as far as it says nothing else.
+func rolling(spec object, name string, parameters object) {
+	if spec == nil {
+		return
+	}
+	strategy, ok := spec[name].(object)
+	if !ok {
+		strategy = object{}
+		spec[name] = strategy
+	}
+	set(strategy, "type", "RollingUpdate")
+	if strategy["type"] != "RollingUpdate" {
+		return
+	}
+	update, ok := strategy["rollingUpdate"].(object)
+	if !ok {
+		update = object{}
+		strategy["rollingUpdate"] = update
+	}
+	for parameter, value := range parameters {
+		set(update, parameter, value)
+	}
+}
+
 func statefulSet(o object) {
 	spec := child(o, "spec")
 	set(spec, "podManagementPolicy", "OrderedReady")
-	strategy, ok := spec["updateStrategy"].(object)
-	if !ok {
-		strategy = object{}
-		spec["updateStrategy"] = strategy
-	}
-	set(strategy, "type", "RollingUpdate")
-	if strategy["type"] == "RollingUpdate" {
-		rolling, ok := strategy["rollingUpdate"].(object)
-		if !ok {
-			rolling = object{}
-			strategy["rollingUpdate"] = rolling
-		}
-		set(rolling, "partition", int64(0))
-	}
+	rolling(spec, "updateStrategy", object{"partition": int64(0)})
 	if _, ok := spec["persistentVolumeClaimRetentionPolicy"].(object); !ok {
 		spec["persistentVolumeClaimRetentionPolicy"] = object{}
 	}
@@ -388,21 +380,7 @@ func statefulSet(o object) {
 
 func daemonSet(o object) {
 	spec := child(o, "spec")
-	strategy, ok := spec["updateStrategy"].(object)
-	if !ok {
-		strategy = object{}
-		spec["updateStrategy"] = strategy
-	}
-	set(strategy, "type", "RollingUpdate")
-	if strategy["type"] == "RollingUpdate" {
-		rolling, ok := strategy["rollingUpdate"].(object)
-		if !ok {
-			rolling = object{}
-			strategy["rollingUpdate"] = rolling
-		}
-		set(rolling, "maxUnavailable", int64(1))
-		set(rolling, "maxSurge", int64(0))
-	}
+	rolling(spec, "updateStrategy", object{"maxUnavailable": int64(1), "maxSurge": int64(0)})
 	set(spec, "revisionHistoryLimit", int64(10))
 	template(spec)
 }

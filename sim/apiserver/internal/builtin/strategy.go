@@ -17,6 +17,9 @@ type preparation struct {
 
 var preparations = map[string]preparation{
 	"/Namespace": {create: func(o object, _ func(string) string) {
+		if child(o, "spec") == nil {
+			o["spec"] = object{}
+		}
 		child(o, "spec")["finalizers"] = []any{"kubernetes"}
 		o["status"] = object{"phase": "Active"}
 	}, update: func(o, old object) { keep(o, old, "spec") }},
@@ -26,24 +29,7 @@ var preparations = map[string]preparation{
 	"/PersistentVolumeClaim": {create: func(o object, _ func(string) string) { o["status"] = object{"phase": "Pending"} }},
 	"/PersistentVolume":      {create: func(o object, _ func(string) string) { o["status"] = object{"phase": "Pending"} }},
 	"batch/Job":              {create: newJob, update: changedJob},
-	"apps/ReplicaSet":        {create: labelsFromTemplate},
 }
-
-func init() {
-	for _, kind := range []string{"/Namespace"} {
-		inner := preparations[kind]
-		create := inner.create
-		inner.create = func(o object, allocate func(string) string) {
-			if child(o, "spec") == nil {
-				o["spec"] = object{}
-			}
-			create(o, allocate)
-		}
-		preparations[kind] = inner
-	}
-}
-
-func labelsFromTemplate(object, func(string) string) {}
 
 // Terminate sets the phase of a namespace that is being deleted.
 func Terminate(obj map[string]any) { obj["status"] = object{"phase": "Terminating"} }
