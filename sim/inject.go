@@ -37,6 +37,9 @@ type pending struct {
 
 // due returns the faults of the plan that strike at a place.
 func (w *World) due(at point, n int, of string) []*pending {
+	if w.proving != "" {
+		return nil // what is proved is rest, and a fault would end it
+	}
 	var list []*pending
 	for _, f := range w.faults {
 		if f.fired || f.At != n || f.Kind.info().point != at || (at == atEvent && f.Of != of) {
@@ -460,7 +463,10 @@ func (w *World) pause(p *parked, d time.Duration) {
 // secondLeader starts a process beside one, which dies after a while, as one does that has lost its lease.
 func (w *World) secondLeader(first *Process) {
 	w.start(0)
-	w.after(leaderTime, func() { w.crash(first) })
+	w.after(leaderTime, func() {
+		w.crash(first)
+		w.restartAfter(restartTime) // unless the other one is still there
+	})
 }
 
 func (w *World) jump(p *Process, d time.Duration) {

@@ -373,7 +373,7 @@ func saysWhy(obj *unstructured.Unstructured) bool {
 // The number of requests that a run may need.
 const (
 	requestFactor = 20
-	requestFloor  = 2000
+	requestFloor  = 5000
 	requestLimit  = 2000 // without a faultless run to compare with
 )
 

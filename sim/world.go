@@ -233,7 +233,7 @@ func (w *World) crash(p *Process) {
 func (w *World) restartAfter(d time.Duration) {
 	w.crashes++
 	w.after(d, func() {
-		if !w.stopping {
+		if !w.stopping && len(w.alive()) == 0 { // two faults can end the same process
 			w.start(0)
 		}
 	})
