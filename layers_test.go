@@ -30,7 +30,12 @@ var layers = map[string]int{
 	"state":                              0,
 
 	// The tower.
-	"": 2, // workflows
+	"":                        2, // workflows
+	"condition":               0,
+	"condition/conditiontest": 1,
+	"failure":                 3,
+	"journal":                 0,
+	"step":                    4,
 
 	// The language, which knows nothing of the tower: it is a compiler, and ends in the model.
 	"internal/dsl/diag":      0,

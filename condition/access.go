@@ -1,0 +1,79 @@
+package condition
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// An Object has conditions. A type with a field Status.Conditions of type []metav1.Condition, as kubebuilder writes it, needs no methods:
+// [Of] and [Store] find the field.
+type Object interface {
+	GetConditions() []metav1.Condition
+	SetConditions(conditions []metav1.Condition)
+}
+
+// ErrNone says that a type has no conditions.
+var ErrNone = errors.New("no conditions")
+
+// Of returns the conditions of an object, which must be a pointer to a struct or an [Object]. They are the object's own: copy them before
+// changing them. The error is [ErrNone] with what to do about it.
+func Of(obj any) ([]metav1.Condition, error) {
+	if o, ok := obj.(Object); ok {
+		return o.GetConditions(), nil
+	}
+	field, err := fieldOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	return field.Interface().([]metav1.Condition), nil //nolint:errcheck // fieldOf has looked at the type
+}
+
+// Store gives an object its conditions.
+func Store(obj any, conditions []metav1.Condition) error {
+	if o, ok := obj.(Object); ok {
+		o.SetConditions(conditions)
+		return nil
+	}
+	field, err := fieldOf(obj)
+	if err != nil {
+		return err
+	}
+	field.Set(reflect.ValueOf(conditions))
+	return nil
+}
+
+// fields remembers, for each type of struct, the index of Status.Conditions, nil if it has none.
+var fields sync.Map // reflect.Type to []int
+
+func fieldOf(obj any) (reflect.Value, error) {
+	v := reflect.ValueOf(obj)
+	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+		return reflect.Value{}, fmt.Errorf("%T: %w: it is not a pointer to a struct", obj, ErrNone)
+	}
+	t := v.Elem().Type()
+	index, ok := fields.Load(t)
+	if !ok {
+		index, _ = fields.LoadOrStore(t, indexOf(t))
+	}
+	path := index.([]int) //nolint:errcheck // nothing else is stored
+	if path == nil {
+		return reflect.Value{}, fmt.Errorf("%T: %w: it needs a field Status.Conditions []metav1.Condition, or the methods GetConditions and SetConditions", obj, ErrNone)
+	}
+	return v.Elem().FieldByIndex(path), nil
+}
+
+func indexOf(t reflect.Type) []int {
+	status, ok := t.FieldByName("Status")
+	if !ok || status.Type.Kind() != reflect.Struct {
+		return []int(nil)
+	}
+	conditions, ok := status.Type.FieldByName("Conditions")
+	if !ok || conditions.Type != reflect.TypeFor[[]metav1.Condition]() || len(conditions.Index) != 1 {
+		return []int(nil)
+	}
+	return append(append([]int{}, status.Index...), conditions.Index...)
+}

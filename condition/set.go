@@ -1,0 +1,320 @@
+package condition
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A Set is the conditions of one object during one reconcile. It is not safe for concurrent use.
+type Set struct {
+	declared   []Declaration
+	conditions []metav1.Condition
+	generation int64
+	now        metav1.Time
+	severities map[string]Severity // of what was set in this reconcile and is not good
+	failure    *failed
+	before     []metav1.Condition // as they were on the object
+}
+
+// A failed says what no declared condition says.
+type failed struct {
+	severity        Severity
+	reason, message string
+}
+
+// reasonPattern and typePattern are what the API server demands.
+var (
+	reasonPattern = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
+	typePattern   = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+)
+
+// Check returns an error if declarations can't be: types that the API server refuses, that are declared twice, or that are computed.
+func Check(declared []Declaration) error {
+	seen := make(map[string]bool)
+	for _, d := range declared {
+		switch {
+		case computed(d.Type) || d.Type == Paused:
+			return fmt.Errorf("condition %q can't be declared: it is computed from the others", d.Type)
+		case !typePattern.MatchString(d.Type):
+			return fmt.Errorf("condition %q can't be declared: a type looks like \"SecretFound\" or \"example.com/SecretFound\"", d.Type)
+		case seen[d.Type]:
+			return fmt.Errorf("condition %q is declared twice: who of the two would set it?", d.Type)
+		}
+		seen[d.Type] = true
+	}
+	return nil
+}
+
+func computed(kind string) bool { return kind == Ready || kind == Reconciling || kind == Stalled }
+
+// NewSet returns the conditions of obj, with the declared ones that it does not have as Unknown. A condition that is among retired and
+// not declared is removed. Now is the transition time of what changes.
+func NewSet(obj metav1.Object, declared []Declaration, retired []string, now time.Time) (*Set, error) {
+	conditions, err := Of(obj)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{
+		declared: declared, generation: obj.GetGeneration(), now: metav1.NewTime(now.Truncate(time.Second)),
+		conditions: slices.Clone(conditions), before: conditions,
+	}
+	s.conditions = slices.DeleteFunc(s.conditions, func(c metav1.Condition) bool {
+		return slices.Contains(retired, c.Type) && !s.isDeclared(c.Type)
+	})
+	for _, d := range declared {
+		if meta.FindStatusCondition(s.conditions, d.Type) == nil {
+			s.put(d.Type, metav1.ConditionUnknown, ReasonNotReached, "it was not looked at yet")
+		}
+	}
+	return s, nil
+}
+
+func (s *Set) isDeclared(kind string) bool {
+	return slices.ContainsFunc(s.declared, func(d Declaration) bool { return d.Type == kind })
+}
+
+// Get returns a condition as it is now, and whether the object has it.
+func (s *Set) Get(kind string) (metav1.Condition, bool) {
+	if c := meta.FindStatusCondition(s.conditions, kind); c != nil {
+		return *c, true
+	}
+	return metav1.Condition{}, false
+}
+
+// Good sets a declared condition to its good status. The message may be empty.
+func (s *Set) Good(kind, reason, message string) {
+	d := s.declaration(kind)
+	delete(s.severities, kind)
+	s.put(kind, d.good(), reason, message)
+}
+
+// Bad sets a declared condition to its bad status.
+func (s *Set) Bad(kind string, severity Severity, reason, message string) {
+	bad := metav1.ConditionFalse
+	if s.declaration(kind).Polarity == AbnormalTrue {
+		bad = metav1.ConditionTrue
+	}
+	s.note(kind, severity)
+	s.put(kind, bad, reason, message)
+}
+
+// Unknown sets a declared condition to Unknown, which keeps the object from being Ready with severity Info.
+func (s *Set) Unknown(kind, reason, message string) {
+	s.declaration(kind)
+	s.note(kind, Info)
+	s.put(kind, metav1.ConditionUnknown, reason, message)
+}
+
+func (s *Set) note(kind string, severity Severity) {
+	if severity < Info || severity > Error {
+		panic("condition: " + kind + " is set without a severity: use Info, Warning or Error")
+	}
+	if s.severities == nil {
+		s.severities = make(map[string]Severity)
+	}
+	s.severities[kind] = severity
+}
+
+// declaration returns the declaration of a type. To set what is not declared is a mistake of the caller that no input can cause: nobody would
+// initialise such a condition, and nobody count it.
+func (s *Set) declaration(kind string) Declaration {
+	i := slices.IndexFunc(s.declared, func(d Declaration) bool { return d.Type == kind })
+	if i < 0 {
+		panic("condition: " + kind + " is set but not declared: declare it")
+	}
+	return s.declared[i]
+}
+
+// Declared says whether a type is declared.
+func (s *Set) Declared(kind string) bool { return s.isDeclared(kind) }
+
+// Worst returns the severity of the worst declared condition that counts and was set in this reconcile; zero if none was.
+func (s *Set) Worst() Severity {
+	var worst Severity
+	for _, d := range s.declared {
+		if d.Weight == Counts {
+			worst = max(worst, s.severities[d.Type])
+		}
+	}
+	return worst
+}
+
+// Observed says that all declared conditions are about the present generation, also those that were not set because they stay as they were.
+func (s *Set) Observed() {
+	for i := range s.conditions {
+		if s.isDeclared(s.conditions[i].Type) {
+			s.conditions[i].ObservedGeneration = s.generation
+		}
+	}
+}
+
+// OnlyPaused undoes everything and says that the object is left alone.
+func (s *Set) OnlyPaused(reason, message string) {
+	s.conditions, s.severities, s.failure = slices.Clone(s.before), nil, nil
+	s.SetPaused(reason, message)
+}
+
+// Failed says what went wrong where no declared condition says it. Of several the worst stays, and the first of those.
+func (s *Set) Failed(severity Severity, reason, message string) {
+	if s.failure == nil || severity > s.failure.severity {
+		s.failure = &failed{severity, reason, message}
+	}
+}
+
+// SetPaused says that the object is left alone, and with an empty reason that it is not any more.
+func (s *Set) SetPaused(reason, message string) {
+	if reason == "" {
+		s.remove(Paused)
+		return
+	}
+	s.put(Paused, metav1.ConditionTrue, reason, message)
+}
+
+// put changes a condition. The transition time moves with the status only, and a message that says the same in other numbers stays.
+func (s *Set) put(kind string, status metav1.ConditionStatus, reason, message string) {
+	if !reasonPattern.MatchString(reason) {
+		panic(fmt.Sprintf("condition: reason %q of %s: a reason looks like \"SecretNotFound\"", reason, kind))
+	}
+	message = shorten(message)
+	i := slices.IndexFunc(s.conditions, func(c metav1.Condition) bool { return c.Type == kind })
+	if i < 0 {
+		s.conditions = append(s.conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: s.generation, LastTransitionTime: s.now,
+		})
+		return
+	}
+	c := &s.conditions[i]
+	if c.Status != status || c.LastTransitionTime.IsZero() {
+		c.Status, c.LastTransitionTime = status, s.now
+	}
+	if c.Reason != reason || !Same(c.Message, message) {
+		c.Reason, c.Message = reason, message
+	}
+	c.ObservedGeneration = s.generation
+}
+
+func (s *Set) remove(kind string) {
+	s.conditions = slices.DeleteFunc(s.conditions, func(c metav1.Condition) bool { return c.Type == kind })
+}
+
+// Summarise computes Ready, Reconciling and Stalled from the declared conditions that count and from what has [Set.Failed].
+//
+// Ready is True when all are good. Otherwise it has the reason and the message of the worst, the first declared of those, and says which
+// condition that is and how many others there are. A severity of Error makes the object Stalled, a lesser one Reconciling.
+func (s *Set) Summarise() {
+	worst, kind, others := s.worst()
+	if worst == nil {
+		s.put(Ready, metav1.ConditionTrue, ReasonReady, "")
+		s.remove(Reconciling)
+		s.remove(Stalled)
+		return
+	}
+	message := worst.message
+	if kind != "" && !strings.HasPrefix(message, kind+": ") {
+		message = kind + ": " + message
+	}
+	if others > 0 {
+		message += fmt.Sprintf(" (and %d more)", others)
+	}
+	s.put(Ready, metav1.ConditionFalse, worst.reason, message)
+	if worst.severity == Error {
+		s.put(Stalled, metav1.ConditionTrue, worst.reason, message)
+		s.remove(Reconciling)
+		return
+	}
+	s.put(Reconciling, metav1.ConditionTrue, worst.reason, message)
+	s.remove(Stalled)
+}
+
+// worst returns what is worst, the type of the condition that says it (none for what has failed), and how many others are not good.
+func (s *Set) worst() (worst *failed, kind string, others int) {
+	found := 0
+	if s.failure != nil {
+		worst, found = s.failure, 1
+	}
+	for _, d := range s.declared {
+		c := meta.FindStatusCondition(s.conditions, d.Type)
+		if d.Weight == Informs || c == nil || c.Status == d.good() {
+			continue
+		}
+		found++
+		severity := max(s.severities[d.Type], Info)
+		if worst == nil || severity > worst.severity {
+			worst, kind = &failed{severity, c.Reason, c.Message}, d.Type
+		}
+	}
+	return worst, kind, found - 1
+}
+
+// HoldMessages gives back to each condition the message that it had on the object if status and reason, and the generation that they are about,
+// are still the same, and says whether there was one. Call it after [Set.Summarise] when the texts come from an error that may say something
+// else at each try: a message that changes makes a write, the write makes an event, and the event makes the next try.
+func (s *Set) HoldMessages() bool {
+	held := false
+	for i := range s.conditions {
+		c := &s.conditions[i]
+		b := meta.FindStatusCondition(s.before, c.Type)
+		if b != nil && b.Status == c.Status && b.Reason == c.Reason && b.ObservedGeneration == c.ObservedGeneration && b.Message != c.Message {
+			c.Message, held = b.Message, true
+		}
+	}
+	return held
+}
+
+// NewMessages says whether there is a condition whose message alone is another than on the object.
+func (s *Set) NewMessages() bool {
+	return slices.ContainsFunc(s.conditions, func(c metav1.Condition) bool {
+		b := meta.FindStatusCondition(s.before, c.Type)
+		return b != nil && b.Status == c.Status && b.Reason == c.Reason && b.Message != c.Message
+	})
+}
+
+// A Change is a condition whose status or reason is not what it was on the object.
+type Change struct {
+	metav1.Condition
+	Severity Severity // zero if it is good now
+}
+
+// Changes returns the declared conditions, and Ready, whose status or reason has changed.
+func (s *Set) Changes() []Change {
+	var changes []Change
+	for _, c := range s.Conditions() {
+		b := meta.FindStatusCondition(s.before, c.Type)
+		if c.Type != Ready && !s.isDeclared(c.Type) || b != nil && b.Status == c.Status && b.Reason == c.Reason {
+			continue
+		}
+		severity := s.severities[c.Type]
+		if worst, _, _ := s.worst(); c.Type == Ready && worst != nil {
+			severity = worst.severity
+		}
+		changes = append(changes, Change{c, severity})
+	}
+	return changes
+}
+
+// Conditions returns the conditions in the order in which they are stored: the computed ones first, then the declared ones, then those of
+// others in the order in which they were.
+func (s *Set) Conditions() []metav1.Condition {
+	sorted := slices.Clone(s.conditions)
+	slices.SortStableFunc(sorted, func(a, b metav1.Condition) int { return s.rank(a.Type) - s.rank(b.Type) })
+	return sorted
+}
+
+func (s *Set) rank(kind string) int {
+	if i := slices.Index([]string{Ready, Reconciling, Stalled, Paused}, kind); i >= 0 {
+		return i
+	}
+	if i := slices.IndexFunc(s.declared, func(d Declaration) bool { return d.Type == kind }); i >= 0 {
+		return 10 + i
+	}
+	return 10 + len(s.declared)
+}
+
+// Store gives obj the conditions.
+func (s *Set) Store(obj any) error { return Store(obj, s.Conditions()) }

@@ -1,0 +1,79 @@
+package journal
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A CauseKind says what kind of thing asked for a reconcile.
+type CauseKind string
+
+// The kinds of causes.
+const (
+	// OwnChange is a change of the object itself, OwnWrite one that the operator made by its own write to it.
+	OwnChange CauseKind = "own change"
+	OwnWrite  CauseKind = "own write"
+	// ChildChange is a change of an object that has the reconciled one as its owner.
+	ChildChange CauseKind = "child change"
+	// ForeignChange is a change of another object that the operator watches.
+	ForeignChange CauseKind = "foreign change"
+	// Timer is a time that an earlier reconcile asked for, Backoff the next try after a failure.
+	Timer   CauseKind = "timer"
+	Backoff CauseKind = "backoff"
+	// Start is the first look at an object after the operator has started, or after it came into being while it ran.
+	Start CauseKind = "start"
+	// Unknown is something that was not recorded: a watch whose handler does not tell.
+	Unknown CauseKind = "unknown"
+)
+
+// A Cause is why an object is reconciled.
+type Cause struct {
+	Kind CauseKind
+	// Verb is what happened to Object: created, updated or deleted; empty for timers.
+	Verb   string
+	Object Object
+	// Times counts how often it happened since the last reconcile.
+	Times int
+}
+
+// String describes the cause.
+func (c Cause) String() string {
+	text := string(c.Kind)
+	if c.Object != (Object{}) && (c.Kind == ChildChange || c.Kind == ForeignChange) {
+		text = strings.TrimSpace(c.Object.String() + " " + c.Verb)
+	} else if c.Verb != "" {
+		text += " (" + c.Verb + ")"
+	}
+	if c.Times > 1 {
+		text += fmt.Sprintf(" %d times", c.Times)
+	}
+	return text
+}
+
+// MergeCauses returns causes with another one: counted where it is known, added where it is not. When there are more than a
+// dozen different ones, further ones are counted as changes of that kind, without the object, so that none is lost.
+func MergeCauses(causes []Cause, c Cause) []Cause {
+	c.Times = max(c.Times, 1)
+	for attempt := 0; ; attempt++ {
+		for i := range causes {
+			if causes[i].Kind == c.Kind && causes[i].Verb == c.Verb && causes[i].Object == c.Object {
+				causes[i].Times += c.Times
+				return causes
+			}
+		}
+		if len(causes) < mostCauses || attempt > 0 {
+			return append(causes, c)
+		}
+		c.Object, c.Verb = Object{Kind: c.Object.Kind}, ""
+	}
+}
+
+const mostCauses = 12
+
+func joinCauses(causes []Cause) string {
+	texts := make([]string, len(causes))
+	for i, c := range causes {
+		texts[i] = c.String()
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,276 @@
+package journal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// An Event is something that happened: one of the types of this package that have its name in their list of methods. The list is sealed: a
+// switch over all of them needs no other case but an empty default.
+type Event interface {
+	// String describes the event in a few words, the same for the same event.
+	String() string
+	event()
+}
+
+// Triggered says that something has asked for a reconcile. It happens when the object enters the queue, so before the reconcile begins.
+type Triggered struct{ Cause Cause }
+
+// Started says that a reconcile has begun.
+type Started struct {
+	// Causes are what asked for it since the one before, merged.
+	Causes []Cause
+	// Generation and ResourceVersion are those of the object as it was read.
+	Generation      int64
+	ResourceVersion string
+	// Deleting says that the object is being deleted.
+	Deleting bool
+}
+
+// A Phase is a part of a step.
+type Phase string
+
+// The phases of a step, as the methods are called.
+const (
+	Do      Phase = "Do"
+	Cleanup Phase = "Cleanup"
+	Post    Phase = "Post"
+)
+
+// StepEnded says that a phase of a step has ended.
+type StepEnded struct {
+	Step     string
+	Phase    Phase
+	Outcome  Outcome
+	Duration time.Duration
+}
+
+// StepBegan says that a phase of a step begins.
+type StepBegan struct {
+	Step  string
+	Phase Phase
+}
+
+// StepSkipped says that a step was not run: its condition does not hold, or a step before it did not pass.
+type StepSkipped struct {
+	Step string
+	// After is the step that did not pass; empty if the step has a condition that does not hold.
+	After string
+}
+
+// ActionBegan says that an action of a workflow begins.
+type ActionBegan struct{ Step, Action string }
+
+// ActionEnded says that an action of a workflow has ended.
+type ActionEnded struct {
+	Step, Action string
+	Outcome      Outcome
+	Duration     time.Duration
+}
+
+// ActionBlocked says that an action of a graph was not run because others did not pass.
+type ActionBlocked struct {
+	Step, Action string
+	By           []string
+}
+
+// An Outcome is how a step, an action or a reconcile ended. The zero value is a success.
+type Outcome struct {
+	// Err is the failure, without waits and exits.
+	Err error
+	// Class is the word for the kind of failure, as package failure has it.
+	Class string
+	// Waits are what it waits for.
+	Waits []Wait
+	// RequeueAfter is the time that was asked for, zero if none was.
+	RequeueAfter time.Duration
+}
+
+// A Wait is one thing that is waited for.
+type Wait struct {
+	For string
+	// Every is how often it is looked at; zero if a watch ends the wait.
+	Every time.Duration
+}
+
+// Read says that an object was read.
+type Read struct {
+	Step   string
+	Object Object
+	// Live says that it was read from the API server and not from the cache.
+	Live bool
+	Err  error
+}
+
+// Wrote says that something was written, or refused.
+type Wrote struct {
+	Step string
+	// Verb is create, update, patch, apply, delete or deletecollection.
+	Verb   string
+	Object Object
+	// Subresource is "status" or another, empty for the object itself.
+	Subresource string
+	// Fields are the paths of what was changed, as far as that is known, sorted.
+	Fields []string
+	Err    error
+}
+
+// Called says that something outside the cluster was called.
+type Called struct {
+	Step     string
+	What     string
+	Duration time.Duration
+	Err      error
+}
+
+// Gated says that the object is left alone, and why.
+type Gated struct{ Reason, Message string }
+
+// HotLoop says that the object is reconciled again and again because of what is written to it.
+type HotLoop struct {
+	// Reconciles are how many there were in the time Within.
+	Reconciles int
+	Within     time.Duration
+	// Fields are the paths that change to and fro, Managers the field managers that write them.
+	Fields, Managers []string
+	// Slowed is how long the next reconcile waits.
+	Slowed time.Duration
+}
+
+// Requeued says when the object is looked at again, at the latest.
+type Requeued struct {
+	After time.Duration
+	// Why is "backoff", "poll", "time", "throttled" or "hot loop".
+	Why string
+	// Failures counts those in a row, for a backoff.
+	Failures int
+}
+
+// A Result says how a reconcile ended.
+type Result string
+
+// The results of reconciles.
+const (
+	Done      Result = "done"      // everything is as it should be
+	Converged Result = "converged" // nothing that it depends on has changed since it was done
+	Waiting   Result = "waiting"   // something is missing that will come
+	Failed    Result = "failed"
+	Paused    Result = "paused"  // the object is left alone
+	Gone      Result = "gone"    // the object does not exist any more
+	Behind    Result = "behind"  // the cache does not know our last write yet
+	Deleted   Result = "deleted" // the clean-up is done
+)
+
+// Finished says that a reconcile has ended.
+type Finished struct {
+	Result   Result
+	Outcome  Outcome
+	Duration time.Duration
+}
+
+func (Triggered) event()     {}
+func (Started) event()       {}
+func (StepBegan) event()     {}
+func (StepEnded) event()     {}
+func (StepSkipped) event()   {}
+func (ActionBegan) event()   {}
+func (ActionEnded) event()   {}
+func (ActionBlocked) event() {}
+func (Read) event()          {}
+func (Wrote) event()         {}
+func (Called) event()        {}
+func (Gated) event()         {}
+func (HotLoop) event()       {}
+func (Requeued) event()      {}
+func (Finished) event()      {}
+
+func (e Triggered) String() string { return "triggered by " + e.Cause.String() }
+
+func (e Started) String() string {
+	text := "started"
+	if e.Deleting {
+		text = "started clean-up"
+	}
+	if len(e.Causes) == 0 {
+		return text
+	}
+	return text + ", because of " + joinCauses(e.Causes)
+}
+
+func (e StepBegan) String() string { return fmt.Sprintf("%s of %s begins", e.Phase, e.Step) }
+func (e StepEnded) String() string { return fmt.Sprintf("%s of %s %s", e.Phase, e.Step, e.Outcome) }
+
+func (e StepSkipped) String() string {
+	if e.After == "" {
+		return e.Step + " is skipped: its condition does not hold"
+	}
+	return fmt.Sprintf("%s is not reached: %s did not pass", e.Step, e.After)
+}
+
+func (e ActionBegan) String() string { return "action " + e.Action + " begins" }
+func (e ActionEnded) String() string { return fmt.Sprintf("action %s %s", e.Action, e.Outcome) }
+func (e ActionBlocked) String() string {
+	return e.Action + " is blocked by " + strings.Join(e.By, ", ")
+}
+
+func (e Read) String() string {
+	from := "read"
+	if e.Live {
+		from = "read live"
+	}
+	return withError(from+" "+e.Object.String(), e.Err)
+}
+
+func (e Wrote) String() string {
+	text := e.Verb + " " + e.Object.String()
+	if e.Subresource != "" {
+		text = e.Verb + " " + e.Subresource + " of " + e.Object.String()
+	}
+	if len(e.Fields) > 0 {
+		text += " (" + strings.Join(e.Fields, ", ") + ")"
+	}
+	return withError(text, e.Err)
+}
+
+func (e Called) String() string { return withError("called "+e.What, e.Err) }
+func (e Gated) String() string  { return "left alone: " + e.Message }
+
+func (e HotLoop) String() string {
+	text := fmt.Sprintf("hot loop: %d reconciles in %v", e.Reconciles, e.Within)
+	if len(e.Fields) > 0 {
+		text += ", " + strings.Join(e.Fields, ", ") + " to and fro"
+	}
+	if len(e.Managers) > 0 {
+		text += ", written by " + strings.Join(e.Managers, " and ")
+	}
+	return text
+}
+
+func (e Requeued) String() string { return fmt.Sprintf("looks again within %v (%s)", e.After, e.Why) }
+func (e Finished) String() string { return "finished: " + string(e.Result) }
+
+// String says how it ended: "done", "failed: ..." or "waits for ...".
+func (o Outcome) String() string {
+	switch {
+	case o.Err != nil:
+		return "failed: " + o.Err.Error()
+	case len(o.Waits) > 0:
+		texts := make([]string, len(o.Waits))
+		for i, w := range o.Waits {
+			texts[i] = w.For
+		}
+		return "waits for " + strings.Join(texts, "; ")
+	case o.RequeueAfter > 0:
+		return fmt.Sprintf("done, looks again after %v", o.RequeueAfter)
+	default:
+		return "done"
+	}
+}
+
+func withError(text string, err error) string {
+	if err == nil {
+		return text
+	}
+	return text + ": " + err.Error()
+}

@@ -1,0 +1,34 @@
+package journal
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// An Object names an object of the cluster. The version is left out: it is not part of the identity.
+type Object struct {
+	Group, Kind     string
+	Namespace, Name string
+}
+
+// ObjectOf returns the name of an object.
+func ObjectOf(kind schema.GroupKind, key types.NamespacedName) Object {
+	return Object{Group: kind.Group, Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name}
+}
+
+// Key returns namespace and name.
+func (o Object) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+}
+
+// String returns "Kind namespace/name", without the group.
+func (o Object) String() string {
+	switch {
+	case o.Name == "":
+		return o.Kind
+	case o.Namespace == "":
+		return o.Kind + " " + o.Name
+	default:
+		return o.Kind + " " + o.Namespace + "/" + o.Name
+	}
+}

@@ -1,0 +1,275 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// core is the part of a request that does not depend on its type.
+type core struct {
+	run   *journal.Run // nil if nobody listens
+	table failure.Table
+
+	mu     sync.Mutex // for all below: actions of a workflow may run beside one another
+	step   string
+	writes []write
+	inputs *inputs // nil if they are not wanted
+}
+
+// A write is something that was written to the cluster in a reconcile.
+type write struct {
+	verb, subresource string
+	object            journal.Object
+	fields            []string
+	content           string // what was written, as far as it is known
+}
+
+func (c *core) setStep(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.step = name
+}
+
+func (c *core) stepName() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.step
+}
+
+// wrote notes a write. Only those that the API server accepted count for hot loops.
+func (c *core) wrote(ctx context.Context, w write, err error) {
+	if err == nil {
+		c.mu.Lock()
+		c.writes = append(c.writes, w)
+		c.mu.Unlock()
+	}
+	if c.run != nil {
+		c.run.Note(ctx, journal.Wrote{Step: c.stepName(), Verb: w.verb, Object: w.object, Subresource: w.subresource, Fields: w.fields, Err: err})
+	}
+}
+
+func (c *core) written() []write {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writes
+}
+
+// A recorder is a client that tells what goes through it.
+type recorder struct {
+	client.Client
+	core *core
+}
+
+func (r *recorder) object(obj runtime.Object, key client.ObjectKey) journal.Object {
+	gvk, err := r.Client.GroupVersionKindFor(obj)
+	if err != nil { // a type that the scheme does not know: the call itself says so
+		return journal.Object{Kind: "unknown", Namespace: key.Namespace, Name: key.Name}
+	}
+	return journal.ObjectOf(gvk.GroupKind(), key)
+}
+
+func (r *recorder) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := r.Client.Get(ctx, key, obj, opts...)
+	if in := r.core.inputs; in != nil {
+		r.core.mu.Lock()
+		in.got(key, obj, err)
+		r.core.mu.Unlock()
+	}
+	r.read(ctx, obj, key, err, false)
+	return err
+}
+
+func (r *recorder) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := r.Client.List(ctx, list, opts...)
+	if in := r.core.inputs; in != nil {
+		r.core.mu.Lock()
+		in.listed(list, opts, err)
+		r.core.mu.Unlock()
+	}
+	o := client.ListOptions{}
+	r.read(ctx, list, client.ObjectKey{Namespace: o.ApplyOptions(opts).Namespace}, err, false)
+	return err
+}
+
+func (r *recorder) read(ctx context.Context, obj runtime.Object, key client.ObjectKey, err error, live bool) {
+	if r.core.run != nil {
+		r.core.run.Note(ctx, journal.Read{Step: r.core.stepName(), Object: r.object(obj, key), Live: live, Err: err})
+	}
+}
+
+func (r *recorder) note(ctx context.Context, verb, sub string, obj client.Object, patch client.Patch, err error) {
+	w := write{verb: verb, subresource: sub, object: r.object(obj, client.ObjectKeyFromObject(obj))}
+	if patch != nil {
+		w.content = string(patchData(patch, obj))
+		w.fields = fieldsOf([]byte(w.content))
+	}
+	r.core.wrote(ctx, w, err)
+}
+
+// patchData returns what a patch writes. It is asked for after the write, when a patch that is made from two objects would be empty: only
+// those with data of their own are known.
+func patchData(patch client.Patch, obj client.Object) []byte {
+	if patch.Type() == types.JSONPatchType {
+		return nil
+	}
+	data, err := patch.Data(obj)
+	if err != nil || !json.Valid(data) {
+		return nil
+	}
+	return data
+}
+
+func (r *recorder) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	err := r.Client.Create(ctx, obj, opts...)
+	r.note(ctx, "create", "", obj, nil, err)
+	return err
+}
+
+func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	before := obj.GetResourceVersion()
+	err := r.Client.Update(ctx, obj, opts...)
+	if err == nil && before != "" && before == obj.GetResourceVersion() {
+		return nil // the API server found that it changes nothing
+	}
+	r.note(ctx, "update", "", obj, nil, err)
+	return err
+}
+
+func (r *recorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	frozen, err := freeze(patch, obj)
+	if err != nil {
+		return err
+	}
+	before := obj.GetResourceVersion()
+	err = r.Client.Patch(ctx, obj, frozen, opts...)
+	if err == nil && before != "" && before == obj.GetResourceVersion() {
+		return nil
+	}
+	r.note(ctx, "patch", "", obj, frozen, err)
+	return err
+}
+
+// freeze makes the data of a patch once, before the answer of the API server changes the object that it is made from.
+func freeze(patch client.Patch, obj client.Object) (client.Patch, error) {
+	data, err := patch.Data(obj)
+	if err != nil {
+		return nil, err
+	}
+	return client.RawPatch(patch.Type(), data), nil
+}
+
+func (r *recorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	err := r.Client.Apply(ctx, obj, opts...)
+	r.noteApply(ctx, "", obj, err)
+	return err
+}
+
+func (r *recorder) noteApply(ctx context.Context, sub string, obj runtime.ApplyConfiguration, err error) {
+	data, jsonErr := json.Marshal(obj)
+	w := write{verb: "apply", subresource: sub}
+	var head struct {
+		Kind     string `json:"kind"`
+		Version  string `json:"apiVersion"`
+		Metadata struct{ Namespace, Name string }
+	}
+	if jsonErr == nil && json.Unmarshal(data, &head) == nil {
+		w.object = journal.Object{Group: groupOf(head.Version), Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}
+		w.content = string(data)
+		w.fields = fieldsOf(data)
+	}
+	r.core.wrote(ctx, w, err)
+}
+
+func (r *recorder) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	err := r.Client.Delete(ctx, obj, opts...)
+	if apierrors.IsNotFound(err) {
+		return err // nothing was there, and nothing was changed
+	}
+	r.note(ctx, "delete", "", obj, nil, err)
+	return err
+}
+
+func (r *recorder) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+	err := r.Client.DeleteAllOf(ctx, obj, opts...)
+	r.note(ctx, "deletecollection", "", obj, nil, err)
+	return err
+}
+
+func (r *recorder) Status() client.SubResourceWriter { return r.SubResource("status") }
+
+func (r *recorder) SubResource(name string) client.SubResourceClient {
+	return &subRecorder{r.Client.SubResource(name), r, name}
+}
+
+type subRecorder struct {
+	client.SubResourceClient
+	recorder *recorder
+	name     string
+}
+
+func (s *subRecorder) Get(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
+	err := s.SubResourceClient.Get(ctx, obj, sub, opts...)
+	s.recorder.read(ctx, obj, client.ObjectKeyFromObject(obj), err, true)
+	return err
+}
+
+func (s *subRecorder) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
+	err := s.SubResourceClient.Create(ctx, obj, sub, opts...)
+	s.recorder.note(ctx, "create", s.name, obj, nil, err)
+	return err
+}
+
+func (s *subRecorder) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+	err := s.SubResourceClient.Update(ctx, obj, opts...)
+	s.recorder.note(ctx, "update", s.name, obj, nil, err)
+	return err
+}
+
+func (s *subRecorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	frozen, err := freeze(patch, obj)
+	if err != nil {
+		return err
+	}
+	err = s.SubResourceClient.Patch(ctx, obj, frozen, opts...)
+	s.recorder.note(ctx, "patch", s.name, obj, frozen, err)
+	return err
+}
+
+func (s *subRecorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+	err := s.SubResourceClient.Apply(ctx, obj, opts...)
+	s.recorder.noteApply(ctx, s.name, obj, err)
+	return err
+}
+
+// A liveRecorder is a reader of the API server that tells what is read.
+type liveRecorder struct {
+	client.Reader
+	recorder *recorder
+}
+
+func (l *liveRecorder) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := l.Reader.Get(ctx, key, obj, opts...)
+	l.recorder.read(ctx, obj, key, err, true)
+	return err
+}
+
+func (l *liveRecorder) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := l.Reader.List(ctx, list, opts...)
+	o := client.ListOptions{}
+	l.recorder.read(ctx, list, client.ObjectKey{Namespace: o.ApplyOptions(opts).Namespace}, err, true)
+	return err
+}
+
+var (
+	_ client.Client            = (*recorder)(nil)
+	_ client.SubResourceClient = (*subRecorder)(nil)
+)

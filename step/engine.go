@@ -1,0 +1,474 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// Options are what an engine needs. Name and Client are needed, all else may be zero.
+type Options[T client.Object] struct {
+	// Name is the name of the controller: of its metrics, its field manager and its finalizer. A DNS label, unique in the process.
+	Name string
+
+	// Client reads from a cache, as that of a manager does, and writes.
+	Client client.Client
+
+	// Live reads from the API server, past the cache: that is Manager.GetAPIReader. Steps find it in their request, and the engine asks it
+	// who writes what when it has found a hot loop.
+	Live client.Reader
+
+	// Finalizer is what keeps an object until the clean-up is done, if a step is a [Cleaner]: a qualified name. By default it is the API
+	// group of T and Name, "example.com/backup". It can't be changed later: objects keep the old one.
+	Finalizer string
+
+	// Recorder is told, with one event each, of conditions that become bad. Without it there are no events.
+	Recorder events.EventRecorder
+
+	// Observers are told of everything that happens.
+	Observers []journal.Observer
+
+	// Failures judges errors.
+	Failures failure.Table
+
+	// Retired are types of conditions that older versions of the operator kept. They are removed from objects.
+	Retired []string
+
+	// Rest says whether an object that is done is looked at again before something that it depends on has changed.
+	Rest Rest
+
+	// Controller are options for the controller that [Engine.Complete] makes.
+	Controller controller.Options
+}
+
+// Rest says when a reconcile of an object that is done may end before its steps.
+type Rest int
+
+const (
+	// NeverRest runs the steps in every reconcile. It is the default, and right for every operator.
+	NeverRest Rest = iota
+
+	// RestUntilInputsChange ends a reconcile before it builds anything if the one before has done all its work, without a write, a failure or a wait, and nothing
+	// that it read has changed since: neither the object nor what was read through Request.Client, which is compared with the cache by resource
+	// versions. A time that was asked for is kept.
+	//
+	// It is right only if what the steps do depends on nothing else: they read through Request.Client and from its cache, ask for a time
+	// when they depend on the time, and for one within which to look again at what is outside the cluster. Package sim finds out
+	// if they do not. As a precaution the steps run all the same once an hour, if anything triggers a reconcile.
+	RestUntilInputsChange
+)
+
+// longestRest is how long the inputs are believed.
+const longestRest = time.Hour
+
+// An Engine reconciles the objects of one kind in steps. It is made by [New], and safe for concurrent use.
+type Engine[T client.Object] struct {
+	options   Options[T]
+	plan      *plan[T]
+	kind      schema.GroupKind
+	observer  journal.Observer
+	limiter   *failure.Limiter[reconcile.Request]
+	memories  memories[T]
+	causes    *causes
+	finalizer string // empty if nothing is to be cleaned up
+	status    statusType
+}
+
+var _ reconcile.Reconciler = (*Engine[client.Object])(nil)
+
+// New returns an engine of steps. The error names all mistakes in the options and the steps.
+func New[T client.Object](options Options[T], steps ...Step[T]) (*Engine[T], error) {
+	e := &Engine[T]{options: options, plan: newPlan(steps), observer: journal.Observers(options.Observers...)}
+	e.limiter = failure.NewLimiter[reconcile.Request]()
+	var mistakes []error
+	if len(validation.IsDNS1123Label(options.Name)) > 0 {
+		mistakes = append(mistakes, fmt.Errorf("name %q: a controller's name is a DNS label, for example \"backup\"", options.Name))
+	}
+	mistakes = append(mistakes, e.checkSteps()...)
+	if t := reflect.TypeFor[T](); t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return nil, errors.Join(append(mistakes, fmt.Errorf("type %v: an engine is for a pointer to a struct, such as *v1.Backup", t))...)
+	}
+	if options.Client == nil {
+		return nil, errors.Join(append(mistakes, errors.New("no client: use that of the manager"))...)
+	}
+	gvk, err := apiutil.GVKForObject(e.newObject(), options.Client.Scheme())
+	if err != nil {
+		return nil, errors.Join(append(mistakes, fmt.Errorf("kind of %T: %w: register it with the scheme of the manager", e.newObject(), err))...)
+	}
+	e.kind = gvk.GroupKind()
+	e.causes = newCauses(e.kind)
+	e.status = statusTypeOf(e.newObject())
+	if err := e.chooseFinalizer(); err != nil {
+		mistakes = append(mistakes, err)
+	}
+	if _, err := condition.Of(e.newObject()); err != nil && len(e.plan.declared) > 0 {
+		mistakes = append(mistakes, fmt.Errorf("a step keeps conditions: %w", err))
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return nil, fmt.Errorf("engine %q: %w", options.Name, err)
+	}
+	return e, nil
+}
+
+func (e *Engine[T]) checkSteps() []error {
+	var mistakes []error
+	seen := make(map[string]bool)
+	for _, p := range e.plan.parts {
+		name := p.step.Name()
+		switch {
+		case name == "" || strings.ContainsAny(name, "\n\r"):
+			mistakes = append(mistakes, fmt.Errorf("step %d has the name %q: a name is a few words on one line", p.index+1, name))
+		case seen[name]:
+			mistakes = append(mistakes, fmt.Errorf("two steps have the name %q: errors and explanations could not tell them apart", name))
+		}
+		seen[name] = true
+	}
+	if err := condition.Check(e.plan.declared); err != nil {
+		mistakes = append(mistakes, err)
+	}
+	return mistakes
+}
+
+func (e *Engine[T]) chooseFinalizer() error {
+	if !e.plan.cleans {
+		if e.options.Finalizer != "" {
+			return fmt.Errorf("finalizer %q, but no step has something to clean up: nobody would take it off", e.options.Finalizer)
+		}
+		return nil
+	}
+	e.finalizer = e.options.Finalizer
+	if e.finalizer == "" && e.kind.Group != "" {
+		e.finalizer = e.kind.Group + "/" + e.options.Name
+	}
+	if len(validation.IsQualifiedName(e.finalizer)) > 0 || !strings.Contains(e.finalizer, "/") {
+		return fmt.Errorf("finalizer %q: a step has something to clean up, which needs a qualified name such as \"example.com/%s\"", e.finalizer, e.options.Name)
+	}
+	return nil
+}
+
+func (e *Engine[T]) newObject() T {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:errcheck // it is the type
+}
+
+// Finalizer returns the finalizer that the engine puts on its objects, empty if no step has something to clean up.
+func (e *Engine[T]) Finalizer() string { return e.finalizer }
+
+// Reconcile brings an object nearer to what its spec wants. The error is what has failed, all causes joined; waits are not errors.
+func (e *Engine[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	memory := e.memories.of(request.NamespacedName)
+	r := &run[T]{engine: e, request: request, memory: memory, now: time.Now()}
+	r.began = r.now
+	causes := e.causes.take(request.NamespacedName)
+	if e.observer != nil {
+		r.journal = journal.NewRun(e.observer, uuid.NewUUID(), e.options.Name, journal.ObjectOf(e.kind, request.NamespacedName))
+		ctx = journal.ContextWithRun(ctx, r.journal)
+		r.causes = memory.explainCauses(causes, r.now)
+	}
+	return r.reconcile(ctx)
+}
+
+// A run is one reconcile.
+type run[T client.Object] struct {
+	engine  *Engine[T]
+	request reconcile.Request
+	memory  *memory[T]
+	journal *journal.Run // nil if nobody listens
+	causes  []journal.Cause
+	now     time.Time
+	began   time.Time
+
+	logger   logr.Logger
+	read     T // as the cache has it; it is not a copy
+	req      *Request[T]
+	core     *core
+	saved    saved
+	failures int
+	// beganWith is the resource version after our last write before this reconcile.
+	beganWith string
+}
+
+func (r *run[T]) reconcile(ctx context.Context) (reconcile.Result, error) {
+	e := r.engine
+	obj := e.newObject()
+	err := e.options.Client.Get(ctx, r.request.NamespacedName, obj, client.UnsafeDisableDeepCopy)
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.gone(ctx)
+	case err != nil:
+		return r.finish(ctx, journal.Failed, outcome{err: fmt.Errorf("reading %s %s: %w", e.kind.Kind, r.request, err)})
+	}
+	r.read = obj
+	if out := r.cleanUpLost(ctx); out.err != nil || out.after > 0 {
+		return r.finish(ctx, journal.Waiting, out) // an object of this name that went before this one comes first
+	}
+	if result, ended := r.early(ctx); ended {
+		return result, nil
+	}
+	r.prepare(ctx)
+	if r.journal != nil {
+		r.journal.UID = obj.GetUID()
+		r.started(ctx)
+	}
+	if reason, message := pause(obj); reason != "" {
+		return r.paused(ctx, reason, message)
+	}
+	if obj.GetDeletionTimestamp().IsZero() {
+		return r.do(ctx)
+	}
+	return r.delete(ctx)
+}
+
+// early ends a reconcile before anything is built: because the cache is behind our own last write, because the object is slowed down, or because
+// nothing has changed.
+func (r *run[T]) early(ctx context.Context) (reconcile.Result, bool) {
+	m := r.memory
+	m.startFor(r.read)
+	r.beganWith = m.written
+	switch {
+	case m.behind(r.read, r.now):
+		return r.endEarly(ctx, journal.Behind, lookAgainBehind), true
+	case m.slowed(r.read, r.now):
+		return r.endEarly(ctx, journal.Waiting, m.hot.until.Sub(r.now)), true
+	case m.atRest(ctx, r.read, r.engine.options.Client, r.now):
+		return r.endEarly(ctx, journal.Converged, m.untilLook(r.now)), true
+	default:
+		m.rest = rest{}
+		return reconcile.Result{}, false
+	}
+}
+
+func (r *run[T]) endEarly(ctx context.Context, how journal.Result, after time.Duration) reconcile.Result {
+	if r.journal != nil {
+		r.started(ctx)
+		if how == journal.Waiting && after > 0 {
+			r.journal.Note(ctx, journal.Requeued{After: after, Why: "hot loop"})
+		}
+		r.journal.Note(ctx, journal.Finished{Result: how, Duration: time.Since(r.began)})
+	}
+	return reconcile.Result{RequeueAfter: after}
+}
+
+func (r *run[T]) started(ctx context.Context) {
+	r.journal.Note(ctx, journal.Started{
+		Causes: r.causes, Generation: r.read.GetGeneration(), ResourceVersion: r.read.GetResourceVersion(),
+		Deleting: !r.read.GetDeletionTimestamp().IsZero(),
+	})
+}
+
+// prepare makes the request of the steps.
+func (r *run[T]) prepare(ctx context.Context) {
+	e := r.engine
+	r.core = &core{run: r.journal, table: e.options.Failures}
+	if e.options.Rest == RestUntilInputsChange {
+		r.core.inputs = &inputs{}
+	}
+	r.logger = log.FromContext(ctx)
+	recording := &recorder{e.options.Client, r.core}
+	r.req = &Request[T]{
+		Object: r.read.DeepCopyObject().(T), //nolint:errcheck // a copy has the type
+		Client: recording, Logger: r.logger, Now: r.now,
+		snapshot: r.read, core: r.core, ran: make([]bool, len(e.plan.parts)),
+	}
+	if e.options.Live != nil {
+		r.req.Live = &liveRecorder{e.options.Live, recording}
+	}
+	if set, err := condition.NewSet(r.req.Object, e.plan.declared, e.options.Retired, r.now); err == nil {
+		set.SetPaused("", "")
+		r.req.Conditions = set
+	}
+}
+
+// do runs the steps of an object that is not being deleted.
+func (r *run[T]) do(ctx context.Context) (reconcile.Result, error) {
+	if err := r.ensureFinalizer(ctx); err != nil {
+		return r.finish(ctx, journal.Failed, outcome{err: err})
+	}
+	ctx = context.WithValue(ctx, requestKey{}, r.req)
+	out := r.outcome(r.engine.plan.do.Run(ctx))
+	r.noteSkipped(ctx, out)
+	out = r.post(ctx, out)
+	return r.conclude(ctx, out)
+}
+
+// post runs what is owed to the steps, with some time more if the context is done.
+func (r *run[T]) post(ctx context.Context, out outcome) outcome {
+	r.req.failure = out.err
+	if r.engine.plan.post == nil {
+		return out
+	}
+	ctx, cancel := granted(ctx)
+	defer cancel()
+	after := r.outcome(r.engine.plan.post.Run(ctx))
+	return out.join(after)
+}
+
+// granted returns ctx while it is not done, and a context that has its values and some time more when it is.
+func granted(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), ctrlkit.FinallyGrace)
+}
+
+// noteSkipped tells which steps were not reached.
+func (r *run[T]) noteSkipped(ctx context.Context, out outcome) {
+	if r.journal == nil {
+		return
+	}
+	last := ""
+	for _, p := range r.engine.plan.parts {
+		if r.req.ran[p.index] {
+			last = p.step.Name()
+			continue
+		}
+		if out.err != nil || len(out.waits) > 0 || out.after > 0 {
+			r.journal.Note(ctx, journal.StepSkipped{Step: p.step.Name(), After: last})
+		}
+	}
+}
+
+// conclude computes the conditions of an object that was not being deleted, saves it and says how it went.
+func (r *run[T]) conclude(ctx context.Context, out outcome) (reconcile.Result, error) {
+	r.judge(ctx, &out)
+	r.summarise(ctx, &out, "")
+	out = r.save(ctx, out)
+	switch {
+	case out.err != nil:
+		return r.finish(ctx, journal.Failed, out)
+	case len(out.waits) > 0:
+		return r.finish(ctx, journal.Waiting, out)
+	}
+	r.rememberRest(out)
+	return r.finish(ctx, journal.Done, out)
+}
+
+// outcome is what steps have returned, taken apart.
+type outcome struct {
+	err     error
+	waits   []ctrlkit.Wait
+	after   time.Duration
+	verdict failure.Verdict
+	silent  bool
+	delay   time.Duration // of the backoff
+}
+
+func (r *run[T]) outcome(result ctrl.Result, err error) outcome {
+	o := outcome{waits: ctrlkit.Waits(err)}
+	result, o.err = ctrlkit.IgnoreExit(result, err)
+	o.after = result.RequeueAfter
+	if o.after == 0 && result.Requeue { //nolint:staticcheck // deprecated upstream: never set here, honoured when a step returns it
+		o.after = time.Second
+	}
+	return o
+}
+
+// join keeps every cause, and the sooner of two times.
+func (o outcome) join(p outcome) outcome {
+	switch {
+	case o.err == nil:
+		o.err = p.err
+	case p.err != nil:
+		o.err = &joined{[]error{o.err, p.err}}
+	}
+	o.waits = append(o.waits, p.waits...)
+	if o.after == 0 || p.after > 0 && p.after < o.after {
+		o.after = p.after
+	}
+	return o
+}
+
+// joined are errors of several parts of a reconcile, in one line.
+type joined struct{ errs []error }
+
+func (j *joined) Unwrap() []error { return j.errs }
+func (j *joined) Error() string {
+	texts := make([]string, len(j.errs))
+	for i, err := range j.errs {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// errPanicked stands for the error of a step that has panicked: the action around it makes the real one.
+var errPanicked = errors.New("panicked")
+
+// judge asks the table about a failure, counts it, and says how long it has to wait.
+func (r *run[T]) judge(ctx context.Context, out *outcome) {
+	if out.err == nil {
+		return
+	}
+	if errors.Is(context.Cause(ctx), context.Canceled) && ctx.Err() != nil {
+		out.verdict = r.engine.options.Failures.Judge(context.Canceled)
+		out.silent = true
+	} else {
+		out.verdict = r.engine.options.Failures.Judge(out.err)
+	}
+	r.failures, out.delay = r.engine.limiter.Failed(r.request, out.verdict)
+	out.silent = out.silent || out.verdict.Silent(r.failures)
+}
+
+// finish tells how it ended and turns it into what controller-runtime expects. Beside an error it uses the limiter, which knows the delay.
+func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (reconcile.Result, error) {
+	if out.err != nil && out.verdict.Class == "" {
+		r.judge(ctx, &out)
+	}
+	slow, reconciles := r.watchHotLoop(ctx)
+	result := reconcile.Result{RequeueAfter: out.after}
+	if slow > 0 {
+		result.RequeueAfter = slow
+	}
+	r.memory.plan(r.now, result.RequeueAfter, out)
+	if r.journal != nil {
+		r.tellEnd(ctx, how, out, result, reconciles)
+	}
+	if out.err != nil {
+		return reconcile.Result{}, out.err
+	}
+	r.engine.limiter.Forget(r.request)
+	return result, nil
+}
+
+func (r *run[T]) tellEnd(ctx context.Context, how journal.Result, out outcome, result reconcile.Result, _ int) {
+	o := journal.Outcome{Err: out.err, Class: string(out.verdict.Class), RequeueAfter: result.RequeueAfter}
+	for _, w := range out.waits {
+		o.Waits = append(o.Waits, journal.Wait{For: w.For, Every: w.Every})
+	}
+	switch {
+	case out.err != nil:
+		why := "backoff"
+		if out.verdict.RetryAfter > 0 {
+			why = "throttled"
+		}
+		r.journal.Note(ctx, journal.Requeued{After: out.delay, Why: why, Failures: r.failures})
+	case result.RequeueAfter > 0 && r.memory.hot.until.After(r.now):
+		r.journal.Note(ctx, journal.Requeued{After: result.RequeueAfter, Why: "hot loop"})
+	case result.RequeueAfter > 0:
+		r.journal.Note(ctx, journal.Requeued{After: result.RequeueAfter, Why: "time"})
+	}
+	r.journal.Note(ctx, journal.Finished{Result: how, Outcome: o, Duration: time.Since(r.began)})
+}
+
+// key is short for the name of the object.
+func (r *run[T]) key() types.NamespacedName { return r.request.NamespacedName }

@@ -1,0 +1,126 @@
+package step
+
+import (
+	"context"
+	"hash/fnv"
+	"io"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// inputs are what a reconcile has read, and which versions it has seen. They are compared with the cache to find out whether the next reconcile would
+// see anything else.
+type inputs struct {
+	all []input
+	// unknown says that something was read that can't be compared.
+	unknown bool
+}
+
+// An input is one object, or one list.
+type input struct {
+	empty   runtime.Object // of the type that was read
+	key     client.ObjectKey
+	options []client.ListOption
+	version string // of the object; empty if it was not there
+	digest  uint64 // of the list
+}
+
+// mostInputs is how many are remembered for an object. What reads more is run each time.
+const mostInputs = 64
+
+func (in *inputs) add(i input) {
+	if len(in.all) >= mostInputs {
+		in.unknown = true
+		return
+	}
+	in.all = append(in.all, i)
+}
+
+func (in *inputs) got(key client.ObjectKey, obj client.Object, err error) {
+	switch {
+	case err == nil && obj.GetResourceVersion() != "":
+		in.add(input{empty: emptyOf(obj), key: key, version: obj.GetResourceVersion()})
+	case apierrors.IsNotFound(err):
+		in.add(input{empty: emptyOf(obj), key: key})
+	default:
+		in.unknown = true
+	}
+}
+
+func (in *inputs) listed(list client.ObjectList, options []client.ListOption, err error) {
+	digest, ok := digestOf(list)
+	if err != nil || !ok {
+		in.unknown = true
+		return
+	}
+	in.add(input{empty: emptyOf(list), options: append(append([]client.ListOption(nil), options...), client.UnsafeDisableDeepCopy), digest: digest})
+}
+
+// unchanged says whether a reader still gives the same.
+func (in *inputs) unchanged(ctx context.Context, reader client.Reader) bool {
+	if in == nil || in.unknown {
+		return false
+	}
+	for i := range in.all {
+		if !in.all[i].unchanged(ctx, reader) {
+			return false
+		}
+	}
+	return true
+}
+
+func (i *input) unchanged(ctx context.Context, reader client.Reader) bool {
+	if list, ok := i.empty.(client.ObjectList); ok {
+		list = emptyOf(list).(client.ObjectList) //nolint:errcheck // of the same type
+		if reader.List(ctx, list, i.options...) != nil {
+			return false
+		}
+		digest, ok := digestOf(list)
+		return ok && digest == i.digest
+	}
+	obj := emptyOf(i.empty).(client.Object) //nolint:errcheck // it is no list
+	err := reader.Get(ctx, i.key, obj, client.UnsafeDisableDeepCopy)
+	switch {
+	case err == nil:
+		return i.version != "" && obj.GetResourceVersion() == i.version
+	case apierrors.IsNotFound(err):
+		return i.version == ""
+	default:
+		return false
+	}
+}
+
+// emptyOf returns a new object of the type of obj. Types that can stand for any kind keep theirs.
+func emptyOf(obj runtime.Object) runtime.Object {
+	empty := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(runtime.Object) //nolint:errcheck // it is the type of one
+	switch obj.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		empty.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	}
+	return empty
+}
+
+// digestOf returns a number for the names and versions of the items of a list, in their order or any other: caches list in no particular one.
+func digestOf(list client.ObjectList) (uint64, bool) {
+	var sum uint64
+	n := uint64(0)
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		obj, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		h := fnv.New64a()
+		for _, part := range []string{string(obj.GetUID()), "/", obj.GetResourceVersion()} {
+			_, _ = io.WriteString(h, part) // writing to a hash never fails
+		}
+		sum += h.Sum64()
+		n++
+		return nil
+	})
+	return sum ^ n, err == nil
+}

@@ -1,0 +1,195 @@
+package step
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// memories are what an engine knows of its objects beyond the cluster. It may be lost at any time: it saves work, makes things quieter, and
+// helps to explain, and nothing else.
+type memories[T client.Object] struct {
+	mu  sync.Mutex // for all
+	all map[types.NamespacedName]*memory[T]
+}
+
+// of returns the memory of an object. The queue never runs two reconciles of an object at once, so that it needs no lock of its own; what
+// events leave in it has one.
+func (m *memories[T]) of(key types.NamespacedName) *memory[T] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.all == nil {
+		m.all = make(map[types.NamespacedName]*memory[T])
+	}
+	if m.all[key] == nil {
+		m.all[key] = &memory[T]{}
+	}
+	return m.all[key]
+}
+
+// forget drops the memory of an object that is gone.
+func (m *memories[T]) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if memory := m.all[key]; memory != nil && !memory.hasLost() {
+		delete(m.all, key)
+	}
+}
+
+// A memory is what is known of one object, by its UID.
+type memory[T client.Object] struct {
+	uid     types.UID
+	written string    // the resource version after our last write
+	at      time.Time // of our last write
+
+	next   time.Time // when the last reconcile wanted to be repeated
+	failed bool      // next is a backoff
+	looked bool      // there was a reconcile
+	texts  time.Time // when the text of a failure was last written
+
+	rest rest
+	hot  hot
+
+	mu        sync.Mutex // for all below, and for writing uid
+	finalized bool       // our finalizer was on the object
+	cleaned   bool       // the clean-up was done
+	lost      []T        // last states of objects that went without our clean-up
+}
+
+// rest is what was seen when the object was last done.
+type rest struct {
+	version string
+	inputs  *inputs
+	look    time.Time // when it wanted to be looked at again; zero for never
+	until   time.Time // how long all this is believed
+}
+
+// startFor begins anew if the object is another one of the same name.
+func (m *memory[T]) startFor(obj T) {
+	if m.uid == obj.GetUID() {
+		return
+	}
+	m.written, m.rest, m.hot, m.texts = "", rest{}, hot{}, time.Time{}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.uid, m.finalized, m.cleaned = obj.GetUID(), false, false
+}
+
+// lookAgainBehind is when to look again at an object of which the cache does not know our last write. The event of that write comes
+// sooner, most likely.
+const lookAgainBehind = time.Second
+
+// longestBehind is how long the cache may be behind before the reconcile runs all the same. The resource version that guards
+// each write keeps it from doing harm.
+const longestBehind = 10 * time.Second
+
+// behind says whether obj is older than our own last write to it.
+func (m *memory[T]) behind(obj T, now time.Time) bool {
+	if m.written == "" || m.written == obj.GetResourceVersion() || now.Sub(m.at) > longestBehind {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), m.written)
+	return err == nil && order < 0
+}
+
+// wrote remembers our own write.
+func (m *memory[T]) wrote(version string, now time.Time) { m.written, m.at = version, now }
+
+// atRest says whether nothing has changed since the object was done.
+func (m *memory[T]) atRest(ctx context.Context, obj T, reader client.Reader, now time.Time) bool {
+	r := &m.rest
+	return r.inputs != nil && r.version == obj.GetResourceVersion() && now.Before(r.until) &&
+		(r.look.IsZero() || now.Before(r.look)) && r.inputs.unchanged(ctx, reader)
+}
+
+// untilLook returns how long it is until the object wanted to be looked at; zero for never.
+func (m *memory[T]) untilLook(now time.Time) time.Duration {
+	if m.rest.look.IsZero() {
+		return 0
+	}
+	return m.rest.look.Sub(now)
+}
+
+// rememberRest notes what an object that is done has read, if that is all of it.
+func (r *run[T]) rememberRest(out outcome) {
+	in := r.core.inputs
+	if in == nil || in.unknown || r.saved.any() || len(r.core.written()) > 0 {
+		return
+	}
+	r.memory.rest = rest{version: r.read.GetResourceVersion(), inputs: in, until: r.now.Add(longestRest)}
+	if out.after > 0 {
+		r.memory.rest.look = r.now.Add(out.after)
+	}
+}
+
+// plan remembers when the object is to be looked at, to tell later that it was a timer.
+func (m *memory[T]) plan(now time.Time, after time.Duration, out outcome) {
+	m.looked, m.failed, m.next = true, out.err != nil, time.Time{}
+	if out.err != nil {
+		after = out.delay
+	}
+	if after > 0 {
+		m.next = now.Add(after)
+	}
+}
+
+// explainCauses says why a reconcile runs: what events have told, and what is known without them.
+func (m *memory[T]) explainCauses(told []seen, now time.Time) []journal.Cause {
+	var causes []journal.Cause
+	for _, s := range told {
+		if s.cause.Kind == journal.OwnChange && s.version != "" && s.version == m.written {
+			s.cause.Kind = journal.OwnWrite
+		}
+		causes = journal.MergeCauses(causes, s.cause)
+	}
+	if !m.next.IsZero() && !now.Before(m.next) {
+		kind := journal.Timer
+		if m.failed {
+			kind = journal.Backoff
+		}
+		causes = journal.MergeCauses(causes, journal.Cause{Kind: kind})
+	}
+	switch {
+	case len(causes) > 0:
+		return causes
+	case !m.looked:
+		return []journal.Cause{{Kind: journal.Start, Times: 1}}
+	default:
+		return []journal.Cause{{Kind: journal.Unknown, Times: 1}}
+	}
+}
+
+// lose keeps the last state of an object that went without our clean-up.
+func (m *memory[T]) lose(obj T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lost = append(m.lost, obj)
+}
+
+func (m *memory[T]) hasLost() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.lost) > 0
+}
+
+func (m *memory[T]) firstLost() (T, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.lost) == 0 {
+		var none T
+		return none, false
+	}
+	return m.lost[0], true
+}
+
+func (m *memory[T]) dropLost() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lost = m.lost[1:]
+}

@@ -1,0 +1,161 @@
+package step
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// A Request is one reconcile of one object, as its steps see it. It is made for the reconcile and must not be kept.
+type Request[T client.Object] struct {
+	// Object is the object, a copy that belongs to the request. Steps change its metadata and status; the engine saves it.
+	Object T
+
+	// Client is the engine's client. What is read and written through it is told to the journal, and watched for hot loops.
+	Client client.Client
+
+	// Live reads from the API server, past the cache. It is nil if the engine was not given one.
+	Live client.Reader
+
+	// Logger has the object in its values.
+	Logger logr.Logger
+
+	// Conditions are those of the object, ready to be set. A type without conditions has none: then it is nil.
+	Conditions *condition.Set
+
+	// Now is the time of the reconcile: all steps agree on what is due.
+	Now time.Time
+
+	snapshot T
+	failure  error
+	data     map[any]any
+	ran      []bool // for each part: it was run, or is not needed
+	core     *core
+}
+
+// Snapshot returns the object as it was when the reconcile began. It belongs to the cache: it must not be changed.
+func (r *Request[T]) Snapshot() T { return r.snapshot }
+
+// Failure returns what has failed in Do or Cleanup, without waits. It is for Post.
+func (r *Request[T]) Failure() error { return r.failure }
+
+// A Key is the name and the type of what a step leaves to later steps of the same reconcile. Each key is one of its own, also if it has the
+// name of another.
+//
+//	var quotient = step.NewKey[int]("quotient")
+//	...
+//	step.Put(req, quotient, 42)
+//	q, ok := step.Lookup(req, quotient)
+type Key[V any] struct{ name *string }
+
+// NewKey returns a key. The name is for messages.
+func NewKey[V any](name string) Key[V] { return Key[V]{&name} }
+
+// String returns the name of the key.
+func (k Key[V]) String() string { return *k.name }
+
+// Put leaves a value to later steps of the reconcile. It is not safe for concurrent use, nor is [Lookup].
+func Put[V any, T client.Object](req *Request[T], key Key[V], value V) {
+	if req.data == nil {
+		req.data = make(map[any]any)
+	}
+	req.data[key.name] = value
+}
+
+// Lookup returns what an earlier step of the same reconcile has put, and whether one has.
+func Lookup[V any, T client.Object](req *Request[T], key Key[V]) (V, bool) {
+	v, ok := req.data[key.name].(V)
+	return v, ok
+}
+
+type requestKey struct{}
+
+func requestFrom[T client.Object](ctx context.Context) *Request[T] {
+	return ctx.Value(requestKey{}).(*Request[T]) //nolint:errcheck // the engine has put it there
+}
+
+// skip notes that a step is not needed.
+func (r *Request[T]) skip(ctx context.Context, p *part[T]) {
+	r.ran[p.index] = true
+	if r.Conditions != nil {
+		for _, d := range p.declared {
+			r.Conditions.Good(d.Type, ReasonNotNeeded, "")
+		}
+	}
+	if r.core.run != nil {
+		r.core.run.Note(ctx, journal.StepSkipped{Step: p.step.Name()})
+	}
+}
+
+// observe calls a phase of a step and tells the journal.
+func (r *Request[T]) observe(
+	ctx context.Context, p *part[T], phase journal.Phase, call func(context.Context, *Request[T]) (ctrl.Result, error),
+) (ctrl.Result, error) {
+	if phase == journal.Do {
+		r.ran[p.index] = true
+	}
+	run := r.core.run
+	if run == nil {
+		return call(ctx, r)
+	}
+	name := p.step.Name()
+	r.core.setStep(name)
+	run.Note(ctx, journal.StepBegan{Step: name, Phase: phase})
+	began := time.Now()
+	outcome := journal.Outcome{Err: errPanicked}
+	defer func() { // also when it panics, which the action around this catches
+		run.Note(ctx, journal.StepEnded{Step: name, Phase: phase, Outcome: outcome, Duration: time.Since(began)})
+		r.core.setStep("")
+	}()
+	result, err := call(ctx, r)
+	outcome = outcomeOf(r.core.table, result, err)
+	return result, err
+}
+
+// outcomeOf returns an outcome as the journal tells it.
+func outcomeOf(table failure.Table, result ctrl.Result, err error) journal.Outcome {
+	o := journal.Outcome{RequeueAfter: result.RequeueAfter}
+	if err == nil {
+		return o
+	}
+	for _, w := range ctrlkit.Waits(err) {
+		o.Waits = append(o.Waits, journal.Wait{For: w.For, Every: w.Every})
+	}
+	if _, o.Err = ctrlkit.IgnoreExit(result, err); o.Err != nil {
+		o.Class = string(table.Judge(o.Err).Class)
+	}
+	return o
+}
+
+// actionEvents tells the journal of the actions of a workflow.
+type actionEvents struct {
+	run   *journal.Run
+	step  string
+	table failure.Table
+}
+
+var _ ctrlkit.BlockHook = (*actionEvents)(nil)
+
+type actionBegan struct{}
+
+func (a *actionEvents) BeforeAction(ctx context.Context, action string) context.Context {
+	a.run.Note(ctx, journal.ActionBegan{Step: a.step, Action: action})
+	return context.WithValue(ctx, actionBegan{}, time.Now())
+}
+
+func (a *actionEvents) AfterAction(ctx context.Context, action string, result ctrl.Result, err error) {
+	began, _ := ctx.Value(actionBegan{}).(time.Time)
+	a.run.Note(ctx, journal.ActionEnded{Step: a.step, Action: action, Outcome: outcomeOf(a.table, result, err), Duration: time.Since(began)})
+}
+
+func (a *actionEvents) ActionBlocked(ctx context.Context, action string, by []string) {
+	a.run.Note(ctx, journal.ActionBlocked{Step: a.step, Action: action, By: by})
+}
