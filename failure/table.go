@@ -221,3 +221,6 @@ func Unavailable(err error) bool {
 		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded)
 }
+
+// WayOut says what a person can do about failures of a class, in a sentence; empty for an unknown one.
+func WayOut(class Class) string { return rows[class].way }

@@ -26,6 +26,8 @@ type Started struct {
 	ResourceVersion string
 	// Deleting says that the object is being deleted.
 	Deleting bool
+	// Finalizer is the one of the controller, empty if it has none.
+	Finalizer string
 }
 
 // A Phase is a part of a step.

@@ -179,7 +179,7 @@ func (f Fault) String() string {
 }
 
 var placeholders = map[string]string{
-	`\{at\}`: `(?P<at>\d+)`, `\{of\}`: `(?P<of>[^ ;]+(?: [^ ;]+/[^ ;]*)?)`, `\{by\}`: `(?P<by>\d+)`, `\{how\}`: `(?P<how>[a-z0-9 ]+)`, `\{for\}`: `(?P<for>-?[0-9a-zµ.]+)`,
+	`\{at\}`: `(?P<at>\d+)`, `\{of\}`: `(?P<of>[^ ;]+(?: [^ ;]*/[^ ;]*)?)`, `\{by\}`: `(?P<by>\d+)`, `\{how\}`: `(?P<how>[a-z0-9 ]+)`, `\{for\}`: `(?P<for>-?[0-9a-zµ.]+)`,
 }
 
 // expressions are the patterns of kindTable, ready to match.

@@ -201,6 +201,9 @@ func (w *World) disturbs() bool {
 	return false
 }
 
+// comesAndGoes says whether a condition is there only while something is out of the ordinary, as kstatus has it.
+func comesAndGoes(kind string) bool { return kind == "Reconciling" || kind == "Stalled" || kind == "Paused" }
+
 // checkConditions looks at what the operator has made of a status.
 func (w *World) checkConditions(c apiserver.Change, canonical string) {
 	before, after := statusOf(c.Old), statusOf(c.New)
@@ -215,6 +218,9 @@ func (w *World) checkConditions(c apiserver.Change, canonical string) {
 	was, is := conditionsOf(before), conditionsOf(after)
 	for _, kind := range slices.Sorted(maps.Keys(was)) {
 		now, ok := is[kind]
+		if !ok && comesAndGoes(kind) {
+			continue
+		}
 		if !ok {
 			w.violate(ConditionsStay, fmt.Sprintf("%s: condition %s has vanished", canonical, kind))
 			continue

@@ -19,10 +19,17 @@ type core struct {
 	run   *journal.Run // nil if nobody listens
 	table failure.Table
 
+	// fence makes sure before the first write that the object is not older than it looks; nil if that is not needed.
+	fence func(ctx context.Context) error
+
 	mu     sync.Mutex // for all below: actions of a workflow may run beside one another
 	step   string
+	fenced bool
+	stale  error
 	writes []write
 	inputs *inputs // nil if they are not wanted
+
+	own *core // where the writes are noted, if not here
 }
 
 // A write is something that was written to the cluster in a reconcile.
@@ -45,12 +52,34 @@ func (c *core) stepName() string {
 	return c.step
 }
 
+// mayWrite is asked before each write for the object. The answer is kept for the reconcile. Two writes beside one another may both ask.
+func (c *core) mayWrite(ctx context.Context) error {
+	if c.fence == nil {
+		return nil
+	}
+	c.mu.Lock()
+	fenced, stale := c.fenced, c.stale
+	c.mu.Unlock()
+	if fenced {
+		return stale
+	}
+	stale = c.fence(ctx) // without the lock: it is a request
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fenced, c.stale = true, stale
+	return stale
+}
+
 // wrote notes a write. Only those that the API server accepted count for hot loops.
 func (c *core) wrote(ctx context.Context, w write, err error) {
 	if err == nil {
-		c.mu.Lock()
-		c.writes = append(c.writes, w)
-		c.mu.Unlock()
+		to := c
+		if c.own != nil {
+			to = c.own
+		}
+		to.mu.Lock()
+		to.writes = append(to.writes, w)
+		to.mu.Unlock()
 	}
 	if c.run != nil {
 		c.run.Note(ctx, journal.Wrote{Step: c.stepName(), Verb: w.verb, Object: w.object, Subresource: w.subresource, Fields: w.fields, Err: err})
@@ -129,12 +158,18 @@ func patchData(patch client.Patch, obj client.Object) []byte {
 }
 
 func (r *recorder) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	if err := r.core.mayWrite(ctx); err != nil {
+		return err
+	}
 	err := r.Client.Create(ctx, obj, opts...)
 	r.note(ctx, "create", "", obj, nil, err)
 	return err
 }
 
 func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	if err := r.core.mayWrite(ctx); err != nil {
+		return err
+	}
 	before := obj.GetResourceVersion()
 	err := r.Client.Update(ctx, obj, opts...)
 	if err == nil && before != "" && before == obj.GetResourceVersion() {
@@ -145,6 +180,9 @@ func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client
 }
 
 func (r *recorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if err := r.core.mayWrite(ctx); err != nil {
+		return err
+	}
 	frozen, err := freeze(patch, obj)
 	if err != nil {
 		return err
@@ -168,6 +206,9 @@ func freeze(patch client.Patch, obj client.Object) (client.Patch, error) {
 }
 
 func (r *recorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	if err := r.core.mayWrite(ctx); err != nil {
+		return err
+	}
 	err := r.Client.Apply(ctx, obj, opts...)
 	r.noteApply(ctx, "", obj, err)
 	return err
@@ -190,6 +231,9 @@ func (r *recorder) noteApply(ctx context.Context, sub string, obj runtime.ApplyC
 }
 
 func (r *recorder) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	if err := r.core.mayWrite(ctx); err != nil {
+		return err
+	}
 	err := r.Client.Delete(ctx, obj, opts...)
 	if apierrors.IsNotFound(err) {
 		return err // nothing was there, and nothing was changed
@@ -199,6 +243,9 @@ func (r *recorder) Delete(ctx context.Context, obj client.Object, opts ...client
 }
 
 func (r *recorder) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+	if err := r.core.mayWrite(ctx); err != nil {
+		return err
+	}
 	err := r.Client.DeleteAllOf(ctx, obj, opts...)
 	r.note(ctx, "deletecollection", "", obj, nil, err)
 	return err
@@ -223,18 +270,27 @@ func (s *subRecorder) Get(ctx context.Context, obj, sub client.Object, opts ...c
 }
 
 func (s *subRecorder) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
+	if err := s.recorder.core.mayWrite(ctx); err != nil {
+		return err
+	}
 	err := s.SubResourceClient.Create(ctx, obj, sub, opts...)
 	s.recorder.note(ctx, "create", s.name, obj, nil, err)
 	return err
 }
 
 func (s *subRecorder) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+	if err := s.recorder.core.mayWrite(ctx); err != nil {
+		return err
+	}
 	err := s.SubResourceClient.Update(ctx, obj, opts...)
 	s.recorder.note(ctx, "update", s.name, obj, nil, err)
 	return err
 }
 
 func (s *subRecorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	if err := s.recorder.core.mayWrite(ctx); err != nil {
+		return err
+	}
 	frozen, err := freeze(patch, obj)
 	if err != nil {
 		return err
@@ -245,6 +301,9 @@ func (s *subRecorder) Patch(ctx context.Context, obj client.Object, patch client
 }
 
 func (s *subRecorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+	if err := s.recorder.core.mayWrite(ctx); err != nil {
+		return err
+	}
 	err := s.SubResourceClient.Apply(ctx, obj, opts...)
 	s.recorder.noteApply(ctx, s.name, obj, err)
 	return err

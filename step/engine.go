@@ -36,8 +36,9 @@ type Options[T client.Object] struct {
 	// Client reads from a cache, as that of a manager does, and writes.
 	Client client.Client
 
-	// Live reads from the API server, past the cache: that is Manager.GetAPIReader. Steps find it in their request, and the engine asks it
-	// who writes what when it has found a hot loop.
+	// Live reads from the API server, past the cache: that is Manager.GetAPIReader. Steps find it in their request. The engine asks it once for each object and
+	// process, before the first write that is made for the object, whether the cache is behind: after a restart it may be as far as an API server
+	// is, and what a step does for an object that is not wanted any more can't always be undone. It also asks who writes what when it has found a hot loop.
 	Live client.Reader
 
 	// Finalizer is what keeps an object until the clean-up is done, if a step is a [Cleaner]: a qualified name. By default it is the API
@@ -87,6 +88,7 @@ const longestRest = time.Hour
 type Engine[T client.Object] struct {
 	options   Options[T]
 	plan      *plan[T]
+	gvk       schema.GroupVersionKind
 	kind      schema.GroupKind
 	observer  journal.Observer
 	limiter   *failure.Limiter[reconcile.Request]
@@ -117,7 +119,7 @@ func New[T client.Object](options Options[T], steps ...Step[T]) (*Engine[T], err
 	if err != nil {
 		return nil, errors.Join(append(mistakes, fmt.Errorf("kind of %T: %w: register it with the scheme of the manager", e.newObject(), err))...)
 	}
-	e.kind = gvk.GroupKind()
+	e.gvk, e.kind = gvk, gvk.GroupKind()
 	e.causes = newCauses(e.kind)
 	e.status = statusTypeOf(e.newObject())
 	if err := e.chooseFinalizer(); err != nil {
@@ -273,7 +275,7 @@ func (r *run[T]) endEarly(ctx context.Context, how journal.Result, after time.Du
 func (r *run[T]) started(ctx context.Context) {
 	r.journal.Note(ctx, journal.Started{
 		Causes: r.causes, Generation: r.read.GetGeneration(), ResourceVersion: r.read.GetResourceVersion(),
-		Deleting: !r.read.GetDeletionTimestamp().IsZero(),
+		Deleting: !r.read.GetDeletionTimestamp().IsZero(), Finalizer: r.engine.finalizer,
 	})
 }
 
@@ -293,6 +295,9 @@ func (r *run[T]) prepare(ctx context.Context) {
 	}
 	if e.options.Live != nil {
 		r.req.Live = &liveRecorder{e.options.Live, recording}
+		if !r.memory.fresh {
+			r.core.fence = r.ensureFresh
+		}
 	}
 	if set, err := condition.NewSet(r.req.Object, e.plan.declared, e.options.Retired, r.now); err == nil {
 		set.SetPaused("", "")
@@ -378,6 +383,11 @@ func (r *run[T]) outcome(result ctrl.Result, err error) outcome {
 	o := outcome{waits: ctrlkit.Waits(err)}
 	result, o.err = ctrlkit.IgnoreExit(result, err)
 	o.after = result.RequeueAfter
+	for _, w := range o.waits { // also of those that travelled as an error alone
+		if w.Every > 0 && (o.after == 0 || w.Every < o.after) {
+			o.after = w.Every
+		}
+	}
 	if o.after == 0 && result.Requeue { //nolint:staticcheck // deprecated upstream: never set here, honoured when a step returns it
 		o.after = time.Second
 	}

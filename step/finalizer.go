@@ -91,6 +91,7 @@ func (r *run[T]) delete(ctx context.Context) (reconcile.Result, error) {
 	if out.err != nil {
 		return r.finish(ctx, journal.Failed, out)
 	}
+	r.memory.left = len(others) == 0 && r.saved.metadata
 	return r.finish(ctx, journal.Deleted, out)
 }
 

@@ -2,13 +2,17 @@ package step
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -47,6 +51,8 @@ type memory[T client.Object] struct {
 	uid     types.UID
 	written string    // the resource version after our last write
 	at      time.Time // of our last write
+	left    bool      // our last write was the last thing that kept the object
+	fresh   bool      // the cache was seen to be up to date with the object, by a write or a live read of this process
 
 	next   time.Time // when the last reconcile wanted to be repeated
 	failed bool      // next is a backoff
@@ -75,7 +81,7 @@ func (m *memory[T]) startFor(obj T) {
 	if m.uid == obj.GetUID() {
 		return
 	}
-	m.written, m.rest, m.hot, m.texts = "", rest{}, hot{}, time.Time{}
+	m.written, m.rest, m.hot, m.texts, m.fresh, m.left = "", rest{}, hot{}, time.Time{}, false, false
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.uid, m.finalized, m.cleaned = obj.GetUID(), false, false
@@ -89,9 +95,15 @@ const lookAgainBehind = time.Second
 // each write keeps it from doing harm.
 const longestBehind = 10 * time.Second
 
-// behind says whether obj is older than our own last write to it.
+// behind says whether obj is older than our own last write to it, or should be gone by that.
 func (m *memory[T]) behind(obj T, now time.Time) bool {
-	if m.written == "" || m.written == obj.GetResourceVersion() || now.Sub(m.at) > longestBehind {
+	if m.written == "" || now.Sub(m.at) > longestBehind {
+		return false
+	}
+	if m.left {
+		return true
+	}
+	if m.written == obj.GetResourceVersion() {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(obj.GetResourceVersion(), m.written)
@@ -99,7 +111,26 @@ func (m *memory[T]) behind(obj T, now time.Time) bool {
 }
 
 // wrote remembers our own write.
-func (m *memory[T]) wrote(version string, now time.Time) { m.written, m.at = version, now }
+func (m *memory[T]) wrote(version string, now time.Time) {
+	m.written, m.at, m.fresh = version, now, true
+}
+
+// ensureFresh returns a wait if the object has a newer version than the one that the reconcile began with. A process asks once for each object: from
+// then on its watch goes forward.
+func (r *run[T]) ensureFresh(ctx context.Context) error {
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(r.engine.gvk)
+	err := r.req.Live.Get(ctx, r.key(), obj)
+	switch {
+	case err == nil && obj.UID == r.read.GetUID() && obj.ResourceVersion == r.req.Object.GetResourceVersion():
+		r.memory.fresh = true
+		return nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("asking whether the cache is up to date: %w", err)
+	}
+	_, wait := ctrlkit.PollFor("the newest version of the object to arrive in the cache", lookAgainBehind)
+	return wait
+}
 
 // atRest says whether nothing has changed since the object was done.
 func (m *memory[T]) atRest(ctx context.Context, obj T, reader client.Reader, now time.Time) bool {

@@ -143,7 +143,7 @@ func mustJSON(v any) []byte {
 
 func (r *run[T]) patchMetadata(ctx context.Context, metadata map[string]any) error {
 	target, patch := r.target(metadata, nil)
-	if err := r.req.Client.Patch(ctx, target, patch, client.FieldOwner(r.engine.options.Name)); err != nil {
+	if err := r.own().Patch(ctx, target, patch, client.FieldOwner(r.engine.options.Name)); err != nil {
 		return err
 	}
 	r.saved.metadata = true
@@ -153,13 +153,19 @@ func (r *run[T]) patchMetadata(ctx context.Context, metadata map[string]any) err
 
 func (r *run[T]) patchStatus(ctx context.Context, status any) error {
 	target, patch := r.target(nil, status)
-	if err := r.req.Client.Status().Patch(ctx, target, patch, client.FieldOwner(r.engine.options.Name)); err != nil {
+	if err := r.own().Status().Patch(ctx, target, patch, client.FieldOwner(r.engine.options.Name)); err != nil {
 		return err
 	}
 	r.saved.status = true
 	r.wrote(target)
 	r.announce(target)
 	return nil
+}
+
+// own returns the client for the object itself. Its writes carry a resource version, which the API server compares: they need no fence.
+func (r *run[T]) own() client.Client {
+	unfenced := &core{run: r.core.run, table: r.core.table, step: r.core.stepName(), own: r.core}
+	return &recorder{r.engine.options.Client, unfenced}
 }
 
 // target returns an object of the name of ours, for the answer, and the patch of it.

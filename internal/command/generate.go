@@ -47,6 +47,7 @@ Nothing is written for a directory with a mistake in one of its documents.`,
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{strings.TrimPrefix(check.Extension, ".")}, cobra.ShellCompDirectiveFilterFileExt
 	}
+	cmd.AddCommand(newFinalizerPolicyCommand())
 	return cmd
 }
 

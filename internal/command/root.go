@@ -33,6 +33,7 @@ builds it and runs it against a real Kubernetes API server that needs nothing bu
 	root.AddCommand(
 		newCheckCommand(),
 		newControlPlaneCommand(),
+		newExplainCommand(),
 		newFmtCommand(),
 		newGenerateCommand(),
 		newGraphCommand(),

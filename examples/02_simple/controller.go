@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// +kubebuilder:rbac:groups=demo.ctrlkit.dev,resources=simples,verbs=get;list;watch
+// +kubebuilder:rbac:groups=demo.ctrlkit.dev,resources=simples/status,verbs=patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+//go:generate go tool controller-gen rbac:roleName=simple-operator paths=. output:rbac:dir=config/rbac
+
+// addController adds the controller of Simples to a manager.
+func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
+	engine, err := step.New(step.Options[*v1.Simple]{
+		Name: "simple", Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("simple-operator"), Observers: observers,
+		Rest: step.RestUntilInputsChange, // a quotient depends on nothing else
+	},
+		ensureNonZeroDivisor{},
+		step.Func("Divide", divide),
+	)
+	if err != nil {
+		return err
+	}
+	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Simple{}))
+}
+
+// ensureNonZeroDivisor keeps the condition DivisorNonZero, and ends the reconcile where a division would be wrong.
+type ensureNonZeroDivisor struct{}
+
+var _ step.ConditionManager[*v1.Simple] = ensureNonZeroDivisor{}
+
+func (ensureNonZeroDivisor) Name() string { return "EnsureNonZeroDivisor" }
+
+func (ensureNonZeroDivisor) Conditions() []condition.Declaration {
+	return []condition.Declaration{{Type: v1.ConditionDivisorNonZero}}
+}
+
+func (ensureNonZeroDivisor) Do(_ context.Context, req *step.Request[*v1.Simple]) (ctrl.Result, error) {
+	if req.Object.Spec.Divisor == 0 {
+		// Only its user can help, and the change that does is an event of its own: there is nothing to wait for, and nothing has failed.
+		req.Object.Status.Quotient, req.Object.Status.Remainder = nil, nil
+		req.Conditions.Bad(v1.ConditionDivisorNonZero, condition.Error, "DivisorIsZero", "nothing can be divided by zero: change spec.divisor")
+		return ctrlkit.Exit()
+	}
+	req.Conditions.Good(v1.ConditionDivisorNonZero, "DivisorIsNotZero", "")
+	return ctrlkit.NoRequeue()
+}
+
+// divide does the work.
+func divide(_ context.Context, req *step.Request[*v1.Simple]) (ctrl.Result, error) {
+	spec, status := req.Object.Spec, &req.Object.Status
+	status.Quotient, status.Remainder = new(spec.Dividend/spec.Divisor), new(spec.Dividend%spec.Divisor)
+	return ctrlkit.NoRequeue()
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
+	"github.com/ctrlkit/ctrlkit/sim"
+)
+
+var simPairs = flag.Int("pairs", 200, "run so many `pairs` of faults")
+
+// The operator ends in the same state whatever goes wrong.
+func TestSurvivesEverything(t *testing.T) {
+	sim.Run(t, sim.Workload{
+		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
+		Operator: func(ctx context.Context, p *sim.Process) error {
+			mgr, err := newManager(p.Config(), p.ManagerOptions())
+			if err != nil {
+				return err
+			}
+			return mgr.Start(ctx)
+		},
+		Script: func(w *sim.World) {
+			simple := &v1.Simple{ObjectMeta: metav1.ObjectMeta{Name: "seven", Namespace: "default"}, Spec: v1.SimpleSpec{Dividend: 7, Divisor: 2}}
+			w.Create(simple)
+			w.Settle()
+			sim.Update(w, simple, func(s *v1.Simple) { s.Spec.Divisor = 0 })
+			w.Settle()
+			sim.Update(w, simple, func(s *v1.Simple) { s.Spec.Divisor = 3 })
+			w.Settle()
+			w.Delete(simple)
+			w.Settle()
+		},
+	}, sim.Pairs(*simPairs))
+}
+
+func simScheme(t *testing.T) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}

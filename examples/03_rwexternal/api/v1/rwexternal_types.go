@@ -1,0 +1,77 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// RWExternalSpec says where the numbers are, and where the result goes.
+type RWExternalSpec struct {
+	// InputSecret is the name of a Secret in the namespace of the RWExternal, with the keys "dividend" and "divisor".
+	//
+	// +kubebuilder:validation:MinLength=1
+	InputSecret string `json:"inputSecret"`
+
+	// OutputSecret is the Secret that is written. It is removed when the RWExternal is, and a Secret that is there already is never
+	// taken over. It can't be changed.
+	//
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the output can't be changed: make another RWExternal"
+	OutputSecret SecretReference `json:"outputSecret"`
+}
+
+// SecretReference names a Secret of any namespace.
+type SecretReference struct {
+	// Namespace is where the Secret is; empty means the namespace of the RWExternal.
+	//
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+}
+
+// RWExternalStatus is what the operator has seen and done.
+type RWExternalStatus struct {
+	// ObservedGeneration is the generation of the spec that the status is about.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions are Ready, InputReady and OutputReady.
+	//
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+const (
+	// ConditionInputReady is true when the input Secret is there and has two numbers.
+	ConditionInputReady = "InputReady"
+	// ConditionOutputReady is true when the output Secret holds their quotient.
+	ConditionOutputReady = "OutputReady"
+)
+
+// RWExternal divides the numbers of one Secret and writes the result to another.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=rwexternals,categories=ctrlkit
+// +kubebuilder:printcolumn:name="Input",type=string,JSONPath=`.spec.inputSecret`
+// +kubebuilder:printcolumn:name="Output",type=string,JSONPath=`.spec.outputSecret.name`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+type RWExternal struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   RWExternalSpec   `json:"spec"`
+	Status RWExternalStatus `json:"status,omitempty"`
+}
+
+// RWExternalList is a list of RWExternals.
+//
+// +kubebuilder:object:root=true
+type RWExternalList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []RWExternal `json:"items"`
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// +kubebuilder:rbac:groups=demo.ctrlkit.dev,resources=rwexternals,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=demo.ctrlkit.dev,resources=rwexternals/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+//go:generate go tool controller-gen rbac:roleName=rwexternal-operator paths=. output:rbac:dir=config/rbac
+//go:generate go tool ctrlkit generate finalizer-policy --finalizer demo.ctrlkit.dev/rwexternal --output config/admission/policy.yaml rwexternals.v1.demo.ctrlkit.dev
+
+// addController adds the controller of RWExternals to a manager.
+func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
+	engine, err := step.New(step.Options[*v1.RWExternal]{
+		Name: "rwexternal", Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("rwexternal-operator"), Observers: observers,
+		Rest: step.RestUntilInputsChange, // it depends on two Secrets, and on nothing else
+	},
+		readInput{},
+		writeOutput{},
+	)
+	if err != nil {
+		return err
+	}
+	return engine.Complete(ctrl.NewControllerManagedBy(mgr).
+		For(&v1.RWExternal{}).
+		// Both Secrets may be in other hands, and the output in another namespace, where it can't have an owner: so each change
+		// of a Secret asks those that name it.
+		Watches(&corev1.Secret{}, engine.Tell(handler.EnqueueRequestsFromMapFunc(namedBy(mgr.GetClient())))))
+}
+
+// namedBy returns the RWExternals that name a Secret, as input or as output.
+func namedBy(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, secret client.Object) []reconcile.Request {
+		var all v1.RWExternalList
+		if err := reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+			return nil // the cache is not there: the operator is about to end
+		}
+		var requests []reconcile.Request
+		key := client.ObjectKeyFromObject(secret)
+		for i := range all.Items {
+			if key == inputOf(&all.Items[i]) || key == outputOf(&all.Items[i]) {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+			}
+		}
+		return requests
+	}
+}
+
+func inputOf(obj *v1.RWExternal) types.NamespacedName {
+	return types.NamespacedName{Namespace: obj.Namespace, Name: obj.Spec.InputSecret}
+}
+
+func outputOf(obj *v1.RWExternal) types.NamespacedName {
+	key := types.NamespacedName{Namespace: obj.Spec.OutputSecret.Namespace, Name: obj.Spec.OutputSecret.Name}
+	if key.Namespace == "" {
+		key.Namespace = obj.Namespace
+	}
+	return key
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// ownerAnnotation is on the output, and names its RWExternal: an owner reference can't lead to another namespace. It is the name and not the
+// UID, so that an output which a predecessor of the same name could not remove is not in the way for ever.
+const ownerAnnotation = "demo.ctrlkit.dev/owner"
+
+func ownerOf(obj *v1.RWExternal) string { return obj.Namespace + "/" + obj.Name }
+
+// writeOutput keeps the output Secret, and removes it when the RWExternal is deleted.
+type writeOutput struct{}
+
+var (
+	_ step.Cleaner[*v1.RWExternal]          = writeOutput{}
+	_ step.ConditionManager[*v1.RWExternal] = writeOutput{}
+)
+
+func (writeOutput) Name() string { return "WriteOutput" }
+
+func (writeOutput) Conditions() []condition.Declaration {
+	return []condition.Declaration{{Type: v1.ConditionOutputReady}}
+}
+
+func (writeOutput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (ctrl.Result, error) {
+	numbers, ok := step.Lookup(req, divisionKey)
+	if !ok {
+		return ctrlkit.WaitFor("the input")
+	}
+	data := map[string][]byte{
+		"quotient":  []byte(strconv.FormatInt(numbers.dividend/numbers.divisor, 10)),
+		"remainder": []byte(strconv.FormatInt(numbers.dividend%numbers.divisor, 10)),
+	}
+	if err := write(ctx, req, data); err != nil {
+		return ctrlkit.RequeueIfError(err)
+	}
+	req.Conditions.Good(v1.ConditionOutputReady, "OutputWritten", "")
+	return ctrlkit.NoRequeue()
+}
+
+// write makes the output what it should be. It writes nothing if it is that already.
+func write(ctx context.Context, req *step.Request[*v1.RWExternal], data map[string][]byte) error {
+	key := outputOf(req.Object)
+	var secret corev1.Secret
+	err := req.Client.Get(ctx, key, &secret)
+	if apierrors.IsNotFound(err) {
+		secret = corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: key.Name, Annotations: map[string]string{ownerAnnotation: ownerOf(req.Object)},
+		}, Data: data}
+		if err := req.Client.Create(ctx, &secret); err != nil {
+			return fmt.Errorf("creating Secret %s: %w", key, err)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	if secret.Annotations[ownerAnnotation] != ownerOf(req.Object) {
+		return failure.As(fmt.Errorf("Secret %s exists and is not ours: delete it, or name another outputSecret", key), //nolint:staticcheck // Secret is a name
+			failure.WithReason("OutputTaken"), failure.WithSeverity(condition.Error), failure.OfClass(failure.Terminal))
+	}
+	if maps.EqualFunc(secret.Data, data, func(a, b []byte) bool { return string(a) == string(b) }) {
+		return nil
+	}
+	secret.Data = data
+	if err := req.Client.Update(ctx, &secret); err != nil {
+		return fmt.Errorf("updating Secret %s: %w", key, err)
+	}
+	return nil
+}
+
+// Cleanup removes the output, if it is ours.
+func (writeOutput) Cleanup(ctx context.Context, req *step.Request[*v1.RWExternal]) (ctrl.Result, error) {
+	key := outputOf(req.Object)
+	var secret corev1.Secret
+	// Live, as it is the last chance: a cache that is behind may not have what the reconcile before this one has created.
+	err := req.Live.Get(ctx, key, &secret)
+	if apierrors.IsNotFound(err) || err == nil && secret.Annotations[ownerAnnotation] != ownerOf(req.Object) {
+		return ctrlkit.NoRequeue()
+	}
+	if err != nil {
+		return ctrlkit.RequeueIfError(fmt.Errorf("reading Secret %s: %w", key, err))
+	}
+	err = req.Client.Delete(ctx, &secret, client.Preconditions{UID: &secret.UID})
+	if apierrors.IsNotFound(err) {
+		// It was there a moment ago. Most likely somebody else was faster; but only looking again tells that from a wrong answer.
+		return ctrlkit.PollFor(fmt.Sprintf("Secret %s to be gone", key), time.Second)
+	}
+	if err != nil {
+		return ctrlkit.RequeueIfError(fmt.Errorf("deleting Secret %s: %w", key, err))
+	}
+	return ctrlkit.NoRequeue()
+}

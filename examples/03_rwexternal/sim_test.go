@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
+	"github.com/ctrlkit/ctrlkit/sim"
+)
+
+var simPairs = flag.Int("pairs", 200, "run so many `pairs` of faults")
+
+// The operator ends in the same state whatever goes wrong.
+func TestSurvivesEverything(t *testing.T) {
+	sim.Run(t, sim.Workload{
+		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
+		Objects: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "results"}}},
+		Operator: func(ctx context.Context, p *sim.Process) error {
+			mgr, err := newManager(p.Config(), p.ManagerOptions())
+			if err != nil {
+				return err
+			}
+			return mgr.Start(ctx)
+		},
+		Script: func(w *sim.World) {
+			input := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "numbers", Namespace: "default"}, Data: map[string][]byte{
+				"dividend": []byte("7"), "divisor": []byte("2"),
+			}}
+			external := &v1.RWExternal{ObjectMeta: metav1.ObjectMeta{Name: "divide", Namespace: "default"}, Spec: v1.RWExternalSpec{
+				InputSecret: "numbers", OutputSecret: v1.SecretReference{Namespace: "results", Name: "quotient"},
+			}}
+			w.Create(external) // it waits for its input
+			w.Settle()
+			w.Create(input)
+			w.Settle()
+			sim.Update(w, input, func(s *corev1.Secret) { s.Data["divisor"] = []byte("3") })
+			w.Settle()
+			w.Delete(external)
+			w.Settle()
+		},
+	}, sim.Pairs(*simPairs))
+}
+
+func simScheme(t *testing.T) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
