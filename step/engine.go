@@ -207,6 +207,7 @@ type run[T client.Object] struct {
 	core     *core
 	saved    saved
 	failures int
+	told     bool // the journal was told that it has begun
 	// beganWith is the resource version after our last write before this reconcile.
 	beganWith string
 }
@@ -219,11 +220,15 @@ func (r *run[T]) reconcile(ctx context.Context) (reconcile.Result, error) {
 	case apierrors.IsNotFound(err):
 		return r.gone(ctx)
 	case err != nil:
+		r.startedBlind(ctx)
 		return r.finish(ctx, journal.Failed, outcome{err: fmt.Errorf("reading %s %s: %w", e.kind.Kind, r.request, err)})
 	}
 	r.read = obj
+	if r.memory.hasLost() {
+		r.startedBlind(ctx)
+	}
 	if out := r.cleanUpLost(ctx); out.err != nil || out.after > 0 {
-		return r.finish(ctx, journal.Waiting, out) // an object of this name that went before this one comes first
+		return r.finishLost(ctx, out) // an object of this name that went before this one comes first
 	}
 	if result, ended := r.early(ctx); ended {
 		return result, nil
@@ -272,7 +277,18 @@ func (r *run[T]) endEarly(ctx context.Context, how journal.Result, after time.Du
 	return reconcile.Result{RequeueAfter: after}
 }
 
+// startedBlind tells that a reconcile has begun of which the object is not known.
+func (r *run[T]) startedBlind(ctx context.Context) {
+	if r.journal != nil {
+		r.journal.Note(ctx, journal.Started{Causes: r.causes, Finalizer: r.engine.finalizer})
+		r.told = true
+	}
+}
+
 func (r *run[T]) started(ctx context.Context) {
+	if r.told {
+		return
+	}
 	r.journal.Note(ctx, journal.Started{
 		Causes: r.causes, Generation: r.read.GetGeneration(), ResourceVersion: r.read.GetResourceVersion(),
 		Deleting: !r.read.GetDeletionTimestamp().IsZero(), Finalizer: r.engine.finalizer,
@@ -444,14 +460,14 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 	if out.err != nil && out.verdict.Class == "" {
 		r.judge(ctx, &out)
 	}
-	slow, reconciles := r.watchHotLoop(ctx)
+	slow := r.watchHotLoop(ctx)
 	result := reconcile.Result{RequeueAfter: out.after}
 	if slow > 0 {
 		result.RequeueAfter = slow
 	}
 	r.memory.plan(r.now, result.RequeueAfter, out)
 	if r.journal != nil {
-		r.tellEnd(ctx, how, out, result, reconciles)
+		r.tellEnd(ctx, how, out, result)
 	}
 	if out.err != nil {
 		return reconcile.Result{}, out.err
@@ -460,7 +476,7 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 	return result, nil
 }
 
-func (r *run[T]) tellEnd(ctx context.Context, how journal.Result, out outcome, result reconcile.Result, _ int) {
+func (r *run[T]) tellEnd(ctx context.Context, how journal.Result, out outcome, result reconcile.Result) {
 	o := journal.Outcome{Err: out.err, Class: string(out.verdict.Class), RequeueAfter: result.RequeueAfter}
 	for _, w := range out.waits {
 		o.Waits = append(o.Waits, journal.Wait{For: w.For, Every: w.Every})

@@ -106,15 +106,9 @@ func (r *run[T]) saysCleaned() bool {
 
 // gone does what is owed to objects of this name that went without our clean-up, and forgets them.
 func (r *run[T]) gone(ctx context.Context) (reconcile.Result, error) {
-	if r.journal != nil {
-		r.journal.Note(ctx, journal.Started{Causes: r.causes})
-	}
+	r.startedBlind(ctx)
 	if out := r.cleanUpLost(ctx); out.err != nil || out.after > 0 {
-		how := journal.Waiting
-		if out.err != nil {
-			how = journal.Failed
-		}
-		return r.finish(ctx, how, out)
+		return r.finishLost(ctx, out)
 	}
 	r.engine.memories.forget(r.key())
 	r.engine.limiter.Forget(r.request)
@@ -122,6 +116,14 @@ func (r *run[T]) gone(ctx context.Context) (reconcile.Result, error) {
 		r.journal.Note(ctx, journal.Finished{Result: journal.Gone, Duration: time.Since(r.began)})
 	}
 	return reconcile.Result{}, nil
+}
+
+// finishLost ends a reconcile in which a clean-up that is owed did not pass.
+func (r *run[T]) finishLost(ctx context.Context, out outcome) (reconcile.Result, error) {
+	if out.err != nil {
+		return r.finish(ctx, journal.Failed, out)
+	}
+	return r.finish(ctx, journal.Waiting, out)
 }
 
 // lookAgainLost is when a clean-up that waits, of an object that does not exist any more, is tried again: no event may come.

@@ -62,7 +62,7 @@ type workflow[T client.Object] struct {
 
 func (w *workflow[T]) Name() string { return w.name }
 func (w *workflow[T]) Do(ctx context.Context, req *Request[T]) (ctrl.Result, error) {
-	return runWorkflow(ctx, req, w.name, w.do(req))
+	return RunWorkflow(ctx, req, w.do)
 }
 
 type cleanedWorkflow[T client.Object] struct {
@@ -71,14 +71,15 @@ type cleanedWorkflow[T client.Object] struct {
 }
 
 func (w *cleanedWorkflow[T]) Cleanup(ctx context.Context, req *Request[T]) (ctrl.Result, error) {
-	return runWorkflow(ctx, req, w.name, w.cleanup(req))
+	return RunWorkflow(ctx, req, w.cleanup)
 }
 
-func runWorkflow[T client.Object](ctx context.Context, req *Request[T], name string, action ctrlkit.Action) (ctrl.Result, error) {
+// RunWorkflow builds a workflow and runs it, for a step of a type of your own. The journal is told of its actions.
+func RunWorkflow[T client.Object](ctx context.Context, req *Request[T], build func(req *Request[T]) ctrlkit.Action) (ctrl.Result, error) {
 	if run := req.core.run; run != nil {
-		ctx = ctrlkit.ContextWithHook(ctx, &actionEvents{run: run, step: name, table: req.core.table})
+		ctx = ctrlkit.ContextWithHook(ctx, &actionEvents{run: run, step: req.core.stepName(), table: req.core.table})
 	}
-	return action.Run(ctx)
+	return build(req).Run(ctx)
 }
 
 // ReasonNotNeeded is the reason of conditions of steps whose [When] does not hold.

@@ -50,9 +50,9 @@ func (m *memory[T]) slowed(obj T, now time.Time) bool {
 }
 
 // watchHotLoop looks at what the reconcile has written, and returns how long the next one has to wait.
-func (r *run[T]) watchHotLoop(ctx context.Context) (slow time.Duration, reconciles int) {
+func (r *run[T]) watchHotLoop(ctx context.Context) (slow time.Duration) {
 	if r.core == nil {
-		return 0, 0
+		return 0
 	}
 	h := &r.memory.hot
 	if h.level > 0 && r.now.After(h.calm) {
@@ -64,7 +64,7 @@ func (r *run[T]) watchHotLoop(ctx context.Context) (slow time.Duration, reconcil
 		repeated, count, within = lastOwn(r.core.written(), r.key()), h.echoes, time.Duration(h.echoes)*echoWithin
 	}
 	if repeated == nil {
-		return 0, 0
+		return 0
 	}
 	slow = min(firstSlow<<min(h.level, 10), mostSlow)
 	h.level++
@@ -72,7 +72,7 @@ func (r *run[T]) watchHotLoop(ctx context.Context) (slow time.Duration, reconcil
 	h.generation = r.read.GetGeneration()
 	h.echoes = 0
 	r.tellHotLoop(ctx, repeated, count, within, slow)
-	return slow, count
+	return slow
 }
 
 // repeated returns a write that was made too often, and how often.

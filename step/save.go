@@ -193,8 +193,10 @@ func (r *run[T]) announce(obj T) {
 	if r.engine.options.Recorder == nil || r.req.Conditions == nil {
 		return
 	}
-	for _, c := range r.req.Conditions.Changes() {
-		if c.Severity >= condition.Warning && (c.Type != condition.Ready || !r.req.Conditions.Declared(c.Reason)) {
+	changes := r.req.Conditions.Changes()
+	for i, c := range changes {
+		said := slices.ContainsFunc(changes[i+1:], func(o condition.Change) bool { return o.Reason == c.Reason })
+		if c.Severity >= condition.Warning && (c.Type != condition.Ready || !said) { // Ready says again what a declared condition says
 			r.engine.options.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, c.Reason, "Reconcile", "%s", c.Message)
 		}
 	}

@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/01_cronjob/manager"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // What the operator may do. The finalizers are there because a Job says that its CronJob must not go before it, and some
@@ -32,31 +32,37 @@ import (
 // CronJobController reconciles CronJobs.
 type CronJobController struct {
 	client.Client
-	logr.Logger
 
-	Live     client.Reader // reads from the API server, past the cache of Client
-	Recorder events.EventRecorder
-	Now      func() time.Time
+	Live      client.Reader // reads from the API server, past the cache of Client
+	Recorder  events.EventRecorder
+	Observers []journal.Observer
+	Now       func() time.Time
 }
 
-// Reconcile runs the workflow of a CronJob.
-func (c *CronJobController) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	logger := c.Logger.WithValues("cronjob", request)
+// Engine returns the reconciler: it loads the CronJob, runs its workflow, and saves the status. There is nothing to clean up: the garbage
+// collector deletes the Jobs, which have the CronJob as their owner.
+func (c *CronJobController) Engine() (*step.Engine[*v1.CronJob], error) {
+	return step.New(step.Options[*v1.CronJob]{
+		// Named, because a process has only one controller of a name, and "cronjob" is easily taken.
+		Name: "ctrlkit-cronjob", Client: c.Client, Live: c.Live, Recorder: c.Recorder, Observers: c.Observers,
+		Failures: failure.Table{Backoffs: backoffs}, Rest: step.RestUntilInputsChange,
+	}, runs{c})
+}
 
-	var cronJob v1.CronJob
-	if err := c.Client.Get(ctx, request.NamespacedName, &cronJob); err != nil {
-		return ctrlkit.RequeueIfError(client.IgnoreNotFound(err))
-	}
-	if !cronJob.DeletionTimestamp.IsZero() {
-		// The garbage collector deletes the Jobs, which have the CronJob as their owner.
-		return ctrlkit.NoRequeue()
-	}
+// runs is the step that starts the runs of a CronJob.
+type runs struct{ *CronJobController }
 
-	state := manager.NewCronJobControllerManagerState(c.Client, cronJob.DeepCopy())
-	impl := manager.NewCronJobControllerManagerImpl(c.Client, cronJob.DeepCopy(), c.Live, c.Recorder, c.Now())
-	mgr := manager.NewCronJobControllerManager(state, impl, logger)
+var _ step.ConditionManager[*v1.CronJob] = runs{}
 
-	return ctrlkit.IgnoreExit(workflow(mgr, &cronJob).Run(ctx))
+func (runs) Name() string                        { return "Runs" }
+func (runs) Conditions() []condition.Declaration { return manager.Conditions() }
+
+func (r runs) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
+	return step.RunWorkflow(ctx, req, func(req *step.Request[*v1.CronJob]) ctrlkit.Action {
+		state := manager.NewCronJobControllerManagerState(req.Client, req.Object)
+		impl := manager.NewCronJobControllerManagerImpl(req, r.Live, r.Recorder, r.Now())
+		return workflow(manager.NewCronJobControllerManager(state, impl, req.Logger), req.Object)
+	})
 }
 
 // workflow says what is done for a CronJob, and in which order.
@@ -75,19 +81,24 @@ func workflow(mgr *manager.CronJobControllerManager, cronJob *v1.CronJob) ctrlki
 	)
 }
 
-// longestBackoff is how long a CronJob waits at most after an error. Schedules are in minutes: if the API server refuses a Job
-// for an hour, the first one that it would accept should not come a quarter of an hour late.
-const longestBackoff = time.Minute
+// backoffs: schedules are in minutes. If the API server refuses a Job for an hour, the first one that it would accept should not come a
+// quarter of an hour late.
+var backoffs = map[failure.Class]failure.Backoff{
+	failure.Transient: {First: 100 * time.Millisecond, Most: time.Minute},
+	failure.Throttled: {First: time.Second, Most: time.Minute},
+	failure.NotFound:  {First: 500 * time.Millisecond, Most: time.Minute},
+	failure.Forbidden: {First: time.Second, Most: time.Minute},
+	failure.Invalid:   {First: time.Second, Most: time.Minute},
+}
 
 // SetupWithManager registers the controller and what it needs in the cache with a manager.
 func (c *CronJobController) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := manager.IndexCronJobControllerManager(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing Jobs by their CronJob: %w", err)
 	}
-	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, longestBackoff)
-	// Named, because a process has only one controller of a name, and "cronjob" is easily taken.
-	return manager.WatchCronJobControllerManager(ctrl.NewControllerManagedBy(mgr), mgr.GetCache()).
-		Named("ctrlkit-cronjob").
-		WithOptions(controller.Options{RateLimiter: backoff}).
-		Complete(c)
+	engine, err := c.Engine()
+	if err != nil {
+		return err
+	}
+	return engine.Complete(manager.WatchCronJobControllerManager(ctrl.NewControllerManagedBy(mgr), mgr.GetCache()))
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/01_cronjob/manager"
 )
@@ -44,7 +45,7 @@ func TestReconcile(t *testing.T) {
 		want      reconcile.Result
 		wantErr   error
 		wantJobs  []string
-		wantReady string // the reason
+		wantReady string // the reason of Scheduled
 	}{
 		{
 			name:      "a run is started and an old Job deleted",
@@ -62,14 +63,14 @@ func TestReconcile(t *testing.T) {
 			change: func(c *v1.CronJob) {
 				c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: noon}, []string{"foregroundDeletion"}
 			},
-			wantJobs: []string{"old"},
+			wantJobs:  []string{"old"},
+			wantReady: condition.ReasonNotReached,
 		},
 		{
 			name: "a run is started and the status written although the old Job cannot be deleted",
 			delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
 				return down
 			},
-			want:      reconcile.Result{RequeueAfter: 50 * time.Second},
 			wantErr:   down,
 			wantJobs:  []string{due, "old"},
 			wantReady: v1.ReasonScheduled,
@@ -92,13 +93,16 @@ func TestReconcile(t *testing.T) {
 			api := newFakeAPI(t, cronJob, completedJobOf(cronJob, "old"))
 			controller := &CronJobController{
 				Client:   interceptor.NewClient(api, interceptor.Funcs{Delete: tt.delete}),
-				Logger:   testr.New(t),
 				Live:     api,
 				Recorder: events.NewFakeRecorder(10),
 				Now:      func() time.Time { return noon.Add(70 * time.Second) },
 			}
 
-			got, err := controller.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cronJob)})
+			engine, err := controller.Engine()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := engine.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cronJob)})
 			if !errors.Is(err, tt.wantErr) {
 				t.Errorf("got error %v, want %v", err, tt.wantErr)
 			}
@@ -112,17 +116,20 @@ func TestReconcile(t *testing.T) {
 			if diff := cmp.Diff(tt.wantJobs, names(jobs.Items)); diff != "" {
 				t.Errorf("Jobs (-want +got)\n%s", diff)
 			}
-			if got := readyReason(t, api, cronJob); got != tt.wantReady {
-				t.Errorf("the condition Ready has the reason %q, want %q", got, tt.wantReady)
+			if got := scheduledReason(t, api, cronJob); got != tt.wantReady {
+				t.Errorf("the condition Scheduled has the reason %q, want %q", got, tt.wantReady)
 			}
 		})
 	}
 }
 
 func TestReconcileOfACronJobThatIsGone(t *testing.T) {
-	controller := &CronJobController{Client: newFakeAPI(t), Logger: testr.New(t)}
+	engine, err := (&CronJobController{Client: newFakeAPI(t)}).Engine()
+	if err != nil {
+		t.Fatal(err)
+	}
 	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "gone"}}
-	if got, err := controller.Reconcile(t.Context(), request); err != nil || !got.IsZero() {
+	if got, err := engine.Reconcile(t.Context(), request); err != nil || !got.IsZero() {
 		t.Errorf("got %v and error %v, want neither", got, err)
 	}
 }
@@ -163,14 +170,14 @@ func completedJobOf(cronJob *v1.CronJob, name string) *batchv1.Job {
 	}
 }
 
-func readyReason(t *testing.T, api client.Client, cronJob *v1.CronJob) string {
+func scheduledReason(t *testing.T, api client.Client, cronJob *v1.CronJob) string {
 	t.Helper()
 	var now v1.CronJob
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(cronJob), &now); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range now.Status.Conditions {
-		if c.Type == v1.ConditionReady {
+		if c.Type == v1.ConditionScheduled {
 			return c.Reason
 		}
 	}

@@ -21,11 +21,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 func main() {
 	options := ctrl.Options{LeaderElectionID: "cronjob.batch.ctrlkit.dev"}
-	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics at this `address`, for example :8080; 0 is off")
+	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics, and what ctrlkit explain reads, at this `address`, for example :8080; 0 is off")
 	flag.StringVar(&options.HealthProbeBindAddress, "health-probe-bind-address", "0", "serve /healthz and /readyz at this `address`, for example :8081; 0 is off")
 	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "work only while no other instance does")
 	flag.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "the `namespace` of the lease, needed outside a cluster")
@@ -73,12 +75,16 @@ func newManager(ctx context.Context, config *rest.Config, options ctrl.Options, 
 			return nil, fmt.Errorf("adding a health check: %w", err)
 		}
 	}
+	ring := journal.NewRing(journal.RingOptions{})
+	if err := explain.Serve(mgr, ring); err != nil {
+		return nil, fmt.Errorf("serving explanations: %w", err)
+	}
 	cronJobs := &CronJobController{
-		Client:   mgr.GetClient(),
-		Logger:   mgr.GetLogger(),
-		Live:     mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder("cronjob-operator"),
-		Now:      now,
+		Client:    mgr.GetClient(),
+		Live:      mgr.GetAPIReader(),
+		Recorder:  mgr.GetEventRecorder("cronjob-operator"),
+		Observers: []journal.Observer{ring},
+		Now:       now,
 	}
 	if err := cronJobs.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("setting up the controller of CronJobs: %w", err)

@@ -72,7 +72,7 @@ func jobsComeAndGo(t *testing.T, s *stage) {
 	s.patch(cronJob, func(c *v1.CronJob) { c.Spec.Suspend = ptr.To(true) })
 	s.await("the CronJob is suspended, and the last Jobs have completed", func() bool {
 		now := s.get(cronJob)
-		return isReady(now, v1.ReasonSuspended) && len(now.Status.Active) == 0 && len(s.jobs()) == 2
+		return isScheduled(now, v1.ReasonSuspended) && len(now.Status.Active) == 0 && len(s.jobs()) == 2
 	})
 	latest := latestJob(s.jobs())
 	if got := s.get(cronJob).Status.LastScheduleTime; got == nil || latest != fmt.Sprintf("hello-%d", got.Unix()) {
@@ -94,13 +94,13 @@ func jobsComeAndGo(t *testing.T, s *stage) {
 // With Forbid a run waits, and the condition says what for.
 func forbidWaits(t *testing.T, s *stage) {
 	cronJob := s.create("@every 1s", endless, func(c *v1.CronJob) { c.Spec.ConcurrencyPolicy = v1.ForbidConcurrent })
-	s.await("the second run waits for the first", func() bool { return isReady(s.get(cronJob), v1.ReasonWaiting) })
+	s.await("the second run waits for the first", func() bool { return isScheduled(s.get(cronJob), v1.ReasonWaiting) })
 
 	first := s.jobs()
 	if len(first) != 1 {
 		t.Fatalf("Jobs %q, want one", names(first))
 	}
-	message := meta.FindStatusCondition(s.get(cronJob).Status.Conditions, v1.ConditionReady).Message
+	message := meta.FindStatusCondition(s.get(cronJob).Status.Conditions, v1.ConditionScheduled).Message
 	if !strings.Contains(message, first[0].Name) {
 		t.Errorf("condition %q does not name the Job %s", message, first[0].Name)
 	}
@@ -139,7 +139,7 @@ func atRestNothingIsAsked(t *testing.T, s *stage) {
 	}
 	s.await("the run has completed, and its event has been written", func() bool {
 		now := s.get(cronJob)
-		return len(s.jobs()) == 1 && len(now.Status.Active) == 0 && isReady(now, v1.ReasonScheduled) &&
+		return len(s.jobs()) == 1 && len(now.Status.Active) == 0 && isScheduled(now, v1.ReasonScheduled) &&
 			now.Status.LastScheduleTime.After(cronJob.Status.LastScheduleTime.Time) && len(s.eventsOf("Started")) == 1
 	})
 
@@ -184,8 +184,8 @@ func refused(t *testing.T, user client.Client) {
 	}
 }
 
-func isReady(cronJob *v1.CronJob, reason string) bool {
-	c := meta.FindStatusCondition(cronJob.Status.Conditions, v1.ConditionReady)
+func isScheduled(cronJob *v1.CronJob, reason string) bool {
+	c := meta.FindStatusCondition(cronJob.Status.Conditions, v1.ConditionScheduled)
 	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == reason && c.ObservedGeneration == cronJob.Generation
 }
 

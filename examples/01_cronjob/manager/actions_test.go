@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/failure"
 )
 
 // The workflows of these tests: one action, and what it left in the status written down.
@@ -146,14 +146,12 @@ func TestNothingIsDoneWithoutTheState(t *testing.T) {
 	w := newWorld(t)
 	w.now = at("2026-05-01T12:01:00Z")
 	wantErr := errors.New("the cache is closed")
-	state := &CronJobControllerManagerFakeState{Object: w.cronJob, JobsErr: wantErr}
-	impl := NewCronJobControllerManagerImpl(w.client(), w.cronJob.DeepCopy(), w.api, w.events, w.now)
-	_, err := runNext(NewCronJobControllerManager(state, impl, logr.Discard())).Run(t.Context())
+	_, err := w.reconcile(func() *CronJobControllerManagerFakeState { return &CronJobControllerManagerFakeState{JobsErr: wantErr} }, runNext)
 	if !errors.Is(err, wantErr) {
 		t.Errorf("got error %v, want %v", err, wantErr)
 	}
-	if len(w.writes) != 0 {
-		t.Errorf("writes %q, want none", w.writes)
+	if diff := cmp.Diff([]string{"patch status hello"}, w.writes); diff != "" {
+		t.Errorf("writes, the status says what has failed (-want +got)\n%s", diff)
 	}
 }
 
@@ -250,8 +248,8 @@ func TestJobsThatAreBeingDeletedCountForNothing(t *testing.T) {
 	if _, err := w.run(cleanUp); err != nil {
 		t.Fatal(err)
 	}
-	if len(w.writes) != 0 {
-		t.Errorf("writes %q, want none: one Job is kept and the other is on its way", w.writes)
+	if diff := cmp.Diff([]string{"patch status hello"}, w.writes); diff != "" {
+		t.Errorf("writes: one Job is kept and the other is on its way (-want +got)\n%s", diff)
 	}
 }
 
@@ -296,7 +294,7 @@ func TestARunThatIsDueIsStarted(t *testing.T) {
 	if diff := cmp.Diff([]string{job1201}, refNames(status.Active)); diff != "" {
 		t.Errorf("active (-want +got)\n%s", diff)
 	}
-	wantCondition(t, status, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonScheduled)
+	wantCondition(t, status, v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonScheduled)
 	wantCondition(t, status, v1.ConditionMissedRuns, metav1.ConditionFalse, v1.ReasonOnSchedule)
 	if diff := cmp.Diff([]string{"create " + job1201, "patch status hello"}, w.writes); diff != "" {
 		t.Errorf("writes, the effect before the status (-want +got)\n%s", diff)
@@ -410,7 +408,7 @@ func TestConcurrencyPolicies(t *testing.T) {
 	}{
 		{"", []string{job1201, job1202}, nil},
 		{v1.AllowConcurrent, []string{job1201, job1202}, nil},
-		{v1.ForbidConcurrent, []string{job1201}, []ctrlkit.Wait{{Action: "RunNextScheduledJob", For: "Job " + job1201 + " to finish"}}},
+		{v1.ForbidConcurrent, []string{job1201}, nil},
 		{v1.ReplaceConcurrent, []string{job1202}, nil},
 	}
 	for _, tt := range tests {
@@ -443,7 +441,7 @@ func TestARunThatWasForbiddenIsStartedLater(t *testing.T) {
 	if _, err := ctrlkit.IgnoreExit(w.run(runNext)); err != nil {
 		t.Fatal(err)
 	}
-	wantCondition(t, w.status(), v1.ConditionReady, metav1.ConditionTrue, v1.ReasonWaiting)
+	wantCondition(t, w.status(), v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonWaiting)
 
 	finished(batchv1.JobComplete)(job)
 	if err := w.api.Status().Update(t.Context(), job); err != nil {
@@ -569,7 +567,7 @@ func TestAJobOfSomebodyElseHasTheName(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `Job "`+job1201+`", which belongs to Thing "other"`) {
 		t.Errorf("got error %v, want one that names the Job and its owner", err)
 	}
-	wantCondition(t, w.status(), v1.ConditionReady, metav1.ConditionFalse, v1.ReasonJobNameTaken)
+	wantCondition(t, w.status(), v1.ConditionScheduled, metav1.ConditionFalse, v1.ReasonJobNameTaken)
 	if w.status().LastScheduleTime != nil {
 		t.Error("the run counts as started")
 	}
@@ -588,7 +586,7 @@ func TestAJobThatTheAPIServerRefuses(t *testing.T) {
 		}
 		w.refresh()
 	}
-	wantCondition(t, w.status(), v1.ConditionReady, metav1.ConditionFalse, v1.ReasonJobNotCreated)
+	wantCondition(t, w.status(), v1.ConditionScheduled, metav1.ConditionFalse, v1.ReasonJobNotCreated)
 	if got := w.takeEvents(); len(got) != 1 || !strings.Contains(got[0], "exceeded quota") {
 		t.Errorf("events %q, want one that says why", got)
 	}
@@ -606,7 +604,7 @@ func TestAMistakeInTheSpecIsToldAndNotTriedAgain(t *testing.T) {
 		}
 		w.refresh()
 	}
-	wantCondition(t, w.status(), v1.ConditionReady, metav1.ConditionFalse, v1.ReasonInvalidSchedule)
+	wantCondition(t, w.status(), v1.ConditionScheduled, metav1.ConditionFalse, v1.ReasonInvalidSchedule)
 	if got := w.takeEvents(); len(got) != 1 || !strings.HasPrefix(got[0], "Warning InvalidSchedule") {
 		t.Errorf("events %q, want one warning", got)
 	}
@@ -620,12 +618,11 @@ func TestSuspendedIsReady(t *testing.T) {
 	if _, err := w.run(updateStatus); err != nil {
 		t.Fatal(err)
 	}
-	wantCondition(t, w.status(), v1.ConditionReady, metav1.ConditionTrue, v1.ReasonSuspended)
+	wantCondition(t, w.status(), v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonSuspended)
 }
 
-// A status made from an old version replaces nothing, and is neither an error nor a reason to try at once: the newer version
-// will come as an event.
-func TestAConflictIsAWait(t *testing.T) {
+// A status made from an old version replaces nothing.
+func TestAConflictIsNotOverwritten(t *testing.T) {
 	w := newWorld(t)
 	newer := w.cronJob.DeepCopy()
 	newer.Labels = map[string]string{"by": "somebody"}
@@ -633,12 +630,8 @@ func TestAConflictIsAWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.addJob("2026-05-01T12:01:00Z")
-	result, err := w.run(listActive)
-	if len(ctrlkit.Waits(err)) != 1 {
-		t.Errorf("got error %v, want a wait", err)
-	}
-	if result, err := ctrlkit.IgnoreExit(result, err); err != nil || result.RequeueAfter <= 0 {
-		t.Errorf("got %v and error %v, want another look and no error", result, err)
+	if _, err := w.run(listActive); failure.Judge(err).Class != failure.Conflict {
+		t.Errorf("got error %v, want a conflict", err)
 	}
 	if got := w.status().Active; got != nil {
 		t.Errorf("active %v was written over a newer version", got)
@@ -651,8 +644,8 @@ func TestTheStatusOfACronJobThatIsGoneIsNotMissed(t *testing.T) {
 	if err := w.api.Delete(t.Context(), w.cronJob.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ctrlkit.IgnoreExit(w.run(listActive)); err != nil {
-		t.Errorf("got error %v, want none", err)
+	if _, err := w.run(listActive); failure.Judge(err).Class != failure.Conflict {
+		t.Errorf("got error %v, want one that looks again soon and tells nobody", err)
 	}
 }
 

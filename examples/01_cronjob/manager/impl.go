@@ -19,12 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // impl implements the actions for one reconcile of one CronJob.
 //
-// The actions change the status of their copy of the CronJob, and the last one writes it, if it differs. Effects come
+// The actions change the status of the request's CronJob, and the step engine writes it, if it differs. Effects come
 // first and the status after them: if the operator dies in between, the next reconcile finds the effect by its name.
 type impl struct {
 	client   client.Client
@@ -32,21 +34,24 @@ type impl struct {
 	recorder events.EventRecorder
 	now      time.Time // one time for the whole reconcile: all actions agree on what is due
 
-	cronJob *v1.CronJob
-	read    *v1.CronJob // as it was before the actions
+	cronJob    *v1.CronJob
+	read       *v1.CronJob // as it was before the actions
+	conditions *condition.Set
 }
 
 var _ CronJobControllerManagerImpl = (*impl)(nil)
 
-// NewCronJobControllerManagerImpl returns the actions for one reconcile of a CronJob at a time. It changes the
-// CronJob, which must be a copy of what the cache holds.
+// NewCronJobControllerManagerImpl returns the actions for one reconcile of a CronJob at a time.
 //
 // The live reader is asked only where a cache that is behind would do harm: before a Job is created, and about
 // active Jobs that the cache does not know.
 func NewCronJobControllerManagerImpl(
-	c client.Client, cronJob *v1.CronJob, live client.Reader, recorder events.EventRecorder, now time.Time,
+	req *step.Request[*v1.CronJob], live client.Reader, recorder events.EventRecorder, now time.Time,
 ) CronJobControllerManagerImpl {
-	return &impl{client: c, live: live, recorder: recorder, now: now, cronJob: cronJob, read: cronJob.DeepCopy()}
+	return &impl{
+		client: req.Client, live: live, recorder: recorder, now: now,
+		cronJob: req.Object, read: req.Snapshot(), conditions: req.Conditions,
+	}
 }
 
 // ListActiveJobsAndUpdateStatus fills in which Jobs are active and which run was the last.
@@ -61,7 +66,7 @@ func (i *impl) ListActiveJobsAndUpdateStatus(ctx context.Context, _ logr.Logger,
 	}
 	if !i.cronJob.Status.LastScheduleTime.Equal(i.read.Status.LastScheduleTime) {
 		// An earlier reconcile has started the run, and has not come to write that down.
-		i.setMissedRuns(metav1.ConditionFalse, v1.ReasonOnSchedule, onSchedule)
+		i.setOnSchedule()
 	}
 	return ctrlkit.NoRequeue()
 }

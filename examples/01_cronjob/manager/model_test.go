@@ -17,6 +17,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/failure"
 )
 
 // Whatever happens between two reconciles (crashes in the middle of one, caches that are behind, users who delete Jobs and suspend
@@ -115,7 +116,7 @@ func (m *model) reconcileUntil(successful int, thenCarriedOut bool) {
 			return write(func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
 		},
 	}
-	if _, err := ctrlkit.IgnoreExit(m.run(m.whole)); err != nil && !errors.Is(err, errCrash) {
+	if _, err := ctrlkit.IgnoreExit(m.run(m.whole)); err != nil && !errors.Is(err, errCrash) && failure.Judge(err).Class != failure.Conflict {
 		m.rt.Errorf("reconciling: %v", err)
 	}
 }
@@ -224,5 +225,5 @@ func (m *model) settle() {
 	if got := len(m.clusterJobs()); got > 3+1 {
 		m.rt.Errorf("%d Jobs were kept, want at most 3 that completed and 1 that failed", got)
 	}
-	wantCondition(m.rt, status, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonScheduled)
+	wantCondition(m.rt, status, v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonScheduled)
 }

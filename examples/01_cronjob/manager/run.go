@@ -26,7 +26,7 @@ func (i *impl) RunNextScheduledJob(ctx context.Context, logger logr.Logger) (ctr
 	runs, err := i.runs()
 	if err != nil {
 		// A person must change the spec, and that change is an event of its own: trying again is of no use.
-		i.setNotReady(err)
+		i.setNotScheduled(err)
 		return ctrlkit.NoRequeue()
 	}
 	if runs.due.IsZero() || i.tooLate(runs.due) {
@@ -37,7 +37,7 @@ func (i *impl) RunNextScheduledJob(ctx context.Context, logger logr.Logger) (ctr
 		return result, err
 	}
 	if err := i.start(ctx, logger, runs.due); err != nil {
-		i.setNotReady(err)
+		i.setNotScheduled(err)
 		return ctrlkit.RequeueIfError(err)
 	}
 	i.setScheduled()
@@ -64,7 +64,7 @@ func (i *impl) tooLate(due time.Time) bool {
 	if deadline == nil || i.now.Sub(due) <= time.Duration(*deadline)*time.Second {
 		return false
 	}
-	i.setMissedRuns(metav1.ConditionTrue, v1.ReasonDeadlinePassed, fmt.Sprintf(
+	i.setMissed(v1.ReasonDeadlinePassed, fmt.Sprintf(
 		"the run of %s could not start within its deadline of %d seconds", due.UTC().Format(time.RFC3339), *deadline))
 	return true
 }
@@ -72,8 +72,9 @@ func (i *impl) tooLate(due time.Time) bool {
 // permit returns an error, which is a wait, if the run that is due must not start now.
 func (i *impl) permit(ctx context.Context) (ctrl.Result, error) {
 	if active := i.cronJob.Status.Active; len(active) > 0 && i.cronJob.Spec.ConcurrencyPolicy == v1.ForbidConcurrent {
+		// The schedule wants it so: the CronJob is no less ready than before. The end of a Job is an event.
 		i.setWaiting(active)
-		return ctrlkit.WaitFor(fmt.Sprintf("%s to finish", namesOf(active)))
+		return ctrlkit.Exit()
 	}
 	// Starting a Job cannot be taken back, and the cache may be behind: the user may have suspended the CronJob, or
 	// the run may be in the status already and its Job deleted. One live read per run excludes that.

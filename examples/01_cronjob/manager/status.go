@@ -4,75 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/failure"
 )
 
-// UpdateCronJobStatus writes the status that the actions before it have left, if it is not what was read.
-func (i *impl) UpdateCronJobStatus(ctx context.Context, _ logr.Logger) (ctrl.Result, error) {
+// Conditions are those that the actions keep.
+func Conditions() []condition.Declaration {
+	return []condition.Declaration{
+		{Type: v1.ConditionScheduled},
+		{Type: v1.ConditionMissedRuns, Polarity: condition.AbnormalTrue, Weight: condition.Informs},
+	}
+}
+
+// UpdateCronJobStatus says in the conditions what no other action has said.
+func (i *impl) UpdateCronJobStatus(context.Context, logr.Logger) (ctrl.Result, error) {
 	if i.cronJob.Spec.Suspended() {
-		i.setReady(metav1.ConditionTrue, v1.ReasonSuspended, "no runs are started while spec.suspend is true")
+		i.conditions.Good(v1.ConditionScheduled, v1.ReasonSuspended, "no runs are started while spec.suspend is true")
 	}
-	for c := range i.cronJob.Status.Conditions {
-		i.cronJob.Status.Conditions[c].ObservedGeneration = i.cronJob.Generation // all of them were looked at, changed or not
+	if missed, _ := i.conditions.Get(v1.ConditionMissedRuns); missed.Status == metav1.ConditionUnknown {
+		i.setOnSchedule()
 	}
-	if equality.Semantic.DeepEqual(i.cronJob.Status, i.read.Status) {
-		return ctrlkit.NoRequeue()
-	}
-	// With the resource version in the patch, a status made from an old version replaces nothing newer.
-	patch := client.MergeFromWithOptions(i.read, client.MergeFromWithOptimisticLock{})
-	err := i.client.Status().Patch(ctx, i.cronJob, patch)
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// It has changed, or is gone, and the event of that is on its way, most likely. A refusal that looks the same and has another cause has
-		// no event: so we look again.
-		return ctrlkit.PollFor("the newest version of the CronJob to arrive in the cache", lookAgain)
-	case err != nil:
-		return ctrlkit.RequeueIfError(fmt.Errorf("writing the status: %w", err))
-	}
-	i.announce()
 	return ctrlkit.NoRequeue()
 }
 
-// lookAgain is how long a status waits that could not be written.
-const lookAgain = 5 * time.Second
-
-// onSchedule is the message while no run is missed.
-const onSchedule = "the latest run that was due has been started"
-
-// announce makes an event of every condition that has become bad. It is called after the status was written, so that there is
-// one event for one change.
-func (i *impl) announce() {
-	for _, c := range i.cronJob.Status.Conditions {
-		before := meta.FindStatusCondition(i.read.Status.Conditions, c.Type)
-		changed := before == nil || before.Status != c.Status || before.Reason != c.Reason || before.Message != c.Message
-		if changed && isBad(c) {
-			i.recorder.Eventf(i.cronJob, nil, corev1.EventTypeWarning, c.Reason, "Reconcile", "%s", c.Message)
-		}
-	}
-}
-
-func isBad(c metav1.Condition) bool {
-	switch c.Type {
-	case v1.ConditionMissedRuns:
-		return c.Status == metav1.ConditionTrue
-	default:
-		return c.Status == metav1.ConditionFalse
-	}
-}
-
-// A problem is an error that has a reason of its own in the condition Ready.
+// A problem is an error that has a reason of its own in the condition Scheduled.
 type problem struct {
 	reason string
 	err    error
@@ -81,50 +44,45 @@ type problem struct {
 func (p *problem) Error() string { return p.err.Error() }
 func (p *problem) Unwrap() error { return p.err }
 
-func (i *impl) setNotReady(err error) {
-	reason := v1.ReasonJobNotCreated
+// setNotScheduled says why no run is started. Only a person can change a problem with a name; what else the API server
+// refuses is as bad as its class.
+func (i *impl) setNotScheduled(err error) {
 	if p := (*problem)(nil); errors.As(err, &p) {
-		reason = p.reason
+		i.conditions.Bad(v1.ConditionScheduled, condition.Error, p.reason, err.Error())
+		return
 	}
-	i.setReady(metav1.ConditionFalse, reason, err.Error())
+	verdict := failure.Judge(err)
+	if ctrlkit.Waits(err) != nil || verdict.Silent(0) {
+		return // it passes in a moment
+	}
+	i.conditions.Bad(v1.ConditionScheduled, verdict.Severity, v1.ReasonJobNotCreated, err.Error())
 }
 
 func (i *impl) setScheduled() {
-	i.setReady(metav1.ConditionTrue, v1.ReasonScheduled, "runs are started at the times of the schedule")
+	i.conditions.Good(v1.ConditionScheduled, v1.ReasonScheduled, "runs are started at the times of the schedule")
 }
 
 func (i *impl) setWaiting(active []corev1.ObjectReference) {
-	i.setReady(metav1.ConditionTrue, v1.ReasonWaiting,
+	i.conditions.Good(v1.ConditionScheduled, v1.ReasonWaiting,
 		fmt.Sprintf("a run is due and waits for %s, because concurrencyPolicy is Forbid", namesOf(active)))
 }
 
 // setMissedBefore says in the status what was missed before the run that has just been started.
 func (i *impl) setMissedBefore(runs runs) {
 	if runs.missed > countedMissedRuns && i.cronJob.Spec.StartingDeadlineSeconds == nil {
-		i.setMissedRuns(metav1.ConditionTrue, v1.ReasonTooManyMissed, fmt.Sprintf(
+		i.setMissed(v1.ReasonTooManyMissed, fmt.Sprintf(
 			"more than %d runs were missed and only the latest was made up: if none should be, set startingDeadlineSeconds;"+
 				" if the CronJob was not suspended or blocked, look whether the operator was down or its clock wrong",
 			countedMissedRuns))
 		return
 	}
-	i.setMissedRuns(metav1.ConditionFalse, v1.ReasonOnSchedule, onSchedule)
+	i.setOnSchedule()
 }
 
-func (i *impl) setReady(status metav1.ConditionStatus, reason, message string) {
-	i.setCondition(v1.ConditionReady, status, reason, message)
+func (i *impl) setMissed(reason, message string) {
+	i.conditions.Bad(v1.ConditionMissedRuns, condition.Warning, reason, message)
 }
 
-func (i *impl) setMissedRuns(status metav1.ConditionStatus, reason, message string) {
-	i.setCondition(v1.ConditionMissedRuns, status, reason, message)
-}
-
-func (i *impl) setCondition(kind string, status metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&i.cronJob.Status.Conditions, metav1.Condition{
-		Type:               kind,
-		Status:             status,
-		Reason:             reason,
-		Message:            message,
-		ObservedGeneration: i.cronJob.Generation,
-		LastTransitionTime: metav1.NewTime(i.now),
-	})
+func (i *impl) setOnSchedule() {
+	i.conditions.Good(v1.ConditionMissedRuns, v1.ReasonOnSchedule, "the latest run that was due has been started")
 }

@@ -20,7 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // A world is a cluster with one CronJob, in memory, and what the operator sees of it.
@@ -140,17 +142,52 @@ func (w *world) status() v1.CronJobStatus {
 	return cronJob.Status
 }
 
-// run runs a workflow for the CronJob and returns what it returned.
+// run reconciles the CronJob with a workflow, and returns what the workflow has returned, or what has failed when the status was saved.
 func (w *world) run(workflow func(*CronJobControllerManager) ctrlkit.Action) (ctrl.Result, error) {
 	w.t.Helper()
-	state := &CronJobControllerManagerFakeState{Object: w.cronJob, Jobs: w.jobs}
-	impl := NewCronJobControllerManagerImpl(w.client(), w.cronJob.DeepCopy(), w.api, w.events, w.now)
-	return workflow(NewCronJobControllerManager(state, impl, w.logger)).Run(w.t.Context())
+	return w.reconcile(func() *CronJobControllerManagerFakeState { return &CronJobControllerManagerFakeState{Jobs: w.jobs} }, workflow)
+}
+
+func (w *world) reconcile(
+	state func() *CronJobControllerManagerFakeState, workflow func(*CronJobControllerManager) ctrlkit.Action,
+) (result ctrl.Result, err error) {
+	engine, newErr := step.New(step.Options[*v1.CronJob]{Name: "cronjob", Client: w.client(), Recorder: w.events}, underTest{func(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
+		s := state()
+		s.Object = req.Object
+		impl := NewCronJobControllerManagerImpl(req, w.api, w.events, w.now)
+		result, err = workflow(NewCronJobControllerManager(s, impl, w.logger)).Run(ctx)
+		return result, err
+	}})
+	if newErr != nil {
+		w.t.Fatal(newErr)
+	}
+	if _, saveErr := engine.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.cronJob)}); err == nil {
+		err = saveErr
+	}
+	return result, err
+}
+
+// underTest is a step with the conditions of the actions.
+type underTest struct {
+	do func(context.Context, *step.Request[*v1.CronJob]) (ctrl.Result, error)
+}
+
+func (underTest) Name() string                        { return "Runs" }
+func (underTest) Conditions() []condition.Declaration { return Conditions() }
+func (u underTest) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
+	return u.do(ctx, req)
 }
 
 // client is what the operator writes with: the cluster, with the faults of this world, and with a note of every write.
 func (w *world) client() client.Client {
 	counted := interceptor.NewClient(w.api, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if cronJob, ok := obj.(*v1.CronJob); ok { // from the cache
+				w.cronJob.DeepCopyInto(cronJob)
+				return nil
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			w.writes = append(w.writes, "create "+obj.GetName())
 			obj.SetUID(types.UID("uid-of-" + obj.GetName())) // the in-memory cluster does not

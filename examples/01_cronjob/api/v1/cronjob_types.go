@@ -94,7 +94,7 @@ type CronJobStatus struct {
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 
-	// Conditions are Ready and MissedRuns.
+	// Conditions are Ready, Scheduled and MissedRuns.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -103,14 +103,14 @@ type CronJobStatus struct {
 }
 
 const (
-	// ConditionReady is true while runs are started as the schedule wants, also if there is nothing to do because
-	// the CronJob is suspended. If it is false, its message says what a person must change.
-	ConditionReady = "Ready"
+	// ConditionScheduled is true while runs are started as the schedule wants, also if there is nothing to do because
+	// the CronJob is suspended. If it is false, its message says what a person must change, and the CronJob is not Ready.
+	ConditionScheduled = "Scheduled"
 	// ConditionMissedRuns is true if runs were missed and not made up before the latest run that was due.
 	ConditionMissedRuns = "MissedRuns"
 )
 
-// Reasons of the condition Ready.
+// Reasons of the condition Scheduled.
 const (
 	// ReasonScheduled means that the next run has a time.
 	ReasonScheduled = "Scheduled"
@@ -146,7 +146,7 @@ const (
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.schedule`
 // +kubebuilder:printcolumn:name="Suspend",type=boolean,JSONPath=`.spec.suspend`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Scheduled")].reason`
 // +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.active[*].name`
 // +kubebuilder:printcolumn:name="Last Schedule",type=date,JSONPath=`.status.lastScheduleTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
