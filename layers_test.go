@@ -35,6 +35,7 @@ var layers = map[string]int{
 	"condition/conditiontest": 1,
 	"failure":                 3,
 	"journal":                 0,
+	"journal/metrics":         1,
 	"step":                    4,
 
 	// The language, which knows nothing of the tower: it is a compiler, and ends in the model.

@@ -1,0 +1,28 @@
+// Package metrics keeps Prometheus series of what a journal tells: how reconciles end and what caused them, how long steps and actions
+// take, what fails, what is written.
+//
+//	observer, err := metrics.New(ctrlmetrics.Registry, metrics.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	engine, err := step.New(step.Options[*v1.Database]{..., Observers: []journal.Observer{observer}}, ...)
+//
+// Here ctrlmetrics is sigs.k8s.io/controller-runtime/pkg/metrics, whose registry the manager serves. The series:
+//
+//	ctrlkit_reconciles_total{controller,result}                         result: as journal.Result has it
+//	ctrlkit_reconcile_causes_total{controller,cause}                    cause: as journal.CauseKind has it
+//	ctrlkit_step_duration_seconds{controller,step,phase}                a histogram
+//	ctrlkit_steps_total{controller,step,phase,outcome}                  outcome: done, failed, waiting or requeue
+//	ctrlkit_action_duration_seconds{controller,step,action}             a histogram
+//	ctrlkit_actions_total{controller,step,action,outcome}               outcome: as for steps
+//	ctrlkit_failures_total{controller,class}                            class: as package failure has it
+//	ctrlkit_writes_total{controller,kind,verb,subresource,outcome}      outcome: done or failed
+//	ctrlkit_hot_loops_total{controller}
+//	ctrlkit_object_result{controller,namespace,name,result}             only with EachObject; 1 for the present result
+//	ctrlkit_object_failures{controller,namespace,name}                  only with EachObject; failures in a row
+//
+// A wait is a result and an outcome of its own, and no failure. A reconcile that was interrupted because the operator stops is one, of class
+// Cancelled, and one that lost a race for an object is one of class Conflict: an alert leaves both out.
+//
+// Controller-runtime has series of its own, for the queue and for the time of whole reconciles; they are not repeated here.
+package metrics

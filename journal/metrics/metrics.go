@@ -1,0 +1,89 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// Options say what is kept. The zero value is right for every operator.
+type Options struct {
+	// PerObject says whether each object has series of its own.
+	PerObject PerObject
+}
+
+// PerObject says whether each object has series of its own.
+type PerObject int
+
+const (
+	// NoObject has its own series: how many there are depends on the code of the operator, not on the cluster.
+	NoObject PerObject = iota
+
+	// EachObject has two series of its own, from its first reconcile until a reconcile finds it gone. Their number has no bound but that of the
+	// objects: use it where there are some thousand at most. An operator that filters out the deletions of its objects never finds them gone.
+	EachObject
+)
+
+// Metrics is a [journal.Observer] that keeps Prometheus series. It is made by [New], and safe for concurrent use.
+type Metrics struct {
+	series  *series
+	objects *objects // nil for NoObject
+}
+
+var _ journal.Observer = (*Metrics)(nil)
+
+// New returns an observer whose series are collected through registerer. What an earlier call has registered there is used again, so that any
+// number of engines share their series, in one observer or in one each. The error says that the registry has other series of these names.
+func New(registerer prometheus.Registerer, options Options) (*Metrics, error) {
+	if registerer == nil {
+		return nil, errors.New("metrics: no registerer: use Registry of sigs.k8s.io/controller-runtime/pkg/metrics")
+	}
+	s, err := register(registerer, newSeries())
+	if err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	m := &Metrics{series: s}
+	if options.PerObject == EachObject {
+		if m.objects, err = register(registerer, newObjects()); err != nil {
+			return nil, fmt.Errorf("registering metrics of objects: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// register registers c and returns it, or what is registered already with the same series.
+func register[C prometheus.Collector](registerer prometheus.Registerer, c C) (C, error) {
+	err := registerer.Register(c)
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if existing, ours := already.ExistingCollector.(C); ours {
+			return existing, nil
+		}
+	}
+	return c, err
+}
+
+// Observe counts the event.
+func (m *Metrics) Observe(_ context.Context, entry journal.Entry) {
+	s, controller := m.series, entry.Controller
+	switch e := entry.Event.(type) {
+	case journal.Started:
+		s.started(controller, e)
+	case journal.StepEnded:
+		s.stepEnded(controller, e)
+	case journal.ActionEnded:
+		s.actionEnded(controller, e)
+	case journal.Wrote:
+		s.wrote(controller, e)
+	case journal.HotLoop:
+		s.hotLoops.WithLabelValues(controller).Inc()
+	case journal.Finished:
+		s.finished(controller, e)
+		if m.objects != nil {
+			m.objects.finished(objectKey{controller, entry.Object.Namespace, entry.Object.Name}, e)
+		}
+	}
+}
