@@ -36,6 +36,7 @@ var layers = map[string]int{
 	"failure":                 3,
 	"journal":                 0,
 	"journal/metrics":         1,
+	"journal/tracing":         1,
 	"step":                    4,
 
 	// The language, which knows nothing of the tower: it is a compiler, and ends in the model.
