@@ -38,6 +38,7 @@ var layers = map[string]int{
 	"journal/metrics":         1,
 	"journal/tracing":         1,
 	"step":                    4,
+	"explain":                 5,
 
 	// The language, which knows nothing of the tower: it is a compiler, and ends in the model.
 	"internal/dsl/diag":      0,
