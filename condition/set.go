@@ -243,6 +243,9 @@ func (s *Set) worst() (worst *failed, kind string, others int) {
 		if d.Weight == Informs || c == nil || c.Status == d.good() {
 			continue
 		}
+		if c.Reason == ReasonNotReached && worst != nil {
+			continue // it is not reached because of what is told already
+		}
 		found++
 		severity := max(s.severities[d.Type], Info)
 		if worst == nil || severity > worst.severity {

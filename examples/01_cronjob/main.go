@@ -19,10 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/journal/metrics"
 )
 
 func main() {
@@ -75,6 +77,10 @@ func newManager(ctx context.Context, config *rest.Config, options ctrl.Options, 
 			return nil, fmt.Errorf("adding a health check: %w", err)
 		}
 	}
+	series, err := metrics.New(ctrlmetrics.Registry, metrics.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
 	ring := journal.NewRing(journal.RingOptions{})
 	if err := explain.Serve(mgr, ring); err != nil {
 		return nil, fmt.Errorf("serving explanations: %w", err)
@@ -83,7 +89,7 @@ func newManager(ctx context.Context, config *rest.Config, options ctrl.Options, 
 		Client:    mgr.GetClient(),
 		Live:      mgr.GetAPIReader(),
 		Recorder:  mgr.GetEventRecorder("cronjob-operator"),
-		Observers: []journal.Observer{ring},
+		Observers: []journal.Observer{ring, series},
 		Now:       now,
 	}
 	if err := cronJobs.SetupWithManager(ctx, mgr); err != nil {

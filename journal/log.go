@@ -1,0 +1,91 @@
+package journal
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+)
+
+// Logger returns an observer that logs what happens to logger, with constant messages: at verbosity 1 what steps and actions do and what is written, at
+// 2 also what is read, and what asks for reconciles. A wait is not an error, and neither is a failure: controller-runtime logs what Reconcile returns as an
+// error, once, and this observer what became of it at verbosity 1.
+func Logger(logger logr.Logger) Observer { return logs{logger} }
+
+type logs struct{ logger logr.Logger }
+
+func (l logs) Observe(_ context.Context, e Entry) {
+	level := 1
+	switch e.Event.(type) {
+	case Read, Triggered, StepBegan, ActionBegan:
+		level = 2
+	case HotLoop:
+		level = 0
+	}
+	logger := l.logger.V(level)
+	if !logger.Enabled() {
+		return
+	}
+	logger = logger.WithValues("controller", e.Controller, "kind", e.Object.Kind, "namespace", e.Object.Namespace, "name", e.Object.Name)
+	if e.Run != nil {
+		logger = logger.WithValues("run", e.Run.ID)
+	}
+	message, values := logLine(e.Event)
+	logger.Info(message, values...)
+}
+
+// logLine returns the message of an event, and what differs from one to the next.
+func logLine(event Event) (message string, values []any) {
+	switch e := event.(type) {
+	case Triggered:
+		return "Reconcile asked for", []any{"cause", e.Cause.String()}
+	case Started:
+		return "Reconcile begins", []any{"causes", joinCauses(e.Causes), "generation", e.Generation, "deleting", e.Deleting}
+	case StepBegan:
+		return "Step begins", []any{"step", e.Step, "phase", e.Phase}
+	case StepEnded:
+		return "Step ended", append([]any{"step", e.Step, "phase", e.Phase, "took", e.Duration}, e.Outcome.values()...)
+	case StepSkipped:
+		return "Step skipped", []any{"step", e.Step, "after", e.After}
+	case ActionBegan:
+		return "Action begins", []any{"step", e.Step, "action", e.Action}
+	case ActionEnded:
+		return "Action ended", append([]any{"step", e.Step, "action", e.Action, "took", e.Duration}, e.Outcome.values()...)
+	case ActionBlocked:
+		return "Action blocked", []any{"step", e.Step, "action", e.Action, "by", e.By}
+	case Read:
+		return "Read", withErrorValue([]any{"object", e.Object.String(), "live", e.Live}, e.Err)
+	case Wrote:
+		return "Wrote", withErrorValue([]any{"step", e.Step, "verb", e.Verb, "object", e.Object.String(), "subresource", e.Subresource, "fields", e.Fields}, e.Err)
+	case Called:
+		return "Called outside", withErrorValue([]any{"step", e.Step, "what", e.What, "took", e.Duration}, e.Err)
+	case Gated:
+		return "Left alone", []any{"reason", e.Reason, "why", e.Message}
+	case HotLoop:
+		return "Hot loop", []any{"reconciles", e.Reconciles, "within", e.Within, "fields", e.Fields, "managers", e.Managers, "slowed", e.Slowed}
+	case Requeued:
+		return "Looks again", []any{"after", e.After, "why", e.Why, "failures", e.Failures}
+	case Finished:
+		return "Reconcile ended", append([]any{"result", e.Result, "took", e.Duration}, e.Outcome.values()...)
+	default:
+		return "Event", []any{"event", event.String()}
+	}
+}
+
+// values are what is worth telling of an outcome.
+func (o Outcome) values() []any {
+	var values []any
+	if o.Err != nil {
+		values = append(values, "class", o.Class, "failure", o.Err.Error())
+	}
+	for _, w := range o.Waits {
+		values = append(values, "waitsFor", w.For)
+	}
+	return values
+}
+
+func withErrorValue(values []any, err error) []any {
+	if err == nil {
+		return values
+	}
+	return append(values, "failure", err.Error())
+}
