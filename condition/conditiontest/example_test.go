@@ -1,0 +1,37 @@
+package conditiontest_test
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
+)
+
+// The conditions of an operator in any language, as "kubectl get -o yaml" shows them.
+func ExampleProblems() {
+	var database unstructured.Unstructured
+	err := yaml.Unmarshal([]byte(`
+apiVersion: example.com/v1
+kind: Database
+metadata: {name: db, generation: 2}
+status:
+  conditions:
+  - type: Ready
+    status: "False"
+    reason: Error
+    message: "dial tcp: request 1b4e28ba-2fa1-11d2-883f-0016d3cca427 refused"
+    observedGeneration: 2
+    lastTransitionTime: "2026-07-01T12:00:00Z"
+`), &database)
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, p := range conditiontest.Problems(&database) {
+		fmt.Println(p)
+	}
+	// Output:
+	// status.conditions[0] "Ready" is False, and nothing says what comes next: set Reconciling if it goes on by itself, or Stalled if a person must act [says-why]
+	// status.conditions[0] "Ready": the message has a UUID, "1b4e28ba-2fa1-11d2-883f-0016d3cca427": name the thing, and leave request ids to the log [holds-still]
+}
