@@ -10,7 +10,12 @@ import (
 	"sync"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
@@ -112,11 +117,39 @@ func (c *ControlPlane) start(ctx context.Context) error {
 		return err
 	}
 	if len(c.options.CRDs) > 0 {
-		if _, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{Paths: c.options.CRDs, ErrorIfPathMissing: true}); err != nil {
+		crds, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{Paths: c.options.CRDs, ErrorIfPathMissing: true})
+		if err == nil {
+			err = c.awaitKinds(ctx, crds)
+		}
+		if err != nil {
 			return fmt.Errorf("installing custom resource definitions: %w", err)
 		}
 	}
 	return c.startParts(ctx)
+}
+
+// awaitKinds waits until clients that ask for all kinds are told of those that were installed: that is later than when the kinds are served.
+func (c *ControlPlane) awaitKinds(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	client, err := discovery.NewDiscoveryClientForConfig(c.Config())
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
+		groups, err := restmapper.GetAPIGroupResources(client)
+		if err != nil {
+			return false, nil //nolint:nilerr // it is still starting: ctx bounds the waiting
+		}
+		mapper := restmapper.NewDiscoveryRESTMapper(groups)
+		for _, crd := range crds {
+			for _, version := range crd.Spec.Versions {
+				kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+				if _, err := mapper.RESTMapping(kind, version.Name); err != nil && version.Served {
+					return false, nil //nolint:nilerr // not yet
+				}
+			}
+		}
+		return true, nil
+	})
 }
 
 // prepare writes all files that the programs read.

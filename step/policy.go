@@ -18,6 +18,9 @@ import (
 // write and let the object go all the same. One that is there from the beginning can't, and it saves a write for each object. The engine looks for its finalizer and
 // puts it there itself where no policy has, so that the policy may be missing, and may fail: its failure policy is Ignore.
 //
+// In the first seconds after the definition of a custom resource was created, an API server that has a policy for it answers 503 to creations, whatever the failure
+// policy: it has not read the schema yet. Clients that create objects right after the definition have to try again.
+//
 // It needs Kubernetes 1.36, or an earlier one that serves MutatingAdmissionPolicy as admissionregistration.k8s.io/v1. Source: the API's reference.
 func FinalizerPolicy(resource schema.GroupVersionResource, finalizer string) (*admissionv1.MutatingAdmissionPolicy, *admissionv1.MutatingAdmissionPolicyBinding, error) {
 	switch {

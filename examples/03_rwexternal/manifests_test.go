@@ -5,9 +5,13 @@ import (
 	"io"
 	"os"
 	"testing"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -27,7 +31,11 @@ func applyAll(t *testing.T, user client.Client, files ...string) {
 			} else if err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			if err := user.Create(t.Context(), &obj); err != nil {
+			// An API server with a mutating policy for a kind answers 503 until it has read the schema of the kind, some seconds after its definition.
+			err := retry.OnError(wait.Backoff{Duration: 100 * time.Millisecond, Steps: 100}, apierrors.IsServiceUnavailable, func() error {
+				return user.Create(t.Context(), &obj)
+			})
+			if err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
 		}
