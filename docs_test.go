@@ -64,3 +64,26 @@ func TestTestsNamedInTheDocumentation(t *testing.T) {
 		t.Errorf("found %d names: is the expression right?", named)
 	}
 }
+
+// The Go of the guide to steps stands in the examples.
+func TestGuideToSteps(t *testing.T) {
+	var examples strings.Builder
+	for path, text := range filesBelow(t, ".go") {
+		if strings.HasPrefix(path, "examples/") {
+			examples.WriteString(text)
+		}
+	}
+	guide, err := os.ReadFile("docs/steps.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
+	if len(blocks) < 4 {
+		t.Errorf("found %d blocks of Go: is the expression right?", len(blocks))
+	}
+	for _, block := range blocks {
+		if !strings.Contains(examples.String(), block[1]) {
+			t.Errorf("docs/steps.md has Go that is in no example:\n%s", block[1])
+		}
+	}
+}
