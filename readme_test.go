@@ -10,9 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // The Go of the README stands here too, so that it is compiled; TestReadme compares the two.
@@ -39,6 +42,47 @@ func (impl) CheckSecret(secret *corev1.Secret) (ctrl.Result, error) {
 	}
 	return ctrlkit.NoRequeue()
 }
+
+func setUp(mgr ctrl.Manager) error {
+	engine, err := step.New(step.Options[*Simple]{Name: "simple", Client: mgr.GetClient()},
+		ensureNonZeroDivisor{}, // keeps a condition
+		step.Func("Divide", func(_ context.Context, req *step.Request[*Simple]) (ctrl.Result, error) {
+			spec, status := req.Object.Spec, &req.Object.Status
+			status.Quotient, status.Remainder = new(spec.Dividend/spec.Divisor), new(spec.Dividend%spec.Divisor)
+			return ctrlkit.NoRequeue()
+		}),
+	)
+	if err != nil {
+		return err
+	}
+	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Simple{}))
+}
+
+// Simple is that of examples/02_simple, which is another module.
+type Simple struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	Spec   struct{ Dividend, Divisor int64 }
+	Status struct{ Quotient, Remainder *int64 }
+}
+
+func (s *Simple) DeepCopyObject() runtime.Object {
+	c := *s
+	c.ObjectMeta = *s.ObjectMeta.DeepCopy()
+	return &c
+}
+
+type ensureNonZeroDivisor struct{}
+
+func (ensureNonZeroDivisor) Name() string { return "EnsureNonZeroDivisor" }
+func (ensureNonZeroDivisor) Do(_ context.Context, req *step.Request[*Simple]) (ctrl.Result, error) {
+	if req.Object.Spec.Divisor == 0 {
+		return ctrlkit.Exit()
+	}
+	return ctrlkit.NoRequeue()
+}
+
+var _ = setUp // it is compiled, and examples/02_simple runs it
 
 type impl struct{}
 
