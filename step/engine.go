@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -96,6 +97,9 @@ type Engine[T client.Object] struct {
 	causes    *causes
 	finalizer string // empty if nothing is to be cleaned up
 	status    statusType
+
+	scope         sync.Once // for clusterScoped
+	clusterScoped bool
 }
 
 var _ reconcile.Reconciler = (*Engine[client.Object])(nil)
@@ -252,6 +256,7 @@ func (r *run[T]) reconcile(ctx context.Context) (reconcile.Result, error) {
 func (r *run[T]) early(ctx context.Context) (reconcile.Result, bool) {
 	m := r.memory
 	m.startFor(r.read)
+	m.hot.settle(r.now)
 	r.beganWith = m.written
 	switch {
 	case m.behind(r.read, r.now):
@@ -387,18 +392,20 @@ func (r *run[T]) conclude(ctx context.Context, out outcome) (reconcile.Result, e
 
 // outcome is what steps have returned, taken apart.
 type outcome struct {
-	err     error
-	waits   []ctrlkit.Wait
-	after   time.Duration
-	verdict failure.Verdict
-	silent  bool
-	delay   time.Duration // of the backoff
+	err   error
+	waits []ctrlkit.Wait
+	after time.Duration
+	// priority is what a step wants for the next reconcile, nil if none does.
+	priority *int
+	verdict  failure.Verdict
+	silent   bool
+	delay    time.Duration // of the backoff
 }
 
 func (r *run[T]) outcome(result ctrl.Result, err error) outcome {
 	o := outcome{waits: ctrlkit.Waits(err)}
 	result, o.err = ctrlkit.IgnoreExit(result, err)
-	o.after = result.RequeueAfter
+	o.after, o.priority = result.RequeueAfter, result.Priority
 	for _, w := range o.waits { // also of those that travelled as an error alone
 		if w.Every > 0 && (o.after == 0 || w.Every < o.after) {
 			o.after = w.Every
@@ -419,6 +426,9 @@ func (o outcome) join(p outcome) outcome {
 		o.err = &joined{[]error{o.err, p.err}}
 	}
 	o.waits = append(o.waits, p.waits...)
+	if o.priority == nil || p.priority != nil && *p.priority > *o.priority {
+		o.priority = p.priority
+	}
 	if o.after == 0 || p.after > 0 && p.after < o.after {
 		o.after = p.after
 	}
@@ -464,7 +474,10 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 	result := reconcile.Result{RequeueAfter: out.after}
 	if slow > 0 {
 		result.RequeueAfter = slow
+	} else if h := &r.memory.hot; h.text != "" && (result.RequeueAfter == 0 || r.now.Add(result.RequeueAfter).After(h.calm)) {
+		result.RequeueAfter = h.calm.Sub(r.now) + time.Second // to take the condition back
 	}
+	result.Priority = out.priority
 	r.memory.plan(r.now, result.RequeueAfter, out)
 	if r.journal != nil {
 		r.tellEnd(ctx, how, out, result)

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -40,9 +42,8 @@ func (r *run[T]) ensureFinalizer(ctx context.Context) error {
 		r.memory.setFinalized()
 		return nil
 	}
-	needed := slices.ContainsFunc(e.plan.parts, func(p *part[T]) bool { return p.cleaner != nil && p.wanted(r.req) })
-	if !needed {
-		return nil
+	if needed, err := r.needsFinalizer(ctx); err != nil || !needed {
+		return err
 	}
 	finalizers := append(slices.Clone(r.read.GetFinalizers()), e.finalizer)
 	// Remembered before it is written: if the answer is lost, or the object goes at the same instant, the clean-up is owed.
@@ -53,6 +54,16 @@ func (r *run[T]) ensureFinalizer(ctx context.Context) error {
 	r.req.Object.SetFinalizers(finalizers)
 	r.rebase()
 	return nil
+}
+
+// needsFinalizer says whether a step with something to clean up is wanted for the object.
+func (r *run[T]) needsFinalizer(ctx context.Context) (needed bool, err error) {
+	ask := ctrlkit.NewAction("whether a finalizer is needed", func(context.Context) (ctrl.Result, error) { // which catches a panic
+		needed = slices.ContainsFunc(r.engine.plan.parts, func(p *part[T]) bool { return p.cleaner != nil && p.wanted(r.req) })
+		return ctrlkit.NoRequeue()
+	})
+	_, err = ask.Run(ctx)
+	return needed, err
 }
 
 // delete cleans up after an object that is being deleted, and lets it go.
@@ -110,12 +121,37 @@ func (r *run[T]) gone(ctx context.Context) (reconcile.Result, error) {
 	if out := r.cleanUpLost(ctx); out.err != nil || out.after > 0 {
 		return r.finishLost(ctx, out)
 	}
+	if wait := r.awaitLost(ctx); wait > 0 {
+		return r.finish(ctx, journal.Waiting, outcome{after: wait})
+	}
 	r.engine.memories.forget(r.key())
 	r.engine.limiter.Forget(r.request)
 	if r.journal != nil {
 		r.journal.Note(ctx, journal.Finished{Result: journal.Gone, Duration: time.Since(r.began)})
 	}
 	return reconcile.Result{}, nil
+}
+
+// awaitLost returns how long to wait for the event that tells the last state of an object that is owed its clean-up: the cache lets it go before
+// the watch tells. Zero means that nothing is to be waited for.
+func (r *run[T]) awaitLost(ctx context.Context) time.Duration {
+	m := r.memory
+	m.mu.Lock()
+	owed := m.finalized && !m.cleaned
+	if owed && m.dropped == m.uid {
+		owed = false // it was done from the last state
+	}
+	m.mu.Unlock()
+	switch {
+	case !owed:
+		return 0
+	case m.missed.IsZero():
+		m.missed = r.now
+	case r.now.Sub(m.missed) > longestBehind:
+		log.FromContext(ctx).Error(nil, "An object went without its clean-up, and its last state is not known: is the controller made by Engine.Complete?", "uid", m.uid)
+		return 0
+	}
+	return lookAgainBehind
 }
 
 // finishLost ends a reconcile in which a clean-up that is owed did not pass.
@@ -187,10 +223,7 @@ func (e *Engine[T]) deleted(obj client.Object) {
 	if !ok || e.finalizer == "" {
 		return
 	}
-	memory := e.memories.of(client.ObjectKeyFromObject(obj))
-	if memory.owed(typed, e.finalizer) {
-		memory.lose(typed)
-	}
+	e.memories.lose(typed, e.finalizer)
 }
 
 // summarise computes the conditions from what the steps have set and from how they ended. A deletion has a reason.
@@ -210,7 +243,7 @@ func (r *run[T]) summarise(_ context.Context, out *outcome, deletion string) {
 	case deletion != "" && set.Worst() == 0:
 		set.Failed(condition.Info, deletion, during(deletion, "it goes on soon"))
 	}
-	if text := r.memory.hot.text; text != "" {
+	if text := r.memory.hot.text; text != "" { // until it is calm
 		set.Failed(condition.Warning, ReasonHotLoop, text)
 	}
 	if out.err == nil && deletion == "" && r.allRan() {

@@ -44,6 +44,13 @@ type hot struct {
 	text       string // for the condition
 }
 
+// settle ends a hot loop that has not come back.
+func (h *hot) settle(now time.Time) {
+	if h.level > 0 && now.After(h.calm) {
+		h.level, h.text = 0, ""
+	}
+}
+
 // slowed says whether the object has to wait. A change of its spec and its deletion do not.
 func (m *memory[T]) slowed(obj T, now time.Time) bool {
 	return now.Before(m.hot.until) && obj.GetGeneration() == m.hot.generation && obj.GetDeletionTimestamp().IsZero()
@@ -55,9 +62,6 @@ func (r *run[T]) watchHotLoop(ctx context.Context) (slow time.Duration) {
 		return 0
 	}
 	h := &r.memory.hot
-	if h.level > 0 && r.now.After(h.calm) {
-		h.level, h.text = 0, ""
-	}
 	repeated, count := h.repeated(r.core.written(), r.now)
 	within := loopWindow
 	if repeated == nil && r.echo() {

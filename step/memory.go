@@ -51,6 +51,7 @@ type memory[T client.Object] struct {
 	uid     types.UID
 	written string    // the resource version after our last write
 	at      time.Time // of our last write
+	missed  time.Time // when it was first seen to be gone although a clean-up is owed
 	left    bool      // our last write was the last thing that kept the object
 	fresh   bool      // the cache was seen to be up to date with the object, by a write or a live read of this process
 
@@ -65,6 +66,7 @@ type memory[T client.Object] struct {
 	mu        sync.Mutex // for all below, and for writing uid
 	finalized bool       // our finalizer was on the object
 	cleaned   bool       // the clean-up was done
+	dropped   types.UID  // of the object whose clean-up was last done from its last state
 	lost      []T        // last states of objects that went without our clean-up
 }
 
@@ -81,7 +83,7 @@ func (m *memory[T]) startFor(obj T) {
 	if m.uid == obj.GetUID() {
 		return
 	}
-	m.written, m.rest, m.hot, m.texts, m.fresh, m.left = "", rest{}, hot{}, time.Time{}, false, false
+	m.written, m.rest, m.hot, m.texts, m.fresh, m.left, m.missed = "", rest{}, hot{}, time.Time{}, false, false, time.Time{}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.uid, m.finalized, m.cleaned = obj.GetUID(), false, false
@@ -150,7 +152,7 @@ func (m *memory[T]) untilLook(now time.Time) time.Duration {
 // rememberRest notes what an object that is done has read, if that is all of it.
 func (r *run[T]) rememberRest(out outcome) {
 	in := r.core.inputs
-	if in == nil || in.unknown || r.saved.any() || len(r.core.written()) > 0 {
+	if in == nil || in.unknown || r.memory.hot.text != "" || r.saved.any() || len(r.core.written()) > 0 {
 		return
 	}
 	r.memory.rest = rest{version: r.read.GetResourceVersion(), inputs: in, until: r.now.Add(longestRest)}
@@ -196,11 +198,17 @@ func (m *memory[T]) explainCauses(told []seen, now time.Time) []journal.Cause {
 	}
 }
 
-// lose keeps the last state of an object that went without our clean-up.
-func (m *memory[T]) lose(obj T) {
-	m.mu.Lock()
+// lose keeps the last state of an object that is gone, if it went without our clean-up.
+func (m *memories[T]) lose(obj T, finalizer string) {
+	memory := m.of(client.ObjectKeyFromObject(obj))
+	m.mu.Lock() // so that forget does not drop what is being added to
 	defer m.mu.Unlock()
-	m.lost = append(m.lost, obj)
+	if memory.owed(obj, finalizer) {
+		memory.mu.Lock()
+		defer memory.mu.Unlock()
+		memory.lost = append(memory.lost, obj)
+		m.all[client.ObjectKeyFromObject(obj)] = memory
+	}
 }
 
 func (m *memory[T]) hasLost() bool {
@@ -222,5 +230,6 @@ func (m *memory[T]) firstLost() (T, bool) {
 func (m *memory[T]) dropLost() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.dropped = m.lost[0].GetUID()
 	m.lost = m.lost[1:]
 }
