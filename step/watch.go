@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/state"
 )
 
 // Complete makes a controller of the engine: with its rate limiter, and with an ear for the events of its watches, from which it learns the causes
@@ -193,6 +194,21 @@ func (e *Engine[T]) Tell(h handler.EventHandler) handler.EventHandler {
 		},
 	}
 }
+
+// Reader returns r for the watches of a generated manager, so that they tell their causes:
+//
+//	manager.WatchDatabaseManager(ctrl.NewControllerManagedBy(mgr), engine.Reader(mgr.GetCache()))
+func (e *Engine[T]) Reader(r client.Reader) client.Reader { return tellingReader[T]{r, e} }
+
+type tellingReader[T client.Object] struct {
+	client.Reader
+	engine *Engine[T]
+}
+
+// Tell makes it a state.Teller.
+func (t tellingReader[T]) Tell(h handler.EventHandler) handler.EventHandler { return t.engine.Tell(h) }
+
+var _ state.Teller = tellingReader[client.Object]{}
 
 // telling returns q so that the engine is told of what is added to it because of obj.
 func (e *Engine[T]) telling(

@@ -100,5 +100,5 @@ func (c *CronJobController) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 	if err != nil {
 		return err
 	}
-	return engine.Complete(manager.WatchCronJobControllerManager(ctrl.NewControllerManagedBy(mgr), mgr.GetCache()))
+	return engine.Complete(manager.WatchCronJobControllerManager(ctrl.NewControllerManagedBy(mgr), engine.Reader(mgr.GetCache())))
 }
