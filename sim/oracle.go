@@ -202,7 +202,9 @@ func (w *World) disturbs() bool {
 }
 
 // comesAndGoes says whether a condition is there only while something is out of the ordinary, as kstatus has it.
-func comesAndGoes(kind string) bool { return kind == "Reconciling" || kind == "Stalled" || kind == "Paused" }
+func comesAndGoes(kind string) bool {
+	return kind == "Reconciling" || kind == "Stalled" || kind == "Paused"
+}
 
 // checkConditions looks at what the operator has made of a status.
 func (w *World) checkConditions(c apiserver.Change, canonical string) {

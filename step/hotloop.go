@@ -220,7 +220,7 @@ func (r *run[T]) liveManagers(ctx context.Context, object journal.Object) []meta
 // ownsOneOf says whether an entry has one of the fields.
 func ownsOneOf(e metav1.ManagedFieldsEntry, fields []string) bool {
 	var owned map[string]any
-	if e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.Raw, &owned) != nil {
+	if e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &owned) != nil {
 		return false
 	}
 	return slices.ContainsFunc(fields, func(path string) bool { return owns(owned, segments(path)) })
