@@ -74,7 +74,7 @@ func write(ctx context.Context, req *step.Request[*v1.RWExternal], data map[stri
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	if secret.Annotations[ownerAnnotation] != ownerOf(req.Object) {
-		return failure.As(fmt.Errorf("Secret %s exists and is not ours: delete it, or name another outputSecret", key), //nolint:staticcheck // Secret is a name
+		return failure.As(fmt.Errorf("the output, Secret %s, exists and is not ours: delete it, or name another outputSecret", key),
 			failure.WithReason("OutputTaken"), failure.WithSeverity(condition.Error), failure.OfClass(failure.Terminal))
 	}
 	if maps.EqualFunc(secret.Data, data, func(a, b []byte) bool { return string(a) == string(b) }) {
