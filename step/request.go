@@ -47,6 +47,11 @@ func (r *Request[T]) Snapshot() T { return r.snapshot }
 // Failure returns what has failed in Do or Cleanup, without waits. It is for Post.
 func (r *Request[T]) Failure() error { return r.failure }
 
+// EnsureFresh returns a wait, as an error, if the API server has a newer version of the object than the reconcile has begun with, or none. Call it before something outside the
+// cluster is made that an object which is gone would leave behind: after a restart the cache may be as far behind as an API server is. Writes through Client ask it by themselves.
+// It costs a live read once for each object and process, and nothing after that; without Options.Live it returns nil.
+func (r *Request[T]) EnsureFresh(ctx context.Context) error { return r.core.mayWrite(ctx) }
+
 // A Key is the name and the type of what a step leaves to later steps of the same reconcile. Each key is one of its own, also if it has the
 // name of another.
 //

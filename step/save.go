@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -55,7 +56,8 @@ func (r *run[T]) save(ctx context.Context, out outcome) outcome {
 			return r.failedSaving(ctx, out, append(errs, writeFailed("writing the metadata", err))...)
 		}
 		if gone {
-			return out
+			// It is gone already, most likely. A wrong answer looks the same, and only looking again tells them apart.
+			return out.join(outcome{after: lookAgainGone})
 		}
 	}
 	if hasStatus {
@@ -69,6 +71,9 @@ func (r *run[T]) save(ctx context.Context, out outcome) outcome {
 	}
 	return out
 }
+
+// lookAgainGone is when to look whether an object that is said to be gone is gone.
+const lookAgainGone = 5 * time.Second
 
 func (r *run[T]) failedSaving(ctx context.Context, out outcome, errs ...error) outcome {
 	judged := out.err != nil
