@@ -10,7 +10,7 @@ import (
 )
 
 // An Object has conditions. A type with a field Status.Conditions of type []metav1.Condition, as kubebuilder writes it, needs no methods:
-// [Of] and [Store] find the field.
+// [Of] and [Store] find the field, also in embedded structs, but not through pointers.
 type Object interface {
 	GetConditions() []metav1.Condition
 	SetConditions(conditions []metav1.Condition)
@@ -68,12 +68,22 @@ func fieldOf(obj any) (reflect.Value, error) {
 
 func indexOf(t reflect.Type) []int {
 	status, ok := t.FieldByName("Status")
-	if !ok || status.Type.Kind() != reflect.Struct {
-		return []int(nil)
+	if !ok || status.Type.Kind() != reflect.Struct || throughPointer(t, status.Index) {
+		return nil
 	}
 	conditions, ok := status.Type.FieldByName("Conditions")
-	if !ok || conditions.Type != reflect.TypeFor[[]metav1.Condition]() || len(conditions.Index) != 1 {
-		return []int(nil)
+	if !ok || conditions.Type != reflect.TypeFor[[]metav1.Condition]() || throughPointer(status.Type, conditions.Index) {
+		return nil
 	}
 	return append(append([]int{}, status.Index...), conditions.Index...)
+}
+
+// throughPointer says whether a field belongs to an embedded pointer, which may be nil.
+func throughPointer(t reflect.Type, index []int) bool {
+	for _, i := range index[:len(index)-1] {
+		if t = t.Field(i).Type; t.Kind() == reflect.Pointer {
+			return true
+		}
+	}
+	return false
 }

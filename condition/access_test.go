@@ -1,0 +1,113 @@
+package condition_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+)
+
+type (
+	// Conditioned, Base and Statused are embedded by others.
+	Conditioned struct{ Conditions []metav1.Condition }
+	Base        struct{ Status Conditioned }
+	embedding   struct {
+		metav1.ObjectMeta
+		Status struct {
+			Phase string
+			Conditioned
+		}
+	}
+	deepEmbedding    struct{ Base }
+	pointerEmbedding struct{ *Base }
+	pointerInStatus  struct{ Status struct{ *Conditioned } }
+	pointerStatus    struct{ Status *Conditioned }
+	otherStatus      struct{ Status string }
+	otherConditions  struct{ Status struct{ Conditions []string } }
+	noStatus         struct{ Conditions []metav1.Condition }
+)
+
+// An elsewhere keeps its conditions where only it knows, beside a field that looks like them.
+type elsewhere struct {
+	Status Conditioned
+	own    []metav1.Condition
+}
+
+func (e *elsewhere) GetConditions() []metav1.Condition           { return e.own }
+func (e *elsewhere) SetConditions(conditions []metav1.Condition) { e.own = conditions }
+
+func TestAccess(t *testing.T) {
+	own := &elsewhere{}
+	for _, tt := range []struct {
+		name string
+		obj  any
+	}{
+		{"a field", &database{}},
+		{"a field of a struct in the status", &embedding{}},
+		{"a field of a struct in the object", &deepEmbedding{}},
+		{"methods", own},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, want := range [][]metav1.Condition{{stored("A", isTrue, "A", "")}, {}, nil} {
+				if err := condition.Store(tt.obj, want); err != nil {
+					t.Fatal(err)
+				}
+				got, err := condition.Of(tt.obj)
+				if diff := cmp.Diff(want, got); err != nil || diff != "" {
+					t.Errorf("got error %v and conditions (-want +got):\n%s", err, diff)
+				}
+			}
+		})
+	}
+	if own.Status.Conditions = []metav1.Condition{stored("A", isTrue, "A", "")}; len(own.own) > 0 {
+		t.Error("the field was taken although there are methods")
+	}
+}
+
+func TestNoConditions(t *testing.T) {
+	const needs = "it needs a field Status.Conditions []metav1.Condition, or the methods GetConditions and SetConditions"
+	for _, tt := range []struct {
+		name string
+		obj  any
+		want string
+	}{
+		{"nothing", nil, "<nil>: no conditions: it is not a pointer to a struct"},
+		{"no pointer", database{}, "condition_test.database: no conditions: it is not a pointer to a struct"},
+		{"a nil pointer", (*database)(nil), "it is not a pointer to a struct"},
+		{"a pointer to something else", new(string), "*string: no conditions: it is not a pointer to a struct"},
+		{"no status", &noStatus{}, needs},
+		{"a status that is a text", &otherStatus{}, needs},
+		{"a status that is a pointer", &pointerStatus{&Conditioned{}}, needs},
+		{"conditions of another type", &otherConditions{}, needs},
+		{"behind a pointer that is nil", &pointerEmbedding{}, needs},
+		{"behind a pointer in the status", &pointerInStatus{}, needs},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := condition.Of(tt.obj)
+			for _, err := range []error{err, condition.Store(tt.obj, nil)} {
+				if !errors.Is(err, condition.ErrNone) || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("got error %v, want %q", err, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// A type that is met for the first time by two goroutines.
+func TestAccessFromTwoGoroutines(t *testing.T) {
+	type fresh struct{ Status Conditioned }
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			if _, err := condition.Of(&fresh{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
