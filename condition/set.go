@@ -28,7 +28,12 @@ type failed struct {
 	reason, message string
 }
 
-// reasonPattern and typePattern are what the API server demands.
+// These are what the API server demands.
+const (
+	longestType   = 316
+	longestReason = 1024
+)
+
 var (
 	reasonPattern = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 	typePattern   = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
@@ -41,7 +46,7 @@ func Check(declared []Declaration) error {
 		switch {
 		case computed(d.Type) || d.Type == Paused:
 			return fmt.Errorf("condition %q can't be declared: it is computed from the others", d.Type)
-		case !typePattern.MatchString(d.Type):
+		case !typePattern.MatchString(d.Type) || len(d.Type) > longestType:
 			return fmt.Errorf("condition %q can't be declared: a type looks like \"SecretFound\" or \"example.com/SecretFound\"", d.Type)
 		case seen[d.Type]:
 			return fmt.Errorf("condition %q is declared twice: who of the two would set it?", d.Type)
@@ -54,26 +59,32 @@ func Check(declared []Declaration) error {
 func computed(kind string) bool { return kind == Ready || kind == Reconciling || kind == Stalled }
 
 // NewSet returns the conditions of obj, with the declared ones that it does not have as Unknown. A condition that is among retired and
-// not declared is removed. Now is the transition time of what changes.
+// not declared is removed, and so are all but the first of a type that is declared or computed. Now is the transition time of what changes.
 func NewSet(obj metav1.Object, declared []Declaration, retired []string, now time.Time) (*Set, error) {
 	conditions, err := Of(obj)
 	if err != nil {
 		return nil, err
 	}
 	s := &Set{
-		declared: declared, generation: obj.GetGeneration(), now: metav1.NewTime(now.Truncate(time.Second)),
-		conditions: slices.Clone(conditions), before: conditions,
+		declared: declared, generation: obj.GetGeneration(), now: metav1.NewTime(now.Truncate(time.Second)), before: slices.Clone(conditions),
 	}
-	s.conditions = slices.DeleteFunc(s.conditions, func(c metav1.Condition) bool {
-		return slices.Contains(retired, c.Type) && !s.isDeclared(c.Type)
-	})
+	for _, c := range s.before {
+		_, twice := s.Get(c.Type)
+		if s.isOurs(c.Type) && twice || !s.isOurs(c.Type) && slices.Contains(retired, c.Type) {
+			continue
+		}
+		s.conditions = append(s.conditions, c)
+	}
 	for _, d := range declared {
-		if meta.FindStatusCondition(s.conditions, d.Type) == nil {
+		if _, ok := s.Get(d.Type); !ok {
 			s.put(d.Type, metav1.ConditionUnknown, ReasonNotReached, "it was not looked at yet")
 		}
 	}
 	return s, nil
 }
+
+// isOurs says whether a type is declared or computed.
+func (s *Set) isOurs(kind string) bool { return computed(kind) || kind == Paused || s.isDeclared(kind) }
 
 func (s *Set) isDeclared(kind string) bool {
 	return slices.ContainsFunc(s.declared, func(d Declaration) bool { return d.Type == kind })
@@ -94,31 +105,49 @@ func (s *Set) Good(kind, reason, message string) {
 	s.put(kind, d.good(), reason, message)
 }
 
-// Bad sets a declared condition to its bad status.
+// Bad sets a declared condition to its bad status. What is not good needs a message; without one it has the reason.
 func (s *Set) Bad(kind string, severity Severity, reason, message string) {
 	bad := metav1.ConditionFalse
 	if s.declaration(kind).Polarity == AbnormalTrue {
 		bad = metav1.ConditionTrue
 	}
 	s.note(kind, severity)
-	s.put(kind, bad, reason, message)
+	s.put(kind, bad, reason, orElse(message, reason))
 }
 
 // Unknown sets a declared condition to Unknown, which keeps the object from being Ready with severity Info.
 func (s *Set) Unknown(kind, reason, message string) {
 	s.declaration(kind)
 	s.note(kind, Info)
-	s.put(kind, metav1.ConditionUnknown, reason, message)
+	s.put(kind, metav1.ConditionUnknown, reason, orElse(message, reason))
 }
 
 func (s *Set) note(kind string, severity Severity) {
-	if severity < Info || severity > Error {
-		panic("condition: " + kind + " is set without a severity: use Info, Warning or Error")
-	}
+	checkSeverity(kind, severity)
 	if s.severities == nil {
 		s.severities = make(map[string]Severity)
 	}
 	s.severities[kind] = severity
+}
+
+// checkSeverity and checkReason panic about what is a mistake of the caller: both are words of the operator's code.
+func checkSeverity(kind string, severity Severity) {
+	if severity < Info || severity > Error {
+		panic("condition: " + kind + " is set without a severity: use Info, Warning or Error")
+	}
+}
+
+func checkReason(kind, reason string) {
+	if !reasonPattern.MatchString(reason) || len(reason) > longestReason {
+		panic(fmt.Sprintf("condition: reason %q of %s: a reason looks like \"SecretNotFound\"", reason, kind))
+	}
+}
+
+func orElse(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
 }
 
 // declaration returns the declaration of a type. To set what is not declared is a mistake of the caller that no input can cause: nobody would
@@ -154,16 +183,22 @@ func (s *Set) Observed() {
 	}
 }
 
-// OnlyPaused undoes everything and says that the object is left alone.
+// OnlyPaused undoes everything and says that the object is left alone. An object that was never looked at is Ready Unknown: without Ready,
+// others would take it for ready.
 func (s *Set) OnlyPaused(reason, message string) {
 	s.conditions, s.severities, s.failure = slices.Clone(s.before), nil, nil
 	s.SetPaused(reason, message)
+	if _, ok := s.Get(Ready); !ok {
+		s.put(Ready, metav1.ConditionUnknown, reason, orElse(message, reason))
+	}
 }
 
 // Failed says what went wrong where no declared condition says it. Of several the worst stays, and the first of those.
 func (s *Set) Failed(severity Severity, reason, message string) {
+	checkSeverity("what has failed", severity)
+	checkReason("what has failed", reason)
 	if s.failure == nil || severity > s.failure.severity {
-		s.failure = &failed{severity, reason, message}
+		s.failure = &failed{severity, reason, orElse(message, reason)}
 	}
 }
 
@@ -173,30 +208,31 @@ func (s *Set) SetPaused(reason, message string) {
 		s.remove(Paused)
 		return
 	}
-	s.put(Paused, metav1.ConditionTrue, reason, message)
+	s.put(Paused, metav1.ConditionTrue, reason, orElse(message, reason))
 }
 
-// put changes a condition. The transition time moves with the status only, and a message that says the same in other numbers stays.
+// put changes a condition. What counts is what was stored, not what was set a moment ago: a condition that goes and comes back within one
+// reconcile has not changed. The transition time moves with the status only, and a message that says the same in other numbers stays, unless
+// it is about another generation, which is written anyway.
 func (s *Set) put(kind string, status metav1.ConditionStatus, reason, message string) {
-	if !reasonPattern.MatchString(reason) {
-		panic(fmt.Sprintf("condition: reason %q of %s: a reason looks like \"SecretNotFound\"", reason, kind))
+	checkReason(kind, reason)
+	c := metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: shorten(message, longestMessage),
+		ObservedGeneration: s.generation, LastTransitionTime: s.now,
 	}
-	message = shorten(message)
-	i := slices.IndexFunc(s.conditions, func(c metav1.Condition) bool { return c.Type == kind })
-	if i < 0 {
-		s.conditions = append(s.conditions, metav1.Condition{
-			Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: s.generation, LastTransitionTime: s.now,
-		})
+	if b := meta.FindStatusCondition(s.before, kind); b != nil && b.Status == status {
+		if !b.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = b.LastTransitionTime
+		}
+		if b.Reason == reason && b.ObservedGeneration == s.generation && Same(b.Message, c.Message) {
+			c.Message = b.Message
+		}
+	}
+	if i := slices.IndexFunc(s.conditions, func(c metav1.Condition) bool { return c.Type == kind }); i >= 0 {
+		s.conditions[i] = c
 		return
 	}
-	c := &s.conditions[i]
-	if c.Status != status || c.LastTransitionTime.IsZero() {
-		c.Status, c.LastTransitionTime = status, s.now
-	}
-	if c.Reason != reason || !Same(c.Message, message) {
-		c.Reason, c.Message = reason, message
-	}
-	c.ObservedGeneration = s.generation
+	s.conditions = append(s.conditions, c)
 }
 
 func (s *Set) remove(kind string) {
@@ -205,8 +241,10 @@ func (s *Set) remove(kind string) {
 
 // Summarise computes Ready, Reconciling and Stalled from the declared conditions that count and from what has [Set.Failed].
 //
-// Ready is True when all are good. Otherwise it has the reason and the message of the worst, the first declared of those, and says which
-// condition that is and how many others there are. A severity of Error makes the object Stalled, a lesser one Reconciling.
+// Ready is True when all are good and about the present generation: what was set before the spec changed, and was neither set nor
+// [Set.Observed] since, says nothing about the object as it is. Otherwise Ready has the reason and the message of the worst, the first
+// declared of those, and says which condition that is and how many others there are. A severity of Error makes the object Stalled, a lesser
+// one Reconciling.
 func (s *Set) Summarise() {
 	worst, kind, others := s.worst()
 	if worst == nil {
@@ -215,13 +253,14 @@ func (s *Set) Summarise() {
 		s.remove(Stalled)
 		return
 	}
-	message := worst.message
+	message, more := worst.message, ""
 	if kind != "" && !strings.HasPrefix(message, kind+": ") {
 		message = kind + ": " + message
 	}
 	if others > 0 {
-		message += fmt.Sprintf(" (and %d more)", others)
+		more = fmt.Sprintf(" (and %d more)", others)
 	}
+	message = shorten(message, longestMessage-len(more)) + more
 	s.put(Ready, metav1.ConditionFalse, worst.reason, message)
 	if worst.severity == Error {
 		s.put(Stalled, metav1.ConditionTrue, worst.reason, message)
@@ -232,25 +271,34 @@ func (s *Set) Summarise() {
 	s.remove(Stalled)
 }
 
-// worst returns what is worst, the type of the condition that says it (none for what has failed), and how many others are not good.
+// worst returns what is worst, the type of the condition that says it (none for what has failed), and how many others are not good. A good
+// one about an older generation counts only when nothing else does.
 func (s *Set) worst() (worst *failed, kind string, others int) {
-	found := 0
+	found, old := 0, ""
 	if s.failure != nil {
 		worst, found = s.failure, 1
 	}
 	for _, d := range s.declared {
 		c := meta.FindStatusCondition(s.conditions, d.Type)
-		if d.Weight == Informs || c == nil || c.Status == d.good() {
+		if d.Weight == Informs || c == nil {
+			continue
+		}
+		if c.Status == d.good() {
+			if old == "" && c.ObservedGeneration != s.generation {
+				old = d.Type
+			}
 			continue
 		}
 		if c.Reason == ReasonNotReached && worst != nil {
 			continue // it is not reached because of what is told already
 		}
 		found++
-		severity := max(s.severities[d.Type], Info)
-		if worst == nil || severity > worst.severity {
+		if severity := s.severity(*c); worst == nil || severity > worst.severity {
 			worst, kind = &failed{severity, c.Reason, c.Message}, d.Type
 		}
+	}
+	if worst == nil && old != "" {
+		return &failed{Info, ReasonNotReached, "it was not looked at since the spec has changed"}, old, 0
 	}
 	return worst, kind, found - 1
 }
@@ -292,13 +340,24 @@ func (s *Set) Changes() []Change {
 		if c.Type != Ready && !s.isDeclared(c.Type) || b != nil && b.Status == c.Status && b.Reason == c.Reason {
 			continue
 		}
-		severity := s.severities[c.Type]
-		if worst, _, _ := s.worst(); c.Type == Ready && worst != nil {
-			severity = worst.severity
-		}
-		changes = append(changes, Change{c, severity})
+		changes = append(changes, Change{c, s.severity(c)})
 	}
 	return changes
+}
+
+// severity says how bad a declared condition is, or Ready.
+func (s *Set) severity(c metav1.Condition) Severity {
+	if c.Type == Ready {
+		worst, _, _ := s.worst()
+		if worst == nil {
+			return 0
+		}
+		return worst.severity
+	}
+	if c.Status == s.declaration(c.Type).good() {
+		return 0
+	}
+	return max(s.severities[c.Type], Info)
 }
 
 // Conditions returns the conditions in the order in which they are stored: the computed ones first, then the declared ones, then those of

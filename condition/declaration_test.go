@@ -1,0 +1,20 @@
+package condition_test
+
+import (
+	"testing"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+)
+
+func TestSeverities(t *testing.T) {
+	for severity, want := range map[condition.Severity]string{
+		condition.Info: "info", condition.Warning: "warning", condition.Error: "error", 0: "no severity", 4: "no severity", -1: "no severity",
+	} {
+		if got := severity.String(); got != want {
+			t.Errorf("severity %d: got %q, want %q", severity, got, want)
+		}
+	}
+	if condition.Info >= condition.Warning || condition.Warning >= condition.Error {
+		t.Error("the worst is not the last")
+	}
+}

@@ -1,0 +1,139 @@
+package condition_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
+)
+
+// An operation is one thing that a reconcile does to a set.
+type operation struct {
+	call string
+	do   func(*condition.Set)
+}
+
+func (o operation) GoString() string { return o.call }
+
+var (
+	kinds    = []string{"SecretFound", "Degraded", "BackupDone"}
+	reasons  = []string{"NotFound", "Failed", "Done"}
+	messages = []string{
+		"", "it is gone", "try 1 of it", "try 2 of it", "SecretFound: it is gone", "not UTF-8: \xff", strings.Repeat("long ", 300), strings.Repeat("ü", 700),
+	}
+)
+
+func operations() *rapid.Generator[operation] {
+	return rapid.Custom(func(t *rapid.T) operation {
+		kind := rapid.SampledFrom(kinds).Draw(t, "type")
+		severity := rapid.SampledFrom([]condition.Severity{condition.Info, condition.Warning, condition.Error}).Draw(t, "severity")
+		reason := rapid.SampledFrom(reasons).Draw(t, "reason")
+		message := rapid.SampledFrom(messages).Draw(t, "message")
+		return rapid.SampledFrom([]operation{
+			{"Good", func(s *condition.Set) { s.Good(kind, reason, message) }},
+			{"Bad", func(s *condition.Set) { s.Bad(kind, severity, reason, message) }},
+			{"Unknown", func(s *condition.Set) { s.Unknown(kind, reason, message) }},
+			{"Failed", func(s *condition.Set) { s.Failed(severity, reason, message) }},
+			{"SetPaused", func(s *condition.Set) { s.SetPaused(reason, message) }},
+			{"not paused", func(s *condition.Set) { s.SetPaused("", "") }},
+			{"Summarise", (*condition.Set).Summarise},
+			{"Observed", (*condition.Set).Observed},
+		}).Draw(t, "operation")
+	})
+}
+
+const onlyPaused = "OnlyPaused"
+
+// endings are how a reconcile ends.
+func endings() *rapid.Generator[operation] {
+	return rapid.SampledFrom([]operation{
+		{"Summarise", (*condition.Set).Summarise},
+		{"Observed, Summarise", func(s *condition.Set) { s.Observed(); s.Summarise() }},
+		{"Summarise, HoldMessages", func(s *condition.Set) { s.Summarise(); s.HoldMessages() }},
+		{onlyPaused, func(s *condition.Set) { s.OnlyPaused("Paused", "its owner wants it") }},
+	})
+}
+
+// leftovers are conditions as an older version of the operator, or somebody else, may have left them.
+func leftovers() *rapid.Generator[metav1.Condition] {
+	return rapid.Custom(func(t *rapid.T) metav1.Condition {
+		types := append(slices.Clone(kinds), condition.Ready, condition.Reconciling, condition.Stalled, condition.Paused, "Retired")
+		return metav1.Condition{
+			Type:    rapid.SampledFrom(types).Draw(t, "type"),
+			Status:  rapid.SampledFrom([]metav1.ConditionStatus{"True", "False", "Unknown"}).Draw(t, "status"),
+			Reason:  rapid.SampledFrom(reasons).Draw(t, "reason"),
+			Message: "left", ObservedGeneration: 1, LastTransitionTime: noon,
+		}
+	})
+}
+
+// Whatever reconciles do, the conditions keep what conditiontest demands, and the same reconcile again changes nothing.
+func TestConditionsHold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		obj := &database{}
+		obj.Generation = 1
+		obj.Status.Conditions = append([]metav1.Condition{foreign(1)}, rapid.SliceOfN(leftovers(), 0, 5).Draw(t, "leftovers")...)
+		now, tidy := noon.Time, false // what was left stays until the first reconcile that is not paused
+		for range rapid.IntRange(1, 6).Draw(t, "reconciles") {
+			if rapid.Bool().Draw(t, "the spec changes") {
+				obj.Generation++
+				obj.Status.Conditions[slices.IndexFunc(obj.Status.Conditions, isForeign)] = foreign(obj.Generation)
+			}
+			now = now.Add(time.Second * time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds")))
+			ending := endings().Draw(t, "ending")
+			todo := append(rapid.SliceOfN(operations(), 0, 6).Draw(t, "operations"), ending)
+			before := obj.copy()
+			reconcile(t, obj, now, todo)
+			var found []conditiontest.Problem
+			if tidy {
+				found = conditiontest.ChangeProblems(before, obj)
+			}
+			if tidy = tidy || ending.call != onlyPaused; tidy {
+				found = append(found, conditiontest.Problems(obj)...)
+			}
+			for _, p := range found {
+				if p.Rule == conditiontest.Observed && strings.Contains(p.Text, `"BackupDone"`) {
+					continue // it only informs: Ready does not wait until it is set again
+				}
+				t.Error(p)
+			}
+			once := obj.copy()
+			reconcile(t, obj, now.Add(time.Hour), todo)
+			if diff := cmp.Diff(once.Status.Conditions, obj.Status.Conditions); diff != "" {
+				t.Errorf("the same again makes other conditions (-once +twice):\n%s", diff)
+			}
+		}
+	})
+}
+
+func foreign(generation int64) metav1.Condition {
+	return metav1.Condition{
+		Type: "example.com/Scanned", Status: "False", Reason: "Later", ObservedGeneration: generation, LastTransitionTime: noon,
+	}
+}
+
+func isForeign(c metav1.Condition) bool { return c.Type == foreign(1).Type }
+
+func reconcile(t *rapid.T, obj *database, now time.Time, todo []operation) {
+	set, err := condition.NewSet(obj, declared, []string{"Retired"}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.SetPaused("", "") // as every reconcile does that goes on
+	for _, o := range todo {
+		o.do(set)
+	}
+	if err := set.Store(obj); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(obj.Status.Conditions, isForeign) {
+		t.Fatal("the condition of somebody else is gone")
+	}
+}
