@@ -1,0 +1,45 @@
+package condition_test
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+)
+
+// One reconcile of an object that waits for its Secret.
+func Example() {
+	var database struct {
+		metav1.ObjectMeta
+		Status struct{ Conditions []metav1.Condition }
+	}
+	database.Generation = 1
+
+	set, err := condition.NewSet(&database, []condition.Declaration{
+		{Type: "SecretFound"},
+		{Type: "Degraded", Polarity: condition.AbnormalTrue},
+		{Type: "BackupDone", Weight: condition.Informs},
+	}, nil, time.Now())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	set.Bad("SecretFound", condition.Info, "NotFound", `waiting for Secret "db"`)
+	set.Good("Degraded", "Fine", "all replicas answer")
+	set.Summarise()
+	if err := set.Store(&database); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, c := range database.Status.Conditions {
+		fmt.Printf("%s is %s (%s) %s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	// Output:
+	// Ready is False (NotFound) SecretFound: waiting for Secret "db"
+	// Reconciling is True (NotFound) SecretFound: waiting for Secret "db"
+	// SecretFound is False (NotFound) waiting for Secret "db"
+	// Degraded is False (Fine) all replicas answer
+	// BackupDone is Unknown (NotReached) it was not looked at yet
+}
