@@ -2,6 +2,9 @@ package failure
 
 import (
 	"errors"
+	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -39,13 +42,14 @@ func (c *classified) apply(v *Verdict) {
 }
 
 // As returns err with what the options say about it, nil if err is nil. The text stays the same, and errors.Is and errors.As see through it.
-// Options of an inner error that the outer one does not give anew are kept.
+// Options of an inner error that the outer one does not give anew are kept. Options about one of several joined errors are about that one alone:
+// they do not become options of the whole.
 func As(err error, options ...Option) error {
 	if err == nil {
 		return nil
 	}
 	c := &classified{}
-	if inner := (*classified)(nil); errors.As(err, &inner) {
+	if inner := judgedIn(err); inner != nil {
 		*c = *inner
 	}
 	c.err = err
@@ -53,6 +57,16 @@ func As(err error, options ...Option) error {
 		o(c)
 	}
 	return c
+}
+
+// judgedIn returns the outermost error of a chain that somebody has judged, nil if there is none before errors are joined.
+func judgedIn(err error) *classified {
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if c, ok := e.(*classified); ok { //nolint:errorlint // the chain is walked node by node
+			return c
+		}
+	}
+	return nil
 }
 
 // OfClass says which class it is. Unknown classes are refused by a panic: a class is a constant of this package.
@@ -63,13 +77,25 @@ func OfClass(class Class) Option {
 	return func(c *classified) { c.class = class }
 }
 
-// WithSeverity says how bad it is.
+// WithSeverity says how bad it is. What is no severity is refused by a panic, as with [OfClass].
 func WithSeverity(severity condition.Severity) Option {
+	if severity < condition.Info || severity > condition.Error {
+		panic(fmt.Sprintf("failure: there is no severity %d: use condition.Info, Warning or Error", severity))
+	}
 	return func(c *classified) { c.severity = severity }
 }
 
-// WithReason is the reason that conditions and events give, in upper camel case: "QuotaExceeded".
-func WithReason(reason string) Option { return func(c *classified) { c.reason = reason } }
+// WithReason is the reason that conditions and events give, in upper camel case: "QuotaExceeded". It may be the error code of another API: what a
+// reason must not have is left out, "Quota.Exceeded" is "QuotaExceeded", and if nothing is left, the class stays the reason.
+func WithReason(reason string) Option {
+	const longest = 1024
+	reason = strings.TrimLeft(notInReasons.ReplaceAllString(reason, ""), "0123456789_,:")
+	reason = strings.TrimRight(reason[:min(len(reason), longest)], ",:")
+	return func(c *classified) { c.reason = reason }
+}
+
+// notInReasons matches what the API server refuses in the reason of a condition, wherever it stands.
+var notInReasons = regexp.MustCompile(`[^A-Za-z0-9_,:]+`)
 
 // WithWay says what a person can do about it.
 func WithWay(way string) Option { return func(c *classified) { c.way = way } }

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -50,7 +51,7 @@ type Verdict struct {
 	// Reason is for conditions and events: the class, unless the error has one of its own.
 	Reason  string
 	Backoff Backoff
-	// RetryAfter is what the server asked for; zero if it did not.
+	// RetryAfter replaces the backoff: it is what a server asked for that throttled us, or what [RetryAfter] says. Zero if nobody asked.
 	RetryAfter time.Duration
 	// Way is the way out, in a sentence for people who have never seen the operator's code.
 	Way string
@@ -71,15 +72,17 @@ type Backoff struct{ First, Most time.Duration }
 // Delay returns how long to wait after so many failures in a row, at least one: First, doubled for each further one, at most Most, and then up to a
 // tenth longer, so that what failed together does not come back together.
 func (b Backoff) Delay(failures int) time.Duration {
-	d := time.Duration(min(float64(b.Most), float64(b.First)*math.Exp2(float64(max(failures, 1)-1))))
+	doubled := min(max(failures, 1)-1, 62) // no duration can be doubled more often
+	d := max(0, time.Duration(min(float64(b.Most), float64(b.First)*math.Exp2(float64(doubled)))))
 	return d + rand.N(d/10+1) //nolint:gosec // nothing secret
 }
 
 // A Table judges errors. The zero value is the table of this package.
 type Table struct {
-	// Classify is asked before everything else about each error of a tree, from the outside in. It returns false for what it does not know.
+	// Classify is asked before everything else about each error of a chain, from the outside in, when joined errors have been taken apart (see
+	// [Causes]). It returns false for what it does not know. What [As] says besides the class still holds.
 	Classify func(error) (Class, bool)
-	// Backoffs replace those of classes.
+	// Backoffs replace those of classes. A time that is zero stays as it is.
 	Backoffs map[Class]Backoff
 }
 
@@ -104,69 +107,163 @@ var rows = map[Class]row{
 // Judge is [Table.Judge] of the zero table.
 func Judge(err error) Verdict { return Table{}.Judge(err) }
 
-// Judge says what kind of failure err is. Of joined errors the worst counts, but it is tried again as soon as the soonest of them wants, and the
-// shortest time that a server asked for is only kept if no other error is tried again earlier.
+// Judge says what kind of failure err is. Of joined errors the worst counts, of those that are equally bad the first, but it is tried again as
+// soon as the soonest of them wants.
 func (t Table) Judge(err error) Verdict {
-	var worst Verdict
-	for _, leaf := range Causes(err) {
-		v := t.judge(leaf)
-		if worst.Class == "" {
-			worst = v
-			continue
-		}
-		first, most, after := soonest(worst, v)
-		if v.Severity > worst.Severity || worst.Class == Cancelled || worst.Class == Conflict && v.Class != Cancelled {
-			worst = v
-		}
-		worst.Backoff, worst.RetryAfter = Backoff{first, most}, after
+	var all Verdict
+	for _, cause := range Causes(err) {
+		all = all.join(t.judge(cause))
 	}
+	return all
+}
+
+// join returns the verdict about two errors. The zero verdict changes nothing.
+func (v Verdict) join(w Verdict) Verdict {
+	switch {
+	case v.Class == "":
+		return w
+	case w.Class == "":
+		return v
+	}
+	worst := v
+	if w.rank() > v.rank() {
+		worst = w
+	}
+	a, b := v.wish(), w.wish()
+	worst.Backoff = Backoff{min(a.First, b.First), min(a.Most, b.Most)}
+	worst.RetryAfter = min(v.RetryAfter, w.RetryAfter) // none if one of the two has none
 	return worst
 }
 
-func soonest(a, b Verdict) (first, most, after time.Duration) {
-	first, most = min(a.Backoff.First, b.Backoff.First), min(a.Backoff.Most, b.Backoff.Most)
-	if a.RetryAfter > 0 && b.RetryAfter > 0 {
-		after = min(a.RetryAfter, b.RetryAfter)
+// rank orders verdicts: by how bad they are, and what is none of the object's business below all else.
+func (v Verdict) rank() int {
+	switch {
+	case v.Severity > condition.Info:
+		return int(v.Severity) + 2
+	case v.Class == Cancelled:
+		return 0
+	case v.Class == Conflict:
+		return 1
+	default:
+		return 2
 	}
-	return first, most, after
 }
 
-// Causes returns the errors that err joins, and err alone if it joins none. What wraps a joined error is left out.
+// wish returns when an error wants to be tried again.
+func (v Verdict) wish() Backoff {
+	if v.RetryAfter > 0 {
+		return Backoff{v.RetryAfter, v.RetryAfter}
+	}
+	return v.Backoff
+}
+
+// Causes returns the errors that err joins, with errors.Join, several %w or as an aggregate of Kubernetes, and err alone if it joins none. What wraps
+// joined errors is left out, unless it says what they are: an error that was judged with [As], a terminal error and a panic stay whole.
 func Causes(err error) []error {
 	if err == nil {
 		return nil
 	}
-	for e := err; e != nil; {
-		switch x := e.(type) { //nolint:errorlint // the tree is walked node by node
-		case interface{ Unwrap() []error }:
-			var all []error
-			for _, cause := range x.Unwrap() {
-				all = append(all, Causes(cause)...)
-			}
-			if len(all) == 0 {
-				return []error{err}
-			}
-			return all
-		case *classified:
-			return []error{err} // somebody has judged the whole
-		case interface{ Unwrap() error }:
-			e = x.Unwrap()
-		default:
-			return []error{err}
-		}
+	var all []error
+	for _, cause := range joinedIn(err) {
+		all = append(all, Causes(cause)...)
 	}
-	return []error{err}
+	if len(all) == 0 {
+		return []error{err}
+	}
+	return all
 }
 
+// joinedIn returns what the first error of a chain that joins others joins, nil if none does before one that is whole.
+func joinedIn(err error) []error {
+	for e := err; e != nil && !isWhole(e); e = errors.Unwrap(e) {
+		switch x := e.(type) { //nolint:errorlint // the chain is walked node by node
+		case interface{ Unwrap() []error }:
+			return x.Unwrap()
+		case utilerrors.Aggregate:
+			return x.Errors()
+		}
+	}
+	return nil
+}
+
+// isWhole says whether an error speaks for all that it wraps.
+func isWhole(err error) bool {
+	if _, ok := err.(*classified); ok { //nolint:errorlint // the chain is walked node by node
+		return true
+	}
+	_, ok := sayingItself(err)
+	return ok
+}
+
+// sayingItself returns the class that an error has whatever it wraps.
+func sayingItself(err error) (Class, bool) {
+	switch x := err.(type) { //nolint:errorlint // the chain is walked node by node
+	case *ctrlkit.PanicError:
+		return Panic, true
+	case interface{ Unwrap() []error }, utilerrors.Aggregate: // it is what its parts are
+		return "", false
+	case interface{ Is(error) bool }:
+		return Terminal, x.Is(reconcile.TerminalError(nil))
+	}
+	return "", false
+}
+
+// judge says what kind of failure a single cause is.
 func (t Table) judge(err error) Verdict {
-	class, own := t.classify(err)
-	r := rows[class]
-	v := Verdict{Class: class, Severity: r.severity, Reason: string(class), Backoff: r.backoff, Way: r.way}
-	if b, ok := t.Backoffs[class]; ok {
-		v.Backoff = b
+	own := judgedIn(err)
+	class, known := t.ask(err)
+	if !known && own != nil && own.class != "" {
+		class, known = own.class, true
+	}
+	if !known && own != nil {
+		class, known = saidAbove(err, own)
+	}
+	var v Verdict
+	switch {
+	case known:
+		v = t.verdict(class, err)
+	case own != nil: // it says more about an error, but not which it is
+		v = t.Judge(own.err)
+	default:
+		v = t.verdict(classOf(err), err)
 	}
 	if own != nil {
 		own.apply(&v)
+	}
+	return v
+}
+
+// ask asks Classify about each error of a chain.
+func (t Table) ask(err error) (Class, bool) {
+	if t.Classify == nil {
+		return "", false
+	}
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if class, ok := t.Classify(e); ok {
+			if _, known := rows[class]; known {
+				return class, true
+			}
+		}
+	}
+	return "", false
+}
+
+// saidAbove returns the class that an error says that wraps own.
+func saidAbove(err error, own *classified) (Class, bool) {
+	for e := err; e != error(own); e = errors.Unwrap(e) {
+		if class, ok := sayingItself(e); ok {
+			return class, true
+		}
+	}
+	return "", false
+}
+
+// verdict returns what the table says about errors of a class.
+func (t Table) verdict(class Class, err error) Verdict {
+	r := rows[class]
+	v := Verdict{Class: class, Severity: r.severity, Reason: string(class), Backoff: r.backoff, Way: r.way}
+	if own := t.Backoffs[class]; own.First > 0 || own.Most > 0 {
+		v.Backoff = own.over(r.backoff)
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && class == Throttled {
 		v.RetryAfter = time.Duration(seconds) * time.Second
@@ -174,19 +271,15 @@ func (t Table) judge(err error) Verdict {
 	return v
 }
 
-func (t Table) classify(err error) (Class, *classified) {
-	if t.Classify != nil {
-		if class, ok := t.Classify(err); ok {
-			if _, known := rows[class]; known {
-				return class, nil
-			}
-		}
+// over returns b with what it lacks from c.
+func (b Backoff) over(c Backoff) Backoff {
+	if b.First <= 0 {
+		b.First = c.First
 	}
-	var own *classified
-	if errors.As(err, &own) && own.class != "" {
-		return own.class, own
+	if b.Most <= 0 {
+		b.Most = max(c.Most, b.First)
 	}
-	return classOf(err), own
+	return b
 }
 
 // classOf says what can be seen in the error.

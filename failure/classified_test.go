@@ -1,0 +1,132 @@
+package failure_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+)
+
+// A judged error is still the error that it is.
+func TestJudgedErrorsAreSeenThrough(t *testing.T) {
+	inner := &fs.PathError{Op: "open", Path: "db", Err: fs.ErrNotExist}
+	err := fmt.Errorf("a: %w", failure.As(fmt.Errorf("b: %w", failure.As(inner, failure.OfClass(failure.Terminal))), failure.WithReason("Gone")))
+	if got, want := err.Error(), "a: b: open db: "+fs.ErrNotExist.Error(); got != want {
+		t.Errorf("got text %q, want %q", got, want)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Error("errors.Is does not see through it")
+	}
+	if found := (*fs.PathError)(nil); !errors.As(err, &found) || found != inner {
+		t.Errorf("errors.As finds %v, want %v", found, inner)
+	}
+	if !apierrors.IsConflict(failure.As(apierrors.NewConflict(secrets, "db", errBoom))) {
+		t.Error("the helpers of Kubernetes do not see through it")
+	}
+	if failure.As(nil, failure.OfClass(failure.Terminal)) != nil {
+		t.Error("nil has become an error")
+	}
+}
+
+func TestOptions(t *testing.T) {
+	missing := apierrors.NewNotFound(secrets, "db")
+	plain := failure.Judge(missing)
+	forbidden := failure.Judge(apierrors.NewForbidden(secrets, "db", errBoom))
+	change := func(v failure.Verdict, f func(*failure.Verdict)) failure.Verdict { f(&v); return v }
+	for _, tt := range []struct {
+		name string
+		err  error
+		want failure.Verdict
+	}{
+		{"none", failure.As(missing), plain},
+		{"a class", failure.As(missing, failure.OfClass(failure.Forbidden)), forbidden},
+		{"a severity", failure.As(missing, failure.WithSeverity(condition.Info)), change(plain, func(v *failure.Verdict) { v.Severity = condition.Info })},
+		{"a reason", failure.As(missing, failure.WithReason("NoSecret")), change(plain, func(v *failure.Verdict) { v.Reason = "NoSecret" })},
+		{"a way", failure.As(missing, failure.WithWay("make it")), change(plain, func(v *failure.Verdict) { v.Way = "make it" })},
+		{"a time", failure.As(missing, failure.RetryAfter(time.Hour)), change(plain, func(v *failure.Verdict) { v.RetryAfter = time.Hour })},
+		{
+			"the later option", failure.As(missing, failure.WithReason("A"), failure.WithReason("B")),
+			change(plain, func(v *failure.Verdict) { v.Reason = "B" }),
+		},
+		{
+			"what an inner error says is kept, unless an outer one says it anew",
+			failure.As(fmt.Errorf("a: %w", failure.As(missing, failure.OfClass(failure.Forbidden), failure.WithReason("A"), failure.WithWay("w"))), failure.WithReason("B")),
+			change(forbidden, func(v *failure.Verdict) { v.Reason, v.Way = "B", "w" }),
+		},
+		{
+			"what one of several joined errors says is not about the whole",
+			failure.As(errors.Join(failure.As(errBoom, failure.WithReason("A"), failure.WithSeverity(condition.Info)), missing), failure.WithWay("w")),
+			change(plain, func(v *failure.Verdict) { v.Way, v.Backoff.First = "w", 100*time.Millisecond }),
+		},
+		{
+			"about a terminal error", failure.As(reconcile.TerminalError(missing), failure.WithReason("A")),
+			change(failure.Judge(reconcile.TerminalError(missing)), func(v *failure.Verdict) { v.Reason = "A" }),
+		},
+		{
+			"inside a terminal error", reconcile.TerminalError(failure.As(errors.Join(missing, errBoom), failure.WithReason("A"))),
+			change(failure.Judge(reconcile.TerminalError(missing)), func(v *failure.Verdict) { v.Reason = "A" }),
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, err := range []error{tt.err, fmt.Errorf("around: %w", tt.err), errors.Join(tt.err)} {
+				if diff := cmp.Diff(tt.want, failure.Judge(err)); diff != "" {
+					t.Errorf("%v (-want +got):\n%s", err, diff)
+				}
+			}
+		})
+	}
+}
+
+// A reason that comes from another API never is one that a condition can't have.
+func TestReasons(t *testing.T) {
+	for _, tt := range []struct{ name, reason, want string }{
+		{"a reason", "QuotaExceeded", "QuotaExceeded"},
+		{"everything that it may have", "A_b,c:D9_", "A_b,c:D9_"},
+		{"an error code", "InvalidParameter.Value", "InvalidParameterValue"},
+		{"words", "quota exceeded!", "quotaexceeded"},
+		{"a number first", "404 Not Found", "NotFound"},
+		{"a colon last", "Quota:", "Quota"},
+		{"nothing", "", "NotFound"},
+		{"nothing that it may have", "404: ü", "NotFound"},
+		{"too long", strings.Repeat("a", 1030), strings.Repeat("a", 1024)},
+		{"too long, and cut at a colon", strings.Repeat("a", 1023) + ":b", strings.Repeat("a", 1023)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := failure.As(apierrors.NewNotFound(secrets, "db"), failure.WithReason(tt.reason))
+			if got := failure.Judge(err).Reason; got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestMistakesOfTheCaller(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"a class that is none", func() { failure.OfClass("Nonsense") }, "there is no class Nonsense"},
+		{"no class", func() { failure.OfClass("") }, "there is no class"},
+		{"no severity", func() { failure.WithSeverity(0) }, "there is no severity 0"},
+		{"a severity that is none", func() { failure.WithSeverity(4) }, "there is no severity 4"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			defer func() {
+				if got, _ := recover().(string); !strings.Contains(got, tt.want) {
+					t.Errorf("got panic %q, want %q", got, tt.want)
+				}
+			}()
+			tt.do()
+		})
+	}
+}

@@ -1,0 +1,429 @@
+package failure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+)
+
+var (
+	errBoom = errors.New("boom")
+	secrets = schema.GroupResource{Resource: "secrets"}
+	secret  = schema.GroupKind{Kind: "Secret"}
+	refused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+)
+
+// known are errors of all classes, as they are really made.
+var known = []struct {
+	name  string
+	err   error
+	class failure.Class
+}{
+	{"the operator stops", context.Canceled, failure.Cancelled},
+	{"somebody else was first", apierrors.NewConflict(secrets, "db", errBoom), failure.Conflict},
+	{"somebody else owns a field", apierrors.NewApplyConflict([]metav1.StatusCause{{Field: ".spec"}}, "conflict"), failure.Conflict},
+	{"too many requests", apierrors.NewTooManyRequests("slow down", 0), failure.Throttled},
+	{"too many requests, without details", apierrors.NewTooManyRequestsError("slow down"), failure.Throttled},
+	{"too many requests, from a proxy", apierrors.NewGenericServerResponse(429, "get", secrets, "db", "", 0, true), failure.Throttled},
+	{"unknown", errBoom, failure.Transient},
+	{"a deadline", context.DeadlineExceeded, failure.Transient},
+	{"a refused connection", refused, failure.Transient},
+	{"an internal error", apierrors.NewInternalError(errBoom), failure.Transient},
+	{"an unavailable server", apierrors.NewServiceUnavailable("starting"), failure.Transient},
+	{"a timeout of the server", apierrors.NewTimeoutError("slow", 1), failure.Transient},
+	{"a timeout of a server behind it", apierrors.NewServerTimeout(secrets, "get", 1), failure.Transient},
+	{"something that is there already", apierrors.NewAlreadyExists(secrets, "db"), failure.Transient},
+	{"a list that has expired", apierrors.NewResourceExpired("too old"), failure.Transient},
+	{"a missing object", apierrors.NewNotFound(secrets, "db"), failure.NotFound},
+	{"an object that has gone", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonGone}}, failure.NotFound},
+	{"a missing kind", &meta.NoKindMatchError{GroupKind: secret}, failure.NotFound},
+	{"a missing resource", &meta.NoResourceMatchError{PartialResource: secrets.WithVersion("v1")}, failure.NotFound},
+	{"forbidden", apierrors.NewForbidden(secrets, "db", errBoom), failure.Forbidden},
+	{"unauthorized", apierrors.NewUnauthorized("who?"), failure.Forbidden},
+	{"invalid", apierrors.NewInvalid(secret, "db", field.ErrorList{field.Required(field.NewPath("data"), "")}), failure.Invalid},
+	{"a bad request", apierrors.NewBadRequest("what?"), failure.Invalid},
+	{"a method that is not supported", apierrors.NewMethodNotSupported(secrets, "create"), failure.Invalid},
+	{"too large", apierrors.NewRequestEntityTooLargeError("3 MiB"), failure.Invalid},
+	{"terminal", reconcile.TerminalError(errBoom), failure.Terminal},
+	{"terminal about something that passes", reconcile.TerminalError(apierrors.NewConflict(secrets, "db", errBoom)), failure.Terminal},
+	{"terminal about nothing", reconcile.TerminalError(nil), failure.Terminal},
+	{"a panic", &ctrlkit.PanicError{Value: "boom"}, failure.Panic},
+	{"a panic with an error", &ctrlkit.PanicError{Value: apierrors.NewConflict(secrets, "db", errBoom)}, failure.Panic},
+	{"a panic with several errors", &ctrlkit.PanicError{Value: errors.Join(context.Canceled, errBoom)}, failure.Panic},
+	{"terminal about several errors", reconcile.TerminalError(errors.Join(context.Canceled, errBoom)), failure.Terminal},
+}
+
+// Each class is seen in each error, however it is wrapped.
+func TestClasses(t *testing.T) {
+	wraps := []struct {
+		name string
+		wrap func(error) error
+	}{
+		{"plain", func(err error) error { return err }},
+		{"wrapped", func(err error) error { return fmt.Errorf("reading: %w", err) }},
+		{"of an action", func(err error) error { return &ctrlkit.ActionError{Action: "Read", Err: err} }},
+		{"joined", func(err error) error { return errors.Join(err) }},
+		{"joined twice", func(err error) error { return fmt.Errorf("reading: %w", errors.Join(errors.Join(err, err), err)) }},
+		{"an aggregate", func(err error) error { return fmt.Errorf("reading: %w", utilerrors.NewAggregate([]error{err, err})) }},
+		{"two in a sentence", func(err error) error { return fmt.Errorf("first %w, then %w", err, err) }},
+		{"judged, without a word", func(err error) error { return failure.As(err) }},
+		{"judged, and joined", func(err error) error { return failure.As(errors.Join(err, err), failure.WithWay("wait")) }},
+		{"joined beside a conflict", func(err error) error {
+			if errors.Is(err, context.Canceled) {
+				return err
+			}
+			return errors.Join(apierrors.NewConflict(secrets, "db", errBoom), err)
+		}},
+		{"joined beside the end of the operator", func(err error) error { return errors.Join(context.Canceled, err) }},
+	}
+	for _, tt := range known {
+		for _, w := range wraps {
+			t.Run(tt.name+"/"+w.name, func(t *testing.T) {
+				v := failure.Judge(w.wrap(tt.err))
+				if v.Class != tt.class {
+					t.Errorf("got %s, want %s", v.Class, tt.class)
+				}
+				if v.Reason != string(tt.class) || v.Severity == 0 || v.Way == "" || v.Backoff.First <= 0 || v.Backoff.Most < v.Backoff.First {
+					t.Errorf("the verdict is not complete: %+v", v)
+				}
+			})
+		}
+	}
+}
+
+func TestNoError(t *testing.T) {
+	if diff := cmp.Diff(failure.Verdict{}, failure.Judge(nil)); diff != "" {
+		t.Errorf("a verdict about no error (-want +got):\n%s", diff)
+	}
+	if got := failure.Causes(nil); got != nil {
+		t.Errorf("causes of no error: %v", got)
+	}
+}
+
+// Only what a person must clear is an error, and only that makes an object Stalled.
+func TestSeverities(t *testing.T) {
+	want := map[failure.Class]condition.Severity{
+		failure.Cancelled: condition.Info, failure.Conflict: condition.Info, failure.Throttled: condition.Info,
+		failure.Transient: condition.Warning, failure.NotFound: condition.Warning,
+		failure.Forbidden: condition.Error, failure.Invalid: condition.Error, failure.Terminal: condition.Error, failure.Panic: condition.Error,
+	}
+	for _, tt := range known {
+		if got := failure.Judge(tt.err); got.Severity != want[tt.class] {
+			t.Errorf("%s: got severity %v, want %v", tt.name, got.Severity, want[tt.class])
+		}
+	}
+}
+
+// Of several errors the worst counts, and the soonest time.
+func TestJoinedErrors(t *testing.T) {
+	var (
+		throttled = func(seconds int) error { return apierrors.NewTooManyRequests("slow down", seconds) }
+		forbidden = apierrors.NewForbidden(secrets, "db", errBoom)
+		conflict  = apierrors.NewConflict(secrets, "db", errBoom)
+		missing   = apierrors.NewNotFound(secrets, "db")
+		terminal  = reconcile.TerminalError(errBoom)
+	)
+	for _, tt := range []struct {
+		name  string
+		errs  []error
+		class failure.Class
+		first time.Duration
+		most  time.Duration
+		after time.Duration
+	}{
+		{"a conflict and the end", []error{conflict, context.Canceled}, failure.Conflict, 20 * time.Millisecond, time.Second, 0},
+		{"throttled beside a conflict", []error{conflict, throttled(0)}, failure.Throttled, 20 * time.Millisecond, 30 * time.Second, 0},
+		{"what passes and what does not", []error{errBoom, forbidden}, failure.Forbidden, 100 * time.Millisecond, 5 * time.Minute, 0},
+		{"what does not and what passes", []error{forbidden, errBoom}, failure.Forbidden, 100 * time.Millisecond, 5 * time.Minute, 0},
+		{"the first of those that are equally bad", []error{missing, errBoom}, failure.NotFound, 100 * time.Millisecond, 5 * time.Minute, 0},
+		{"three", []error{conflict, terminal, errBoom}, failure.Terminal, 20 * time.Millisecond, 30 * time.Second, 0},
+		{"throttled twice", []error{throttled(7), throttled(5), throttled(9)}, failure.Throttled, 5 * time.Second, 5 * time.Second, 5 * time.Second},
+		{"throttled, and what may be tried sooner", []error{throttled(7), errBoom}, failure.Transient, 100 * time.Millisecond, 7 * time.Second, 0},
+		{"throttled, and what wants to be tried later", []error{throttled(7), terminal}, failure.Terminal, 7 * time.Second, 7 * time.Second, 0},
+		{"throttled, and another server says nothing", []error{throttled(7), throttled(0)}, failure.Throttled, time.Second, 7 * time.Second, 0},
+		{
+			"a conflict that somebody has judged", []error{failure.As(conflict, failure.WithSeverity(condition.Error)), errBoom},
+			failure.Conflict, 20 * time.Millisecond, 30 * time.Second, 0,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := failure.Judge(errors.Join(tt.errs...))
+			if v.Class != tt.class {
+				t.Errorf("got %s, want %s", v.Class, tt.class)
+			}
+			if want := (failure.Backoff{First: tt.first, Most: tt.most}); v.Backoff != want || v.RetryAfter != tt.after {
+				t.Errorf("got backoff %v and %v, want %v and %v", v.Backoff, v.RetryAfter, want, tt.after)
+			}
+		})
+	}
+}
+
+// The verdict about several errors is never later than one of them wants, never less bad, and does not depend on how they are joined. Their order decides
+// only which of several that are equally bad gives its name.
+func TestJoiningIsAnAlgebra(t *testing.T) {
+	errs := rapid.Custom(func(t *rapid.T) error {
+		err := rapid.SampledFrom(known).Draw(t, "error").err
+		if after := rapid.IntRange(0, 3).Draw(t, "seconds"); after > 0 {
+			err = failure.As(err, failure.RetryAfter(time.Duration(after)*time.Second))
+		}
+		return err
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := errs.Draw(t, "a"), errs.Draw(t, "b"), errs.Draw(t, "c")
+		left, right := failure.Judge(errors.Join(errors.Join(a, b), c)), failure.Judge(errors.Join(a, errors.Join(b, c)))
+		if diff := cmp.Diff(left, right); diff != "" {
+			t.Errorf("it depends on how they are joined:\n%s", diff)
+		}
+		there, back := failure.Judge(errors.Join(a, b)), failure.Judge(errors.Join(b, a))
+		if there.Severity != back.Severity || there.Backoff != back.Backoff || there.RetryAfter != back.RetryAfter || there.Silent(1) != back.Silent(1) {
+			t.Errorf("it depends on the order:\n%+v\n%+v", there, back)
+		}
+		for _, single := range []error{a, b} {
+			v := failure.Judge(single)
+			if there.Severity < v.Severity {
+				t.Errorf("together they are less bad, %v, than one of them, %v", there.Severity, v.Severity)
+			}
+			if v.RetryAfter > 0 {
+				v.Backoff = failure.Backoff{First: v.RetryAfter, Most: v.RetryAfter}
+			}
+			if there.Backoff.First > v.Backoff.First || there.Backoff.Most > v.Backoff.Most || there.RetryAfter > v.Backoff.Most {
+				t.Errorf("together they are tried later, %+v, than one of them, %+v", there, v)
+			}
+		}
+	})
+}
+
+func TestCauses(t *testing.T) {
+	a, b, c := errors.New("a"), errors.New("b"), errors.New("c")
+	wrapped := fmt.Errorf("doing: %w", a)
+	terminal := fmt.Errorf("doing: %w", reconcile.TerminalError(errors.Join(a, b)))
+	panicked := &ctrlkit.PanicError{Value: errors.Join(a, b)}
+	judged := fmt.Errorf("doing: %w", failure.As(errors.Join(a, b)))
+	for _, tt := range []struct {
+		name string
+		err  error
+		want []error
+	}{
+		{"one", a, []error{a}},
+		{"a wrapped one", wrapped, []error{wrapped}},
+		{"two", errors.Join(a, wrapped), []error{a, wrapped}},
+		{"joined twice", fmt.Errorf("doing: %w", errors.Join(a, errors.Join(b, fmt.Errorf("also: %w", errors.Join(c))))), []error{a, b, c}},
+		{"an aggregate", fmt.Errorf("doing: %w", utilerrors.NewAggregate([]error{a, errors.Join(b, c)})), []error{a, b, c}},
+		{"an aggregate with a terminal error", utilerrors.NewAggregate([]error{terminal, c}), []error{terminal, c}},
+		{"a terminal error about two", terminal, []error{terminal}},
+		{"a panic with two", panicked, []error{panicked}},
+		{"two that were judged together", judged, []error{judged}},
+		{"one of two was judged", errors.Join(judged, c), []error{judged, c}},
+		{"an error that joins nothing", empty{}, []error{empty{}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := failure.Causes(tt.err)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// An empty error could join others.
+type empty struct{}
+
+func (empty) Error() string   { return "nothing" }
+func (empty) Unwrap() []error { return []error{nil} }
+
+// A conflict is nobody's business until it does not go away, and a cancelled reconcile is nobody's ever.
+func TestSilent(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  error
+		loud int // the first of 20 failures in a row that is told; 0 if none is
+	}{
+		{"no error", nil, 0},
+		{"the operator stops", context.Canceled, 0},
+		{"a conflict", apierrors.NewConflict(secrets, "db", errBoom), 6},
+		{"a conflict and the end", errors.Join(context.Canceled, apierrors.NewConflict(secrets, "db", errBoom)), 6},
+		{"a conflict and something else", errors.Join(apierrors.NewConflict(secrets, "db", errBoom), errBoom), 1},
+		{"throttled", apierrors.NewTooManyRequests("slow down", 1), 1},
+		{"unknown", errBoom, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v, loud := failure.Judge(tt.err), 0
+			for failures := 20; failures > 0; failures-- {
+				if !v.Silent(failures) {
+					loud = failures
+				} else if loud > 0 {
+					break
+				}
+			}
+			if loud != tt.loud {
+				t.Errorf("loud from failure %d on, want %d", loud, tt.loud)
+			}
+		})
+	}
+}
+
+func TestDelay(t *testing.T) {
+	b := failure.Backoff{First: 100 * time.Millisecond, Most: time.Second}
+	for _, tt := range []struct {
+		name     string
+		backoff  failure.Backoff
+		failures int
+		want     time.Duration
+	}{
+		{"the first", b, 1, 100 * time.Millisecond},
+		{"none counts as one", b, 0, 100 * time.Millisecond},
+		{"less than none", b, -5, 100 * time.Millisecond},
+		{"the second", b, 2, 200 * time.Millisecond},
+		{"the fourth", b, 4, 800 * time.Millisecond},
+		{"the fifth is capped", b, 5, time.Second},
+		{"the thousandth", b, 1000, time.Second},
+		{"more than a float can double", b, 1 << 40, time.Second},
+		{"no first", failure.Backoff{Most: time.Second}, 1 << 40, 0},
+		{"a first that is more than the most", failure.Backoff{First: time.Minute, Most: time.Second}, 1, time.Second},
+		{"nothing", failure.Backoff{}, 3, 0},
+		{"less than nothing", failure.Backoff{First: -time.Hour, Most: time.Second}, 3, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			shortest, longest := time.Duration(1<<62), time.Duration(0)
+			for range 1000 {
+				d := tt.backoff.Delay(tt.failures)
+				shortest, longest = min(shortest, d), max(longest, d)
+			}
+			if shortest < tt.want || longest > tt.want+tt.want/10 {
+				t.Errorf("got %v to %v, want %v and at most a tenth more", shortest, longest, tt.want)
+			}
+			if tt.want > 0 && longest-shortest < tt.want/20 {
+				t.Errorf("got %v to %v: what failed together comes back together", shortest, longest)
+			}
+		})
+	}
+}
+
+func TestRetryAfterOfServers(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  error
+		want time.Duration
+	}{
+		{"it says when", apierrors.NewTooManyRequests("slow down", 7), 7 * time.Second},
+		{"it says when, wrapped", fmt.Errorf("reading: %w", apierrors.NewTooManyRequests("slow down", 7)), 7 * time.Second},
+		{"it does not say", apierrors.NewTooManyRequestsError("slow down"), 0},
+		{"a server that is down doubles the time instead", apierrors.NewServerTimeout(secrets, "get", 7), 0},
+		{"we know better", failure.As(apierrors.NewTooManyRequests("slow down", 7), failure.RetryAfter(time.Hour)), time.Hour},
+		{"we know better, and wrap it", fmt.Errorf("a: %w", failure.As(apierrors.NewTooManyRequests("slow down", 7), failure.RetryAfter(time.Hour))), time.Hour},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := failure.Judge(tt.err).RetryAfter; got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// A classifier of one's own is asked before all else, about each error of the chain.
+func TestClassify(t *testing.T) {
+	table := failure.Table{Classify: func(err error) (failure.Class, bool) {
+		switch err { //nolint:errorlint // the table walks the chain
+		case errBoom:
+			return failure.Invalid, true
+		case io.EOF:
+			return "Nonsense", true
+		}
+		return "", false
+	}}
+	for _, tt := range []struct {
+		name   string
+		err    error
+		class  failure.Class
+		reason string
+	}{
+		{"known", errBoom, failure.Invalid, "Invalid"},
+		{"known, wrapped", fmt.Errorf("a: %w", fmt.Errorf("b: %w", errBoom)), failure.Invalid, "Invalid"},
+		{"known, joined", errors.Join(context.Canceled, fmt.Errorf("a: %w", errBoom)), failure.Invalid, "Invalid"},
+		{"not known", apierrors.NewNotFound(secrets, "db"), failure.NotFound, "NotFound"},
+		{"of a class that is none", io.EOF, failure.Transient, "TemporaryError"},
+		{"known, but judged otherwise", failure.As(errBoom, failure.OfClass(failure.Forbidden)), failure.Invalid, "Invalid"},
+		{"known, with more to say", failure.As(errBoom, failure.WithReason("Quota")), failure.Invalid, "Quota"},
+		{"known, and terminal", reconcile.TerminalError(errBoom), failure.Invalid, "Invalid"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if v := table.Judge(tt.err); v.Class != tt.class || v.Reason != tt.reason {
+				t.Errorf("got %s (%s), want %s (%s)", v.Class, v.Reason, tt.class, tt.reason)
+			}
+		})
+	}
+}
+
+func TestBackoffsOfOnesOwn(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		own, want failure.Backoff
+	}{
+		{"both", failure.Backoff{First: time.Minute, Most: time.Hour}, failure.Backoff{First: time.Minute, Most: time.Hour}},
+		{"nothing", failure.Backoff{}, failure.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Minute}},
+		{"the first", failure.Backoff{First: time.Second}, failure.Backoff{First: time.Second, Most: 5 * time.Minute}},
+		{"a late first", failure.Backoff{First: time.Hour}, failure.Backoff{First: time.Hour, Most: time.Hour}},
+		{"the most", failure.Backoff{Most: time.Second}, failure.Backoff{First: 100 * time.Millisecond, Most: time.Second}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			table := failure.Table{Backoffs: map[failure.Class]failure.Backoff{failure.Transient: tt.own}}
+			if got := table.Judge(errBoom).Backoff; got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+			if got, want := table.Judge(context.Canceled), failure.Judge(context.Canceled); got != want {
+				t.Errorf("another class has %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"no error", nil, false},
+		{"unavailable", apierrors.NewServiceUnavailable("starting"), true},
+		{"a timeout of the server", apierrors.NewTimeoutError("slow", 1), true},
+		{"a timeout of a server behind it", apierrors.NewServerTimeout(secrets, "get", 1), true},
+		{"refused", refused, true},
+		{"reset", &net.OpError{Op: "read", Err: syscall.ECONNRESET}, true},
+		{"ended", io.EOF, true},
+		{"cut", io.ErrUnexpectedEOF, true},
+		{"a timeout of the network", &net.DNSError{IsTimeout: true}, true},
+		{"a name that is not known", &net.DNSError{IsNotFound: true}, false},
+		{"a deadline", context.DeadlineExceeded, true},
+		{"cancelled", context.Canceled, false},
+		{"not found", apierrors.NewNotFound(secrets, "db"), false},
+		{"unknown", errBoom, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, err := range []error{tt.err, errors.Join(errBoom, tt.err)} {
+				if got := failure.Unavailable(err); got != tt.want {
+					t.Errorf("%v: got %t, want %t", err, got, tt.want)
+				}
+			}
+		})
+	}
+}
