@@ -17,6 +17,7 @@ type Limiter[K comparable] struct {
 type try struct {
 	failures int
 	delay    time.Duration
+	untold   int // failures whose delay the queue has not asked for; if it asks when there are none, something has failed that was not judged
 }
 
 // NewLimiter returns a limiter that knows of no failure.
@@ -26,25 +27,32 @@ func NewLimiter[K comparable]() *Limiter[K] { return &Limiter[K]{tries: make(map
 func (l *Limiter[K]) Failed(key K, v Verdict) (failures int, delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	t := l.failed(key, v)
+	return t.failures, t.delay
+}
+
+func (l *Limiter[K]) failed(key K, v Verdict) try {
 	t := l.tries[key]
 	t.failures++
+	t.untold++
 	t.delay = v.RetryAfter
 	if t.delay <= 0 {
 		t.delay = v.Backoff.Delay(t.failures)
 	}
 	l.tries[key] = t
-	return t.failures, t.delay
+	return t
 }
 
-// When returns how long the next try of a request waits. The queue asks.
+// When returns how long the next try of a request waits. The queue asks, once for each failure. One that was not judged counts as [Transient].
 func (l *Limiter[K]) When(key K) time.Duration {
 	l.mu.Lock()
-	t, ok := l.tries[key]
-	l.mu.Unlock()
-	if !ok { // something failed before it could be judged
-		_, delay := l.Failed(key, Verdict{Backoff: rows[Transient].backoff})
-		return delay
+	defer l.mu.Unlock()
+	t := l.tries[key]
+	if t.untold == 0 {
+		t = l.failed(key, Verdict{Backoff: rows[Transient].backoff})
 	}
+	t.untold--
+	l.tries[key] = t
 	return t.delay
 }
 

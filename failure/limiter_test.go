@@ -1,0 +1,123 @@
+package failure_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ctrlkit/ctrlkit/failure"
+)
+
+var slow = failure.Verdict{Backoff: failure.Backoff{First: time.Minute, Most: 3 * time.Minute}}
+
+// about says whether d is want, or up to a tenth longer.
+func about(d, want time.Duration) bool { return d >= want && d <= want+want/10 }
+
+// Each failure doubles the time up to the most, and the queue is told the same.
+func TestLimiterDoubles(t *testing.T) {
+	l := failure.NewLimiter[string]()
+	for i, want := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 3 * time.Minute} {
+		failures, delay := l.Failed("db", slow)
+		if failures != i+1 || l.NumRequeues("db") != i+1 {
+			t.Errorf("failure %d is counted as %d and %d", i+1, failures, l.NumRequeues("db"))
+		}
+		if !about(delay, want) {
+			t.Errorf("after failure %d it waits %v, want %v", i+1, delay, want)
+		}
+		if got := l.When("db"); got != delay {
+			t.Errorf("after failure %d the queue is told %v, want %v", i+1, got, delay)
+		}
+	}
+}
+
+// A request neither delays another nor is counted with it.
+func TestLimiterIsPerKey(t *testing.T) {
+	l := failure.NewLimiter[string]()
+	for range 3 {
+		l.Failed("a", slow)
+	}
+	if failures, delay := l.Failed("b", slow); failures != 1 || !about(delay, time.Minute) {
+		t.Errorf("the first failure of b is number %d and waits %v", failures, delay)
+	}
+	l.Forget("a")
+	if got := l.NumRequeues("a"); got != 0 {
+		t.Errorf("a is forgotten and has %d failures", got)
+	}
+	if got := l.NumRequeues("b"); got != 1 {
+		t.Errorf("b has %d failures, want 1", got)
+	}
+	if failures, delay := l.Failed("a", slow); failures != 1 || !about(delay, time.Minute) {
+		t.Errorf("the first failure of a since is number %d and waits %v", failures, delay)
+	}
+	l.Forget("never seen")
+}
+
+// Each failure waits as long as its own class wants; those before count.
+func TestLimiterHonoursTheLatestVerdict(t *testing.T) {
+	l := failure.NewLimiter[string]()
+	l.Failed("db", slow)
+	fast := failure.Verdict{Backoff: failure.Backoff{First: time.Second, Most: time.Minute}}
+	if failures, delay := l.Failed("db", fast); failures != 2 || !about(delay, 2*time.Second) {
+		t.Errorf("failure %d waits %v, want 2 and 2s", failures, delay)
+	}
+	asked := failure.Verdict{Backoff: slow.Backoff, RetryAfter: 7 * time.Second}
+	for want := 3; want < 6; want++ {
+		if failures, delay := l.Failed("db", asked); failures != want || delay != 7*time.Second {
+			t.Errorf("failure %d waits %v, want %d and what the server asked for", failures, delay, want)
+		}
+	}
+}
+
+// What nobody has judged is tried again as something unknown is: later each time.
+func TestLimiterOfWhatWasNotJudged(t *testing.T) {
+	l := failure.NewLimiter[string]()
+	unknown := failure.Judge(errBoom).Backoff
+	for i, want := range []time.Duration{unknown.First, 2 * unknown.First, 4 * unknown.First} {
+		if got := l.When("db"); !about(got, want) {
+			t.Errorf("the queue is told %v at failure %d, want %v", got, i+1, want)
+		}
+	}
+	l.Failed("db", slow)
+	if got := l.When("db"); !about(got, 3*time.Minute) {
+		t.Errorf("the queue is told %v, want what the verdict says", got)
+	}
+	if got := l.When("db"); !about(got, 16*unknown.First) {
+		t.Errorf("the queue is told %v, want that of an unknown failure, the fifth in a row", got)
+	}
+}
+
+// The queue may ask late: two failures, and then twice.
+func TestLimiterIsAskedLate(t *testing.T) {
+	l := failure.NewLimiter[string]()
+	l.Failed("db", slow)
+	_, want := l.Failed("db", slow)
+	for range 2 {
+		if got := l.When("db"); got != want {
+			t.Errorf("the queue is told %v, want %v", got, want)
+		}
+	}
+	if got := l.NumRequeues("db"); got != 2 {
+		t.Errorf("there are %d failures, want 2", got)
+	}
+}
+
+func TestLimiterFromTwoGoroutines(t *testing.T) {
+	l := failure.NewLimiter[int]()
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for i := range 1000 {
+				l.Failed(i%3, slow)
+				l.When(i % 3)
+				l.NumRequeues(i % 3)
+				if i%3 == 2 {
+					l.Forget(2)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := l.NumRequeues(0); got != 668 {
+		t.Errorf("there are %d failures of 0, want 668", got)
+	}
+}
