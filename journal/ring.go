@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"slices"
@@ -9,7 +10,7 @@ import (
 
 // RingOptions bound a [Ring]. A zero field has a default.
 type RingOptions struct {
-	// Entries is how many are kept for an object: 256 by default. An entry takes some 200 bytes.
+	// Entries is how many are kept for an object by each controller: 256 by default. An entry takes some 200 bytes.
 	Entries int
 	// Objects is for how many objects: 1,000 by default. The one that nothing happened to for the longest time is forgotten first.
 	Objects int
@@ -22,6 +23,7 @@ type Ring struct {
 	mu      sync.Mutex // for all below
 	objects map[ringKey]*list.Element
 	recent  *list.List // of *history, the latest in front
+	count   uint64     // of the entries that were kept
 }
 
 var _ Observer = (*Ring)(nil)
@@ -31,9 +33,21 @@ type ringKey struct {
 	object     Object
 }
 
+// A history is what one controller did with one object.
 type history struct {
 	key     ringKey
-	entries []Entry
+	entries []kept
+}
+
+// A kept entry knows which it was, over all histories: their times may be the same.
+type kept struct {
+	Entry
+	number uint64
+}
+
+func (k kept) isTriggered() bool {
+	_, ok := k.Event.(Triggered)
+	return ok
 }
 
 // NewRing returns an empty ring.
@@ -67,21 +81,19 @@ func (r *Ring) Observe(_ context.Context, entry Entry) {
 		r.recent.MoveToFront(element)
 	}
 	h := element.Value.(*history) //nolint:errcheck // nothing else is in the list
-	h.add(entry, r.options.Entries)
+	r.count++
+	h.add(kept{entry, r.count}, r.options.Entries)
 }
 
 // add keeps the entry. What came into the queue is kept until the reconcile begins that names it as its cause, and of reconciles in a row
 // that found nothing to do only one, with the causes of all.
-func (h *history) add(entry Entry, limit int) {
+func (h *history) add(entry kept, limit int) {
 	switch event := entry.Event.(type) {
 	case Started:
-		h.entries = slices.DeleteFunc(h.entries, func(e Entry) bool {
-			_, triggered := e.Event.(Triggered)
-			return triggered
-		})
+		h.entries = slices.DeleteFunc(h.entries, kept.isTriggered)
 	case Finished:
-		if event.Result == Converged && h.mergeConverged(entry) {
-			return
+		if event.Result == Converged {
+			h.mergeConverged()
 		}
 	}
 	if len(h.entries) >= 2*limit {
@@ -90,40 +102,47 @@ func (h *history) add(entry Entry, limit int) {
 	h.entries = append(h.entries, entry)
 }
 
-// mergeConverged takes a reconcile that found nothing to do into the one before it, if that found nothing either, and says whether it did.
-func (h *history) mergeConverged(finished Entry) bool {
+// mergeConverged takes the reconcile before the one that is about to end, which has found nothing to do, into this, if that found nothing either.
+// What came into the queue in the meantime stays.
+func (h *history) mergeConverged() {
 	n := len(h.entries)
+	for n > 0 && h.entries[n-1].isTriggered() {
+		n--
+	}
 	if n < 3 {
-		return false
+		return
 	}
 	this, started := h.entries[n-1].Event.(Started)
-	before, finishedBefore := h.entries[n-2].Event.(Finished)
+	before, _ := h.entries[n-2].Event.(Finished) // the zero result is not Converged
 	first, startedBefore := h.entries[n-3].Event.(Started)
-	if !started || !finishedBefore || !startedBefore || before.Result != Converged {
-		return false
+	if !started || !startedBefore || before.Result != Converged {
+		return
 	}
-	this.Causes = slices.Clone(this.Causes)
+	this.Causes = slices.Clone(this.Causes) // observers have the old ones
 	for _, c := range first.Causes {
 		this.Causes = MergeCauses(this.Causes, c)
 	}
-	h.entries[n-3], h.entries[n-2] = h.entries[n-1], finished
-	h.entries[n-3].Event = this
-	h.entries = h.entries[:n-1]
-	return true
+	h.entries[n-1].Event = this
+	h.entries = slices.Delete(h.entries, n-3, n-1)
 }
 
 // Entries returns what is kept about an object, over all controllers, in the order in which it happened.
 func (r *Ring) Entries(object Object) []Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []Entry
+	var all []kept
 	for element := r.recent.Front(); element != nil; element = element.Next() {
 		h := element.Value.(*history) //nolint:errcheck // nothing else is in the list
 		if h.key.object == object {
 			all = append(all, h.entries[max(0, len(h.entries)-r.options.Entries):]...)
 		}
 	}
-	return all
+	slices.SortFunc(all, func(a, b kept) int { return cmp.Compare(a.number, b.number) })
+	entries := make([]Entry, len(all))
+	for i := range all {
+		entries[i] = all[i].Entry
+	}
+	return entries
 }
 
 // Objects returns the objects that something is kept about, the latest first.
