@@ -51,13 +51,14 @@ func (c Cause) String() string {
 }
 
 // MergeCauses returns causes with another one: counted where it is known, added where it is not. When there are more than a
-// dozen different ones, further ones are counted as changes of that kind, without the object, so that none is lost.
+// dozen different ones, further ones are counted as changes of that kind, without the object, so that none is lost. One without a count
+// happened once. As with append, causes itself must not be used any more.
 func MergeCauses(causes []Cause, c Cause) []Cause {
 	c.Times = max(c.Times, 1)
 	for attempt := 0; ; attempt++ {
 		for i := range causes {
 			if causes[i].Kind == c.Kind && causes[i].Verb == c.Verb && causes[i].Object == c.Object {
-				causes[i].Times += c.Times
+				causes[i].Times = max(causes[i].Times, 1) + c.Times
 				return causes
 			}
 		}
