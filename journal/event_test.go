@@ -1,0 +1,59 @@
+package journal_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+func TestEventString(t *testing.T) {
+	timer := journal.Cause{Kind: journal.Timer}
+	for _, tt := range []struct {
+		event journal.Event
+		want  string
+	}{
+		{journal.Triggered{Cause: journal.Cause{Kind: journal.ChildChange, Verb: "updated", Object: secret}}, "triggered by Secret default/db updated"},
+		{journal.Started{}, "started"},
+		{journal.Started{Deleting: true}, "started clean-up"},
+		{journal.Started{Causes: []journal.Cause{timer, {Kind: journal.OwnChange}}}, "started, because of timer, own change"},
+		{journal.Started{Causes: []journal.Cause{timer}, Deleting: true}, "started clean-up, because of timer"},
+		{journal.StepBegan{Step: "Bucket", Phase: journal.Do}, "Do of Bucket begins"},
+		{journal.StepEnded{Step: "Bucket", Phase: journal.Cleanup}, "Cleanup of Bucket done"},
+		{journal.StepEnded{Step: "Bucket", Phase: journal.Post, Outcome: journal.Outcome{Err: errBoom}}, "Post of Bucket failed: boom"},
+		{journal.StepSkipped{Step: "Bucket"}, "Bucket is skipped: its condition does not hold"},
+		{journal.StepSkipped{Step: "Bucket", After: "Secret"}, "Bucket is not reached: Secret did not pass"},
+		{journal.ActionBegan{Action: "Create"}, "action Create begins"},
+		{
+			journal.ActionEnded{Action: "Create", Outcome: journal.Outcome{Waits: []journal.Wait{{For: "a"}, {For: "b", Every: time.Second}}}},
+			"action Create waits for a; b",
+		},
+		{journal.ActionEnded{Action: "Create", Outcome: journal.Outcome{RequeueAfter: time.Minute}}, "action Create done, looks again after 1m0s"},
+		{
+			journal.ActionEnded{Action: "Create", Outcome: journal.Outcome{Err: errBoom, Waits: []journal.Wait{{For: "a"}}, RequeueAfter: time.Minute}},
+			"action Create failed: boom",
+		},
+		{journal.ActionBlocked{Action: "Create", By: []string{"Read", "List"}}, "Create is blocked by Read, List"},
+		{journal.Read{Object: secret}, "read Secret default/db"},
+		{journal.Read{Object: secret, Live: true, Err: errBoom}, "read live Secret default/db: boom"},
+		{journal.Wrote{Verb: "create", Object: secret}, "create Secret default/db"},
+		{
+			journal.Wrote{Verb: "patch", Object: db, Subresource: "status", Fields: []string{".status.a", ".status.b"}, Err: errBoom},
+			"patch status of Database default/db (.status.a, .status.b): boom",
+		},
+		{journal.Called{What: "POST /buckets"}, "called POST /buckets"},
+		{journal.Called{What: "POST /buckets", Err: errBoom}, "called POST /buckets: boom"},
+		{journal.Gated{Reason: "Paused", Message: "its owner wants it"}, "left alone: its owner wants it"},
+		{journal.HotLoop{Reconciles: 12, Within: time.Minute}, "hot loop: 12 reconciles in 1m0s"},
+		{
+			journal.HotLoop{Reconciles: 12, Within: time.Minute, Fields: []string{".spec.a"}, Managers: []string{"x", "y"}},
+			"hot loop: 12 reconciles in 1m0s, .spec.a to and fro, written by x and y",
+		},
+		{journal.Requeued{After: time.Minute, Why: "poll"}, "looks again within 1m0s (poll)"},
+		{journal.Finished{Result: journal.Waiting}, "finished: waiting"},
+	} {
+		if got := tt.event.String(); got != tt.want {
+			t.Errorf("%#v: got %q, want %q", tt.event, got, tt.want)
+		}
+	}
+}
