@@ -1,0 +1,33 @@
+package journal_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// A ring tells what has happened to an object.
+func Example() {
+	ring := journal.NewRing(journal.RingOptions{Entries: 100})
+	database := journal.Object{Group: "example.com", Kind: "Database", Namespace: "default", Name: "db"}
+
+	// An engine makes the run, and steps find it in their context.
+	run := journal.NewRun(ring, "1", "databases", database)
+	ctx := journal.ContextWithRun(context.Background(), run)
+	run.Note(ctx, journal.Started{Causes: []journal.Cause{
+		{Kind: journal.ChildChange, Verb: "updated", Object: journal.Object{Kind: "Secret", Namespace: "default", Name: "db"}, Times: 2},
+	}})
+	if run := journal.RunFrom(ctx); run != nil {
+		run.Note(ctx, journal.Called{What: "POST /buckets"})
+	}
+	run.Note(ctx, journal.Finished{Result: journal.Done})
+
+	for _, entry := range ring.Entries(database) {
+		fmt.Println(entry)
+	}
+	// Output:
+	// Database default/db: started, because of Secret default/db updated 2 times
+	// Database default/db: called POST /buckets
+	// Database default/db: finished: done
+}
