@@ -289,10 +289,9 @@ func (s *Set) worst() (worst *failed, kind string, others int) {
 			}
 			continue
 		}
-		if c.Reason == ReasonNotReached && worst != nil {
-			continue // it is not reached because of what is told already
+		if c.Reason != ReasonNotReached {
+			found++ // one that is not reached is so because of another, and tells nothing more
 		}
-		found++
 		if severity := s.severity(*c); worst == nil || severity > worst.severity {
 			worst, kind = &failed{severity, c.Reason, c.Message}, d.Type
 		}
@@ -300,7 +299,7 @@ func (s *Set) worst() (worst *failed, kind string, others int) {
 	if worst == nil && old != "" {
 		return &failed{Info, ReasonNotReached, "it was not looked at since the spec has changed"}, old, 0
 	}
-	return worst, kind, found - 1
+	return worst, kind, max(0, found-1)
 }
 
 // HoldMessages gives back to each condition the message that it had on the object if status and reason, and the generation that they are about,

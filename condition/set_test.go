@@ -239,8 +239,8 @@ func TestSummarise(t *testing.T) {
 		{
 			"nothing was set", func(*condition.Set) {},
 			[]string{
-				"Ready=False NotReached: SecretFound: it was not looked at yet (and 1 more)",
-				"Reconciling=True NotReached: SecretFound: it was not looked at yet (and 1 more)",
+				"Ready=False NotReached: SecretFound: it was not looked at yet",
+				"Reconciling=True NotReached: SecretFound: it was not looked at yet",
 			}, 0,
 		},
 		{
@@ -620,6 +620,7 @@ func TestLongMessages(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, newDatabase())
 			set.Bad("SecretFound", condition.Info, "A", tt.message)
+			set.Bad("Degraded", condition.Info, "B", "another")
 			if got := get(t, set, "SecretFound").Message; got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
