@@ -320,6 +320,9 @@ func (r *run[T]) prepare(ctx context.Context) {
 			r.core.fence = r.ensureFresh
 		}
 	}
+	if e.finalizer != "" && r.read.GetDeletionTimestamp().IsZero() {
+		r.req.protect = r.putFinalizer
+	}
 	if set, err := condition.NewSet(r.req.Object, e.plan.declared, e.options.Retired, r.now); err == nil {
 		set.SetPaused("", "")
 		r.req.Conditions = set
@@ -328,12 +331,12 @@ func (r *run[T]) prepare(ctx context.Context) {
 
 // do runs the steps of an object that is not being deleted.
 func (r *run[T]) do(ctx context.Context) (reconcile.Result, error) {
-	if err := r.ensureFinalizer(ctx); err != nil {
-		return r.finish(ctx, journal.Failed, outcome{err: err})
-	}
 	ctx = context.WithValue(ctx, requestKey{}, r.req)
-	out := r.outcome(r.engine.plan.do.Run(ctx))
-	r.noteSkipped(ctx, out)
+	out := r.ensureFinalizer(ctx)
+	if out.err == nil {
+		out = r.outcome(r.engine.plan.do.Run(ctx))
+		r.noteSkipped(ctx, out)
+	}
 	out = r.post(ctx, out)
 	return r.conclude(ctx, out)
 }

@@ -33,37 +33,42 @@ const (
 
 // ensureFinalizer puts the finalizer on an object that needs it, before anything is done that it stands for. Where an admission policy has put it there
 // (see [FinalizerPolicy]) it costs nothing.
-func (r *run[T]) ensureFinalizer(ctx context.Context) error {
+func (r *run[T]) ensureFinalizer(ctx context.Context) outcome {
 	e := r.engine
 	if e.finalizer == "" {
-		return nil
+		return outcome{}
 	}
 	if slices.Contains(r.read.GetFinalizers(), e.finalizer) {
 		r.memory.setFinalized()
+		return outcome{}
+	}
+	// An action, because the conditions of the steps are their user's code, and may panic.
+	return r.outcome(ctrlkit.NewAction("looking whether it has something to clean up", func(ctx context.Context) (ctrl.Result, error) {
+		if !slices.ContainsFunc(e.plan.parts, func(p *part[T]) bool { return p.cleaner != nil && p.wanted(r.req) }) {
+			return ctrlkit.NoRequeue()
+		}
+		return ctrlkit.RequeueIfError(r.putFinalizer(ctx))
+	}).Run(ctx))
+}
+
+// putFinalizer puts the finalizer on the object, if it is not there. What steps have changed meanwhile stays to be saved.
+func (r *run[T]) putFinalizer(ctx context.Context) error {
+	e := r.engine
+	finalizers := r.base().GetFinalizers()
+	if slices.Contains(finalizers, e.finalizer) {
 		return nil
 	}
-	if needed, err := r.needsFinalizer(ctx); err != nil || !needed {
-		return err
-	}
-	finalizers := append(slices.Clone(r.read.GetFinalizers()), e.finalizer)
+	finalizers = append(slices.Clone(finalizers), e.finalizer)
 	// Remembered before it is written: if the answer is lost, or the object goes at the same instant, the clean-up is owed.
 	r.memory.setFinalized()
 	if err := r.patchMetadata(ctx, map[string]any{"finalizers": finalizers}); err != nil {
 		return fmt.Errorf("putting finalizer %q on the object: %w", e.finalizer, err)
 	}
-	r.req.Object.SetFinalizers(finalizers)
-	r.rebase()
+	if own := r.req.Object.GetFinalizers(); !slices.Contains(own, e.finalizer) {
+		r.req.Object.SetFinalizers(append(slices.Clone(own), e.finalizer))
+	}
+	r.rebase(finalizers)
 	return nil
-}
-
-// needsFinalizer says whether a step with something to clean up is wanted for the object.
-func (r *run[T]) needsFinalizer(ctx context.Context) (needed bool, err error) {
-	ask := ctrlkit.NewAction("whether a finalizer is needed", func(context.Context) (ctrl.Result, error) { // which catches a panic
-		needed = slices.ContainsFunc(r.engine.plan.parts, func(p *part[T]) bool { return p.cleaner != nil && p.wanted(r.req) })
-		return ctrlkit.NoRequeue()
-	})
-	_, err = ask.Run(ctx)
-	return needed, err
 }
 
 // delete cleans up after an object that is being deleted, and lets it go.

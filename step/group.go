@@ -171,6 +171,11 @@ func act[T client.Object](p *part[T], phase journal.Phase, call func(context.Con
 			req.skip(ctx, p)
 			return ctrlkit.NoRequeue()
 		}
+		if phase == journal.Do && p.cleaner != nil && req.protect != nil { // its condition may hold only since a step before it
+			if err := req.protect(ctx); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
 		return req.observe(ctx, p, phase, call)
 	})
 }

@@ -39,6 +39,9 @@ type Request[T client.Object] struct {
 	data     map[any]any
 	ran      []bool // for each part: it was run, or is not needed
 	core     *core
+
+	// protect puts the finalizer on the object; nil if it is being deleted, or has none.
+	protect func(ctx context.Context) error
 }
 
 // Snapshot returns the object as it was when the reconcile began. It belongs to the cache: it must not be changed.

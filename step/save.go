@@ -89,9 +89,12 @@ func (r *run[T]) failedSaving(ctx context.Context, out outcome, errs ...error) o
 // base is what the object is compared with: as the cache had it, or as it was after the finalizer was written.
 func (r *run[T]) base() T { return r.req.snapshot }
 
-// rebase takes the object as it is now for what it is compared with.
-func (r *run[T]) rebase() {
-	r.req.snapshot = r.req.Object.DeepCopyObject().(T) //nolint:errcheck // a copy has the type
+// rebase has the object compared with one that has the finalizers.
+func (r *run[T]) rebase(finalizers []string) {
+	base := r.base().DeepCopyObject().(T) //nolint:errcheck // a copy has the type
+	base.SetFinalizers(finalizers)
+	base.SetResourceVersion(r.req.Object.GetResourceVersion())
+	r.req.snapshot = base
 }
 
 // keepStatus undoes changes of the status: the object goes, and nobody would read it.

@@ -1,0 +1,514 @@
+package step_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// A Thing is the object that the tests reconcile.
+type Thing struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              ThingSpec   `json:"spec,omitempty"`
+	Status            ThingStatus `json:"status,omitempty"`
+}
+
+type ThingSpec struct {
+	Size int `json:"size,omitempty"`
+}
+
+type ThingStatus struct {
+	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+	Size               int                `json:"size,omitempty"`
+	Counters           map[string]int     `json:"counters,omitempty"`
+	Conditions         []metav1.Condition `json:"conditions,omitempty"`
+}
+
+func (t *Thing) DeepCopyObject() runtime.Object {
+	c := *t
+	c.ObjectMeta = *t.ObjectMeta.DeepCopy()
+	c.Status.Conditions = slices.Clone(t.Status.Conditions)
+	if t.Status.Counters != nil {
+		c.Status.Counters = make(map[string]int)
+		for k, v := range t.Status.Counters {
+			c.Status.Counters[k] = v
+		}
+	}
+	return &c
+}
+
+// A ThingList is there because the fake client wants one.
+type ThingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Thing `json:"items"`
+}
+
+func (l *ThingList) DeepCopyObject() runtime.Object {
+	c := *l
+	c.Items = nil
+	for i := range l.Items {
+		c.Items = append(c.Items, *l.Items[i].DeepCopyObject().(*Thing))
+	}
+	return &c
+}
+
+var thingVersion = schema.GroupVersion{Group: "test.example.com", Version: "v1"}
+
+// finalizer is what an engine of the name "things" takes by default.
+const finalizer = "test.example.com/things"
+
+var newScheme = sync.OnceValue(func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	s.AddKnownTypes(thingVersion, &Thing{}, &ThingList{})
+	metav1.AddToGroupVersion(s, thingVersion)
+	if err := corev1.AddToScheme(s); err != nil {
+		panic(err)
+	}
+	return s
+})
+
+var newMapper = sync.OnceValue(func() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	m.Add(thingVersion.WithKind("Thing"), meta.RESTScopeNamespace)
+	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	return m
+})
+
+// thingRequest asks for the Thing that most tests reconcile.
+var thingRequest = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "a"}}
+
+func newThing() *Thing {
+	return &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a", Generation: 1}}
+}
+
+// deletedThing is one that is being deleted and has finalizers.
+func deletedThing(finalizers ...string) *Thing {
+	obj := newThing()
+	obj.Finalizers = finalizers
+	now := metav1.Now().Rfc3339Copy()
+	obj.DeletionTimestamp = &now
+	return obj
+}
+
+// A world is an API server, what the engine sees of it, and what was heard of the engine.
+type world struct {
+	tb     testing.TB
+	server client.WithWatch // past the interceptors: to arrange, and to look at
+	client client.Client    // for the engine: it is counted, may fail, and reads may be behind
+
+	mu        sync.Mutex // for all below
+	writes    []string   // that came to the server, refused ones too: "patch Thing a", "patch status of Thing a"
+	live      []string   // reads past the cache
+	reads     []string   // from the cache
+	entries   []journal.Entry
+	events    []string
+	fault     func(request string) error // asked before each write and each read
+	cache     map[client.ObjectKey]*Thing
+	reconcile func() (reconcile.Result, error) // of the Thing a, by the engine that was made last
+}
+
+func newWorld(tb testing.TB, objects ...client.Object) *world {
+	tb.Helper()
+	w := &world{tb: tb, cache: make(map[client.ObjectKey]*Thing)}
+	w.server = fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).
+		WithGlobalResourceVersionCounter().WithStatusSubresource(&Thing{}).WithObjects(objects...).Build()
+	w.client = interceptor.NewClient(w.server, w.intercept(&w.reads))
+	return w
+}
+
+// liveReader returns a reader that is never behind, and counted by itself.
+func (w *world) liveReader() client.Reader {
+	return interceptor.NewClient(w.server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if err := w.ask(&w.live, "live get "+w.kind(obj)+" "+key.Name); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+}
+
+// kind returns the kind of an object.
+func (w *world) kind(obj runtime.Object) string {
+	gvk, err := w.server.GroupVersionKindFor(obj)
+	if err != nil {
+		return fmt.Sprintf("%T", obj)
+	}
+	return gvk.Kind
+}
+
+// ask notes a request, and returns the fault that it meets.
+func (w *world) ask(in *[]string, request string) error {
+	w.mu.Lock()
+	*in = append(*in, request)
+	fault := w.fault
+	w.mu.Unlock()
+	if fault != nil {
+		return fault(request)
+	}
+	return nil
+}
+
+func (w *world) intercept(reads *[]string) interceptor.Funcs {
+	write := func(verb string, obj client.Object) error {
+		return w.ask(&w.writes, verb+" "+w.kind(obj)+" "+obj.GetName())
+	}
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if err := w.ask(reads, "get "+w.kind(obj)+" "+key.Name); err != nil {
+				return err
+			}
+			w.mu.Lock()
+			old, behind := w.cache[key]
+			w.mu.Unlock()
+			if thing, ok := obj.(*Thing); ok && behind {
+				if old == nil {
+					return apierrors.NewNotFound(schema.GroupResource{Group: thingVersion.Group, Resource: "things"}, key.Name)
+				}
+				*thing = *old.DeepCopyObject().(*Thing)
+				return nil
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := w.ask(reads, "list "+w.kind(list)); err != nil {
+				return err
+			}
+			return c.List(ctx, list, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if err := write("create", obj); err != nil {
+				return err
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			if err := write("update", obj); err != nil {
+				return err
+			}
+			return c.Update(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if err := write("patch", obj); err != nil {
+				return err
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			if err := write("delete", obj); err != nil {
+				return err
+			}
+			return c.Delete(ctx, obj, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if err := write("patch "+sub+" of", obj); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+			if err := write("update "+sub+" of", obj); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Update(ctx, obj, opts...)
+		},
+	}
+}
+
+// Observe makes a world an observer of its engine.
+func (w *world) Observe(_ context.Context, entry journal.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.entries = append(w.entries, entry)
+}
+
+// Eventf makes a world the recorder of its engine.
+func (w *world) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, reason+": "+fmt.Sprintf(note, args...))
+}
+
+// options are those of an engine that tells the world everything.
+func (w *world) options() step.Options[*Thing] {
+	return step.Options[*Thing]{Name: "things", Client: w.client, Recorder: w, Observers: []journal.Observer{w}}
+}
+
+// engine makes an engine with the options of the world.
+func (w *world) engine(steps ...step.Step[*Thing]) *step.Engine[*Thing] {
+	w.tb.Helper()
+	return w.engineWith(w.options(), steps...)
+}
+
+func (w *world) engineWith(options step.Options[*Thing], steps ...step.Step[*Thing]) *step.Engine[*Thing] {
+	w.tb.Helper()
+	e, err := step.New(options, steps...)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	w.reconcile = func() (reconcile.Result, error) { return e.Reconcile(context.Background(), thingRequest) }
+	return e
+}
+
+// must reconciles, and fails the test if that fails.
+func (w *world) must() reconcile.Result {
+	w.tb.Helper()
+	result, err := w.reconcile()
+	if err != nil {
+		w.tb.Fatalf("reconcile: %v", err)
+	}
+	return result
+}
+
+// fails reconciles, and fails the test if that does not fail.
+func (w *world) fails() error {
+	w.tb.Helper()
+	_, err := w.reconcile()
+	if err == nil {
+		w.tb.Fatal("the reconcile did not fail")
+	}
+	return err
+}
+
+// thing returns the Thing a as the server has it, nil if it has none.
+func (w *world) thing() *Thing {
+	w.tb.Helper()
+	obj := &Thing{}
+	err := w.server.Get(context.Background(), thingRequest.NamespacedName, obj)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return obj
+}
+
+// edit changes the Thing a as its user would. A change of the spec is a new generation.
+func (w *world) edit(change func(*Thing)) {
+	w.tb.Helper()
+	obj := w.thing()
+	spec := obj.Spec
+	change(obj)
+	if obj.Spec != spec {
+		obj.Generation++
+	}
+	if err := w.server.Update(context.Background(), obj); err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+// editStatus changes the status of the Thing a as another controller would.
+func (w *world) editStatus(change func(*Thing)) {
+	w.tb.Helper()
+	obj := w.thing()
+	change(obj)
+	if err := w.server.Status().Update(context.Background(), obj); err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+func (w *world) create(obj client.Object) {
+	w.tb.Helper()
+	if err := w.server.Create(context.Background(), obj); err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+func (w *world) remove(obj client.Object) {
+	w.tb.Helper()
+	if err := w.server.Delete(context.Background(), obj); err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+// takeWrites returns the writes since it was called last.
+func (w *world) takeWrites() []string { return w.take(&w.writes) }
+
+// takeReads returns the reads from the cache since it was called last.
+func (w *world) takeReads() []string { return w.take(&w.reads) }
+
+// takeLive returns the reads past the cache since it was called last.
+func (w *world) takeLive() []string { return w.take(&w.live) }
+
+// takeEvents returns the events since it was called last.
+func (w *world) takeEvents() []string { return w.take(&w.events) }
+
+func (w *world) take(from *[]string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := *from
+	*from = nil
+	return all
+}
+
+// heard returns the entries of a type of event.
+func heard[E journal.Event](w *world) []E {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []E
+	for _, entry := range w.entries {
+		if e, ok := entry.Event.(E); ok {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// lastResult returns how the last reconcile ended, as the journal tells it.
+func (w *world) lastResult() journal.Result {
+	w.tb.Helper()
+	all := heard[journal.Finished](w)
+	if len(all) == 0 {
+		w.tb.Fatal("no reconcile has finished")
+	}
+	return all[len(all)-1].Result
+}
+
+// conditionOf describes a condition of the Thing a as "False TemporaryError: text", empty if there is none.
+func (w *world) conditionOf(kind string) string {
+	w.tb.Helper()
+	obj := w.thing()
+	if obj == nil {
+		return "no object"
+	}
+	return describe(obj, kind)
+}
+
+func describe(obj *Thing, kind string) string {
+	c := meta.FindStatusCondition(obj.Status.Conditions, kind)
+	if c == nil {
+		return ""
+	}
+	text := string(c.Status) + " " + c.Reason
+	if c.Message != "" {
+		text += ": " + c.Message
+	}
+	return text
+}
+
+// failOn returns a fault for the requests that contain text.
+func failOn(text string, err error) func(string) error {
+	return func(request string) error {
+		if strings.Contains(request, text) {
+			return err
+		}
+		return nil
+	}
+}
+
+var things = schema.GroupResource{Group: thingVersion.Group, Resource: "things"}
+
+func conflictError() error { return apierrors.NewConflict(things, "a", errors.New("it was changed")) }
+func forbiddenError() error {
+	return apierrors.NewForbidden(things, "a", errors.New("no permission"))
+}
+
+type doFunc = func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error)
+
+// passes is a Do, or a Cleanup, with nothing to do.
+func passes(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.NoRequeue() }
+
+// failsWith is a Do that fails.
+func failsWith(err error) doFunc {
+	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrl.Result{}, err }
+}
+
+// logged is a Do that notes that it was called.
+func logged(log *[]string, text string, then doFunc) doFunc {
+	return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		*log = append(*log, text)
+		return then(ctx, req)
+	}
+}
+
+func doing(name string, do doFunc) step.Step[*Thing] { return step.Func(name, do) }
+
+// A cleaner is a step with a Cleanup.
+type cleaner struct {
+	step.Step[*Thing]
+	cleanup doFunc
+}
+
+func (c cleaner) Cleanup(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	return c.cleanup(ctx, req)
+}
+
+func cleaning(name string, do, cleanup doFunc) step.Cleaner[*Thing] {
+	return cleaner{doing(name, do), cleanup}
+}
+
+// A poster is a step with a Cleanup and a Post.
+type poster struct {
+	cleaner
+	post func(ctx context.Context, req *step.Request[*Thing]) error
+}
+
+func (p poster) Post(ctx context.Context, req *step.Request[*Thing]) error { return p.post(ctx, req) }
+
+// posting is a step without a Cleanup that has a Post.
+type posting struct {
+	step.Step[*Thing]
+	post func(ctx context.Context, req *step.Request[*Thing]) error
+}
+
+func (p posting) Post(ctx context.Context, req *step.Request[*Thing]) error { return p.post(ctx, req) }
+
+// A keeper is a step with conditions.
+type keeper struct {
+	step.Step[*Thing]
+	declared []condition.Declaration
+}
+
+func (k keeper) Conditions() []condition.Declaration { return k.declared }
+
+func keeping(name string, do doFunc, kinds ...string) step.Step[*Thing] {
+	k := keeper{Step: doing(name, do)}
+	for _, kind := range kinds {
+		k.declared = append(k.declared, condition.Declaration{Type: kind})
+	}
+	return k
+}
+
+var (
+	_ step.Cleaner[*Thing]          = cleaner{}
+	_ step.Poster[*Thing]           = poster{}
+	_ step.Poster[*Thing]           = posting{}
+	_ step.ConditionManager[*Thing] = keeper{}
+)
+
+// bubble runs a test in a time of its own, which stands still while it works.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, test)
+}
+
+// pass lets time pass in a bubble.
+func pass(d time.Duration) { time.Sleep(d) }
