@@ -212,6 +212,7 @@ type run[T client.Object] struct {
 	saved    saved
 	failures int
 	told     bool // the journal was told that it has begun
+	newTexts bool // it writes texts of failures that say something else than before
 	// beganWith is the resource version after our last write before this reconcile.
 	beganWith string
 }
@@ -316,7 +317,7 @@ func (r *run[T]) prepare(ctx context.Context) {
 	}
 	if e.options.Live != nil {
 		r.req.Live = &liveRecorder{e.options.Live, recording}
-		if !r.memory.fresh {
+		if !r.memory.isFresh() {
 			r.core.fence = r.ensureFresh
 		}
 	}

@@ -181,7 +181,7 @@ func (r *run[T]) cleanUpLost(ctx context.Context) outcome {
 		log.FromContext(ctx).Info("Cleaning up after an object that went without its finalizer", "uid", last.GetUID())
 		lost := &run[T]{engine: r.engine, request: r.request, memory: r.memory, journal: r.journal, now: r.now, began: r.began, read: last}
 		lost.prepare(ctx)
-		lost.req.Conditions = nil
+		lost.req.Conditions, lost.core.fence = nil, nil // it is gone: nobody reads them, and no version is newer
 		out := lost.outcome(r.engine.plan.cleanup.Run(context.WithValue(ctx, requestKey{}, lost.req)))
 		if out.err != nil || len(out.waits) > 0 || out.after > 0 {
 			if out.after == 0 {
@@ -234,7 +234,11 @@ func (e *Engine[T]) deleted(obj client.Object) {
 // summarise computes the conditions from what the steps have set and from how they ended. A deletion has a reason.
 func (r *run[T]) summarise(_ context.Context, out *outcome, deletion string) {
 	set := r.req.Conditions
-	if set == nil || out.silent {
+	if out.silent {
+		return
+	}
+	if set == nil {
+		r.engine.status.observe(r.req.Object)
 		return
 	}
 	switch {
@@ -273,11 +277,11 @@ func (r *run[T]) holdStill(out *outcome) {
 	if out.err == nil || !set.NewMessages() {
 		return
 	}
-	if r.now.Sub(r.memory.texts) < textsApart {
+	if !r.newTexts && r.now.Sub(r.memory.texts) < textsApart {
 		set.HoldMessages()
 		return
 	}
-	r.memory.texts = r.now
+	r.memory.texts, r.newTexts = r.now, true
 }
 
 func during(deletion, text string) string {

@@ -53,7 +53,6 @@ type memory[T client.Object] struct {
 	at      time.Time // of our last write
 	missed  time.Time // when it was first seen to be gone although a clean-up is owed
 	left    bool      // our last write was the last thing that kept the object
-	fresh   bool      // the cache was seen to be up to date with the object, by a write or a live read of this process
 
 	next   time.Time // when the last reconcile wanted to be repeated
 	failed bool      // next is a backoff
@@ -64,6 +63,7 @@ type memory[T client.Object] struct {
 	hot  hot
 
 	mu        sync.Mutex // for all below, and for writing uid
+	fresh     bool       // the cache was seen to be up to date with the object, by a write or a live read of this process
 	finalized bool       // our finalizer was on the object
 	cleaned   bool       // the clean-up was done
 	dropped   types.UID  // of the object whose clean-up was last done from its last state
@@ -83,10 +83,10 @@ func (m *memory[T]) startFor(obj T) {
 	if m.uid == obj.GetUID() {
 		return
 	}
-	m.written, m.rest, m.hot, m.texts, m.fresh, m.left, m.missed = "", rest{}, hot{}, time.Time{}, false, false, time.Time{}
+	m.written, m.rest, m.hot, m.texts, m.left, m.missed = "", rest{}, hot{}, time.Time{}, false, time.Time{}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.uid, m.finalized, m.cleaned = obj.GetUID(), false, false
+	m.uid, m.fresh, m.finalized, m.cleaned = obj.GetUID(), false, false, false
 }
 
 // lookAgainBehind is when to look again at an object of which the cache does not know our last write. The event of that write comes
@@ -114,18 +114,35 @@ func (m *memory[T]) behind(obj T, now time.Time) bool {
 
 // wrote remembers our own write.
 func (m *memory[T]) wrote(version string, now time.Time) {
-	m.written, m.at, m.fresh = version, now, true
+	m.written, m.at = version, now
+	m.setFresh()
+}
+
+// setFresh and isFresh may be called by actions beside one another.
+func (m *memory[T]) setFresh() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fresh = true
+}
+
+func (m *memory[T]) isFresh() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.fresh
 }
 
 // ensureFresh returns a wait if the object has a newer version than the one that the reconcile began with. A process asks once for each object: from
 // then on its watch goes forward.
 func (r *run[T]) ensureFresh(ctx context.Context) error {
+	if r.memory.isFresh() { // the finalizer was written meanwhile
+		return nil
+	}
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(r.engine.gvk)
 	err := r.req.Live.Get(ctx, r.key(), obj)
 	switch {
 	case err == nil && obj.UID == r.read.GetUID() && obj.ResourceVersion == r.req.Object.GetResourceVersion():
-		r.memory.fresh = true
+		r.memory.setFresh()
 		return nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("asking whether the cache is up to date: %w", err)

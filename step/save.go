@@ -44,32 +44,46 @@ func (r *run[T]) save(ctx context.Context, out outcome) outcome {
 	ctx, cancel := granted(ctx)
 	defer cancel()
 	metadata, _ := changed["metadata"].(map[string]any)
-	status, hasStatus := changed["status"]
 	switch {
 	case len(metadata) > 0 && r.saved.metadata:
 		// The finalizer was this reconcile's write. What else has changed is written by the next, which does the same again.
 		out = out.join(outcome{after: 1})
 	case len(metadata) > 0:
 		err := r.patchMetadata(ctx, metadata)
-		gone := apierrors.IsNotFound(err) && !r.read.GetDeletionTimestamp().IsZero()
-		if err != nil && !gone {
-			return r.failedSaving(ctx, out, append(errs, writeFailed("writing the metadata", err))...)
-		}
-		if gone {
+		switch {
+		case apierrors.IsNotFound(err) && !r.read.GetDeletionTimestamp().IsZero():
 			// It is gone already, most likely. A wrong answer looks the same, and only looking again tells them apart.
 			return out.join(outcome{after: lookAgainGone})
-		}
-	}
-	if hasStatus {
-		err := r.patchStatus(ctx, status)
-		if err != nil && !(apierrors.IsNotFound(err) && r.memory.isCleaned()) {
-			return r.failedSaving(ctx, out, append(errs, writeFailed("writing the status", err))...)
+		case apierrors.IsConflict(err) || apierrors.IsNotFound(err): // the status would fare the same
+			return r.failedSaving(ctx, out, append(errs, writeFailed("writing the metadata", err))...)
+		case err != nil:
+			errs = append(errs, writeFailed("writing the metadata", err))
 		}
 	}
 	if len(errs) > 0 {
-		return r.failedSaving(ctx, out, errs...)
+		out = r.failedSaving(ctx, out, errs...)
+		changed = r.retold(ctx, &out, changed)
+	}
+	if status, ok := changed["status"]; ok {
+		err := r.patchStatus(ctx, status)
+		if err != nil && !(apierrors.IsNotFound(err) && r.memory.isCleaned()) {
+			return r.failedSaving(ctx, out, writeFailed("writing the status", err))
+		}
 	}
 	return out
+}
+
+// retold returns what has changed when the conditions also tell what could not be saved.
+func (r *run[T]) retold(ctx context.Context, out *outcome, changed map[string]any) map[string]any {
+	deletion := ""
+	if !r.read.GetDeletionTimestamp().IsZero() {
+		deletion = ReasonCleaningUp
+	}
+	r.summarise(ctx, out, deletion)
+	if again, err := r.changes(); err == nil {
+		return again
+	}
+	return changed
 }
 
 // lookAgainGone is when to look whether an object that is said to be gone is gone.

@@ -512,3 +512,7 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 
 // pass lets time pass in a bubble.
 func pass(d time.Duration) { time.Sleep(d) }
+
+func configMap(name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: data}
+}

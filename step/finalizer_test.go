@@ -1,0 +1,496 @@
+package step_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+const foreignFinalizer = "other.example.com/hold"
+
+func TestFinalizerComesBeforeEveryDo(t *testing.T) {
+	w := newWorld(t, newThing())
+	var log []string
+	seen := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		if !slices.Contains(w.thing().Finalizers, finalizer) {
+			t.Error("the finalizer is not on the server")
+		}
+		if !slices.Contains(req.Object.Finalizers, finalizer) || !slices.Contains(req.Snapshot().Finalizers, finalizer) {
+			t.Error("the finalizer is not on the object of the request")
+		}
+		return ctrlkit.NoRequeue()
+	}
+	w.engine(doing("First", seen), cleaning("Second", logged(&log, "Do", seen), passes))
+	w.must()
+	if diff := cmp.Diff([]string{"patch Thing a", "patch status of Thing a"}, w.takeWrites()); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	w.must()
+	if got := w.takeWrites(); len(got) > 0 {
+		t.Errorf("the second reconcile wrote %v", got)
+	}
+	if len(log) != 2 {
+		t.Errorf("the Cleaner ran %d times, want 2", len(log))
+	}
+}
+
+func TestWhoGetsAFinalizer(t *testing.T) {
+	found := step.NewKey[bool]("found")
+	put := doing("Put", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		step.Put(req, found, true)
+		req.Object.Status.Size = 7
+		return ctrlkit.NoRequeue()
+	})
+	tests := []struct {
+		name  string
+		steps []step.Step[*Thing]
+		have  []string
+		want  []string
+	}{
+		{"nothing to clean up", []step.Step[*Thing]{doing("A", passes)}, nil, nil},
+		{"something to clean up", []step.Step[*Thing]{cleaning("A", passes, passes)}, nil, []string{finalizer}},
+		{"in a group", []step.Step[*Thing]{step.Group("g", cleaning("A", passes, passes))}, nil, []string{finalizer}},
+		{"not wanted", []step.Step[*Thing]{step.When("never", never, cleaning("A", passes, passes))}, nil, nil},
+		{
+			"not wanted any more", []step.Step[*Thing]{step.When("never", never, cleaning("A", passes, passes))},
+			[]string{finalizer}, []string{finalizer},
+		},
+		{
+			"wanted by the inner condition only", []step.Step[*Thing]{step.When("never", never, step.When("always", always, cleaning("A", passes, passes)))},
+			nil, nil,
+		},
+		{"others are left alone", []step.Step[*Thing]{cleaning("A", passes, passes)}, []string{foreignFinalizer}, []string{foreignFinalizer, finalizer}},
+		{"others are left alone, last", []step.Step[*Thing]{cleaning("A", passes, passes)}, []string{finalizer, foreignFinalizer}, []string{finalizer, foreignFinalizer}},
+		{"a workflow", []step.Step[*Thing]{step.WorkflowWithCleanup("A", noAction, noAction)}, nil, []string{finalizer}},
+		{
+			"wanted since an earlier step", []step.Step[*Thing]{put, step.When("found", func(req *step.Request[*Thing]) bool {
+				got, _ := step.Lookup(req, found)
+				return got
+			}, cleaning("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				if !slices.Contains(req.Snapshot().Finalizers, finalizer) {
+					return ctrl.Result{}, errors.New("done without the finalizer")
+				}
+				return ctrlkit.NoRequeue()
+			}, passes))},
+			nil, []string{finalizer},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			obj := newThing()
+			obj.Finalizers = test.have
+			w := newWorld(t, obj)
+			w.engine(test.steps...)
+			w.must()
+			if diff := cmp.Diff(test.want, w.thing().Finalizers); diff != "" {
+				t.Errorf("finalizers (-want +got):\n%s", diff)
+			}
+			if got, want := w.thing().Status.Size, 7; test.steps[0].Name() == "Put" && got != want {
+				t.Errorf("status.size: got %d, want %d: what was changed before the finalizer was written is kept", got, want)
+			}
+			patches := 0
+			for _, write := range w.takeWrites() {
+				if write == "patch Thing a" {
+					patches++
+				}
+			}
+			if want := len(test.want) - len(test.have); patches != want {
+				t.Errorf("%d patches of the metadata, want %d", patches, want)
+			}
+		})
+	}
+}
+
+func noAction(*step.Request[*Thing]) ctrlkit.Action {
+	return ctrlkit.NewAction("nothing", func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() })
+}
+
+func TestFinalizerCanBeNamed(t *testing.T) {
+	w := newWorld(t, newThing())
+	e := w.engineWith(withFinalizer(w.options(), "example.com/named"), cleaning("A", passes, passes))
+	w.must()
+	if diff := cmp.Diff([]string{"example.com/named"}, w.thing().Finalizers); diff != "" || e.Finalizer() != "example.com/named" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+}
+
+func TestNoDoWithoutTheFinalizer(t *testing.T) {
+	tests := []struct {
+		name  string
+		err   error
+		ready string // the beginning of the condition
+	}{
+		{"a conflict is silent", conflictError(), ""},
+		{"forbidden", forbiddenError(), "False Forbidden: "},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, newThing())
+			w.fault = failOn("patch Thing", test.err)
+			var log []string
+			w.engine(full(&log, "A", passes, passes, nil))
+			if err := w.fails(); !errors.Is(err, test.err) || !strings.Contains(err.Error(), finalizer) {
+				t.Errorf("got %v, want %v and the finalizer", err, test.err)
+			}
+			if diff := cmp.Diff([]string{"Post A"}, log); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+			if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, test.ready) || (test.ready == "") != (got == "") {
+				t.Errorf("Ready: got %q, want %q", got, test.ready)
+			}
+			w.fault = nil
+			w.must()
+			if diff := cmp.Diff([]string{"Post A", "Do A", "Post A"}, log); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCleanupEndsWithTheFinalizer(t *testing.T) {
+	w := newWorld(t, deletedThing(finalizer))
+	w.engine(
+		keeping("K", passes, "Found"),
+		cleaning("A", passes, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			if !slices.Contains(w.thing().Finalizers, finalizer) {
+				t.Error("the finalizer went before the clean-up")
+			}
+			req.Object.Status.Size = 7 // nobody would read it
+			return ctrlkit.NoRequeue()
+		}))
+	w.must()
+	if obj := w.thing(); obj != nil {
+		t.Errorf("the object is still there: %v", obj.Finalizers)
+	}
+	if diff := cmp.Diff([]string{"patch Thing a"}, w.takeWrites()); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	if got := w.lastResult(); got != journal.Deleted {
+		t.Errorf("finished: %q", got)
+	}
+	w.must()
+	if got := w.lastResult(); got != journal.Gone {
+		t.Errorf("finished: %q", got)
+	}
+}
+
+func TestCleanupThatDoesNotPassKeepsTheFinalizer(t *testing.T) {
+	tests := []struct {
+		name    string
+		cleanup doFunc
+		fails   bool
+		after   time.Duration
+		ready   string
+	}{
+		{"it fails", failsWith(errFirst), true, 0, "False TemporaryError: cleaning up: A: the first thing broke"},
+		{"it waits", waits("the bucket to be empty"), false, 0, "False CleaningUp: cleaning up: waits for the bucket to be empty"},
+		{"it wants to be run again", again(time.Minute), false, time.Minute, "False CleaningUp: cleaning up: it goes on soon"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, deletedThing(finalizer))
+			var log []string
+			w.engine(
+				cleaning("Never", passes, logged(&log, "Never", passes)),
+				cleaning("A", passes, logged(&log, "A", test.cleanup)))
+			result, err := w.reconcile()
+			if (err != nil) != test.fails || result.RequeueAfter != test.after {
+				t.Errorf("got %v, %v", result, err)
+			}
+			if diff := cmp.Diff([]string{finalizer}, w.thing().Finalizers); diff != "" {
+				t.Errorf("finalizers (-want +got):\n%s", diff)
+			}
+			if got := w.conditionOf(condition.Ready); got != test.ready {
+				t.Errorf("Ready: got %q, want %q", got, test.ready)
+			}
+			w.takeWrites()
+			_, _ = w.reconcile()
+			if diff := cmp.Diff([]string{"A", "A"}, log); diff != "" {
+				t.Errorf("clean-ups (-want +got):\n%s", diff)
+			}
+			if got := w.takeWrites(); len(got) > 0 {
+				t.Errorf("the same again wrote %v", got)
+			}
+		})
+	}
+}
+
+func TestAFailureOfPostDoesNotKeepTheObject(t *testing.T) {
+	w := newWorld(t, deletedThing(finalizer))
+	w.engine(poster{cleaner{doing("A", passes), passes}, func(context.Context, *step.Request[*Thing]) error { return errFirst }})
+	if err := w.fails(); !errors.Is(err, errFirst) {
+		t.Errorf("got %v", err)
+	}
+	if w.thing() != nil {
+		t.Error("the object is still there")
+	}
+}
+
+func TestOtherFinalizersKeepTheObject(t *testing.T) {
+	w := newWorld(t, deletedThing(foreignFinalizer, finalizer))
+	var log []string
+	e := w.engine(full(&log, "A", passes, passes, nil))
+	w.must()
+	if diff := cmp.Diff([]string{foreignFinalizer}, w.thing().Finalizers); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+	want := `False CleanedUp: it is being deleted, our clean-up is done, and it is kept by finalizer "` + foreignFinalizer + `", which somebody else has to take off`
+	if got := w.conditionOf(condition.Ready); got != want {
+		t.Errorf("Ready: got %q, want %q", got, want)
+	}
+	if diff := cmp.Diff([]string{"patch Thing a", "patch status of Thing a"}, w.takeWrites()); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	for range 20 { // no hot loop: nothing is asked for, nothing is written, nothing is cleaned up again
+		if got := w.must(); got.RequeueAfter != 0 {
+			t.Fatalf("it is to be looked at again after %v", got.RequeueAfter)
+		}
+	}
+	if got := w.takeWrites(); len(got) > 0 {
+		t.Errorf("writes: %v", got)
+	}
+	if got := count(log, "Cleanup A"); got != 1 {
+		t.Errorf("it was cleaned up %d times, want once", got)
+	}
+	t.Run("after a restart", func(t *testing.T) {
+		w.engine(full(&log, "A", passes, passes, nil))
+		w.must()
+		if got := count(log, "Cleanup A"); got != 1 {
+			t.Errorf("it was cleaned up %d times, want once", got)
+		}
+		if got := w.takeWrites(); len(got) > 0 {
+			t.Errorf("writes: %v", got)
+		}
+	})
+	t.Run("gone at last", func(t *testing.T) {
+		last := w.thing()
+		w.edit(func(obj *Thing) { obj.Finalizers = nil })
+		e.Listen().Delete(event.DeleteEvent{Object: last})
+		if _, err := e.Reconcile(t.Context(), thingRequest); err != nil {
+			t.Error(err)
+		}
+		if got := count(log, "Cleanup A"); got != 1 {
+			t.Errorf("it was cleaned up %d times, want once", got)
+		}
+	})
+}
+
+func count(all []string, one string) int {
+	n := 0
+	for _, s := range all {
+		if s == one {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAnObjectDeletedBeforeItHadAFinalizerIsCleanedUp(t *testing.T) {
+	w := newWorld(t, deletedThing(foreignFinalizer))
+	var log []string
+	w.engine(full(&log, "A", passes, passes, nil))
+	w.must()
+	w.must()
+	if diff := cmp.Diff([]string{"Cleanup A", "Post A", "Post A"}, log); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"patch status of Thing a"}, w.takeWrites()); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeletionWithoutACleaner(t *testing.T) {
+	w := newWorld(t, deletedThing(foreignFinalizer))
+	var log []string
+	w.engine(doing("A", logged(&log, "Do", passes)))
+	w.must()
+	if len(log) > 0 {
+		t.Errorf("calls: %v", log)
+	}
+	if diff := cmp.Diff([]string{foreignFinalizer}, w.thing().Finalizers); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+}
+
+// TestLostFinalizer is about objects that the API server has let go although they had our finalizer, or should have had it.
+func TestLostFinalizer(t *testing.T) {
+	last := newThing()
+	last.Finalizers = []string{finalizer}
+	last.Spec.Size = 42
+	tests := []struct {
+		name   string
+		before func(t *testing.T, w *world, e *step.Engine[*Thing]) // what happened to the object before it was gone
+		last   *Thing
+		want   int // how often it is cleaned up
+	}{
+		{"the last state has it", nil, last, 1},
+		{"the last state has it not", nil, newThing(), 0},
+		{"the last state has that of another", nil, func() *Thing {
+			obj := newThing()
+			obj.Finalizers = []string{foreignFinalizer}
+			return obj
+		}(), 0},
+		{"it was put there, and somebody took it off", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
+			w.create(newThing())
+			w.must()
+			w.edit(func(obj *Thing) { obj.Finalizers = nil })
+			w.remove(newThing())
+		}, newThing(), 1},
+		{"the answer of the write was lost", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
+			w.create(newThing())
+			w.fault = failOn("patch Thing", errFirst)
+			w.fails()
+			w.fault = nil
+			w.remove(newThing())
+		}, newThing(), 1},
+		{"it was cleaned up before", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
+			w.create(last.DeepCopyObject().(*Thing))
+			w.remove(newThing())
+			w.must()
+			if w.thing() != nil {
+				t.Fatal("it is still there")
+			}
+		}, last, 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			var cleaned []int
+			e := w.engine(cleaning("A", passes, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				cleaned = append(cleaned, req.Object.Spec.Size)
+				if req.Conditions != nil {
+					req.Object.Status.Size = 1
+				}
+				return ctrlkit.NoRequeue()
+			}))
+			if test.before != nil {
+				test.before(t, w, e)
+			}
+			w.takeWrites()
+			if !e.Listen().Delete(event.DeleteEvent{Object: test.last}) {
+				t.Error("an event was filtered")
+			}
+			w.must()
+			w.must()
+			if len(cleaned) != test.want {
+				t.Errorf("it was cleaned up %d times, want %d", len(cleaned), test.want)
+			}
+			if test.name == "the last state has it" && !slices.Equal(cleaned, []int{42}) {
+				t.Errorf("it was cleaned up from %v, want the last state", cleaned)
+			}
+			if got := w.takeWrites(); len(got) > 0 {
+				t.Errorf("writes: %v", got)
+			}
+		})
+	}
+}
+
+func TestLostFinalizerOfAnObjectThatHasASuccessor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		var log []string
+		uid := func(verb string, then doFunc) doFunc {
+			return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				log = append(log, verb+" "+string(req.Object.UID))
+				return then(ctx, req)
+			}
+		}
+		outcomes := []doFunc{failsWith(errFirst), waits("the bucket to be empty"), panics("a bug"), passes}
+		e := w.engine(cleaning("A", uid("Do", passes), uid("Cleanup", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			next := outcomes[0]
+			outcomes = outcomes[1:]
+			return next(ctx, req)
+		})))
+		old, successor := newThing(), newThing()
+		old.Finalizers, successor.UID = []string{finalizer}, "uid-b"
+		w.create(successor)
+		e.Listen().Delete(event.DeleteEvent{Object: old})
+		if err := w.fails(); !errors.Is(err, errFirst) { // the clean-up is tried again until it passes
+			t.Errorf("got %v", err)
+		}
+		if got := w.must(); got.RequeueAfter <= 0 {
+			t.Error("nothing would end the wait of an object that has no events any more")
+		}
+		w.fails()
+		w.must()
+		want := []string{"Cleanup uid-a", "Cleanup uid-a", "Cleanup uid-a", "Cleanup uid-a", "Do uid-b"}
+		if diff := cmp.Diff(want, log); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{finalizer}, w.thing().Finalizers); diff != "" {
+			t.Errorf("finalizers (-want +got):\n%s", diff)
+		}
+		w.must()
+		if got := count(log, "Cleanup uid-a"); got != 4 {
+			t.Errorf("it was cleaned up again after it had passed: %d times", got)
+		}
+	})
+}
+
+func TestLostFinalizerMayWriteBesideAFence(t *testing.T) {
+	w := newWorld(t, configMap("child", nil))
+	options := w.options()
+	options.Live = w.liveReader()
+	e := w.engineWith(options, cleaning("A", passes, func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return ctrlkit.RequeueIfError(client.IgnoreNotFound(req.Client.Delete(ctx, configMap("child", nil))))
+	}))
+	last := newThing()
+	last.Finalizers = []string{finalizer}
+	e.Listen().Delete(event.DeleteEvent{Object: last})
+	if got := w.must(); got.RequeueAfter != 0 {
+		t.Errorf("the clean-up waits %v", got.RequeueAfter)
+	}
+	if diff := cmp.Diff([]string{"delete ConfigMap child"}, w.takeWrites()); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnotherObjectOfTheNameIsAnotherObject(t *testing.T) {
+	w := newWorld(t, newThing())
+	var log []string
+	w.engine(full(&log, "A", passes, passes, nil))
+	w.must()
+	w.remove(newThing())
+	w.must() // cleaned up and let go
+	second := newThing()
+	second.UID = types.UID("uid-b")
+	w.create(second)
+	w.must()
+	w.remove(second)
+	w.must()
+	if w.thing() != nil || count(log, "Cleanup A") != 2 {
+		t.Errorf("calls: %v", log)
+	}
+}
+
+func TestTheFinalizerCantBeRemoved(t *testing.T) {
+	w := newWorld(t, deletedThing(finalizer))
+	w.fault = failOn("patch Thing", forbiddenError())
+	var log []string
+	w.engine(full(&log, "A", passes, passes, nil))
+	if err := w.fails(); !strings.Contains(err.Error(), "no permission") {
+		t.Errorf("got %v", err)
+	}
+	if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False Forbidden: ") {
+		t.Errorf("Ready: got %q, want it to tell why the object does not go", got)
+	}
+	w.fault = nil
+	w.must()
+	if w.thing() != nil {
+		t.Error("the object is still there")
+	}
+}
