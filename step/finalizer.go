@@ -251,6 +251,8 @@ func (r *run[T]) summarise(_ context.Context, out *outcome, deletion string) {
 		set.Failed(condition.Info, orElse(deletion, ReasonWaiting), during(deletion, "waits for "+textOf(out.waits)))
 	case deletion != "" && set.Worst() == 0:
 		set.Failed(condition.Info, deletion, during(deletion, "it goes on soon"))
+	case out.after > 0 && !r.allRan() && set.Worst() == 0:
+		set.Failed(condition.Info, ReasonWaiting, "a step wants to be run again before the steps after it")
 	}
 	if text := r.memory.hot.text; text != "" { // until it is calm
 		set.Failed(condition.Warning, ReasonHotLoop, text)
