@@ -144,6 +144,29 @@ func (r *recorder) note(ctx context.Context, verb, sub string, obj client.Object
 	r.core.wrote(ctx, w, err)
 }
 
+// noteWhole notes a write of a whole object. Content is the object as it was sent.
+func (r *recorder) noteWhole(ctx context.Context, verb, sub string, obj client.Object, content string, err error) {
+	r.core.wrote(ctx, write{verb: verb, subresource: sub, object: r.object(obj, client.ObjectKeyFromObject(obj)), content: content}, err)
+}
+
+// wholeOf returns what a write of a whole object writes: without what the API server keeps, which is different each time.
+func wholeOf(obj client.Object, sub string) string {
+	data, err := json.Marshal(obj)
+	var root map[string]any
+	if err != nil || json.Unmarshal(data, &root) != nil {
+		return ""
+	}
+	if metadata, ok := root["metadata"].(map[string]any); ok {
+		for _, key := range []string{"resourceVersion", "uid", "generation", "managedFields", "creationTimestamp"} {
+			delete(metadata, key)
+		}
+	}
+	if sub == "" {
+		delete(root, "status")
+	}
+	return string(mustJSON(root))
+}
+
 // patchData returns what a patch writes. It is asked for after the write, when a patch that is made from two objects would be empty: only
 // those with data of their own are known.
 func patchData(patch client.Patch, obj client.Object) []byte {
@@ -161,8 +184,9 @@ func (r *recorder) Create(ctx context.Context, obj client.Object, opts ...client
 	if err := r.core.mayWrite(ctx); err != nil {
 		return err
 	}
+	content := wholeOf(obj, "")
 	err := r.Client.Create(ctx, obj, opts...)
-	r.note(ctx, "create", "", obj, nil, err)
+	r.noteWhole(ctx, "create", "", obj, content, err)
 	return err
 }
 
@@ -170,12 +194,12 @@ func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client
 	if err := r.core.mayWrite(ctx); err != nil {
 		return err
 	}
-	before := obj.GetResourceVersion()
+	before, content := obj.GetResourceVersion(), wholeOf(obj, "")
 	err := r.Client.Update(ctx, obj, opts...)
 	if err == nil && before != "" && before == obj.GetResourceVersion() {
 		return nil // the API server found that it changes nothing
 	}
-	r.note(ctx, "update", "", obj, nil, err)
+	r.noteWhole(ctx, "update", "", obj, content, err)
 	return err
 }
 
@@ -265,6 +289,11 @@ type subRecorder struct {
 
 func (s *subRecorder) Get(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
 	err := s.SubResourceClient.Get(ctx, obj, sub, opts...)
+	if in := s.recorder.core.inputs; in != nil { // no cache has it
+		s.recorder.core.mu.Lock()
+		in.unknown = true
+		s.recorder.core.mu.Unlock()
+	}
 	s.recorder.read(ctx, obj, client.ObjectKeyFromObject(obj), err, true)
 	return err
 }
@@ -282,8 +311,9 @@ func (s *subRecorder) Update(ctx context.Context, obj client.Object, opts ...cli
 	if err := s.recorder.core.mayWrite(ctx); err != nil {
 		return err
 	}
+	content := wholeOf(obj, s.name)
 	err := s.SubResourceClient.Update(ctx, obj, opts...)
-	s.recorder.note(ctx, "update", s.name, obj, nil, err)
+	s.recorder.noteWhole(ctx, "update", s.name, obj, content, err)
 	return err
 }
 

@@ -261,6 +261,7 @@ func (r *run[T]) early(ctx context.Context) (reconcile.Result, bool) {
 	r.beganWith = m.written
 	switch {
 	case m.behind(r.read, r.now):
+		m.next, m.failed = r.now.Add(lookAgainBehind), false
 		return r.endEarly(ctx, journal.Behind, lookAgainBehind), true
 	case m.slowed(r.read, r.now):
 		return r.endEarly(ctx, journal.Waiting, m.hot.until.Sub(r.now)), true
@@ -268,6 +269,7 @@ func (r *run[T]) early(ctx context.Context) (reconcile.Result, bool) {
 		return r.endEarly(ctx, journal.Converged, m.untilLook(r.now)), true
 	default:
 		m.rest = rest{}
+		m.hot.cool(r.now)
 		return reconcile.Result{}, false
 	}
 }
@@ -479,8 +481,8 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 	result := reconcile.Result{RequeueAfter: out.after}
 	if slow > 0 {
 		result.RequeueAfter = slow
-	} else if h := &r.memory.hot; h.text != "" && (result.RequeueAfter == 0 || r.now.Add(result.RequeueAfter).After(h.calm)) {
-		result.RequeueAfter = h.calm.Sub(r.now) + time.Second // to take the condition back
+	} else if calm := r.memory.hot.untilCalm(r.now); calm > 0 && (result.RequeueAfter == 0 || calm < result.RequeueAfter) {
+		result.RequeueAfter = calm
 	}
 	result.Priority = out.priority
 	r.memory.plan(r.now, result.RequeueAfter, out)

@@ -1,7 +1,6 @@
 package step
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,6 +55,21 @@ func (m *memory[T]) slowed(obj T, now time.Time) bool {
 	return now.Before(m.hot.until) && obj.GetGeneration() == m.hot.generation && obj.GetDeletionTimestamp().IsZero()
 }
 
+// cool ends a hot loop that did not come again.
+func (h *hot) cool(now time.Time) {
+	if h.level > 0 && !now.Before(h.calm) {
+		h.level, h.until, h.text = 0, time.Time{}, ""
+	}
+}
+
+// untilCalm returns when to look again, so that the condition does not tell of a hot loop that is over; zero if none is told of.
+func (h *hot) untilCalm(now time.Time) time.Duration {
+	if h.text == "" {
+		return 0
+	}
+	return max(h.calm.Sub(now), time.Second)
+}
+
 // watchHotLoop looks at what the reconcile has written, and returns how long the next one has to wait.
 func (r *run[T]) watchHotLoop(ctx context.Context) (slow time.Duration) {
 	if r.core == nil {
@@ -68,6 +82,9 @@ func (r *run[T]) watchHotLoop(ctx context.Context) (slow time.Duration) {
 		repeated, count, within = lastOwn(r.core.written(), r.key()), h.echoes, time.Duration(h.echoes)*echoWithin
 	}
 	if repeated == nil {
+		if h.text != "" && r.read.GetGeneration() != h.generation {
+			h.calm = r.now // somebody has changed the spec, and it did not come again
+		}
 		return 0
 	}
 	slow = min(firstSlow<<min(h.level, 10), mostSlow)
@@ -246,8 +263,8 @@ func segments(path string) []string {
 	var parts []string
 	for path != "" {
 		if strings.HasPrefix(path, "[") {
-			end := cmp.Or(strings.Index(path, "]"), len(path)-1)
-			parts, path = append(parts, path[1:end]), path[end+1:]
+			name, rest, _ := strings.Cut(path[1:], "]")
+			parts, path = append(parts, name), rest
 			continue
 		}
 		path = strings.TrimPrefix(path, ".")

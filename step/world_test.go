@@ -94,7 +94,7 @@ var newScheme = sync.OnceValue(func() *runtime.Scheme {
 })
 
 var newMapper = sync.OnceValue(func() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper(nil)
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{thingVersion, corev1.SchemeGroupVersion})
 	m.Add(thingVersion.WithKind("Thing"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
@@ -131,6 +131,7 @@ type world struct {
 	events    []string
 	fault     func(request string) error // asked before each write and each read
 	cache     map[client.ObjectKey]*Thing
+	managers  []metav1.ManagedFieldsEntry      // of what is read from the cache; the fake client keeps none
 	reconcile func() (reconcile.Result, error) // of the Thing a, by the engine that was made last
 }
 
@@ -195,7 +196,11 @@ func (w *world) intercept(reads *[]string) interceptor.Funcs {
 				*thing = *old.DeepCopyObject().(*Thing)
 				return nil
 			}
-			return c.Get(ctx, key, obj, opts...)
+			err := c.Get(ctx, key, obj, opts...)
+			if w.managers != nil && err == nil {
+				obj.SetManagedFields(w.managers)
+			}
+			return err
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if err := w.ask(reads, "list "+w.kind(list)); err != nil {

@@ -1,0 +1,331 @@
+package step_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// labelling is a Do that wants a label.
+func labelling(value func(obj *Thing) string) doFunc {
+	return changing(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", value(obj)) })
+}
+
+func TestSomebodyUndoesWhatWeWrite(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		w.managers = []metav1.ManagedFieldsEntry{
+			{Manager: "things", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:tier":{}}}}`)}},
+			{Manager: "helm", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:tier":{}}}}`)}},
+			{Manager: "bystander", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:size":{}}}`)}},
+		}
+		runs := 0
+		w.engine(doing("A", changing(func(obj *Thing) {
+			runs++
+			metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", "ours")
+		})))
+		undo := func() { w.edit(func(obj *Thing) { obj.Labels["tier"] = "theirs" }) }
+		var slowed []time.Duration
+		for range 600 {
+			before := runs
+			result := w.must()
+			if found := heard[journal.HotLoop](w); len(found) > len(slowed) {
+				slowed = append(slowed, result.RequeueAfter)
+			}
+			if runs > before {
+				undo()
+			}
+			if result.RequeueAfter == 0 && len(slowed) > 0 {
+				t.Fatal("it was dropped: nothing would look again")
+			}
+			pass(time.Second)
+		}
+		if len(slowed) < 3 || slowed[0] != time.Second || slowed[1] != 2*time.Second {
+			t.Fatalf("it was slowed by %v, want longer each time", slowed)
+		}
+		if runs > 30 {
+			t.Errorf("the steps ran %d times in ten minutes", runs)
+		}
+		found := heard[journal.HotLoop](w)[0]
+		if diff := cmp.Diff([]string{".metadata.labels.tier"}, found.Fields); diff != "" {
+			t.Errorf("fields (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"helm"}, found.Managers); diff != "" {
+			t.Errorf("managers (-want +got):\n%s", diff)
+		}
+		want := `.metadata.labels.tier of Thing default/a is written again and again: field manager "helm" writes it too, stop one of the two`
+		if got := w.conditionOf(condition.Ready); got != "False HotLoop: "+want {
+			t.Errorf("Ready: got %q, want %q", got, want)
+		}
+		if diff := cmp.Diff([]string{"HotLoop: " + want}, first(w.takeEvents(), 1)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if !strings.Contains(fmt.Sprint(heard[journal.Requeued](w)), "hot loop") {
+			t.Error("the journal does not say why it waits")
+		}
+
+		// A change of the spec is looked at at once.
+		before := runs
+		w.edit(func(obj *Thing) { obj.Spec.Size++ })
+		w.must()
+		if runs == before {
+			t.Error("a change of the spec was not looked at at once")
+		}
+	})
+}
+
+// first returns the first n, or all if there are fewer.
+func first[E any](all []E, n int) []E { return all[:min(n, len(all))] }
+
+// When it is over the object says so without anybody's help.
+func TestAHotLoopEnds(t *testing.T) {
+	tests := []struct {
+		name string
+		end  func(w *world)
+		most time.Duration // until it is Ready
+	}{
+		{"nobody undoes it any more", func(*world) {}, 20 * time.Minute},
+		{"the spec is changed", func(w *world) { w.edit(func(obj *Thing) { obj.Spec.Size++ }) }, 5 * time.Second},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, newThing())
+				w.engine(doing("A", labelling(func(*Thing) string { return "ours" })))
+				var result ctrl.Result
+				for range 20 {
+					result = w.must()
+					w.edit(func(obj *Thing) { obj.Labels["tier"] = "theirs" })
+				}
+				if !strings.HasPrefix(w.conditionOf(condition.Ready), "False HotLoop") {
+					pass(result.RequeueAfter)
+					result = w.must()
+				}
+				if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False HotLoop: ") {
+					t.Fatalf("Ready: got %q", got)
+				}
+				w.edit(func(obj *Thing) { obj.Labels["tier"] = "ours" })
+				test.end(w)
+				start := time.Now()
+				result = w.must()
+				for w.conditionOf(condition.Ready) != "True Ready" {
+					if result.RequeueAfter == 0 || time.Since(start) > test.most {
+						t.Fatalf("after %v nothing would look again (%v), and Ready is %q", time.Since(start), result, w.conditionOf(condition.Ready))
+					}
+					pass(result.RequeueAfter)
+					result = w.must()
+				}
+				if result.RequeueAfter != 0 {
+					t.Errorf("it is over, and looked at again after %v", result.RequeueAfter)
+				}
+				if time.Since(start) > test.most {
+					t.Errorf("it took %v", time.Since(start))
+				}
+			})
+		})
+	}
+}
+
+// A step that writes another value each time makes the event of the next reconcile itself.
+func TestEchoes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		n := 0
+		w.engine(doing("A", changing(func(obj *Thing) {
+			n++
+			obj.Status.Counters = map[string]int{"odd[key": n}
+		})))
+		slow := time.Duration(0)
+		for i := 0; slow == 0 && i < 40; i++ {
+			slow = w.must().RequeueAfter // at once again: the event of its own write
+		}
+		if slow != time.Second || n > 14 {
+			t.Fatalf("it was slowed by %v after %d reconciles", slow, n)
+		}
+		want := ".status.counters.odd[key of Thing default/a is written again and again: a step gives it another value each time"
+		found := heard[journal.HotLoop](w)
+		if diff := cmp.Diff([]string{".status.counters.odd[key"}, found[0].Fields); diff != "" {
+			t.Errorf("fields (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"HotLoop: " + want}, w.takeEvents()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		before := n
+		for range 10 {
+			if got := w.must(); got.RequeueAfter != time.Second {
+				t.Fatalf("while it is slowed: %v", got)
+			}
+		}
+		if n != before {
+			t.Error("a step ran while it was slowed")
+		}
+		pass(time.Second)
+		w.must()
+		if n == before {
+			t.Error("it was never looked at again")
+		}
+	})
+}
+
+// Writes that somebody else has asked for are no hot loop, however many.
+func TestNoHotLoop(t *testing.T) {
+	child := func(ctx context.Context, req *step.Request[*Thing], value int) (*corev1.ConfigMap, bool) {
+		cm := &corev1.ConfigMap{}
+		if req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "child"}, cm) != nil {
+			return nil, false
+		}
+		same := cm.Data["size"] == fmt.Sprint(value)
+		cm.Data = map[string]string{"size": fmt.Sprint(value)}
+		return cm, same
+	}
+	tests := []struct {
+		name string
+		do   doFunc
+	}{
+		{"the status follows the spec", changing(func(obj *Thing) { obj.Status.Size = obj.Spec.Size })},
+		{"a label follows the spec", labelling(func(obj *Thing) string { return fmt.Sprint(obj.Spec.Size) })},
+		{"a child follows the spec, updated", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			cm, same := child(ctx, req, req.Object.Spec.Size)
+			if same {
+				return ctrlkit.NoRequeue()
+			}
+			return ctrlkit.RequeueIfError(req.Client.Update(ctx, cm))
+		}},
+		{"a child follows the spec, patched", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"size":"%d"}}`, req.Object.Spec.Size))
+			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), patch))
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, newThing(), configMap("child", nil))
+				w.engine(doing("A", test.do))
+				for i := range 30 {
+					w.edit(func(obj *Thing) { obj.Spec.Size = i })
+					w.must()
+				}
+				if found := heard[journal.HotLoop](w); len(found) > 0 {
+					t.Errorf("found %v", found)
+				}
+			})
+		})
+	}
+}
+
+func TestAChildIsFoughtOver(t *testing.T) {
+	tests := []struct {
+		name   string
+		write  func(ctx context.Context, c client.Client) error
+		undo   func(w *world)
+		want   string // the beginning of what is told
+		fields []string
+	}{
+		{"updated", func(ctx context.Context, c client.Client) error {
+			cm := &corev1.ConfigMap{}
+			if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "child"}, cm); err != nil {
+				return err
+			}
+			cm.Data = map[string]string{"size": "ours"}
+			return c.Update(ctx, cm)
+		}, func(w *world) {
+			patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"size":"theirs"}}`))
+			if err := w.server.Patch(context.Background(), configMap("child", nil), patch); err != nil {
+				w.tb.Fatal(err)
+			}
+		}, "update of ConfigMap default/child is written again and again", nil},
+		{"patched", func(ctx context.Context, c client.Client) error {
+			return c.Patch(ctx, configMap("child", nil), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"size":"ours"}}`)))
+		}, func(w *world) {
+			patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"size":"theirs"}}`))
+			if err := w.server.Patch(context.Background(), configMap("child", nil), patch); err != nil {
+				w.tb.Fatal(err)
+			}
+		}, ".data.size of ConfigMap default/child is written again and again", []string{".data.size"}},
+		{"created", func(ctx context.Context, c client.Client) error {
+			return client.IgnoreAlreadyExists(c.Create(ctx, configMap("other", map[string]string{"size": "ours"})))
+		}, func(w *world) { w.remove(configMap("other", nil)) }, "create of ConfigMap default/other is written again and again", nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, newThing(), configMap("child", nil))
+				child := configMap("child", nil)
+				if err := w.server.Get(t.Context(), client.ObjectKeyFromObject(child), child); err != nil {
+					t.Fatal(err)
+				}
+				child.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "helm", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}}}
+				options := w.options()
+				options.Live = managed{w.liveReader(), child.ManagedFields}
+				w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+					return ctrlkit.RequeueIfError(test.write(ctx, req.Client))
+				}))
+				for range 12 {
+					before := len(w.writes)
+					w.must()
+					if len(w.writes) > before && len(heard[journal.HotLoop](w)) == 0 {
+						test.undo(w)
+					}
+				}
+				found := heard[journal.HotLoop](w)
+				if len(found) != 1 {
+					t.Fatalf("found %d times, want once: then it is slowed", len(found))
+				}
+				if diff := cmp.Diff(test.fields, found[0].Fields); diff != "" {
+					t.Errorf("fields (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff([]string{"helm"}, found[0].Managers); diff != "" {
+					t.Errorf("managers (-want +got):\n%s", diff)
+				}
+				if got := fmt.Sprint(w.takeEvents()); !strings.Contains(got, "HotLoop: "+test.want) || !strings.Contains(got, `"helm"`) {
+					t.Errorf("events: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// managed is a reader whose metadata has managers, which the fake client does not keep.
+type managed struct {
+	client.Reader
+	fields []metav1.ManagedFieldsEntry
+}
+
+func (m managed) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := m.Reader.Get(ctx, key, obj, opts...)
+	obj.SetManagedFields(m.fields)
+	return err
+}
+
+// A deletion does not wait for a hot loop.
+func TestADeletionIsNotSlowed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		w.engine(cleaning("A", labelling(func(*Thing) string { return "ours" }), passes))
+		for range 12 {
+			w.must()
+			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", "theirs") })
+		}
+		if len(heard[journal.HotLoop](w)) == 0 {
+			t.Fatal("there is no hot loop")
+		}
+		w.remove(newThing())
+		w.must()
+		if w.thing() != nil {
+			t.Error("the object is still there")
+		}
+	})
+}
