@@ -97,9 +97,8 @@ type Engine[T client.Object] struct {
 	causes    *causes
 	finalizer string // empty if nothing is to be cleaned up
 	status    statusType
-
-	scope         sync.Once // for clusterScoped
-	clusterScoped bool
+	// namespaced says whether the objects have a namespace. It asks what the cluster serves, once.
+	namespaced func() bool
 }
 
 var _ reconcile.Reconciler = (*Engine[client.Object])(nil)
@@ -126,6 +125,10 @@ func New[T client.Object](options Options[T], steps ...Step[T]) (*Engine[T], err
 	e.gvk, e.kind = gvk, gvk.GroupKind()
 	e.causes = newCauses(e.kind)
 	e.status = statusTypeOf(e.newObject())
+	e.namespaced = sync.OnceValue(func() bool {
+		namespaced, err := options.Client.IsObjectNamespaced(e.newObject())
+		return err != nil || namespaced
+	})
 	if err := e.chooseFinalizer(); err != nil {
 		mistakes = append(mistakes, err)
 	}

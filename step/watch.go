@@ -130,22 +130,13 @@ func (e *Engine[T]) heard(obj client.Object, kind journal.CauseKind, verb string
 	}
 	for _, owner := range obj.GetOwnerReferences() {
 		if owner.Kind == e.kind.Kind && groupOf(owner.APIVersion) == e.kind.Group {
-			key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: owner.Name}
-			if !e.namespaced() {
-				key.Namespace = ""
+			key := types.NamespacedName{Name: owner.Name}
+			if e.namespaced() {
+				key.Namespace = obj.GetNamespace()
 			}
 			e.because(key, seen{journal.Cause{Kind: orKind(kind, journal.ChildChange), Verb: verb, Object: e.name(obj)}, ""})
 		}
 	}
-}
-
-// namespaced says whether objects of the kind are in namespaces. If that can't be found out, they most likely are.
-func (e *Engine[T]) namespaced() bool {
-	e.scope.Do(func() {
-		namespaced, err := e.options.Client.IsObjectNamespaced(e.newObject())
-		e.clusterScoped = err == nil && !namespaced
-	})
-	return !e.clusterScoped
 }
 
 func orKind(a, b journal.CauseKind) journal.CauseKind {

@@ -1,0 +1,262 @@
+package step_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// lag has the cache show the Thing as it is now, whatever happens to it.
+func (w *world) lag() {
+	w.tb.Helper()
+	w.cache[thingRequest.NamespacedName] = w.thing()
+}
+
+// catchUp has the cache show what the server has.
+func (w *world) catchUp() { clear(w.cache) }
+
+func TestACacheBehindOurOwnWrite(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		runs := 0
+		w.engine(doing("A", changing(func(obj *Thing) {
+			runs++
+			obj.Status.Size = 7
+		})))
+		w.lag()
+		w.must()
+		for range 3 {
+			if got := w.must(); got.RequeueAfter != time.Second || w.lastResult() != journal.Behind {
+				t.Errorf("got %v, %s", got, w.lastResult())
+			}
+			pass(time.Second)
+		}
+		if runs != 1 {
+			t.Errorf("the steps ran %d times on an old object", runs)
+		}
+		w.takeWrites()
+		w.catchUp()
+		w.must()
+		if got := w.takeWrites(); runs != 2 || len(got) > 0 {
+			t.Errorf("the steps ran %d times, writes %v", runs, got)
+		}
+	})
+}
+
+func TestACacheThatStaysBehindIsNotWaitedForForEver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		runs := 0
+		w.engine(doing("A", changing(func(obj *Thing) {
+			runs++
+			obj.Status.Size = runs
+		})))
+		w.lag()
+		w.must()
+		pass(10 * time.Second)
+		if w.must(); runs != 1 {
+			t.Fatalf("the steps ran %d times within ten seconds", runs)
+		}
+		pass(time.Nanosecond)
+		if err := w.fails(); runs != 2 { // the resource version keeps it from doing harm
+			t.Errorf("the steps ran %d times: %v", runs, err)
+		}
+		if got := w.thing().Status.Size; got != 1 {
+			t.Errorf("status.size: got %d, want 1: something newer was overwritten", got)
+		}
+	})
+}
+
+func TestACacheThatDoesNotKnowThatTheObjectIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, deletedThing(finalizer))
+		var log []string
+		w.engine(full(&log, "A", passes, passes, nil))
+		w.lag()
+		w.must()
+		if got := w.must(); w.lastResult() != journal.Behind || got.RequeueAfter <= 0 {
+			t.Errorf("got %v, %s", got, w.lastResult())
+		}
+		if got := count(log, "Cleanup A"); got != 1 {
+			t.Errorf("it was cleaned up %d times", got)
+		}
+		pass(11 * time.Second)
+		_, _ = w.reconcile() // to clean up again does no harm
+		w.catchUp()
+		w.must()
+		if got := w.lastResult(); got != journal.Gone {
+			t.Errorf("finished: %q", got)
+		}
+	})
+}
+
+// Another object of the same name is not one that the cache is behind with.
+func TestANewObjectIsNotBehind(t *testing.T) {
+	w := newWorld(t, newThing())
+	runs := 0
+	w.engine(doing("A", changing(func(*Thing) { runs++ })))
+	w.must()
+	w.remove(newThing())
+	other := newThing()
+	other.UID, other.ResourceVersion = "uid-b", "1"
+	w.cache[thingRequest.NamespacedName] = other
+	_, _ = w.reconcile()
+	if runs != 2 {
+		t.Errorf("the steps ran %d times, want 2", runs)
+	}
+}
+
+func TestTimersAndBackoffsAreCauses(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		do := again(time.Minute)
+		e := w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { return do(ctx, req) }))
+		causes := func() string {
+			_, _ = w.reconcile()
+			started := heard[journal.Started](w)
+			if n := len(started[len(started)-1].Causes); n != 1 {
+				t.Errorf("%d causes, want one", n)
+				return ""
+			}
+			return started[len(started)-1].Causes[0].String()
+		}
+		check := func(want string) {
+			t.Helper()
+			if got := causes(); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+		check("start")
+		pass(time.Second)
+		check("unknown") // sooner than it was asked for
+		pass(time.Minute)
+		do = failsWith(errFirst)
+		check("timer")
+		pass(e.Limiter().When(thingRequest))
+		do = passes
+		check("backoff")
+		pass(time.Hour)
+		check("unknown")
+		w.lag()
+		do = changing(func(obj *Thing) { obj.Status.Size = 7 })
+		check("unknown")
+		check("unknown") // behind
+		pass(time.Second)
+		check("timer")
+		if got := w.lastResult(); got != journal.Behind {
+			t.Errorf("finished: %q", got)
+		}
+	})
+}
+
+func TestAFenceKeepsAnOldObjectFromWritingChildren(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		options := w.options()
+		options.Live = w.liveReader()
+		w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child-"+req.Object.Labels["color"], nil)))
+		}))
+		w.lag()
+		w.edit(func(obj *Thing) { obj.Labels = map[string]string{"color": "blue"} })
+		for range 2 {
+			w.fails() // to say that it waits is a conflict, of course
+		}
+		if got := w.takeWrites(); count(got, "create ConfigMap child-") != 0 {
+			t.Errorf("an old object has written %v", got)
+		}
+		if got := w.takeLive(); len(got) != 2 {
+			t.Errorf("live reads: %v, want one for each reconcile that may not write", got)
+		}
+		w.catchUp()
+		w.must()
+		if got := w.takeWrites(); count(got, "create ConfigMap child-blue") != 1 {
+			t.Errorf("writes: %v", got)
+		}
+		w.takeLive()
+		for range 5 {
+			_, _ = w.reconcile()
+		}
+		if got := w.takeLive(); len(got) > 0 {
+			t.Errorf("it asks again: %v", got)
+		}
+		w.engineWith(options, doing("A", passes)) // another process
+		w.must()
+		if got := w.takeLive(); len(got) > 0 {
+			t.Errorf("nothing was written, and it asked: %v", got)
+		}
+	})
+}
+
+func TestTheFenceOfAnObjectThatIsGone(t *testing.T) {
+	w := newWorld(t, newThing())
+	options := w.options()
+	options.Live = w.liveReader()
+	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child", nil)))
+	}))
+	w.lag()
+	w.remove(newThing())
+	_, _ = w.reconcile()
+	if got := w.takeWrites(); count(got, "create ConfigMap child") != 0 {
+		t.Errorf("an object that is gone has written %v", got)
+	}
+}
+
+func TestTheFenceCantAsk(t *testing.T) {
+	w := newWorld(t, newThing())
+	w.fault = failOn("live get", errFirst)
+	options := w.options()
+	options.Live = w.liveReader()
+	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child", nil)))
+	}))
+	w.fails()
+	if got := w.takeWrites(); count(got, "create ConfigMap child") != 0 {
+		t.Errorf("writes: %v", got)
+	}
+	w.fault = nil
+	w.must()
+}
+
+// The write of the finalizer shows that the object is the newest.
+func TestTheFinalizerIsAFence(t *testing.T) {
+	w := newWorld(t, newThing())
+	options := w.options()
+	options.Live = w.liveReader()
+	w.engineWith(options, cleaning("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child", nil)))
+	}, passes))
+	w.must()
+	if got := w.takeLive(); len(got) > 0 {
+		t.Errorf("live reads: %v", got)
+	}
+}
+
+// Actions of a workflow may pass the fence beside one another.
+func TestTheFenceIsSafeForConcurrentUse(t *testing.T) {
+	w := newWorld(t, newThing())
+	options := w.options()
+	options.Live = w.liveReader()
+	options.Rest = step.RestUntilInputsChange
+	w.engineWith(options, step.Workflow("A", func(req *step.Request[*Thing]) ctrlkit.Action {
+		var actions []ctrlkit.Action
+		for _, name := range []string{"one", "two", "three", "four"} {
+			actions = append(actions, ctrlkit.NewAction(name, func(ctx context.Context) (ctrl.Result, error) {
+				_ = req.Client.Get(ctx, thingRequest.NamespacedName, &Thing{})
+				return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap(name, nil)))
+			}))
+		}
+		return ctrlkit.ParallelJoin(actions...)
+	}))
+	w.must()
+	if got := len(w.takeWrites()); got != 5 {
+		t.Errorf("%d writes, want 5", got)
+	}
+}
