@@ -119,7 +119,7 @@ func deletedThing(finalizers ...string) *Thing {
 
 // A world is an API server, what the engine sees of it, and what was heard of the engine.
 type world struct {
-	tb     testing.TB
+	tb     tester
 	server client.WithWatch // past the interceptors: to arrange, and to look at
 	client client.Client    // for the engine: it is counted, may fail, and reads may be behind
 
@@ -135,7 +135,14 @@ type world struct {
 	reconcile func() (reconcile.Result, error) // of the Thing a, by the engine that was made last
 }
 
-func newWorld(tb testing.TB, objects ...client.Object) *world {
+// A tester is a *testing.T or a *rapid.T.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+func newWorld(tb tester, objects ...client.Object) *world {
 	tb.Helper()
 	w := &world{tb: tb, cache: make(map[client.ObjectKey]*Thing)}
 	w.server = fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).
