@@ -431,11 +431,12 @@ func TestBackoffIsThatOfTheClass(t *testing.T) {
 			w := newWorld(t, newThing())
 			e := w.engine(doing("A", failsWith(test.err)))
 			w.fails()
-			if got := e.Limiter().When(thingRequest); got < test.want || got > test.want*11/10 {
+			got := e.Limiter().When(thingRequest)
+			if got < test.want || got > test.want*11/10 {
 				t.Errorf("the next try waits %v, want %v", got, test.want)
 			}
 			requeued := heard[journal.Requeued](w)
-			if len(requeued) != 1 || requeued[0].After != e.Limiter().When(thingRequest) || requeued[0].Failures != 1 {
+			if len(requeued) != 1 || requeued[0].After != got || requeued[0].Failures != 1 {
 				t.Errorf("the journal says %+v", requeued)
 			}
 		})

@@ -284,8 +284,8 @@ func TestConditionsAreInitialisedAndRetired(t *testing.T) {
 	w.engineWith(options, keeping("A", waits("Secret default/db"), "Found", "Filled"))
 	w.must()
 	want := []metav1.Condition{
-		{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Waiting", Message: "waits for Secret default/db (and 2 more)"},
-		{Type: "Reconciling", Status: metav1.ConditionTrue, Reason: "Waiting", Message: "waits for Secret default/db (and 2 more)"},
+		{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Waiting", Message: "waits for Secret default/db"},
+		{Type: "Reconciling", Status: metav1.ConditionTrue, Reason: "Waiting", Message: "waits for Secret default/db"},
 		{Type: "Found", Status: metav1.ConditionUnknown, Reason: "NotReached", Message: "it was not looked at yet"},
 		{Type: "Filled", Status: metav1.ConditionUnknown, Reason: "NotReached", Message: "it was not looked at yet"},
 		foreign,
