@@ -1,0 +1,352 @@
+package step_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+var racePairs = flag.Int("race-pairs", 1000, "let so many `pairs` of a deletion and a first reconcile race, with the policy and without")
+
+const raceFinalizer = "test.ctrlkit.dev/race"
+
+// An object is deleted at the instant at which its finalizer is written. The API server may accept both and let the object go: what Do has made is cleaned
+// up all the same.
+func TestFinalizerRace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a control plane")
+	}
+	plane := controlplane.StartForTest(t, controlplane.Options{})
+	t.Run("without the policy", func(t *testing.T) {
+		race := newRace(t, plane)
+		// The write of the finalizer is the first that the operator sends for an object.
+		race.beforeWrite = race.delete
+		if lost := race.run(); lost == 0 && *racePairs >= 1000 {
+			t.Error("no finalizer was lost: the race did not occur, and nothing was tested")
+		}
+	})
+	t.Run("with the policy", func(t *testing.T) {
+		installRacePolicy(t, plane)
+		race := newRace(t, plane)
+		// No finalizer is written, so that the first thing that the operator does for an object is Do.
+		race.beforeDo = race.delete
+		if lost := race.run(); lost > 0 {
+			t.Errorf("%d objects went although their finalizer was there from the beginning", lost)
+		}
+	})
+}
+
+func installRacePolicy(t *testing.T, plane *controlplane.ControlPlane) {
+	t.Helper()
+	user := newRaceUser(t, plane)
+	policy, binding, err := step.FinalizerPolicy(corev1.SchemeGroupVersion.WithResource("configmaps"), raceFinalizer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, obj := range []client.Object{policy, binding} {
+		if err := user.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	// The API server does not say when it has compiled a policy: one has to try.
+	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-"}}
+		err := user.Create(ctx, probe, client.DryRunAll)
+		return len(probe.Finalizers) > 0, err
+	})
+	if err != nil {
+		t.Fatal("the policy does not work: ", err)
+	}
+}
+
+// A race is a namespace of pairs, and an operator that works there. Its objects are ConfigMaps.
+type race struct {
+	t         *testing.T
+	user      client.WithWatch
+	config    *rest.Config // of the operator
+	namespace string
+
+	beforeWrite, beforeDo func(name string)
+
+	changed chan struct{} // has room for one: something below has changed
+	mu      sync.Mutex    // for all below
+	pairs   map[string]*pair
+	kept    map[types.UID]string // what Do has made in the external system, and for which name
+}
+
+// A pair is an object that is deleted once.
+type pair struct {
+	start   chan struct{} // closed when the deletion is to be sent
+	started bool
+	refused error // what the deletion has returned
+
+	writing  bool // the operator is, now
+	accepted bool // at least one of its writes was
+	did      bool // Do was called
+	gone     bool
+	lost     bool // it went as if its finalizer had not been there
+}
+
+// over says whether nothing more is going to happen, but for the clean-up.
+func (p *pair) over() bool {
+	return p.gone && !p.writing && (p.did || !p.accepted)
+}
+
+func newRace(t *testing.T, plane *controlplane.ControlPlane) *race {
+	t.Helper()
+	r := &race{
+		t: t, user: newRaceUser(t, plane), config: plane.Config(),
+		beforeWrite: func(string) {}, beforeDo: func(string) {},
+		changed: make(chan struct{}, 1), pairs: make(map[string]*pair), kept: make(map[types.UID]string),
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "race-"}}
+	if err := r.user.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	r.namespace = namespace.Name
+	r.config.QPS = -1
+	r.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return racingTripper(func(request *http.Request) (*http.Response, error) { return r.write(next, request) })
+	})
+	return r
+}
+
+func newRaceUser(t *testing.T, plane *controlplane.ControlPlane) client.WithWatch {
+	t.Helper()
+	config := plane.Config()
+	config.QPS = -1
+	user, err := client.NewWithWatch(config, client.Options{Scheme: newRaceScheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user
+}
+
+func newRaceScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
+}
+
+type racingTripper func(*http.Request) (*http.Response, error)
+
+func (f racingTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// write sends a write of the operator, and notes whether it was accepted.
+func (r *race) write(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodPatch || !strings.Contains(request.URL.Path, "/configmaps/") {
+		return next.RoundTrip(request)
+	}
+	name := path.Base(request.URL.Path)
+	r.note(name, func(p *pair) { p.writing = true })
+	r.beforeWrite(name)
+	response, err := next.RoundTrip(request)
+	r.note(name, func(p *pair) {
+		p.writing = false
+		p.accepted = p.accepted || err == nil && response.StatusCode == http.StatusOK
+	})
+	return response, err
+}
+
+// delete has the deletion of an object sent, now.
+func (r *race) delete(name string) {
+	r.note(name, func(p *pair) {
+		if !p.started {
+			p.started = true
+			close(p.start)
+		}
+	})
+}
+
+func (r *race) note(name string, change func(*pair)) {
+	r.mu.Lock()
+	change(r.pairs[name])
+	r.mu.Unlock()
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Name, Do and Cleanup make the race the step of its operator.
+func (r *race) Name() string { return "Keep" }
+
+func (r *race) Do(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+	r.beforeDo(req.Object.Name)
+	r.note(req.Object.Name, func(p *pair) {
+		p.did = true
+		r.kept[req.Object.UID] = req.Object.Name
+	})
+	return ctrlkit.NoRequeue()
+}
+
+func (r *race) Cleanup(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+	r.note(req.Object.Name, func(*pair) { delete(r.kept, req.Object.UID) })
+	return ctrlkit.NoRequeue()
+}
+
+var _ step.Cleaner[*corev1.ConfigMap] = (*race)(nil)
+
+// run lets all pairs race, fails if something is left in the external system, and returns how many objects went although they had the finalizer.
+func (r *race) run() (lost int) {
+	r.t.Helper()
+	stop := r.startOperator()
+	r.watch()
+	for i := range *racePairs {
+		name := fmt.Sprintf("pair-%d", i)
+		r.mu.Lock()
+		r.pairs[name] = &pair{start: make(chan struct{})}
+		r.mu.Unlock()
+	}
+	var deletions sync.WaitGroup
+	for name, p := range maps.Clone(r.pairs) {
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
+		deletions.Go(func() {
+			select {
+			case <-p.start:
+			case <-r.t.Context().Done():
+				return
+			}
+			err := r.user.Delete(r.t.Context(), obj.DeepCopy())
+			r.note(name, func(p *pair) { p.refused = err })
+		})
+		if err := r.user.Create(r.t.Context(), obj.DeepCopy()); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	deletions.Wait()
+	r.awaitNothingLeft()
+	stop()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	did := 0
+	for name, p := range r.pairs {
+		if p.refused != nil {
+			r.t.Errorf("deleting %s: %v", name, p.refused)
+		}
+		if p.did {
+			did++
+		}
+		if p.lost {
+			lost++
+		}
+	}
+	r.t.Logf("%d pairs: for %d Do was called, and what it made was cleaned up; %d of them were deleted at once although the finalizer was accepted",
+		len(r.pairs), did, lost)
+	return lost
+}
+
+// awaitNothingLeft returns when all objects are gone, and what was made for them, too.
+func (r *race) awaitNothingLeft() {
+	r.t.Helper()
+	timeout := time.After(20 * time.Second) // a clean-up that is tried again has had its turn
+	for {
+		left, kept := r.left()
+		if left+len(kept) == 0 {
+			return
+		}
+		select {
+		case <-r.changed:
+		case <-timeout:
+			r.t.Fatalf("%d objects are not done with, and of %d something is left outside of the cluster", left, len(kept))
+		}
+	}
+}
+
+func (r *race) left() (objects int, kept map[types.UID]string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.pairs {
+		if !p.over() {
+			objects++
+		}
+	}
+	return objects, maps.Clone(r.kept)
+}
+
+// watch notes which objects are gone.
+func (r *race) watch() {
+	r.t.Helper()
+	w, err := r.user.Watch(r.t.Context(), &corev1.ConfigMapList{}, client.InNamespace(r.namespace))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(w.Stop)
+	go func() {
+		for ev := range w.ResultChan() {
+			if obj, ok := ev.Object.(*corev1.ConfigMap); ok && ev.Type == watch.Deleted {
+				r.note(obj.Name, func(p *pair) {
+					p.gone = true
+					p.lost = obj.DeletionTimestamp.IsZero() && slices.Contains(obj.Finalizers, raceFinalizer)
+				})
+			}
+		}
+	}()
+}
+
+// startOperator returns when the operator sees what happens in the namespace.
+func (r *race) startOperator() (stop func()) {
+	r.t.Helper()
+	options := ctrl.Options{Scheme: r.user.Scheme(), Logger: logr.Discard()}
+	options.Metrics.BindAddress = "0"
+	options.Cache.DefaultNamespaces = map[string]cache.Config{r.namespace: {}}
+	mgr, err := ctrl.NewManager(r.config, options)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	engine, err := step.New(step.Options[*corev1.ConfigMap]{
+		Name: "race", Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Finalizer: raceFinalizer, Rest: step.RestUntilInputsChange,
+		Controller: controller.Options{MaxConcurrentReconciles: 4, SkipNameValidation: new(true)},
+	}, r)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{})); err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(r.t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- mgr.Start(ctx) }()
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		r.t.Fatal("the cache was not filled")
+	}
+	return func() {
+		cancel()
+		if err := <-stopped; err != nil && !errors.Is(err, context.Canceled) {
+			r.t.Errorf("the operator ended: %v", err)
+		}
+	}
+}
