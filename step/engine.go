@@ -221,6 +221,14 @@ type run[T client.Object] struct {
 }
 
 func (r *run[T]) reconcile(ctx context.Context) (reconcile.Result, error) {
+	// An object of this name that went before comes first, and before the cache is read: what is read first may be that very object, and its
+	// Do would make again what the clean-up has removed.
+	if r.memory.hasLost() {
+		r.startedBlind(ctx)
+	}
+	if out := r.cleanUpLost(ctx); out.err != nil || out.after > 0 {
+		return r.finishLost(ctx, out)
+	}
 	e := r.engine
 	obj := e.newObject()
 	err := e.options.Client.Get(ctx, r.request.NamespacedName, obj, client.UnsafeDisableDeepCopy)
@@ -232,12 +240,6 @@ func (r *run[T]) reconcile(ctx context.Context) (reconcile.Result, error) {
 		return r.finish(ctx, journal.Failed, outcome{err: fmt.Errorf("reading %s %s: %w", e.kind.Kind, r.request, err)})
 	}
 	r.read = obj
-	if r.memory.hasLost() {
-		r.startedBlind(ctx)
-	}
-	if out := r.cleanUpLost(ctx); out.err != nil || out.after > 0 {
-		return r.finishLost(ctx, out) // an object of this name that went before this one comes first
-	}
 	if result, ended := r.early(ctx); ended {
 		return result, nil
 	}
@@ -290,7 +292,7 @@ func (r *run[T]) endEarly(ctx context.Context, how journal.Result, after time.Du
 
 // startedBlind tells that a reconcile has begun of which the object is not known.
 func (r *run[T]) startedBlind(ctx context.Context) {
-	if r.journal != nil {
+	if r.journal != nil && !r.told {
 		r.journal.Note(ctx, journal.Started{Causes: r.causes, Finalizer: r.engine.finalizer})
 		r.told = true
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,7 +27,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/controlplane"
@@ -61,6 +64,68 @@ func TestFinalizerRace(t *testing.T) {
 			t.Errorf("%d objects went although their finalizer was there from the beginning", lost)
 		}
 	})
+}
+
+// An object goes between the moment at which a reconcile reads it and that at which it looks what was lost: the reconcile works with what it has read, so that the
+// clean-up comes after it.
+func TestLostWhileRead(t *testing.T) {
+	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one", UID: "1", Finalizers: []string{raceFinalizer}}}
+	c := &losingClient{Client: fake.NewClientBuilder().WithScheme(newRaceScheme(t)).WithObjects(obj).Build()}
+	made := make(map[types.UID]bool)
+	engine, err := step.New(step.Options[*corev1.ConfigMap]{Name: "race", Client: c, Finalizer: raceFinalizer}, keeper(made))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reconcileOnce := func() {
+		t.Helper()
+		if _, err := engine.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reconcileOnce()
+	if !made["1"] {
+		t.Fatal("Do was not called")
+	}
+	c.afterGet = func(last client.Object) { engine.Listen().Delete(event.DeleteEvent{Object: last}) }
+	reconcileOnce()
+	reconcileOnce() // it was asked for by the event
+	if made["1"] {
+		t.Error("something is left of an object that is gone")
+	}
+}
+
+// A losingClient loses an object after it was read, if it is told to.
+type losingClient struct {
+	client.Client
+	afterGet func(client.Object)
+	lost     bool
+}
+
+func (c *losingClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if c.lost {
+		return apierrors.NewNotFound(corev1.Resource("configmaps"), key.Name)
+	}
+	err := c.Client.Get(ctx, key, obj, opts...)
+	if c.afterGet != nil {
+		c.afterGet(obj.DeepCopyObject().(client.Object)) //nolint:errcheck // a copy has the type
+		c.lost = true
+	}
+	return err
+}
+
+// keeper is a step that makes something for an object.
+type keeper map[types.UID]bool
+
+func (keeper) Name() string { return "Keep" }
+
+func (k keeper) Do(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+	k[req.Object.UID] = true
+	return ctrlkit.NoRequeue()
+}
+
+func (k keeper) Cleanup(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+	delete(k, req.Object.UID)
+	return ctrlkit.NoRequeue()
 }
 
 func installRacePolicy(t *testing.T, plane *controlplane.ControlPlane) {
