@@ -12,7 +12,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
 //go:embed resources.json
@@ -80,7 +79,7 @@ var resources = sync.OnceValue(func() []Resource {
 			continue
 		}
 		gv, err := schema.ParseGroupVersion(s.GroupVersion)
-		if err != nil || !clientgoscheme.Scheme.Recognizes(gv.WithKind(s.Kind)) {
+		if err != nil || !types().Recognizes(gv.WithKind(s.Kind)) {
 			continue
 		}
 		index[s.GroupVersion+" "+s.Name] = len(list)
