@@ -231,7 +231,7 @@ func (r *run[T]) reconcile(ctx context.Context) (reconcile.Result, error) {
 	}
 	e := r.engine
 	obj := e.newObject()
-	err := e.options.Client.Get(ctx, r.request.NamespacedName, obj, client.UnsafeDisableDeepCopy)
+	err := e.options.Client.Get(ctx, r.request.NamespacedName, obj, sharing...)
 	switch {
 	case apierrors.IsNotFound(err):
 		return r.gone(ctx)

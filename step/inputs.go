@@ -23,7 +23,7 @@ type inputs struct {
 
 // An input is one object, or one list.
 type input struct {
-	empty   runtime.Object // of the type that was read
+	empty   runtime.Object // of the type that was read, to read into
 	key     client.ObjectKey
 	options []client.ListOption
 	version string // of the object; empty if it was not there
@@ -83,11 +83,10 @@ func (i *input) unchanged(ctx context.Context, reader client.Reader) bool {
 		digest, ok := digestOf(list)
 		return ok && digest == i.digest
 	}
-	obj := emptyOf(i.empty).(client.Object) //nolint:errcheck // it is no list
-	err := reader.Get(ctx, i.key, obj, client.UnsafeDisableDeepCopy)
+	version, err := i.read(ctx, reader)
 	switch {
 	case err == nil:
-		return i.version != "" && obj.GetResourceVersion() == i.version
+		return i.version != "" && version == i.version
 	case apierrors.IsNotFound(err):
 		return i.version == ""
 	default:
@@ -95,14 +94,38 @@ func (i *input) unchanged(ctx context.Context, reader client.Reader) bool {
 	}
 }
 
+// sharing are the options of a read whose result is looked at and let go. All share them: a slice for each would cost more than the rest of the call.
+var sharing = []client.GetOption{client.UnsafeDisableDeepCopy}
+
+// read returns the version that a reader gives. It reads into the same object each time, which an object at rest would otherwise make by the thousand, and leaves it
+// empty, so that it keeps nothing of the cache alive.
+func (i *input) read(ctx context.Context, reader client.Reader) (version string, err error) {
+	obj := i.empty.(client.Object) //nolint:errcheck // it is no list
+	if standsForAny(obj) {
+		obj = emptyOf(obj).(client.Object) //nolint:errcheck // of the same type
+	} else {
+		defer reflect.ValueOf(obj).Elem().SetZero()
+	}
+	err = reader.Get(ctx, i.key, obj, sharing...)
+	return obj.GetResourceVersion(), err
+}
+
 // emptyOf returns a new object of the type of obj. Types that can stand for any kind keep theirs.
 func emptyOf(obj runtime.Object) runtime.Object {
 	empty := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(runtime.Object) //nolint:errcheck // it is the type of one
-	switch obj.(type) {
-	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+	if standsForAny(obj) {
 		empty.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
 	}
 	return empty
+}
+
+// standsForAny says whether the Go type of obj does not say its kind.
+func standsForAny(obj runtime.Object) bool {
+	switch obj.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return true
+	}
+	return false
 }
 
 // digestOf returns a number for the names and versions of the items of a list, in their order or any other: caches list in no particular one.
