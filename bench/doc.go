@@ -2,6 +2,7 @@
 // dependency of the library.
 //
 //	make bench
+//	go test -run TestRequestsTable -v ./requests
 //
-// Figures are ratios within one run, or allocations: machines differ.
+// Figures are ratios within one run, allocations, or counts of requests: machines differ.
 package bench

@@ -30,7 +30,8 @@ func (s saved) any() bool { return s.metadata || s.status }
 // save writes what the steps have changed: the metadata, then the status, each if it has changed. Both carry the resource version that the
 // reconcile began with, so that nothing newer is overwritten; after a conflict everything is looked at anew.
 func (r *run[T]) save(ctx context.Context, out outcome) outcome {
-	if equality.Semantic.DeepEqual(r.base(), r.req.Object) {
+	// The cheaper comparison first: mostly nothing has changed, not even what the other one overlooks.
+	if reflect.DeepEqual(r.base(), r.req.Object) || equality.Semantic.DeepEqual(r.base(), r.req.Object) {
 		return out
 	}
 	changed, err := r.changes()
