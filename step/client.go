@@ -3,6 +3,7 @@ package step
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,9 @@ type core struct {
 	stale  error
 	writes []write
 	inputs *inputs // nil if they are not wanted
+	// cached are the types that were read, and children what was written of these types.
+	cached   map[reflect.Type]bool
+	children []input
 
 	own *core // where the writes are noted, if not here
 }
@@ -108,6 +112,7 @@ func (r *recorder) object(obj runtime.Object, key client.ObjectKey) journal.Obje
 
 func (r *recorder) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	err := r.Client.Get(ctx, key, obj, opts...)
+	r.core.noteRead(obj)
 	if in := r.core.inputs; in != nil {
 		r.core.mu.Lock()
 		in.got(key, obj, err)
@@ -119,6 +124,7 @@ func (r *recorder) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 
 func (r *recorder) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	err := r.Client.List(ctx, list, opts...)
+	r.core.noteRead(list)
 	if in := r.core.inputs; in != nil {
 		r.core.mu.Lock()
 		in.listed(list, opts, err)
@@ -140,6 +146,9 @@ func (r *recorder) note(ctx context.Context, verb, sub string, obj client.Object
 	if patch != nil {
 		w.content = string(patchData(patch, obj))
 		w.fields = fieldsOf([]byte(w.content))
+	}
+	if err == nil && (verb == "create" || verb == "update" || verb == "patch") {
+		r.core.noteChild(obj)
 	}
 	r.core.wrote(ctx, w, err)
 }

@@ -265,7 +265,7 @@ func (r *run[T]) early(ctx context.Context) (reconcile.Result, bool) {
 	m.hot.settle(r.now)
 	r.beganWith = m.written
 	switch {
-	case m.behind(r.read, r.now):
+	case m.behind(r.read, r.now) || m.childrenBehind(ctx, r.engine.options.Client, r.now):
 		m.next, m.failed = r.now.Add(lookAgainBehind), false
 		return r.endEarly(ctx, journal.Behind, lookAgainBehind), true
 	case m.slowed(r.read, r.now):
@@ -482,6 +482,7 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 	if out.err != nil && out.verdict.Class == "" {
 		r.judge(ctx, &out)
 	}
+	r.expectChildren()
 	slow := r.watchHotLoop(ctx)
 	result := reconcile.Result{RequeueAfter: out.after}
 	if slow > 0 {

@@ -62,6 +62,9 @@ type memory[T client.Object] struct {
 	rest rest
 	hot  hot
 
+	children   []input // what the last reconcile has written besides the object, until the cache knows it
+	childrenAt time.Time
+
 	mu        sync.Mutex // for all below, and for writing uid
 	fresh     bool       // the cache was seen to be up to date with the object, by a write or a live read of this process
 	finalized bool       // our finalizer was on the object
@@ -84,6 +87,7 @@ func (m *memory[T]) startFor(obj T) {
 		return
 	}
 	m.written, m.rest, m.hot, m.texts, m.left, m.missed = "", rest{}, hot{}, time.Time{}, false, time.Time{}
+	m.children = nil
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.uid, m.fresh, m.finalized, m.cleaned = obj.GetUID(), false, false, false

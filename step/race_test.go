@@ -72,7 +72,7 @@ func TestLostWhileRead(t *testing.T) {
 	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one", UID: "1", Finalizers: []string{raceFinalizer}}}
 	c := &losingClient{Client: fake.NewClientBuilder().WithScheme(newRaceScheme(t)).WithObjects(obj).Build()}
 	made := make(map[types.UID]bool)
-	engine, err := step.New(step.Options[*corev1.ConfigMap]{Name: "race", Client: c, Finalizer: raceFinalizer}, keeper(made))
+	engine, err := step.New(step.Options[*corev1.ConfigMap]{Name: "race", Client: c, Finalizer: raceFinalizer}, raceKeeper(made))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,17 +113,17 @@ func (c *losingClient) Get(ctx context.Context, key client.ObjectKey, obj client
 	return err
 }
 
-// keeper is a step that makes something for an object.
-type keeper map[types.UID]bool
+// raceKeeper is a step that makes something for an object.
+type raceKeeper map[types.UID]bool
 
-func (keeper) Name() string { return "Keep" }
+func (raceKeeper) Name() string { return "Keep" }
 
-func (k keeper) Do(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+func (k raceKeeper) Do(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
 	k[req.Object.UID] = true
 	return ctrlkit.NoRequeue()
 }
 
-func (k keeper) Cleanup(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+func (k raceKeeper) Cleanup(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
 	delete(k, req.Object.UID)
 	return ctrlkit.NoRequeue()
 }
