@@ -155,6 +155,9 @@ func (r *recorder) note(ctx context.Context, verb, sub string, obj client.Object
 
 // noteWhole notes a write of a whole object. Content is the object as it was sent.
 func (r *recorder) noteWhole(ctx context.Context, verb, sub string, obj client.Object, content string, err error) {
+	if err == nil {
+		r.core.noteChild(obj)
+	}
 	r.core.wrote(ctx, write{verb: verb, subresource: sub, object: r.object(obj, client.ObjectKeyFromObject(obj)), content: content}, err)
 }
 

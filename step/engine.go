@@ -262,7 +262,7 @@ func (r *run[T]) reconcile(ctx context.Context) (reconcile.Result, error) {
 func (r *run[T]) early(ctx context.Context) (reconcile.Result, bool) {
 	m := r.memory
 	m.startFor(r.read)
-	m.hot.settle(r.now)
+	m.hot.cool(r.now)
 	r.beganWith = m.written
 	switch {
 	case m.behind(r.read, r.now) || m.childrenBehind(ctx, r.engine.options.Client, r.now):
@@ -274,7 +274,6 @@ func (r *run[T]) early(ctx context.Context) (reconcile.Result, bool) {
 		return r.endEarly(ctx, journal.Converged, m.untilLook(r.now)), true
 	default:
 		m.rest = rest{}
-		m.hot.cool(r.now)
 		return reconcile.Result{}, false
 	}
 }

@@ -43,13 +43,6 @@ type hot struct {
 	text       string // for the condition
 }
 
-// settle ends a hot loop that has not come back.
-func (h *hot) settle(now time.Time) {
-	if h.level > 0 && now.After(h.calm) {
-		h.level, h.text = 0, ""
-	}
-}
-
 // slowed says whether the object has to wait. A change of its spec and its deletion do not.
 func (m *memory[T]) slowed(obj T, now time.Time) bool {
 	return now.Before(m.hot.until) && obj.GetGeneration() == m.hot.generation && obj.GetDeletionTimestamp().IsZero()
