@@ -57,7 +57,7 @@ type StepBegan struct {
 // StepSkipped says that a step was not run: its condition does not hold, or a step before it did not pass.
 type StepSkipped struct {
 	Step string
-	// After is the step that did not pass; empty if the step has a condition that does not hold.
+	// After is the step that was run last, which did not pass or has ended the reconcile; empty if the step has a condition that does not hold.
 	After string
 }
 
@@ -81,8 +81,8 @@ type ActionBlocked struct {
 type Outcome struct {
 	// Err is the failure, without waits and exits.
 	Err error
-	// Class is the word for the kind of failure, as package failure has it.
-	Class string
+	// Class is the word for the kind of failure, and Way the way out, as package failure has them.
+	Class, Way string
 	// Waits are what it waits for.
 	Waits []Wait
 	// RequeueAfter is the time that was asked for, zero if none was.

@@ -281,8 +281,11 @@ func (r *run[T]) early(ctx context.Context) (reconcile.Result, bool) {
 func (r *run[T]) endEarly(ctx context.Context, how journal.Result, after time.Duration) reconcile.Result {
 	if r.journal != nil {
 		r.started(ctx)
-		if how == journal.Waiting && after > 0 {
+		switch {
+		case how == journal.Waiting && after > 0:
 			r.journal.Note(ctx, journal.Requeued{After: after, Why: "hot loop"})
+		case how == journal.Behind:
+			r.journal.Note(ctx, journal.Requeued{After: after, Why: "poll"})
 		}
 		r.journal.Note(ctx, journal.Finished{Result: how, Duration: time.Since(r.began)})
 	}
@@ -342,7 +345,7 @@ func (r *run[T]) do(ctx context.Context) (reconcile.Result, error) {
 	out := r.ensureFinalizer(ctx)
 	if out.err == nil {
 		out = r.outcome(r.engine.plan.do.Run(ctx))
-		r.noteSkipped(ctx, out)
+		r.noteSkipped(ctx)
 	}
 	out = r.post(ctx, out)
 	return r.conclude(ctx, out)
@@ -368,8 +371,8 @@ func granted(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), ctrlkit.FinallyGrace)
 }
 
-// noteSkipped tells which steps were not reached.
-func (r *run[T]) noteSkipped(ctx context.Context, out outcome) {
+// noteSkipped tells which steps were not reached, also because of an exit.
+func (r *run[T]) noteSkipped(ctx context.Context) {
 	if r.journal == nil {
 		return
 	}
@@ -379,9 +382,7 @@ func (r *run[T]) noteSkipped(ctx context.Context, out outcome) {
 			last = p.step.Name()
 			continue
 		}
-		if out.err != nil || len(out.waits) > 0 || out.after > 0 {
-			r.journal.Note(ctx, journal.StepSkipped{Step: p.step.Name(), After: last})
-		}
+		r.journal.Note(ctx, journal.StepSkipped{Step: p.step.Name(), After: last})
 	}
 }
 
@@ -502,7 +503,7 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 }
 
 func (r *run[T]) tellEnd(ctx context.Context, how journal.Result, out outcome, result reconcile.Result) {
-	o := journal.Outcome{Err: out.err, Class: string(out.verdict.Class), RequeueAfter: result.RequeueAfter}
+	o := journal.Outcome{Err: out.err, Class: string(out.verdict.Class), Way: out.verdict.Way, RequeueAfter: result.RequeueAfter}
 	for _, w := range out.waits {
 		o.Waits = append(o.Waits, journal.Wait{For: w.For, Every: w.Every})
 	}

@@ -138,7 +138,8 @@ func outcomeOf(table failure.Table, result ctrl.Result, err error) journal.Outco
 		o.Waits = append(o.Waits, journal.Wait{For: w.For, Every: w.Every})
 	}
 	if _, o.Err = ctrlkit.IgnoreExit(result, err); o.Err != nil {
-		o.Class = string(table.Judge(o.Err).Class)
+		verdict := table.Judge(o.Err)
+		o.Class, o.Way = string(verdict.Class), verdict.Way
 	}
 	return o
 }
