@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -16,10 +17,9 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// An Explanation is what is known of an object, from both sides.
+// An Explanation is what is known of an object, from both sides. At least one of Object and Report is there.
 type Explanation struct {
 	// Object is the object as the API server has it; nil if it does not exist.
 	Object *unstructured.Unstructured `json:"object,omitempty"`
@@ -36,10 +36,15 @@ type Explanation struct {
 func (x *Explanation) Write(w io.Writer) error {
 	p := &page{x: x}
 	p.head()
-	p.advice()
+	p.todo()
+	for _, c := range p.controllersOf() {
+		p.steps(c)
+	}
 	p.conditions()
-	p.controllers()
 	p.finalizers()
+	for _, c := range p.controllersOf() {
+		p.runs(c)
+	}
 	if x.Report == nil && x.NoReport != "" {
 		p.line("")
 		p.line("Steps and causes are not known: %s", x.NoReport)
@@ -48,59 +53,18 @@ func (x *Explanation) Write(w io.Writer) error {
 	return err
 }
 
-// Ready says whether the object exists, is ready, and stays.
+// Ready says whether the object exists, is ready as its spec is now, and stays.
 func (x *Explanation) Ready() bool {
-	return x.Object != nil && x.Object.GetDeletionTimestamp() == nil && meta.IsStatusConditionTrue(x.objectConditions(), condition.Ready)
+	if x.Object == nil || x.Object.GetDeletionTimestamp() != nil {
+		return false
+	}
+	ready := meta.FindStatusCondition(x.objectConditions(), condition.Ready)
+	return ready != nil && ready.Status == metav1.ConditionTrue && x.current(ready)
 }
 
-type page struct {
-	x    *Explanation
-	text strings.Builder
-}
-
-func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
-
-// table writes rows with their columns below one another.
-func (p *page) table(rows [][]string) {
-	tw := tabwriter.NewWriter(&p.text, 0, 0, 3, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(tw, "  "+strings.TrimRight(strings.Join(row, "\t"), "\t"))
-	}
-	_ = tw.Flush() // a strings.Builder takes everything
-}
-
-func (p *page) age(t time.Time) string {
-	if t.IsZero() {
-		return "an unknown time"
-	}
-	return duration.HumanDuration(max(0, p.x.Now.Sub(t)))
-}
-
-// head says in one line how it is.
-func (p *page) head() {
-	obj := p.x.Object
-	if obj == nil {
-		p.line("%s %s does not exist", p.x.Report.Object.Kind, slash(p.x.Report.Object.Namespace, p.x.Report.Object.Name))
-		return
-	}
-	name := obj.GetKind() + " " + slash(obj.GetNamespace(), obj.GetName())
-	switch ready := meta.FindStatusCondition(p.x.objectConditions(), condition.Ready); {
-	case obj.GetDeletionTimestamp() != nil:
-		p.line("%s is being deleted, for %s", name, p.age(obj.GetDeletionTimestamp().Time))
-	case ready == nil:
-		p.line("%s has no condition Ready", name)
-	case ready.Status == metav1.ConditionTrue:
-		p.line("%s is ready, for %s", name, p.age(ready.LastTransitionTime.Time))
-	default:
-		p.line("%s is not ready, for %s: %s", name, p.age(ready.LastTransitionTime.Time), ready.Reason)
-	}
-}
-
-func slash(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "/" + name
+// current says whether a condition is about the spec as it is now, as far as it says.
+func (x *Explanation) current(c *metav1.Condition) bool {
+	return c.ObservedGeneration == 0 || c.ObservedGeneration == x.Object.GetGeneration()
 }
 
 // objectConditions returns the conditions of the object.
@@ -119,121 +83,123 @@ func (x *Explanation) objectConditions() []metav1.Condition {
 	return all
 }
 
-// advice says what to do, each thing once.
-func (p *page) advice() {
-	var all []string
-	add := func(format string, args ...any) {
-		if text := fmt.Sprintf(format, args...); !slices.Contains(all, text) {
-			all = append(all, text)
-		}
-	}
-	if p.x.Object != nil {
-		p.adviseObject(add)
-	}
-	if p.x.Report != nil {
-		for i := range p.x.Report.Controllers {
-			p.adviseController(&p.x.Report.Controllers[i], add)
-		}
-	}
-	if len(all) == 0 {
-		return
-	}
-	p.line("")
-	p.line("What to do")
-	for _, text := range all {
-		p.line("  - %s", strings.ReplaceAll(text, "\n", "\n    "))
-	}
+// A page is the text of an explanation as it grows.
+type page struct {
+	x    *Explanation
+	text strings.Builder
 }
 
-// adviseObject looks at the object alone.
-func (p *page) adviseObject(add func(string, ...any)) {
-	obj := p.x.Object
-	if value, ok := obj.GetAnnotations()[step.PauseAnnotation]; ok && !strings.EqualFold(value, "false") {
-		add("It is paused by an annotation. To go on:\nkubectl annotate %s %s %s-", p.x.Resource, p.kubectlName(), step.PauseAnnotation)
-	}
-	if obj.GetDeletionTimestamp() != nil {
-		for _, f := range obj.GetFinalizers() {
-			if !p.ours(f) {
-				add("Finalizer %q is not of the operator that was asked: whoever put it there has to take it off. Look whether that controller runs."+
-					" Only if it is gone for good, and what it would have cleaned up is not needed:\nkubectl patch %s %s --type=json -p '%s'",
-					f, p.x.Resource, p.kubectlName(), p.withoutFinalizer(f))
-			}
+func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
+
+// table writes rows with their columns below one another, each row on one line.
+func (p *page) table(rows [][]string) {
+	tw := tabwriter.NewWriter(&p.text, 0, 0, 3, ' ', 0)
+	for _, row := range rows {
+		for i := range row {
+			row[i] = oneLine(row[i])
 		}
+		fmt.Fprintln(tw, "  "+strings.TrimRight(strings.Join(row, "\t"), "\t"))
 	}
+	_ = tw.Flush() // a strings.Builder takes everything
+}
+
+// oneLine joins the lines of a text, such as those of an error.
+func oneLine(text string) string { return strings.Join(strings.FieldsFunc(text, breaks), " ") }
+
+func breaks(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }
+
+func (p *page) age(t time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return duration.HumanDuration(max(0, p.x.Now.Sub(t)))
+}
+
+// lasting says for how long a step is in its state.
+func (p *page) lasting(s *Step) string {
+	if s.OrLonger {
+		return "for at least " + p.age(s.Since)
+	}
+	return "for " + p.age(s.Since)
+}
+
+// in says how long it is until t, which may just have passed.
+func (p *page) in(t time.Time) string {
+	if d := t.Sub(p.x.Now); d >= time.Second {
+		return "in " + duration.HumanDuration(d)
+	}
+	return "now"
+}
+
+func (p *page) controllersOf() []*Controller {
 	if p.x.Report == nil {
-		p.adviseConditions(add)
+		return nil
 	}
-}
-
-// adviseConditions says what the conditions ask for, where the operator can't be asked.
-func (p *page) adviseConditions(add func(string, ...any)) {
-	for _, c := range p.x.objectConditions() {
-		switch {
-		case c.Type == condition.Stalled && c.Status == metav1.ConditionTrue:
-			add("It can't go on by itself: %s", c.Message)
-		case c.Type == condition.Reconciling && c.Status == metav1.ConditionTrue:
-			add("It goes on by itself when this has passed: %s", c.Message)
-		}
-	}
-}
-
-func (p *page) kubectlName() string {
-	if ns := p.x.Object.GetNamespace(); ns != "" {
-		return p.x.Object.GetName() + " -n " + ns
-	}
-	return p.x.Object.GetName()
-}
-
-// withoutFinalizer returns a patch that takes one finalizer off and fails if the list has changed.
-func (p *page) withoutFinalizer(finalizer string) string {
-	i := slices.Index(p.x.Object.GetFinalizers(), finalizer)
-	path := fmt.Sprintf("/metadata/finalizers/%d", i)
-	return fmt.Sprintf(`[{"op":"test","path":"%s","value":"%s"},{"op":"remove","path":"%s"}]`, path, finalizer, path)
-}
-
-// ours says whether a finalizer is that of a controller in the report.
-func (p *page) ours(finalizer string) bool {
-	if p.x.Report == nil {
-		return false
-	}
-	return slices.ContainsFunc(p.x.Report.Controllers, func(c Controller) bool { return c.Finalizer == finalizer })
-}
-
-// adviseController looks at what a controller knows.
-func (p *page) adviseController(c *Controller, add func(string, ...any)) {
-	for _, s := range leaves(c.Steps) {
-		switch s.State {
-		case StateFailed:
-			add("%s failed, %s: %s", s.Name, s.Class, wayOut(s.Class))
-		case StateWaiting:
-			for _, w := range s.Waits {
-				if w.Every > 0 {
-					add("%s waits for %s. It looks every %s by itself.", s.Name, w.For, duration.HumanDuration(w.Every))
-					continue
-				}
-				add("%s waits for %s. It goes on by itself as soon as that is there.", s.Name, w.For)
-			}
-		}
-	}
-	if c.Failure != "" {
-		add("%s failed, %s: %s", c.Name, c.Class, wayOut(c.Class))
-	}
-	if c.HotLoop != "" {
-		add("It is in a %s. Find who else writes there, and stop one of the two.", c.HotLoop)
-	}
-}
-
-// leaves returns the steps that failed or wait, and where actions say it, the actions instead.
-func leaves(steps []Step) []Step {
-	var all []Step
-	for _, s := range steps {
-		if inner := leaves(s.Actions); len(inner) > 0 {
-			all = append(all, inner...)
-		} else if s.State == StateFailed || s.State == StateWaiting {
-			all = append(all, s)
-		}
+	var all []*Controller
+	for i := range p.x.Report.Controllers {
+		all = append(all, &p.x.Report.Controllers[i])
 	}
 	return all
+}
+
+// name is what the object is called.
+func (p *page) name() string {
+	if obj := p.x.Object; obj != nil {
+		return obj.GetKind() + " " + slash(obj.GetNamespace(), obj.GetName())
+	}
+	if r := p.x.Report; r != nil {
+		return r.Object.Kind + " " + slash(r.Object.Namespace, r.Object.Name)
+	}
+	return "The object"
+}
+
+func slash(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// head says how it is, and in the words of its condition Ready why.
+func (p *page) head() {
+	obj := p.x.Object
+	if obj == nil {
+		p.line("%s does not exist%s", p.name(), p.end())
+		return
+	}
+	ready := meta.FindStatusCondition(p.x.objectConditions(), condition.Ready)
+	switch {
+	case obj.GetDeletionTimestamp() != nil:
+		p.line("%s was deleted %s ago and is still there", p.name(), p.age(obj.GetDeletionTimestamp().Time))
+	case ready == nil:
+		p.line("%s has no condition Ready", p.name())
+	case !p.x.current(ready):
+		p.line("%s has changed: its spec is at generation %d, its condition Ready is about generation %d", p.name(), obj.GetGeneration(), ready.ObservedGeneration)
+	case ready.Status == metav1.ConditionTrue:
+		p.line("%s has been ready for %s", p.name(), p.age(ready.LastTransitionTime.Time))
+	default:
+		p.line("%s has not been ready for %s", p.name(), p.age(ready.LastTransitionTime.Time))
+	}
+	if ready != nil && ready.Status != metav1.ConditionTrue {
+		p.line("  %s", reasonOf(*ready))
+	}
+}
+
+// end says what the operator has seen of an object that does not exist.
+func (p *page) end() string {
+	for _, c := range p.controllersOf() {
+		if c.over() {
+			return fmt.Sprintf(" any more, and controller %s has nothing left to do for it", c.Name)
+		}
+	}
+	return ""
+}
+
+func reasonOf(c metav1.Condition) string {
+	if c.Message == "" {
+		return c.Reason
+	}
+	return c.Reason + ": " + oneLine(c.Message)
 }
 
 func (p *page) conditions() {
@@ -243,122 +209,131 @@ func (p *page) conditions() {
 	}
 	p.line("")
 	p.line("Conditions")
+	ready := meta.FindStatusCondition(all, condition.Ready)
 	var rows [][]string
 	for _, c := range all {
-		text := c.Reason
-		if c.Message != "" {
-			text += ": " + c.Message
+		text := reasonOf(c)
+		if ready != nil && ready.Status != metav1.ConditionTrue && text == reasonOf(*ready) { // the head has said it
+			text = "as said above"
 		}
-		if c.ObservedGeneration != 0 && c.ObservedGeneration != p.x.Object.GetGeneration() {
+		if !p.x.current(&c) {
 			text += fmt.Sprintf(" (of generation %d, the spec is at %d)", c.ObservedGeneration, p.x.Object.GetGeneration())
 		}
-		rows = append(rows, []string{c.Type, string(c.Status), p.age(c.LastTransitionTime.Time), text})
+		rows = append(rows, []string{c.Type, string(c.Status), "for " + p.age(c.LastTransitionTime.Time), text})
 	}
 	p.table(rows)
 }
 
-func (p *page) controllers() {
-	if p.x.Report == nil {
-		return
-	}
-	for i := range p.x.Report.Controllers {
-		p.controller(&p.x.Report.Controllers[i])
-	}
-}
-
-func (p *page) controller(c *Controller) {
+// steps says what became of the steps of a controller.
+func (p *page) steps(c *Controller) {
 	p.line("")
-	p.line("Steps of controller %s%s", c.Name, p.nextOf(c))
-	if len(c.Steps) == 0 {
-		p.line("  none was run lately")
-	}
+	p.line("Steps of controller %s%s", c.Name, p.plans(c))
 	var rows [][]string
-	p.steps(c.Steps, 0, &rows)
+	p.rows(c.Steps, 0, &rows)
 	p.table(rows)
 	if c.Failure != "" {
-		p.line("  failed: %s", c.Failure)
+		p.line("  %s outside the steps: %s", marks[StateFailed], oneLine(c.Failure))
 	}
-	if len(c.Runs) == 0 {
-		return
+	if len(c.Steps) == 0 && c.Failure == "" {
+		p.line("  none was run lately")
 	}
-	p.line("")
-	p.line("Last reconciles of controller %s", c.Name)
-	rows = nil
-	for _, r := range slices.Backward(c.Runs) {
-		because := "because of " + strings.Join(r.Causes, ", ")
-		if len(r.Causes) == 0 {
-			because = ""
-		}
-		rows = append(rows, []string{p.age(r.Began) + " ago", string(r.Result), because})
-		for _, w := range r.Writes {
-			rows = append(rows, []string{"", "wrote", w})
-		}
-	}
-	p.table(rows)
 }
 
-// nextOf says when a controller looks again.
-func (p *page) nextOf(c *Controller) string {
+// plans says what a controller is about to do.
+func (p *page) plans(c *Controller) string {
 	switch {
-	case len(c.Queued) > 0:
-		return fmt.Sprintf(" (in the queue, because of %s)", strings.Join(c.Queued, ", "))
 	case !c.Running.IsZero():
 		return fmt.Sprintf(" (running for %s)", p.age(c.Running))
+	case c.Gated != "":
+		return " (left alone)"
+	case len(c.Queued) > 0:
+		return fmt.Sprintf(" (in the queue: %s)", strings.Join(c.Queued, ", "))
 	case c.Next.IsZero():
 		return ""
 	case c.Failures > 0:
-		return fmt.Sprintf(" (failed %s in a row, next try %s)", times(c.Failures), p.in(c.Next))
+		return fmt.Sprintf(" (failed %s, next try %s)", times(c.Failures), p.in(c.Next))
+	case c.HotLoop != nil:
+		return fmt.Sprintf(" (slowed down, looks again %s)", p.in(c.Next))
 	default:
 		return fmt.Sprintf(" (looks again %s)", p.in(c.Next))
 	}
 }
 
 func times(n int) string {
-	if n == 1 {
+	switch n {
+	case 1:
 		return "once"
+	case 2:
+		return "twice in a row"
+	default:
+		return fmt.Sprintf("%d times in a row", n)
 	}
-	return fmt.Sprintf("%d times", n)
-}
-
-func (p *page) in(t time.Time) string {
-	if d := t.Sub(p.x.Now); d > 0 {
-		return "in " + duration.HumanDuration(d)
-	}
-	return "now"
 }
 
 var marks = map[string]string{
 	StateDone: "✓", StateFailed: "✗", StateWaiting: "…", StateRequeued: "↻", StateRunning: "▶", StateNotNeeded: "-", StateNotReached: "·", StateBlocked: "·",
 }
 
-func (p *page) steps(steps []Step, depth int, rows *[][]string) {
+func (p *page) rows(steps []Step, depth int, rows *[][]string) {
 	for _, s := range steps {
-		name := strings.Repeat("  ", depth) + marks[s.State] + " " + s.Name
+		name := strings.Repeat("  ", depth) + cmp.Or(marks[s.State], "?") + " " + s.Name
 		if s.Phase == journal.Cleanup {
 			name += " (clean-up)"
 		}
-		*rows = append(*rows, []string{name, p.stateOf(&s)})
-		p.steps(s.Actions, depth+1, rows)
+		*rows = append(*rows, []string{name, p.stateOf(&s, steps)})
+		p.rows(s.Actions, depth+1, rows)
 	}
 }
 
-func (p *page) stateOf(s *Step) string {
+// stateOf says how a step is, among those beside it.
+func (p *page) stateOf(s *Step, beside []Step) string {
 	switch s.State {
 	case StateFailed:
-		return fmt.Sprintf("failed, for %s: %s", p.age(s.Since), s.Error)
-	case StateWaiting:
-		var texts []string
-		for _, w := range s.Waits {
-			texts = append(texts, w.For)
+		if inner := stuck(s.Actions); len(inner) > 0 { // the rows below say it
+			return fmt.Sprintf("fails, %s", p.lasting(s))
 		}
-		return fmt.Sprintf("waits, for %s: %s", p.age(s.Since), strings.Join(texts, "; "))
+		return fmt.Sprintf("fails, %s: %s", p.lasting(s), s.fault())
+	case StateWaiting:
+		if inner := stuck(s.Actions); len(inner) > 0 {
+			return fmt.Sprintf("waits, %s", p.lasting(s))
+		}
+		return fmt.Sprintf("waits, %s: %s", p.lasting(s), s.waitsFor())
+	case StateRequeued:
+		return "wants to be run again, " + p.lasting(s)
 	case StateNotReached:
-		return "not reached: " + strings.Join(s.By, ", ") + " did not pass"
+		if ended := slices.IndexFunc(beside, func(o Step) bool { return len(s.By) == 1 && o.Name == s.By[0] && o.passed() }); ended >= 0 {
+			return fmt.Sprintf("not reached: %s has ended the reconcile", s.By[0])
+		}
+		return fmt.Sprintf("not reached: %s did not pass", strings.Join(s.By, ", "))
 	case StateBlocked:
 		return "blocked by " + strings.Join(s.By, ", ")
 	default:
 		return s.State
 	}
+}
+
+// fault is the error without the name of the step or action, which stands beside it.
+func (s *Step) fault() string { return strings.TrimPrefix(s.Error, s.Name+": ") }
+
+func (s *Step) waitsFor() string {
+	var texts []string
+	for _, w := range s.Waits {
+		texts = append(texts, w.For)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// stuck returns the steps that failed or wait, and where actions say it, the actions instead.
+func stuck(steps []Step) []Step {
+	var all []Step
+	for _, s := range steps {
+		if inner := stuck(s.Actions); len(inner) > 0 && !s.passed() {
+			all = append(all, inner...)
+		} else if s.State == StateFailed || s.State == StateWaiting {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 func (p *page) finalizers() {
@@ -373,11 +348,63 @@ func (p *page) finalizers() {
 		whose := "of somebody else"
 		switch {
 		case p.ours(f):
-			whose = "of this operator, taken off when its clean-up is done"
+			whose = "of this operator, which takes it off when its clean-up is done"
+		case garbageCollector(f):
+			whose = "of Kubernetes' garbage collector"
 		case p.x.Report == nil:
 			whose = ""
 		}
 		rows = append(rows, []string{f, whose})
 	}
 	p.table(rows)
+}
+
+// ours says whether a finalizer is that of a controller in the report.
+func (p *page) ours(finalizer string) bool {
+	return slices.ContainsFunc(p.controllersOf(), func(c *Controller) bool { return c.Finalizer == finalizer })
+}
+
+func garbageCollector(finalizer string) bool {
+	return finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
+}
+
+// runs says what made a controller look, how that ended and what it wrote.
+func (p *page) runs(c *Controller) {
+	if len(c.Runs) == 0 {
+		return
+	}
+	p.line("")
+	p.line("Last reconciles of controller %s, the latest first", c.Name)
+	var rows [][]string
+	for i := len(c.Runs) - 1; i >= 0; i-- {
+		r, more := c.Runs[i], 0
+		for i > 0 && r.like(&c.Runs[i-1]) {
+			i, more = i-1, more+1
+		}
+		result := cmp.Or(string(r.Result), StateRunning)
+		if r.Duration >= time.Second {
+			result += " after " + duration.HumanDuration(r.Duration)
+		}
+		because := ""
+		if len(r.Causes) > 0 {
+			because = "because: " + strings.Join(r.Causes, ", ")
+		}
+		if more > 0 {
+			because += fmt.Sprintf(" (and %d like it before, since %s ago)", more, p.age(c.Runs[i].Began))
+		}
+		rows = append(rows, []string{p.age(r.Began) + " ago", result, because})
+		for _, w := range r.Writes {
+			text := "wrote: " + w.What
+			if w.Error != "" {
+				text = "refused: " + w.What + ": " + w.Error
+			}
+			rows = append(rows, []string{"", "", text})
+		}
+	}
+	p.table(rows)
+}
+
+// like says whether two reconciles differ in nothing but their times.
+func (r *Run) like(o *Run) bool {
+	return r.Result == o.Result && slices.Equal(r.Causes, o.Causes) && slices.Equal(r.Writes, o.Writes)
 }

@@ -29,7 +29,7 @@ func Handler(ring *journal.Ring) http.Handler {
 			return
 		}
 		q := r.URL.Query()
-		var known []Object
+		known := []Object{} // an empty list in JSON, not null
 		for _, o := range ring.Objects() {
 			if q.Has("group") && o.Group != q.Get("group") || q.Get("kind") != "" && o.Kind != q.Get("kind") {
 				continue
@@ -44,7 +44,8 @@ func Handler(ring *journal.Ring) http.Handler {
 			}
 		}
 		if q.Get("name") != "" {
-			http.Error(w, fmt.Sprintf("nothing is known of %s %s/%s: it was not reconciled lately by this process", q.Get("kind"), q.Get("namespace"), q.Get("name")), http.StatusNotFound)
+			http.Error(w, fmt.Sprintf("nothing is known of %s %s: this process has not reconciled it lately (is it the leader, and does the object exist?)",
+				q.Get("kind"), slash(q.Get("namespace"), q.Get("name"))), http.StatusNotFound)
 			return
 		}
 		answer(w, known)
