@@ -1,0 +1,283 @@
+package explain_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+var (
+	database = journal.Object{Group: "example.com", Kind: "Database", Namespace: "shop", Name: "db"}
+	secret   = journal.Object{Kind: "Secret", Namespace: "shop", Name: "db-password"}
+	created  = journal.Started{Causes: []journal.Cause{{Kind: journal.OwnChange, Verb: "created", Times: 1}}}
+	begun    = journal.Started{Causes: []journal.Cause{{Kind: journal.Timer, Times: 1}}}
+	waits    = journal.Outcome{Waits: []journal.Wait{{For: "Secret shop/db-password"}}}
+	broken   = journal.Outcome{Err: errors.New("connection refused"), Class: string(failure.Transient)}
+	epoch    = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// at is a time of the tables below.
+func at(minutes int) time.Time { return epoch.Add(time.Duration(minutes) * time.Minute) }
+
+// minute is what happens in a minute of a story.
+type minute []journal.Event
+
+// read makes a report of a story of a controller, a minute each.
+func read(minutes ...minute) explain.Controller {
+	var entries []journal.Entry
+	for i, events := range minutes {
+		for _, e := range events {
+			entries = append(entries, journal.Entry{Time: at(i), Controller: "database", Object: database, Event: e})
+		}
+	}
+	return explain.FromEntries(database, entries).Controllers[0]
+}
+
+func ended(step string, o journal.Outcome) journal.Event {
+	return journal.StepEnded{Step: step, Phase: journal.Do, Outcome: o}
+}
+
+func began(step string) journal.Event { return journal.StepBegan{Step: step, Phase: journal.Do} }
+
+func finished(r journal.Result, o journal.Outcome) journal.Event {
+	return journal.Finished{Result: r, Outcome: o}
+}
+
+// waiting is a reconcile in which a step waits.
+func waiting(begin journal.Started) minute {
+	return minute{begin, began("Read"), ended("Read", waits), finished(journal.Waiting, waits)}
+}
+
+func TestSteps(t *testing.T) {
+	wait := []explain.Wait{{For: "Secret shop/db-password"}}
+	waitsSince := func(minutes int) explain.Step {
+		return explain.Step{Name: "Read", Phase: journal.Do, State: explain.StateWaiting, Since: at(minutes), Waits: wait}
+	}
+	passed := minute{begun, began("Read"), ended("Read", journal.Outcome{}), finished(journal.Done, journal.Outcome{})}
+	for _, test := range []struct {
+		name  string
+		story []minute
+		want  []explain.Step
+	}{
+		{"since goes over reconciles", []minute{waiting(created), waiting(begun), waiting(begun)}, []explain.Step{waitsSince(0)}},
+		{"since begins anew after a break", []minute{waiting(created), passed, waiting(begun)}, []explain.Step{waitsSince(2)}},
+		{
+			"since begins anew with another object of the name",
+			[]minute{waiting(created), {begun, finished(journal.Gone, journal.Outcome{})}, waiting(begun)},
+			[]explain.Step{waitsSince(2)},
+		},
+		{"what was before is not known", []minute{waiting(begun), waiting(begun)}, []explain.Step{
+			{Name: "Read", Phase: journal.Do, State: explain.StateWaiting, Since: at(0), OrLonger: true, Waits: wait},
+		}},
+		{"what began later is known", []minute{passed, waiting(begun)}, []explain.Step{waitsSince(1)}},
+		{
+			"entries that begin in the middle of a reconcile",
+			[]minute{{finished(journal.Waiting, waits)}, waiting(begun)},
+			[]explain.Step{{Name: "Read", Phase: journal.Do, State: explain.StateWaiting, Since: at(1), OrLonger: true, Waits: wait}},
+		},
+		{"a wait for something else", []minute{
+			{created, began("Read"), ended("Read", journal.Outcome{Waits: []journal.Wait{{For: "a quota"}}}), finished(journal.Waiting, journal.Outcome{})},
+			waiting(begun),
+		}, []explain.Step{waitsSince(1)}},
+		{"behind and converged say nothing about steps", []minute{
+			waiting(created), {begun, finished(journal.Behind, journal.Outcome{})}, {begun, finished(journal.Converged, journal.Outcome{})},
+		}, []explain.Step{waitsSince(0)}},
+		{"post does not hide what failed", []minute{{
+			created, began("Read"), ended("Read", waits),
+			journal.StepBegan{Step: "Read", Phase: journal.Post}, journal.StepEnded{Step: "Read", Phase: journal.Post}, finished(journal.Waiting, waits),
+		}}, []explain.Step{waitsSince(0)}},
+		{"post of a step that was not reached", []minute{{
+			created, began("Read"), ended("Read", waits), journal.StepSkipped{Step: "Write", After: "Read"},
+			journal.StepBegan{Step: "Write", Phase: journal.Post}, journal.StepEnded{Step: "Write", Phase: journal.Post}, finished(journal.Waiting, waits),
+		}}, []explain.Step{waitsSince(0), {Name: "Write", State: explain.StateNotReached, Since: at(0), By: []string{"Read"}}}},
+		{"post that fails", []minute{{
+			created, began("Read"), ended("Read", journal.Outcome{}), journal.StepBegan{Step: "Read", Phase: journal.Post},
+			journal.StepEnded{Step: "Read", Phase: journal.Post, Outcome: broken}, finished(journal.Failed, broken),
+		}}, []explain.Step{{
+			Name: "Read", Phase: journal.Post, State: explain.StateFailed, Since: at(0), Error: "connection refused",
+			Class: "TemporaryError", Way: failure.WayOut(failure.Transient),
+		}}},
+		{"actions in a step", []minute{{
+			created, began("Run"), journal.ActionBegan{Step: "Run", Action: "A"}, journal.ActionEnded{Step: "Run", Action: "A", Outcome: waits},
+			journal.ActionBlocked{Step: "Run", Action: "B", By: []string{"A"}}, ended("Run", waits), finished(journal.Waiting, waits),
+		}}, []explain.Step{{
+			Name: "Run", Phase: journal.Do, State: explain.StateWaiting, Since: at(0), Waits: wait, Actions: []explain.Step{
+				{Name: "A", State: explain.StateWaiting, Since: at(0), Waits: wait},
+				{Name: "B", State: explain.StateBlocked, Since: at(0), By: []string{"A"}},
+			},
+		}}},
+		{"a reconcile that runs", []minute{
+			{created, began("Read"), ended("Read", journal.Outcome{}), began("Write"), ended("Write", broken), finished(journal.Failed, broken)},
+			{begun, began("Read")},
+		}, []explain.Step{
+			{Name: "Read", Phase: journal.Do, State: explain.StateRunning, Since: at(1)},
+			{
+				Name: "Write", Phase: journal.Do, State: explain.StateFailed, Since: at(0), Error: "connection refused",
+				Class: "TemporaryError", Way: failure.WayOut(failure.Transient),
+			},
+		}},
+		{"a condition that does not hold", []minute{{created, journal.StepSkipped{Step: "Read"}, finished(journal.Done, journal.Outcome{})}}, []explain.Step{
+			{Name: "Read", State: explain.StateNotNeeded, Since: at(0)},
+		}},
+		{"in a group another than the last keeps the rest from being run", []minute{{
+			created, began("A"), ended("A", waits), began("B"), ended("B", journal.Outcome{}),
+			journal.StepSkipped{Step: "C", After: "B"}, finished(journal.Waiting, waits),
+		}}, []explain.Step{
+			{Name: "A", Phase: journal.Do, State: explain.StateWaiting, Since: at(0), Waits: wait},
+			{Name: "B", Phase: journal.Do, State: explain.StateDone, Since: at(0)},
+			{Name: "C", State: explain.StateNotReached, Since: at(0), By: []string{"A"}},
+		}},
+		{"a requeue", []minute{{
+			created, began("A"), ended("A", journal.Outcome{RequeueAfter: time.Second}), journal.StepSkipped{Step: "B", After: "A"},
+			finished(journal.Done, journal.Outcome{RequeueAfter: time.Second}),
+		}}, []explain.Step{
+			{Name: "A", Phase: journal.Do, State: explain.StateRequeued, Since: at(0), After: time.Second},
+			{Name: "B", State: explain.StateNotReached, Since: at(0), By: []string{"A"}},
+		}},
+		{"a look again is no requeue", []minute{{
+			created, began("A"), ended("A", journal.Outcome{RequeueAfter: time.Second}), finished(journal.Done, journal.Outcome{RequeueAfter: time.Second}),
+		}}, []explain.Step{{Name: "A", Phase: journal.Do, State: explain.StateDone, Since: at(0), After: time.Second}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, read(test.story...).Steps); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What is said besides the steps: the last value of each, without what is over.
+func TestController(t *testing.T) {
+	fails := func(after time.Duration, failures int) minute {
+		return minute{
+			begun, began("Read"), ended("Read", broken),
+			journal.Requeued{After: after, Why: "backoff", Failures: failures}, finished(journal.Failed, broken),
+		}
+	}
+	outside := journal.Outcome{Err: errors.New("writing the status: forbidden"), Class: string(failure.Forbidden), Way: "ask somebody"}
+	both := journal.Outcome{Err: errors.Join(errors.New("Read: connection refused"), outside.Err), Class: string(failure.Forbidden)}
+	hot := journal.HotLoop{Reconciles: 6, Within: time.Minute, Managers: []string{"helm"}, Slowed: 3 * time.Minute}
+	fine := minute{begun, began("Read"), ended("Read", journal.Outcome{}), finished(journal.Done, journal.Outcome{})}
+	pausedFor := minute{begun, journal.Gated{Reason: "Paused", Message: "by its annotation"}, finished(journal.Paused, journal.Outcome{})}
+	for _, test := range []struct {
+		name  string
+		story []minute
+		want  explain.Controller
+	}{
+		{"a backoff", []minute{fails(time.Minute, 1), fails(2*time.Minute, 2)}, explain.Controller{Result: journal.Failed, Next: at(3), Why: "backoff", Failures: 2}},
+		{"a backoff is over after a success", []minute{fails(time.Hour, 1), fine}, explain.Controller{Result: journal.Done}},
+		{
+			"a time stays planned while nothing has changed",
+			[]minute{
+				{begun, journal.Requeued{After: time.Hour, Why: "time"}, finished(journal.Done, journal.Outcome{})},
+				{begun, finished(journal.Converged, journal.Outcome{})},
+			},
+			explain.Controller{Result: journal.Converged, Next: at(60), Why: "time"},
+		},
+		{
+			"a failure before the steps", []minute{{begun, finished(journal.Failed, outside)}},
+			explain.Controller{Result: journal.Failed, Failure: "writing the status: forbidden", Class: "Forbidden", Way: "ask somebody"},
+		},
+		{
+			"a failure beside one of a step", []minute{{begun, began("Read"), ended("Read", broken), finished(journal.Failed, both)}},
+			explain.Controller{Result: journal.Failed, Failure: "writing the status: forbidden", Class: "Forbidden"},
+		},
+		{
+			"it stays while the cache is behind", []minute{{begun, finished(journal.Failed, outside)}, {begun, finished(journal.Behind, journal.Outcome{})}},
+			explain.Controller{Result: journal.Behind, Failure: "writing the status: forbidden", Class: "Forbidden", Way: "ask somebody"},
+		},
+		{"it goes", []minute{{begun, finished(journal.Failed, outside)}, fine}, explain.Controller{Result: journal.Done}},
+		{"a pause", []minute{pausedFor}, explain.Controller{Result: journal.Paused, Gated: "by its annotation"}},
+		{"a pause that is over", []minute{pausedFor, fine}, explain.Controller{Result: journal.Done}},
+		{
+			"a hot loop, also when the reconcile fails", []minute{append(minute{begun, hot}, fails(time.Minute, 1)[1:]...)},
+			explain.Controller{Result: journal.Failed, Next: at(1), Why: "backoff", Failures: 1, HotLoop: &explain.HotLoop{What: hot.String(), Managers: []string{"helm"}}},
+		},
+		{"a hot loop that is over", []minute{{begun, hot, finished(journal.Done, journal.Outcome{})}, fine, fine, fine}, explain.Controller{Result: journal.Done}},
+		{
+			"what is in the queue, counted", []minute{fine, {
+				journal.Triggered{Cause: journal.Cause{Kind: journal.ForeignChange, Verb: "updated", Object: secret}},
+				journal.Triggered{Cause: journal.Cause{Kind: journal.ForeignChange, Verb: "updated", Object: secret}},
+				journal.Triggered{Cause: journal.Cause{Kind: journal.OwnChange, Verb: "updated", Object: database}},
+			}},
+			explain.Controller{Result: journal.Done, Queued: []string{"Secret shop/db-password was updated 2 times", "the object was updated"}},
+		},
+		{
+			"what was in the queue", []minute{{journal.Triggered{Cause: journal.Cause{Kind: journal.OwnChange, Verb: "created"}}}, fine},
+			explain.Controller{Result: journal.Done},
+		},
+		{"a reconcile that runs", []minute{fine, {begun}}, explain.Controller{Result: journal.Done, Running: at(1)}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.want.Name = "database"
+			if diff := cmp.Diff(test.want, read(test.story...), cmpopts.IgnoreFields(explain.Controller{}, "Steps", "Runs")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRuns(t *testing.T) {
+	wrote := journal.Wrote{Verb: "patch", Object: database, Subresource: "status", Fields: []string{".status.conditions"}}
+	refused := journal.Wrote{Verb: "create", Object: secret, Err: errors.New("exists")}
+	done := func(cause journal.Cause, events ...journal.Event) minute {
+		m := append(minute{journal.Started{Causes: []journal.Cause{cause}}}, events...)
+		return append(m, journal.Finished{Result: journal.Done, Duration: time.Second})
+	}
+	story := []minute{done(journal.Cause{Kind: journal.OwnChange, Verb: "created"}, refused)}
+	for _, kind := range []journal.CauseKind{
+		journal.OwnWrite, journal.ChildChange, journal.Timer, journal.Backoff, journal.Start, journal.Unknown, journal.OwnChange,
+	} {
+		story = append(story, done(journal.Cause{Kind: kind, Times: 1}))
+	}
+	story = append(story, done(journal.Cause{Kind: journal.ChildChange, Verb: "deleted", Object: secret, Times: 3}, wrote))
+	var causes []string
+	runs := read(story...).Runs
+	for _, r := range runs {
+		causes = append(causes, r.Causes...)
+	}
+	want := []string{
+		"the operator's own write", "child change", "the time had come", "the next try was due", "the operator had not looked at it yet",
+		"something that was not recorded", "the object was changed", "Secret shop/db-password was deleted 3 times",
+	}
+	if diff := cmp.Diff(want, causes); diff != "" { // the first is one too many
+		t.Error(diff)
+	}
+	last := explain.Run{
+		Began: at(8), Duration: time.Second, Result: journal.Done, Causes: want[7:],
+		Writes: []explain.Write{{What: "patch status of Database shop/db (.status.conditions)"}},
+	}
+	if diff := cmp.Diff(last, runs[7]); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]explain.Write{{What: "create Secret shop/db-password", Error: "exists"}}, read(story[0]).Runs[0].Writes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Several controllers may keep one object.
+func TestControllersAreSortedAndApart(t *testing.T) {
+	entry := func(controller string, e journal.Event) journal.Entry {
+		return journal.Entry{Time: at(0), Controller: controller, Object: database, Event: e}
+	}
+	report := explain.FromEntries(database, []journal.Entry{
+		entry("quota", begun), entry("database", created), entry("quota", ended("Count", waits)), entry("database", ended("Read", journal.Outcome{})),
+	})
+	var got []string
+	for _, c := range report.Controllers {
+		got = append(got, c.Name+" "+c.Steps[0].Name+" "+c.Steps[0].State)
+	}
+	if diff := cmp.Diff([]string{"database Read done", "quota Count waiting"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if want := (explain.Object{Group: "example.com", Kind: "Database", Namespace: "shop", Name: "db"}); report.Object != want {
+		t.Errorf("object %v, want %v", report.Object, want)
+	}
+}

@@ -1,0 +1,88 @@
+package explain_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+func TestHandler(t *testing.T) {
+	ring := journal.NewRing(journal.RingOptions{})
+	for _, o := range []journal.Object{
+		database,
+		{Group: "other.io", Kind: "Database", Namespace: "shop", Name: "db"},
+		{Group: "example.com", Kind: "Zone", Name: "eu"},
+	} {
+		ring.Observe(t.Context(), journal.Entry{Time: at(0), Controller: strings.ToLower(o.Kind), Object: o, Event: created})
+	}
+	for _, test := range []struct {
+		name, method, query string
+		code                int
+		want                string // a part of the answer
+	}{
+		{"an object", http.MethodGet, "group=example.com&kind=Database&namespace=shop&name=db", 200, `{"group":"example.com","kind":"Database","namespace":"shop","name":"db"},"controllers":[{"name":"database"`},
+		{"without a namespace", http.MethodGet, "group=example.com&kind=Zone&name=eu", 200, `"kind":"Zone","name":"eu"`},
+		{"without a group, the latest of that kind", http.MethodGet, "kind=Database&namespace=shop&name=db", 200, `"group":"other.io"`},
+		{"unknown", http.MethodGet, "kind=Database&namespace=shop&name=web", 404, "nothing is known of Database shop/web: "},
+		{"of another group", http.MethodGet, "group=core.io&kind=Database&namespace=shop&name=db", 404, "nothing is known of Database shop/db: "},
+		{"of another namespace", http.MethodGet, "kind=Zone&namespace=shop&name=eu", 404, "nothing is known of Zone shop/eu: "},
+		{"another method", http.MethodPost, "kind=Zone&name=eu", 405, "only GET is answered"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			answer := ask(t, ring, test.method, test.query)
+			if answer.Code != test.code || !strings.Contains(answer.Body.String(), test.want) {
+				t.Errorf("%d %s\nwant %d %s", answer.Code, answer.Body, test.code, test.want)
+			}
+		})
+	}
+	if allow := ask(t, ring, http.MethodDelete, "").Header().Get("Allow"); allow != "GET" {
+		t.Errorf("Allow: %q", allow)
+	}
+}
+
+func TestHandlerListsWhatIsKnown(t *testing.T) {
+	ring := journal.NewRing(journal.RingOptions{})
+	if got := ask(t, ring, http.MethodGet, "").Body.String(); got != "[]\n" {
+		t.Errorf("of nothing it says %s", got)
+	}
+	zone := journal.Object{Group: "example.com", Kind: "Zone", Name: "eu"}
+	for _, o := range []journal.Object{database, zone} {
+		ring.Observe(t.Context(), journal.Entry{Controller: "c", Object: o, Event: created})
+	}
+	for _, test := range []struct {
+		query string
+		want  []string
+	}{
+		{"", []string{"eu", "db"}},
+		{"kind=Database", []string{"db"}},
+		{"group=example.com", []string{"eu", "db"}},
+		{"group=", []string{}},
+	} {
+		answer := ask(t, ring, http.MethodGet, test.query)
+		var objects []explain.Object
+		if err := json.Unmarshal(answer.Body.Bytes(), &objects); err != nil {
+			t.Fatal(err)
+		}
+		names := []string{}
+		for _, o := range objects {
+			names = append(names, o.Name)
+		}
+		if diff := cmp.Diff(test.want, names); diff != "" || answer.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%q: %s%v", test.query, diff, answer.Header())
+		}
+	}
+}
+
+func ask(t *testing.T, ring *journal.Ring, method, query string) *httptest.ResponseRecorder {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	explain.Handler(ring).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), method, explain.Path+"?"+query, nil))
+	return answer
+}
