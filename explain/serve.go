@@ -13,6 +13,9 @@ import (
 // Path is where an operator serves what it knows, below the address of its metrics.
 const Path = "/debug/ctrlkit/explain"
 
+// Unknown is what the answer of a [Handler] begins with when it knows nothing of an object, by which it differs from that of a server that has no such path.
+const Unknown = "nothing is known"
+
 // Serve has mgr serve what ring keeps beside its metrics, guarded as they are (metricsserver.Options.FilterProvider). It does nothing when
 // metrics are off. It is called once, before the manager is started.
 func Serve(mgr manager.Manager, ring *journal.Ring) error {
@@ -44,7 +47,7 @@ func Handler(ring *journal.Ring) http.Handler {
 			}
 		}
 		if q.Get("name") != "" {
-			http.Error(w, fmt.Sprintf("nothing is known of %s %s: this process has not reconciled it lately (is it the leader, and does the object exist?)",
+			http.Error(w, fmt.Sprintf(Unknown+" of %s %s: this process has not reconciled it lately (is it the leader, and does the object exist?)",
 				q.Get("kind"), slash(q.Get("namespace"), q.Get("name"))), http.StatusNotFound)
 			return
 		}

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -31,7 +33,7 @@ import (
 // explainFlags are the flags of "ctrlkit explain".
 type explainFlags struct {
 	kubeconfig, context, namespace string
-	endpoint, output               string
+	endpoint, token, output        string
 	insecure                       bool
 }
 
@@ -50,11 +52,12 @@ The operator answers where it serves its metrics, with the same protection: at -
 ` + defaultEndpoint + `. For one in a cluster, forward a port to it. Without it, the conditions, annotations and finalizers of the
 object are explained.
 
-Exit codes: 0 the object is ready, 1 it is not, is gone or could not be read, 2 wrong usage.`,
+Exit codes: 0 the object is ready, 1 it is not, is being deleted, does not exist or could not be read, 2 wrong usage.`,
 		Example: `  ctrlkit explain cronjob.batch.ctrlkit.dev/hello
   kubectl ctrlkit explain database/db -n shop
-  kubectl port-forward -n shop-system deploy/operator 8443 & ctrlkit explain database/db --endpoint https://localhost:8443 --insecure
-  ctrlkit explain database/db -o json | jq .report.controllers[].steps`,
+  kubectl port-forward -n shop-system deploy/operator 8443 &
+  ctrlkit explain database/db --endpoint https://localhost:8443 --insecure --token "$(kubectl create token -n shop-system explainer)"
+  ctrlkit explain database/db -o json | jq '.report.controllers[].steps'`,
 		Args: cobra.MatchAll(cobra.RangeArgs(1, 2), func(_ *cobra.Command, args []string) error {
 			_, _, err := kindAndName(args)
 			return err
@@ -67,6 +70,7 @@ Exit codes: 0 the object is ready, 1 it is not, is gone or could not be read, 2 
 	set.StringVarP(&flags.namespace, "namespace", "n", "", "the `NAMESPACE` of the object (default that of the context)")
 	set.StringVar(&flags.endpoint, "endpoint", os.Getenv("CTRLKIT_ENDPOINT"), "`URL` of the operator's metrics server; \"none\" asks no operator")
 	set.Lookup("endpoint").DefValue = ""
+	set.StringVar(&flags.token, "token", "", "`TOKEN` for the endpoint (default that of the kubeconfig, if it has one)")
 	set.BoolVar(&flags.insecure, "insecure", false, "do not check the certificate of the endpoint")
 	set.StringVarP(&flags.output, "output", "o", "text", "text or json")
 	return cmd
@@ -93,6 +97,9 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := f.checkEndpoint(cmd.Flags().Changed("endpoint")); err != nil {
+		return &exitError{exitUsage, err}
+	}
 	config, namespace, err := f.cluster()
 	if err != nil {
 		return err
@@ -113,6 +120,25 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if !x.Ready() {
 		return &exitError{code: exitFound}
+	}
+	return nil
+}
+
+// noEndpoint is the value of --endpoint that asks no operator.
+const noEndpoint = "none"
+
+// checkEndpoint fills in the endpoint if none was given, and refuses what is no URL.
+func (f *explainFlags) checkEndpoint(byFlag bool) error {
+	from := "--endpoint"
+	if !byFlag {
+		from = "$CTRLKIT_ENDPOINT"
+	}
+	if f.endpoint == "" {
+		f.endpoint = defaultEndpoint
+	}
+	base, err := url.Parse(f.endpoint)
+	if f.endpoint != noEndpoint && (err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "") {
+		return fmt.Errorf("%s %q is no URL such as https://localhost:8443", from, f.endpoint)
 	}
 	return nil
 }
@@ -162,7 +188,10 @@ func (f *explainFlags) explanation(ctx context.Context, config *rest.Config, kin
 		x.NoReport = err.Error()
 	}
 	if x.Object == nil && x.Report == nil {
-		return nil, fmt.Errorf("%s %q does not exist in namespace %q", mapping.GroupVersionKind.Kind, name, namespace)
+		if namespace != "" {
+			name = namespace + "/" + name
+		}
+		return nil, fmt.Errorf("%s %s does not exist", mapping.GroupVersionKind.Kind, name)
 	}
 	return x, nil
 }
@@ -190,16 +219,12 @@ func mappingOf(config *rest.Config, kind string) (*meta.RESTMapping, error) {
 
 // report asks the operator. The error says why there is none, and what helps.
 func (f *explainFlags) report(ctx context.Context, config *rest.Config, gvk schema.GroupVersionKind, namespace, name string) (*explain.Report, error) {
-	if f.endpoint == "none" {
-		return nil, errors.New("the operator was not asked")
+	if f.endpoint == noEndpoint {
+		return nil, errors.New("the operator was not asked; say with --endpoint where it serves its metrics")
 	}
-	endpoint := f.endpoint
-	if endpoint == "" {
-		endpoint = defaultEndpoint
-	}
-	base, err := url.Parse(endpoint)
-	if err != nil || base.Scheme == "" || base.Host == "" {
-		return nil, fmt.Errorf("--endpoint %q is no URL such as https://localhost:8443", endpoint)
+	base, err := url.Parse(f.endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("--endpoint %q: %w", f.endpoint, err)
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/") + explain.Path
 	base.RawQuery = url.Values{"group": {gvk.Group}, "kind": {gvk.Kind}, "namespace": {namespace}, "name": {name}}.Encode()
@@ -207,33 +232,41 @@ func (f *explainFlags) report(ctx context.Context, config *rest.Config, gvk sche
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("asking the operator at %s: %w", endpoint, err)
+		return nil, fmt.Errorf("asking the operator at %s: %w", f.endpoint, err)
 	}
-	if config.BearerToken != "" && base.Scheme == "https" {
-		request.Header.Set("Authorization", "Bearer "+config.BearerToken)
+	if token := cmp.Or(f.token, config.BearerToken); token != "" && base.Scheme == "https" {
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	client := &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{InsecureSkipVerify: f.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // asked for by --insecure
 	}}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("the operator does not answer at %s; say with --endpoint where it serves its metrics (%w)", endpoint, err)
+		if detailed := (*url.Error)(nil); errors.As(err, &detailed) {
+			err = detailed.Err // without the address, which is said here
+		}
+		return nil, fmt.Errorf("the operator does not answer at %s; say with --endpoint where it serves its metrics (%w)", f.endpoint, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // only read from
 	body, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("reading what the operator at %s answers: %w", endpoint, err)
+		return nil, fmt.Errorf("reading what the operator at %s answers: %w", f.endpoint, err)
+	case response.StatusCode == http.StatusNotFound && !bytes.HasPrefix(body, []byte(explain.Unknown)):
+		return nil, fmt.Errorf("what answers at %s serves no explanations: an operator does with explain.Serve", f.endpoint)
 	case response.StatusCode == http.StatusNotFound:
-		return nil, fmt.Errorf("the operator at %s says: %s", endpoint, strings.TrimSpace(string(body)))
+		return nil, fmt.Errorf("the operator at %s says: %s", f.endpoint, strings.TrimSpace(string(body)))
 	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
-		return nil, fmt.Errorf("the operator at %s answers %s: it needs the token of somebody who may get %s", endpoint, response.Status, explain.Path)
+		return nil, fmt.Errorf("the operator at %s answers %s: it needs, with --token, the token of somebody who may get %s", f.endpoint, response.Status, explain.Path)
 	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("the operator at %s answers %s", endpoint, response.Status)
+		return nil, fmt.Errorf("the operator at %s answers %s", f.endpoint, response.Status)
 	}
 	var report explain.Report
 	if err := json.Unmarshal(body, &report); err != nil {
-		return nil, fmt.Errorf("what answers at %s is no operator of this version of ctrlkit: %w", endpoint, err)
+		return nil, fmt.Errorf("what answers at %s is no operator of this version of ctrlkit: %w", f.endpoint, err)
+	}
+	if report.Object.Kind != gvk.Kind || report.Object.Name != name {
+		return nil, fmt.Errorf("what answers at %s is no operator of this version of ctrlkit: it was asked for %s %s", f.endpoint, gvk.Kind, name)
 	}
 	return &report, nil
 }

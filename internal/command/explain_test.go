@@ -1,0 +1,242 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+)
+
+var rwexternals = schema.GroupVersionResource{Group: "demo.ctrlkit.dev", Version: "v1", Resource: "rwexternals"}
+
+// A demo is an API server with RWExternals default/waits, which is not ready, and default/divide, which is.
+type demo struct {
+	kubeconfig string
+	resources  dynamic.ResourceInterface
+}
+
+func newDemo(t *testing.T) *demo {
+	t.Helper()
+	server := apiserver.New(apiserver.Options{})
+	text, err := os.ReadFile("../../examples/03_rwexternal/config/crd/bases/demo.ctrlkit.dev_rwexternals.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(text, &crd); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Install(&crd); err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &demo{kubeconfig: filepath.Join(t.TempDir(), "config"), resources: client.Resource(rwexternals).Namespace("default")}
+	d.create(t, "waits", condition("Ready", "False", "SecretNotFound"), condition("Reconciling", "True", "SecretNotFound"))
+	d.create(t, "divide", condition("Ready", "True", "Ready"))
+
+	secure := httptest.NewTLSServer(&httputil.ReverseProxy{Transport: server, Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = "http", "memory"
+	}})
+	t.Cleanup(secure.Close)
+	config := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+		clusters: [{name: a, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: a, user: {token: of-the-kubeconfig}}]}`, secure.URL)
+	if err := os.WriteFile(d.kubeconfig, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func listen(t *testing.T, handler http.Handler) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func condition(kind, status, reason string) any {
+	return map[string]any{
+		"type": kind, "status": status, "reason": reason, "message": "", "observedGeneration": int64(1), "lastTransitionTime": "2026-01-01T00:00:00Z",
+	}
+}
+
+func (d *demo) create(t *testing.T, name string, conditions ...any) {
+	t.Helper()
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "demo.ctrlkit.dev/v1", "kind": "RWExternal", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{"inputSecret": "missing", "outputSecret": map[string]any{"name": "out"}},
+	}}
+	created, err := d.resources.Create(t.Context(), obj, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	created.Object["status"] = map[string]any{"conditions": conditions}
+	if _, err := d.resources.UpdateStatus(t.Context(), created, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs "ctrlkit explain" and returns its output, its error and its exit code.
+func (d *demo) run(t *testing.T, args ...string) (output string, code int, err error) {
+	t.Helper()
+	var text strings.Builder
+	cmd, started := newRoot()
+	cmd.SetArgs(append([]string{"explain", "--kubeconfig", d.kubeconfig}, args...))
+	cmd.SetOut(&text)
+	cmd.SetErr(io.Discard)
+	err = cmd.ExecuteContext(t.Context())
+	if err != nil && !*started {
+		err = &exitError{exitUsage, err}
+	}
+	return text.String(), exitCode(err), err
+}
+
+// operator returns a handler that knows of the RWExternal default/waits, and of default/gone, which does not exist.
+func operator(t *testing.T) http.Handler {
+	t.Helper()
+	ring := journal.NewRing(journal.RingOptions{})
+	for _, name := range []string{"waits", "gone"} {
+		object := journal.Object{Group: "demo.ctrlkit.dev", Kind: "RWExternal", Namespace: "default", Name: name}
+		run := journal.NewRun(ring, "1", "rwexternal", object)
+		run.Note(t.Context(), journal.Started{Finalizer: "demo.ctrlkit.dev/rwexternal"})
+		wait := journal.Outcome{Waits: []journal.Wait{{For: "Secret default/missing"}}}
+		run.Note(t.Context(), journal.StepEnded{Step: "ReadInput", Phase: journal.Do, Outcome: wait})
+		run.Note(t.Context(), journal.Finished{Result: journal.Waiting, Outcome: wait})
+	}
+	mux := http.NewServeMux()
+	mux.Handle(explain.Path, explain.Handler(ring))
+	return mux
+}
+
+func TestExplain(t *testing.T) {
+	t.Setenv("CTRLKIT_ENDPOINT", "")
+	d := newDemo(t)
+	answers := func(code int, text string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, text, code) })
+	}
+	const steps = "ReadInput waits for Secret default/missing"
+	for _, test := range []struct {
+		name     string
+		operator http.Handler // nil for --endpoint none
+		args     string
+		code     int
+		want     string // a part of the output, or of the error
+	}{
+		{"by kind", operator(t), "rwexternal/waits", 1, steps},
+		{"by plural and group", operator(t), "rwexternals.demo.ctrlkit.dev/waits", 1, steps},
+		{"by plural, version and group", operator(t), "rwexternals.v1.demo.ctrlkit.dev/waits", 1, steps},
+		{"by Kind in two words", operator(t), "RWExternal waits -n default", 1, steps},
+		{"ready", nil, "rwexternal/divide", 0, "RWExternal default/divide has been ready for "},
+		{"without an operator", nil, "rwexternal/waits", 1, "Steps and causes are not known: the operator was not asked; say with --endpoint where it serves its metrics\n"},
+		{"not known to the operator", operator(t), "rwexternal/divide", 0, "says: nothing is known of RWExternal default/divide: "},
+		{"an operator that does not serve", http.NotFoundHandler(), "rwexternal/divide", 0, "serves no explanations: an operator does with explain.Serve"},
+		{"not allowed", answers(http.StatusForbidden, "no"), "rwexternal/divide", 0, "answers 403 Forbidden: it needs, with --token, the token of somebody who may get /debug/ctrlkit/explain"},
+		{"broken", answers(http.StatusInternalServerError, "no"), "rwexternal/divide", 0, "answers 500 Internal Server Error\n"},
+		{"not JSON", answers(http.StatusOK, "<html>"), "rwexternal/divide", 0, "is no operator of this version of ctrlkit: invalid character"},
+		{"other JSON", answers(http.StatusOK, "{}"), "rwexternal/divide", 0, "is no operator of this version of ctrlkit: it was asked for RWExternal divide"},
+		{"gone, but known to the operator", operator(t), "rwexternal/gone", 1, "RWExternal default/gone does not exist"},
+		{"neither there nor known", operator(t), "rwexternal/nothing", 1, "RWExternal default/nothing does not exist"},
+		{"cluster-scoped", nil, "namespace/nothing", 1, "Namespace nothing does not exist"},
+		{"in another namespace", nil, "rwexternal/divide -n other", 1, "RWExternal other/divide does not exist"},
+		{"an unknown kind", nil, "elephant/a", 1, `finding out what "elephant" is: `},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			endpoint := noEndpoint
+			if test.operator != nil {
+				endpoint = listen(t, test.operator)
+			}
+			output, code, err := d.run(t, append(strings.Fields(test.args), "--endpoint", endpoint)...)
+			if err != nil {
+				output += err.Error()
+			}
+			if code != test.code || !strings.Contains(output, test.want) {
+				t.Errorf("exit code %d, want %d with %q:\n%s", code, test.code, test.want, output)
+			}
+		})
+	}
+}
+
+func TestExplainSaysWhereNobodyAnswers(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	t.Setenv("CTRLKIT_ENDPOINT", closed.URL)
+	output, code, _ := newDemo(t).run(t, "rwexternal/divide")
+	want := "Steps and causes are not known: the operator does not answer at " + closed.URL + "; say with --endpoint where it serves its metrics (dial tcp"
+	if code != 0 || !strings.Contains(output, want) {
+		t.Errorf("exit code %d, want 0 with %q:\n%s", code, want, output)
+	}
+}
+
+func TestExplainInJSON(t *testing.T) {
+	endpoint := listen(t, operator(t))
+	output, code, err := newDemo(t).run(t, "rwexternal/waits", "-o", "json", "--endpoint", endpoint)
+	var x explain.Explanation
+	if err := json.Unmarshal([]byte(output), &x); err != nil {
+		t.Fatalf("%v:\n%s", err, output)
+	}
+	if code != 1 || err == nil || err.Error() != "" || x.Object.GetName() != "waits" || x.Resource != "rwexternals.demo.ctrlkit.dev" ||
+		x.Report.Controllers[0].Steps[0].Waits[0].For != "Secret default/missing" {
+		t.Errorf("exit code %d, error %v:\n%s", code, err, output)
+	}
+}
+
+// A token goes to nobody who could be overheard.
+func TestExplainSendsATokenOverTLSOnly(t *testing.T) {
+	d := newDemo(t)
+	var got string
+	note := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") })
+	plain, secure := httptest.NewServer(note), httptest.NewUnstartedServer(note)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that goes away is expected below
+	secure.StartTLS()
+	t.Cleanup(plain.Close)
+	t.Cleanup(secure.Close)
+	for _, test := range []struct{ args, want string }{
+		{"--token mine --endpoint " + plain.URL, ""},
+		{"--insecure --endpoint " + secure.URL, "Bearer of-the-kubeconfig"},
+		{"--insecure --token mine --endpoint " + secure.URL, "Bearer mine"},
+	} {
+		got = "nobody has asked"
+		_, _, _ = d.run(t, append([]string{"rwexternal/divide"}, strings.Fields(test.args)...)...)
+		if got != test.want {
+			t.Errorf("%s: Authorization is %q, want %q", test.args, got, test.want)
+		}
+	}
+	output, _, _ := d.run(t, "rwexternal/divide", "--endpoint", secure.URL)
+	if want := "the operator does not answer at " + secure.URL; !strings.Contains(output, want) || !strings.Contains(output, "certificate") {
+		t.Errorf("with a certificate that nobody knows:\n%s", output)
+	}
+}
+
+func TestExplainEndsWithItsContext(t *testing.T) {
+	d := newDemo(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	cmd, _ := newRoot()
+	cmd.SetArgs([]string{"explain", "--kubeconfig", d.kubeconfig, "rwexternal/divide"})
+	cmd.SetOut(io.Discard)
+	if err := cmd.ExecuteContext(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that it was interrupted", err)
+	}
+}
