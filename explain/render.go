@@ -276,13 +276,24 @@ var marks = map[string]string{
 
 func (p *page) rows(steps []Step, depth int, rows *[][]string) {
 	for _, s := range steps {
-		name := strings.Repeat("  ", depth) + cmp.Or(marks[s.State], "?") + " " + s.Name
+		name := strings.Repeat("  ", depth) + s.mark() + " " + s.Name
 		if s.Phase == journal.Cleanup {
 			name += " (clean-up)"
 		}
-		*rows = append(*rows, []string{name, p.stateOf(&s, steps)})
+		text := p.stateOf(&s, steps)
+		if s.Again {
+			text = "runs again, before: " + text
+		}
+		*rows = append(*rows, []string{name, text})
 		p.rows(s.Actions, depth+1, rows)
 	}
+}
+
+func (s *Step) mark() string {
+	if s.Again {
+		return marks[StateRunning]
+	}
+	return cmp.Or(marks[s.State], "?")
 }
 
 // stateOf says how a step is, among those beside it.
@@ -381,7 +392,7 @@ func (p *page) runs(c *Controller) {
 		for i > 0 && r.like(&c.Runs[i-1]) {
 			i, more = i-1, more+1
 		}
-		result := cmp.Or(string(r.Result), StateRunning)
+		result := cmp.Or(results[r.Result], string(r.Result), StateRunning)
 		if r.Duration >= time.Second {
 			result += " after " + duration.HumanDuration(r.Duration)
 		}
@@ -402,6 +413,11 @@ func (p *page) runs(c *Controller) {
 		}
 	}
 	p.table(rows)
+}
+
+// results are those that do not speak for themselves.
+var results = map[journal.Result]string{
+	journal.Converged: "nothing to do", journal.Behind: "cache too old", journal.Gone: "it is gone", journal.Deleted: "cleaned up",
 }
 
 // like says whether two reconciles differ in nothing but their times.

@@ -34,7 +34,7 @@ type Controller struct {
 	// Running is when a reconcile began that has not ended yet.
 	Running time.Time `json:"running,omitzero"`
 	// Steps are from the last reconcile that ran any: one that ended before its steps says nothing about them. While one runs, those that it has
-	// not come to are as the one before has left them.
+	// not ended in it are as the one before has left them.
 	Steps []Step `json:"steps,omitempty"`
 	// Next is when it looks again by itself, and Why that is; zero if only a change makes it.
 	Next     time.Time `json:"next,omitzero"`
@@ -82,6 +82,8 @@ type Step struct {
 	// Since is since when it is in that state without a break. It may be so for longer if OrLonger says so: what was before is not remembered.
 	Since    time.Time `json:"since,omitzero"`
 	OrLonger bool      `json:"orLonger,omitempty"`
+	// Again says that it is being run again.
+	Again bool `json:"again,omitempty"`
 	// Error, Class and Way are what failed, what kind of failure that is, and the way out.
 	Error string `json:"error,omitempty"`
 	Class string `json:"class,omitempty"`
@@ -243,16 +245,30 @@ func (r *reading) finish(e journal.Entry, ev journal.Finished) {
 // controller returns what is known after the last entry.
 func (r *reading) controller() Controller {
 	if !r.Running.IsZero() && r.current.ran {
-		rest := slices.DeleteFunc(r.Steps, func(old Step) bool {
-			return slices.ContainsFunc(r.current.steps, func(s Step) bool { return s.Name == old.Name })
-		})
-		r.Steps = r.keepSince(append(r.current.steps, rest...), r.Running)
+		r.Steps = r.keepSince(r.midway(), r.Running)
 	}
 	for _, c := range r.causes {
 		r.Queued = append(r.Queued, causeText(c))
 	}
 	r.Runs = r.Runs[max(0, len(r.Runs)-mostRuns):]
 	return r.Controller
+}
+
+// midway returns the steps in the middle of a reconcile: of those that have not ended in it, what the one before has left.
+func (r *reading) midway() []Step {
+	steps := slices.Clone(r.Steps)
+	for _, s := range r.current.steps {
+		i := slices.IndexFunc(steps, func(old Step) bool { return old.Name == s.Name })
+		switch {
+		case i < 0:
+			steps = append(steps, s)
+		case s.State == StateRunning && steps[i].Phase == s.Phase:
+			steps[i].Again = true
+		default:
+			steps[i] = s
+		}
+	}
+	return steps
 }
 
 // causeText says what a cause is to somebody who does not know the words of package journal.

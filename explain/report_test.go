@@ -117,11 +117,14 @@ func TestSteps(t *testing.T) {
 			{created, began("Read"), ended("Read", journal.Outcome{}), began("Write"), ended("Write", broken), finished(journal.Failed, broken)},
 			{begun, began("Read")},
 		}, []explain.Step{
-			{Name: "Read", Phase: journal.Do, State: explain.StateRunning, Since: at(1)},
+			{Name: "Read", Phase: journal.Do, State: explain.StateDone, Since: at(0), Again: true},
 			{
 				Name: "Write", Phase: journal.Do, State: explain.StateFailed, Since: at(0), Error: "connection refused",
 				Class: "TemporaryError", Way: failure.WayOut(failure.Transient),
 			},
+		}},
+		{"the first reconcile runs", []minute{{created, began("Read")}}, []explain.Step{
+			{Name: "Read", Phase: journal.Do, State: explain.StateRunning, Since: at(0)},
 		}},
 		{"a condition that does not hold", []minute{{created, journal.StepSkipped{Step: "Read"}, finished(journal.Done, journal.Outcome{})}}, []explain.Step{
 			{Name: "Read", State: explain.StateNotNeeded, Since: at(0)},
