@@ -259,7 +259,8 @@ func (f *explainFlags) report(ctx context.Context, config *rest.Config, gvk sche
 	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
 		return nil, fmt.Errorf("the operator at %s answers %s: it needs, with --token, the token of somebody who may get %s", f.endpoint, response.Status, explain.Path)
 	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("the operator at %s answers %s", f.endpoint, response.Status)
+		text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+		return nil, fmt.Errorf("the operator at %s answers %s: %.200s", f.endpoint, response.Status, text)
 	}
 	var report explain.Report
 	if err := json.Unmarshal(body, &report); err != nil {

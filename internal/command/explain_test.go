@@ -153,7 +153,7 @@ func TestExplain(t *testing.T) {
 		{"not known to the operator", operator(t), "rwexternal/divide", 0, "says: nothing is known of RWExternal default/divide: "},
 		{"an operator that does not serve", http.NotFoundHandler(), "rwexternal/divide", 0, "serves no explanations: an operator does with explain.Serve"},
 		{"not allowed", answers(http.StatusForbidden, "no"), "rwexternal/divide", 0, "answers 403 Forbidden: it needs, with --token, the token of somebody who may get /debug/ctrlkit/explain"},
-		{"broken", answers(http.StatusInternalServerError, "no"), "rwexternal/divide", 0, "answers 500 Internal Server Error\n"},
+		{"broken", answers(http.StatusInternalServerError, "no"), "rwexternal/divide", 0, "answers 500 Internal Server Error: no\n"},
 		{"not JSON", answers(http.StatusOK, "<html>"), "rwexternal/divide", 0, "is no operator of this version of ctrlkit: invalid character"},
 		{"other JSON", answers(http.StatusOK, "{}"), "rwexternal/divide", 0, "is no operator of this version of ctrlkit: it was asked for RWExternal divide"},
 		{"gone, but known to the operator", operator(t), "rwexternal/gone", 1, "RWExternal default/gone does not exist"},

@@ -1,0 +1,38 @@
+package explain_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var block = regexp.MustCompile("(?s)```\\w+ from=(\\S+)\n(.*?)\n```")
+
+// What the guide shows stands in the golden texts and in the files that it names. Sections that are left out between two are an empty line in both.
+func TestGuideShowsWhatIsSaid(t *testing.T) {
+	page, err := os.ReadFile("../docs/explain.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := block.FindAllStringSubmatch(string(page), -1)
+	if len(blocks) < 11 {
+		t.Errorf("the guide shows %d pieces: is the expression right?", len(blocks))
+	}
+	for _, b := range blocks {
+		source, err := os.ReadFile(filepath.Join("..", b[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest := string(source)
+		for _, section := range strings.Split(b[2], "\n\n") {
+			_, after, found := strings.Cut(rest, section)
+			if !found {
+				t.Errorf("the guide shows what is not in %s, or not there:\n%s", b[1], section)
+				break
+			}
+			rest = after
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// An operator that guards its metrics explains to those who may read the path, and to nobody else.
+func TestExplainIsGuardedLikeMetrics(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a control plane, which takes minutes to build and seconds to start")
+	}
+	plane := controlplane.StartForTest(t, controlplane.Options{})
+	kubectl := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), plane.Assets().Program("kubectl"), append([]string{"--kubeconfig", plane.Kubeconfig()}, args...)...)
+		output, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
+		}
+		return strings.TrimSpace(string(output))
+	}
+	kubectl("apply", "-f", "testdata/guarded/reader.yaml")
+	kubectl("create", "serviceaccount", "stranger", "-n", "default")
+	kubectl("create", "configmap", "settings", "-n", "default")
+	endpoint := serveGuarded(t, plane, journal.Object{Kind: "ConfigMap", Namespace: "default", Name: "settings"})
+
+	d := &demo{kubeconfig: plane.Kubeconfig()}
+	for _, test := range []struct{ name, token, want string }{
+		{"who may", kubectl("create", "token", "explainer"), "Copy waits for ConfigMap default/other"},
+		{"who may not", kubectl("create", "token", "stranger"), "answers 403 Forbidden: it needs, with --token, the token of somebody who may get /debug/ctrlkit/explain"},
+		{"who is unknown", "made-up", "answers 500 Internal Server Error: Authentication failed"},
+		{"who has no token", "", "answers 401 Unauthorized: it needs, with --token,"},
+	} {
+		output, _, _ := d.run(t, "configmap/settings", "-n", "default", "--endpoint", endpoint, "--insecure", "--token", test.token)
+		if !strings.Contains(output, test.want) {
+			t.Errorf("%s: want %q:\n%s", test.name, test.want, output)
+		}
+	}
+}
+
+// serveGuarded runs a manager that knows of an object that waits, until the test ends.
+func serveGuarded(t *testing.T, plane *controlplane.ControlPlane, object journal.Object) (endpoint string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil { // the manager takes the port
+		t.Fatal(err)
+	}
+	mgr, err := ctrl.NewManager(plane.Config(), ctrl.Options{
+		Logger: logr.Discard(),
+		Metrics: metricsserver.Options{
+			BindAddress: address, SecureServing: true,
+			FilterProvider: filters.WithAuthenticationAndAuthorization,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := journal.NewRing(journal.RingOptions{})
+	if err := explain.Serve(mgr, ring); err != nil {
+		t.Fatal(err)
+	}
+	run := journal.NewRun(ring, "1", "settings", object)
+	run.Note(t.Context(), journal.StepEnded{Step: "Copy", Phase: journal.Do, Outcome: journal.Outcome{Waits: []journal.Wait{{For: "ConfigMap default/other"}}}})
+	run.Note(t.Context(), journal.Finished{Result: journal.Waiting})
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the manager ended: %v", err)
+		}
+	})
+	<-mgr.Elected() // after its servers were started
+	return "https://" + address
+}
