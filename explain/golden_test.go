@@ -307,11 +307,16 @@ func withoutReport(x *explain.Explanation) *explain.Explanation {
 	return x
 }
 
-var errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "db",
-	errors.New(`User "system:serviceaccount:shop-system:operator" cannot create resource "services" in API group "" in the namespace "shop"`))
+var (
+	errForbidden = forbidden("create", schema.GroupResource{Resource: "services"})
+	errFinalizer = forbidden("patch", group.WithResource("databases").GroupResource())
+)
 
-var errFinalizer = apierrors.NewForbidden(group.WithResource("databases").GroupResource(), "db",
-	errors.New(`User "system:serviceaccount:shop-system:operator" cannot patch resource "databases" in API group "example.com" in the namespace "shop"`))
+// forbidden is what the API server answers to an operator that may not.
+func forbidden(verb string, resource schema.GroupResource) error {
+	return apierrors.NewForbidden(resource, "db", fmt.Errorf("User %q cannot %s resource %q in API group %q in the namespace %q",
+		"system:serviceaccount:shop-system:operator", verb, resource.Resource, resource.Group, "shop"))
+}
 
 // returns is a step with an outcome.
 func returns(name string, outcome func() (ctrl.Result, error)) step.Step[*Database] {

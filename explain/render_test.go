@@ -1,0 +1,124 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// zone returns a cluster-scoped object with a condition Ready of generation 2, and fields besides.
+func zone(ready string, metadata map[string]any) *unstructured.Unstructured {
+	metadata["name"], metadata["generation"] = "eu", int64(2)
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Zone", "metadata": metadata, "status": map[string]any{"conditions": []any{map[string]any{
+			"type": "Ready", "status": ready, "reason": "Because", "observedGeneration": int64(2), "lastTransitionTime": at(0).Format(time.RFC3339),
+		}}},
+	}}
+}
+
+func TestWrite(t *testing.T) {
+	failing := explain.Step{Name: "Zone", State: explain.StateFailed, Error: "line one\n\tline two", Class: "TemporaryError", Way: "wait", Since: at(0)}
+	waiting := explain.Step{Name: "Peer", State: explain.StateWaiting, Since: at(0), Waits: []explain.Wait{{For: "a"}, {For: "b", Every: 5 * time.Second}}}
+	for _, test := range []struct {
+		name string
+		x    explain.Explanation
+		want []string
+		not  string
+	}{
+		{
+			"an error of several lines is one", explain.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explain.Controller{Steps: []explain.Step{failing}})},
+			[]string{"\n  - Zone fails (TemporaryError): wait.\n      line one line two\n", "✗ Zone   fails, for 60s: line one line two\n"}, "",
+		},
+		{
+			"two waits are two things to do", explain.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explain.Controller{Steps: []explain.Step{waiting}})},
+			[]string{"Peer waits for a. Bring that about, if nobody else does: the operator then goes on by itself, at once.", "Peer waits for b.", "by itself, within 5s.", "waits, for 60s: a; b\n"}, "",
+		},
+		{
+			"two controllers", explain.Explanation{Object: zone("True", map[string]any{}), Report: reportOf(explain.Controller{Name: "a"}, explain.Controller{Name: "b"})},
+			[]string{"Steps of controller a\n  none was run lately\n", "Steps of controller b\n"}, "What to do",
+		},
+		{
+			"the command names the place of the finalizer",
+			explain.Explanation{
+				Object: zone("False", map[string]any{"deletionTimestamp": at(0).Format(time.RFC3339), "finalizers": []any{"ours.io/a", "x.io/b", "x.io/c", "foregroundDeletion"}}),
+				Report: reportOf(explain.Controller{Finalizer: "ours.io/a"}), Resource: "zones.example.com",
+			},
+			[]string{
+				`kubectl patch zones.example.com eu --type=json -p '[{"op":"test","path":"/metadata/finalizers/1","value":"x.io/b"},{"op":"remove","path":"/metadata/finalizers/1"}]'` + "\n",
+				`"path":"/metadata/finalizers/2","value":"x.io/c"`,
+				"Finalizer foregroundDeletion is of Kubernetes' garbage collector, which waits for the objects that this one owns",
+			}, `"value":"ours.io/a"`,
+		},
+		{
+			"nobody proposes to take a finalizer off without having asked",
+			explain.Explanation{Object: zone("False", map[string]any{"deletionTimestamp": at(0).Format(time.RFC3339), "finalizers": []any{"ours.io/a"}}), NoReport: "no"},
+			[]string{"It is kept by finalizer ours.io/a.", "\nSteps and causes are not known: no\n"}, "kubectl patch",
+		},
+		{
+			"a pause with a value that can't be read",
+			explain.Explanation{Object: zone("True", map[string]any{"annotations": map[string]any{"ctrlkit.dev/paused": "yes"}}), Resource: "zones.example.com"},
+			[]string{"kubectl annotate zones.example.com eu ctrlkit.dev/paused-\n"}, "",
+		},
+		{
+			"a pause that is switched off", explain.Explanation{Object: zone("True", map[string]any{"annotations": map[string]any{"ctrlkit.dev/paused": "False"}})},
+			[]string{"Zone eu has been ready for 60s\n"}, "What to do",
+		},
+		{
+			"what is owed for an object that went without it",
+			explain.Explanation{Report: reportOf(explain.Controller{Result: journal.Failed, Steps: []explain.Step{failing}})},
+			[]string{"Zone eu does not exist\n", "  - Zone fails (TemporaryError): wait.\n"}, "",
+		},
+		{"nothing at all", explain.Explanation{}, []string{"The object does not exist\n"}, "What to do"},
+		{
+			"nobody says anything", explain.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explain.Controller{Name: "a"})},
+			[]string{"Look into the operator's log: controller a neither fails nor waits"}, "",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.x.Now = at(1)
+			text := textOf(t, &test.x)
+			for _, want := range test.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("want %q", want)
+				}
+			}
+			if test.not != "" && strings.Contains(text, test.not) {
+				t.Errorf("it says %q", test.not)
+			}
+			if t.Failed() {
+				t.Log(text)
+			}
+		})
+	}
+}
+
+func reportOf(controllers ...explain.Controller) *explain.Report {
+	return &explain.Report{Object: explain.Object{Kind: "Zone", Name: "eu"}, Controllers: controllers}
+}
+
+func TestReady(t *testing.T) {
+	old := zone("True", map[string]any{})
+	old.SetGeneration(3)
+	for _, test := range []struct {
+		name string
+		obj  *unstructured.Unstructured
+		want bool
+	}{
+		{"ready", zone("True", map[string]any{}), true},
+		{"not ready", zone("False", map[string]any{}), false},
+		{"not known", zone("Unknown", map[string]any{}), false},
+		{"of an older spec", old, false},
+		{"being deleted", zone("True", map[string]any{"deletionTimestamp": at(0).Format(time.RFC3339)}), false},
+		{"no conditions", &unstructured.Unstructured{Object: map[string]any{"status": "fine"}}, false},
+		{"no object", nil, false},
+	} {
+		if got := (&explain.Explanation{Object: test.obj}).Ready(); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
