@@ -401,7 +401,7 @@ func (p *page) runs(c *Controller) {
 			because = "because: " + strings.Join(r.Causes, ", ")
 		}
 		if more > 0 {
-			because += fmt.Sprintf(" (and %d like it before, since %s ago)", more, p.age(c.Runs[i].Began))
+			because = strings.TrimSpace(fmt.Sprintf("%s (and %d like it before, since %s ago)", because, more, p.age(c.Runs[i].Began)))
 		}
 		rows = append(rows, []string{p.age(r.Began) + " ago", result, because})
 		for _, w := range r.Writes {

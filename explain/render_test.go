@@ -73,6 +73,20 @@ func TestWrite(t *testing.T) {
 			explain.Explanation{Report: reportOf(explain.Controller{Result: journal.Failed, Steps: []explain.Step{failing}})},
 			[]string{"Zone eu does not exist\n", "  - Zone fails (TemporaryError): wait.\n"}, "",
 		},
+		{
+			"what an operator is done with is over",
+			explain.Explanation{Report: reportOf(explain.Controller{Name: "a", Result: journal.Gone, Steps: []explain.Step{failing}})},
+			[]string{"Zone eu does not exist any more, and controller a has nothing left to do for it\n"}, "What to do",
+		},
+		{
+			"reconciles that wrote something else are told apart",
+			explain.Explanation{Report: reportOf(explain.Controller{Runs: []explain.Run{
+				{Began: at(0), Result: journal.Done},
+				{Began: at(0).Add(10 * time.Second), Result: journal.Done},
+				{Began: at(0).Add(20 * time.Second), Result: journal.Done, Writes: []explain.Write{{What: "create it", Error: "exists"}}},
+			}})},
+			[]string{"40s ago   done", "refused: create it: exists\n", "50s ago   done   (and 1 like it before, since 60s ago)\n"}, "",
+		},
 		{"nothing at all", explain.Explanation{}, []string{"The object does not exist\n"}, "What to do"},
 		{
 			"nobody says anything", explain.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explain.Controller{Name: "a"})},

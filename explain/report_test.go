@@ -82,6 +82,18 @@ func TestSteps(t *testing.T) {
 			[]minute{{finished(journal.Waiting, waits)}, waiting(begun)},
 			[]explain.Step{{Name: "Read", Phase: journal.Do, State: explain.StateWaiting, Since: at(1), OrLonger: true, Waits: wait}},
 		},
+		{
+			"entries that begin in the middle of a step",
+			[]minute{{ended("Write", waits), finished(journal.Waiting, waits)}, waiting(begun)},
+			[]explain.Step{{Name: "Read", Phase: journal.Do, State: explain.StateWaiting, Since: at(1), OrLonger: true, Waits: wait}},
+		},
+		{
+			"the clean-up waits for the same",
+			[]minute{waiting(created), {
+				journal.Started{Deleting: true}, journal.StepEnded{Step: "Read", Phase: journal.Cleanup, Outcome: waits}, finished(journal.Waiting, waits),
+			}},
+			[]explain.Step{{Name: "Read", Phase: journal.Cleanup, State: explain.StateWaiting, Since: at(1), Waits: wait}},
+		},
 		{"a wait for something else", []minute{
 			{created, began("Read"), ended("Read", journal.Outcome{Waits: []journal.Wait{{For: "a quota"}}}), finished(journal.Waiting, journal.Outcome{})},
 			waiting(begun),
@@ -97,6 +109,10 @@ func TestSteps(t *testing.T) {
 			created, began("Read"), ended("Read", waits), journal.StepSkipped{Step: "Write", After: "Read"},
 			journal.StepBegan{Step: "Write", Phase: journal.Post}, journal.StepEnded{Step: "Write", Phase: journal.Post}, finished(journal.Waiting, waits),
 		}}, []explain.Step{waitsSince(0), {Name: "Write", State: explain.StateNotReached, Since: at(0), By: []string{"Read"}}}},
+		{"post that fails, too", []minute{{
+			created, began("Read"), ended("Read", waits),
+			journal.StepEnded{Step: "Read", Phase: journal.Post, Outcome: broken}, finished(journal.Failed, broken),
+		}}, []explain.Step{waitsSince(0)}},
 		{"post that fails", []minute{{
 			created, began("Read"), ended("Read", journal.Outcome{}), journal.StepBegan{Step: "Read", Phase: journal.Post},
 			journal.StepEnded{Step: "Read", Phase: journal.Post, Outcome: broken}, finished(journal.Failed, broken),
@@ -144,6 +160,12 @@ func TestSteps(t *testing.T) {
 			{Name: "A", Phase: journal.Do, State: explain.StateRequeued, Since: at(0), After: time.Second},
 			{Name: "B", State: explain.StateNotReached, Since: at(0), By: []string{"A"}},
 		}},
+		{"a requeue in a clean-up", []minute{{
+			created, finished(journal.Done, journal.Outcome{}),
+		}, {
+			journal.Started{Deleting: true}, journal.StepEnded{Step: "A", Phase: journal.Cleanup, Outcome: journal.Outcome{RequeueAfter: time.Second}},
+			finished(journal.Waiting, journal.Outcome{RequeueAfter: time.Second}),
+		}}, []explain.Step{{Name: "A", Phase: journal.Cleanup, State: explain.StateRequeued, Since: at(1), After: time.Second}}},
 		{"a look again is no requeue", []minute{{
 			created, began("A"), ended("A", journal.Outcome{RequeueAfter: time.Second}), finished(journal.Done, journal.Outcome{RequeueAfter: time.Second}),
 		}}, []explain.Step{{Name: "A", Phase: journal.Do, State: explain.StateDone, Since: at(0), After: time.Second}}},
