@@ -86,3 +86,30 @@ func ask(t *testing.T, ring *journal.Ring, method, query string) *httptest.Respo
 	explain.Handler(ring).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), method, explain.Path+"?"+query, nil))
 	return answer
 }
+
+// The operator works on while it is asked.
+func TestAskedWhileItWorks(t *testing.T) {
+	s := newScene(t, readPassword{}, done("CreateDatabase"))
+	s.create()
+	s.reconcile()
+	stop := make(chan struct{})
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if code := ask(t, s.ring, http.MethodGet, "kind=Database&namespace=shop&name=db").Code; code != http.StatusOK {
+					t.Errorf("it answers %d", code)
+				}
+			}
+		}
+	}()
+	for range 100 {
+		s.reconcile()
+	}
+	close(stop)
+	<-asked
+}
