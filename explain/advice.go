@@ -131,7 +131,7 @@ func (p *page) adviseConditions(add adder) {
 		case c.Status != metav1.ConditionTrue:
 		case c.Type == condition.Stalled:
 			add(reasonOf(c), "It can't go on by itself: change what the message of the condition %s names.", condition.Stalled)
-		case c.Type == condition.Reconciling:
+		case c.Type == condition.Reconciling && !slices.ContainsFunc(p.controllersOf(), (*Controller).busy): // else it is said when it looks again
 			add(reasonOf(c), "The operator goes on by itself; if it does not, see to what the message of the condition %s names.", condition.Reconciling)
 		}
 	}
@@ -143,7 +143,7 @@ func (p *page) advisePatience(add adder) {
 		switch {
 		case !c.Running.IsZero(), len(c.Queued) > 0:
 			add("", "Nothing for now: controller %s is at it.", c.Name)
-		case !c.Next.IsZero():
+		case c.busy():
 			add("", "Nothing for now: controller %s looks again %s.", c.Name, p.in(c.Next))
 		default:
 			add("", "Look into the operator's log: controller %s neither fails nor waits, and the conditions do not say what is missing.", c.Name)

@@ -250,7 +250,7 @@ func TestGolden(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x := scenes[name](t)
 				golden(t, filepath.Join("testdata", name+".txt"), textOf(t, x))
-				if got, want := x.Ready(), name == "ready" || name == "hot-loop" || name == "requeue"; got != want {
+				if got, want := x.Ready(), name == "ready" || name == "hot-loop"; got != want {
 					t.Errorf("Ready() = %v", got)
 				}
 				roundTrip(t, x)

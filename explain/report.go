@@ -55,6 +55,9 @@ type Controller struct {
 // over says whether the controller has seen the object go, or has let it go.
 func (c *Controller) over() bool { return c.Result == journal.Gone || c.Result == journal.Deleted }
 
+// busy says whether the controller looks at the object now, or will by itself.
+func (c *Controller) busy() bool { return !c.Running.IsZero() || len(c.Queued) > 0 || !c.Next.IsZero() }
+
 // A HotLoop is why an object is slowed down.
 type HotLoop struct {
 	What string `json:"what"`
