@@ -137,11 +137,18 @@ func TestAPatchFromTwoObjectsIsSent(t *testing.T) {
 		}
 		before := cm.DeepCopy()
 		cm.Data["a"] = "2"
+		meanwhile := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"b":"1"}}`)) // somebody else's, in the answer
+		if err := w.server.Patch(ctx, configMap("child", nil), meanwhile); err != nil {
+			return ctrl.Result{}, err
+		}
 		return ctrlkit.RequeueIfError(req.Client.Patch(ctx, cm, client.MergeFrom(before)))
 	}))
 	w.must()
 	got := &corev1.ConfigMap{}
 	if err := w.server.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, got); err != nil || got.Data["a"] != "2" {
 		t.Errorf("got %v, %v", got.Data, err)
+	}
+	if diff := cmp.Diff([]string{".data.a"}, heard[journal.Wrote](w)[0].Fields); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
 	}
 }

@@ -339,7 +339,7 @@ func TestPostKnowsWhatFailed(t *testing.T) {
 func TestPostHasTimeAfterTheContextIsDone(t *testing.T) {
 	w := newWorld(t, newThing())
 	ctx, cancel := context.WithCancel(context.Background())
-	var atPost error
+	atPost := errors.New("Post was not called")
 	e := w.engine(posting{
 		doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 			req.Object.Status.Size = 7
@@ -620,6 +620,11 @@ type sequence struct {
 	all     int  // steps
 	cleans  bool // one of them is a Cleaner
 
+	// What will happen is drawn before each reconcile: the engine would catch the panics by which rapid ends a run.
+	draws    []func()
+	outcomes map[string]string
+	changes  map[string]bool
+
 	causes   []error
 	panicked bool
 	waited   bool
@@ -646,21 +651,28 @@ func (s *sequence) steps(depth int, prefix string) []step.Step[*Thing] {
 			s.cleans = cleans || s.deleted && s.cleans
 		default:
 			s.all++
+			s.draws = append(s.draws, func() {
+				s.outcomes["Do "+name] = rapid.SampledFrom([]string{"ok", "ok", "ok", "error", "wait", "requeue", "again", "panic"}).Draw(s.rt, "Do "+name)
+				s.outcomes["Cleanup "+name] = rapid.SampledFrom([]string{"ok", "ok", "ok", "error", "wait", "requeue", "panic"}).Draw(s.rt, "Cleanup "+name)
+				s.outcomes["Post "+name] = rapid.SampledFrom([]string{"ok", "ok", "error", "panic"}).Draw(s.rt, "Post "+name)
+				s.changes["status "+name] = rapid.Bool().Draw(s.rt, name+" changes the status")
+				s.changes["metadata "+name] = rapid.Bool().Draw(s.rt, name+" changes the metadata")
+			})
 			post := func(context.Context, *step.Request[*Thing]) error {
 				s.posts = append(s.posts, name)
-				_, err := s.outcome("Post "+name, []string{"ok", "ok", "error", "panic"})
+				_, err := s.outcome("Post " + name)
 				return err
 			}
 			do := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 				if s.cleans && !slices.Contains(s.world.thing().Finalizers, finalizer) {
 					s.rt.Error("a Do before the finalizer")
 				}
-				s.change(req.Object)
-				return s.outcome("Do "+name, []string{"ok", "ok", "ok", "error", "wait", "requeue", "again", "panic"})
+				s.change(name, req.Object)
+				return s.outcome("Do " + name)
 			}
 			cleanup := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-				s.change(req.Object)
-				result, err := s.outcome("Cleanup "+name, []string{"ok", "ok", "ok", "error", "wait", "requeue", "panic"})
+				s.change(name, req.Object)
+				result, err := s.outcome("Cleanup " + name)
 				s.stopped = s.stopped || err != nil || result.RequeueAfter > 0
 				return result, err
 			}
@@ -675,17 +687,17 @@ func (s *sequence) steps(depth int, prefix string) []step.Step[*Thing] {
 	return steps
 }
 
-func (s *sequence) change(obj *Thing) {
-	if rapid.Bool().Draw(s.rt, "changes the status") {
+func (s *sequence) change(name string, obj *Thing) {
+	if s.changes["status "+name] {
 		obj.Status.Size++
 	}
-	if rapid.Bool().Draw(s.rt, "changes the metadata") {
+	if s.changes["metadata "+name] {
 		obj.Annotations = map[string]string{"n": fmt.Sprint(len(obj.Annotations["n"]), obj.ResourceVersion)}
 	}
 }
 
-func (s *sequence) outcome(what string, of []string) (ctrl.Result, error) {
-	switch rapid.SampledFrom(of).Draw(s.rt, what) {
+func (s *sequence) outcome(what string) (ctrl.Result, error) {
+	switch s.outcomes[what] {
 	case "error":
 		err := errors.New(what)
 		s.causes = append(s.causes, err)
@@ -709,6 +721,10 @@ func (s *sequence) outcome(what string, of []string) (ctrl.Result, error) {
 func (s *sequence) reconcile() {
 	if s.world.thing() == nil {
 		return
+	}
+	s.outcomes, s.changes = make(map[string]string), make(map[string]bool)
+	for _, draw := range s.draws {
+		draw()
 	}
 	s.causes, s.posts, s.panicked, s.waited, s.stopped = nil, nil, false, false, false
 	s.world.takeWrites()

@@ -462,7 +462,7 @@ func TestLostFinalizerMayWriteBesideAFence(t *testing.T) {
 func TestAnotherObjectOfTheNameIsAnotherObject(t *testing.T) {
 	w := newWorld(t, newThing())
 	var log []string
-	w.engine(full(&log, "A", passes, passes, nil))
+	e := w.engine(full(&log, "A", passes, passes, nil))
 	w.must()
 	w.remove(newThing())
 	w.must() // cleaned up and let go
@@ -470,7 +470,9 @@ func TestAnotherObjectOfTheNameIsAnotherObject(t *testing.T) {
 	second.UID = types.UID("uid-b")
 	w.create(second)
 	w.must()
+	w.edit(func(obj *Thing) { obj.Finalizers = nil })
 	w.remove(second)
+	e.Listen().Delete(event.DeleteEvent{Object: second})
 	w.must()
 	if w.thing() != nil || count(log, "Cleanup A") != 2 {
 		t.Errorf("calls: %v", log)

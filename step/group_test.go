@@ -51,6 +51,10 @@ func TestGroupAndWhen(t *testing.T) {
 		{"two inner conditions do not mix", false, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
 			return []step.Step[*Thing]{step.When("w", always, step.When("v", never, s("A", passes)), step.When("u", always, s("B", passes)))}
 		}, []string{"Do B"}},
+		{"nor do those that are deeper", false, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
+			return []step.Step[*Thing]{step.When("1", always, step.When("2", always, step.When("3", always,
+				step.When("4", always, s("A", passes)), step.When("5", never, s("B", passes)))))}
+		}, []string{"Do A"}},
 		{"the clean-up is for all, also where When does not hold", true, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
 			return []step.Step[*Thing]{s("A", passes), step.When("w", never, s("B", passes), s("C", passes))}
 		}, []string{"Cleanup C", "Cleanup B", "Cleanup A"}},
