@@ -422,7 +422,7 @@ func (r *run[T]) outcome(result ctrl.Result, err error) outcome {
 			o.after = w.Every
 		}
 	}
-	//lint:ignore SA1019 deprecated upstream: never set here, and honoured when a step returns it
+	//lint:ignore SA1019 deprecated upstream: never set here, honoured when a step returns it
 	if o.after == 0 && result.Requeue {
 		o.after = time.Second
 	}

@@ -381,7 +381,8 @@ func TestResults(t *testing.T) {
 		}, 3 * time.Second, journal.Waiting, false},
 		{"exit", failsWith(ctrlkit.ErrExit), 0, journal.Done, false},
 		{"deprecated requeue", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
-			return ctrl.Result{Requeue: true}, nil //nolint:staticcheck // deprecated, and honoured
+			//lint:ignore SA1019 deprecated upstream, and honoured when a step returns it
+			return ctrl.Result{Requeue: true}, nil
 		}, time.Second, journal.Done, false},
 		{"failure", failsWith(errFirst), 0, journal.Failed, true},
 	}

@@ -28,9 +28,9 @@ func TestSomebodyUndoesWhatWeWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		w.managers = []metav1.ManagedFieldsEntry{
-			{Manager: "things", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:tier":{}}}}`)}},
-			{Manager: "helm", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:tier":{}}}}`)}},
-			{Manager: "bystander", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:size":{}}}`)}},
+			{Manager: "things", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:tier":{}}}}`)},
+			{Manager: "helm", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:tier":{}}}}`)},
+			{Manager: "bystander", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:size":{}}}`)},
 		}
 		runs := 0
 		w.engine(doing("A", changing(func(obj *Thing) {
@@ -267,7 +267,7 @@ func TestAChildIsFoughtOver(t *testing.T) {
 				if err := w.server.Get(t.Context(), client.ObjectKeyFromObject(child), child); err != nil {
 					t.Fatal(err)
 				}
-				child.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "helm", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}}}
+				child.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "helm", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)}}
 				options := w.options()
 				options.Live = managed{w.liveReader(), child.ManagedFields}
 				w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -216,10 +217,13 @@ func (r *run[T]) announce(obj T) {
 	if r.engine.options.Recorder == nil || r.req.Conditions == nil {
 		return
 	}
-	changes := r.req.Conditions.Changes()
-	for i, c := range changes {
-		said := slices.ContainsFunc(changes[i+1:], func(o condition.Change) bool { return o.Reason == c.Reason })
-		if c.Severity >= condition.Warning && (c.Type != condition.Ready || !said) { // Ready says again what a declared condition says
+	set := r.req.Conditions
+	for _, c := range set.Changes() {
+		// Ready says again what a declared condition says, which is told of when that becomes bad.
+		said := c.Type == condition.Ready && slices.ContainsFunc(set.Conditions(), func(o metav1.Condition) bool {
+			return set.Declared(o.Type) && o.Reason == c.Reason && strings.HasPrefix(c.Message, o.Type+": ")
+		})
+		if c.Severity >= condition.Warning && !said {
 			r.engine.options.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, c.Reason, "Reconcile", "%s", c.Message)
 		}
 	}

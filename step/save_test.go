@@ -565,6 +565,11 @@ func TestEventsTellTransitionsOnce(t *testing.T) {
 		{"a condition becomes bad", bad(condition.Warning, "NotFound"), []string{"NotFound: there is no Secret"}},
 		{"it stays bad", bad(condition.Warning, "NotFound"), nil},
 		{"for another reason", bad(condition.Warning, "Empty"), []string{"Empty: there is no Secret"}},
+		{"something worse besides", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			_, _ = bad(condition.Warning, "Empty")(ctx, req)
+			return ctrl.Result{}, forbiddenError()
+		}, []string{`Forbidden: A: things.test.example.com "a" is forbidden: no permission (and 1 more)`}},
+		{"what is worse is over", bad(condition.Warning, "Empty"), nil},
 		{"it is on its way", bad(condition.Info, "Pending"), nil},
 		{"it becomes good", good, nil},
 		{"an error", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {

@@ -364,9 +364,6 @@ func (w *world) remove(obj client.Object) {
 // takeWrites returns the writes since it was called last.
 func (w *world) takeWrites() []string { return w.take(&w.writes) }
 
-// takeReads returns the reads from the cache since it was called last.
-func (w *world) takeReads() []string { return w.take(&w.reads) }
-
 // takeLive returns the reads past the cache since it was called last.
 func (w *world) takeLive() []string { return w.take(&w.live) }
 
