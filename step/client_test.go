@@ -19,6 +19,7 @@ import (
 )
 
 func TestTheJournalTellsWrites(t *testing.T) {
+	t.Parallel()
 	child := journal.Object{Kind: "ConfigMap", Namespace: "default", Name: "child"}
 	get := func(ctx context.Context, c client.Client) (*corev1.ConfigMap, error) {
 		cm := configMap("child", nil)

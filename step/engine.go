@@ -330,7 +330,7 @@ func (r *run[T]) prepare(ctx context.Context) {
 			r.core.fence = r.ensureFresh
 		}
 	}
-	if e.finalizer != "" && r.read.GetDeletionTimestamp().IsZero() {
+	if e.finalizer != "" {
 		r.req.protect = r.putFinalizer
 	}
 	if set, err := condition.NewSet(r.req.Object, e.plan.declared, e.options.Retired, r.now); err == nil {

@@ -598,6 +598,7 @@ func TestTheJournalTellsSteps(t *testing.T) {
 // Whatever the steps return, in any order and nesting: at most one patch of the metadata and one of the status, every cause in the error,
 // Post of every step, the finalizer before any Do, and the object goes when, and only when, its clean-up has passed.
 func TestAnySequenceOfOutcomes(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := &sequence{rt: rt, deleted: rapid.Bool().Draw(rt, "deleted")}
 		obj := newThing()

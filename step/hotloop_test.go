@@ -94,17 +94,21 @@ func first[E any](all []E, n int) []E { return all[:min(n, len(all))] }
 func TestAHotLoopEnds(t *testing.T) {
 	tests := []struct {
 		name string
+		rest step.Rest
 		end  func(w *world)
 		most time.Duration // until it is Ready
 	}{
-		{"nobody undoes it any more", func(*world) {}, 20 * time.Minute},
-		{"the spec is changed", func(w *world) { w.edit(func(obj *Thing) { obj.Spec.Size++ }) }, 5 * time.Second},
+		{"nobody undoes it any more", step.NeverRest, func(*world) {}, 20 * time.Minute},
+		{"nobody undoes it any more, at rest", step.RestUntilInputsChange, func(*world) {}, 20 * time.Minute},
+		{"the spec is changed", step.NeverRest, func(w *world) { w.edit(func(obj *Thing) { obj.Spec.Size++ }) }, 5 * time.Second},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				w := newWorld(t, newThing())
-				w.engine(doing("A", labelling(func(*Thing) string { return "ours" })))
+				options := w.options()
+				options.Rest = test.rest
+				w.engineWith(options, doing("A", labelling(func(*Thing) string { return "ours" })))
 				var result ctrl.Result
 				for range 20 {
 					result = w.must()
@@ -182,6 +186,7 @@ func TestEchoes(t *testing.T) {
 
 // Writes that somebody else has asked for are no hot loop, however many.
 func TestNoHotLoop(t *testing.T) {
+	t.Parallel()
 	child := func(ctx context.Context, req *step.Request[*Thing], value int) (*corev1.ConfigMap, bool) {
 		cm := &corev1.ConfigMap{}
 		if req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "child"}, cm) != nil {
@@ -247,6 +252,28 @@ func TestAChildIsFoughtOver(t *testing.T) {
 				w.tb.Fatal(err)
 			}
 		}, "update of ConfigMap default/child is written again and again", nil},
+		{"updated, with a status that moves", func(ctx context.Context, c client.Client) error {
+			b := newThing()
+			if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "b"}, b); err != nil {
+				return err
+			}
+			b.Spec.Size = 7
+			return c.Update(ctx, b)
+		}, func(w *world) {
+			b := newThing()
+			b.Name = "b"
+			if err := w.server.Get(context.Background(), client.ObjectKeyFromObject(b), b); err != nil {
+				w.tb.Fatal(err)
+			}
+			b.Generation, b.Spec.Size = b.Generation+1, 0
+			if err := w.server.Update(context.Background(), b); err != nil {
+				w.tb.Fatal(err)
+			}
+			b.Status.Size++
+			if err := w.server.Status().Update(context.Background(), b); err != nil {
+				w.tb.Fatal(err)
+			}
+		}, "update of Thing default/b is written again and again", nil},
 		{"patched", func(ctx context.Context, c client.Client) error {
 			return c.Patch(ctx, configMap("child", nil), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"size":"ours"}}`)))
 		}, func(w *world) {
@@ -262,7 +289,9 @@ func TestAChildIsFoughtOver(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				w := newWorld(t, newThing(), configMap("child", nil))
+				b := newThing()
+				b.Name = "b"
+				w := newWorld(t, newThing(), b, configMap("child", nil))
 				child := configMap("child", nil)
 				if err := w.server.Get(t.Context(), client.ObjectKeyFromObject(child), child); err != nil {
 					t.Fatal(err)

@@ -40,7 +40,7 @@ type Request[T client.Object] struct {
 	ran      []bool // for each part: it was run, or is not needed
 	core     *core
 
-	// protect puts the finalizer on the object; nil if it is being deleted, or has none.
+	// protect puts the finalizer on the object before a Do; nil if there is none.
 	protect func(ctx context.Context) error
 }
 

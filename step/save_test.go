@@ -449,6 +449,7 @@ func TestTransitionTimesMoveWithTheStatus(t *testing.T) {
 
 // An error whose text changes at each try makes no write at each try.
 func TestNoStatusStorm(t *testing.T) {
+	t.Parallel()
 	// words is a source of random words that is the same in each run of the test.
 	seed := uint32(1)
 	word := func() string {
