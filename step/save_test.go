@@ -633,3 +633,25 @@ func TestATypeWithoutConditions(t *testing.T) {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
+
+// A new text that is due is written, also when the conditions are computed a second time because something could not be saved. Of two failures that are
+// as bad the first is told.
+func TestANewTextBesideAFailureToSave(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		w.fault = failOn("patch Thing", errThird)
+		err := errFirst
+		w.engine(doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "size", "7")
+			return ctrl.Result{}, err
+		}))
+		w.fails()
+		pass(11 * time.Minute)
+		err = errSecond
+		w.fails()
+		want := "False TemporaryError: A: the second thing broke"
+		if got := w.conditionOf(condition.Ready); got != want {
+			t.Errorf("Ready: got %q, want %q", got, want)
+		}
+	})
+}
