@@ -240,12 +240,14 @@ func (r *run[T]) reconcile(ctx context.Context) (reconcile.Result, error) {
 		return r.finish(ctx, journal.Failed, outcome{err: fmt.Errorf("reading %s %s: %w", e.kind.Kind, r.request, err)})
 	}
 	r.read = obj
+	if r.journal != nil {
+		r.journal.UID = obj.GetUID() // before anybody is told of the run
+	}
 	if result, ended := r.early(ctx); ended {
 		return result, nil
 	}
 	r.prepare(ctx)
 	if r.journal != nil {
-		r.journal.UID = obj.GetUID()
 		r.started(ctx)
 	}
 	if reason, message := pause(obj); reason != "" {
@@ -473,8 +475,16 @@ func (r *run[T]) judge(ctx context.Context, out *outcome) {
 	} else {
 		out.verdict = r.engine.options.Failures.Judge(out.err)
 	}
+	if r.engine.options.Failures.Judge(out.err).Class == failure.Conflict && !out.silent {
+		// It is repeated without being an error, so that the queue forgets it: it is counted here.
+		r.memory.conflicts++
+		r.failures, out.delay = r.memory.conflicts, out.verdict.Backoff.Delay(r.memory.conflicts)
+		if out.silent = out.verdict.Silent(r.failures); out.silent {
+			return
+		}
+	}
 	r.failures, out.delay = r.engine.limiter.Failed(r.request, out.verdict)
-	out.silent = out.silent || out.verdict.Silent(r.failures)
+	out.silent = out.silent || out.verdict.Silent(max(r.failures, r.memory.conflicts))
 }
 
 // finish tells how it ended and turns it into what controller-runtime expects. Beside an error it uses the limiter, which knows the delay.
@@ -495,12 +505,35 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 	if r.journal != nil {
 		r.tellEnd(ctx, how, out, result)
 	}
-	if out.err != nil {
+	switch {
+	case out.err == nil:
+		r.memory.conflicts = 0
+		r.engine.limiter.Forget(r.request)
+		return result, nil
+	case out.silent && out.verdict.Class == failure.Conflict:
+		// Nobody has to know of a conflict that the next look resolves: controller-runtime would log it, and count it among the errors.
+		r.logger.V(1).Info("Looking again after a conflict", "failure", out.err.Error(), "after", out.delay)
+		return reconcile.Result{RequeueAfter: out.delay}, nil
+	case errors.Is(out.err, reconcile.TerminalError(nil)):
+		return reconcile.Result{}, &retried{out.err}
+	default:
 		return reconcile.Result{}, out.err
 	}
-	r.engine.limiter.Forget(r.request)
-	return result, nil
 }
+
+// retried is a failure that is tried again, also if the error says that it is terminal: controller-runtime would drop it, and what is called terminal is
+// often not. It is the error in everything else.
+type retried struct{ err error }
+
+func (e *retried) Error() string { return e.err.Error() }
+
+// Is hides that the error is terminal.
+func (e *retried) Is(target error) bool {
+	return reflect.TypeOf(target) != reflect.TypeOf(reconcile.TerminalError(nil)) && errors.Is(e.err, target)
+}
+
+// As sees through.
+func (e *retried) As(target any) bool { return errors.As(e.err, target) }
 
 func (r *run[T]) tellEnd(ctx context.Context, how journal.Result, out outcome, result reconcile.Result) {
 	o := journal.Outcome{Err: out.err, Class: string(out.verdict.Class), Way: out.verdict.Way, RequeueAfter: result.RequeueAfter}

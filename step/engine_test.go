@@ -767,3 +767,19 @@ func (s *sequence) reconcile() {
 		s.rt.Errorf("Ready is %q; failures %v, waits %v", ready, s.causes, s.waited)
 	}
 }
+
+// controller-runtime drops what it finds to be terminal. The engine tries it again, slowly.
+func TestTerminalErrorsAreTriedAgain(t *testing.T) {
+	w := newWorld(t, newThing())
+	w.engine(doing("A", failsWith(reconcile.TerminalError(fmt.Errorf("quota: %w", errFirst)))))
+	err := w.fails()
+	if errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("%v is terminal for controller-runtime", err)
+	}
+	if action := (*ctrlkit.ActionError)(nil); !errors.Is(err, errFirst) || !errors.As(err, &action) {
+		t.Errorf("%v does not show what it is made of", err)
+	}
+	if got := w.conditionOf(condition.Stalled); !strings.HasPrefix(got, "True TerminalError: ") {
+		t.Errorf("Stalled is %q", got)
+	}
+}

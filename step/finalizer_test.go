@@ -143,7 +143,11 @@ func TestNoDoWithoutTheFinalizer(t *testing.T) {
 			w.fault = failOn("patch Thing", test.err)
 			var log []string
 			w.engine(full(&log, "A", passes, passes, nil))
-			if err := w.fails(); !errors.Is(err, test.err) || !strings.Contains(err.Error(), finalizer) {
+			run := w.fails
+			if test.ready == "" {
+				run = w.conflicts
+			}
+			if err := run(); !errors.Is(err, test.err) || !strings.Contains(err.Error(), finalizer) {
 				t.Errorf("got %v, want %v and the finalizer", err, test.err)
 			}
 			if diff := cmp.Diff([]string{"Post A"}, log); diff != "" {

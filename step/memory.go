@@ -54,10 +54,11 @@ type memory[T client.Object] struct {
 	missed  time.Time // when it was first seen to be gone although a clean-up is owed
 	left    bool      // our last write was the last thing that kept the object
 
-	next   time.Time // when the last reconcile wanted to be repeated
-	failed bool      // next is a backoff
-	looked bool      // there was a reconcile
-	texts  time.Time // when the text of a failure was last written
+	next      time.Time // when the last reconcile wanted to be repeated
+	failed    bool      // next is a backoff
+	looked    bool      // there was a reconcile
+	conflicts int       // in a row
+	texts     time.Time // when the text of a failure was last written
 
 	rest rest
 	hot  hot

@@ -64,7 +64,7 @@ func TestACacheThatStaysBehindIsNotWaitedForForEver(t *testing.T) {
 			t.Fatalf("the steps ran %d times within ten seconds", runs)
 		}
 		pass(time.Nanosecond)
-		if err := w.fails(); runs != 2 { // the resource version keeps it from doing harm
+		if err := w.conflicts(); runs != 2 { // the resource version keeps it from doing harm
 			t.Errorf("the steps ran %d times: %v", runs, err)
 		}
 		if got := w.thing().Status.Size; got != 1 {
@@ -166,7 +166,7 @@ func TestAFenceKeepsAnOldObjectFromWritingChildren(t *testing.T) {
 		w.lag()
 		w.edit(func(obj *Thing) { obj.Labels = map[string]string{"color": "blue"} })
 		for range 2 {
-			w.fails() // to say that it waits is a conflict, of course
+			w.conflicts() // to say that it waits is one, of course
 		}
 		if got := w.takeWrites(); count(got, "create ConfigMap child-") != 0 {
 			t.Errorf("an old object has written %v", got)

@@ -137,9 +137,7 @@ func TestNothingNewerIsOverwritten(t *testing.T) {
 				}
 				return ctrlkit.NoRequeue()
 			}))
-			if err := w.fails(); failure.Judge(err).Class != failure.Conflict {
-				t.Errorf("got %v, want a conflict", err)
-			}
+			w.conflicts()
 			if got := w.thing(); got.Labels["by"] != "them" || got.Status.Size != 42 || len(got.Status.Conditions) > 0 {
 				t.Errorf("it was overwritten: %v", got)
 			}
@@ -163,7 +161,7 @@ func TestConflictsAreSilentAtFirst(t *testing.T) {
 	w.takeWrites()
 	err = fmt.Errorf("writing the child: %w", conflictError())
 	for i := 1; i < 6; i++ {
-		w.fails()
+		w.conflicts()
 		if got := w.conditionOf(condition.Ready); got != "True Ready" {
 			t.Fatalf("after %d conflicts Ready is %q", i, got)
 		}
@@ -222,9 +220,7 @@ func TestTheObjectGoesMeanwhile(t *testing.T) {
 		w.remove(newThing())
 		return ctrlkit.NoRequeue()
 	}))
-	if err := w.fails(); failure.Judge(err).Class != failure.Conflict {
-		t.Errorf("got %v, want a conflict, which the next reconcile clears", err)
-	}
+	w.conflicts()
 	w.must()
 	if got := w.lastResult(); got != journal.Gone {
 		t.Errorf("finished: %q", got)

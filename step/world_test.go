@@ -26,6 +26,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -307,6 +308,24 @@ func (w *world) fails() error {
 		w.tb.Fatal("the reconcile did not fail")
 	}
 	return err
+}
+
+// conflicts reconciles, and wants a conflict: one that is no error for controller-runtime, but looked at again soon. It returns what the journal tells of it.
+func (w *world) conflicts() error {
+	w.tb.Helper()
+	result, err := w.reconcile()
+	if err != nil || result.RequeueAfter <= 0 {
+		w.tb.Fatalf("got %v and error %v, want another look and no error", result, err)
+	}
+	finished := heard[journal.Finished](w)
+	if len(finished) == 0 {
+		w.tb.Fatal("the journal does not say how it ended")
+	}
+	last := finished[len(finished)-1]
+	if last.Result != journal.Failed || failure.Judge(last.Outcome.Err).Class != failure.Conflict {
+		w.tb.Fatalf("it ended with %q and %v, want a conflict", last.Result, last.Outcome.Err)
+	}
+	return last.Outcome.Err
 }
 
 // thing returns the Thing a as the server has it, nil if it has none.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
-	"github.com/ctrlkit/ctrlkit/failure"
 )
 
 // Whatever happens between two reconciles (crashes in the middle of one, caches that are behind, users who delete Jobs and suspend
@@ -116,7 +115,7 @@ func (m *model) reconcileUntil(successful int, thenCarriedOut bool) {
 			return write(func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
 		},
 	}
-	if _, err := ctrlkit.IgnoreExit(m.run(m.whole)); err != nil && !errors.Is(err, errCrash) && failure.Judge(err).Class != failure.Conflict {
+	if _, err := ctrlkit.IgnoreExit(m.run(m.whole)); err != nil && !errors.Is(err, errCrash) {
 		m.rt.Errorf("reconciling: %v", err)
 	}
 }
