@@ -212,8 +212,7 @@ func (s *Set) SetPaused(reason, message string) {
 }
 
 // put changes a condition. What counts is what was stored, not what was set a moment ago: a condition that goes and comes back within one
-// reconcile has not changed. The transition time moves with the status only, and a message that says the same in other numbers stays, unless
-// it is about another generation, which is written anyway.
+// reconcile has not changed. The transition time moves with the status only.
 func (s *Set) put(kind string, status metav1.ConditionStatus, reason, message string) {
 	checkReason(kind, reason)
 	c := metav1.Condition{
@@ -223,9 +222,6 @@ func (s *Set) put(kind string, status metav1.ConditionStatus, reason, message st
 	if b := meta.FindStatusCondition(s.before, kind); b != nil && b.Status == status {
 		if !b.LastTransitionTime.IsZero() {
 			c.LastTransitionTime = b.LastTransitionTime
-		}
-		if b.Reason == reason && b.ObservedGeneration == s.generation && Same(b.Message, c.Message) {
-			c.Message = b.Message
 		}
 	}
 	if i := slices.IndexFunc(s.conditions, func(c metav1.Condition) bool { return c.Type == kind }); i >= 0 {
@@ -305,12 +301,18 @@ func (s *Set) worst() (worst *failed, kind string, others int) {
 // HoldMessages gives back to each condition the message that it had on the object if status and reason, and the generation that they are about,
 // are still the same, and says whether there was one. Call it after [Set.Summarise] when the texts come from an error that may say something
 // else at each try: a message that changes makes a write, the write makes an event, and the event makes the next try.
-func (s *Set) HoldMessages() bool {
+func (s *Set) HoldMessages() bool { return s.hold(func(string, string) bool { return true }) }
+
+// HoldNumbers is HoldMessages for messages that say the same in other numbers (see [Same]). Call it when the texts come from an error. Progress that
+// counts ("2 of 3 replicas are ready") must not be held.
+func (s *Set) HoldNumbers() bool { return s.hold(Same) }
+
+func (s *Set) hold(old func(before, now string) bool) bool {
 	held := false
 	for i := range s.conditions {
 		c := &s.conditions[i]
 		b := meta.FindStatusCondition(s.before, c.Type)
-		if b != nil && b.Status == c.Status && b.Reason == c.Reason && b.ObservedGeneration == c.ObservedGeneration && b.Message != c.Message {
+		if b != nil && b.Status == c.Status && b.Reason == c.Reason && b.ObservedGeneration == c.ObservedGeneration && b.Message != c.Message && old(b.Message, c.Message) {
 			c.Message, held = b.Message, true
 		}
 	}

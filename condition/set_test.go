@@ -440,7 +440,7 @@ func TestTransitionTimeOfWhatComesBack(t *testing.T) {
 	}
 }
 
-func TestMessagesKeepTheirNumbers(t *testing.T) {
+func TestHoldNumbers(t *testing.T) {
 	before := stored("Degraded", isTrue, "Slow", "try 1 took 20ms")
 	for _, tt := range []struct {
 		name       string
@@ -463,8 +463,12 @@ func TestMessagesKeepTheirNumbers(t *testing.T) {
 			d.Generation = tt.generation
 			set := newSet(t, d)
 			tt.do(set)
-			if got := get(t, set, "Degraded").Message; got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
+			if got := get(t, set, "Degraded").Message; !strings.HasPrefix(got, "try 2") {
+				t.Errorf("got %q before it is held: progress that counts must be written", got)
+			}
+			held := set.HoldNumbers()
+			if got := get(t, set, "Degraded").Message; got != tt.want || held != strings.HasPrefix(got, "try 1") {
+				t.Errorf("got %q, held %t, want %q", got, held, tt.want)
 			}
 		})
 	}

@@ -276,7 +276,10 @@ const textsApart = 10 * time.Minute
 // holdStill keeps a failure that says something else at each try from being a write at each try.
 func (r *run[T]) holdStill(out *outcome) {
 	set := r.req.Conditions
-	if out.err == nil || !set.NewMessages() {
+	if out.err == nil {
+		return
+	}
+	if set.HoldNumbers(); !set.NewMessages() {
 		return
 	}
 	if !r.newTexts && r.now.Sub(r.memory.texts) < textsApart {

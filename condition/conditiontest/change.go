@@ -7,8 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/ctrlkit/ctrlkit/condition"
 )
 
 // ChangeProblems returns what is wrong between two versions of an object, the earlier one first. They are best two that follow one another, as a
@@ -65,10 +63,6 @@ func wrongChange(before, after placed, written time.Time) (found problems) {
 	if after.ObservedGeneration < before.ObservedGeneration {
 		found.add(NeverBack, "%s: observedGeneration fell from %d to %d: copy metadata.generation of the object that was reconciled, "+
 			"and write with its resourceVersion", after, before.ObservedGeneration, after.ObservedGeneration)
-	}
-	if before.Status == after.Status && before.Reason == after.Reason && before.ObservedGeneration == after.ObservedGeneration &&
-		before.Message != after.Message && condition.Same(before.Message, after.Message) {
-		found.add(KeepsNumbers, "%s: the message changed in numbers only, from %q to %q: leave them out, or keep the first message", after, before.Message, after.Message)
 	}
 	return found
 }

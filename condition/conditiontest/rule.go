@@ -46,9 +46,6 @@ const (
 	MovesWithStatus Rule = "moves-with-status"
 	// NeverBack: observedGeneration does not become smaller.
 	NeverBack Rule = "never-back"
-	// KeepsNumbers: a message does not change in numbers only (see [condition.Same]) while status, reason and observedGeneration stay. Who
-	// counts in a message writes at each count.
-	KeepsNumbers Rule = "keeps-numbers"
 	// KeepsOrder: the types that are in both versions have the same order.
 	KeepsOrder Rule = "keeps-order"
 )
