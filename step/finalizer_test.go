@@ -343,6 +343,16 @@ func TestLostFinalizer(t *testing.T) {
 	}{
 		{"the last state has it", nil, last, 1},
 		{"the last state has it not", nil, newThing(), 0},
+		{"it is paused, and somebody took it off", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
+			w.create(newThing())
+			w.must()
+			w.edit(func(obj *Thing) { obj.Finalizers, obj.Annotations = nil, map[string]string{step.PauseAnnotation: "true"} })
+			w.remove(newThing())
+		}, func() *Thing {
+			obj := newThing()
+			obj.Annotations = map[string]string{step.PauseAnnotation: "true"}
+			return obj
+		}(), 0},
 		{"the last state has that of another", nil, func() *Thing {
 			obj := newThing()
 			obj.Finalizers = []string{foreignFinalizer}

@@ -222,10 +222,11 @@ func (m *memory[T]) explainCauses(told []seen, now time.Time) []journal.Cause {
 
 // lose keeps the last state of an object that is gone, if it went without our clean-up.
 func (m *memories[T]) lose(obj T, finalizer string) {
-	if reason, _ := pause(obj); reason != "" {
-		return // whoever has paused it and taken the finalizer off wants it so
-	}
 	memory := m.of(client.ObjectKeyFromObject(obj))
+	if reason, _ := pause(obj); reason != "" {
+		memory.setCleaned() // whoever has paused it and taken the finalizer off wants it so
+		return
+	}
 	m.mu.Lock() // so that forget does not drop what is being added to
 	defer m.mu.Unlock()
 	if memory.owed(obj, finalizer) {
