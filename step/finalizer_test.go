@@ -346,7 +346,9 @@ func TestLostFinalizer(t *testing.T) {
 		{"it is paused, and somebody took it off", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
 			w.create(newThing())
 			w.must()
-			w.edit(func(obj *Thing) { obj.Finalizers, obj.Annotations = nil, map[string]string{step.PauseAnnotation: "true"} })
+			w.edit(func(obj *Thing) {
+				obj.Finalizers, obj.Annotations = nil, map[string]string{step.PauseAnnotation: "true"}
+			})
 			w.remove(newThing())
 		}, func() *Thing {
 			obj := newThing()
