@@ -7,8 +7,10 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -90,6 +92,16 @@ func serveGuarded(t *testing.T, plane *controlplane.ControlPlane, object journal
 			t.Errorf("the manager ended: %v", err)
 		}
 	})
-	<-mgr.Elected() // after its servers were started
+	// Its servers are started side by side with all else, and nothing tells when they listen.
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		connection, err := net.Dial("tcp", address)
+		if err == nil {
+			err = connection.Close()
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for the metrics server: %v", err)
+	}
 	return "https://" + address
 }
