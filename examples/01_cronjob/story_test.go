@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 )
@@ -78,6 +79,7 @@ func jobsComeAndGo(t *testing.T, s *stage) {
 	if got := s.get(cronJob).Status.LastScheduleTime; got == nil || latest != fmt.Sprintf("hello-%d", got.Unix()) {
 		t.Errorf("last schedule time %v, want that of the latest Job %s", got, latest)
 	}
+	conditiontest.Check(t, s.get(cronJob))
 	s.unchangedFor(2500*time.Millisecond, "a Job was started while the CronJob was suspended", func() bool {
 		return latestJob(s.jobs()) == latest
 	})
@@ -100,6 +102,7 @@ func forbidWaits(t *testing.T, s *stage) {
 	if len(first) != 1 {
 		t.Fatalf("Jobs %q, want one", names(first))
 	}
+	conditiontest.Check(t, s.get(cronJob))
 	message := meta.FindStatusCondition(s.get(cronJob).Status.Conditions, v1.ConditionScheduled).Message
 	if !strings.Contains(message, first[0].Name) {
 		t.Errorf("condition %q does not name the Job %s", message, first[0].Name)
