@@ -39,6 +39,7 @@ var layers = map[string]int{
 	"journal/tracing":         1,
 	"step":                    4,
 	"explain":                 5,
+	"observe":                 6,
 
 	// The language, which knows nothing of the tower: it is a compiler, and ends in the model.
 	"internal/dsl/diag":      0,

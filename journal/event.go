@@ -270,6 +270,20 @@ func (o Outcome) String() string {
 	}
 }
 
+// Word says how it ended in one word: "failed", "waiting", "requeue" or "done".
+func (o Outcome) Word() string {
+	switch {
+	case o.Err != nil:
+		return "failed"
+	case len(o.Waits) > 0:
+		return "waiting"
+	case o.RequeueAfter > 0:
+		return "requeue"
+	default:
+		return "done"
+	}
+}
+
 func withError(text string, err error) string {
 	if err == nil {
 		return text

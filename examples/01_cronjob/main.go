@@ -19,12 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
-	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/journal/metrics"
+	"github.com/ctrlkit/ctrlkit/observe"
 )
 
 func main() {
@@ -77,19 +75,15 @@ func newManager(ctx context.Context, config *rest.Config, options ctrl.Options, 
 			return nil, fmt.Errorf("adding a health check: %w", err)
 		}
 	}
-	series, err := metrics.New(ctrlmetrics.Registry, metrics.Options{})
+	observer, err := observe.Manager(mgr)
 	if err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
-	}
-	ring := journal.NewRing(journal.RingOptions{})
-	if err := explain.Serve(mgr, ring); err != nil {
-		return nil, fmt.Errorf("serving explanations: %w", err)
+		return nil, fmt.Errorf("making the operator observable: %w", err)
 	}
 	cronJobs := &CronJobController{
 		Client:    mgr.GetClient(),
 		Live:      mgr.GetAPIReader(),
 		Recorder:  mgr.GetEventRecorder("cronjob-operator"),
-		Observers: []journal.Observer{ring, series},
+		Observers: []journal.Observer{observer},
 		Now:       now,
 	}
 	if err := cronJobs.SetupWithManager(ctx, mgr); err != nil {

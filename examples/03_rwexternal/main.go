@@ -16,12 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
-	"github.com/ctrlkit/ctrlkit/explain"
-	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/journal/metrics"
+	"github.com/ctrlkit/ctrlkit/observe"
 )
 
 func main() {
@@ -65,15 +62,11 @@ func newManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, error)
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
-	series, err := metrics.New(ctrlmetrics.Registry, metrics.Options{})
+	observer, err := observe.Manager(mgr)
 	if err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
+		return nil, fmt.Errorf("making the operator observable: %w", err)
 	}
-	ring := journal.NewRing(journal.RingOptions{})
-	if err := explain.Serve(mgr, ring); err != nil {
-		return nil, fmt.Errorf("serving explanations: %w", err)
-	}
-	if err := addController(mgr, ring, series); err != nil {
+	if err := addController(mgr, observer); err != nil {
 		return nil, fmt.Errorf("adding the controller: %w", err)
 	}
 	return mgr, nil

@@ -74,18 +74,18 @@ func (s *series) started(controller string, e journal.Started) {
 
 func (s *series) stepEnded(controller string, e journal.StepEnded) {
 	step, phase := s.names.step(controller, e.Step), string(e.Phase)
-	s.steps.WithLabelValues(controller, step, phase, outcomeOf(e.Outcome)).Inc()
+	s.steps.WithLabelValues(controller, step, phase, e.Outcome.Word()).Inc()
 	s.stepDuration.WithLabelValues(controller, step, phase).Observe(e.Duration.Seconds())
 }
 
 func (s *series) actionEnded(controller string, e journal.ActionEnded) {
 	step, action := s.names.action(controller, e.Step, e.Action)
-	s.actions.WithLabelValues(controller, step, action, outcomeOf(e.Outcome)).Inc()
+	s.actions.WithLabelValues(controller, step, action, e.Outcome.Word()).Inc()
 	s.actionDuration.WithLabelValues(controller, step, action).Observe(e.Duration.Seconds())
 }
 
 func (s *series) wrote(controller string, e journal.Wrote) {
-	outcome := outcomeOf(journal.Outcome{Err: e.Err})
+	outcome := journal.Outcome{Err: e.Err}.Word()
 	s.writes.WithLabelValues(controller, s.names.kind(controller, e.Object.Kind), e.Verb, e.Subresource, outcome).Inc()
 }
 
@@ -93,19 +93,5 @@ func (s *series) finished(controller string, e journal.Finished) {
 	s.reconciles.WithLabelValues(controller, string(e.Result)).Inc()
 	if e.Outcome.Err != nil {
 		s.failures.WithLabelValues(controller, s.names.class(controller, cmp.Or(e.Outcome.Class, other))).Inc()
-	}
-}
-
-// outcomeOf returns the label for an outcome: of all that can be said of it, what matters most.
-func outcomeOf(o journal.Outcome) string {
-	switch {
-	case o.Err != nil:
-		return "failed"
-	case len(o.Waits) > 0:
-		return "waiting"
-	case o.RequeueAfter > 0:
-		return "requeue"
-	default:
-		return "done"
 	}
 }

@@ -107,7 +107,7 @@ func (r *run) partEnded(at time.Time, id partID, outcome journal.Outcome, durati
 	if !ok {
 		return
 	}
-	p.span.SetAttributes(attribute.String("outcome", outcomeOf(outcome)))
+	p.span.SetAttributes(attribute.String("outcome", outcome.Word()))
 	end(p.span, at, outcome, waits)
 }
 
@@ -209,18 +209,4 @@ func end(span trace.Span, at time.Time, outcome journal.Outcome, waits []journal
 		span.SetStatus(codes.Error, outcome.Err.Error())
 	}
 	span.End(trace.WithTimestamp(at))
-}
-
-// outcomeOf returns the word for an outcome: of all that can be said of it, what matters most.
-func outcomeOf(o journal.Outcome) string {
-	switch {
-	case o.Err != nil:
-		return "failed"
-	case len(o.Waits) > 0:
-		return "waiting"
-	case o.RequeueAfter > 0:
-		return "requeue"
-	default:
-		return "done"
-	}
 }

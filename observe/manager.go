@@ -1,0 +1,26 @@
+package observe
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/journal/metrics"
+)
+
+// Manager returns an observer for all engines of a manager: a [journal.Ring] that [explain.Serve] serves, and series in controller-runtime's
+// registry. It is called once for each manager, before that is started.
+func Manager(mgr manager.Manager) (journal.Observer, error) {
+	series, err := metrics.New(ctrlmetrics.Registry, metrics.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	ring := journal.NewRing(journal.RingOptions{})
+	if err := explain.Serve(mgr, ring); err != nil {
+		return nil, fmt.Errorf("serving explanations: %w", err)
+	}
+	return journal.Observers(ring, series), nil
+}

@@ -1,0 +1,54 @@
+package observe_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/observe"
+)
+
+// What the observer is told is explained beside the metrics, and is in them. A second manager of the process shares the series.
+func TestManager(t *testing.T) {
+	for _, name := range []string{"first", "second"} {
+		served := &recordingManager{}
+		observer, err := observe.Manager(served)
+		if err != nil {
+			t.Fatalf("the %s manager: %v", name, err)
+		}
+		run := journal.NewRun(observer, "1", "database", journal.Object{Kind: "Database", Namespace: "shop", Name: name})
+		run.Note(t.Context(), journal.Started{})
+		run.Note(t.Context(), journal.Finished{Result: journal.Done})
+
+		answer := httptest.NewRecorder()
+		served.handlers[explain.Path].ServeHTTP(answer, httptest.NewRequest(http.MethodGet, explain.Path+"?kind=Database&namespace=shop&name="+name, nil))
+		var report explain.Report
+		if err := json.Unmarshal(answer.Body.Bytes(), &report); err != nil || len(report.Controllers) != 1 || report.Controllers[0].Result != journal.Done {
+			t.Errorf("the %s manager answers %s (%v)", name, answer.Body, err)
+		}
+	}
+	if n, err := testutil.GatherAndCount(ctrlmetrics.Registry, "ctrlkit_reconciles_total"); err != nil || n != 1 {
+		t.Errorf("%d series of reconciles, error %v, want one", n, err)
+	}
+}
+
+// recordingManager is as much of a manager as is needed to serve.
+type recordingManager struct {
+	manager.Manager
+	handlers map[string]http.Handler
+}
+
+func (m *recordingManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
+	if m.handlers == nil {
+		m.handlers = make(map[string]http.Handler)
+	}
+	m.handlers[path] = handler
+	return nil
+}
