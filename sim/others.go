@@ -156,7 +156,14 @@ func (w *World) recreate(of string, atRest bool) {
 	collection, _, _ := cutLast(target.path, "/")
 	create := func() { w.other(http.MethodPost, collection, "application/json", again) }
 	if atRest {
-		w.heals = append(w.heals, heal{"the deleted object is created again", create})
+		w.heals = append(w.heals, heal{"the deleted object is created again", func() {
+			if _, err := w.lookUp(of); err == nil { // its clean-up waits for another heal
+				w.recreations[of] = create
+				w.slowDown(w.quiet)
+				return
+			}
+			create()
+		}})
 	} else {
 		w.recreations[of] = create // as soon as the name is free
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strconv"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,7 @@ import (
 func TestOperatorInStepsRaisesNoAlarm(t *testing.T) {
 	w := externalWorkload(Right)
 	w.Name = "steps"
+	w.Quiet = 10 * time.Minute // two leaders may fight about a condition; the engine tells of it until it is sure that it is over
 	w.Operator = sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
 		engine, err := step.New(step.Options[*Widget]{
 			Name: "widget", Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("widget"),
