@@ -64,7 +64,8 @@ type Run struct {
 	ID         types.UID
 	Controller string
 	Object     Object
-	UID        types.UID
+	// UID is that of the object. It is empty when the object could not be read, and when an object of its name that went before had to be cleaned up after first.
+	UID types.UID
 
 	observer Observer
 }

@@ -240,8 +240,8 @@ func (r *run[T]) reconcile(ctx context.Context) (reconcile.Result, error) {
 		return r.finish(ctx, journal.Failed, outcome{err: fmt.Errorf("reading %s %s: %w", e.kind.Kind, r.request, err)})
 	}
 	r.read = obj
-	if r.journal != nil {
-		r.journal.UID = obj.GetUID() // before anybody is told of the run
+	if r.journal != nil && !r.told {
+		r.journal.UID = obj.GetUID() // as long as nobody was told of the run
 	}
 	if result, ended := r.early(ctx); ended {
 		return result, nil
