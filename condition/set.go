@@ -193,6 +193,9 @@ func (s *Set) OnlyPaused(reason, message string) {
 	}
 }
 
+// Calm makes all that is not good count as Info: nobody has to act on it any more, because the object is about to go.
+func (s *Set) Calm() { s.severities, s.failure = nil, nil }
+
 // Failed says what went wrong where no declared condition says it. Of several the worst stays, and the first of those.
 func (s *Set) Failed(severity Severity, reason, message string) {
 	checkSeverity("what has failed", severity)

@@ -243,6 +243,7 @@ func (r *run[T]) summarise(_ context.Context, out *outcome, deletion string) {
 	}
 	switch {
 	case deletion == ReasonCleanedUp:
+		set.Calm() // what a step has found bad must not hide this: after a restart the engine reads it
 		set.Failed(condition.Info, ReasonCleanedUp, "it is being deleted, our clean-up is done, and it is kept by finalizer "+
 			quoted(r.req.Object.GetFinalizers())+", which somebody else has to take off")
 	case out.err != nil && set.Worst() < out.verdict.Severity:

@@ -512,3 +512,31 @@ func TestTheFinalizerCantBeRemoved(t *testing.T) {
 		t.Error("the object is still there")
 	}
 }
+
+// What a step finds bad while it cleans up does not hide that the clean-up is done: after a restart nothing is cleaned up again.
+func TestCleanedUpIsNotHidden(t *testing.T) {
+	w := newWorld(t, deletedThing(foreignFinalizer, finalizer))
+	cleanups := 0
+	complaint := complaining{cleaner{doing("A", passes), func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		cleanups++
+		req.Conditions.Bad("Found", condition.Error, "Removed", "it was removed")
+		return ctrlkit.NoRequeue()
+	}}}
+	w.engine(complaint)
+	w.must()
+	if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False CleanedUp: ") {
+		t.Errorf("Ready is %q", got)
+	}
+	w.engine(complaint)
+	w.must()
+	if cleanups != 1 {
+		t.Errorf("it was cleaned up %d times, want once", cleanups)
+	}
+}
+
+// complaining is a step with a Cleanup and the condition Found.
+type complaining struct{ cleaner }
+
+func (complaining) Conditions() []condition.Declaration {
+	return []condition.Declaration{{Type: "Found"}}
+}
