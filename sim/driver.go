@@ -116,8 +116,9 @@ func (w *World) step() bool {
 	w.mu.Lock()
 	w.round++
 	w.mu.Unlock()
-	w.runTimers()
-
+	if w.runTimers() {
+		return true // what a timer has started, such as a process, runs now: it must come to rest before anything is chosen
+	}
 	if len(w.endings) > 0 {
 		// One after the other: each makes its client wait for a random time.
 		ending := w.endings[0]
@@ -188,16 +189,19 @@ func (w *World) after(d time.Duration, do func()) {
 	w.timers = append(w.timers, timer{at: time.Now().Add(d), do: do, rest: true})
 }
 
-func (w *World) runTimers() {
-	now := time.Now()
+// runTimers does what is due, and reports whether there was anything.
+func (w *World) runTimers() bool {
+	now, ran := time.Now(), false
 	for i := 0; i < len(w.timers); i++ {
 		if t := w.timers[i]; !t.at.After(now) {
 			w.timers = slices.Delete(w.timers, i, i+1)
 			i--
 			t.do()
 			w.active()
+			ran = true
 		}
 	}
+	return ran
 }
 
 // nextTimer is how long nothing of the world itself is due.
