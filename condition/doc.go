@@ -3,8 +3,8 @@
 //	set, err := condition.NewSet(obj, []condition.Declaration{
 //		{Type: "SecretFound"},
 //		{Type: "Degraded", Polarity: condition.AbnormalTrue, Weight: condition.Informs},
-//	}, time.Now())
-//	set.False("SecretFound", condition.Info, "NotFound", `waiting for Secret "db"`)
+//	}, nil, time.Now())
+//	set.Bad("SecretFound", condition.Info, "NotFound", `waiting for Secret "db"`)
 //	set.Summarise()
 //	err = set.Store(obj)
 //

@@ -16,7 +16,7 @@ var volatile = regexp.MustCompile(strings.Join([]string{
 }, "|"))
 
 // Same says whether two texts say the same but for numbers, times, addresses and ids, which differ from one try of the same thing to
-// the next. A condition that has one of them keeps it rather than take the other.
+// the next. [Set.HoldNumbers] keeps the first of two texts of failures that do.
 func Same(a, b string) bool { return a == b || steady(a) == steady(b) }
 
 // steady returns a text without what differs. Words of letters that happen to be hexadecimal digits stay.
