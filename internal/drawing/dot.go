@@ -9,14 +9,7 @@ import (
 	"strings"
 )
 
-// Widths in runes and heights in lines at which labels are broken.
-const (
-	labelWidth, labelLines   = 48, 4
-	detailWidth, detailLines = 44, 4
-	decisionWidth            = 18
-)
-
-// DOT writes g in Graphviz' language. Every node and edge has a class, which Graphviz passes on to SVG.
+// DOT writes g in Graphviz' language. Every node has a class, which Graphviz passes on to the SVG that it makes.
 func DOT(w io.Writer, g *Graph) error {
 	p := &dotPrinter{w: bufio.NewWriter(w), forks: map[string]bool{}}
 	p.printf("digraph %s {\n", dotQuote(Clean(cmp.Or(g.Title, "Diagram"))))
@@ -59,7 +52,7 @@ func (p *dotPrinter) cluster(c *Cluster, indent string) {
 		}
 		p.printf("%ssubgraph cluster_%s {\n", indent, inner.ID)
 		p.printf("%s  label=%s; labeljust=l; style=%q; color=%q; fontcolor=%q; fontsize=11; margin=12;\n",
-			indent, dotText(Lines(inner.Label, labelWidth, labelLines)), style, LineColor, LineColor)
+			indent, dotText(LabelLines(inner.Label)), style, LineColor, LineColor)
 		p.cluster(inner, indent+"  ")
 		p.printf("%s}\n", indent)
 	}
@@ -68,7 +61,7 @@ func (p *dotPrinter) cluster(c *Cluster, indent string) {
 func (p *dotPrinter) edge(e Edge) {
 	var attributes []string
 	if e.Label != "" {
-		attributes = append(attributes, "taillabel="+dotText(spaced(Lines(e.Label, labelWidth, labelLines))))
+		attributes = append(attributes, "taillabel="+dotText(spaced(LabelLines(e.Label))))
 	}
 	if e.Dashed {
 		attributes = append(attributes, "style=dashed")
@@ -97,7 +90,7 @@ func spaced(lines []string) []string {
 func nodeAttributes(n Node) []string {
 	look := n.Tone.Look()
 	colors := look.Light
-	attributes := []string{"class=" + className(n)}
+	attributes := []string{"class=" + n.Class()}
 	switch n.Shape {
 	case Start:
 		return append(attributes, "shape=circle", "style=filled", "width=0.16", "fixedsize=true", `label=" "`,
@@ -111,14 +104,12 @@ func nodeAttributes(n Node) []string {
 	case Fork:
 		return append(attributes, "shape=box", `style="rounded,filled"`, `margin="0.12,0.03"`, "height=0.24", "fontsize=10", "ordering=out",
 			fmt.Sprintf("fillcolor=%q", LineColor), fmt.Sprintf("color=%q", LineColor), `fontcolor="#ffffff"`,
-			"label="+dotText(Lines(n.Label, labelWidth, labelLines)))
+			"label="+dotText(LabelLines(n.Label)))
 	}
-	width := labelWidth
 	style := "filled"
 	switch n.Shape {
 	case Decision:
 		attributes = append(attributes, "shape=diamond", "height=0.6", "ordering=out", `margin="0.02,0.02"`, "fontsize=12")
-		width = decisionWidth
 	case Store:
 		attributes = append(attributes, "shape=cylinder", `margin="0.34,0.1"`)
 	case Head:
@@ -136,27 +127,7 @@ func nodeAttributes(n Node) []string {
 	}
 	return append(attributes, fmt.Sprintf("style=%q", style),
 		fmt.Sprintf("fillcolor=%q", colors.Fill), fmt.Sprintf("color=%q", colors.Line), fmt.Sprintf("fontcolor=%q", colors.Text),
-		"label="+dotLabel(Lines(n.Label, width, labelLines), detailsOf(n)))
-}
-
-func detailsOf(n Node) []string {
-	var lines []string
-	for _, detail := range n.Details {
-		lines = append(lines, Lines(detail, detailWidth, detailLines)...)
-	}
-	return lines
-}
-
-// className names the look of a node; dots and forks have no tone and look the same on every background.
-func className(n Node) string {
-	switch n.Shape {
-	case Start, End, Meet:
-		return "dot"
-	case Fork:
-		return "fork"
-	default:
-		return n.Tone.Look().Class
-	}
+		"label="+dotLabel(n.Lines()))
 }
 
 // dotLabel returns the label of a node: HTML-like when it has details, which are set in smaller letters.

@@ -47,6 +47,30 @@ type Node struct {
 	Details []string
 }
 
+// Lines returns the label of n and its details, broken into lines.
+func (n *Node) Lines() (label, details []string) {
+	width := labelWidth
+	if n.Shape == Decision {
+		width = decisionWidth
+	}
+	for _, detail := range n.Details {
+		details = append(details, Lines(detail, detailWidth, detailLines)...)
+	}
+	return Lines(n.Label, width, labelLines), details
+}
+
+// Class names the look of n in SVG and Mermaid. Dots and forks have no tone and look the same on every background.
+func (n *Node) Class() string {
+	switch n.Shape {
+	case Start, End, Meet:
+		return "dot"
+	case Fork:
+		return "fork"
+	default:
+		return n.Tone.Look().Class
+	}
+}
+
 // An Edge leads from one node to another.
 type Edge struct {
 	// From and To are the IDs of nodes.

@@ -37,10 +37,10 @@ func (p *mermaidPrinter) printf(format string, args ...any) { fmt.Fprintf(p.w, f
 
 func (p *mermaidPrinter) cluster(c *Cluster, indent string) {
 	for _, n := range c.Nodes {
-		p.printf("%s%s:::%s\n", indent, mermaidNode(n), className(n))
+		p.printf("%s%s:::%s\n", indent, mermaidNode(n), n.Class())
 	}
 	for _, inner := range c.Clusters {
-		p.printf("%ssubgraph %s[%s]\n", indent, inner.ID, mermaidQuote(Lines(inner.Label, labelWidth, labelLines), nil))
+		p.printf("%ssubgraph %s[%s]\n", indent, inner.ID, mermaidQuote(LabelLines(inner.Label), nil))
 		p.cluster(inner, indent+"  ")
 		p.printf("%send\n", indent)
 	}
@@ -59,7 +59,7 @@ func (p *mermaidPrinter) edge(e Edge) {
 		p.printf("  %s %s %s\n", from, arrow, e.To)
 		return
 	}
-	p.printf("  %s %s|%s| %s\n", from, arrow, mermaidQuote(Lines(e.Label, labelWidth, labelLines), nil), e.To)
+	p.printf("  %s %s|%s| %s\n", from, arrow, mermaidQuote(LabelLines(e.Label), nil), e.To)
 }
 
 // classes defines the classes that are used, and no others: Mermaid is often read as text.
@@ -89,7 +89,7 @@ func (p *mermaidPrinter) classes(g *Graph) {
 
 func collectClasses(c *Cluster, used map[string]bool) {
 	for _, n := range c.Nodes {
-		used[className(n)] = true
+		used[n.Class()] = true
 	}
 	for _, inner := range c.Clusters {
 		collectClasses(inner, used)
@@ -97,7 +97,8 @@ func collectClasses(c *Cluster, used map[string]bool) {
 }
 
 func mermaidNode(n Node) string {
-	label := mermaidQuote(Lines(n.Label, labelWidth, labelLines), detailsOf(n))
+	_, details := n.Lines()
+	label := mermaidQuote(LabelLines(n.Label), details)
 	switch n.Shape {
 	case Start, Meet:
 		return n.ID + `((" "))`

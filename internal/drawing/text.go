@@ -6,6 +6,16 @@ import (
 	"unicode/utf8"
 )
 
+// Widths in runes and heights in lines at which labels are broken.
+const (
+	labelWidth, labelLines   = 48, 4
+	detailWidth, detailLines = 44, 4
+	decisionWidth            = 18
+)
+
+// LabelLines breaks the label of an edge or a cluster.
+func LabelLines(label string) []string { return Lines(label, labelWidth, labelLines) }
+
 // Lines breaks text into lines of at most width runes, at spaces where there are any, and at most limit lines; what is
 // left over is marked by an ellipsis. Line breaks in the text stay. Characters that no format can carry are replaced.
 func Lines(text string, width, limit int) []string {

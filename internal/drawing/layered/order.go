@@ -1,0 +1,397 @@
+package layered
+
+import (
+	"cmp"
+	"slices"
+)
+
+// An item is what stands beside others in a frame on one layer: a cell, or another frame with all
+// that it holds there.
+type item struct {
+	cell  *cell
+	frame *frame
+	value float64
+	known bool // whether value says where the item should stand
+}
+
+// sweeps is how often all layers are sorted, downwards and upwards in turns.
+const sweeps = 16
+
+// arrange finds an order of the cells in which few edges cross. On all layers, frames in the same
+// frame stand in the same order: otherwise they could not be rectangles.
+func (l *layout) arrange() {
+	l.visit()
+	for _, c := range l.cells {
+		l.layers[c.layer].cells = append(l.layers[c.layer].cells, c)
+	}
+	for _, f := range l.allFrames() {
+		f.position = f.earliest(l.cells)
+	}
+	for i := range l.layers {
+		l.itemize(i)
+	}
+	best, least := l.save(), l.crossings()
+	for sweep := 0; sweep < sweeps && least > 0; sweep++ {
+		l.sweep(sweep%2 == 0, sweep%4 >= 2)
+		if n := l.crossings(); n < least {
+			best, least = l.save(), n
+		}
+	}
+	l.restore(best)
+	for round := 0; round < sweeps && least > 0; round++ {
+		before := least
+		least = l.exchangeNeighbors(least)
+		least = l.exchangeFrames(least)
+		if least == before {
+			break
+		}
+	}
+	for _, f := range l.allFrames() {
+		l.straighten(f, least)
+	}
+}
+
+// straighten mirrors what is in f if that brings more of it into the order in which it was added.
+func (l *layout) straighten(f *frame, least int) {
+	before := l.disorder(f)
+	l.mirror(f)
+	if l.crossings() > least || l.disorder(f) >= before {
+		l.mirror(f)
+	}
+}
+
+// disorder counts the neighbors in f that stand against the order in which they were visited.
+func (l *layout) disorder(f *frame) int {
+	n := 0
+	for at := f.first; at <= f.last; at++ {
+		last := 0
+		f.eachCell(at, func(c *cell) {
+			if c.visited < last {
+				n++
+			}
+			last = c.visited
+		})
+	}
+	return n
+}
+
+// mirror turns the order of all that is in f around.
+func (l *layout) mirror(f *frame) {
+	f.mirror()
+	for at := f.first; at <= f.last; at++ {
+		l.number(at)
+	}
+}
+
+func (f *frame) mirror() {
+	for _, items := range f.items {
+		slices.Reverse(items)
+	}
+	for _, child := range f.children {
+		child.position = -child.position
+		child.mirror()
+	}
+}
+
+// visit numbers the cells by following the edges in the order in which they were added. In that
+// order, what forks and meets again crosses nothing.
+func (l *layout) visit() {
+	visited := 0
+	var follow func(c *cell)
+	follow = func(c *cell) {
+		visited++
+		c.visited = visited
+		for _, k := range c.onward {
+			if k.to.visited == 0 {
+				follow(k.to)
+			}
+		}
+	}
+	for _, beginnings := range []bool{true, false} {
+		for _, c := range l.cells {
+			if c.visited == 0 && (len(c.backward) == 0) == beginnings {
+				follow(c)
+			}
+		}
+	}
+}
+
+func (f *frame) earliest(cells []*cell) int {
+	first := len(cells) + 1
+	for _, c := range cells {
+		if f.holds(c) {
+			first = min(first, c.visited)
+		}
+	}
+	return first
+}
+
+// itemize sorts the cells of a layer into the frames, each at the place of its first cell.
+func (l *layout) itemize(at int) {
+	cells := l.layers[at].cells
+	slices.SortStableFunc(cells, func(a, b *cell) int { return cmp.Compare(a.visited, b.visited) })
+	seen := map[*frame]bool{}
+	for _, c := range cells {
+		c.frame.items[at] = append(c.frame.items[at], &item{cell: c})
+		for f := c.frame; f.parent != nil && !seen[f]; f = f.parent {
+			seen[f] = true
+			f.parent.items[at] = append(f.parent.items[at], &item{frame: f})
+		}
+	}
+	for _, f := range l.allFrames() {
+		f.alignFrames(at)
+	}
+	l.number(at)
+}
+
+// alignFrames puts the frames in f into their common order; each place that a frame had is taken by
+// a frame.
+func (f *frame) alignFrames(at int) {
+	items := f.items[at]
+	var inner []*item
+	for _, it := range items {
+		if it.frame != nil {
+			inner = append(inner, it)
+		}
+	}
+	if len(inner) < 2 {
+		return
+	}
+	slices.SortStableFunc(inner, func(a, b *item) int { return cmp.Compare(a.frame.position, b.frame.position) })
+	for i, it := range items {
+		if it.frame != nil {
+			items[i], inner = inner[0], inner[1:]
+		}
+	}
+}
+
+// number writes down the order of the cells on a layer.
+func (l *layout) number(at int) {
+	cells := l.layers[at].cells[:0]
+	l.root.eachCell(at, func(c *cell) {
+		c.order = len(cells)
+		cells = append(cells, c)
+	})
+	l.layers[at].cells = cells
+}
+
+// eachCell visits the cells of f on a layer in order.
+func (f *frame) eachCell(at int, visit func(*cell)) {
+	for _, it := range f.items[at] {
+		if it.frame != nil {
+			it.frame.eachCell(at, visit)
+		} else {
+			visit(it.cell)
+		}
+	}
+}
+
+// sweep moves every cell to the middle of its neighbors on the layer before, or on the layer
+// behind. Of cells with the same middle, the first or the last remains first.
+func (l *layout) sweep(down, turn bool) {
+	l.orderFrames()
+	for i := range l.layers {
+		at := i
+		if !down {
+			at = len(l.layers) - 1 - i
+		}
+		for _, f := range l.allFrames() {
+			if f.spans(at) {
+				f.sort(at, down, turn)
+				f.alignFrames(at)
+			}
+		}
+		l.number(at)
+	}
+}
+
+// orderFrames gives the frames in each frame a common order: by the middle of all that they hold.
+func (l *layout) orderFrames() {
+	for _, f := range l.allFrames() {
+		middle := map[*frame]float64{}
+		for _, child := range f.children {
+			sum, n := 0.0, 0
+			for at := child.first; at <= child.last; at++ {
+				child.eachCell(at, func(c *cell) {
+					sum += (float64(c.order) + 0.5) / float64(len(l.layers[at].cells))
+					n++
+				})
+			}
+			middle[child] = sum / float64(max(n, 1))
+		}
+		sorted := slices.Clone(f.children)
+		slices.SortStableFunc(sorted, func(a, b *frame) int {
+			return cmp.Or(cmp.Compare(middle[a], middle[b]), cmp.Compare(a.position, b.position))
+		})
+		for i, child := range sorted {
+			child.position = i
+		}
+	}
+}
+
+// sort orders the items whose place is known. The others keep theirs.
+func (f *frame) sort(at int, down, turn bool) {
+	var known []*item
+	for _, it := range f.items[at] {
+		if it.measure(at, down); it.known {
+			known = append(known, it)
+		}
+	}
+	if turn {
+		slices.Reverse(known)
+	}
+	slices.SortStableFunc(known, func(a, b *item) int { return cmp.Compare(a.value, b.value) })
+	for i, it := range f.items[at] {
+		if it.known {
+			f.items[at][i], known = known[0], known[1:]
+		}
+	}
+}
+
+func (it *item) measure(at int, down bool) {
+	sum, n := 0, 0
+	add := func(c *cell) {
+		if down {
+			for _, k := range c.backward {
+				sum, n = sum+k.from.order, n+1
+			}
+		} else {
+			for _, k := range c.onward {
+				sum, n = sum+k.to.order, n+1
+			}
+		}
+	}
+	if it.frame != nil {
+		it.frame.eachCell(at, add)
+	} else {
+		add(it.cell)
+	}
+	it.known = n > 0
+	it.value = float64(sum) / float64(max(n, 1))
+}
+
+// An arrangement is the order of the items of all frames on all layers.
+type arrangement struct {
+	items     map[*frame]map[int][]*item
+	positions map[*frame]int
+}
+
+func (l *layout) save() arrangement {
+	a := arrangement{items: map[*frame]map[int][]*item{}, positions: map[*frame]int{}}
+	for _, f := range l.allFrames() {
+		a.items[f], a.positions[f] = map[int][]*item{}, f.position
+		for at, items := range f.items {
+			a.items[f][at] = slices.Clone(items)
+		}
+	}
+	return a
+}
+
+func (l *layout) restore(a arrangement) {
+	for f, items := range a.items {
+		f.items, f.position = items, a.positions[f]
+	}
+	for at := range l.layers {
+		l.number(at)
+	}
+}
+
+// exchangeNeighbors exchanges items that stand side by side as long as edges cross less.
+func (l *layout) exchangeNeighbors(least int) int {
+	for at := range l.layers {
+		for _, f := range l.allFrames() {
+			items := f.items[at]
+			for i := range max(len(items)-1, 0) {
+				if items[i].frame != nil && items[i+1].frame != nil {
+					continue
+				}
+				before := l.crossingsAround(at)
+				items[i], items[i+1] = items[i+1], items[i]
+				l.number(at)
+				if after := l.crossingsAround(at); after < before {
+					least -= before - after
+					continue
+				}
+				items[i], items[i+1] = items[i+1], items[i]
+				l.number(at)
+			}
+		}
+	}
+	return least
+}
+
+// exchangeFrames exchanges frames that follow each other, on all layers, as long as edges cross
+// less.
+func (l *layout) exchangeFrames(least int) int {
+	for _, f := range l.allFrames() {
+		order := slices.Clone(f.children)
+		slices.SortStableFunc(order, func(a, b *frame) int { return cmp.Compare(a.position, b.position) })
+		for i, child := range order {
+			child.position = i
+		}
+		for i := range max(len(order)-1, 0) {
+			l.exchange(f, order[i], order[i+1])
+			if n := l.crossings(); n < least {
+				least = n
+				order[i], order[i+1] = order[i+1], order[i]
+				continue
+			}
+			l.exchange(f, order[i], order[i+1])
+		}
+	}
+	return least
+}
+
+func (l *layout) exchange(f, a, b *frame) {
+	a.position, b.position = b.position, a.position
+	for at := f.first; at <= f.last; at++ {
+		f.alignFrames(at)
+		l.number(at)
+	}
+}
+
+// crossings counts the crossings between all layers.
+func (l *layout) crossings() int {
+	n := 0
+	for at := range l.layers {
+		n += l.crossingsAfter(at)
+	}
+	return n
+}
+
+// crossingsAround counts the crossings on both sides of a layer.
+func (l *layout) crossingsAround(at int) int {
+	n := l.crossingsAfter(at)
+	if at > 0 {
+		n += l.crossingsAfter(at - 1)
+	}
+	return n
+}
+
+// crossingsAfter counts the crossings between a layer and the next one: for every link, the links
+// from further left that end further right. The counts are kept in a binary tree, so that this
+// takes little more time than there are links.
+func (l *layout) crossingsAfter(at int) int {
+	if at+1 >= len(l.layers) {
+		return 0
+	}
+	width := len(l.layers[at+1].cells)
+	counts := make([]int, width+1)
+	crossings, total := 0, 0
+	for _, c := range l.layers[at].cells {
+		for _, k := range c.onward {
+			notRight := 0
+			for i := k.to.order + 1; i > 0; i -= i & -i {
+				notRight += counts[i]
+			}
+			crossings += total - notRight
+		}
+		for _, k := range c.onward {
+			total++
+			for i := k.to.order + 1; i <= width; i += i & -i {
+				counts[i]++
+			}
+		}
+	}
+	return crossings
+}
