@@ -1,5 +1,5 @@
-// Package diagram draws workflows: as text, for Graphviz (DOT) and for Mermaid. Package [svg] below it draws them as SVG, and
-// package [diagramtest] adds the drawing to a failing test.
+// Package diagram draws workflows: as text, as SVG, for Graphviz (DOT) and for Mermaid. Package [diagramtest] below it adds the
+// drawing to a failing test.
 //
 //	workflow := ctrlkit.Sequential(mgr.SyncService(), mgr.SyncPods())
 //	diagram.Text(os.Stdout, ctrlkit.Describe(workflow))
@@ -10,6 +10,5 @@
 // The same workflow with the same outcomes is drawn the same, byte by byte. Labels and error texts may contain anything; each
 // format writes them so that they are text and nothing else.
 //
-// [svg]: https://pkg.go.dev/github.com/ctrlkit/ctrlkit/diagram/svg
 // [diagramtest]: https://pkg.go.dev/github.com/ctrlkit/ctrlkit/diagram/diagramtest
 package diagram

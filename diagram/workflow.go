@@ -6,6 +6,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
+	"github.com/ctrlkit/ctrlkit/internal/drawing/layered"
 )
 
 // DOT writes the workflow in the language of Graphviz.
@@ -16,6 +17,12 @@ func DOT(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
 // Mermaid writes the workflow as a Mermaid flowchart, which GitHub draws in any Markdown text.
 func Mermaid(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
 	return drawing.Mermaid(w, newConfig(workflow, opts).draw(workflow))
+}
+
+// SVG writes the workflow as an SVG document. It contains no scripts and refers to no other files, so that it can stand in a
+// README, and it follows the light or dark color scheme of the reader's system.
+func SVG(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
+	return layered.SVG(w, newConfig(workflow, opts).draw(workflow))
 }
 
 func (c *config) draw(workflow ctrlkit.Node) *drawing.Graph {

@@ -74,6 +74,7 @@ func TestGolden(t *testing.T) {
 		{"everything.ascii.txt", diagram.Text, []diagram.Option{diagram.ASCII(), outcomes, diagram.WithTitle("A \x1b[31mtitle")}},
 		{"everything.color.txt", diagram.Text, []diagram.Option{diagram.Colored(), outcomes}},
 		{"everything.dot", diagram.DOT, []diagram.Option{outcomes}},
+		{"everything.svg", diagram.SVG, []diagram.Option{outcomes, diagram.WithTitle("Everything")}},
 		{"everything.mmd", diagram.Mermaid, []diagram.Option{outcomes, diagram.LeftToRight(), diagram.WithTitle("Everything")}},
 	} {
 		t.Run(test.file, func(t *testing.T) {

@@ -27,7 +27,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/diagram"
-	"github.com/ctrlkit/ctrlkit/diagram/svg"
 )
 
 // Directory is the environment variable that names the directory for SVG files. A relative name is relative to the directory of the
@@ -48,7 +47,7 @@ func Attach(ctx context.Context, tb testing.TB, workflow ctrlkit.Action) context
 		tb.Helper()
 		options := []diagram.Option{diagram.WithTitle(tb.Name()), diagram.WithOutcomes(recorder.Outcomes())}
 		if dir := os.Getenv(Directory); dir != "" {
-			if err := write(ctx, dir, name, node, options); err != nil {
+			if err := write(dir, name, node, options); err != nil {
 				tb.Errorf("drawing the workflow of the test: %v", err)
 			}
 		}
@@ -66,10 +65,9 @@ func text(workflow ctrlkit.Node, options []diagram.Option) string {
 }
 
 // write draws into a file named after the test, subtests in directories.
-func write(ctx context.Context, dir, test string, workflow ctrlkit.Node, options []diagram.Option) error {
+func write(dir, test string, workflow ctrlkit.Node, options []diagram.Option) error {
 	var picture bytes.Buffer
-	ctx = context.WithoutCancel(ctx) // the context of a test is cancelled before its cleanup
-	if err := svg.Workflow(ctx, &picture, workflow, options...); err != nil {
+	if err := diagram.SVG(&picture, workflow, options...); err != nil {
 		return err
 	}
 	base := filepath.Join(dir, fileName(test))

@@ -2,7 +2,6 @@ package command
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
-	"github.com/ctrlkit/ctrlkit/internal/drawing/graphviz"
+	"github.com/ctrlkit/ctrlkit/internal/drawing/layered"
 	"github.com/ctrlkit/ctrlkit/internal/drawing/manager"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
@@ -78,7 +77,7 @@ func (o *graphOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	var picture bytes.Buffer
-	if err := o.draw(cmd.Context(), &picture, format, decls); err != nil {
+	if err := o.draw(&picture, format, decls); err != nil {
 		return err
 	}
 	if o.output == "" {
@@ -107,23 +106,14 @@ func (o *graphOptions) chosenFormat() (string, error) {
 	return "", fmt.Errorf("the name %q does not say what to write: add --format with one of %s", o.output, strings.Join(formatNames(), ", "))
 }
 
-func (o *graphOptions) draw(ctx context.Context, w io.Writer, format string, decls []*ast.Decl) error {
+func (o *graphOptions) draw(w io.Writer, format string, decls []*ast.Decl) error {
 	switch format {
 	case "dot":
 		return drawing.DOT(w, manager.Graph("Managers", decls...))
 	case "mermaid":
 		return drawing.Mermaid(w, manager.Graph("", decls...))
 	case "svg":
-		var dot bytes.Buffer
-		if err := drawing.DOT(&dot, manager.Graph("Managers", decls...)); err != nil {
-			return err
-		}
-		svg, err := graphviz.SVG(ctx, dot.Bytes())
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(svg)
-		return err
+		return layered.SVG(w, manager.Graph("Managers", decls...))
 	}
 	branches := drawing.BoxBranches
 	if o.ascii {

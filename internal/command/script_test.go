@@ -35,22 +35,10 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 			env.Setenv("GOWORK", "off")
 			env.Setenv("KUBECONFIG", "")
-			return shareEngine(filepath.Join(env.WorkDir, ".cache"))
+			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})
-}
-
-// shareEngine lets the scripts use the machine code of Graphviz that this test has, so that not each of them compiles it.
-func shareEngine(cache string) error {
-	mine, err := os.UserCacheDir()
-	if err != nil {
-		return nil //nolint:nilerr // without a cache there is nothing to share
-	}
-	if err := os.MkdirAll(filepath.Join(cache, "ctrlkit"), 0o700); err != nil {
-		return err
-	}
-	return os.Symlink(filepath.Join(mine, "ctrlkit", "graphviz"), filepath.Join(cache, "ctrlkit", "graphviz"))
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {

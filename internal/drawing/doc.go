@@ -2,7 +2,7 @@
 //
 // What a workflow or a document of the language looks like is decided by the packages that build a [Graph]. What a
 // [Shape] and a [Tone] look like is decided here, once for every format: [DOT] and [Mermaid] in this package, and SVG in
-// package graphviz below it, which has the layout engine as a dependency and is therefore apart.
+// package layered below it, which has to know where everything is.
 //
 // Every function here is deterministic: nodes, edges and clusters appear in the order in which they were added.
 package drawing
