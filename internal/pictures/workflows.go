@@ -15,19 +15,20 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/diagram"
-	"github.com/ctrlkit/ctrlkit/diagram/svg"
 )
 
 type outcome func() (ctrl.Result, error)
 
-// cronJob is the workflow of the CronJob operator, whose next run ends as told.
+// cronJob is the workflow of the CronJob operator in examples/01_cronjob, whose next run ends as told.
 func cronJob(runNext outcome) ctrlkit.Action {
 	notSuspended := func(context.Context) (bool, error) { return true, nil }
 	return ctrlkit.Finally(
 		ctrlkit.Join(
-			action("ListActiveJobsAndUpdateStatus", ctrlkit.NoRequeue),
 			action("CleanUpOldJobsExceedsHistoryLimits", ctrlkit.NoRequeue),
-			ctrlkit.IfFunc("not suspended?", notSuspended, action("RunNextScheduledJob", runNext)),
+			ctrlkit.Sequential(
+				action("ListActiveJobsAndUpdateStatus", ctrlkit.NoRequeue),
+				ctrlkit.IfFunc("not suspended?", notSuspended, action("RunNextScheduledJob", runNext)),
+			),
 		),
 		action("UpdateCronJobStatus", ctrlkit.NoRequeue),
 	)
@@ -76,7 +77,7 @@ func drawWorkflows(ctx context.Context, dir string) error {
 			options = append(options, diagram.WithOutcomes(recorder.Outcomes()))
 		}
 		err := writeFile(filepath.Join(dir, p.name+".svg"), func(w io.Writer) error {
-			return svg.Workflow(ctx, w, ctrlkit.Describe(p.workflow), options...)
+			return diagram.SVG(w, ctrlkit.Describe(p.workflow), options...)
 		})
 		if err != nil {
 			return fmt.Errorf("drawing %s: %w", p.name, err)
