@@ -4,7 +4,7 @@ GO         ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEMO        = ./examples/01_cronjob
 FUZZTIME   ?= 5m
-WORKSPACE   = . ./examples ./bench
+WORKSPACE   = . ./examples ./bench ./internal/pictures
 # Modules that are not in the workspace are built with GOWORK=off.
 KUBERNETES  = controlplane/kubernetes
 
@@ -23,6 +23,7 @@ test: controlplane ## Run all tests; the library's with the race detector
 	$(GO) test -timeout 20m ./sim/internal/mutants ./sim/apiserver/conformance
 	cd examples && $(GO) test -timeout 20m ./...
 	cd bench && $(GO) test ./...
+	cd internal/pictures && $(GO) test -race ./...
 	cd $(KUBERNETES) && GOWORK=off $(GO) test ./internal/...
 
 .PHONY: check
@@ -42,7 +43,7 @@ format: ## Fail if a file is not formatted
 vet: ## go vet for every module, and ctrlkit vet for workflows that are built and never run
 	@for m in $(WORKSPACE); do echo "go vet $$m"; (cd $$m && $(GO) vet ./...) || exit 1; done
 	@echo "go vet ./$(KUBERNETES)"; cd $(KUBERNETES) && GOWORK=off CGO_ENABLED=0 $(GO) vet -trimpath -tags=grpcnotrace ./... # as built: else all is compiled again
-	@$(GO) run ./cmd/ctrlkit vet ./... ./examples/...
+	@$(GO) run ./cmd/ctrlkit vet ./... ./examples/... ./internal/pictures/...
 
 .PHONY: lint
 lint: ## staticcheck for every module of the workspace

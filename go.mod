@@ -35,9 +35,7 @@ require (
 )
 
 require (
-	github.com/creack/pty v1.1.24
 	github.com/fsnotify/fsnotify v1.9.0 // indirect
-	github.com/hinshun/vt10x v0.0.0-20220301184237-5011da428d02
 	golang.org/x/sync v0.24.0 // indirect
 	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 )

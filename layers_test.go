@@ -67,14 +67,12 @@ var layers = map[string]int{
 	"cmd/ctrlkit":                    10,
 	"cmd/ctrlkit-vet":                10,
 
-	// Generated packages that are compiled and run as tests, and programs of the repository.
+	// Generated packages that are compiled and run as tests.
 	"internal/gen/golden/...":          4,
 	"internal/gen/golden/apis/...":     0,
 	"internal/gen/golden/seed/...":     5,
 	"internal/gen/golden/seed/manager": 4,
 	"internal/gen/golden/seed/api/...": 0,
-	"internal/termsvg":                 0,
-	"internal/pictures/...":            9,
 }
 
 // allowed restricts what packages may import from outside the standard library and the module. A package that is not listed may import
@@ -99,6 +97,8 @@ var banned = map[string]string{
 	"reconciler.io/":                          "rivals are compared with in bench, never built on",
 	"github.com/operator-framework/":          "rivals are compared with in bench, never built on",
 	"github.com/goccy/go-graphviz":            "it is compiled at the start of every process; pictures are laid out in internal/drawing/layered",
+	"github.com/hinshun/vt10x":                "only pictures of terminals need it; it belongs to internal/pictures",
+	"github.com/creack/pty":                   "only pictures of terminals need it; it belongs to internal/pictures",
 	"github.com/tetratelabs/wazero":           "it compiles at run time, which crashes with processors that are newer than it",
 }
 

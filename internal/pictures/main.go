@@ -20,7 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ctrlkit/ctrlkit/internal/termsvg"
+	"github.com/ctrlkit/ctrlkit/internal/pictures/termsvg"
 )
 
 func main() {
