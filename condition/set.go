@@ -20,6 +20,7 @@ type Set struct {
 	severities map[string]Severity // of what was set in this reconcile and is not good
 	failure    *failed
 	before     []metav1.Condition // as they were on the object
+	stored     []metav1.Condition // as they were stored last; nil if they were not
 }
 
 // A failed says what no declared condition says.
@@ -383,4 +384,7 @@ func (s *Set) rank(kind string) int {
 }
 
 // Store gives obj the conditions.
-func (s *Set) Store(obj any) error { return Store(obj, s.Conditions()) }
+func (s *Set) Store(obj any) error {
+	s.stored = s.Conditions()
+	return Store(obj, slices.Clone(s.stored))
+}

@@ -3,6 +3,7 @@ package step
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"sync"
 
@@ -34,6 +35,36 @@ type core struct {
 	children []input
 
 	own *core // where the writes are noted, if not here
+
+	// object is that of the request. A step that writes it through the client has it saved instead, by save: there is one write path.
+	object client.Object
+	save   func(ctx context.Context) error
+}
+
+// saves reports whether a write of obj is one of the object of the request, which the engine saves. The error says that the write would change what is not the
+// operator's. Patch is nil for an update.
+func (c *core) saves(obj client.Object, sub string, patch client.Patch) (bool, error) {
+	if c.object == nil || obj != c.object || sub != "" && sub != string(partStatus) {
+		return false, nil
+	}
+	if patch == nil {
+		return true, nil
+	}
+	if patch.Type() != types.MergePatchType && patch.Type() != types.StrategicMergePatchType {
+		return false, nil // it has not been made from the object
+	}
+	var content map[string]any
+	data, err := patch.Data(obj)
+	if err != nil || json.Unmarshal(data, &content) != nil {
+		return false, err
+	}
+	delete(content, string(partMetadata))
+	delete(content, string(partStatus))
+	if len(content) > 0 {
+		return false, failure.As(fmt.Errorf("%w: %v of Request.Object is patched: patch a copy of the object if its user allows that", ErrNotOurs, fieldsOf(mustJSON(content))),
+			failure.OfClass(failure.Terminal))
+	}
+	return true, nil
 }
 
 // A write is something that was written to the cluster in a reconcile.
@@ -94,6 +125,15 @@ func (c *core) written() []write {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.writes
+}
+
+// noteUncached notes that something was read that no cache has: a change of it is not noticed.
+func (c *core) noteUncached() {
+	if c.inputs != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.inputs.unknown = true
+	}
 }
 
 // A recorder is a client that tells what goes through it.
@@ -203,6 +243,9 @@ func (r *recorder) Create(ctx context.Context, obj client.Object, opts ...client
 }
 
 func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	if saves, _ := r.core.saves(obj, "", nil); saves {
+		return r.core.save(ctx)
+	}
 	if err := r.core.mayWrite(ctx); err != nil {
 		return err
 	}
@@ -216,6 +259,11 @@ func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client
 }
 
 func (r *recorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if saves, err := r.core.saves(obj, "", patch); err != nil {
+		return err
+	} else if saves {
+		return r.core.save(ctx)
+	}
 	if err := r.core.mayWrite(ctx); err != nil {
 		return err
 	}
@@ -301,11 +349,7 @@ type subRecorder struct {
 
 func (s *subRecorder) Get(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
 	err := s.SubResourceClient.Get(ctx, obj, sub, opts...)
-	if in := s.recorder.core.inputs; in != nil { // no cache has it
-		s.recorder.core.mu.Lock()
-		in.unknown = true
-		s.recorder.core.mu.Unlock()
-	}
+	s.recorder.core.noteUncached()
 	s.recorder.read(ctx, obj, client.ObjectKeyFromObject(obj), err, true)
 	return err
 }
@@ -320,6 +364,9 @@ func (s *subRecorder) Create(ctx context.Context, obj, sub client.Object, opts .
 }
 
 func (s *subRecorder) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+	if saves, _ := s.recorder.core.saves(obj, s.name, nil); saves {
+		return s.recorder.core.save(ctx)
+	}
 	if err := s.recorder.core.mayWrite(ctx); err != nil {
 		return err
 	}
@@ -330,6 +377,11 @@ func (s *subRecorder) Update(ctx context.Context, obj client.Object, opts ...cli
 }
 
 func (s *subRecorder) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	if saves, err := s.recorder.core.saves(obj, s.name, patch); err != nil {
+		return err
+	} else if saves {
+		return s.recorder.core.save(ctx)
+	}
 	if err := s.recorder.core.mayWrite(ctx); err != nil {
 		return err
 	}
@@ -359,12 +411,14 @@ type liveRecorder struct {
 
 func (l *liveRecorder) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	err := l.Reader.Get(ctx, key, obj, opts...)
+	l.recorder.core.noteUncached()
 	l.recorder.read(ctx, obj, key, err, true)
 	return err
 }
 
 func (l *liveRecorder) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	err := l.Reader.List(ctx, list, opts...)
+	l.recorder.core.noteUncached()
 	o := client.ListOptions{}
 	l.recorder.read(ctx, list, client.ObjectKey{Namespace: o.ApplyOptions(opts).Namespace}, err, true)
 	return err

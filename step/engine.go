@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -43,10 +45,17 @@ type Options[T client.Object] struct {
 	Live client.Reader
 
 	// Finalizer is what keeps an object until the clean-up is done, if a step is a [Cleaner]: a qualified name. By default it is the API
-	// group of T and Name, "example.com/backup". It can't be changed later: objects keep the old one.
+	// group of T and Name, "example.com/backup". Objects keep the old one when it changes: put that into RetiredFinalizers.
 	Finalizer string
 
-	// Recorder is told, with one event each, of conditions that become bad. Without it there are no events.
+	// RetiredFinalizers are finalizers that older versions of the operator have put on objects: under another name, or when there was
+	// still a Cleaner. They are taken off: from a living object by the next reconcile, from one that is being deleted after its
+	// clean-up, if there is any.
+	RetiredFinalizers []string
+
+	// Recorder records one event for each condition that becomes bad with severity Warning or Error, and for each
+	// finalizer that another client has removed. Waits and other conditions of severity Info make no event. Without
+	// it there are no events.
 	Recorder events.EventRecorder
 
 	// Observers are told of everything that happens.
@@ -97,6 +106,9 @@ type Engine[T client.Object] struct {
 	causes    *causes
 	finalizer string // empty if nothing is to be cleaned up
 	status    statusType
+	summary   *summary // the claim to the computed conditions, once the controller is made
+	// wholeStatus is true once the API server has refused a first status in which fields were missing.
+	wholeStatus atomic.Bool
 	// namespaced says whether the objects have a namespace. It asks what the cluster serves, once.
 	namespaced func() bool
 }
@@ -161,9 +173,14 @@ func (e *Engine[T]) checkSteps() []error {
 }
 
 func (e *Engine[T]) chooseFinalizer() error {
+	for _, retired := range e.options.RetiredFinalizers {
+		if len(validation.IsQualifiedName(retired)) > 0 {
+			return fmt.Errorf("retired finalizer %q: it is no qualified name, such as \"example.com/%s\"", retired, e.options.Name)
+		}
+	}
 	if !e.plan.cleans {
 		if e.options.Finalizer != "" {
-			return fmt.Errorf("finalizer %q, but no step has something to clean up: nobody would take it off", e.options.Finalizer)
+			return fmt.Errorf("finalizer %q, but no step has something to clean up: if an older version has put it on objects, it belongs into RetiredFinalizers", e.options.Finalizer)
 		}
 		return nil
 	}
@@ -174,7 +191,19 @@ func (e *Engine[T]) chooseFinalizer() error {
 	if len(validation.IsQualifiedName(e.finalizer)) > 0 || !strings.Contains(e.finalizer, "/") {
 		return fmt.Errorf("finalizer %q: a step has something to clean up, which needs a qualified name such as \"example.com/%s\"", e.finalizer, e.options.Name)
 	}
+	if slices.Contains(e.options.RetiredFinalizers, e.finalizer) {
+		return fmt.Errorf("finalizer %q is retired and in use: take it out of RetiredFinalizers", e.finalizer)
+	}
 	return nil
+}
+
+// protects reports whether an object has our finalizer, or one that an older version has put there.
+func (e *Engine[T]) protects(obj client.Object) bool {
+	return e.finalizer != "" && slices.ContainsFunc(obj.GetFinalizers(), func(f string) bool { return f == e.finalizer || e.retired(f) })
+}
+
+func (e *Engine[T]) retired(finalizer string) bool {
+	return slices.Contains(e.options.RetiredFinalizers, finalizer)
 }
 
 func (e *Engine[T]) newObject() T {
@@ -214,8 +243,13 @@ type run[T client.Object] struct {
 	core     *core
 	saved    saved
 	failures int
-	told     bool // the journal was told that it has begun
-	newTexts bool // it writes texts of failures that say something else than before
+	saving   sync.Mutex // while the object is saved
+	// These are the resource versions of which the base has each part.
+	metadataVersion, statusVersion string
+	rebased                        bool // another client has changed the object since it was read
+	stale                          bool // the object is older than one that was seen past the cache
+	told                           bool // the journal was told that it has begun
+	newTexts                       bool // it writes texts of failures that say something else than before
 	// beganWith is the resource version after our last write before this reconcile.
 	beganWith string
 }
@@ -227,7 +261,7 @@ func (r *run[T]) reconcile(ctx context.Context) (reconcile.Result, error) {
 		r.startedBlind(ctx)
 	}
 	if out := r.cleanUpLost(ctx); out.err != nil || out.after > 0 {
-		return r.finishLost(ctx, out)
+		return r.blockSuccessor(ctx, out)
 	}
 	e := r.engine
 	obj := e.newObject()
@@ -332,6 +366,8 @@ func (r *run[T]) prepare(ctx context.Context) {
 			r.core.fence = r.ensureFresh
 		}
 	}
+	r.metadataVersion, r.statusVersion = r.read.GetResourceVersion(), r.read.GetResourceVersion()
+	r.req.save, r.core.object, r.core.save = r.checkpoint, r.req.Object, r.checkpoint
 	if e.finalizer != "" {
 		r.req.protect = r.putFinalizer
 	}
@@ -345,11 +381,11 @@ func (r *run[T]) prepare(ctx context.Context) {
 func (r *run[T]) do(ctx context.Context) (reconcile.Result, error) {
 	ctx = context.WithValue(ctx, requestKey{}, r.req)
 	out := r.ensureFinalizer(ctx)
-	if out.err == nil {
+	if out.passed {
 		out = r.outcome(r.engine.plan.do.Run(ctx))
 		r.noteSkipped(ctx)
 	}
-	out = r.post(ctx, out)
+	out = r.adopt(r.post(ctx, out))
 	return r.conclude(ctx, out)
 }
 
@@ -413,10 +449,13 @@ type outcome struct {
 	verdict  failure.Verdict
 	silent   bool
 	delay    time.Duration // of the backoff
+	// passed says that nothing has interrupted the steps: no error, wait, requeue or exit.
+	passed bool
 }
 
 func (r *run[T]) outcome(result ctrl.Result, err error) outcome {
 	o := outcome{waits: ctrlkit.Waits(err)}
+	signal := err
 	result, o.err = ctrlkit.IgnoreExit(result, err)
 	o.after, o.priority = result.RequeueAfter, result.Priority
 	for _, w := range o.waits { // also of those that travelled as an error alone
@@ -428,6 +467,8 @@ func (r *run[T]) outcome(result ctrl.Result, err error) outcome {
 	if o.after == 0 && result.Requeue {
 		o.after = time.Second
 	}
+	// A time beside the mark of LookAgainWithin, which is all that can be left of such an error, interrupts nothing.
+	o.passed = o.err == nil && len(o.waits) == 0 && !errors.Is(signal, ctrlkit.ErrExit) && (o.after == 0 || signal != nil)
 	return o
 }
 
@@ -440,6 +481,7 @@ func (o outcome) join(p outcome) outcome {
 		o.err = &joined{[]error{o.err, p.err}}
 	}
 	o.waits = append(o.waits, p.waits...)
+	o.passed = o.passed && p.passed
 	if o.priority == nil || p.priority != nil && *p.priority > *o.priority {
 		o.priority = p.priority
 	}
@@ -469,13 +511,17 @@ func (r *run[T]) judge(ctx context.Context, out *outcome) {
 	if out.err == nil {
 		return
 	}
-	if errors.Is(context.Cause(ctx), context.Canceled) && ctx.Err() != nil {
-		out.verdict = r.engine.options.Failures.Judge(context.Canceled)
+	table := r.engine.options.Failures
+	out.verdict = table.Judge(out.err)
+	switch {
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
+		out.verdict = table.Judge(context.Canceled)
 		out.silent = true
-	} else {
-		out.verdict = r.engine.options.Failures.Judge(out.err)
+	case out.verdict.Class == failure.Cancelled:
+		// The reconcile goes on: a step has canceled a context of its own, which is an error like any other.
+		out.verdict = table.Judge(errors.New(out.err.Error()))
 	}
-	if r.engine.options.Failures.Judge(out.err).Class == failure.Conflict && !out.silent {
+	if out.verdict.Class == failure.Conflict && !out.silent {
 		// It is repeated without being an error, so that the queue forgets it: it is counted here.
 		r.memory.conflicts++
 		r.failures, out.delay = r.memory.conflicts, out.verdict.Backoff.Delay(r.memory.conflicts)

@@ -252,7 +252,7 @@ func TestOtherFinalizersKeepTheObject(t *testing.T) {
 	if diff := cmp.Diff([]string{foreignFinalizer}, w.thing().Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
-	want := `False CleanedUp: it is being deleted, our clean-up is done, and it is kept by finalizer "` + foreignFinalizer + `", which somebody else has to take off`
+	want := `False CleanedUp: it is being deleted, our clean-up is done, and it is kept by finalizer "` + foreignFinalizer + `", which another controller has to remove`
 	if got := w.conditionOf(condition.Ready); got != want {
 		t.Errorf("Ready: got %q, want %q", got, want)
 	}
@@ -303,17 +303,22 @@ func count(all []string, one string) int {
 	return n
 }
 
-func TestAnObjectDeletedBeforeItHadAFinalizerIsCleanedUp(t *testing.T) {
+// An object that is being deleted and never had our finalizer has nothing of ours: no Do was ever called for it, or another client has taken the finalizer off.
+func TestAnObjectWithoutOurFinalizerIsNotCleanedUp(t *testing.T) {
 	w := newWorld(t, deletedThing(foreignFinalizer))
 	var log []string
 	w.engine(full(&log, "A", passes, passes, nil))
 	w.must()
 	w.must()
-	if diff := cmp.Diff([]string{"Cleanup A", "Post A", "Post A"}, log); diff != "" {
+	if diff := cmp.Diff([]string{"Post A", "Post A"}, log); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"patch status of Thing a"}, w.takeWrites()); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	want := `False Deleting: it is being deleted, and it is kept by finalizer "` + foreignFinalizer + `", which another controller has to remove`
+	if got := w.conditionOf(condition.Ready); got != want {
+		t.Errorf("Ready: got %q, want %q", got, want)
 	}
 }
 
@@ -365,14 +370,14 @@ func TestLostFinalizer(t *testing.T) {
 			w.must()
 			w.edit(func(obj *Thing) { obj.Finalizers = nil })
 			w.remove(newThing())
-		}, newThing(), 1},
-		{"the answer of the write was lost", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
+		}, newThing(), 0},
+		{"the write of the finalizer never arrived", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
 			w.create(newThing())
 			w.fault = failOn("patch Thing", errFirst)
 			w.fails()
 			w.fault = nil
 			w.remove(newThing())
-		}, newThing(), 1},
+		}, newThing(), 0},
 		{"it was cleaned up before", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
 			w.create(last.DeepCopyObject().(*Thing))
 			w.remove(newThing())
@@ -486,9 +491,10 @@ func TestAnotherObjectOfTheNameIsAnotherObject(t *testing.T) {
 	second.UID = types.UID("uid-b")
 	w.create(second)
 	w.must()
+	last := w.thing() // it goes at once although it has the finalizer
 	w.edit(func(obj *Thing) { obj.Finalizers = nil })
 	w.remove(second)
-	e.Listen().Delete(event.DeleteEvent{Object: second})
+	e.Listen().Delete(event.DeleteEvent{Object: last})
 	w.must()
 	if w.thing() != nil || count(log, "Cleanup A") != 2 {
 		t.Errorf("calls: %v", log)

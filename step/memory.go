@@ -68,7 +68,11 @@ type memory[T client.Object] struct {
 
 	mu        sync.Mutex // for all below, and for writing uid
 	fresh     bool       // the cache was seen to be up to date with the object, by a write or a live read of this process
-	finalized bool       // our finalizer was on the object
+	finalized bool       // we have written our finalizer to the object, or seen it there
+	held      string     // the resource version with which our finalizer was last seen on the object
+	released  bool       // another client has taken it off
+	noted     bool       // and the object says so
+	live      string     // a resource version that the object had, past the cache
 	cleaned   bool       // the clean-up was done
 	dropped   types.UID  // of the object whose clean-up was last done from its last state
 	lost      []T        // last states of objects that went without our clean-up
@@ -92,6 +96,17 @@ func (m *memory[T]) startFor(obj T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.uid, m.fresh, m.finalized, m.cleaned = obj.GetUID(), false, false, false
+	m.held, m.released, m.noted, m.live = "", false, false, ""
+}
+
+// older reports whether a resource version is older than another. What can't be compared is older
+// if it is not the same.
+func older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	if err != nil {
+		return version != than
+	}
+	return order < 0
 }
 
 // lookAgainBehind is when to look again at an object of which the cache does not know our last write. The event of that write comes
@@ -120,7 +135,6 @@ func (m *memory[T]) behind(obj T, now time.Time) bool {
 // wrote remembers our own write.
 func (m *memory[T]) wrote(version string, now time.Time) {
 	m.written, m.at = version, now
-	m.setFresh()
 }
 
 // setFresh and isFresh may be called by actions beside one another.
@@ -136,24 +150,63 @@ func (m *memory[T]) isFresh() bool {
 	return m.fresh
 }
 
-// ensureFresh returns a wait if the object has a newer version than the one that the reconcile began with. A process asks once for each object: from
-// then on its watch goes forward.
+// ensureFresh returns a wait if the object that the reconcile has read may be older than the process has started. It asks for the newest version once for each
+// object and process: as soon as the cache has that version, or a later one, its watch goes forward.
 func (r *run[T]) ensureFresh(ctx context.Context) error {
 	if r.memory.isFresh() { // the finalizer was written meanwhile
 		return nil
 	}
-	obj := &metav1.PartialObjectMetadata{}
-	obj.SetGroupVersionKind(r.engine.gvk)
-	err := r.req.Live.Get(ctx, r.key(), obj)
-	switch {
-	case err == nil && obj.UID == r.read.GetUID() && obj.ResourceVersion == r.req.Object.GetResourceVersion():
+	if live := r.memory.newestSeen(); live == "" {
+		obj, err := r.metadata(ctx)
+		switch {
+		case err != nil && !apierrors.IsNotFound(err):
+			return fmt.Errorf("asking whether the cache is up to date: %w", err)
+		case err == nil && obj.UID == r.read.GetUID():
+			r.memory.sawLive(obj.ResourceVersion)
+		}
+	}
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	version := r.read.GetResourceVersion()
+	if !r.rebased {
+		version = r.base().GetResourceVersion() // our own writes have followed one another
+	}
+	if live := r.memory.newestSeen(); live != "" && !older(version, live) {
 		r.memory.setFresh()
 		return nil
-	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("asking whether the cache is up to date: %w", err)
 	}
+	return r.awaitNewest()
+}
+
+// awaitNewest returns a wait, and has nothing be saved that follows from an old version. The caller has the lock.
+func (r *run[T]) awaitNewest() error {
+	r.stale = true
 	_, wait := ctrlkit.PollFor("the newest version of the object to arrive in the cache", lookAgainBehind)
 	return wait
+}
+
+// metadata reads the metadata of the object past the cache. It is for engines with Options.Live.
+func (r *run[T]) metadata(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(r.engine.gvk)
+	err := r.engine.options.Live.Get(ctx, r.key(), obj)
+	if r.journal != nil {
+		r.journal.Note(ctx, journal.Read{Step: r.core.stepName(), Object: r.journal.Object, Live: true, Err: err})
+	}
+	return obj, err
+}
+
+// sawLive and newestSeen are about the newest version of the object that was seen past the cache.
+func (m *memory[T]) sawLive(version string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.live = version
+}
+
+func (m *memory[T]) newestSeen() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.live
 }
 
 // atRest says whether nothing has changed since the object was done.
@@ -220,21 +273,54 @@ func (m *memory[T]) explainCauses(told []seen, now time.Time) []journal.Cause {
 	}
 }
 
-// lose keeps the last state of an object that is gone, if it went without our clean-up.
-func (m *memories[T]) lose(obj T, finalizer string) {
-	memory := m.of(client.ObjectKeyFromObject(obj))
-	if reason, _ := pause(obj); reason != "" {
+// lose decides what is to be done for an object that is gone, and keeps its last state if the clean-up is owed to it. Final says that last is the state in which it
+// was deleted, and not one that the cache had before. It reports whether another client has taken our finalizer off, which nobody knows yet.
+func (m *memories[T]) lose(last T, final bool, protects func(client.Object) bool) (released bool) {
+	memory := m.of(client.ObjectKeyFromObject(last))
+	if reason, _ := pause(last); reason != "" {
 		memory.setCleaned() // whoever has paused it and taken the finalizer off wants it so
-		return
+		return false
 	}
 	m.mu.Lock() // so that forget does not drop what is being added to
 	defer m.mu.Unlock()
-	if memory.owed(obj, finalizer) {
-		memory.mu.Lock()
-		defer memory.mu.Unlock()
-		memory.lost = append(memory.lost, obj)
-		m.all[client.ObjectKeyFromObject(obj)] = memory
+	memory.mu.Lock()
+	defer memory.mu.Unlock()
+	owed, released := memory.fate(last, final, protects(last))
+	if owed {
+		memory.lost = append(memory.lost, last)
+		m.all[client.ObjectKeyFromObject(last)] = memory
 	}
+	if released {
+		memory.release()
+	}
+	return released
+}
+
+// fate says what became of an object that is gone without our having let it go: it is owed a clean-up, or another client has taken our finalizer off, or neither.
+//
+// An object goes at once, or when its last finalizer is taken off. If it goes at once although it has our finalizer, the finalizer was lost in a race with the
+// deletion: the clean-up is owed. All other ways lead over a client that has taken it off, which is a decision.
+func (m *memory[T]) fate(last T, final, protected bool) (owed, released bool) {
+	known := m.uid == last.GetUID()
+	switch {
+	case known && (m.cleaned || m.released):
+		return false, false
+	case !last.GetDeletionTimestamp().IsZero():
+		return false, known && (protected || m.finalized)
+	case protected:
+		return true, false
+	case !known || !m.finalized:
+		return false, false
+	case m.held != "" && !older(last.GetResourceVersion(), m.held):
+		return false, true // it was there, and is not any more
+	default:
+		return !final, false // we have tried to put it there; only the final state knows whether it was
+	}
+}
+
+// release notes that another client has taken our finalizer off. The caller has the lock.
+func (m *memory[T]) release() {
+	m.released, m.finalized, m.held = true, false, ""
 }
 
 func (m *memory[T]) hasLost() bool {

@@ -42,6 +42,31 @@ type Request[T client.Object] struct {
 
 	// protect puts the finalizer on the object before a Do; nil if there is none.
 	protect func(ctx context.Context) error
+	// save writes what has changed; nil if nothing is to be saved.
+	save func(ctx context.Context) error
+}
+
+// Save writes what has changed in the metadata and the status of Object now, instead of at the end of the reconcile. Call it for what must not be lost before the step
+// continues: the intent to make something outside the cluster, before it is made, or the id that it got.
+//
+//	if req.Object.Status.Token == "" {
+//		req.Object.Status.Token = string(uuid.NewUUID())
+//		if err := req.Save(ctx); err != nil {
+//			return ctrl.Result{}, err
+//		}
+//	}
+//	id, err := bucket.Create(ctx, req.Object.Status.Token) // again with the same token after a crash
+//
+// It costs one request for the metadata and one for the status, each only if it has changed, and none if nothing has. What other clients have written meanwhile to other fields stays.
+// If they have changed the same fields, nothing is overwritten: the error is a conflict, to be returned by the step. Conditions are not part of it: they are
+// computed when all steps are done. For an object that is already gone it does nothing and returns nil.
+//
+// Steps that run at the same time may call it, as long as none of them changes Object meanwhile.
+func (r *Request[T]) Save(ctx context.Context) error {
+	if r.save == nil {
+		return nil
+	}
+	return r.save(ctx)
 }
 
 // Snapshot returns the object as it was when the reconcile began. It belongs to the cache: it must not be changed.

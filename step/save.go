@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -28,16 +27,20 @@ type saved struct{ metadata, status bool }
 
 func (s saved) any() bool { return s.metadata || s.status }
 
-// save writes what the steps have changed: the metadata, then the status, each if it has changed. Both carry the resource version that the
-// reconcile began with, so that nothing newer is overwritten; after a conflict everything is looked at anew.
+// save writes what the steps have changed since the object was read, or saved last: the metadata, then the status, each if it has changed. See [run.write] for what happens
+// when the object has changed meanwhile.
 func (r *run[T]) save(ctx context.Context, out outcome) outcome {
-	// The cheaper comparison first: mostly nothing has changed, not even what the other one overlooks.
-	if reflect.DeepEqual(r.base(), r.req.Object) || equality.Semantic.DeepEqual(r.base(), r.req.Object) {
-		return out
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	if r.stale {
+		return out // what follows from an old version is not worth telling: the next reconcile has a newer one
 	}
 	changed, err := r.changes()
 	if err != nil {
 		return r.failedSaving(ctx, out, err)
+	}
+	if len(changed) == 0 {
+		return out
 	}
 	var errs []error
 	if err := r.refuse(changed); err != nil {
@@ -45,21 +48,16 @@ func (r *run[T]) save(ctx context.Context, out outcome) outcome {
 	}
 	ctx, cancel := granted(ctx)
 	defer cancel()
-	metadata, _ := changed["metadata"].(map[string]any)
-	switch {
-	case len(metadata) > 0 && r.saved.metadata:
-		// The finalizer was this reconcile's write. What else has changed is written by the next, which does the same again.
-		out = out.join(outcome{after: 1})
-	case len(metadata) > 0:
-		err := r.patchMetadata(ctx, metadata)
+	if metadata, _ := changed["metadata"].(map[string]any); len(metadata) > 0 {
+		err := r.write(ctx, partMetadata, r.req.Object, metadata)
 		switch {
 		case apierrors.IsNotFound(err) && !r.read.GetDeletionTimestamp().IsZero():
 			// It is gone already, most likely. A wrong answer looks the same, and only looking again tells them apart.
 			return out.join(outcome{after: lookAgainGone})
 		case apierrors.IsConflict(err) || apierrors.IsNotFound(err): // the status would fare the same
-			return r.failedSaving(ctx, out, append(errs, writeFailed("writing the metadata", err))...)
+			return r.failedSaving(ctx, out, append(errs, r.writeFailed(ctx, partMetadata, err))...)
 		case err != nil:
-			errs = append(errs, writeFailed("writing the metadata", err))
+			errs = append(errs, r.writeFailed(ctx, partMetadata, err))
 		}
 	}
 	if len(errs) > 0 {
@@ -67,12 +65,37 @@ func (r *run[T]) save(ctx context.Context, out outcome) outcome {
 		changed = r.retold(ctx, &out, changed)
 	}
 	if status, ok := changed["status"]; ok {
-		err := r.patchStatus(ctx, status)
+		err := r.write(ctx, partStatus, r.req.Object, status)
 		if err != nil && !(apierrors.IsNotFound(err) && r.memory.isCleaned()) {
-			return r.failedSaving(ctx, out, writeFailed("writing the status", err))
+			return r.failedSaving(ctx, out, r.writeFailed(ctx, partStatus, err))
 		}
 	}
 	return out
+}
+
+// checkpoint is [Request.Save].
+func (r *run[T]) checkpoint(ctx context.Context) error {
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	changed, err := r.changes()
+	if err != nil || len(changed) == 0 {
+		return err
+	}
+	var errs []error
+	if err := r.refuse(changed); err != nil {
+		errs = append(errs, err)
+	}
+	for _, part := range []savedPart{partMetadata, partStatus} {
+		content, ok := changed[string(part)]
+		if m, isMap := content.(map[string]any); !ok || isMap && len(m) == 0 {
+			continue
+		}
+		if err := r.write(ctx, part, r.req.Object, content); err != nil {
+			errs = append(errs, r.writeFailed(ctx, part, err))
+			break
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // retold returns what has changed when the conditions also tell what could not be saved.
@@ -102,26 +125,31 @@ func (r *run[T]) failedSaving(ctx context.Context, out outcome, errs ...error) o
 	return out
 }
 
-// base is what the object is compared with: as the cache had it, or as it was after the finalizer was written.
+// base is what the object is compared with: as the cache had it, or as it was saved last.
 func (r *run[T]) base() T { return r.req.snapshot }
 
-// rebase has the object compared with one that has the finalizers.
-func (r *run[T]) rebase(finalizers []string) {
-	base := r.base().DeepCopyObject().(T) //nolint:errcheck // a copy has the type
-	base.SetFinalizers(finalizers)
-	base.SetResourceVersion(r.req.Object.GetResourceVersion())
-	r.req.snapshot = base
-}
-
 // keepStatus undoes changes of the status: the object goes, and nobody would read it.
-func (r *run[T]) keepStatus() {
-	if v := reflect.ValueOf(r.req.Object).Elem().FieldByName("Status"); v.IsValid() {
-		v.Set(reflect.ValueOf(r.base()).Elem().FieldByName("Status"))
+func (r *run[T]) keepStatus() { copyStatus(r.req.Object, r.base()) }
+
+// copyStatus gives to the status of from. It is not copied deeply.
+func copyStatus(to, from client.Object) {
+	if v := reflect.ValueOf(to).Elem().FieldByName("Status"); v.IsValid() {
+		v.Set(reflect.ValueOf(from).Elem().FieldByName("Status"))
 	}
 }
 
-// changes returns what differs, as a merge patch.
+// hasStatus reports whether obj has a status that is not empty, or none that can be looked at.
+func hasStatus(obj client.Object) bool {
+	v := reflect.ValueOf(obj).Elem().FieldByName("Status")
+	return !v.IsValid() || !v.IsZero()
+}
+
+// changes returns what differs from the base, as a merge patch; nil if nothing does.
 func (r *run[T]) changes() (map[string]any, error) {
+	// The cheaper comparison first: mostly nothing has changed, not even what the other one overlooks.
+	if reflect.DeepEqual(r.base(), r.req.Object) || equality.Semantic.DeepEqual(r.base(), r.req.Object) {
+		return nil, nil
+	}
 	data, err := client.MergeFrom(r.base()).Data(r.req.Object)
 	if err != nil {
 		return nil, fmt.Errorf("comparing the object with what was read: %w", err)
@@ -136,6 +164,9 @@ func (r *run[T]) changes() (map[string]any, error) {
 // ErrNotOurs says that a step has changed a part of the object that the engine does not write.
 var ErrNotOurs = errors.New("a step has changed what is not the operator's")
 
+// ours are the keys of the metadata that steps may change.
+var ours = []string{"labels", "annotations", "finalizers", "ownerReferences"}
+
 // refuse takes out what is not the operator's to write, and says what that was.
 func (r *run[T]) refuse(changed map[string]any) error {
 	var refused []string
@@ -147,7 +178,7 @@ func (r *run[T]) refuse(changed map[string]any) error {
 	}
 	if metadata, ok := changed["metadata"].(map[string]any); ok {
 		for _, key := range slices.Sorted(maps.Keys(metadata)) {
-			if !slices.Contains([]string{"labels", "annotations", "finalizers", "ownerReferences"}, key) {
+			if !slices.Contains(ours, key) {
 				refused = append(refused, ".metadata."+key)
 				delete(metadata, key)
 			}
@@ -163,53 +194,6 @@ func (r *run[T]) refuse(changed map[string]any) error {
 func mustJSON(v any) []byte {
 	data, _ := json.Marshal(v) //nolint:errchkjson // it comes out of JSON
 	return data
-}
-
-func (r *run[T]) patchMetadata(ctx context.Context, metadata map[string]any) error {
-	target, patch := r.target(metadata, nil)
-	if err := r.own().Patch(ctx, target, patch, client.FieldOwner(r.engine.options.Name)); err != nil {
-		return err
-	}
-	r.saved.metadata = true
-	r.wrote(target)
-	return nil
-}
-
-func (r *run[T]) patchStatus(ctx context.Context, status any) error {
-	target, patch := r.target(nil, status)
-	if err := r.own().Status().Patch(ctx, target, patch, client.FieldOwner(r.engine.options.Name)); err != nil {
-		return err
-	}
-	r.saved.status = true
-	r.wrote(target)
-	r.announce(target)
-	return nil
-}
-
-// own returns the client for the object itself. Its writes carry a resource version, which the API server compares: they need no fence.
-func (r *run[T]) own() client.Client {
-	unfenced := &core{run: r.core.run, table: r.core.table, step: r.core.stepName(), own: r.core}
-	return &recorder{r.engine.options.Client, unfenced}
-}
-
-// target returns an object of the name of ours, for the answer, and the patch of it.
-func (r *run[T]) target(metadata map[string]any, status any) (T, client.Patch) {
-	target := r.engine.newObject()
-	target.SetNamespace(r.request.Namespace)
-	target.SetName(r.request.Name)
-	guarded := map[string]any{"resourceVersion": r.req.Object.GetResourceVersion(), "uid": r.read.GetUID()}
-	maps.Copy(guarded, metadata)
-	content := map[string]any{"metadata": guarded}
-	if status != nil {
-		content["status"] = status
-	}
-	return target, client.RawPatch(types.MergePatchType, mustJSON(content))
-}
-
-// wrote takes over the resource version after a write of ours.
-func (r *run[T]) wrote(answer T) {
-	r.req.Object.SetResourceVersion(answer.GetResourceVersion())
-	r.memory.wrote(answer.GetResourceVersion(), r.now)
 }
 
 // announce makes an event of each condition that has become bad, once: after it was written.
@@ -240,6 +224,17 @@ func textOf(waits []ctrlkit.Wait) string {
 	return strings.Join(texts, "; ")
 }
 
+// adopt takes over conditions that a step has set on the object itself instead of on Request.Conditions.
+func (r *run[T]) adopt(out outcome) outcome {
+	if r.req.Conditions == nil {
+		return out
+	}
+	if err := r.req.Conditions.Adopt(r.req.Object); err != nil {
+		out = out.join(outcome{err: failure.As(fmt.Errorf("%w: %w", ErrNotOurs, err), failure.OfClass(failure.Terminal))})
+	}
+	return out
+}
+
 // statusType knows where a type keeps the generation that its status is about.
 type statusType struct{ observedGeneration []int }
 
@@ -255,9 +250,13 @@ func statusTypeOf(obj any) statusType {
 	return statusType{append(append([]int{}, status.Index...), field.Index...)}
 }
 
-// observe says in the status which generation it is about, if the type has a field for that.
+// observe says in the status which generation it is about, if the type has a field for that. Where the field is in an embedded struct that is a pointer and nil, there is
+// nothing to say it in.
 func (s statusType) observe(obj client.Object) {
-	if s.observedGeneration != nil {
-		reflect.ValueOf(obj).Elem().FieldByIndex(s.observedGeneration).SetInt(obj.GetGeneration())
+	if s.observedGeneration == nil {
+		return
+	}
+	if field, err := reflect.ValueOf(obj).Elem().FieldByIndexErr(s.observedGeneration); err == nil && field.CanSet() {
+		field.SetInt(obj.GetGeneration())
 	}
 }

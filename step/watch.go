@@ -24,6 +24,8 @@ import (
 // Complete makes a controller of the engine: with its rate limiter, and with an ear for the events of its watches, from which it learns the causes
 // of reconciles, and the last states of objects that went without their clean-up. It replaces options that b was given: use Options.Controller.
 //
+// A second engine of the same manager for a kind that has conditions is refused: both would compute Ready.
+//
 //	err := engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Database{}).Owns(&corev1.Secret{}))
 //
 // Watches with a handler of your own tell their causes if the handler went through [Engine.Tell].
@@ -31,6 +33,9 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 	options := e.options.Controller
 	if options.RateLimiter == nil {
 		options.RateLimiter = e.limiter
+	}
+	if err := e.claimSummary(); err != nil {
+		return err
 	}
 	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.Listen()).Complete(e)
 }
@@ -55,12 +60,16 @@ func (l listener[T]) Create(ev event.CreateEvent) bool {
 }
 
 func (l listener[T]) Update(ev event.UpdateEvent) bool {
+	if ev.ObjectOld != nil && ev.ObjectNew != nil && ev.ObjectOld.GetUID() != ev.ObjectNew.GetUID() {
+		// The watch was interrupted while one object went and another one of its name came.
+		l.engine.deleted(ev.ObjectOld, false)
+	}
 	l.engine.heard(ev.ObjectNew, "", "updated")
 	return true
 }
 
 func (l listener[T]) Delete(ev event.DeleteEvent) bool {
-	l.engine.deleted(ev.Object)
+	l.engine.deleted(ev.Object, !ev.DeleteStateUnknown)
 	l.engine.heard(ev.Object, "", "deleted")
 	return true
 }

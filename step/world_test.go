@@ -46,6 +46,7 @@ type ThingSpec struct {
 type ThingStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Size               int                `json:"size,omitempty"`
+	Phase              string             `json:"phase"`
 	Counters           map[string]int     `json:"counters,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
@@ -97,6 +98,7 @@ var newScheme = sync.OnceValue(func() *runtime.Scheme {
 var newMapper = sync.OnceValue(func() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{thingVersion, corev1.SchemeGroupVersion})
 	m.Add(thingVersion.WithKind("Thing"), meta.RESTScopeNamespace)
+	m.Add(thingVersion.WithKind("Hidden"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	return m
@@ -543,4 +545,9 @@ func pass(d time.Duration) { time.Sleep(d) }
 
 func configMap(name string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: data}
+}
+
+// newHiddenClient returns a server that has obj.
+func newHiddenClient(obj *Hidden) client.Client {
+	return fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).WithStatusSubresource(&Hidden{}).WithObjects(obj).Build()
 }

@@ -1,0 +1,448 @@
+package step_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// A step writes down what it is about to make, makes it, and crashes. The next reconcile finds what was written down.
+func TestSaveBeforeActing(t *testing.T) {
+	w := newWorld(t, newThing())
+	crash := true
+	var made []string
+	do := func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		if req.Object.Status.Phase == "" {
+			req.Object.Status.Phase = fmt.Sprint("token-", len(made))
+			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "token", "yes")
+			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "by", "them") })
+			if err := req.Save(ctx); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
+		if !slices.Contains(made, req.Object.Status.Phase) { // the system outside knows the token
+			made = append(made, req.Object.Status.Phase)
+		}
+		if crash {
+			w.fault = failOn("patch", errFirst) // nothing more of this process is written
+			crash = false
+		}
+		return ctrlkit.NoRequeue()
+	}
+	w.engine(doing("A", do))
+	_, _ = w.reconcile()
+	w.fault = nil
+	w.engine(doing("A", do)) // another process
+	w.must()
+	if diff := cmp.Diff([]string{"token-0"}, made); diff != "" {
+		t.Errorf("made (-want +got):\n%s", diff)
+	}
+	if got := w.thing(); got.Status.Phase != "token-0" || got.Labels["token"] != "yes" || got.Labels["by"] != "them" || w.conditionOf(condition.Ready) != "True Ready" {
+		t.Errorf("got %+v", got)
+	}
+	w.takeWrites()
+	w.must()
+	if got := w.takeWrites(); len(got) > 0 {
+		t.Errorf("nothing has changed, and it wrote %v", got)
+	}
+}
+
+func TestSaveWritesOnlyWhatHasChanged(t *testing.T) {
+	w := newWorld(t, newThing())
+	var writes [][]string
+	save := func(ctx context.Context, req *step.Request[*Thing]) {
+		if err := req.Save(ctx); err != nil {
+			t.Error(err)
+		}
+		writes = append(writes, w.takeWrites())
+	}
+	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		save(ctx, req)
+		req.Object.Status.Size = 1
+		save(ctx, req)
+		save(ctx, req)
+		req.Object.Labels = map[string]string{"a": "b"}
+		save(ctx, req)
+		req.Object.Status.Size, req.Object.Labels = 2, nil
+		save(ctx, req)
+		return ctrlkit.NoRequeue()
+	}))
+	w.must()
+	want := [][]string{nil, {"patch status of Thing a"}, nil, {"patch Thing a"}, {"patch Thing a", "patch status of Thing a"}}
+	if diff := cmp.Diff(want, writes, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	if got := w.thing(); got.Status.Size != 2 || len(got.Labels) > 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestSaveDoesNotOverwrite(t *testing.T) {
+	w := newWorld(t, newThing())
+	var got error
+	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		w.editStatus(func(obj *Thing) { obj.Status.Phase = "theirs" })
+		req.Object.Status.Phase = "ours"
+		got = req.Save(ctx)
+		return ctrl.Result{}, got
+	}))
+	w.conflicts()
+	if !apierrors.IsConflict(got) || !strings.Contains(got.Error(), ".status.phase") {
+		t.Errorf("got %v, want a conflict about .status.phase", got)
+	}
+	if got := w.thing().Status.Phase; got != "theirs" {
+		t.Errorf("status.phase: %q", got)
+	}
+}
+
+func TestSaveRefusesTheSpec(t *testing.T) {
+	w := newWorld(t, newThing())
+	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		req.Object.Spec.Size, req.Object.Status.Size = 3, 7
+		return ctrl.Result{}, req.Save(ctx)
+	}))
+	if err := w.fails(); !errors.Is(err, step.ErrNotOurs) || !strings.Contains(err.Error(), ".spec.size") {
+		t.Errorf("got %v", err)
+	}
+	if got := w.thing(); got.Status.Size != 7 || got.Spec.Size != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Other clients may change other fields while a reconcile works: nothing that it has earned is discarded, and nothing of theirs is overwritten.
+func TestForeignChangesDoNotDiscardTheStatus(t *testing.T) {
+	foreign := metav1.Condition{Type: "example.com/Scanned", Status: metav1.ConditionTrue, Reason: "Clean", LastTransitionTime: metav1.Now().Rfc3339Copy()}
+	for _, live := range []bool{true, false} {
+		t.Run(fmt.Sprint("live reader: ", live), func(t *testing.T) {
+			w := newWorld(t, newThing())
+			options := w.options()
+			if live {
+				options.Live = w.liveReader()
+			}
+			made := 0
+			steps := cleaning("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				if req.Object.Status.Size == 0 {
+					made++
+					req.Object.Status.Size = 7
+					metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, "id", "7")
+					w.edit(func(obj *Thing) {
+						metav1.SetMetaDataLabel(&obj.ObjectMeta, "by", "them")
+						obj.Finalizers = append(obj.Finalizers, foreignFinalizer)
+						obj.Spec.Size = 5
+					})
+					w.editStatus(func(obj *Thing) {
+						obj.Status.Counters = map[string]int{"theirs": 1}
+						meta.SetStatusCondition(&obj.Status.Conditions, foreign)
+					})
+				}
+				return ctrlkit.NoRequeue()
+			}, passes)
+			w.engineWith(options, steps)
+			w.must()
+			w.must()
+			got := w.thing()
+			if made != 1 || got.Status.Size != 7 || got.Annotations["id"] != "7" {
+				t.Errorf("%d were made, and recorded is %+v", made, got)
+			}
+			if got.Labels["by"] != "them" || got.Spec.Size != 5 || got.Status.Counters["theirs"] != 1 || meta.FindStatusCondition(got.Status.Conditions, foreign.Type) == nil {
+				t.Errorf("it was overwritten: %+v", got)
+			}
+			if diff := cmp.Diff([]string{finalizer, foreignFinalizer}, got.Finalizers); diff != "" {
+				t.Errorf("finalizers (-want +got):\n%s", diff)
+			}
+			if ready := meta.FindStatusCondition(got.Status.Conditions, condition.Ready); ready == nil || ready.ObservedGeneration != got.Generation {
+				t.Errorf("Ready: %v, generation %d", ready, got.Generation)
+			}
+		})
+	}
+}
+
+// With an edit of another client every 100 ms and steps that take longer, everything is done within seconds.
+func TestABusyCoWriterStarvesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		options := w.options()
+		options.Live = w.liveReader()
+		cleanups := 0
+		w.engineWith(options, cleaning("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			pass(300 * time.Millisecond)
+			req.Object.Status.Size = 7
+			return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(req.Client.Create(ctx, configMap("child", nil))))
+		}, func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+			pass(2 * time.Second)
+			cleanups++
+			return ctrlkit.NoRequeue()
+		}))
+		ctx, stop := context.WithCancel(t.Context())
+		var coWriter sync.WaitGroup
+		defer coWriter.Wait()
+		defer stop()
+		coWriter.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{"seen":"%d"}}}`, i))
+				_ = w.server.Patch(ctx, newThing(), patch)
+				pass(100 * time.Millisecond)
+			}
+		})
+		until := func(what string, done func() bool) {
+			t.Helper()
+			began := time.Now()
+			for !done() {
+				result, err := w.reconcile()
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				pass(max(result.RequeueAfter, 10*time.Millisecond))
+				if time.Since(began) > 10*time.Second {
+					t.Fatalf("%s: not after %v: %+v", what, time.Since(began), w.thing())
+				}
+			}
+		}
+		until("status, child and conditions", func() bool {
+			child := configMap("child", nil)
+			return w.thing().Status.Size == 7 && w.conditionOf(condition.Ready) == "True Ready" && w.server.Get(ctx, client.ObjectKeyFromObject(child), child) == nil
+		})
+		w.remove(newThing())
+		until("clean-up", func() bool { return w.thing() == nil })
+		if cleanups != 1 {
+			t.Errorf("it was cleaned up %d times, want once", cleanups)
+		}
+	})
+}
+
+// A picky server wants a field in each status.
+type picky struct {
+	client.Client
+	refused int
+}
+
+func (p *picky) SubResource(name string) client.SubResourceClient {
+	return pickyStatus{p.Client.SubResource(name), p}
+}
+
+type pickyStatus struct {
+	client.SubResourceClient
+	picky *picky
+}
+
+func (s pickyStatus) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	data, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	before := &Thing{}
+	if err := s.picky.Get(ctx, client.ObjectKeyFromObject(obj), before); err != nil {
+		return err
+	}
+	if !strings.Contains(string(data), `"phase"`) && len(before.Status.Conditions) == 0 {
+		s.picky.refused++
+		return apierrors.NewInvalid(thingVersion.WithKind("Thing").GroupKind(), obj.GetName(), nil)
+	}
+	return s.SubResourceClient.Patch(ctx, obj, patch, opts...)
+}
+
+func TestAStatusWithRequiredFields(t *testing.T) {
+	second := newThing()
+	second.Name, second.UID = "b", "uid-b"
+	w := newWorld(t, newThing(), second)
+	options := w.options()
+	server := &picky{Client: w.client}
+	options.Client = server
+	e := w.engineWith(options, doing("A", passes))
+	w.must()
+	if got := w.conditionOf(condition.Ready); got != "True Ready" {
+		t.Errorf("Ready: %q", got)
+	}
+	if _, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(second)}); err != nil {
+		t.Error(err)
+	}
+	if server.refused != 1 {
+		t.Errorf("%d status patches were refused, want that of the first object only", server.refused)
+	}
+}
+
+func TestADefinitionWithoutStatusSubresource(t *testing.T) {
+	w := newWorld(t, newThing())
+	w.fault = failOn("patch status", apierrors.NewNotFound(things, "a"))
+	w.engine(doing("A", passes))
+	err := w.fails()
+	verdict := failure.Judge(err)
+	if verdict.Class != failure.Invalid || verdict.Reason != step.ReasonNoStatusSubresource || !strings.Contains(verdict.Way, "+kubebuilder:subresource:status") {
+		t.Errorf("got %v: %+v", err, verdict)
+	}
+}
+
+// Who moves a reconciler here brings along the line that saves the status.
+func TestAStepThatSavesTheObjectItself(t *testing.T) {
+	patch := func(ctx context.Context, req *step.Request[*Thing], change func()) error {
+		before := req.Object.DeepCopyObject().(*Thing)
+		change()
+		return req.Client.Patch(ctx, req.Object, client.MergeFrom(before))
+	}
+	tests := []struct {
+		name   string
+		do     func(ctx context.Context, req *step.Request[*Thing]) error
+		writes []string
+		fails  string
+	}{
+		{"Status().Update", func(ctx context.Context, req *step.Request[*Thing]) error {
+			req.Object.Status.Size = 7
+			return req.Client.Status().Update(ctx, req.Object)
+		}, []string{"patch status of Thing a"}, ""},
+		{"Status().Patch", func(ctx context.Context, req *step.Request[*Thing]) error {
+			before := req.Object.DeepCopyObject().(*Thing)
+			req.Object.Status.Size = 7
+			return req.Client.Status().Patch(ctx, req.Object, client.MergeFrom(before))
+		}, []string{"patch status of Thing a"}, ""},
+		{"Update", func(ctx context.Context, req *step.Request[*Thing]) error {
+			req.Object.Status.Size = 7
+			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "a", "b")
+			return req.Client.Update(ctx, req.Object)
+		}, []string{"patch Thing a", "patch status of Thing a"}, ""},
+		{"Patch", func(ctx context.Context, req *step.Request[*Thing]) error {
+			req.Object.Status.Size = 7
+			return patch(ctx, req, func() { metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "a", "b") })
+		}, []string{"patch Thing a", "patch status of Thing a"}, ""},
+		{"Patch of the spec", func(ctx context.Context, req *step.Request[*Thing]) error {
+			req.Object.Status.Size = 7
+			return patch(ctx, req, func() { req.Object.Spec.Size = 3 })
+		}, []string{"patch status of Thing a"}, ".spec.size"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, newThing())
+			w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				return ctrlkit.RequeueIfError(test.do(ctx, req))
+			}))
+			_, err := w.reconcile()
+			if (err != nil) != (test.fails != "") || err != nil && (!errors.Is(err, step.ErrNotOurs) || !strings.Contains(err.Error(), test.fails)) {
+				t.Errorf("got %v", err)
+			}
+			if got := w.thing(); got.Status.Size != 7 || got.Spec.Size != 0 {
+				t.Errorf("got %+v", got)
+			}
+			// The last write is that of the conditions.
+			if got := w.takeWrites(); test.fails == "" && !cmp.Equal(append(test.writes, "patch status of Thing a"), got) {
+				t.Errorf("writes: %v, want %v and the conditions", got, test.writes)
+			}
+		})
+	}
+}
+
+// It also brings along the line that sets a condition.
+func TestConditionsThatAreSetOnTheObject(t *testing.T) {
+	set := func(kind string, status metav1.ConditionStatus) doFunc {
+		return func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			meta.SetStatusCondition(&req.Object.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Because", Message: "it is so"})
+			return ctrlkit.NoRequeue()
+		}
+	}
+	tests := []struct {
+		name        string
+		do          doFunc
+		kind, want  string
+		ready, fail string
+	}{
+		{"declared and good", set("Found", "True"), "Found", "True Because: it is so", "True Ready", ""},
+		{"declared and bad", set("Found", "False"), "Found", "False Because: it is so", "False Because: Found: it is so", ""},
+		{"declared and unknown", set("Found", "Unknown"), "Found", "Unknown Because: it is so", "False Because: Found: it is so", ""},
+		{"of its own", set("Available", "True"), "Available", "True Because: it is so", "False NotReached: Found: it was not looked at yet", ""},
+		{"computed", set("Ready", "True"), "Stalled", "True TerminalError", "False TerminalError", "Ready is set on the object"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, newThing())
+			w.engine(keeping("A", test.do, "Found"))
+			for range 2 {
+				_, err := w.reconcile()
+				if (err != nil) != (test.fail != "") || err != nil && !strings.Contains(err.Error(), test.fail) {
+					t.Errorf("got %v", err)
+				}
+			}
+			if got := w.conditionOf(test.kind); !strings.HasPrefix(got, test.want) {
+				t.Errorf("%s: got %q, want %q", test.kind, got, test.want)
+			}
+			if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, test.ready) {
+				t.Errorf("Ready: got %q, want %q", got, test.ready)
+			}
+			w.takeWrites()
+			_, _ = w.reconcile()
+			if got := w.takeWrites(); len(got) > 0 {
+				t.Errorf("the same again wrote %v", got)
+			}
+		})
+	}
+}
+
+// A step that cancels a context of its own has failed like any other.
+func TestAContextThatAStepHasCanceled(t *testing.T) {
+	w := newWorld(t, newThing())
+	w.engine(doing("A", func(ctx context.Context, _ *step.Request[*Thing]) (ctrl.Result, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		return ctrl.Result{}, fmt.Errorf("asking the bank: %w", ctx.Err())
+	}))
+	if err := w.fails(); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False TemporaryError: A: asking the bank: context canceled") {
+		t.Errorf("Ready: %q", got)
+	}
+	if got := w.takeEvents(); len(got) != 1 {
+		t.Errorf("events: %v", got)
+	}
+	t.Run("when the operator stops it is silent", func(t *testing.T) {
+		w := newWorld(t, newThing())
+		ctx, stop := context.WithCancel(t.Context())
+		e := w.engine(doing("A", func(ctx context.Context, _ *step.Request[*Thing]) (ctrl.Result, error) {
+			stop()
+			return ctrl.Result{}, ctx.Err()
+		}))
+		_, _ = e.Reconcile(ctx, thingRequest)
+		if got := w.conditionOf(condition.Ready); got != "" || len(w.takeEvents()) > 0 {
+			t.Errorf("Ready: %q", got)
+		}
+	})
+}
+
+// What is read past the cache may change without an event, so that the object is never at rest.
+func TestLiveReadsKeepFromRest(t *testing.T) {
+	w := newWorld(t, newThing(), configMap("input", map[string]string{"size": "1"}))
+	options := w.options()
+	options.Live, options.Rest = w.liveReader(), step.RestUntilInputsChange
+	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		input := configMap("input", nil)
+		if err := req.Live.Get(ctx, client.ObjectKeyFromObject(input), input); err != nil {
+			return ctrl.Result{}, err
+		}
+		req.Object.Status.Phase = input.Data["size"]
+		return ctrlkit.NoRequeue()
+	}))
+	w.must()
+	w.must()
+	if err := w.server.Update(t.Context(), configMap("input", map[string]string{"size": "2"})); err != nil {
+		t.Fatal(err)
+	}
+	w.must()
+	if got := w.thing().Status.Phase; got != "2" {
+		t.Errorf("status.phase: %q", got)
+	}
+}

@@ -1,0 +1,156 @@
+package step
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// A merge brings together what two clients have made of the same JSON value.
+type merge struct {
+	both []string // the paths that both have changed, to different values
+}
+
+// values returns theirs with what ours has changed of base. Maps are merged by key, the lists that
+// several clients write by the key of their items; any other list is one value.
+func (m *merge) values(path string, base, ours, theirs any) any {
+	switch {
+	case reflect.DeepEqual(ours, base):
+		return theirs
+	case reflect.DeepEqual(theirs, base) || reflect.DeepEqual(ours, theirs):
+		return ours
+	}
+	baseMap, _ := base.(map[string]any)
+	ourMap, ok1 := ours.(map[string]any)
+	theirMap, ok2 := theirs.(map[string]any)
+	if (ok1 || ours == nil) && (ok2 || theirs == nil) { // nothing is an empty map
+		return m.maps(path, baseMap, ourMap, theirMap)
+	}
+	if key := keyOf(path); key != nil {
+		o, ok1 := keyed(ours, key)
+		t, ok2 := keyed(theirs, key)
+		b, ok3 := keyed(base, key)
+		if ok1 && ok2 && ok3 {
+			return m.lists(path, b, o, t)
+		}
+	}
+	m.both = append(m.both, path)
+	return theirs
+}
+
+func (m *merge) maps(path string, base, ours, theirs map[string]any) any {
+	merged := make(map[string]any)
+	for _, key := range keysOf(ours, theirs) {
+		if v := m.values(path+"."+key, base[key], ours[key], theirs[key]); v != nil {
+			merged[key] = v
+		}
+	}
+	return merged
+}
+
+// keysOf returns the keys of both maps, sorted.
+func keysOf(a, b map[string]any) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// A keyedList is a list of which each item has a key of its own.
+type keyedList struct {
+	keys  []string
+	items map[string]any
+}
+
+// lists merges two lists item by item: ours in their order, then what the other client has added.
+func (m *merge) lists(path string, base, ours, theirs keyedList) any {
+	var merged []any
+	added := slices.DeleteFunc(slices.Clone(theirs.keys), func(key string) bool { return slices.Contains(ours.keys, key) })
+	for _, key := range slices.Concat(ours.keys, added) {
+		if v := m.item(fmt.Sprintf("%s[%s]", path, key), base.items[key], ours.items[key], theirs.items[key]); v != nil {
+			merged = append(merged, v)
+		}
+	}
+	if merged == nil {
+		return nil
+	}
+	return merged
+}
+
+// item merges an item of a list, which is one value: reason, message and status of a condition belong
+// together. Conditions that say the same are equal, whenever they began to; theirs is older.
+func (m *merge) item(path string, base, ours, theirs any) any {
+	switch {
+	case reflect.DeepEqual(ours, base) || reflect.DeepEqual(timeless(ours), timeless(theirs)):
+		return theirs
+	case !reflect.DeepEqual(theirs, base):
+		m.both = append(m.both, path)
+	}
+	return ours
+}
+
+// timeless returns a condition without its time; anything else as it is.
+func timeless(item any) any {
+	if c, ok := item.(map[string]any); ok && c["lastTransitionTime"] != nil {
+		c = maps.Clone(c)
+		delete(c, "lastTransitionTime")
+		return c
+	}
+	return item
+}
+
+// keyOf returns what tells the items of a list apart, nil if the list is one value.
+func keyOf(path string) func(item any) (string, bool) {
+	field := func(name string) func(any) (string, bool) {
+		return func(item any) (string, bool) {
+			m, _ := item.(map[string]any)
+			key, ok := m[name].(string)
+			return key, ok
+		}
+	}
+	switch path {
+	case ".metadata.finalizers":
+		return func(item any) (string, bool) { key, ok := item.(string); return key, ok }
+	case ".metadata.ownerReferences":
+		return field("uid")
+	case ".status.conditions":
+		return field("type")
+	}
+	return nil
+}
+
+// keyed returns a list by keys. It is none if an item has no key or two have the same.
+func keyed(list any, key func(any) (string, bool)) (keyedList, bool) {
+	k := keyedList{items: make(map[string]any)}
+	if list == nil {
+		return k, true
+	}
+	items, ok := list.([]any)
+	for _, item := range items {
+		name, has := key(item)
+		if _, twice := k.items[name]; !has || twice {
+			return k, false
+		}
+		k.keys, k.items[name] = append(k.keys, name), item
+	}
+	return k, ok
+}
+
+// difference returns the merge patch that turns from into to, and reports whether there is one.
+func difference(from, to any) (any, bool) {
+	if reflect.DeepEqual(from, to) {
+		return nil, false
+	}
+	fromMap, ok1 := from.(map[string]any)
+	toMap, ok2 := to.(map[string]any)
+	if !ok2 || !ok1 && from != nil {
+		return to, true
+	}
+	patch := make(map[string]any)
+	for _, key := range keysOf(fromMap, toMap) {
+		if d, changed := difference(fromMap[key], toMap[key]); changed {
+			patch[key] = d
+		}
+	}
+	return patch, true
+}
