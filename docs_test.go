@@ -65,11 +65,11 @@ func TestTestsNamedInTheDocumentation(t *testing.T) {
 	}
 }
 
-// The Go of the guide to steps stands in the examples.
+// The Go of the guide to steps stands in the examples: those of the module, or the Examples of the packages.
 func TestGuideToSteps(t *testing.T) {
 	var examples strings.Builder
 	for path, text := range filesBelow(t, ".go") {
-		if strings.HasPrefix(path, "examples/") {
+		if strings.HasPrefix(path, "examples/") || strings.HasPrefix(filepath.Base(path), "example_") {
 			examples.WriteString(text)
 		}
 	}
