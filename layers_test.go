@@ -52,7 +52,6 @@ var layers = map[string]int{
 	// What looks at workflows and runs operators.
 	"controlplane":                   0,
 	"diagram":                        3,
-	"diagram/svg":                    4,
 	"diagram/diagramtest":            5,
 	"vet":                            0,
 	"sim":                            3,
