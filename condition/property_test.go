@@ -45,6 +45,7 @@ func operations() *rapid.Generator[operation] {
 			{"not paused", func(s *condition.Set) { s.SetPaused("", "") }},
 			{"Summarise", (*condition.Set).Summarise},
 			{"Observed", (*condition.Set).Observed},
+			{"Doubt", func(s *condition.Set) { s.Doubt([]string{kind}, reason, message) }},
 		}).Draw(t, "operation")
 	})
 }
