@@ -335,6 +335,7 @@ func (r *run[T]) prepare(ctx context.Context) {
 	if e.finalizer != "" {
 		r.req.protect = r.putFinalizer
 	}
+	r.req.complete(e.plan, e.options.Name, e.finalizer)
 	if set, err := condition.NewSet(r.req.Object, e.plan.declared, e.options.Retired, r.now); err == nil {
 		set.SetPaused("", "")
 		r.req.Conditions = set
