@@ -16,20 +16,27 @@ func TestDoubt(t *testing.T) {
 		do   func(*condition.Set)
 		want string
 	}{
-		{"a good one that was stored", func(s *condition.Set) { s.Doubt([]string{"Degraded"}, "Forbidden", "no permission") }, "Degraded=Unknown Forbidden: no permission"},
-		{"without a message", func(s *condition.Set) { s.Doubt([]string{"Degraded"}, "Forbidden", "") }, "Degraded=Unknown Forbidden: Forbidden"},
-		{"a bad one that was stored stays", func(s *condition.Set) { s.Doubt([]string{"SecretFound"}, "Forbidden", "no permission") }, "SecretFound=False NotFound: it is missing"},
-		{"one that was never looked at", func(s *condition.Set) { s.Doubt([]string{"BackupDone"}, "Forbidden", "no permission") }, "BackupDone=Unknown Forbidden: no permission"},
+		{"a good one that was stored", func(s *condition.Set) { s.Doubt([]string{"Degraded"}, "no permission") }, "Degraded=Unknown LastTryFailed: no permission"},
+		{"without a message", func(s *condition.Set) { s.Doubt([]string{"Degraded"}, "") }, "Degraded=Unknown LastTryFailed: LastTryFailed"},
+		{"a bad one that was stored stays", func(s *condition.Set) { s.Doubt([]string{"SecretFound"}, "no permission") }, "SecretFound=False NotFound: it is missing"},
+		{"one that was never looked at", func(s *condition.Set) { s.Doubt([]string{"BackupDone"}, "no permission") }, "BackupDone=Unknown NotReached: it was not looked at yet"},
 		{"one that was set good before it failed stays", func(s *condition.Set) {
 			s.Good("Degraded", "Better", "")
-			s.Doubt([]string{"Degraded"}, "Forbidden", "no permission")
+			s.Doubt([]string{"Degraded"}, "no permission")
 		}, "Degraded=False Better"},
 		{"one that was set bad before it failed stays", func(s *condition.Set) {
 			s.Bad("Degraded", condition.Error, "Broken", "it is broken")
-			s.Doubt([]string{"Degraded"}, "Forbidden", "no permission")
+			s.Doubt([]string{"Degraded"}, "no permission")
 		}, "Degraded=True Broken: it is broken"},
+		{"one that is trusted again", func(s *condition.Set) {
+			s.Doubt([]string{"Degraded"}, "no permission")
+			s.Trust([]string{"Degraded"})
+		}, "Degraded=False LastTryPassed"},
+		{"to trust one that was never looked at changes nothing", func(s *condition.Set) { s.Trust([]string{"BackupDone"}) }, "BackupDone=Unknown NotReached: it was not looked at yet"},
+		{"to trust a good one changes nothing", func(s *condition.Set) { s.Trust([]string{"Degraded"}) }, "Degraded=False Fine"},
+		{"to trust a bad one changes nothing", func(s *condition.Set) { s.Trust([]string{"SecretFound"}) }, "SecretFound=False NotFound: it is missing"},
 		{"one that is set afterwards", func(s *condition.Set) {
-			s.Doubt([]string{"Degraded"}, "Forbidden", "no permission")
+			s.Doubt([]string{"Degraded"}, "no permission")
 			s.Good("Degraded", "Better", "")
 		}, "Degraded=False Better"},
 	} {
@@ -54,7 +61,7 @@ func TestDoubtIsNotCounted(t *testing.T) {
 	set := newSet(t, newDatabase(stored("Degraded", isFalse, "Fine", "")))
 	set.Good("SecretFound", "Found", "")
 	set.Failed(condition.Error, "Forbidden", "no permission")
-	set.Doubt([]string{"Degraded"}, "Forbidden", "no permission")
+	set.Doubt([]string{"Degraded"}, "no permission")
 	set.Summarise()
 	if diff := cmp.Diff("no permission", get(t, set, condition.Ready).Message); diff != "" {
 		t.Errorf("Ready (-want +got):\n%s", diff)
@@ -85,7 +92,7 @@ func TestSetIsSafeForConcurrentUse(t *testing.T) {
 		func() { set.Bad("Degraded", condition.Error, "Broken", "") },
 		func() { set.Unknown("BackupDone", "Asking", "") },
 		func() { set.Failed(condition.Warning, "Failed", "") },
-		func() { set.Doubt([]string{"BackupDone"}, "Failed", "") },
+		func() { set.Doubt([]string{"BackupDone"}, "") },
 		func() { set.SetPaused("", "") },
 		func() { set.Observed() },
 		func() { set.Summarise() },

@@ -200,22 +200,39 @@ func (s *Set) Worst() Severity {
 	return worst
 }
 
-// Doubt says that whoever keeps declared conditions has failed. Those that it did not set in this reconcile become Unknown, unless they were bad: a good one that
-// was stored when all was well says nothing any more. Ready does not count them beside the failure, which is their cause.
-func (s *Set) Doubt(kinds []string, reason, message string) {
+// Doubt says that whoever keeps declared conditions has failed. Those that were good, and were not set in this reconcile, become Unknown with
+// [ReasonLastTryFailed]: what was stored when all was well says nothing any more. They stay about the generation that they were about, and Ready does not count
+// them beside the failure, which is their cause. [Set.Trust] ends the doubt.
+func (s *Set) Doubt(kinds []string, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, kind := range kinds {
 		d := s.declaration(kind)
 		c := meta.FindStatusCondition(s.conditions, kind)
-		if s.set[kind] || c != nil && c.Status != d.good() && c.Status != metav1.ConditionUnknown {
+		if c == nil || s.set[kind] || c.Status != d.good() && (c.Status != metav1.ConditionUnknown || c.Reason != ReasonLastTryFailed) {
 			continue
 		}
 		if s.doubted == nil {
 			s.doubted = make(map[string]bool)
 		}
 		s.doubted[kind] = true
-		s.put(kind, metav1.ConditionUnknown, reason, orElse(message, reason))
+		generation := c.ObservedGeneration
+		s.put(kind, metav1.ConditionUnknown, ReasonLastTryFailed, orElse(message, ReasonLastTryFailed))
+		c.ObservedGeneration = generation
+	}
+}
+
+// Trust says that whoever keeps declared conditions has passed. Those that a [Set.Doubt] has made Unknown, and that were not set in this reconcile because they stay as
+// they were, become good again, with [ReasonLastTryPassed].
+func (s *Set) Trust(kinds []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, kind := range kinds {
+		c := meta.FindStatusCondition(s.conditions, kind)
+		if c != nil && !s.set[kind] && c.Status == metav1.ConditionUnknown && c.Reason == ReasonLastTryFailed {
+			delete(s.doubted, kind)
+			s.put(kind, s.declaration(kind).good(), ReasonLastTryPassed, "")
+		}
 	}
 }
 

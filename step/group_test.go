@@ -117,7 +117,7 @@ func TestConditionsOfStepsThatAreNotNeeded(t *testing.T) {
 	ready("True NotNeeded", "False NotNeeded", "True Ready")
 	w.edit(func(obj *Thing) { obj.Spec.Size = 1 })
 	w.fails()
-	ready("True NotNeeded", "False NotNeeded", "False TemporaryError: A: the first thing broke")
+	ready("Unknown LastTryFailed: the first thing broke", "Unknown LastTryFailed: the first thing broke", "False TemporaryError: A: the first thing broke")
 	w.edit(func(obj *Thing) { obj.Spec.Size = 0 })
 	w.must()
 	ready("True NotNeeded", "False NotNeeded", "True Ready")

@@ -59,6 +59,7 @@ type memory[T client.Object] struct {
 	looked    bool      // there was a reconcile
 	conflicts int       // in a row
 	texts     time.Time // when the text of a failure was last written
+	numbers   time.Time // since when one is held that says the same in other numbers; zero if none is
 
 	rest rest
 	hot  hot
@@ -87,7 +88,7 @@ func (m *memory[T]) startFor(obj T) {
 	if m.uid == obj.GetUID() {
 		return
 	}
-	m.written, m.rest, m.hot, m.texts, m.left, m.missed = "", rest{}, hot{}, time.Time{}, false, time.Time{}
+	m.written, m.rest, m.hot, m.texts, m.numbers, m.left, m.missed = "", rest{}, hot{}, time.Time{}, time.Time{}, false, time.Time{}
 	m.children = nil
 	m.mu.Lock()
 	defer m.mu.Unlock()
