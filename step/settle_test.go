@@ -119,7 +119,9 @@ func TestMessagesOfAnotherFailure(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				w := newWorld(t, newThing())
 				text := tt.before
-				w.engine(doing("A", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrl.Result{}, errors.New(text) }))
+				w.engine(doing("A", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+					return ctrl.Result{}, errors.New(text)
+				}))
 				w.fails()
 				pass(tt.at)
 				text = tt.after
