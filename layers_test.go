@@ -37,6 +37,7 @@ var layers = map[string]int{
 	"journal/metrics":         1,
 	"journal/tracing":         1,
 	"step":                    4,
+	"step/steptest":           5,
 	"explain":                 5,
 	"observe":                 6,
 

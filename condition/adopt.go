@@ -40,6 +40,8 @@ func (s *Set) Adopt(obj any) error {
 			s.adoptForeign(c)
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, b := range before {
 		if meta.FindStatusCondition(now, b.Type) == nil && !s.isOurs(b.Type) {
 			s.remove(b.Type)
@@ -61,6 +63,8 @@ func (s *Set) adoptDeclared(c metav1.Condition) {
 }
 
 func (s *Set) adoptForeign(c metav1.Condition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if c.LastTransitionTime.IsZero() {
 		c.LastTransitionTime = s.now
 	}

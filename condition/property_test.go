@@ -45,6 +45,8 @@ func operations() *rapid.Generator[operation] {
 			{"not paused", func(s *condition.Set) { s.SetPaused("", "") }},
 			{"Summarise", (*condition.Set).Summarise},
 			{"Observed", (*condition.Set).Observed},
+			{"Doubt", func(s *condition.Set) { s.Doubt([]string{kind}, message) }},
+			{"Trust", func(s *condition.Set) { s.Trust([]string{kind}) }},
 		}).Draw(t, "operation")
 	})
 }

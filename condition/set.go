@@ -5,22 +5,28 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Set is the conditions of one object during one reconcile. It is not safe for concurrent use.
+// A Set is the conditions of one object during one reconcile. It is safe for concurrent use: actions of a workflow and steps of a group may set
+// conditions at the same time. Of two that set the same condition, the later one wins.
 type Set struct {
 	declared   []Declaration
-	conditions []metav1.Condition
 	generation int64
 	now        metav1.Time
-	severities map[string]Severity // of what was set in this reconcile and is not good
-	failure    *failed
 	before     []metav1.Condition // as they were on the object
+
+	mu         sync.Mutex // for all below
+	conditions []metav1.Condition
 	stored     []metav1.Condition // as they were stored last; nil if they were not
+	severities map[string]Severity // of what was set in this reconcile and is not good
+	set        map[string]bool     // what was set in this reconcile
+	doubted    map[string]bool     // what was not set because its step has failed
+	failure    *failed
 }
 
 // A failed says what no declared condition says.
@@ -70,14 +76,14 @@ func NewSet(obj metav1.Object, declared []Declaration, retired []string, now tim
 		declared: declared, generation: obj.GetGeneration(), now: metav1.NewTime(now.Truncate(time.Second)), before: slices.Clone(conditions),
 	}
 	for _, c := range s.before {
-		_, twice := s.Get(c.Type)
+		twice := meta.FindStatusCondition(s.conditions, c.Type) != nil
 		if s.isOurs(c.Type) && twice || !s.isOurs(c.Type) && slices.Contains(retired, c.Type) {
 			continue
 		}
 		s.conditions = append(s.conditions, c)
 	}
 	for _, d := range declared {
-		if _, ok := s.Get(d.Type); !ok {
+		if meta.FindStatusCondition(s.conditions, d.Type) == nil {
 			s.put(d.Type, metav1.ConditionUnknown, ReasonNotReached, "it was not looked at yet")
 		}
 	}
@@ -93,6 +99,8 @@ func (s *Set) isDeclared(kind string) bool {
 
 // Get returns a condition as it is now, and whether the object has it.
 func (s *Set) Get(kind string) (metav1.Condition, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if c := meta.FindStatusCondition(s.conditions, kind); c != nil {
 		return *c, true
 	}
@@ -101,13 +109,18 @@ func (s *Set) Get(kind string) (metav1.Condition, bool) {
 
 // Good sets a declared condition to its good status. The message may be empty.
 func (s *Set) Good(kind, reason, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	d := s.declaration(kind)
 	delete(s.severities, kind)
+	s.noteSet(kind)
 	s.put(kind, d.good(), reason, message)
 }
 
 // Bad sets a declared condition to its bad status. What is not good needs a message; without one it has the reason.
 func (s *Set) Bad(kind string, severity Severity, reason, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	bad := metav1.ConditionFalse
 	if s.declaration(kind).Polarity == AbnormalTrue {
 		bad = metav1.ConditionTrue
@@ -118,13 +131,24 @@ func (s *Set) Bad(kind string, severity Severity, reason, message string) {
 
 // Unknown sets a declared condition to Unknown, which keeps the object from being Ready with severity Info.
 func (s *Set) Unknown(kind, reason, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.declaration(kind)
 	s.note(kind, Info)
 	s.put(kind, metav1.ConditionUnknown, reason, orElse(message, reason))
 }
 
+func (s *Set) noteSet(kind string) {
+	if s.set == nil {
+		s.set = make(map[string]bool)
+	}
+	s.set[kind] = true
+	delete(s.doubted, kind)
+}
+
 func (s *Set) note(kind string, severity Severity) {
 	checkSeverity(kind, severity)
+	s.noteSet(kind)
 	if s.severities == nil {
 		s.severities = make(map[string]Severity)
 	}
@@ -166,6 +190,8 @@ func (s *Set) Declared(kind string) bool { return s.isDeclared(kind) }
 
 // Worst returns the severity of the worst declared condition that counts and was set in this reconcile; zero if none was.
 func (s *Set) Worst() Severity {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var worst Severity
 	for _, d := range s.declared {
 		if d.Weight == Counts {
@@ -175,10 +201,51 @@ func (s *Set) Worst() Severity {
 	return worst
 }
 
+// Doubt says that whoever keeps declared conditions has failed. Those that were good, and were not set in this reconcile, become Unknown with
+// [ReasonLastTryFailed]: what was stored when all was well says nothing any more. They stay about the generation that they were about, and Ready does not count
+// them beside the failure, which is their cause. [Set.Trust] ends the doubt.
+func (s *Set) Doubt(kinds []string, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, kind := range kinds {
+		d := s.declaration(kind)
+		c := meta.FindStatusCondition(s.conditions, kind)
+		if c == nil || s.set[kind] || c.Status != d.good() && (c.Status != metav1.ConditionUnknown || c.Reason != ReasonLastTryFailed) {
+			continue
+		}
+		if s.doubted == nil {
+			s.doubted = make(map[string]bool)
+		}
+		s.doubted[kind] = true
+		generation := c.ObservedGeneration
+		s.put(kind, metav1.ConditionUnknown, ReasonLastTryFailed, orElse(message, ReasonLastTryFailed))
+		c.ObservedGeneration = generation
+	}
+}
+
+// Trust says that whoever keeps declared conditions has passed. Those that a [Set.Doubt] has made Unknown, and that were not set in this reconcile because they stay as
+// they were, become good again, with [ReasonLastTryPassed].
+func (s *Set) Trust(kinds []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, kind := range kinds {
+		c := meta.FindStatusCondition(s.conditions, kind)
+		if c != nil && !s.set[kind] && c.Status == metav1.ConditionUnknown && c.Reason == ReasonLastTryFailed {
+			delete(s.doubted, kind)
+			s.put(kind, s.declaration(kind).good(), ReasonLastTryPassed, "")
+		}
+	}
+}
+
 // Observed says that all declared conditions are about the present generation, also those that were not set because they stay as they were.
-func (s *Set) Observed() {
+func (s *Set) Observed() { s.ObservedExcept() }
+
+// ObservedExcept is [Set.Observed] without some kinds: whoever keeps them has not finished looking.
+func (s *Set) ObservedExcept(kinds ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range s.conditions {
-		if s.isDeclared(s.conditions[i].Type) {
+		if kind := s.conditions[i].Type; s.isDeclared(kind) && !slices.Contains(kinds, kind) {
 			s.conditions[i].ObservedGeneration = s.generation
 		}
 	}
@@ -187,18 +254,26 @@ func (s *Set) Observed() {
 // OnlyPaused undoes everything and says that the object is left alone. An object that was never looked at is Ready Unknown: without Ready,
 // others would take it for ready.
 func (s *Set) OnlyPaused(reason, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.conditions, s.severities, s.failure = slices.Clone(s.before), nil, nil
-	s.SetPaused(reason, message)
-	if _, ok := s.Get(Ready); !ok {
+	s.pause(reason, message)
+	if meta.FindStatusCondition(s.conditions, Ready) == nil {
 		s.put(Ready, metav1.ConditionUnknown, reason, orElse(message, reason))
 	}
 }
 
 // Calm makes all that is not good count as Info: nobody has to act on it any more, because the object is about to go.
-func (s *Set) Calm() { s.severities, s.failure = nil, nil }
+func (s *Set) Calm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.severities, s.failure = nil, nil
+}
 
 // Failed says what went wrong where no declared condition says it. Of several the worst stays, and the first of those.
 func (s *Set) Failed(severity Severity, reason, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	checkSeverity("what has failed", severity)
 	checkReason("what has failed", reason)
 	if s.failure == nil || severity > s.failure.severity {
@@ -208,6 +283,12 @@ func (s *Set) Failed(severity Severity, reason, message string) {
 
 // SetPaused says that the object is left alone, and with an empty reason that it is not any more.
 func (s *Set) SetPaused(reason, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pause(reason, message)
+}
+
+func (s *Set) pause(reason, message string) {
 	if reason == "" {
 		s.remove(Paused)
 		return
@@ -246,6 +327,8 @@ func (s *Set) remove(kind string) {
 // declared of those, and says which condition that is and how many others there are. A severity of Error makes the object Stalled, a lesser
 // one Reconciling.
 func (s *Set) Summarise() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	worst, kind, others := s.worst()
 	if worst == nil {
 		s.put(Ready, metav1.ConditionTrue, ReasonReady, "")
@@ -289,8 +372,8 @@ func (s *Set) worst() (worst *failed, kind string, others int) {
 			}
 			continue
 		}
-		if c.Reason != ReasonNotReached {
-			found++ // one that is not reached is so because of another, and tells nothing more
+		if c.Reason != ReasonNotReached && !s.doubted[d.Type] {
+			found++ // one that is not reached, or not known, is so because of another, and tells nothing more
 		}
 		if severity := s.severity(*c); worst == nil || severity > worst.severity {
 			worst, kind = &failed{severity, c.Reason, c.Message}, d.Type
@@ -312,6 +395,8 @@ func (s *Set) HoldMessages() bool { return s.hold(func(string, string) bool { re
 func (s *Set) HoldNumbers() bool { return s.hold(Same) }
 
 func (s *Set) hold(old func(before, now string) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	held := false
 	for i := range s.conditions {
 		c := &s.conditions[i]
@@ -325,6 +410,8 @@ func (s *Set) hold(old func(before, now string) bool) bool {
 
 // NewMessages says whether there is a condition whose message alone is another than on the object.
 func (s *Set) NewMessages() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.conditions, func(c metav1.Condition) bool {
 		b := meta.FindStatusCondition(s.before, c.Type)
 		return b != nil && b.Status == c.Status && b.Reason == c.Reason && b.Message != c.Message
@@ -339,8 +426,10 @@ type Change struct {
 
 // Changes returns the declared conditions, and Ready, whose status or reason has changed.
 func (s *Set) Changes() []Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var changes []Change
-	for _, c := range s.Conditions() {
+	for _, c := range s.sorted() {
 		b := meta.FindStatusCondition(s.before, c.Type)
 		if c.Type != Ready && !s.isDeclared(c.Type) || b != nil && b.Status == c.Status && b.Reason == c.Reason {
 			continue
@@ -368,6 +457,12 @@ func (s *Set) severity(c metav1.Condition) Severity {
 // Conditions returns the conditions in the order in which they are stored: the computed ones first, then the declared ones, then those of
 // others in the order in which they were.
 func (s *Set) Conditions() []metav1.Condition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sorted()
+}
+
+func (s *Set) sorted() []metav1.Condition {
 	sorted := slices.Clone(s.conditions)
 	slices.SortStableFunc(sorted, func(a, b metav1.Condition) int { return s.rank(a.Type) - s.rank(b.Type) })
 	return sorted

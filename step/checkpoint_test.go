@@ -446,3 +446,28 @@ func TestLiveReadsKeepFromRest(t *testing.T) {
 		t.Errorf("status.phase: %q", got)
 	}
 }
+
+// Steps of a group save while the others change the object.
+func TestSaveInAGroup(t *testing.T) {
+	w := newWorld(t, newThing())
+	save := func(req *step.Request[*Thing]) ctrlkit.Action {
+		return ctrlkit.NewAction("save", func(ctx context.Context) (ctrl.Result, error) {
+			return ctrlkit.RequeueIfError(req.Save(ctx))
+		})
+	}
+	w.engine(step.Group("g",
+		doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			req.Object.Status.Size = 7
+			return ctrlkit.ParallelJoin(save(req), save(req)).Run(ctx)
+		}),
+		doing("B", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			req.Object.Status.Phase = "done"
+			return ctrlkit.RequeueIfError(req.Client.Status().Update(ctx, req.Object))
+		}),
+		doing("C", changing(func(obj *Thing) { obj.Status.Counters = map[string]int{"c": 1} })),
+	))
+	w.must()
+	if got := w.thing().Status; got.Size != 7 || got.Phase != "done" || got.Counters["c"] != 1 {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -25,7 +25,6 @@ type core struct {
 	fence func(ctx context.Context) error
 
 	mu     sync.Mutex // for all below: actions of a workflow may run beside one another
-	step   string
 	fenced bool
 	stale  error
 	writes []write
@@ -75,18 +74,6 @@ type write struct {
 	content           string // what was written, as far as it is known
 }
 
-func (c *core) setStep(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.step = name
-}
-
-func (c *core) stepName() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.step
-}
-
 // mayWrite is asked before each write for the object. The answer is kept for the reconcile. Two writes beside one another may both ask.
 func (c *core) mayWrite(ctx context.Context) error {
 	if c.fence == nil {
@@ -117,7 +104,7 @@ func (c *core) wrote(ctx context.Context, w write, err error) {
 		to.mu.Unlock()
 	}
 	if c.run != nil {
-		c.run.Note(ctx, journal.Wrote{Step: c.stepName(), Verb: w.verb, Object: w.object, Subresource: w.subresource, Fields: w.fields, Err: err})
+		c.run.Note(ctx, journal.Wrote{Step: stepFrom(ctx), Verb: w.verb, Object: w.object, Subresource: w.subresource, Fields: w.fields, Err: err})
 	}
 }
 
@@ -177,7 +164,7 @@ func (r *recorder) List(ctx context.Context, list client.ObjectList, opts ...cli
 
 func (r *recorder) read(ctx context.Context, obj runtime.Object, key client.ObjectKey, err error, live bool) {
 	if r.core.run != nil {
-		r.core.run.Note(ctx, journal.Read{Step: r.core.stepName(), Object: r.object(obj, key), Live: live, Err: err})
+		r.core.run.Note(ctx, journal.Read{Step: stepFrom(ctx), Object: r.object(obj, key), Live: live, Err: err})
 	}
 }
 

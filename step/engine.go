@@ -367,10 +367,11 @@ func (r *run[T]) prepare(ctx context.Context) {
 		}
 	}
 	r.metadataVersion, r.statusVersion = r.read.GetResourceVersion(), r.read.GetResourceVersion()
-	r.req.save, r.core.object, r.core.save = r.checkpoint, r.req.Object, r.checkpoint
+	r.req.save, r.core.object, r.core.save = r.checkpoint, r.req.Object, r.req.Save
 	if e.finalizer != "" {
 		r.req.protect = r.putFinalizer
 	}
+	r.req.complete(e.plan, e.options.Name, e.finalizer)
 	if set, err := condition.NewSet(r.req.Object, e.plan.declared, e.options.Retired, r.now); err == nil {
 		set.SetPaused("", "")
 		r.req.Conditions = set

@@ -467,8 +467,8 @@ func (r *run[T]) summarise(_ context.Context, out *outcome, deletion string) {
 	if text := r.memory.hot.text; text != "" { // until it is calm
 		set.Failed(condition.Warning, ReasonHotLoop, text)
 	}
-	if out.err == nil && deletion == "" && r.allRan() {
-		set.Observed()
+	if deletion == "" {
+		r.settle(out)
 	}
 	set.Summarise()
 	r.holdStill(out)
@@ -495,25 +495,6 @@ func (r *run[T]) kept(reason string) string {
 }
 
 func (r *run[T]) allRan() bool { return !slices.Contains(r.req.ran, false) }
-
-// textsApart is how often the text of a failure may change in a condition while nothing else does.
-const textsApart = 10 * time.Minute
-
-// holdStill keeps a failure that says something else at each try from being a write at each try.
-func (r *run[T]) holdStill(out *outcome) {
-	set := r.req.Conditions
-	if out.err == nil {
-		return
-	}
-	if set.HoldNumbers(); !set.NewMessages() {
-		return
-	}
-	if !r.newTexts && r.now.Sub(r.memory.texts) < textsApart {
-		set.HoldMessages()
-		return
-	}
-	r.memory.texts, r.newTexts = r.now, true
-}
 
 func during(deletion, text string) string {
 	if deletion == "" {

@@ -3,7 +3,13 @@ package step_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,16 +28,16 @@ func TestGroupAndWhen(t *testing.T) {
 		want   []string // without Post, which is called for all
 	}{
 		{"a group runs all", false, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
-			return []step.Step[*Thing]{step.Group("g", s("A", failsWith(errFirst)), s("B", waits("x")), s("C", passes)), s("D", passes)}
+			return []step.Step[*Thing]{step.GroupOrdered("g", s("A", failsWith(errFirst)), s("B", waits("x")), s("C", passes)), s("D", passes)}
 		}, []string{"Do A", "Do B", "Do C"}},
 		{"what follows a group is reached when all have passed", false, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
-			return []step.Step[*Thing]{step.Group("g", s("A", passes), s("B", passes)), s("C", passes)}
+			return []step.Step[*Thing]{step.GroupOrdered("g", s("A", passes), s("B", passes)), s("C", passes)}
 		}, []string{"Do A", "Do B", "Do C"}},
 		{"a group waits with what follows it", false, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
-			return []step.Step[*Thing]{step.Group("g", s("A", waits("x")), s("B", passes)), s("C", passes)}
+			return []step.Step[*Thing]{step.GroupOrdered("g", s("A", waits("x")), s("B", passes)), s("C", passes)}
 		}, []string{"Do A", "Do B"}},
 		{"a clean-up of a group runs all", true, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
-			return []step.Step[*Thing]{s("A", passes), step.Group("g", s("B", passes), s("C", failsWith(errFirst))), s("D", passes)}
+			return []step.Step[*Thing]{s("A", passes), step.GroupOrdered("g", s("B", passes), s("C", failsWith(errFirst))), s("D", passes)}
 		}, []string{"Cleanup D", "Cleanup C", "Cleanup B"}},
 		{"When holds", false, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
 			return []step.Step[*Thing]{step.When("w", always, s("A", passes), s("B", passes)), s("C", passes)}
@@ -59,7 +65,7 @@ func TestGroupAndWhen(t *testing.T) {
 			return []step.Step[*Thing]{s("A", passes), step.When("w", never, s("B", passes), s("C", passes))}
 		}, []string{"Cleanup C", "Cleanup B", "Cleanup A"}},
 		{"nothing at all", false, func(func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
-			return []step.Step[*Thing]{step.Group[*Thing]("g"), step.When[*Thing]("w", always)}
+			return []step.Step[*Thing]{step.Group[*Thing]("g"), step.GroupOrdered[*Thing]("h"), step.When[*Thing]("w", always)}
 		}, nil},
 	}
 	for _, test := range tests {
@@ -111,7 +117,7 @@ func TestConditionsOfStepsThatAreNotNeeded(t *testing.T) {
 	ready("True NotNeeded", "False NotNeeded", "True Ready")
 	w.edit(func(obj *Thing) { obj.Spec.Size = 1 })
 	w.fails()
-	ready("True NotNeeded", "False NotNeeded", "False TemporaryError: A: the first thing broke")
+	ready("Unknown LastTryFailed: the first thing broke", "Unknown LastTryFailed: the first thing broke", "False TemporaryError: A: the first thing broke")
 	w.edit(func(obj *Thing) { obj.Spec.Size = 0 })
 	w.must()
 	ready("True NotNeeded", "False NotNeeded", "True Ready")
@@ -172,4 +178,261 @@ func TestACompositeIsNoStep(t *testing.T) {
 		}
 	}()
 	_, _ = step.Group[*Thing]("g").Do(t.Context(), nil)
+}
+
+// Two steps that wait for each other pass only if they run at the same time. Run it with -race.
+func TestGroupRunsAtTheSameTime(t *testing.T) {
+	for _, phase := range []string{"Do", "Cleanup"} {
+		t.Run(phase, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				obj, work := newThing(), 0
+				if phase == "Cleanup" {
+					obj = deletedThing(finalizer)
+				}
+				w := newWorld(t, obj)
+				met := make(chan struct{})
+				key := step.NewKey[int]("size")
+				a := func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+					met <- struct{}{}
+					req.Object.Status.Size = 3
+					req.Conditions.Good("A", "Fine", "")
+					step.Put(req, key, 1)
+					_ = req.Client.Get(ctx, thingRequest.NamespacedName, &Thing{})
+					return ctrlkit.NoRequeue()
+				}
+				b := func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+					<-met
+					req.Object.Status.Counters = map[string]int{"b": 1}
+					req.Conditions.Bad("B", condition.Info, "Slow", "it is slow")
+					step.Lookup(req, key)
+					_ = req.Client.Get(ctx, thingRequest.NamespacedName, &Thing{})
+					return ctrlkit.NoRequeue()
+				}
+				w.engine(step.Group("g",
+					keeper{cleaning("A", a, a), []condition.Declaration{{Type: "A"}}}, keeper{cleaning("B", b, b), []condition.Declaration{{Type: "B"}}},
+				), doing("C", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+					work++
+					return ctrlkit.NoRequeue()
+				}))
+				w.must()
+				if phase == "Cleanup" {
+					return
+				}
+				if got := w.thing().Status; got.Size != 3 || got.Counters["b"] != 1 || work != 1 {
+					t.Errorf("got status %+v, and what follows ran %d times", got, work)
+				}
+				if a, b := w.conditionOf("A"), w.conditionOf("B"); a != "True Fine" || b != "False Slow: it is slow" {
+					t.Errorf("conditions %q and %q", a, b)
+				}
+			})
+		})
+	}
+}
+
+// The journal says which step has read and written what, also when several run.
+func TestGroupInTheJournal(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		var steps []step.Step[*Thing]
+		for _, name := range []string{"a", "b", "c"} {
+			steps = append(steps, doing(name, func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				pass(time.Second) // all have begun
+				return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap(name, nil)))
+			}))
+		}
+		w.engine(step.Group("g", steps...))
+		w.must()
+		var began []string
+		for _, e := range heard[journal.StepBegan](w) {
+			began = append(began, e.Step)
+		}
+		if diff := cmp.Diff([]string{"a", "b", "c"}, began); diff != "" {
+			t.Errorf("begun (-want +got):\n%s", diff)
+		}
+		writes := 0
+		for _, e := range heard[journal.Wrote](w) {
+			if e.Object.Kind == "ConfigMap" {
+				writes++
+				if e.Step != e.Object.Name {
+					t.Errorf("the journal says that step %q has written ConfigMap %q", e.Step, e.Object.Name)
+				}
+			}
+		}
+		if writes != 3 {
+			t.Errorf("the journal tells of %d writes, want 3", writes)
+		}
+	})
+}
+
+// What the steps of a group return is joined in the order given, whichever ends first, and a panic is the failure of its step alone.
+func TestGroupJoinsInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		failsLate := func(after time.Duration, text string) doFunc {
+			return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+				pass(after)
+				return ctrl.Result{}, errors.New(text)
+			}
+		}
+		passed := false
+		w.engine(step.Group("g", doing("A", failsLate(2*time.Second, "one")), doing("B", failsLate(time.Second, "two")),
+			doing("P", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { panic("bug") }),
+			doing("D", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+				passed = true
+				return ctrlkit.NoRequeue()
+			})))
+		got := w.fails().Error()
+		if !passed || !ordered(got, "A: one", "B: two", "P: ") {
+			t.Errorf("got %q, and the step that passes ran: %t", got, passed)
+		}
+	})
+}
+
+func ordered(text string, parts ...string) bool {
+	for _, part := range parts {
+		i := strings.Index(text, part)
+		if i < 0 {
+			return false
+		}
+		text = text[i:]
+	}
+	return true
+}
+
+// Sequences in a group, and a group in a group.
+func TestGroupsInside(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		var log []string
+		var mu sync.Mutex
+		at := func(name string) step.Step[*Thing] {
+			return doing(name, func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+				pass(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				log = append(log, name)
+				return ctrlkit.NoRequeue()
+			})
+		}
+		w.engine(step.Group("g", step.When("w", always, at("a"), at("b")), step.Group("h", at("c"), at("d")), step.When("v", never, at("x")), step.GroupOrdered("o", at("e"), at("f"))), at("z"))
+		began := time.Now()
+		w.must()
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("it took %s, want 3s", took)
+		}
+		slices.Sort(log)
+		if diff := cmp.Diff([]string{"a", "b", "c", "d", "e", "f", "z"}, log); diff != "" {
+			t.Errorf("steps (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// The finalizer is written before the first Do that needs it, while no other step of the group runs, also if it is needed only since a step of the group. Run it with -race.
+func TestFinalizerInAGroup(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		size := func(req *step.Request[*Thing]) bool { return req.Object.Status.Size > 0 }
+		var steps []step.Step[*Thing]
+		steps = append(steps, step.When("always", always,
+			doing("Size", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				req.Object.Status.Size = 1
+				return ctrlkit.NoRequeue()
+			}),
+			step.When("it has a size", size, cleaning("Clean", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				if !slices.Contains(req.Object.Finalizers, finalizer) {
+					t.Error("the object has no finalizer")
+				}
+				return ctrlkit.NoRequeue()
+			}, passes))))
+		for _, name := range []string{"a", "b", "c"} {
+			steps = append(steps, doing(name, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				_ = req.Object.ResourceVersion
+				_ = len(req.Object.Finalizers) + len(req.Snapshot().Finalizers)
+				return ctrlkit.NoRequeue()
+			}))
+		}
+		w.engine(step.Group("g", steps...))
+		w.must()
+		if got := w.thing(); got.Status.Size != 1 || !slices.Contains(got.Finalizers, finalizer) {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// No more than 16 run at the same time.
+func TestGroupIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		var mu sync.Mutex
+		running, most := 0, 0
+		var steps []step.Step[*Thing]
+		for i := range 40 {
+			steps = append(steps, doing(fmt.Sprint(i), func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+				mu.Lock()
+				running++
+				most = max(most, running)
+				mu.Unlock()
+				pass(time.Second)
+				mu.Lock()
+				running--
+				mu.Unlock()
+				return ctrlkit.NoRequeue()
+			}))
+		}
+		w.engine(step.Group("g", steps...))
+		w.must()
+		if most != 16 {
+			t.Errorf("%d ran at the same time, want 16", most)
+		}
+	})
+}
+
+// A group ends when the context does: what was not begun is not.
+func TestGroupIsCancelled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		ctx, cancel := context.WithCancel(t.Context())
+		var begun atomic.Int32
+		var steps []step.Step[*Thing]
+		for i := range 20 {
+			steps = append(steps, doing(fmt.Sprint(i), func(ctx context.Context, _ *step.Request[*Thing]) (ctrl.Result, error) {
+				begun.Add(1)
+				<-ctx.Done()
+				return ctrl.Result{}, ctx.Err()
+			}))
+		}
+		e := w.engine(step.Group("g", steps...))
+		time.AfterFunc(time.Second, cancel)
+		if _, err := e.Reconcile(ctx, thingRequest); !errors.Is(err, context.Canceled) {
+			t.Errorf("got error %v", err)
+		}
+		if n := begun.Load(); n != 16 {
+			t.Errorf("%d steps were begun, want 16", n)
+		}
+	})
+}
+
+// Actions of a workflow that run at the same time use the request. Run it with -race.
+func TestRequestInAParallelWorkflow(t *testing.T) {
+	w := newWorld(t, newThing())
+	key := step.NewKey[int]("n")
+	w.engine(keeping("Run", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return step.RunWorkflow(ctx, req, func(req *step.Request[*Thing]) ctrlkit.Action {
+			var actions []ctrlkit.Action
+			for i := range 10 {
+				actions = append(actions, ctrlkit.NewAction(fmt.Sprint(i), func(context.Context) (ctrl.Result, error) {
+					req.Conditions.Good("A", "Fine", "")
+					req.Conditions.Bad("B", condition.Info, "Slow", "")
+					step.Put(req, key, i)
+					step.Lookup(req, key)
+					return ctrlkit.NoRequeue()
+				}))
+			}
+			return ctrlkit.ParallelJoin(actions...)
+		})
+	}, "A", "B"))
+	w.must()
+	if a, b := w.conditionOf("A"), w.conditionOf("B"); a != "True Fine" || b != "False Slow: Slow" {
+		t.Errorf("conditions %q and %q", a, b)
+	}
 }

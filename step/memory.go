@@ -59,6 +59,7 @@ type memory[T client.Object] struct {
 	looked    bool      // there was a reconcile
 	conflicts int       // in a row
 	texts     time.Time // when the text of a failure was last written
+	numbers   time.Time // since when one is held that says the same in other numbers; zero if none is
 
 	rest rest
 	hot  hot
@@ -91,7 +92,7 @@ func (m *memory[T]) startFor(obj T) {
 	if m.uid == obj.GetUID() {
 		return
 	}
-	m.written, m.rest, m.hot, m.texts, m.left, m.missed = "", rest{}, hot{}, time.Time{}, false, time.Time{}
+	m.written, m.rest, m.hot, m.texts, m.numbers, m.left, m.missed = "", rest{}, hot{}, time.Time{}, time.Time{}, false, time.Time{}
 	m.children = nil
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,7 +192,7 @@ func (r *run[T]) metadata(ctx context.Context) (*metav1.PartialObjectMetadata, e
 	obj.SetGroupVersionKind(r.engine.gvk)
 	err := r.engine.options.Live.Get(ctx, r.key(), obj)
 	if r.journal != nil {
-		r.journal.Note(ctx, journal.Read{Step: r.core.stepName(), Object: r.journal.Object, Live: true, Err: err})
+		r.journal.Note(ctx, journal.Read{Step: stepFrom(ctx), Object: r.journal.Object, Live: true, Err: err})
 	}
 	return obj, err
 }

@@ -2,6 +2,7 @@ package step
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -15,6 +16,9 @@ import (
 )
 
 // A Request is one reconcile of one object, as its steps see it. It is made for the reconcile and must not be kept.
+//
+// A test may make one by hand, or with steptest.NewRequest: then no step of an engine is around it. EnsureFresh returns nil, Snapshot what
+// Object was when it was first asked for, and nothing is told to a journal.
 type Request[T client.Object] struct {
 	// Object is the object, a copy that belongs to the request. Steps change its metadata and status; the engine saves it.
 	Object T
@@ -36,41 +40,53 @@ type Request[T client.Object] struct {
 
 	snapshot T
 	failure  error
-	data     map[any]any
 	ran      []bool // for each part: it was run, or is not needed
 	core     *core
+	owner    string // the field owner of what is applied
+	gate     *gate  // of steps that run at the same time; nil if none do
 
+	finalizer string
 	// protect puts the finalizer on the object before a Do; nil if there is none.
 	protect func(ctx context.Context) error
 	// save writes what has changed; nil if nothing is to be saved.
 	save func(ctx context.Context) error
+
+	mu    sync.Mutex // for all below
+	data  map[any]any
+	errs  map[int]error // what Do of a part has returned; waits and exits are among it
+	taken bool          // a request that was made by hand has its snapshot
 }
 
-// Save writes what has changed in the metadata and the status of Object now, instead of at the end of the reconcile. Call it for what must not be lost before the step
-// continues: the intent to make something outside the cluster, before it is made, or the id that it got.
+// Save writes what has changed in the metadata and the status of Object now, instead of at the end of the reconcile. Call it
+// for what must not be lost before the step continues: the intent to make something outside the cluster, before it is made, or
+// the id that it got.
 //
-//	if req.Object.Status.Token == "" {
-//		req.Object.Status.Token = string(uuid.NewUUID())
-//		if err := req.Save(ctx); err != nil {
-//			return ctrl.Result{}, err
-//		}
-//	}
-//	id, err := bucket.Create(ctx, req.Object.Status.Token) // again with the same token after a crash
-//
-// It costs one request for the metadata and one for the status, each only if it has changed, and none if nothing has. What other clients have written meanwhile to other fields stays.
-// If they have changed the same fields, nothing is overwritten: the error is a conflict, to be returned by the step. Conditions are not part of it: they are
-// computed when all steps are done. For an object that is already gone it does nothing and returns nil.
-//
-// Steps that run at the same time may call it, as long as none of them changes Object meanwhile.
+//   - It costs one request for the metadata and one for the status, each only if that part has changed, and none if nothing has.
+//   - What other clients have written meanwhile to other fields stays. If they have changed the same fields, nothing is
+//     overwritten: the error is a conflict, to be returned by the step.
+//   - Conditions are not saved: they are computed when all steps are done.
+//   - For an object that is already gone, and in a request that was made by hand, it does nothing and returns nil.
+//   - In a [Group] it waits until the steps that run at the same time have ended or save, too, because it reads the object that they
+//     change. The context must be that of the step, or made from it.
 func (r *Request[T]) Save(ctx context.Context) error {
 	if r.save == nil {
 		return nil
 	}
-	return r.save(ctx)
+	return exclusively(ctx, func() error { return r.save(ctx) })
 }
 
 // Snapshot returns the object as it was when the reconcile began. It belongs to the cache: it must not be changed.
-func (r *Request[T]) Snapshot() T { return r.snapshot }
+func (r *Request[T]) Snapshot() T {
+	if r.core != nil {
+		return r.snapshot
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.taken {
+		r.snapshot, r.taken = r.Object.DeepCopyObject().(T), true //nolint:errcheck // a copy has the type
+	}
+	return r.snapshot
+}
 
 // Failure returns what has failed in Do or Cleanup, without waits. It is for Post.
 func (r *Request[T]) Failure() error { return r.failure }
@@ -78,7 +94,12 @@ func (r *Request[T]) Failure() error { return r.failure }
 // EnsureFresh returns a wait, as an error, if the API server has a newer version of the object than the reconcile has begun with, or none. Call it before something outside the
 // cluster is made that an object which is gone would leave behind: after a restart the cache may be as far behind as an API server is. Writes through Client ask it by themselves.
 // It costs a live read once for each object and process, and nothing after that; without Options.Live it returns nil.
-func (r *Request[T]) EnsureFresh(ctx context.Context) error { return r.core.mayWrite(ctx) }
+func (r *Request[T]) EnsureFresh(ctx context.Context) error {
+	if r.core == nil {
+		return nil
+	}
+	return r.core.mayWrite(ctx)
+}
 
 // A Key is the name and the type of what a step leaves to later steps of the same reconcile. Each key is one of its own, also if it has the
 // name of another.
@@ -95,8 +116,10 @@ func NewKey[V any](name string) Key[V] { return Key[V]{&name} }
 // String returns the name of the key.
 func (k Key[V]) String() string { return *k.name }
 
-// Put leaves a value to later steps of the reconcile. It is not safe for concurrent use, nor is [Lookup].
+// Put leaves a value to later steps of the reconcile. It is safe for concurrent use, as [Lookup] is; the value itself is not copied.
 func Put[V any, T client.Object](req *Request[T], key Key[V], value V) {
+	req.mu.Lock()
+	defer req.mu.Unlock()
 	if req.data == nil {
 		req.data = make(map[any]any)
 	}
@@ -105,8 +128,18 @@ func Put[V any, T client.Object](req *Request[T], key Key[V], value V) {
 
 // Lookup returns what an earlier step of the same reconcile has put, and whether one has.
 func Lookup[V any, T client.Object](req *Request[T], key Key[V]) (V, bool) {
+	req.mu.Lock()
+	defer req.mu.Unlock()
 	v, ok := req.data[key.name].(V)
 	return v, ok
+}
+
+type stepKey struct{}
+
+// stepFrom returns the name of the step that runs with a context, empty if none does. Steps may run at the same time, so that nothing else knows it.
+func stepFrom(ctx context.Context) string {
+	name, _ := ctx.Value(stepKey{}).(string)
+	return name
 }
 
 type requestKey struct{}
@@ -128,29 +161,45 @@ func (r *Request[T]) skip(ctx context.Context, p *part[T]) {
 	}
 }
 
-// observe calls a phase of a step and tells the journal.
+// observe calls a phase of a step, and tells the journal.
 func (r *Request[T]) observe(
 	ctx context.Context, p *part[T], phase journal.Phase, call func(context.Context, *Request[T]) (ctrl.Result, error),
-) (ctrl.Result, error) {
+) (result ctrl.Result, err error) {
 	if phase == journal.Do {
 		r.ran[p.index] = true
+		result, err = ctrl.Result{}, errPanicked
+		defer func() { r.did(p.index, err) }()
 	}
 	run := r.core.run
 	if run == nil {
+		r.gate.begin(p.index)
 		return call(ctx, r)
 	}
 	name := p.step.Name()
-	r.core.setStep(name)
+	ctx = context.WithValue(ctx, stepKey{}, name)
 	run.Note(ctx, journal.StepBegan{Step: name, Phase: phase})
+	r.gate.begin(p.index)
 	began := time.Now()
 	outcome := journal.Outcome{Err: errPanicked}
 	defer func() { // also when it panics, which the action around this catches
 		run.Note(ctx, journal.StepEnded{Step: name, Phase: phase, Outcome: outcome, Duration: time.Since(began)})
-		r.core.setStep("")
 	}()
-	result, err := call(ctx, r)
+	result, err = call(ctx, r)
 	outcome = outcomeOf(r.core.table, result, err)
 	return result, err
+}
+
+// did remembers what Do of a part has returned, if it did not simply pass.
+func (r *Request[T]) did(index int, err error) {
+	if err == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.errs == nil {
+		r.errs = make(map[int]error)
+	}
+	r.errs[index] = err
 }
 
 // outcomeOf returns an outcome as the journal tells it.

@@ -138,7 +138,7 @@ func (r *run[T]) patch(ctx context.Context, part savedPart, metadata map[string]
 // own returns the client for the object itself. Its writes carry a resource version, which the API
 // server compares: they need no fence.
 func (r *run[T]) own() client.Client {
-	unfenced := &core{run: r.core.run, table: r.core.table, step: r.core.stepName(), own: r.core}
+	unfenced := &core{run: r.core.run, table: r.core.table, own: r.core}
 	return &recorder{r.engine.options.Client, unfenced}
 }
 

@@ -1,0 +1,119 @@
+package condition_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+)
+
+func TestDoubt(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func(*condition.Set)
+		want string
+	}{
+		{"a good one that was stored", func(s *condition.Set) { s.Doubt([]string{"Degraded"}, "no permission") }, "Degraded=Unknown LastTryFailed: no permission"},
+		{"without a message", func(s *condition.Set) { s.Doubt([]string{"Degraded"}, "") }, "Degraded=Unknown LastTryFailed: LastTryFailed"},
+		{"a bad one that was stored stays", func(s *condition.Set) { s.Doubt([]string{"SecretFound"}, "no permission") }, "SecretFound=False NotFound: it is missing"},
+		{"one that was never looked at", func(s *condition.Set) { s.Doubt([]string{"BackupDone"}, "no permission") }, "BackupDone=Unknown NotReached: it was not looked at yet"},
+		{"one that was set good before it failed stays", func(s *condition.Set) {
+			s.Good("Degraded", "Better", "")
+			s.Doubt([]string{"Degraded"}, "no permission")
+		}, "Degraded=False Better"},
+		{"one that was set bad before it failed stays", func(s *condition.Set) {
+			s.Bad("Degraded", condition.Error, "Broken", "it is broken")
+			s.Doubt([]string{"Degraded"}, "no permission")
+		}, "Degraded=True Broken: it is broken"},
+		{"one that is trusted again", func(s *condition.Set) {
+			s.Doubt([]string{"Degraded"}, "no permission")
+			s.Trust([]string{"Degraded"})
+		}, "Degraded=False LastTryPassed"},
+		{"to trust one that was never looked at changes nothing", func(s *condition.Set) { s.Trust([]string{"BackupDone"}) }, "BackupDone=Unknown NotReached: it was not looked at yet"},
+		{"to trust a good one changes nothing", func(s *condition.Set) { s.Trust([]string{"Degraded"}) }, "Degraded=False Fine"},
+		{"to trust a bad one changes nothing", func(s *condition.Set) { s.Trust([]string{"SecretFound"}) }, "SecretFound=False NotFound: it is missing"},
+		{"one that is set afterwards", func(s *condition.Set) {
+			s.Doubt([]string{"Degraded"}, "no permission")
+			s.Good("Degraded", "Better", "")
+		}, "Degraded=False Better"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			set := newSet(t, newDatabase(stored("Degraded", isFalse, "Fine", ""), stored("SecretFound", isFalse, "NotFound", "it is missing")))
+			tt.do(set)
+			var got string
+			for _, text := range texts(set.Conditions()) {
+				if kind, _, _ := strings.Cut(tt.want, "="); strings.HasPrefix(text, kind+"=") {
+					got = text
+				}
+			}
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// Ready tells the failure, and does not count what is not known because of it.
+func TestDoubtIsNotCounted(t *testing.T) {
+	set := newSet(t, newDatabase(stored("Degraded", isFalse, "Fine", "")))
+	set.Good("SecretFound", "Found", "")
+	set.Failed(condition.Error, "Forbidden", "no permission")
+	set.Doubt([]string{"Degraded"}, "no permission")
+	set.Summarise()
+	if diff := cmp.Diff("no permission", get(t, set, condition.Ready).Message); diff != "" {
+		t.Errorf("Ready (-want +got):\n%s", diff)
+	}
+	if got := set.Worst(); got != 0 {
+		t.Errorf("the worst that was set is %v, want none", got)
+	}
+}
+
+func TestObservedExcept(t *testing.T) {
+	d := newDatabase(stored("Degraded", isFalse, "Fine", ""), stored("SecretFound", isTrue, "Found", ""))
+	d.Generation = 5
+	set := newSet(t, d)
+	set.ObservedExcept("SecretFound")
+	for kind, want := range map[string]int64{"Degraded": 5, "SecretFound": 1} {
+		if got := get(t, set, kind).ObservedGeneration; got != want {
+			t.Errorf("%s is about generation %d, want %d", kind, got, want)
+		}
+	}
+}
+
+// Actions of one workflow set conditions at the same time. Run it with -race.
+func TestSetIsSafeForConcurrentUse(t *testing.T) {
+	set := newSet(t, newDatabase())
+	var wg sync.WaitGroup
+	for _, do := range []func(){
+		func() { set.Good("SecretFound", "Found", "") },
+		func() { set.Bad("Degraded", condition.Error, "Broken", "") },
+		func() { set.Unknown("BackupDone", "Asking", "") },
+		func() { set.Failed(condition.Warning, "Failed", "") },
+		func() { set.Doubt([]string{"BackupDone"}, "") },
+		func() { set.SetPaused("", "") },
+		func() { set.Observed() },
+		func() { set.Summarise() },
+		func() { set.HoldMessages() },
+		func() { set.HoldNumbers() },
+		func() { set.NewMessages() },
+		func() { set.Changes() },
+		func() { set.Conditions() },
+		func() { set.Worst() },
+		func() { set.Get("SecretFound") },
+		func() { set.Declared("SecretFound") },
+	} {
+		wg.Go(func() {
+			for range 20 {
+				do()
+			}
+		})
+	}
+	wg.Wait()
+	set.Summarise()
+	if got := texts(set.Conditions()); len(got) == 0 || got[0] != "Ready=False Broken: Degraded: Broken (and 2 more)" && got[0] != "Ready=False Broken: Degraded: Broken (and 1 more)" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,327 @@
+package step
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+)
+
+// ReasonNotOurs is the reason of a failure because an object that is wanted exists and belongs to somebody else.
+const ReasonNotOurs = "NotOurs"
+
+// EnsureChild makes an object in the cluster what child says, and owned by req.Object, with a controller reference:
+//
+//	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: db.Name + "-password"}, Data: data}
+//	return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, secret))
+//
+// It applies child on the server side, as the field owner that the engine is: what child does not set is left to others, and what it does not set any more is
+// removed. What its type encodes although it is zero counts as set. It writes nothing if the cache shows that nothing would change; a cache that drops the managed fields shows that never, and each call is a write that changes nothing. Child
+// has a name; its namespace is that of req.Object unless it says another. Its status is not written. Afterwards child is the object as it is in the cluster.
+//
+// An object of that name that req.Object does not control is left alone: the error is terminal, and says who controls it. One that is going, or that a
+// predecessor of req.Object has left to the garbage collector, is waited for. Before an object is created, Request.Live is asked whether it exists: the cache may not have it yet.
+func EnsureChild[T client.Object](ctx context.Context, req *Request[T], child client.Object) error {
+	c := &childOf{owner: req.Object, client: req.Client, live: req.Live, manager: orElse(req.owner, defaultOwner)}
+	return c.ensure(ctx, child)
+}
+
+// defaultOwner is the field owner of requests that no engine has made.
+const defaultOwner = "ctrlkit"
+
+// A childOf is one call of EnsureChild.
+type childOf struct {
+	owner   client.Object
+	client  client.Client
+	live    client.Reader
+	manager string
+
+	key  client.ObjectKey
+	name string // "Secret default/db"
+}
+
+func (c *childOf) ensure(ctx context.Context, child client.Object) error {
+	wanted, err := c.configuration(child)
+	if err != nil {
+		return failure.As(err, failure.OfClass(failure.Terminal))
+	}
+	current, err := c.find(ctx, child)
+	if err != nil {
+		return err
+	}
+	options := []client.ApplyOption{client.FieldOwner(c.manager)}
+	if current != nil {
+		if err := c.mayWrite(current); err != nil {
+			return err
+		}
+		if unchanged(wanted, current, c.manager) {
+			take(child, current)
+			return nil
+		}
+		wanted.SetUID(current.GetUID()) // or it would be created again if it is gone
+		options = append(options, client.ForceOwnership)
+	}
+	if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), options...); err != nil {
+		return fmt.Errorf("applying %s: %w", c.name, err)
+	}
+	answer := emptyOf(child).(client.Object) //nolint:errcheck // of the same type
+	if err := fromUnstructured(wanted, answer); err != nil {
+		return fmt.Errorf("reading the answer for %s: %w", c.name, err)
+	}
+	take(child, answer)
+	return nil
+}
+
+// configuration returns child as it is applied: with its kind and its controller, without what it does not set.
+func (c *childOf) configuration(child client.Object) (*unstructured.Unstructured, error) {
+	gvk, err := c.client.GroupVersionKindFor(child)
+	if err != nil {
+		return nil, fmt.Errorf("kind of %T: %w", child, err)
+	}
+	c.key = inNamespaceOf(c.owner, client.ObjectKeyFromObject(child), namespaced(c.client, child))
+	c.name = nameOf(c.client, child, c.key)
+	if c.key.Name == "" {
+		return nil, fmt.Errorf("a %s without a name can't be ensured: a name that is generated would be another one each time", gvk.Kind)
+	}
+	own := child.DeepCopyObject().(client.Object) //nolint:errcheck // a copy has the type
+	own.SetNamespace(c.key.Namespace)
+	own.SetManagedFields(nil)
+	own.SetResourceVersion("")
+	own.SetUID("")
+	own.SetGeneration(0)
+	if secret, ok := own.(*corev1.Secret); ok { // it is written and never read
+		for key, value := range secret.StringData {
+			if secret.Data == nil {
+				secret.Data = make(map[string][]byte)
+			}
+			secret.Data[key] = []byte(value)
+		}
+		secret.StringData = nil
+	}
+	if err := controllerutil.SetControllerReference(c.owner, own, c.client.Scheme()); err != nil {
+		return nil, fmt.Errorf("owning %s: %w", c.name, err)
+	}
+	content, err := contentOf(own)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", c.name, err)
+	}
+	wanted := &unstructured.Unstructured{Object: content}
+	wanted.SetGroupVersionKind(gvk)
+	delete(content, "status")
+	prune(content)
+	return wanted, nil
+}
+
+// prune removes what is null, such as the creation timestamp of a template: to apply it would set it.
+func prune(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(value, func(_ string, field any) bool { return field == nil })
+		for _, field := range value {
+			prune(field)
+		}
+	case []any:
+		for _, item := range value {
+			prune(item)
+		}
+	}
+}
+
+// find returns the object as the cache has it, or as the API server has it, nil if there is none.
+func (c *childOf) find(ctx context.Context, child client.Object) (client.Object, error) {
+	current := emptyOf(child).(client.Object) //nolint:errcheck // of the same type
+	err := c.client.Get(ctx, c.key, current)
+	if apierrors.IsNotFound(err) && c.live != nil {
+		err = c.live.Get(ctx, c.key, current)
+	}
+	switch {
+	case err == nil:
+		return current, nil
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // there is none
+	default:
+		return nil, fmt.Errorf("reading %s: %w", c.name, err)
+	}
+}
+
+// mayWrite returns an error if an object is somebody else's, and a wait if it is going.
+func (c *childOf) mayWrite(current client.Object) error {
+	controller := metav1.GetControllerOf(current)
+	ours := metav1.IsControlledBy(current, c.owner)
+	if !current.GetDeletionTimestamp().IsZero() || !ours && c.isPredecessor(controller) {
+		_, wait := ctrlkit.PollFor(c.name+" to be gone", lookAgainGone)
+		return wait
+	}
+	if ours {
+		return nil
+	}
+	by := "has no controller"
+	if controller != nil {
+		by = "is controlled by " + controller.Kind + " " + controller.Name
+	}
+	return failure.As(fmt.Errorf("%s exists, %s and is not ours", c.name, by),
+		failure.OfClass(failure.Terminal), failure.WithSeverity(condition.Error), failure.WithReason(ReasonNotOurs),
+		failure.WithWay("delete it if nobody needs it, or have the "+c.kind()+" use another name"))
+}
+
+// isPredecessor reports whether a controller is an object of the name of ours that was there before it.
+func (c *childOf) isPredecessor(controller *metav1.OwnerReference) bool {
+	gvk, err := c.client.GroupVersionKindFor(c.owner)
+	return err == nil && controller != nil && controller.Kind == gvk.Kind && groupOf(controller.APIVersion) == gvk.Group && controller.Name == c.owner.GetName()
+}
+
+func (c *childOf) kind() string {
+	if gvk, err := c.client.GroupVersionKindFor(c.owner); err == nil {
+		return gvk.Kind
+	}
+	return "object"
+}
+
+// take makes target what source is, which is of the same type.
+func take(target, source client.Object) {
+	reflect.ValueOf(target).Elem().Set(reflect.ValueOf(source).Elem())
+}
+
+func contentOf(obj client.Object) (map[string]any, error) {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	content := make(map[string]any)
+	return content, json.Unmarshal(data, &content)
+}
+
+func fromUnstructured(u *unstructured.Unstructured, obj client.Object) error {
+	data, err := json.Marshal(u.Object)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, obj)
+}
+
+// unchanged reports whether to apply wanted would change nothing: current has all of it, and what the manager has set besides is in it. If it is not known, it would.
+func unchanged(wanted *unstructured.Unstructured, current client.Object, manager string) bool {
+	content, err := contentOf(current)
+	if err != nil || !contains(content, without(wanted.Object, "apiVersion", "kind")) {
+		return false
+	}
+	for _, entry := range current.GetManagedFields() {
+		if entry.Manager != manager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" || entry.FieldsV1 == nil {
+			continue
+		}
+		var owned map[string]any
+		return json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) == nil && sets(wanted.Object, owned)
+	}
+	return false
+}
+
+func without(content map[string]any, keys ...string) map[string]any {
+	rest := maps.Clone(content)
+	maps.DeleteFunc(rest, func(key string, _ any) bool { return slices.Contains(keys, key) })
+	return rest
+}
+
+// contains reports whether a value has all that is wanted of it. Elements of a list are compared with those at the same place, and empty values are everywhere.
+func contains(value, wanted any) bool {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		fields, ok := value.(map[string]any)
+		if !ok && value != nil {
+			return false
+		}
+		for key, w := range wanted {
+			if !contains(fields[key], w) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		items, _ := value.([]any)
+		if len(items) != len(wanted) {
+			return false
+		}
+		for i, w := range wanted {
+			if !contains(items[i], w) {
+				return false
+			}
+		}
+		return true
+	case nil:
+		return true
+	default:
+		return value == wanted
+	}
+}
+
+// sets reports whether a value sets all fields of a set that the API server keeps of a field manager. What can't be found out it takes for a no.
+func sets(value any, owned map[string]any) bool {
+	for name, below := range owned {
+		next, _ := below.(map[string]any)
+		kind, text, _ := strings.Cut(name, ":")
+		var found bool
+		switch kind {
+		case ".":
+			continue
+		case "f":
+			fields, _ := value.(map[string]any)
+			var field any
+			if field, found = fields[text]; found {
+				found = sets(field, next)
+			}
+		case "k":
+			found = setsItem(value, text, next)
+		case "v":
+			var wanted any
+			items, _ := value.([]any)
+			found = json.Unmarshal([]byte(text), &wanted) == nil && slices.ContainsFunc(items, func(item any) bool { return reflect.DeepEqual(item, wanted) })
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// setsItem reports whether a list has an item of these keys that sets the fields. Keys that the item leaves to their defaults may have any value.
+func setsItem(list any, keys string, owned map[string]any) bool {
+	var wanted map[string]any
+	items, _ := list.([]any)
+	if json.Unmarshal([]byte(keys), &wanted) != nil {
+		return false
+	}
+	return slices.ContainsFunc(items, func(item any) bool {
+		fields, ok := item.(map[string]any)
+		for key, w := range wanted {
+			if have, is := fields[key]; is && !reflect.DeepEqual(have, w) {
+				return false
+			}
+		}
+		// A default that is part of a key is owned as well.
+		return ok && sets(fields, without(owned, defaults(fields, wanted)...))
+	})
+}
+
+// defaults returns the names of the keys that an item does not set.
+func defaults(item, keys map[string]any) []string {
+	var names []string
+	for key := range keys {
+		if _, ok := item[key]; !ok {
+			names = append(names, "f:"+key)
+		}
+	}
+	return names
+}

@@ -1,0 +1,99 @@
+package steptest
+
+import (
+	"fmt"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// An Option says more about the test of a step.
+type Option func(*settings)
+
+type settings struct {
+	scheme   *runtime.Scheme
+	crds     []string
+	objects  []client.Object
+	funcs    *interceptor.Funcs
+	failures failure.Table
+	declared []condition.Declaration
+	given    []any
+}
+
+func newSettings(options []Option) *settings {
+	s := &settings{scheme: clientgoscheme.Scheme}
+	for _, option := range options {
+		option(s)
+	}
+	return s
+}
+
+// definitions reads the CRDs.
+func (s *settings) definitions(t testing.TB) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	if len(s.crds) == 0 {
+		return nil
+	}
+	options := envtest.CRDInstallOptions{Paths: s.crds, ErrorIfPathMissing: true}
+	if err := envtest.ReadCRDFiles(&options); err != nil {
+		t.Fatalf("steptest: reading the files of WithCRDs: %v", err)
+	}
+	return options.CRDs
+}
+
+// WithScheme says which types there are. By default those are of client-go's scheme, and what the operator has added to it.
+func WithScheme(scheme *runtime.Scheme) Option { return func(s *settings) { s.scheme = scheme } }
+
+// WithCRDs installs the definitions in files or directories, relative to the directory of the test, so that objects are validated and defaulted as in a cluster.
+// Kinds for which there is none are taken for namespaced, with a status subresource and any fields.
+func WithCRDs(paths ...string) Option {
+	return func(s *settings) { s.crds = append(s.crds, paths...) }
+}
+
+// WithObjects puts objects into the cluster, with their status. Their namespaces are made. An owner reference without a UID that has kind and name of
+// the object of the step gets its UID.
+func WithObjects(objects ...client.Object) Option {
+	return func(s *settings) { s.objects = append(s.objects, objects...) }
+}
+
+// WithInterceptor lets functions stand between the step and the API server, to make requests fail. They see the requests of the engine for the object, too.
+func WithInterceptor(funcs interceptor.Funcs) Option {
+	return func(s *settings) { s.funcs = &funcs }
+}
+
+// WithFailures says how errors are judged, as step.Options.Failures does.
+func WithFailures(table failure.Table) Option { return func(s *settings) { s.failures = table } }
+
+// WithConditionsOf declares the conditions of a step, for [NewRequest]. [Do] and [Cleanup] know their step.
+func WithConditionsOf(manager interface {
+	Conditions() []condition.Declaration
+},
+) Option {
+	return func(s *settings) { s.declared = append(s.declared, manager.Conditions()...) }
+}
+
+// Given calls a function with the request before the step, as an earlier step would: to [step.Put] what the step looks up.
+func Given[T client.Object](prepare func(req *step.Request[T])) Option {
+	return func(s *settings) { s.given = append(s.given, prepare) }
+}
+
+// prepare calls what was Given.
+func prepare[T client.Object](s *settings, req *step.Request[T]) error {
+	for _, g := range s.given {
+		f, ok := g.(func(*step.Request[T]))
+		if !ok {
+			return fmt.Errorf("steptest: Given has a %T, and the step is for %T", g, req.Object)
+		}
+		f(req)
+	}
+	return nil
+}
