@@ -32,7 +32,8 @@ type Explanation struct {
 	Now time.Time `json:"now"`
 }
 
-// Write writes the explanation as text, for people.
+// Write writes the explanation as text, for people: without control characters, whatever the object or the operator says, and of many or long things those that
+// matter, with a count of the others.
 func (x *Explanation) Write(w io.Writer) error {
 	p := &page{x: x}
 	p.head()
@@ -47,7 +48,11 @@ func (x *Explanation) Write(w io.Writer) error {
 	}
 	if x.Report == nil && x.NoReport != "" {
 		p.line("")
-		p.line("Steps and causes are not known: %s", x.NoReport)
+		p.line("Steps and causes are not known: %s", short(x.NoReport))
+	}
+	if p.leftOut || strings.Contains(p.text.String(), moreCharacters) {
+		p.line("")
+		p.line("Not everything is shown; -o json shows it")
 	}
 	_, err := io.WriteString(w, p.text.String())
 	return err
@@ -85,28 +90,26 @@ func (x *Explanation) objectConditions() []metav1.Condition {
 
 // A page is the text of an explanation as it grows.
 type page struct {
-	x    *Explanation
-	text strings.Builder
+	x       *Explanation
+	text    strings.Builder
+	leftOut bool // something, which is counted
 }
 
-func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
+func (p *page) line(format string, args ...any) {
+	p.text.WriteString(cut(oneLine(fmt.Sprintf(format, args...)), mostLine) + "\n")
+}
 
 // table writes rows with their columns below one another, each row on one line.
 func (p *page) table(rows [][]string) {
 	tw := tabwriter.NewWriter(&p.text, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
 		for i := range row {
-			row[i] = oneLine(row[i])
+			row[i] = cut(oneLine(row[i]), 2*mostText)
 		}
 		fmt.Fprintln(tw, "  "+strings.TrimRight(strings.Join(row, "\t"), "\t"))
 	}
 	_ = tw.Flush() // a strings.Builder takes everything
 }
-
-// oneLine joins the lines of a text, such as those of an error.
-func oneLine(text string) string { return strings.Join(strings.FieldsFunc(text, breaks), " ") }
-
-func breaks(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }
 
 func (p *page) age(t time.Time) string {
 	if t.IsZero() {
@@ -199,7 +202,7 @@ func reasonOf(c metav1.Condition) string {
 	if c.Message == "" {
 		return c.Reason
 	}
-	return c.Reason + ": " + oneLine(c.Message)
+	return short(c.Reason + ": " + c.Message)
 }
 
 func (p *page) conditions() {
@@ -211,7 +214,18 @@ func (p *page) conditions() {
 	p.line("Conditions")
 	ready := meta.FindStatusCondition(all, condition.Ready)
 	var rows [][]string
-	for _, c := range all {
+	chosen := choose(all, mostConditions, func(c metav1.Condition) int {
+		switch {
+		case c.Type == condition.Ready, c.Type == condition.Reconciling, c.Type == condition.Stalled:
+			return 0
+		case c.Status != metav1.ConditionTrue:
+			return 1
+		default:
+			return 2
+		}
+	})
+	for _, i := range chosen {
+		c := all[i]
 		text := reasonOf(c)
 		if ready != nil && ready.Status != metav1.ConditionTrue && text == reasonOf(*ready) { // the head has said it
 			text = "as said above"
@@ -222,6 +236,10 @@ func (p *page) conditions() {
 		rows = append(rows, []string{c.Type, string(c.Status), "for " + p.age(c.LastTransitionTime.Time), text})
 	}
 	p.table(rows)
+	if len(chosen) < len(all) {
+		p.leftOut = true
+		p.line("  %s", others(all, chosen, func(c metav1.Condition) string { return string(c.Status) }))
+	}
 }
 
 // steps says what became of the steps of a controller.
@@ -232,7 +250,7 @@ func (p *page) steps(c *Controller) {
 	p.rows(c.Steps, 0, &rows)
 	p.table(rows)
 	if c.Failure != "" {
-		p.line("  %s outside the steps: %s", marks[StateFailed], oneLine(c.Failure))
+		p.line("  %s outside the steps: %s", marks[StateFailed], short(c.Failure))
 	}
 	if len(c.Steps) == 0 && c.Failure == "" {
 		p.line("  none was run lately")
@@ -275,7 +293,9 @@ var marks = map[string]string{
 }
 
 func (p *page) rows(steps []Step, depth int, rows *[][]string) {
-	for _, s := range steps {
+	chosen := choose(steps, mostSteps, (Step).rank)
+	for _, i := range chosen {
+		s := steps[i]
 		name := strings.Repeat("  ", depth) + s.mark() + " " + s.Name
 		if s.Phase == journal.Cleanup {
 			name += " (clean-up)"
@@ -286,6 +306,22 @@ func (p *page) rows(steps []Step, depth int, rows *[][]string) {
 		}
 		*rows = append(*rows, []string{name, text})
 		p.rows(s.Actions, depth+1, rows)
+	}
+	if len(chosen) < len(steps) {
+		p.leftOut = true
+		*rows = append(*rows, []string{strings.Repeat("  ", depth) + others(steps, chosen, func(s Step) string { return s.State })})
+	}
+}
+
+// rank says how much a step matters: 0 for those that keep something from being done.
+func (s Step) rank() int {
+	switch s.State {
+	case StateDone, StateNotNeeded:
+		return 2
+	case StateBlocked, StateNotReached:
+		return 1
+	default:
+		return 0
 	}
 }
 
@@ -324,14 +360,14 @@ func (p *page) stateOf(s *Step, beside []Step) string {
 }
 
 // fault is the error without the name of the step or action, which stands beside it.
-func (s *Step) fault() string { return strings.TrimPrefix(s.Error, s.Name+": ") }
+func (s *Step) fault() string { return short(strings.TrimPrefix(s.Error, s.Name+": ")) }
 
 func (s *Step) waitsFor() string {
 	var texts []string
 	for _, w := range s.Waits {
 		texts = append(texts, w.For)
 	}
-	return strings.Join(texts, "; ")
+	return short(strings.Join(texts, "; "))
 }
 
 // stuck returns the steps that failed or wait, and where actions say it, the actions instead.
@@ -355,7 +391,15 @@ func (p *page) finalizers() {
 	p.line("")
 	p.line("Finalizers")
 	var rows [][]string
-	for _, f := range obj.GetFinalizers() {
+	finalizers := obj.GetFinalizers()
+	chosen := choose(finalizers, mostFinalizers, func(f string) int {
+		if p.ours(f) || garbageCollector(f) {
+			return 0
+		}
+		return 1
+	})
+	for _, i := range chosen {
+		f := finalizers[i]
 		whose := "of somebody else"
 		switch {
 		case p.ours(f):
@@ -368,6 +412,15 @@ func (p *page) finalizers() {
 		rows = append(rows, []string{f, whose})
 	}
 	p.table(rows)
+	p.more(len(finalizers) - len(chosen))
+}
+
+// more says how many things are left out, if any.
+func (p *page) more(n int) {
+	if n > 0 {
+		p.leftOut = true
+		p.line("  … and %d more", n)
+	}
 }
 
 // ours says whether a finalizer is that of a controller in the report.
@@ -404,12 +457,16 @@ func (p *page) runs(c *Controller) {
 			because = strings.TrimSpace(fmt.Sprintf("%s (and %d like it before, since %s ago)", because, more, p.age(c.Runs[i].Began)))
 		}
 		rows = append(rows, []string{p.age(r.Began) + " ago", result, because})
-		for _, w := range r.Writes {
+		for _, w := range r.Writes[:min(len(r.Writes), mostWrites)] {
 			text := "wrote: " + w.What
 			if w.Error != "" {
 				text = "refused: " + w.What + ": " + w.Error
 			}
 			rows = append(rows, []string{"", "", text})
+		}
+		if n := len(r.Writes) - mostWrites; n > 0 {
+			p.leftOut = true
+			rows = append(rows, []string{"", "", fmt.Sprintf("… and %d more", n)})
 		}
 	}
 	p.table(rows)
