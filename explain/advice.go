@@ -157,7 +157,10 @@ func (p *page) advisePatience(add adder) {
 			add("", "Look into the operator's log: controller %s neither fails nor waits, and the conditions do not say what is missing.", c.Name)
 		}
 	}
-	if p.x.Report == nil {
+	switch {
+	case kindOf(p.x.Object) != custom:
+		add(fmt.Sprintf("kubectl describe %s %s", shellWord(p.x.Resource), p.kubectlName()), "Kubernetes itself looks after it. What that says of it, with its events:")
+	case p.x.Report == nil:
 		add("", "Look whether its operator runs: the conditions do not say what is missing.")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -21,8 +22,9 @@ import (
 
 // An Explanation is what is known of an object, from both sides. At least one of Object and Report is there.
 type Explanation struct {
-	// Object is the object as the API server has it; nil if it does not exist.
-	Object *unstructured.Unstructured `json:"object,omitempty"`
+	// Object is the object as the API server has it; nil if it does not exist, or could not be read, and then NoObject says why.
+	Object   *unstructured.Unstructured `json:"object,omitempty"`
+	NoObject string                     `json:"noObject,omitempty"`
 	// Resource is how kubectl calls it, for the commands that are proposed: "rwexternals.demo.ctrlkit.dev".
 	Resource string `json:"resource"`
 	// Report is what the operator knows; nil if it could not be asked, and then NoReport says why.
@@ -58,12 +60,18 @@ func (x *Explanation) Write(w io.Writer) error {
 	return err
 }
 
-// Ready says whether the object exists, is ready as its spec is now, and stays.
+// Ready says whether the object exists, is ready as its spec is now, and stays. One of a kind of Kubernetes that has no conditions, such as a Secret,
+// is ready if no controller of the operator that was asked fails or waits for it.
 func (x *Explanation) Ready() bool {
 	if x.Object == nil || x.Object.GetDeletionTimestamp() != nil {
 		return false
 	}
 	ready := meta.FindStatusCondition(x.objectConditions(), condition.Ready)
+	if ready == nil && kindOf(x.Object) == bare {
+		return x.Report == nil || !slices.ContainsFunc(x.Report.Controllers, func(c Controller) bool {
+			return len(stuck(c.Steps)) > 0 || c.Failure != "" || c.Gated != ""
+		})
+	}
 	return ready != nil && ready.Status == metav1.ConditionTrue && x.current(ready)
 }
 
@@ -166,7 +174,11 @@ func slash(namespace, name string) string {
 // head says how it is, and in the words of its condition Ready why.
 func (p *page) head() {
 	obj := p.x.Object
-	if obj == nil {
+	switch {
+	case obj == nil && p.x.NoObject != "":
+		p.line("%s can't be read: %s", p.name(), short(p.x.NoObject))
+		return
+	case obj == nil:
 		p.line("%s does not exist%s", p.name(), p.end())
 		return
 	}
@@ -174,6 +186,9 @@ func (p *page) head() {
 	switch {
 	case obj.GetDeletionTimestamp() != nil:
 		p.line("%s was deleted %s ago and is still there", p.name(), p.age(obj.GetDeletionTimestamp().Time))
+	case ready == nil && kindOf(obj) == bare:
+		p.line("%s exists", p.name())
+		p.line("  A %s has no conditions: explain %s", obj.GetKind(), p.user())
 	case ready == nil:
 		p.line("%s has no condition Ready", p.name())
 	case !p.x.current(ready):
@@ -186,6 +201,21 @@ func (p *page) head() {
 	if ready != nil && ready.Status != metav1.ConditionTrue {
 		p.line("  %s", reasonOf(*ready))
 	}
+}
+
+// user says whom to ask instead of an object that says nothing about itself.
+func (p *page) user() string {
+	owners := p.x.Object.GetOwnerReferences()
+	if len(owners) == 0 {
+		return "the object whose operator reads or writes it"
+	}
+	owner := owners[max(0, slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller }))]
+	group := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
+	command := "ctrlkit explain " + shellWord(strings.TrimSuffix(strings.ToLower(group.String()), ".")+"/"+owner.Name)
+	if ns := p.x.Object.GetNamespace(); ns != "" {
+		command += " -n " + shellWord(ns)
+	}
+	return "its owner, " + command
 }
 
 // end says what the operator has seen of an object that does not exist.
