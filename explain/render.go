@@ -22,7 +22,8 @@ import (
 
 // An Explanation is what is known of an object, from both sides. At least one of Object and Report is there.
 type Explanation struct {
-	// Object is the object as the API server has it; nil if it does not exist, or could not be read, and then NoObject says why.
+	// Object is the object as the API server has it; nil if it does not exist, or could not be
+	// read, and then NoObject says why.
 	Object   *unstructured.Unstructured `json:"object,omitempty"`
 	NoObject string                     `json:"noObject,omitempty"`
 	// Resource is how kubectl calls it, for the commands that are proposed: "rwexternals.demo.ctrlkit.dev".
@@ -34,8 +35,8 @@ type Explanation struct {
 	Now time.Time `json:"now"`
 }
 
-// Write writes the explanation as text, for people: without control characters, whatever the object or the operator says, and of many or long things those that
-// matter, with a count of the others.
+// Write writes the explanation as text, for people: without control characters, whatever the object
+// or the operator says, and of many or long things those that matter, with a count of the others.
 func (x *Explanation) Write(w io.Writer) error {
 	p := &page{x: x}
 	p.head()
@@ -60,8 +61,9 @@ func (x *Explanation) Write(w io.Writer) error {
 	return err
 }
 
-// Ready says whether the object exists, is ready as its spec is now, and stays. One of a kind of Kubernetes that has no conditions, such as a Secret,
-// is ready if no controller of the operator that was asked fails or waits for it.
+// Ready says whether the object exists, is ready as its spec is now, and stays. One of a kind of
+// Kubernetes that has no conditions, such as a Secret, is ready if no controller of the operator
+// that was asked fails or waits for it.
 func (x *Explanation) Ready() bool {
 	if x.Object == nil || x.Object.GetDeletionTimestamp() != nil {
 		return false

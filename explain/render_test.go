@@ -183,7 +183,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// A Secret that its operator waits or fails for is not ready, though it has no condition that says so.
+// A Secret that its operator waits or fails for is not ready, though it has no condition that says
+// so.
 func TestReadyWithoutConditions(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -18,8 +18,9 @@ const Path = "/debug/ctrlkit/explain"
 // Unknown is what the answer of a [Handler] begins with when it knows nothing of an object, by which it differs from that of a server that has no such path.
 const Unknown = "nothing is known"
 
-// Headers of the answer that nothing is known: whether the process that was asked is the leader, false or true, what its host, in a cluster its Pod, is called, and
-// the namespace in which it runs, if any.
+// Headers of the answer that nothing is known: whether the process that was asked is the leader,
+// false or true, what its host, in a cluster its Pod, is called, and the namespace in which it
+// runs, if any.
 const (
 	LeaderHeader    = "Ctrlkit-Leader"
 	HostHeader      = "Ctrlkit-Host"
@@ -36,7 +37,8 @@ func Serve(mgr manager.Manager, ring *journal.Ring) error {
 // without a name with the list of objects that something is known of. Without group the kind alone has to match.
 func Handler(ring *journal.Ring) http.Handler { return handler(ring, nil) }
 
-// handler is a Handler of a process that may be the leader or not: elected, if not nil, returns a channel that is closed when it is.
+// handler is a Handler of a process that may be the leader or not: elected, if not nil, returns a
+// channel that is closed when it is.
 func handler(ring *journal.Ring, elected func() <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -92,7 +94,8 @@ func leadership(header http.Header, elected func() <-chan struct{}) string {
 	}
 }
 
-// inNamespace returns the namespace of the Pod that the process runs in, empty outside a cluster: from where client-go takes it.
+// inNamespace returns the namespace of the Pod that the process runs in, empty outside a cluster:
+// from where client-go takes it.
 func inNamespace() string {
 	text, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {

@@ -19,8 +19,9 @@ const (
 	mostAdvice     = 4  // about the object, and from each controller
 )
 
-// oneLine joins the lines of a text, such as those of an error, and writes what would do something to a terminal as Go does in a string: what an object says
-// must not move the cursor, begin a line or reverse the direction of writing.
+// oneLine joins the lines of a text, such as those of an error, and writes what would do something
+// to a terminal as Go does in a string: what an object says must not move the cursor, begin a line
+// or reverse the direction of writing.
 func oneLine(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, acts) {
@@ -44,7 +45,8 @@ func oneLine(text string) string {
 	return b.String()
 }
 
-// acts says whether a character does something instead of being seen: control characters, those that change the direction of writing, and those of no width.
+// acts says whether a character does something instead of being seen: control characters, those
+// that change the direction of writing, and those of no width.
 func acts(r rune) bool { return !unicode.IsGraphic(r) }
 
 // short is a text on one line that is cut if it is too long, and says so.
@@ -62,7 +64,8 @@ func cut(text string, most int) string {
 
 const moreCharacters = " more characters)"
 
-// choose returns the indexes of the most items that matter most, in their order: rank is 0 for those that do.
+// choose returns the indexes of the most items that matter most, in their order: rank is 0 for
+// those that do.
 func choose[T any](items []T, most int, rank func(T) int) []int {
 	all := make([]int, len(items))
 	for i := range all {

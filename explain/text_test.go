@@ -25,7 +25,8 @@ func conditionOf(kind, status, reason, message string) map[string]any {
 	return map[string]any{"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": at(0).Format(time.RFC3339)}
 }
 
-// everywhere returns an explanation that has text in every place that comes from the cluster or the operator.
+// everywhere returns an explanation that has text in every place that comes from the cluster or the
+// operator.
 func everywhere(text string) *explain.Explanation {
 	step := explain.Step{
 		Name: text, State: explain.StateFailed, Error: text, Class: text, Way: text, Since: at(0), By: []string{text},
@@ -66,7 +67,8 @@ func noControl(text string) error {
 	return nil
 }
 
-// Nothing that comes from the cluster moves the cursor, changes colors, begins a line or reverses the direction of writing.
+// Nothing that comes from the cluster moves the cursor, changes colors, begins a line or reverses
+// the direction of writing.
 func TestWriteHasNoControlCharacters(t *testing.T) {
 	for _, text := range hostile {
 		for _, x := range []*explain.Explanation{everywhere(text), {NoReport: text}, {Object: everywhere(text).Object, Resource: text, NoReport: text}} {

@@ -51,8 +51,8 @@ func (h *history) size() int {
 	return historyBytes + len(h.key.object.Namespace) + len(h.key.object.Name) + cap(h.entries)*keptBytes + h.content + h.texts.bytes
 }
 
-// add keeps the entry. What came into the queue is kept until the reconcile begins that names it as its cause, and of reconciles in a row
-// that found nothing to do only one, with the causes of all.
+// add keeps the entry. What came into the queue is kept until the reconcile begins that names it as
+// its cause, and of reconciles in a row that found nothing to do only one, with the causes of all.
 func (h *history) add(entry kept, limit int) {
 	switch event := entry.event.(type) {
 	case Started:
@@ -137,7 +137,8 @@ func (h *history) grow(more int) {
 	h.entries = entries
 }
 
-// shorten deletes the oldest entries so that the rest takes at most so many bytes, and those of a reconcile that would be left in part.
+// shorten deletes the oldest entries so that the rest takes at most so many bytes, and those of a
+// reconcile that would be left in part.
 func (h *history) shorten(bytes int) {
 	n := 0
 	for size := h.size() - (cap(h.entries)-len(h.entries))*keptBytes; n < len(h.entries) && size > bytes; n++ {
@@ -159,8 +160,8 @@ func (h *history) shorten(bytes int) {
 	h.texts.clip()
 }
 
-// mergeConverged takes the reconcile before the one that is about to end, which has found nothing to do, into this, if that found nothing either.
-// What came into the queue in the meantime stays.
+// mergeConverged takes the reconcile before the one that is about to end, which has found nothing
+// to do, into this, if that found nothing either. What came into the queue in the meantime stays.
 func (h *history) mergeConverged() {
 	n := len(h.entries)
 	for n > 0 && h.entries[n-1].isTriggered() {
@@ -219,7 +220,8 @@ func (o Outcome) bytes() int {
 	return errorBytes(o.Err) + sized(len(o.Waits)*int(reflect.TypeFor[Wait]().Size()))
 }
 
-// sized returns what the allocator gives for that many bytes, roughly: its classes are at most an eighth apart.
+// sized returns what the allocator gives for that many bytes, roughly: its classes are at most an
+// eighth apart.
 func sized(n int) int {
 	if n == 0 {
 		return 0

@@ -58,7 +58,8 @@ func TestRingForgetsWhatWasStuck(t *testing.T) {
 	}
 }
 
-// Among those that are stuck, the one that nothing happened to for the longest time is forgotten first.
+// Among those that are stuck, the one that nothing happened to for the longest time is forgotten
+// first.
 func TestRingBoundsWhatIsStuck(t *testing.T) {
 	r := journal.NewRing(journal.RingOptions{Objects: 2})
 	object := func(name string) journal.Object { return journal.Object{Kind: "Database", Name: name} }
@@ -77,8 +78,8 @@ type payload struct{ content []byte }
 
 func (*payload) Error() string { return "the body was refused" }
 
-// The events of one reconcile, as the engine tells them, of an object with three steps of which one fails or waits. Every string is one of its own,
-// as it is when it comes from the API server.
+// The events of one reconcile, as the engine tells them, of an object with three steps of which one
+// fails or waits. Every string is one of its own, as it is when it comes from the API server.
 func reconcileOf(ctx context.Context, o journal.Observer, object journal.Object, number int, err error) {
 	object.Name, object.Namespace = strings.Clone(object.Name), strings.Clone(object.Namespace)
 	cause := journal.Cause{Kind: journal.ForeignChange, Verb: "updated", Object: journal.Object{Kind: "Secret", Namespace: object.Namespace, Name: strings.Clone(object.Name)}}
@@ -112,7 +113,8 @@ func inUse() int {
 	return int(stats.HeapAlloc)
 }
 
-// A ring takes no more memory than it may, whatever fails how often, and keeps of every stuck object at least the last reconcile.
+// A ring takes no more memory than it may, whatever fails how often, and keeps of every stuck
+// object at least the last reconcile.
 func TestRingTakesNoMoreMemoryThanItMay(t *testing.T) {
 	const limit, objects, rounds = 1 << 20, 80, 25
 	ctx := context.Background()
@@ -181,7 +183,8 @@ func TestRingKeepsErrorsAsText(t *testing.T) {
 	}
 }
 
-// Whatever happens to however many objects, the ring keeps to its bounds, and the stuck ones outlive the others.
+// Whatever happens to however many objects, the ring keeps to its bounds, and the stuck ones
+// outlive the others.
 func TestRingProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const objects = 4

@@ -14,9 +14,9 @@ type RingOptions struct {
 	Entries int
 	// Objects is for how many objects: 1,000 by default, besides those that are being reconciled.
 	Objects int
-	// Bytes is how much memory the ring takes for all of them together: 16 MiB by default, and 64 KiB at least. The ring
-	// estimates what it keeps, rather too high than too low. Where it is not enough for all, the objects with the most entries
-	// lose their oldest ones first.
+	// Bytes is how much memory the ring takes for all of them together: 16 MiB by default, and 64
+	// KiB at least. The ring estimates what it keeps, rather too high than too low. Where it is not
+	// enough for all, the objects with the most entries lose their oldest ones first.
 	Bytes int
 }
 
@@ -26,18 +26,20 @@ const (
 	defaultObjects = 1000
 	defaultBytes   = 16 << 20
 	leastBytes     = 64 << 10
-	// leastShare is for how many bytes an object is still worth keeping: for two or three reconciles of a few steps.
+	// leastShare is for how many bytes an object is still worth keeping: for two or three
+	// reconciles of a few steps.
 	leastShare = 4 << 10
 )
 
 // A Ring is an [Observer] that keeps the latest entries of each object in memory.
 //
-// When there are too many objects, those that are well are forgotten first: objects whose last reconcile was done. What
-// waits, fails, is paused, was ended early, is slowed down or is being reconciled stays until there are too many of those. Among
-// equals, the object that nothing happened to for the longest time is forgotten first.
+// When there are too many objects, those that are well are forgotten first: objects whose last
+// reconcile was done. What waits, fails, is paused, was ended early, is slowed down or is being
+// reconciled stays until there are too many of those. Among equals, the object that nothing
+// happened to for the longest time is forgotten first.
 //
-// Errors are kept as their texts, so that they do not keep alive what they point to: of those that [Ring.Entries] returns,
-// errors.Is and errors.As find nothing. Texts of more than 4 KiB are cut.
+// Errors are kept as their texts, so that they do not keep alive what they point to: of those that
+// [Ring.Entries] returns, errors.Is and errors.As find nothing. Texts of more than 4 KiB are cut.
 type Ring struct {
 	options RingOptions
 
@@ -148,7 +150,8 @@ func (r *Ring) leastWorth() *history {
 	return nil // there are none
 }
 
-// longerThan returns a history that takes more than its share, first if it does. There is one when all together take too much.
+// longerThan returns a history that takes more than its share, first if it does. There is one when
+// all together take too much.
 func (r *Ring) longerThan(share int, first *history) *history {
 	if r.objects[first.key] == first && first.size() > share {
 		return first

@@ -62,7 +62,8 @@ func (t *texts) release(s string) string {
 // clip gives back the room of texts that have gone.
 func (t *texts) clip() { t.all = append(make([]text, 0, len(t.all)), t.all...) }
 
-// cutText returns the beginning of a text that is too long, and says so. Cutting again changes nothing.
+// cutText returns the beginning of a text that is too long, and says so. Cutting again changes
+// nothing.
 func cutText(s string) string {
 	if len(s) <= mostText {
 		return s
@@ -107,7 +108,8 @@ func textOf(err error) error {
 	return e
 }
 
-// leaves adds to found the errors that err joins, and that join no others: err itself if it joins none.
+// leaves adds to found the errors that err joins, and that join no others: err itself if it joins
+// none.
 func leaves(found []error, err error) []error {
 	for e := err; e != nil; {
 		switch x := e.(type) { //nolint:errorlint // the chain is walked node by node
@@ -162,7 +164,8 @@ func withoutErrors(event Event) Event {
 	}
 }
 
-// withTexts returns the event with each text that may be another one in each reconcile replaced by what f makes of it.
+// withTexts returns the event with each text that may be another one in each reconcile replaced by
+// what f makes of it.
 func withTexts(event Event, f func(string) string) Event {
 	switch e := event.(type) {
 	case Triggered:

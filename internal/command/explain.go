@@ -156,7 +156,8 @@ func (f *explainFlags) cluster() (*rest.Config, string, error) {
 	return config, namespace, nil
 }
 
-// explanation asks the API server and the operator. Each of them is asked also when the other does not answer.
+// explanation asks the API server and the operator. Each of them is asked also when the other does
+// not answer.
 func (f *explainFlags) explanation(ctx context.Context, config *rest.Config, kind, namespace, name string) (*explain.Explanation, error) {
 	x := &explain.Explanation{Now: time.Now()}
 	gvk, unread := f.readObject(ctx, config, x, kind, &namespace, name)
@@ -188,7 +189,8 @@ func (f *explainFlags) explanation(ctx context.Context, config *rest.Config, kin
 	return x, nil
 }
 
-// readObject finds out what kind is, and reads the object into x, if it exists. Of a kind that is not namespaced, namespace becomes empty.
+// readObject finds out what kind is, and reads the object into x, if it exists. Of a kind that is
+// not namespaced, namespace becomes empty.
 func (f *explainFlags) readObject(ctx context.Context, config *rest.Config, x *explain.Explanation, kind string, namespace *string, name string) (schema.GroupVersionKind, error) {
 	mapping, err := mappingOf(config, kind)
 	if err != nil {
@@ -215,8 +217,8 @@ func (f *explainFlags) readObject(ctx context.Context, config *rest.Config, x *e
 	return gvk, nil
 }
 
-// writeJSON writes x in JSON without control characters and without those that change the direction of writing, which JSON allows in texts: these are
-// written as JSON's escapes.
+// writeJSON writes x in JSON without control characters and without those that change the direction
+// of writing, which JSON allows in texts: these are written as JSON's escapes.
 func writeJSON(w io.Writer, x any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -31,8 +31,8 @@ func (e *unservedError) Error() string {
 	return text + ": is its definition installed? kubectl api-resources lists the kinds there are"
 }
 
-// mappingOf finds what a person calls kind: a kind, a plural, a short name, with or without group. It returns an unservedError for what is not
-// served.
+// mappingOf finds what a person calls kind: a kind, a plural, a short name, with or without group.
+// It returns an unservedError for what is not served.
 func mappingOf(config *rest.Config, kind string) (*meta.RESTMapping, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -59,7 +59,8 @@ func mappingOf(config *rest.Config, kind string) (*meta.RESTMapping, error) {
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }
 
-// nearKind returns the name of the kind that was likely meant, with its group if one was given, empty if there is none.
+// nearKind returns the name of the kind that was likely meant, with its group if one was given,
+// empty if there is none.
 func nearKind(client discovery.ServerResourcesInterface, kind string) string {
 	_, lists, _ := client.ServerGroupsAndResources() //nolint:errcheck // what some groups serve is better than nothing
 	bare, _, qualified := strings.Cut(strings.ToLower(kind), ".")
@@ -88,7 +89,8 @@ func nearKind(client discovery.ServerResourcesInterface, kind string) string {
 	return ""
 }
 
-// namesOf returns what a person may call the kind of a resource. Short names are not among them: they are near to everything.
+// namesOf returns what a person may call the kind of a resource. Short names are not among them:
+// they are near to everything.
 func namesOf(r metav1.APIResource) []string {
 	names := []string{strings.ToLower(r.Kind)}
 	if r.Name != names[0] {
@@ -97,8 +99,8 @@ func namesOf(r metav1.APIResource) []string {
 	return names
 }
 
-// means reports whether a person can mean the kind of an object, of which the operator knows, by kind. It is asked where the API server can't be: short
-// names and unusual plurals are not known.
+// means reports whether a person can mean the kind of an object, of which the operator knows, by
+// kind. It is asked where the API server can't be: short names and unusual plurals are not known.
 func means(kind string, object explain.Object) bool {
 	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: object.Group, Version: "v1", Kind: object.Kind})
 	gvr, gr := schema.ParseResourceArg(strings.ToLower(kind))

@@ -17,8 +17,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/explain"
 )
 
-// leader says who the leader is where the one that was asked says that it is not, and how to ask that: by its Lease, if it can be read, or else how to find it.
-// Otherwise it says nothing.
+// leader says who the leader is where the one that was asked says that it is not, and how to ask
+// that: by its Lease, if it can be read, or else how to find it. Otherwise it says nothing.
 func (f *explainFlags) leader(ctx context.Context, config *rest.Config, header http.Header) string {
 	if header.Get(explain.LeaderHeader) != "false" {
 		return ""
@@ -63,9 +63,10 @@ func leasesIn(ctx context.Context, config *rest.Config, namespace string) ([]coo
 	return leases.Items, nil
 }
 
-// leaseBeside returns the Lease that a replica of the same operator as host holds, with that replica's host; nil if that is not sure. By the conventions of
-// controller-runtime and of Deployments, the holder is host_uuid, and the hosts of replicas differ after their last hyphen, or those of an older revision after
-// the last but one.
+// leaseBeside returns the Lease that a replica of the same operator as host holds, with that
+// replica's host; nil if that is not sure. By the conventions of controller-runtime and of
+// Deployments, the holder is host_uuid, and the hosts of replicas differ after their last hyphen,
+// or those of an older revision after the last but one.
 func leaseBeside(host string, leases []coordinationv1.Lease) (lease *coordinationv1.Lease, holder string) {
 	for range 2 {
 		i := strings.LastIndexByte(host, '-')

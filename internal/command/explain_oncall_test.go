@@ -66,7 +66,8 @@ func TestExplainOfKindsWithoutConditions(t *testing.T) {
 	}
 }
 
-// A definition that was removed takes its objects with it. That is another thing than an object that was deleted.
+// A definition that was removed takes its objects with it. That is another thing than an object
+// that was deleted.
 func TestExplainOfARemovedDefinition(t *testing.T) {
 	d := newDemo(t)
 	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}

@@ -28,8 +28,8 @@ import (
 // fieldOwner is the name under which samples are applied.
 const fieldOwner = "ctrlkit-run"
 
-// retryFor is how long the samples are tried again, all together, when the cluster is not ready for them: a kind may not
-// be served yet, or the operator's webhook may not answer yet.
+// retryFor is how long the samples are tried again, all together, when the cluster is not ready for
+// them: a kind may not be served yet, or the operator's webhook may not answer yet.
 const (
 	retryFor   = 30 * time.Second
 	retryEvery = 250 * time.Millisecond
@@ -111,9 +111,10 @@ func (c *cluster) installDefinitions(ctx context.Context, definitions []*apiexte
 	return nil
 }
 
-// apply makes an object what its manifest says, by server-side apply. A namespace that is missing is created. When the
-// cluster is not ready for the object, waiting is told why, and it is tried again for as long as patience, which it takes
-// what it waits from. What can never be applied is tried once.
+// apply makes an object what its manifest says, by server-side apply. A namespace that is missing is
+// created. When the cluster is not ready for the object, apply calls waiting with the reason and
+// tries again while there is patience left, from which it takes the time that it waits. It tries
+// once what can never be applied.
 func (c *cluster) apply(ctx context.Context, manifest Manifest, namespace string, patience *time.Duration, waiting func(string)) error {
 	obj := manifest.Object.DeepCopy()
 	begun := *patience
@@ -189,7 +190,8 @@ func (c *cluster) ensureNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// mayPass reports whether an error of applying obj is of the kind that goes away when a cluster gets ready.
+// mayPass reports whether an error of applying obj is of the kind that goes away when a cluster
+// gets ready.
 func mayPass(err error, obj *unstructured.Unstructured) bool {
 	var status apierrors.APIStatus
 	switch {
@@ -199,7 +201,8 @@ func mayPass(err error, obj *unstructured.Unstructured) bool {
 		apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err):
 		return true
 	case errors.As(err, &status):
-		// Server-side apply says 500 of a field that the schema does not have, or of a value of another type.
+		// Server-side apply says 500 of a field that the schema does not have, or of a value of
+		// another type.
 		return status.Status().Code >= http.StatusInternalServerError && !strings.Contains(status.Status().Message, "failed to create typed patch object")
 	default:
 		return false

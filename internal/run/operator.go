@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// keptLines is how many lines of the operator's log are kept for when it dies: the stacks of a panic are long. So many of
-// them are shown as tailLines says.
+// keptLines is how many lines of the operator's log are kept for when it dies: the stacks of a
+// panic are long. So many of them are shown as tailLines says.
 const (
 	keptLines = 2000
 	tailLines = 20

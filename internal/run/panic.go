@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// panicIn finds the panic that ended a Go program in the last lines of its log, and describes it: what the runtime said first, and the innermost place
-// in the module in moduleDir.
+// panicIn finds the panic that ended a Go program in the last lines of its log, and describes it:
+// what the runtime said first, and the innermost place in the module in moduleDir.
 func panicIn(lines []string, moduleDir string) (description string, ok bool) {
 	begin := -1
 	for i, text := range lines {
@@ -40,7 +40,8 @@ func panicIn(lines []string, moduleDir string) (description string, ok bool) {
 	return description, true
 }
 
-// startsPanic reports whether a line is the first that the runtime writes when a program dies of its own.
+// startsPanic reports whether a line is the first that the runtime writes when a program dies of
+// its own.
 func startsPanic(text string) bool {
 	return strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ")
 }
@@ -91,7 +92,8 @@ func framesOf(lines []string) []stackFrame {
 	return frames
 }
 
-// ownFrame returns the innermost frame in the module, or outside of Go itself and of the modules that were downloaded; else the innermost.
+// ownFrame returns the innermost frame in the module, or outside of Go itself and of the modules
+// that were downloaded; else the innermost.
 func ownFrame(frames []stackFrame, moduleDir string) (stackFrame, bool) {
 	for _, own := range []func(stackFrame) bool{
 		func(f stackFrame) bool { return strings.HasPrefix(f.place, moduleDir+string(filepath.Separator)) },
@@ -129,8 +131,8 @@ func withoutStacks(lines []string) (rest []string, found bool) {
 	return rest, found
 }
 
-// loggedLine makes a line of the operator's log fit to be shown: its colors stay, and other control characters are
-// written as Go does.
+// loggedLine makes a line of the operator's log fit to be shown: its colors stay, and other control
+// characters are written as Go does.
 func loggedLine(text string) string {
 	var b strings.Builder
 	last := 0

@@ -518,8 +518,8 @@ func (r *runner) conditionsMissed(world *World) error {
 	return fmt.Errorf("%w after %v: %s", ErrConditionsMissed, r.Timeout, strings.Join(missed, "; "))
 }
 
-// operatorEnded describes the end of the operator: a panic by its first line and the place in the operator's code, everything else by the last that it
-// logged. Stacks are left to a file.
+// operatorEnded describes the end of the operator: a panic by its first line and the place in the
+// operator's code, everything else by the last that it logged. Stacks are left to a file.
 func (r *runner) operatorEnded() error {
 	<-r.operator.ended
 	err := fmt.Errorf("%w: %s after %s", ErrOperatorEnded, r.operator.howItEnded(), age(time.Since(r.start)))
@@ -542,7 +542,8 @@ func (r *runner) operatorEnded() error {
 	return fmt.Errorf("%w; its last lines:\n    %s%s", err, strings.Join(shown, "\n    "), where)
 }
 
-// whereTheLogIs says in which file the log is to be found. When it was not wanted in one, the lines that are left of it are written to one.
+// whereTheLogIs says in which file the log is to be found. When it was not wanted in one, the lines
+// that are left of it are written to one.
 func (r *runner) whereTheLogIs(lines []string) string {
 	file := r.LogFile
 	if file == "" {
@@ -551,7 +552,7 @@ func (r *runner) whereTheLogIs(lines []string) string {
 			return fmt.Sprintf("\n    its log could not be kept: %v; --logs=FILE writes it", err)
 		}
 	}
-	return "\n    its log, with stacks, is in " + file
+	return "\n    its log is in " + file
 }
 
 func (r *runner) topKinds() []schema.GroupKind {

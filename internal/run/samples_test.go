@@ -20,7 +20,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
-// A moody API server answers requests for objects of certain names in its own way, until a time has passed.
+// A moody API server answers requests for objects of certain names in its own way, until a time has
+// passed.
 type moody struct {
 	server  http.RoundTripper
 	answers map[string]int           // by a part of the path: the code
@@ -70,8 +71,8 @@ func newSamples(t *testing.T, m *moody, kind string, names ...string) *runner {
 	return r
 }
 
-// applied applies the samples in a bubble, and returns the error and how long that took.
-func applied(t *testing.T, m *moody, kind string, names ...string) (err error, took time.Duration) { //nolint:revive,staticcheck // the error is what it is about
+// applied applies the samples in a bubble, and returns how long that took.
+func applied(t *testing.T, m *moody, kind string, names ...string) (took time.Duration, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := newSamples(t, m, kind, names...)
@@ -79,13 +80,14 @@ func applied(t *testing.T, m *moody, kind string, names ...string) (err error, t
 		err = r.applySamples(t.Context())
 		took = time.Since(begun)
 	})
-	return err, took
+	return took, err
 }
 
-// A sample that can never be valid is tried once, and the others are applied, or reported, all the same.
+// A sample that can never be valid is tried once, and the others are applied, or reported, all the
+// same.
 func TestBadSamplesAreAllReportedAtOnce(t *testing.T) {
 	m := &moody{answers: map[string]int{"/bad": 422, "/worse": 400, "/worst": typedPatch, "/forbidden": 403}}
-	err, took := applied(t, m, "ConfigMap", "good", "bad", "worse", "fine", "worst", "forbidden")
+	took, err := applied(t, m, "ConfigMap", "good", "bad", "worse", "fine", "worst", "forbidden")
 	if err == nil || took != 0 {
 		t.Fatalf("after %v: %v", took, err)
 	}
@@ -104,13 +106,14 @@ func TestBadSamplesAreAllReportedAtOnce(t *testing.T) {
 	}
 }
 
-// What a cluster is not ready for is tried again: a webhook that does not answer yet, a kind that is not served yet.
+// What a cluster is not ready for is tried again: a webhook that does not answer yet, a kind that
+// is not served yet.
 func TestSamplesAreTriedUntilTheClusterIsReady(t *testing.T) {
 	m := &moody{
 		answers: map[string]int{"/hooked": 500, "/slow": 503},
 		until:   map[string]time.Duration{"/hooked": 5 * time.Second, "/slow": 7 * time.Second},
 	}
-	if err, took := applied(t, m, "ConfigMap", "hooked", "slow", "fine"); err != nil || took < 7*time.Second || took > 8*time.Second {
+	if took, err := applied(t, m, "ConfigMap", "hooked", "slow", "fine"); err != nil || took < 7*time.Second || took > 8*time.Second {
 		t.Errorf("after %v: %v", took, err)
 	}
 }
@@ -118,7 +121,7 @@ func TestSamplesAreTriedUntilTheClusterIsReady(t *testing.T) {
 // The patience is for all samples together.
 func TestSamplesAreGivenUpTogether(t *testing.T) {
 	m := &moody{answers: map[string]int{"/first": 503, "/second": 503, "/third": 503}}
-	err, took := applied(t, m, "ConfigMap", "first", "second", "third", "fine")
+	took, err := applied(t, m, "ConfigMap", "first", "second", "third", "fine")
 	if err == nil || took != retryFor || !strings.Contains(err.Error(), "3 of 4 samples can't be applied:\napplying ConfigMap first (samples.yaml, document 1): given up after 30s: answered 503\napplying ConfigMap second (samples.yaml, document 2): answered 503\n") {
 		t.Errorf("after %v: %v", took, err)
 	}
@@ -126,7 +129,7 @@ func TestSamplesAreGivenUpTogether(t *testing.T) {
 
 func TestOneBadSampleIsReportedAlone(t *testing.T) {
 	m := &moody{answers: map[string]int{"/bad": 422}}
-	if err, _ := applied(t, m, "ConfigMap", "fine", "bad"); err == nil || err.Error() != "applying ConfigMap bad (samples.yaml, document 2): answered 422" {
+	if _, err := applied(t, m, "ConfigMap", "fine", "bad"); err == nil || err.Error() != "applying ConfigMap bad (samples.yaml, document 2): answered 422" {
 		t.Errorf("%v", err)
 	}
 }

@@ -390,8 +390,9 @@ func soundsBad(word string) bool {
 	return false
 }
 
-// oneLine makes text fit to be shown within a line: white space becomes one space, and what does something to a terminal
-// instead of being seen goes: control characters, and those that change the direction of writing.
+// oneLine makes text fit to be shown within a line: white space becomes one space, and what does
+// something to a terminal instead of being seen goes: control characters, and those that change the
+// direction of writing.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if acts(r) && !unicode.IsSpace(r) {

@@ -21,8 +21,8 @@ const signalCode = 128
 // of the stream kills it at once. As the stream ends in whichever way its holder dies, nothing outlives the holder.
 // What the program leaves in its process group when it ends is killed too.
 //
-// The result is the program's exit code: as in a shell, 128 and the number of the signal when one ended it. An error means
-// that it could not be started.
+// The result is the program's exit code: as in a shell, 128 and the number of the signal when one
+// ended it. An error means that it could not be started.
 func Supervise(lifeline io.Reader, argv []string, grace time.Duration, stdout, stderr io.Writer) (int, error) {
 	// The parent-death signal of the program, where there is one, fires when the thread that started it ends.
 	runtime.LockOSThread()
