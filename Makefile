@@ -15,7 +15,8 @@ help: ## Print this list
 
 .PHONY: demo
 demo: ## Run the CronJob operator on a real control plane until Ctrl-C
-	@$(GO) run ./cmd/ctrlkit run $(DEMO)
+	@$(GO) build -o bin/ctrlkit ./cmd/ctrlkit
+	@if [ -t 0 ]; then set -m; fi; bin/ctrlkit run $(DEMO); exit $$? # in a job of its own, so that Ctrl-C is not for make
 
 .PHONY: test
 test: controlplane ## Run all tests; the library's with the race detector

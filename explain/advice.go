@@ -19,15 +19,22 @@ type advice struct{ text, detail string }
 // todo says what a person can do, each thing once, and never nothing about an object that is not ready.
 func (p *page) todo() {
 	var all []advice
+	most, more := mostAdvice, 0
 	add := func(detail, format string, args ...any) {
-		if a := (advice{oneLine(fmt.Sprintf(format, args...)), oneLine(detail)}); !slices.Contains(all, a) {
+		a := advice{oneLine(fmt.Sprintf(format, args...)), oneLine(detail)}
+		switch {
+		case slices.Contains(all, a):
+		case len(all) < most:
 			all = append(all, a)
+		default:
+			more++
 		}
 	}
 	if p.x.Object != nil {
 		p.adviseObject(add)
 	}
 	for _, c := range p.controllersOf() {
+		most = len(all) + mostAdvice
 		p.adviseController(c, add)
 	}
 	if len(all) == 0 {
@@ -47,6 +54,7 @@ func (p *page) todo() {
 			p.line("      %s", a.detail)
 		}
 	}
+	p.more(more)
 }
 
 type adder func(detail, format string, args ...any)
@@ -55,7 +63,7 @@ type adder func(detail, format string, args ...any)
 func (p *page) adviseObject(add adder) {
 	obj := p.x.Object
 	if value, ok := obj.GetAnnotations()[step.PauseAnnotation]; ok && !strings.EqualFold(value, "false") {
-		add(fmt.Sprintf("kubectl annotate %s %s %s-", p.x.Resource, p.kubectlName(), step.PauseAnnotation),
+		add(fmt.Sprintf("kubectl annotate %s %s %s-", shellWord(p.x.Resource), p.kubectlName(), step.PauseAnnotation),
 			"It is paused by its annotation %s: nothing is done, also not for its deletion. To go on:", step.PauseAnnotation)
 	}
 	if obj.GetDeletionTimestamp() == nil {
@@ -69,7 +77,7 @@ func (p *page) adviseObject(add adder) {
 		case p.x.Report == nil:
 			add("", "It is kept by finalizer %s. The controller that put it there takes it off when its clean-up is done: look whether that runs, and ask it.", f)
 		default:
-			add(fmt.Sprintf("kubectl patch %s %s --type=json -p '%s'", p.x.Resource, p.kubectlName(), p.withoutFinalizer(f)),
+			add(fmt.Sprintf("kubectl patch %s %s --type=json -p %s", shellWord(p.x.Resource), p.kubectlName(), shellWord(p.withoutFinalizer(f))),
 				"It is kept by finalizer %s, which is not of the operator that was asked. The controller that put it there takes it off when its clean-up is done: "+
 					"look whether that runs. Only if it is gone for good, and what it would clean up may stay:", f)
 		}
@@ -78,9 +86,9 @@ func (p *page) adviseObject(add adder) {
 
 func (p *page) kubectlName() string {
 	if ns := p.x.Object.GetNamespace(); ns != "" {
-		return p.x.Object.GetName() + " -n " + ns
+		return shellWord(p.x.Object.GetName()) + " -n " + shellWord(ns)
 	}
-	return p.x.Object.GetName()
+	return shellWord(p.x.Object.GetName())
 }
 
 // withoutFinalizer returns a patch that takes one finalizer off and fails if the list has changed.
@@ -101,7 +109,7 @@ func (p *page) adviseController(c *Controller, add adder) {
 			name = "The clean-up of " + name
 		}
 		if s.State == StateFailed {
-			add(s.fault(), "%s fails (%s): %s.", name, s.Class, s.Way)
+			add(s.fault(), "%s fails (%s): %s.", name, s.Class, short(s.Way))
 			continue
 		}
 		for _, w := range s.Waits {
@@ -109,11 +117,11 @@ func (p *page) adviseController(c *Controller, add adder) {
 			if w.Every > 0 {
 				when = "within " + duration.HumanDuration(w.Every)
 			}
-			add("", "%s waits for %s. Bring that about, if nobody else does: the operator then goes on by itself, %s.", name, w.For, when)
+			add("", "%s waits for %s. Bring that about, if nobody else does: the operator then goes on by itself, %s.", name, short(w.For), when)
 		}
 	}
 	if c.Failure != "" {
-		add(c.Failure, "Controller %s fails (%s): %s.", c.Name, c.Class, c.Way)
+		add(short(c.Failure), "Controller %s fails (%s): %s.", c.Name, c.Class, short(c.Way))
 	}
 	switch hot := c.HotLoop; {
 	case hot == nil:
@@ -149,7 +157,10 @@ func (p *page) advisePatience(add adder) {
 			add("", "Look into the operator's log: controller %s neither fails nor waits, and the conditions do not say what is missing.", c.Name)
 		}
 	}
-	if p.x.Report == nil {
+	switch {
+	case kindOf(p.x.Object) != custom:
+		add(fmt.Sprintf("kubectl describe %s %s", shellWord(p.x.Resource), p.kubectlName()), "Kubernetes itself looks after it. What that says of it, with its events:")
+	case p.x.Report == nil:
 		add("", "Look whether its operator runs: the conditions do not say what is missing.")
 	}
 }

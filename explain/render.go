@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -21,8 +22,10 @@ import (
 
 // An Explanation is what is known of an object, from both sides. At least one of Object and Report is there.
 type Explanation struct {
-	// Object is the object as the API server has it; nil if it does not exist.
-	Object *unstructured.Unstructured `json:"object,omitempty"`
+	// Object is the object as the API server has it; nil if it does not exist, or could not be
+	// read, and then NoObject says why.
+	Object   *unstructured.Unstructured `json:"object,omitempty"`
+	NoObject string                     `json:"noObject,omitempty"`
 	// Resource is how kubectl calls it, for the commands that are proposed: "rwexternals.demo.ctrlkit.dev".
 	Resource string `json:"resource"`
 	// Report is what the operator knows; nil if it could not be asked, and then NoReport says why.
@@ -32,7 +35,8 @@ type Explanation struct {
 	Now time.Time `json:"now"`
 }
 
-// Write writes the explanation as text, for people.
+// Write writes the explanation as text, for people: without control characters, whatever the object
+// or the operator says, and of many or long things those that matter, with a count of the others.
 func (x *Explanation) Write(w io.Writer) error {
 	p := &page{x: x}
 	p.head()
@@ -47,18 +51,29 @@ func (x *Explanation) Write(w io.Writer) error {
 	}
 	if x.Report == nil && x.NoReport != "" {
 		p.line("")
-		p.line("Steps and causes are not known: %s", x.NoReport)
+		p.line("Steps and causes are not known: %s", short(x.NoReport))
+	}
+	if p.leftOut || strings.Contains(p.text.String(), moreCharacters) {
+		p.line("")
+		p.line("Not everything is shown; -o json shows it")
 	}
 	_, err := io.WriteString(w, p.text.String())
 	return err
 }
 
-// Ready says whether the object exists, is ready as its spec is now, and stays.
+// Ready says whether the object exists, is ready as its spec is now, and stays. One of a kind of
+// Kubernetes that has no conditions, such as a Secret, is ready if no controller of the operator
+// that was asked fails or waits for it.
 func (x *Explanation) Ready() bool {
 	if x.Object == nil || x.Object.GetDeletionTimestamp() != nil {
 		return false
 	}
 	ready := meta.FindStatusCondition(x.objectConditions(), condition.Ready)
+	if ready == nil && kindOf(x.Object) == bare {
+		return x.Report == nil || !slices.ContainsFunc(x.Report.Controllers, func(c Controller) bool {
+			return len(stuck(c.Steps)) > 0 || c.Failure != "" || c.Gated != ""
+		})
+	}
 	return ready != nil && ready.Status == metav1.ConditionTrue && x.current(ready)
 }
 
@@ -85,28 +100,26 @@ func (x *Explanation) objectConditions() []metav1.Condition {
 
 // A page is the text of an explanation as it grows.
 type page struct {
-	x    *Explanation
-	text strings.Builder
+	x       *Explanation
+	text    strings.Builder
+	leftOut bool // something, which is counted
 }
 
-func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
+func (p *page) line(format string, args ...any) {
+	p.text.WriteString(cut(oneLine(fmt.Sprintf(format, args...)), mostLine) + "\n")
+}
 
 // table writes rows with their columns below one another, each row on one line.
 func (p *page) table(rows [][]string) {
 	tw := tabwriter.NewWriter(&p.text, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
 		for i := range row {
-			row[i] = oneLine(row[i])
+			row[i] = cut(oneLine(row[i]), 2*mostText)
 		}
 		fmt.Fprintln(tw, "  "+strings.TrimRight(strings.Join(row, "\t"), "\t"))
 	}
 	_ = tw.Flush() // a strings.Builder takes everything
 }
-
-// oneLine joins the lines of a text, such as those of an error.
-func oneLine(text string) string { return strings.Join(strings.FieldsFunc(text, breaks), " ") }
-
-func breaks(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }
 
 func (p *page) age(t time.Time) string {
 	if t.IsZero() {
@@ -163,7 +176,11 @@ func slash(namespace, name string) string {
 // head says how it is, and in the words of its condition Ready why.
 func (p *page) head() {
 	obj := p.x.Object
-	if obj == nil {
+	switch {
+	case obj == nil && p.x.NoObject != "":
+		p.line("%s can't be read: %s", p.name(), short(p.x.NoObject))
+		return
+	case obj == nil:
 		p.line("%s does not exist%s", p.name(), p.end())
 		return
 	}
@@ -171,6 +188,9 @@ func (p *page) head() {
 	switch {
 	case obj.GetDeletionTimestamp() != nil:
 		p.line("%s was deleted %s ago and is still there", p.name(), p.age(obj.GetDeletionTimestamp().Time))
+	case ready == nil && kindOf(obj) == bare:
+		p.line("%s exists", p.name())
+		p.line("  A %s has no conditions: explain %s", obj.GetKind(), p.user())
 	case ready == nil:
 		p.line("%s has no condition Ready", p.name())
 	case !p.x.current(ready):
@@ -183,6 +203,21 @@ func (p *page) head() {
 	if ready != nil && ready.Status != metav1.ConditionTrue {
 		p.line("  %s", reasonOf(*ready))
 	}
+}
+
+// user says whom to ask instead of an object that says nothing about itself.
+func (p *page) user() string {
+	owners := p.x.Object.GetOwnerReferences()
+	if len(owners) == 0 {
+		return "the object whose operator reads or writes it"
+	}
+	owner := owners[max(0, slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller }))]
+	group := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
+	command := "ctrlkit explain " + shellWord(strings.TrimSuffix(strings.ToLower(group.String()), ".")+"/"+owner.Name)
+	if ns := p.x.Object.GetNamespace(); ns != "" {
+		command += " -n " + shellWord(ns)
+	}
+	return "its owner, " + command
 }
 
 // end says what the operator has seen of an object that does not exist.
@@ -199,7 +234,7 @@ func reasonOf(c metav1.Condition) string {
 	if c.Message == "" {
 		return c.Reason
 	}
-	return c.Reason + ": " + oneLine(c.Message)
+	return short(c.Reason + ": " + c.Message)
 }
 
 func (p *page) conditions() {
@@ -211,7 +246,18 @@ func (p *page) conditions() {
 	p.line("Conditions")
 	ready := meta.FindStatusCondition(all, condition.Ready)
 	var rows [][]string
-	for _, c := range all {
+	chosen := choose(all, mostConditions, func(c metav1.Condition) int {
+		switch {
+		case c.Type == condition.Ready, c.Type == condition.Reconciling, c.Type == condition.Stalled:
+			return 0
+		case c.Status != metav1.ConditionTrue:
+			return 1
+		default:
+			return 2
+		}
+	})
+	for _, i := range chosen {
+		c := all[i]
 		text := reasonOf(c)
 		if ready != nil && ready.Status != metav1.ConditionTrue && text == reasonOf(*ready) { // the head has said it
 			text = "as said above"
@@ -222,6 +268,10 @@ func (p *page) conditions() {
 		rows = append(rows, []string{c.Type, string(c.Status), "for " + p.age(c.LastTransitionTime.Time), text})
 	}
 	p.table(rows)
+	if len(chosen) < len(all) {
+		p.leftOut = true
+		p.line("  %s", others(all, chosen, func(c metav1.Condition) string { return string(c.Status) }))
+	}
 }
 
 // steps says what became of the steps of a controller.
@@ -232,7 +282,7 @@ func (p *page) steps(c *Controller) {
 	p.rows(c.Steps, 0, &rows)
 	p.table(rows)
 	if c.Failure != "" {
-		p.line("  %s outside the steps: %s", marks[StateFailed], oneLine(c.Failure))
+		p.line("  %s outside the steps: %s", marks[StateFailed], short(c.Failure))
 	}
 	if len(c.Steps) == 0 && c.Failure == "" {
 		p.line("  none was run lately")
@@ -275,7 +325,9 @@ var marks = map[string]string{
 }
 
 func (p *page) rows(steps []Step, depth int, rows *[][]string) {
-	for _, s := range steps {
+	chosen := choose(steps, mostSteps, (Step).rank)
+	for _, i := range chosen {
+		s := steps[i]
 		name := strings.Repeat("  ", depth) + s.mark() + " " + s.Name
 		if s.Phase == journal.Cleanup {
 			name += " (clean-up)"
@@ -286,6 +338,22 @@ func (p *page) rows(steps []Step, depth int, rows *[][]string) {
 		}
 		*rows = append(*rows, []string{name, text})
 		p.rows(s.Actions, depth+1, rows)
+	}
+	if len(chosen) < len(steps) {
+		p.leftOut = true
+		*rows = append(*rows, []string{strings.Repeat("  ", depth) + others(steps, chosen, func(s Step) string { return s.State })})
+	}
+}
+
+// rank says how much a step matters: 0 for those that keep something from being done.
+func (s Step) rank() int {
+	switch s.State {
+	case StateDone, StateNotNeeded:
+		return 2
+	case StateBlocked, StateNotReached:
+		return 1
+	default:
+		return 0
 	}
 }
 
@@ -324,14 +392,14 @@ func (p *page) stateOf(s *Step, beside []Step) string {
 }
 
 // fault is the error without the name of the step or action, which stands beside it.
-func (s *Step) fault() string { return strings.TrimPrefix(s.Error, s.Name+": ") }
+func (s *Step) fault() string { return short(strings.TrimPrefix(s.Error, s.Name+": ")) }
 
 func (s *Step) waitsFor() string {
 	var texts []string
 	for _, w := range s.Waits {
 		texts = append(texts, w.For)
 	}
-	return strings.Join(texts, "; ")
+	return short(strings.Join(texts, "; "))
 }
 
 // stuck returns the steps that failed or wait, and where actions say it, the actions instead.
@@ -355,7 +423,15 @@ func (p *page) finalizers() {
 	p.line("")
 	p.line("Finalizers")
 	var rows [][]string
-	for _, f := range obj.GetFinalizers() {
+	finalizers := obj.GetFinalizers()
+	chosen := choose(finalizers, mostFinalizers, func(f string) int {
+		if p.ours(f) || garbageCollector(f) {
+			return 0
+		}
+		return 1
+	})
+	for _, i := range chosen {
+		f := finalizers[i]
 		whose := "of somebody else"
 		switch {
 		case p.ours(f):
@@ -368,6 +444,15 @@ func (p *page) finalizers() {
 		rows = append(rows, []string{f, whose})
 	}
 	p.table(rows)
+	p.more(len(finalizers) - len(chosen))
+}
+
+// more says how many things are left out, if any.
+func (p *page) more(n int) {
+	if n > 0 {
+		p.leftOut = true
+		p.line("  … and %d more", n)
+	}
 }
 
 // ours says whether a finalizer is that of a controller in the report.
@@ -404,12 +489,16 @@ func (p *page) runs(c *Controller) {
 			because = strings.TrimSpace(fmt.Sprintf("%s (and %d like it before, since %s ago)", because, more, p.age(c.Runs[i].Began)))
 		}
 		rows = append(rows, []string{p.age(r.Began) + " ago", result, because})
-		for _, w := range r.Writes {
+		for _, w := range r.Writes[:min(len(r.Writes), mostWrites)] {
 			text := "wrote: " + w.What
 			if w.Error != "" {
 				text = "refused: " + w.What + ": " + w.Error
 			}
 			rows = append(rows, []string{"", "", text})
+		}
+		if n := len(r.Writes) - mostWrites; n > 0 {
+			p.leftOut = true
+			rows = append(rows, []string{"", "", fmt.Sprintf("… and %d more", n)})
 		}
 	}
 	p.table(rows)

@@ -87,6 +87,36 @@ func TestWrite(t *testing.T) {
 			}})},
 			[]string{"40s ago   done", "refused: create it: exists\n", "50s ago   done   (and 1 like it before, since 60s ago)\n"}, "",
 		},
+		{
+			"a kind that has no conditions", explain.Explanation{Object: plain("v1", "Secret"), NoReport: "no"},
+			[]string{"Secret shop/db-password exists\n  A Secret has no conditions: explain the object whose operator reads or writes it\n\nSteps"}, "What to do",
+		},
+		{
+			"the owner of an object that has no conditions", explain.Explanation{Object: plain("v1", "ConfigMap", owner("apps/v1", "Deployment", "web", false), owner("example.com/v1", "Database", "db", true))},
+			[]string{"  A ConfigMap has no conditions: explain its owner, ctrlkit explain database.example.com/db -n shop\n"}, "What to do",
+		},
+		{
+			"an object without conditions whose operator waits", explain.Explanation{Object: plain("v1", "ConfigMap"), Report: reportOf(explain.Controller{Steps: []explain.Step{waiting}})},
+			[]string{"  - Peer waits for a."}, "",
+		},
+		{
+			"a kind of Kubernetes that has conditions", explain.Explanation{Object: plain("apps/v1", "Deployment"), Resource: "deployments.apps"},
+			[]string{"has no condition Ready\n", "  - Kubernetes itself looks after it.", "\n      kubectl describe deployments.apps db-password -n shop\n"}, "operator runs",
+		},
+		{
+			"a kind of an operator that has not looked at it", explain.Explanation{Object: plain("example.com/v1", "Secret")},
+			[]string{"Secret shop/db-password has no condition Ready\n", "  - Look whether its operator runs"}, "exists",
+		},
+		{
+			"an object that can't be read, with what its operator knows",
+			explain.Explanation{NoObject: "connection refused", Report: reportOf(explain.Controller{Name: "a", Steps: []explain.Step{waiting}})},
+			[]string{"Zone eu can't be read: connection refused\n", "  - Peer waits for a.", "Steps of controller a\n"}, "does not exist",
+		},
+		{
+			"an object that can't be read, and that its operator has seen go",
+			explain.Explanation{NoObject: "its definition was removed", Report: reportOf(explain.Controller{Name: "a", Result: journal.Gone})},
+			[]string{"Zone eu can't be read: its definition was removed\n"}, "does not exist",
+		},
 		{"nothing at all", explain.Explanation{}, []string{"The object does not exist\n"}, "What to do"},
 		{
 			"nobody says anything", explain.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explain.Controller{Name: "a"})},
@@ -111,6 +141,19 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// plain returns the object shop/db-password without a status.
+func plain(apiVersion, kind string, owners ...any) *unstructured.Unstructured {
+	metadata := map[string]any{"name": "db-password", "namespace": "shop"}
+	if len(owners) > 0 {
+		metadata["ownerReferences"] = owners
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}}
+}
+
+func owner(apiVersion, kind, name string, controller bool) map[string]any {
+	return map[string]any{"apiVersion": apiVersion, "kind": kind, "name": name, "uid": "1", "controller": controller}
+}
+
 func reportOf(controllers ...explain.Controller) *explain.Report {
 	return &explain.Report{Object: explain.Object{Kind: "Zone", Name: "eu"}, Controllers: controllers}
 }
@@ -130,8 +173,31 @@ func TestReady(t *testing.T) {
 		{"being deleted", zone("True", map[string]any{"deletionTimestamp": at(0).Format(time.RFC3339)}), false},
 		{"no conditions", &unstructured.Unstructured{Object: map[string]any{"status": "fine"}}, false},
 		{"no object", nil, false},
+		{"of a kind that has no conditions", plain("v1", "Secret"), true},
+		{"of a kind of Kubernetes without its conditions", plain("v1", "Pod"), false},
+		{"of a kind of an operator", plain("example.com/v1", "Secret"), false},
 	} {
 		if got := (&explain.Explanation{Object: test.obj}).Ready(); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
+
+// A Secret that its operator waits or fails for is not ready, though it has no condition that says
+// so.
+func TestReadyWithoutConditions(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		c    explain.Controller
+		want bool
+	}{
+		{"fine", explain.Controller{Steps: []explain.Step{{Name: "A", State: explain.StateDone}}}, true},
+		{"waiting", explain.Controller{Steps: []explain.Step{{Name: "A", State: explain.StateWaiting}}}, false},
+		{"failing outside the steps", explain.Controller{Failure: "conflict"}, false},
+		{"left alone", explain.Controller{Gated: "paused"}, false},
+	} {
+		x := &explain.Explanation{Object: plain("v1", "Secret"), Report: reportOf(test.c)}
+		if got := x.Ready(); got != test.want {
 			t.Errorf("%s: %v", test.name, got)
 		}
 	}

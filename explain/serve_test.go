@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -85,6 +87,49 @@ func ask(t *testing.T, ring *journal.Ring, method, query string) *httptest.Respo
 	answer := httptest.NewRecorder()
 	explain.Handler(ring).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), method, explain.Path+"?"+query, nil))
 	return answer
+}
+
+// A replica that is not the leader says so, and where it runs: that is how the leader is found.
+func TestServeSaysWhetherItLeads(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mgr := &electedManager{elected: make(chan struct{})}
+	if err := explain.Serve(mgr, journal.NewRing(journal.RingOptions{})); err != nil {
+		t.Fatal(err)
+	}
+	ask := func() *httptest.ResponseRecorder {
+		answer := httptest.NewRecorder()
+		mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, explain.Path+"?kind=Zone&name=eu", nil))
+		return answer
+	}
+	answer := ask()
+	if want := "nothing is known of Zone eu: this process, on " + host + ", is not the leader, and reconciles nothing\n"; answer.Body.String() != want {
+		t.Errorf("a follower says %q, want %q", answer.Body, want)
+	}
+	if h := answer.Header(); h.Get(explain.LeaderHeader) != "false" || h.Get(explain.HostHeader) != host {
+		t.Errorf("headers of a follower: %v", h)
+	}
+	close(mgr.elected)
+	answer = ask()
+	if want := "the leader on " + host + ", has not reconciled it lately (does the object exist"; !strings.Contains(answer.Body.String(), want) || answer.Header().Get(explain.LeaderHeader) != "true" {
+		t.Errorf("the leader says %q, %v", answer.Body, answer.Header())
+	}
+}
+
+// electedManager is as much of a manager as is needed to serve.
+type electedManager struct {
+	manager.Manager
+	elected chan struct{}
+	handler http.Handler
+}
+
+func (m *electedManager) Elected() <-chan struct{} { return m.elected }
+
+func (m *electedManager) AddMetricsServerExtraHandler(_ string, handler http.Handler) error {
+	m.handler = handler
+	return nil
 }
 
 // The operator works on while it is asked.

@@ -8,22 +8,46 @@ import (
 	"sync"
 )
 
-// RingOptions bound a [Ring]. A zero field has a default.
+// RingOptions bound a [Ring]. A field that is zero or negative has a default.
 type RingOptions struct {
-	// Entries is how many are kept for an object by each controller: 256 by default. An entry takes some 200 bytes.
+	// Entries is how many are kept for an object by each controller: 256 by default.
 	Entries int
-	// Objects is for how many objects: 1,000 by default. The one that nothing happened to for the longest time is forgotten first.
+	// Objects is for how many objects: 1,000 by default, besides those that are being reconciled.
 	Objects int
+	// Bytes is how much memory the ring takes for all of them together: 16 MiB by default, and 64
+	// KiB at least. The ring estimates what it keeps, rather too high than too low. Where it is not
+	// enough for all, the objects with the most entries lose their oldest ones first.
+	Bytes int
 }
 
+// The defaults, and the bounds of what can be asked for.
+const (
+	defaultEntries = 256
+	defaultObjects = 1000
+	defaultBytes   = 16 << 20
+	leastBytes     = 64 << 10
+	// leastShare is for how many bytes an object is still worth keeping: for two or three
+	// reconciles of a few steps.
+	leastShare = 4 << 10
+)
+
 // A Ring is an [Observer] that keeps the latest entries of each object in memory.
+//
+// When there are too many objects, those that are well are forgotten first: objects whose last
+// reconcile was done. What waits, fails, is paused, was ended early, is slowed down or is being
+// reconciled stays until there are too many of those. Among equals, the object that nothing
+// happened to for the longest time is forgotten first.
+//
+// Errors are kept as their texts, so that they do not keep alive what they point to: of those that
+// [Ring.Entries] returns, errors.Is and errors.As find nothing. Texts of more than 4 KiB are cut.
 type Ring struct {
 	options RingOptions
 
 	mu      sync.Mutex // for all below
-	objects map[ringKey]*list.Element
-	recent  *list.List // of *history, the latest in front
-	count   uint64     // of the entries that were kept
+	objects map[ringKey]*history
+	recent  [standings]*list.List // of *history, for each standing, the latest in front
+	bytes   int                   // the sizes of all histories
+	count   uint64                // of the entries that were kept
 }
 
 var _ Observer = (*Ring)(nil)
@@ -33,32 +57,33 @@ type ringKey struct {
 	object     Object
 }
 
-// A history is what one controller did with one object.
-type history struct {
-	key     ringKey
-	entries []kept
-}
+// A standing is how much an object is worth keeping.
+type standing int
 
-// A kept entry knows which it was, over all histories: their times may be the same.
-type kept struct {
-	Entry
-	number uint64
-}
-
-func (k kept) isTriggered() bool {
-	_, ok := k.Event.(Triggered)
-	return ok
-}
+const (
+	well standing = iota
+	stuck
+	running
+	standings
+)
 
 // NewRing returns an empty ring.
 func NewRing(options RingOptions) *Ring {
 	if options.Entries <= 0 {
-		options.Entries = 256
+		options.Entries = defaultEntries
 	}
 	if options.Objects <= 0 {
-		options.Objects = 1000
+		options.Objects = defaultObjects
 	}
-	return &Ring{options: options, objects: make(map[ringKey]*list.Element), recent: list.New()}
+	if options.Bytes <= 0 {
+		options.Bytes = defaultBytes
+	}
+	options.Bytes = max(options.Bytes, leastBytes)
+	r := &Ring{options: options, objects: make(map[ringKey]*history)}
+	for s := range r.recent {
+		r.recent[s] = list.New()
+	}
+	return r
 }
 
 // Observe keeps the entry. Reads from the cache are not kept: they are many and say little.
@@ -66,78 +91,111 @@ func (r *Ring) Observe(_ context.Context, entry Entry) {
 	if read, ok := entry.Event.(Read); ok && !read.Live && read.Err == nil {
 		return
 	}
+	event := withoutErrors(entry.Event) // what an error's own method does is no business of the lock
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := ringKey{entry.Controller, entry.Object}
-	element, ok := r.objects[key]
+	h, ok := r.objects[key]
 	if !ok {
-		element = r.recent.PushFront(&history{key: key})
-		r.objects[key] = element
-		if r.recent.Len() > r.options.Objects {
-			oldest := r.recent.Remove(r.recent.Back()).(*history) //nolint:errcheck // nothing else is in the list
-			delete(r.objects, oldest.key)
-		}
+		h = newHistory(key)
+		h.element = r.recent[h.standing].PushFront(h)
+		r.objects[key] = h
 	} else {
-		r.recent.MoveToFront(element)
+		r.bytes -= h.size()
 	}
-	h := element.Value.(*history) //nolint:errcheck // nothing else is in the list
 	r.count++
-	h.add(kept{entry, r.count}, r.options.Entries)
+	before := h.standing
+	h.add(kept{when: entry.Time, run: entry.Run, event: event, number: r.count}, r.options.Entries)
+	r.bytes += h.size()
+	if h.standing == before {
+		r.recent[before].MoveToFront(h.element)
+	} else {
+		r.recent[before].Remove(h.element)
+		h.element = r.recent[h.standing].PushFront(h)
+	}
+	r.bound(h)
 }
 
-// add keeps the entry. What came into the queue is kept until the reconcile begins that names it as its cause, and of reconciles in a row
-// that found nothing to do only one, with the causes of all.
-func (h *history) add(entry kept, limit int) {
-	switch event := entry.Event.(type) {
-	case Started:
-		h.entries = slices.DeleteFunc(h.entries, kept.isTriggered)
-	case Finished:
-		if event.Result == Converged {
-			h.mergeConverged()
+// bound keeps to the options after h has got longer.
+func (r *Ring) bound(h *history) {
+	for r.recent[well].Len()+r.recent[stuck].Len() > r.options.Objects {
+		r.forget(r.leastWorth())
+	}
+	for r.recent[running].Len() > r.options.Objects { // those that never ended: there are only so many workers
+		r.forget(last(r.recent[running]))
+	}
+	for r.bytes > r.options.Bytes {
+		share := r.options.Bytes / len(r.objects)
+		if share < leastShare && len(r.objects) > 1 {
+			r.forget(r.leastWorth())
+			continue
+		}
+		long := r.longerThan(share, h)
+		r.bytes -= long.size()
+		long.shorten(share - share/4)
+		r.bytes += long.size()
+		if len(long.entries) == 0 {
+			r.forget(long)
 		}
 	}
-	if len(h.entries) >= 2*limit {
-		h.entries = append(h.entries[:0], h.entries[len(h.entries)-limit:]...)
-	}
-	h.entries = append(h.entries, entry)
 }
 
-// mergeConverged takes the reconcile before the one that is about to end, which has found nothing to do, into this, if that found nothing either.
-// What came into the queue in the meantime stays.
-func (h *history) mergeConverged() {
-	n := len(h.entries)
-	for n > 0 && h.entries[n-1].isTriggered() {
-		n--
+// leastWorth returns the history to be forgotten first.
+func (r *Ring) leastWorth() *history {
+	for _, recent := range r.recent {
+		if recent.Len() > 0 {
+			return last(recent)
+		}
 	}
-	if n < 3 {
-		return
+	return nil // there are none
+}
+
+// longerThan returns a history that takes more than its share, first if it does. There is one when
+// all together take too much.
+func (r *Ring) longerThan(share int, first *history) *history {
+	if r.objects[first.key] == first && first.size() > share {
+		return first
 	}
-	this, started := h.entries[n-1].Event.(Started)
-	before, _ := h.entries[n-2].Event.(Finished) // the zero result is not Converged
-	first, startedBefore := h.entries[n-3].Event.(Started)
-	if !started || !startedBefore || before.Result != Converged {
-		return
+	for _, recent := range r.recent {
+		for element := recent.Back(); element != nil; element = element.Prev() {
+			if h := historyIn(element); h.size() > share {
+				return h
+			}
+		}
 	}
-	this.Causes = slices.Clone(this.Causes) // observers have the old ones
-	for _, c := range first.Causes {
-		this.Causes = MergeCauses(this.Causes, c)
-	}
-	h.entries[n-1].Event = this
-	h.entries = slices.Delete(h.entries, n-3, n-1)
+	return r.leastWorth()
+}
+
+func (r *Ring) forget(h *history) {
+	r.bytes -= h.size()
+	r.recent[h.standing].Remove(h.element)
+	delete(r.objects, h.key)
+}
+
+func last(recent *list.List) *history { return historyIn(recent.Back()) }
+
+func historyIn(element *list.Element) *history {
+	return element.Value.(*history) //nolint:errcheck // nothing else is in the lists
 }
 
 // Entries returns what is kept about an object, over all controllers, in the order in which it happened.
 func (r *Ring) Entries(object Object) []Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []kept
-	for element := r.recent.Front(); element != nil; element = element.Next() {
-		h := element.Value.(*history) //nolint:errcheck // nothing else is in the list
-		if h.key.object == object {
-			all = append(all, h.entries[max(0, len(h.entries)-r.options.Entries):]...)
+	type numbered struct {
+		Entry
+		number uint64
+	}
+	var all []numbered
+	for key, h := range r.objects {
+		if key.object != object {
+			continue
+		}
+		for _, k := range h.entries[max(0, len(h.entries)-r.options.Entries):] {
+			all = append(all, numbered{Entry{Time: k.when, Run: k.run, Controller: key.controller, Object: key.object, Event: k.event}, k.number})
 		}
 	}
-	slices.SortFunc(all, func(a, b kept) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.number, b.number) })
 	entries := make([]Entry, len(all))
 	for i := range all {
 		entries[i] = all[i].Entry
@@ -149,14 +207,14 @@ func (r *Ring) Entries(object Object) []Entry {
 func (r *Ring) Objects() []Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []Object
-	seen := make(map[Object]bool)
-	for element := r.recent.Front(); element != nil; element = element.Next() {
-		object := element.Value.(*history).key.object //nolint:errcheck // nothing else is in the list
-		if !seen[object] {
-			seen[object] = true
-			all = append(all, object)
-		}
+	latest := make(map[Object]uint64)
+	for key, h := range r.objects {
+		latest[key.object] = max(latest[key.object], h.latest)
 	}
+	all := make([]Object, 0, len(latest))
+	for object := range latest {
+		all = append(all, object)
+	}
+	slices.SortFunc(all, func(a, b Object) int { return cmp.Compare(latest[b], latest[a]) })
 	return all
 }

@@ -2,29 +2,25 @@ package command
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ctrlkit/ctrlkit/explain"
@@ -43,18 +39,18 @@ const defaultEndpoint = "http://localhost:8080"
 func newExplainCommand() *cobra.Command {
 	flags := new(explainFlags)
 	cmd := &cobra.Command{
-		Use:   "explain KIND/NAME",
+		Use:   "explain KIND/NAME | KIND NAME",
 		Short: "Say why an object is as it is, and what to do about it",
 		Long: `Explain asks the operator of an object, and the API server, why the object is as it is: which step has failed or waits, for what and since
 when, when it is tried again, what made the last reconciles run and what they wrote, and who holds which finalizer.
 
 The operator answers where it serves its metrics, with the same protection: at --endpoint, at $CTRLKIT_ENDPOINT, or at
 ` + defaultEndpoint + `. For one in a cluster, forward a port to it. Without it, the conditions, annotations and finalizers of the
-object are explained.
+object are explained; without the API server, what the operator knows.
 
 Exit codes: 0 the object is ready, 1 it is not, is being deleted, does not exist or could not be read, 2 wrong usage.`,
 		Example: `  ctrlkit explain cronjob.batch.ctrlkit.dev/hello
-  kubectl ctrlkit explain database/db -n shop
+  ctrlkit explain database/db -n shop
   kubectl port-forward -n shop-system deploy/operator 8443 &
   ctrlkit explain database/db --endpoint https://localhost:8443 --insecure --token "$(kubectl create token -n shop-system explainer)"
   ctrlkit explain database/db -o json | jq '.report.controllers[].steps'`,
@@ -109,9 +105,7 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if f.output == "json" {
-		encoder := json.NewEncoder(cmd.OutOrStdout())
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(x)
+		err = writeJSON(cmd.OutOrStdout(), x)
 	} else {
 		err = x.Write(cmd.OutOrStdout())
 	}
@@ -162,112 +156,86 @@ func (f *explainFlags) cluster() (*rest.Config, string, error) {
 	return config, namespace, nil
 }
 
-// explanation asks the API server and the operator.
+// explanation asks the API server and the operator. Each of them is asked also when the other does
+// not answer.
 func (f *explainFlags) explanation(ctx context.Context, config *rest.Config, kind, namespace, name string) (*explain.Explanation, error) {
-	mapping, err := mappingOf(config, kind)
-	if err != nil {
-		return nil, err
+	x := &explain.Explanation{Now: time.Now()}
+	gvk, unread := f.readObject(ctx, config, x, kind, &namespace, name)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
-	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		namespace = ""
+	if unread != nil {
+		x.NoObject = unread.Error()
 	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
-	}
-	x := &explain.Explanation{Resource: mapping.Resource.GroupResource().String(), Now: time.Now()}
-	obj, err := client.Resource(mapping.Resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case err == nil:
-		x.Object = obj
-	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("reading %s %s: %w", mapping.GroupVersionKind.Kind, name, err)
-	}
-	x.Report, err = f.report(ctx, config, mapping.GroupVersionKind, namespace, name)
-	if err != nil {
+	asked := operatorQuestion{kind: kind, gvk: gvk, namespace: namespace, name: name}
+	var err error
+	if x.Report, err = f.report(ctx, config, asked); err != nil {
 		x.NoReport = err.Error()
 	}
-	if x.Object == nil && x.Report == nil {
-		if namespace != "" {
-			name = namespace + "/" + name
+	switch {
+	case x.Object != nil, x.Report != nil && unread == nil:
+	case x.Report != nil:
+		if unserved := (*unservedError)(nil); errors.As(unread, &unserved) {
+			x.NoObject = fmt.Sprintf("the API server serves no %s any more: its definition was removed, and the objects with it; install it again, if that was a mistake", x.Report.Object.Kind)
 		}
-		return nil, fmt.Errorf("%s %s does not exist", mapping.GroupVersionKind.Kind, name)
+	case unread != nil:
+		if near := (*unservedError)(nil); errors.As(unread, &near) || f.endpoint == noEndpoint {
+			return nil, unread
+		}
+		return nil, fmt.Errorf("%w; and %w", unread, err)
+	default:
+		return nil, fmt.Errorf("%s %s does not exist", gvk.Kind, strings.TrimPrefix(namespace+"/"+name, "/"))
 	}
 	return x, nil
 }
 
-// mappingOf finds what a person calls kind: a kind, a plural, a short name, with or without group.
-func mappingOf(config *rest.Config, kind string) (*meta.RESTMapping, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(config)
+// readObject finds out what kind is, and reads the object into x, if it exists. Of a kind that is
+// not namespaced, namespace becomes empty.
+func (f *explainFlags) readObject(ctx context.Context, config *rest.Config, x *explain.Explanation, kind string, namespace *string, name string) (schema.GroupVersionKind, error) {
+	mapping, err := mappingOf(config, kind)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
+		return schema.GroupVersionKind{}, err
 	}
-	cached := memory.NewMemCacheClient(client)
-	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil)
-	gvr, gr := schema.ParseResourceArg(strings.ToLower(kind))
-	if gvr != nil {
-		if gvk, err := mapper.KindFor(*gvr); err == nil {
-			return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		}
+	gvk := mapping.GroupVersionKind
+	x.Resource = mapping.Resource.GroupResource().String()
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		*namespace = ""
 	}
-	gvk, err := mapper.KindFor(gr.WithVersion(""))
+	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("finding out what %q is: %w", kind, err)
+		return gvk, fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}
-	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	obj, err := client.Resource(mapping.Resource).Namespace(*namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		x.Object = obj
+	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err): // it is not the object that was not found
+		return gvk, &unservedError{kind: kind}
+	case !apierrors.IsNotFound(err):
+		return gvk, fmt.Errorf("reading %s %s: %w", gvk.Kind, name, err)
+	}
+	return gvk, nil
 }
 
-// report asks the operator. The error says why there is none, and what helps.
-func (f *explainFlags) report(ctx context.Context, config *rest.Config, gvk schema.GroupVersionKind, namespace, name string) (*explain.Report, error) {
-	if f.endpoint == noEndpoint {
-		return nil, errors.New("the operator was not asked; say with --endpoint where it serves its metrics")
+// writeJSON writes x in JSON without control characters and without those that change the direction
+// of writing, which JSON allows in texts: these are written as JSON's escapes.
+func writeJSON(w io.Writer, x any) error {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(x); err != nil {
+		return err
 	}
-	base, err := url.Parse(f.endpoint)
-	if err != nil {
-		return nil, fmt.Errorf("--endpoint %q: %w", f.endpoint, err)
-	}
-	base.Path = strings.TrimSuffix(base.Path, "/") + explain.Path
-	base.RawQuery = url.Values{"group": {gvk.Group}, "kind": {gvk.Kind}, "namespace": {namespace}, "name": {name}}.Encode()
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.String(), nil)
-	if err != nil {
-		return nil, fmt.Errorf("asking the operator at %s: %w", f.endpoint, err)
-	}
-	if token := cmp.Or(f.token, config.BearerToken); token != "" && base.Scheme == "https" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	client := &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{InsecureSkipVerify: f.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // asked for by --insecure
-	}}
-	response, err := client.Do(request)
-	if err != nil {
-		if detailed := (*url.Error)(nil); errors.As(err, &detailed) {
-			err = detailed.Err // without the address, which is said here
+	var escaped bytes.Buffer
+	for _, r := range text.String() {
+		if unicode.IsGraphic(r) || r == '\n' {
+			escaped.WriteRune(r)
+			continue
 		}
-		return nil, fmt.Errorf("the operator does not answer at %s; say with --endpoint where it serves its metrics (%w)", f.endpoint, err)
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&escaped, `\u%04x`, unit)
+		}
 	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	body, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("reading what the operator at %s answers: %w", f.endpoint, err)
-	case response.StatusCode == http.StatusNotFound && !bytes.HasPrefix(body, []byte(explain.Unknown)):
-		return nil, fmt.Errorf("what answers at %s serves no explanations: an operator does with explain.Serve", f.endpoint)
-	case response.StatusCode == http.StatusNotFound:
-		return nil, fmt.Errorf("the operator at %s says: %s", f.endpoint, strings.TrimSpace(string(body)))
-	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
-		return nil, fmt.Errorf("the operator at %s answers %s: it needs, with --token, the token of somebody who may get %s", f.endpoint, response.Status, explain.Path)
-	case response.StatusCode != http.StatusOK:
-		text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
-		return nil, fmt.Errorf("the operator at %s answers %s: %.200s", f.endpoint, response.Status, text)
-	}
-	var report explain.Report
-	if err := json.Unmarshal(body, &report); err != nil {
-		return nil, fmt.Errorf("what answers at %s is no operator of this version of ctrlkit: %w", f.endpoint, err)
-	}
-	if report.Object.Kind != gvk.Kind || report.Object.Name != name {
-		return nil, fmt.Errorf("what answers at %s is no operator of this version of ctrlkit: it was asked for %s %s", f.endpoint, gvk.Kind, name)
-	}
-	return &report, nil
+	_, err := w.Write(escaped.Bytes())
+	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ctrlkit/ctrlkit/explain"
@@ -32,7 +32,10 @@ var rwexternals = schema.GroupVersionResource{Group: "demo.ctrlkit.dev", Version
 // A demo is an API server with RWExternals default/waits, which is not ready, and default/divide, which is.
 type demo struct {
 	kubeconfig string
+	config     *rest.Config
+	dynamic    dynamic.Interface
 	resources  dynamic.ResourceInterface
+	refuse     string // requests with this in their path are refused, if it is not empty
 }
 
 func newDemo(t *testing.T) *demo {
@@ -53,19 +56,26 @@ func newDemo(t *testing.T) *demo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &demo{kubeconfig: filepath.Join(t.TempDir(), "config"), resources: client.Resource(rwexternals).Namespace("default")}
+	d := &demo{
+		kubeconfig: filepath.Join(t.TempDir(), "config"), config: server.Config(), dynamic: client, resources: client.Resource(rwexternals).Namespace("default"),
+	}
 	d.create(t, "waits", condition("Ready", "False", "SecretNotFound"), condition("Reconciling", "True", "SecretNotFound"))
 	d.create(t, "divide", condition("Ready", "True", "Ready"))
 
-	secure := httptest.NewTLSServer(&httputil.ReverseProxy{Transport: server, Rewrite: func(r *httputil.ProxyRequest) {
+	proxy := &httputil.ReverseProxy{Transport: server, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host = "http", "memory"
-	}})
+	}}
+	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if d.refuse != "" && strings.Contains(r.URL.Path, d.refuse) {
+			http.Error(w, "refused by the test", http.StatusForbidden)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // the command ends with connections that it has not used
+	secure.StartTLS()
 	t.Cleanup(secure.Close)
-	config := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
-		clusters: [{name: a, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: a, user: {token: of-the-kubeconfig}}]}`, secure.URL)
-	if err := os.WriteFile(d.kubeconfig, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeKubeconfig(t, d.kubeconfig, secure.URL)
 	return d
 }
 

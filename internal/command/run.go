@@ -42,6 +42,9 @@ In a terminal the objects are drawn as a tree that is kept up to date. In a pipe
 
    12.3s  Job default/hello-28374  Complete
 
+Exit codes: 0 the run ended as it was meant to, Ctrl-C without --until included, 1 something did not work or a condition
+was missed, 2 wrong usage, 130 Ctrl-C before the set-up was done or the conditions held.
+
 Conditions for --until:
 
 ` + indent(run.UntilSyntax),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +28,8 @@ import (
 // fieldOwner is the name under which samples are applied.
 const fieldOwner = "ctrlkit-run"
 
-// retryFor is how long a sample is tried again when the cluster is not ready for it: its kind may not be served yet, or
-// the operator's webhook may not answer yet.
+// retryFor is how long the samples are tried again, all together, when the cluster is not ready for
+// them: a kind may not be served yet, or the operator's webhook may not answer yet.
 const (
 	retryFor   = 30 * time.Second
 	retryEvery = 250 * time.Millisecond
@@ -65,9 +66,18 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	return c, nil
 }
 
+// answerFor is how long a cluster may take to say its version.
+const answerFor = 10 * time.Second
+
 // version asks the API server for its version, which also shows that it answers.
 func (c *cluster) version() (string, error) {
-	version, err := c.discovery.ServerVersion()
+	impatient := rest.CopyConfig(c.config)
+	impatient.Timeout = answerFor
+	client, err := discovery.NewDiscoveryClientForConfig(impatient)
+	if err != nil {
+		return "", fmt.Errorf("making a client for %s: %w", c.config.Host, err)
+	}
+	version, err := client.ServerVersion()
 	if err != nil {
 		return "", fmt.Errorf("asking the cluster at %s for its version: %w", c.config.Host, err)
 	}
@@ -101,26 +111,39 @@ func (c *cluster) installDefinitions(ctx context.Context, definitions []*apiexte
 	return nil
 }
 
-// apply makes an object what its manifest says, by server-side apply. A namespace that is missing is created. When the
-// cluster is not ready for the object, waiting is told why, and it is tried again for a while.
-func (c *cluster) apply(ctx context.Context, manifest Manifest, namespace string, waiting func(string)) error {
+// apply makes an object what its manifest says, by server-side apply. A namespace that is missing is
+// created. When the cluster is not ready for the object, apply calls waiting with the reason and
+// tries again while there is patience left, from which it takes the time that it waits. It tries
+// once what can never be applied.
+func (c *cluster) apply(ctx context.Context, manifest Manifest, namespace string, patience *time.Duration, waiting func(string)) error {
 	obj := manifest.Object.DeepCopy()
-	err := retry(ctx, func() (bool, error) {
+	begun := *patience
+	for {
 		err := c.applyOnce(ctx, obj, namespace)
-		if err == nil || !mayPass(err) {
-			return false, err
+		switch {
+		case err == nil:
+			manifest.Object.SetNamespace(obj.GetNamespace())
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case mayPass(err, obj) && *patience > 0:
+		default:
+			if waited := begun - *patience; waited > 0 {
+				err = fmt.Errorf("given up after %v: %w", waited, err)
+			}
+			return fmt.Errorf("applying %s %s (%s): %w", obj.GetKind(), obj.GetName(), manifest.Where(), err)
 		}
 		if meta.IsNoMatchError(err) {
 			c.mapper.Reset()
 		}
 		waiting(err.Error())
-		return true, err
-	})
-	if err != nil {
-		return fmt.Errorf("applying %s %s (%s): %w", obj.GetKind(), obj.GetName(), manifest.Where(), err)
+		select {
+		case <-time.After(retryEvery):
+			*patience -= retryEvery
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	manifest.Object.SetNamespace(obj.GetNamespace())
-	return nil
 }
 
 func (c *cluster) applyOnce(ctx context.Context, obj *unstructured.Unstructured, namespace string) error {
@@ -167,16 +190,20 @@ func (c *cluster) ensureNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// mayPass reports whether an error is of the kind that goes away when a cluster gets ready.
-func mayPass(err error) bool {
+// mayPass reports whether an error of applying obj is of the kind that goes away when a cluster
+// gets ready.
+func mayPass(err error, obj *unstructured.Unstructured) bool {
 	var status apierrors.APIStatus
 	switch {
+	case apierrors.IsConflict(err): // with one who writes at the same time, unless the manifest demands a state that has passed
+		return obj.GetResourceVersion() == "" && obj.GetUID() == ""
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
-		apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err),
-		apierrors.IsConflict(err), utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err):
+		apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err):
 		return true
 	case errors.As(err, &status):
-		return status.Status().Code >= http.StatusInternalServerError
+		// Server-side apply says 500 of a field that the schema does not have, or of a value of
+		// another type.
+		return status.Status().Code >= http.StatusInternalServerError && !strings.Contains(status.Status().Message, "failed to create typed patch object")
 	default:
 		return false
 	}

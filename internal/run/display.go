@@ -27,9 +27,11 @@ type plainDisplay struct {
 }
 
 func (d *plainDisplay) tell(notice Notice, at time.Time) error { return d.plain.Tell(notice, at) }
-func (d *plainDisplay) log(source, text string)                { fmt.Fprintf(d.logs, "%s | %s\n", source, text) }
-func (d *plainDisplay) refresh(*World, time.Time) error        { return nil }
-func (d *plainDisplay) leave(*World, time.Time)                {}
+func (d *plainDisplay) log(source, text string) {
+	fmt.Fprintf(d.logs, "%s | %s\n", source, loggedLine(text))
+}
+func (d *plainDisplay) refresh(*World, time.Time) error { return nil }
+func (d *plainDisplay) leave(*World, time.Time)         {}
 
 // liveDisplay redraws the tree of objects on a terminal.
 type liveDisplay struct {
@@ -44,7 +46,7 @@ type liveDisplay struct {
 func (d *liveDisplay) tell(Notice, time.Time) error { return nil }
 
 func (d *liveDisplay) log(source, text string) {
-	d.above.WriteString(paint(d.colours, dim, source+" │ ") + text + "\x1b[0m\r\n")
+	d.above.WriteString(paint(d.colours, dim, source+" │ ") + loggedLine(text) + "\x1b[0m\r\n")
 }
 
 func (d *liveDisplay) refresh(w *World, now time.Time) error {

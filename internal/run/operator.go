@@ -7,11 +7,16 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 )
 
-// tailLines is how many lines of the operator's log are kept for when it dies.
-const tailLines = 20
+// keptLines is how many lines of the operator's log are kept for when it dies: the stacks of a
+// panic are long. So many of them are shown as tailLines says.
+const (
+	keptLines = 2000
+	tailLines = 20
+)
 
 // operator is the running operator, under its supervisor.
 type operator struct {
@@ -49,7 +54,15 @@ func startOperator(supervisor, argv []string, environment []string, log *logTail
 
 // howItEnded says how the operator ended. It may be called when ended is closed.
 func (o *operator) howItEnded() string {
-	return o.cmd.ProcessState.String()
+	code := o.cmd.ProcessState.ExitCode()
+	if code <= signalCode {
+		return o.cmd.ProcessState.String()
+	}
+	text := "signal: " + syscall.Signal(code-signalCode).String()
+	if syscall.Signal(code-signalCode) == syscall.SIGKILL {
+		text += ", which the kernel sends when memory runs out"
+	}
+	return text
 }
 
 // stop ends the operator and all that it started, and waits until that is done.
@@ -85,8 +98,8 @@ func (t *logTail) Write(data []byte) (int, error) {
 
 func (t *logTail) add(text string) {
 	t.lines = append(t.lines, text)
-	if extra := len(t.lines) - tailLines; extra > 0 {
-		t.lines = append(t.lines[:0], t.lines[extra:]...)
+	if len(t.lines) >= 2*keptLines {
+		t.lines = append(t.lines[:0], t.lines[len(t.lines)-keptLines:]...)
 	}
 	if t.pass != nil {
 		t.pass(text)
@@ -103,9 +116,9 @@ func (t *logTail) flush() {
 	}
 }
 
-// last returns the last lines.
+// last returns the lines that are kept.
 func (t *logTail) last() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return append([]string{}, t.lines...)
+	return append([]string{}, t.lines[max(0, len(t.lines)-keptLines):]...)
 }

@@ -38,6 +38,7 @@ func FindProject(ctx context.Context, arg string) (*Project, error) {
 
 	cmd := exec.CommandContext(ctx, "go", "list", "-e", "-json=Name,ImportPath,Dir,Module,Error", "--", p.pattern)
 	cmd.Dir = p.workDir
+	cmd.SysProcAttr = ownProcessGroup() // Ctrl-C ends it by ctx
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	output, err := cmd.Output()

@@ -81,6 +81,7 @@ type runner struct {
 	cluster  *cluster
 	plane    *controlplane.ControlPlane // nil when the cluster is somebody else's
 	operator *operator
+	program  string    // the operator's, as it was built
 	logFile  *os.File  // nil when the log is not wanted in a file
 	start    time.Time // when the operator was started
 }
@@ -102,13 +103,28 @@ func (r *runner) run(ctx context.Context) (err error) {
 	if err := r.plan(ctx); err != nil {
 		return err
 	}
+	if r.Kubeconfig != "" { // one that does not answer is noticed before the build, which may take minutes
+		if err := r.connect(ctx); err != nil {
+			return err
+		}
+	}
 	program, err := r.build(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.stop()) }()
-	if err := r.connect(ctx); err != nil {
-		return err
+	defer func() {
+		switch stopped := r.stop(); {
+		case stopped == nil:
+		case errors.Is(err, ErrWatchingInterrupted): // that is no failure, and this one is
+			err = stopped
+		default:
+			err = errors.Join(err, stopped)
+		}
+	}()
+	if r.Kubeconfig == "" {
+		if err := r.startControlPlane(ctx); err != nil {
+			return err
+		}
 	}
 	if err := r.install(ctx); err != nil {
 		return err
@@ -218,6 +234,7 @@ func (r *runner) build(ctx context.Context) (program string, err error) {
 		st.quit()
 		return "", err
 	}
+	r.program = program
 	st.done("built " + r.Package)
 	return program, nil
 }
@@ -233,11 +250,8 @@ func (w stepWriter) Write(data []byte) (int, error) {
 	return w.out.Write(data)
 }
 
-// connect makes the cluster ready: the one that was given or a new one.
+// connect connects to the cluster that was given.
 func (r *runner) connect(ctx context.Context) (err error) {
-	if r.Kubeconfig == "" {
-		return r.startControlPlane(ctx)
-	}
 	st := r.steps.begin("cluster", "connecting")
 	defer st.quit()
 	config, where, err := loadKubeconfig(r.Kubeconfig)
@@ -249,7 +263,7 @@ func (r *runner) connect(ctx context.Context) (err error) {
 	}
 	version, err := r.cluster.version()
 	if err != nil {
-		return err
+		return interrupted(ctx, err)
 	}
 	st.done(fmt.Sprintf("Kubernetes %s, %s", version, where))
 	return nil
@@ -368,18 +382,35 @@ func (r *runner) applySamples(ctx context.Context) error {
 		}
 	}()
 	var names []string
+	var refused []error
+	patience := retryFor
 	for _, manifest := range r.manifests {
-		if err := r.cluster.apply(applying, manifest, r.Namespace, st.say); err != nil {
-			if errors.Is(context.Cause(applying), ErrOperatorEnded) {
-				return r.operatorEnded()
-			}
-			return err
+		err := r.cluster.apply(applying, manifest, r.Namespace, &patience, st.say)
+		switch {
+		case errors.Is(context.Cause(applying), ErrOperatorEnded):
+			return r.operatorEnded()
+		case applying.Err() != nil:
+			return context.Cause(applying)
+		case err != nil:
+			refused = append(refused, err)
+			continue
 		}
 		obj := manifest.Object
 		names = append(names, fmt.Sprintf("%s %s", obj.GetKind(), strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), "/")))
 	}
+	if len(refused) > 0 {
+		return samplesRefused(refused, len(r.manifests))
+	}
 	st.done(summary(names))
 	return nil
+}
+
+// samplesRefused says which of so many samples could not be applied.
+func samplesRefused(refused []error, all int) error {
+	if all == 1 || len(refused) == 1 {
+		return refused[0]
+	}
+	return fmt.Errorf("%d of %d samples can't be applied:\n%w", len(refused), all, errors.Join(refused...))
 }
 
 // summary joins names and leaves out those that are too many to read.
@@ -487,19 +518,41 @@ func (r *runner) conditionsMissed(world *World) error {
 	return fmt.Errorf("%w after %v: %s", ErrConditionsMissed, r.Timeout, strings.Join(missed, "; "))
 }
 
-// operatorEnded describes the end of the operator with the last that it said.
+// operatorEnded describes the end of the operator: a panic by its first line and the place in the
+// operator's code, everything else by the last that it logged. Stacks are left to a file.
 func (r *runner) operatorEnded() error {
 	<-r.operator.ended
 	err := fmt.Errorf("%w: %s after %s", ErrOperatorEnded, r.operator.howItEnded(), age(time.Since(r.start)))
 	lines := r.operator.log.last()
-	switch {
-	case len(lines) == 0:
+	if len(lines) == 0 {
 		return fmt.Errorf("%w; it logged nothing", err)
-	case r.Logs:
-		return err
-	default:
-		return fmt.Errorf("%w; its last lines:\n    %s", err, strings.Join(lines, "\n    "))
 	}
+	if p, ok := panicIn(lines, r.project.ModuleDir); ok {
+		return fmt.Errorf("%w: it panicked: %s%s", err, p, r.whereTheLogIs(lines))
+	}
+	if r.Logs {
+		return err
+	}
+	shown, left := withoutStacks(lines)
+	where := ""
+	if left || len(shown) > tailLines {
+		where = r.whereTheLogIs(lines)
+	}
+	shown = shown[max(0, len(shown)-tailLines):]
+	return fmt.Errorf("%w; its last lines:\n    %s%s", err, strings.Join(shown, "\n    "), where)
+}
+
+// whereTheLogIs says in which file the log is to be found. When it was not wanted in one, the lines
+// that are left of it are written to one.
+func (r *runner) whereTheLogIs(lines []string) string {
+	file := r.LogFile
+	if file == "" {
+		file = r.program + ".log"
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			return fmt.Sprintf("\n    its log could not be kept: %v; --logs=FILE writes it", err)
+		}
+	}
+	return "\n    its log is in " + file
 }
 
 func (r *runner) topKinds() []schema.GroupKind {

@@ -390,13 +390,18 @@ func soundsBad(word string) bool {
 	return false
 }
 
-// oneLine makes text fit to be shown within a line: white space becomes one space, control characters go.
+// oneLine makes text fit to be shown within a line: white space becomes one space, and what does
+// something to a terminal instead of being seen goes: control characters, and those that change the
+// direction of writing.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && !unicode.IsSpace(r) {
+		if acts(r) && !unicode.IsSpace(r) {
 			return -1
 		}
 		return r
 	}, text)
 	return strings.Join(strings.Fields(text), " ")
 }
+
+// acts reports whether a character does something to a terminal instead of being seen.
+func acts(r rune) bool { return !unicode.IsGraphic(r) }

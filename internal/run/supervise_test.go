@@ -4,6 +4,7 @@ package run
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -131,11 +132,30 @@ func TestOperatorTellsItsLastLines(t *testing.T) {
 	o := startTestOperator(t, `i=0; while [ $i -lt 30 ]; do i=$((i+1)); echo line $i; done; printf 'no end' >&2; exit 3`, nil)
 	<-o.ended
 	lines := o.log.last()
-	if len(lines) != tailLines || lines[tailLines-1] != "no end" || lines[0] != "line 12" {
+	if len(lines) != 31 || lines[30] != "no end" || lines[0] != "line 1" {
 		t.Errorf("got %d lines: %q", len(lines), lines)
 	}
 	if got := o.howItEnded(); got != "exit status 3" {
 		t.Errorf("it ended with %q", got)
+	}
+}
+
+// A program that a signal has ended is not one that has ended with exit code 1.
+func TestOperatorTellsItsSignal(t *testing.T) {
+	o := startTestOperator(t, `kill -KILL $$`, nil)
+	<-o.ended
+	if got, want := o.howItEnded(), "signal: killed, which the kernel sends when memory runs out"; got != want {
+		t.Errorf("it ended with %q, want %q", got, want)
+	}
+}
+
+func TestLogTailIsBounded(t *testing.T) {
+	tail := new(logTail)
+	for i := range 3 * keptLines {
+		fmt.Fprintf(tail, "line %d\n", i)
+	}
+	if lines := tail.last(); len(lines) != keptLines || lines[keptLines-1] != fmt.Sprint("line ", 3*keptLines-1) {
+		t.Errorf("%d lines are kept", len(lines))
 	}
 }
 

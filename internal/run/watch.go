@@ -165,8 +165,8 @@ func eventChange(obj any) (Change, bool) {
 	event := &Event{
 		UID:       u.GetUID(),
 		Regarding: types.UID(text("involvedObject", "uid")),
-		Kind:      text("involvedObject", "kind"),
-		Name:      text("involvedObject", "name"),
+		Kind:      oneLine(text("involvedObject", "kind")),
+		Name:      oneLine(text("involvedObject", "name")),
 		Warning:   text("type") == "Warning",
 		Reason:    oneLine(text("reason")),
 		Message:   oneLine(text("message")),

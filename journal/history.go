@@ -1,0 +1,230 @@
+package journal
+
+import (
+	"container/list"
+	"reflect"
+	"slices"
+	"time"
+)
+
+// A history is what one controller did with one object.
+type history struct {
+	key     ringKey
+	element *list.Element // of the list of its standing
+	entries []kept
+	texts   texts
+	content int    // the bytes of the events that entries point to, without texts
+	latest  uint64 // the number of the latest entry that ever was
+
+	standing standing
+	settled  standing  // what it is when it is not running
+	hot      time.Time // until when the object is slowed down
+	cut      bool      // the present reconcile was ended before its last step
+}
+
+// A kept entry is an [Entry] without what its history says.
+type kept struct {
+	when   time.Time
+	run    *Run
+	event  Event
+	number uint64 // over all histories: their times may be the same
+	bytes  int    // of event
+}
+
+func (k kept) isTriggered() bool {
+	_, ok := k.event.(Triggered)
+	return ok
+}
+
+// What things take, measured with Go 1.26 on 64 bits and rounded up.
+const (
+	historyBytes = 768 // with its places in the list and the map
+	runBytes     = 272 // a Run with an ID and a UID
+)
+
+var keptBytes = int(reflect.TypeFor[kept]().Size())
+
+func newHistory(key ringKey) *history { return &history{key: key} }
+
+// size returns how many bytes the history takes.
+func (h *history) size() int {
+	return historyBytes + len(h.key.object.Namespace) + len(h.key.object.Name) + cap(h.entries)*keptBytes + h.content + h.texts.bytes
+}
+
+// add keeps the entry. What came into the queue is kept until the reconcile begins that names it as
+// its cause, and of reconciles in a row that found nothing to do only one, with the causes of all.
+func (h *history) add(entry kept, limit int) {
+	switch event := entry.event.(type) {
+	case Started:
+		h.deleteFunc(kept.isTriggered)
+	case Finished:
+		if event.Result == Converged {
+			h.mergeConverged()
+		}
+	}
+	h.stand(entry)
+	if most := limit + limit/8; len(h.entries) > most {
+		h.delete(0, len(h.entries)-limit)
+	}
+	if len(h.entries) == cap(h.entries) { // append would double it
+		h.grow(8 + len(h.entries)/4)
+	}
+	h.latest = entry.number
+	h.entries = append(h.entries, h.take(entry))
+}
+
+// stand finds out from an entry how much the object is worth keeping.
+func (h *history) stand(entry kept) {
+	switch event := entry.event.(type) {
+	case Started:
+		h.standing, h.cut = running, false
+	case StepSkipped:
+		h.cut = h.cut || event.After != ""
+	case HotLoop:
+		h.hot = entry.when.Add(event.Slowed)
+	case Finished:
+		switch event.Result {
+		case Failed, Waiting, Paused:
+			h.settled = stuck
+		case Behind: // it has found out nothing
+		case Gone, Deleted: // another object of this name has a history of its own
+			h.settled, h.hot = well, time.Time{}
+		default:
+			h.settled = well
+			if h.cut || entry.when.Before(h.hot) {
+				h.settled = stuck
+			}
+		}
+		h.standing = h.settled
+	}
+}
+
+// take counts what the entry takes, and gives it texts that it shares with the others.
+func (h *history) take(entry kept) kept {
+	entry.event = withTexts(entry.event, h.texts.keep)
+	entry.bytes = bytesOf(entry.event)
+	h.content += entry.bytes
+	return entry
+}
+
+// release counts what the entry, which goes, has taken.
+func (h *history) release(entry kept) {
+	h.content -= entry.bytes
+	withTexts(entry.event, h.texts.release)
+}
+
+func (h *history) delete(from, to int) {
+	for _, entry := range h.entries[from:to] {
+		h.release(entry)
+	}
+	h.entries = slices.Delete(h.entries, from, to)
+}
+
+func (h *history) deleteFunc(del func(kept) bool) {
+	h.entries = slices.DeleteFunc(h.entries, func(entry kept) bool {
+		if !del(entry) {
+			return false
+		}
+		h.release(entry)
+		return true
+	})
+}
+
+// grow gives entries room for that many more, and not for others.
+func (h *history) grow(more int) {
+	entries := make([]kept, len(h.entries), len(h.entries)+more)
+	copy(entries, h.entries)
+	h.entries = entries
+}
+
+// shorten deletes the oldest entries so that the rest takes at most so many bytes, and those of a
+// reconcile that would be left in part.
+func (h *history) shorten(bytes int) {
+	n := 0
+	for size := h.size() - (cap(h.entries)-len(h.entries))*keptBytes; n < len(h.entries) && size > bytes; n++ {
+		before := h.content + h.texts.bytes
+		h.release(h.entries[n])
+		size -= keptBytes + before - h.content - h.texts.bytes
+	}
+	for i, entry := range h.entries[n:] {
+		if _, ok := entry.event.(Started); ok {
+			for _, entry := range h.entries[n : n+i] {
+				h.release(entry)
+			}
+			n += i
+			break
+		}
+	}
+	h.entries = h.entries[n:]
+	h.grow(0)
+	h.texts.clip()
+}
+
+// mergeConverged takes the reconcile before the one that is about to end, which has found nothing
+// to do, into this, if that found nothing either. What came into the queue in the meantime stays.
+func (h *history) mergeConverged() {
+	n := len(h.entries)
+	for n > 0 && h.entries[n-1].isTriggered() {
+		n--
+	}
+	if n < 3 {
+		return
+	}
+	this, started := h.entries[n-1].event.(Started)
+	before, _ := h.entries[n-2].event.(Finished) // the zero result is not Converged
+	first, startedBefore := h.entries[n-3].event.(Started)
+	if !started || !startedBefore || before.Result != Converged {
+		return
+	}
+	merged := h.entries[n-1]
+	this.Causes = slices.Clone(this.Causes) // who has asked for the entries has the old ones
+	for _, c := range first.Causes {
+		this.Causes = MergeCauses(this.Causes, c)
+	}
+	merged.event = this
+	merged = h.take(merged)
+	h.release(h.entries[n-1])
+	h.entries[n-1] = merged
+	h.delete(n-3, n-1)
+}
+
+// bytesOf returns how many bytes an event takes, without its texts.
+func bytesOf(event Event) int {
+	n := sized(int(reflect.TypeOf(event).Size()))
+	switch e := event.(type) {
+	case Started:
+		n += runBytes + sized(cap(e.Causes)*int(reflect.TypeFor[Cause]().Size()))
+	case StepEnded:
+		n += e.Outcome.bytes()
+	case ActionEnded:
+		n += e.Outcome.bytes()
+	case Finished:
+		n += e.Outcome.bytes()
+	case ActionBlocked:
+		n += sized(len(e.By) * stringBytes)
+	case Read:
+		n += errorBytes(e.Err)
+	case Called:
+		n += errorBytes(e.Err)
+	case Wrote:
+		n += errorBytes(e.Err) + sized(len(e.Fields)*stringBytes)
+	case HotLoop:
+		n += sized(len(e.Fields)*stringBytes) + sized(len(e.Managers)*stringBytes)
+	}
+	return n
+}
+
+const stringBytes = 16
+
+func (o Outcome) bytes() int {
+	return errorBytes(o.Err) + sized(len(o.Waits)*int(reflect.TypeFor[Wait]().Size()))
+}
+
+// sized returns what the allocator gives for that many bytes, roughly: its classes are at most an
+// eighth apart.
+func sized(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return n + n/8 + 8
+}

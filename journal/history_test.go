@@ -1,0 +1,59 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever comes and goes, what is counted is what is there.
+func TestRingCountsWhatItKeeps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := NewRing(RingOptions{Entries: 6, Objects: 3, Bytes: leastBytes})
+		texts := rapid.SampledFrom([]string{"", "a", "b", "c"})
+		event := func() Event {
+			object := Object{Name: texts.Draw(t, "name")}
+			outcome := Outcome{Waits: []Wait{{For: texts.Draw(t, "wait")}}, Err: errors.New(texts.Draw(t, "error"))}
+			result := rapid.SampledFrom([]Result{Done, Failed, Converged}).Draw(t, "result")
+			events := []Event{
+				Triggered{Cause{Object: object}}, Started{Causes: []Cause{{Object: object}}}, Started{}, Finished{Result: result, Outcome: outcome},
+				Finished{Result: Converged}, Wrote{Object: object, Fields: []string{texts.Draw(t, "field")}}, Gated{Message: fmt.Sprintf("%09000d", 1)},
+				StepEnded{Outcome: Outcome{Err: errors.Join(errors.New("a"), errors.New("x"))}}, ActionBlocked{By: []string{"a", "a"}}, HotLoop{Managers: []string{"b"}},
+			}
+			return events[rapid.IntRange(0, len(events)-1).Draw(t, "event")]
+		}
+		for range rapid.IntRange(1, 80).Draw(t, "events") {
+			r.Observe(t.Context(), Entry{Object: Object{Name: texts.Draw(t, "object")}, Event: event()})
+			sum := 0
+			for _, h := range r.objects {
+				sum += h.size()
+				again := newHistory(h.key)
+				for _, entry := range h.entries {
+					again.take(entry)
+				}
+				if again.content != h.content || again.texts.bytes != h.texts.bytes || len(again.texts.all) != len(h.texts.all) {
+					t.Fatalf("of %v it counts %d bytes and %d texts, there are %d and %d", h.key.object, h.content, len(h.texts.all), again.content, len(again.texts.all))
+				}
+			}
+			if sum != r.bytes || sum > leastBytes {
+				t.Fatalf("it counts %d bytes, there are %d, and may be %d", r.bytes, sum, leastBytes)
+			}
+		}
+	})
+}
+
+func BenchmarkRing(b *testing.B) {
+	r := NewRing(RingOptions{})
+	for b.Loop() {
+		object := Object{Kind: "Database", Namespace: "shop", Name: "db"}
+		for _, e := range []Event{
+			Triggered{Cause{Kind: OwnChange, Verb: "updated", Object: object}}, Started{Causes: []Cause{{Kind: OwnChange, Object: object}}},
+			StepBegan{Step: "A", Phase: Do}, StepEnded{Step: "A", Phase: Do}, StepBegan{Step: "B", Phase: Do}, StepEnded{Step: "B", Phase: Do},
+			Wrote{Verb: "patch", Object: object, Fields: []string{".status"}}, Finished{Result: Done},
+		} {
+			r.Observe(b.Context(), Entry{Object: object, Event: e})
+		}
+	}
+}
