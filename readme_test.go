@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,7 +37,7 @@ func reconcileCronJob(ctx context.Context, suspended bool, mgr manager) (ctrl.Re
 	return ctrlkit.IgnoreExit(workflow.Run(ctx))
 }
 
-func (impl) CheckSecret(secret *corev1.Secret) (ctrl.Result, error) {
+func (impl) CheckSecret(_ context.Context, _ logr.Logger, secret *corev1.Secret) (ctrl.Result, error) {
 	if secret == nil {
 		return ctrlkit.WaitFor("Secret default/db") // no error, and no backoff: a watch ends it
 	}
@@ -101,7 +102,7 @@ func TestReadmeWorkflow(t *testing.T) {
 		t.Error(err)
 	}
 	j.want(t, "CleanUpOldJobs", "ListActiveJobs", "RunNextJob", "UpdateStatus")
-	if _, err := (impl{}).CheckSecret(nil); !errors.Is(err, ctrlkit.ErrExit) {
+	if _, err := (impl{}).CheckSecret(background(), logr.Discard(), nil); !errors.Is(err, ctrlkit.ErrExit) {
 		t.Error(err)
 	}
 }
