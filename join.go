@@ -5,6 +5,7 @@ package ctrlkit
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -194,7 +195,20 @@ func (j *joined) outcome() (ctrl.Result, error) {
 	if j.goOn && !j.interrupted {
 		return j.result, errGoOn
 	}
+	j.keepRetrying()
 	return j.result, joinErrors(j.errs)
+}
+
+// keepRetrying hides the mark of terminal errors that something asks for another reconcile beside.
+func (j *joined) keepRetrying() {
+	if !slices.ContainsFunc(j.errs, isDropped) {
+		return
+	}
+	if requeues(j.result) || slices.ContainsFunc(j.errs, func(err error) bool { return !isSettled(err, nil) }) {
+		for i, err := range j.errs {
+			j.errs[i] = hideTerminal(err)
+		}
+	}
 }
 
 func joinResults(a, b ctrl.Result) ctrl.Result {
