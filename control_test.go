@@ -287,4 +287,77 @@ func TestFinallyRunsItsTailAfterACancel(t *testing.T) {
 	})
 }
 
+// Every shutdown comes while something runs. What is owed is finished then, with a grace that ends.
+func TestFinallyFinishesItsTail(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(context.Context) (context.Context, context.CancelFunc) // one second after the beginning
+		err  error                                                       // of the tail's context in the end
+		most time.Duration                                               // what its deadline leaves, zero if it has none
+	}{
+		{"cancelled", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Second, cancel)
+			return ctx, cancel
+		}, context.Canceled, 0},
+		{"deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second)
+		}, context.DeadlineExceeded, time.Second + ctrlkit.FinallyGrace},
+		{"cancelled before its deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithTimeout(ctx, time.Hour)
+			time.AfterFunc(time.Second, cancel)
+			return ctx, cancel
+		}, context.Canceled, time.Hour + ctrlkit.FinallyGrace},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var j journal
+				tail := func(takes time.Duration) ctrlkit.Action {
+					return ctrlkit.NewAction("UpdateStatus", func(ctx context.Context) (ctrl.Result, error) {
+						deadline, bounded := ctx.Deadline()
+						if left := time.Until(deadline); bounded != (tt.most > 0) || bounded && left != tt.most {
+							t.Errorf("the tail has the time %s, want %s", left, tt.most)
+						}
+						select {
+						case <-ctx.Done():
+							return ctrlkit.RequeueIfError(fmt.Errorf("status not written: %w", ctx.Err()))
+						case <-time.After(takes):
+							j.note(fmt.Sprint("written with ", ctx.Value(testKey{})))
+							return ctrlkit.NoRequeue()
+						}
+					})
+				}
+				run := func(takes time.Duration) (time.Duration, error) {
+					ctx, cancel := tt.end(context.WithValue(t.Context(), testKey{}, "value"))
+					defer cancel()
+					begin := time.Now()
+					_, err := ctrlkit.Finally(ctrlkit.Nop(), tail(takes)).Run(ctx)
+					return time.Since(begin), err
+				}
+				if _, err := run(5 * time.Second); err != nil {
+					t.Error(err)
+				}
+				j.want(t, "written with value")
+				took, err := run(time.Hour)
+				if !errors.Is(err, tt.err) || took != time.Second+ctrlkit.FinallyGrace {
+					t.Errorf("a tail that takes an hour ended after %s with %v, want %v", took, err, tt.err)
+				}
+			})
+		})
+	}
+}
+
+// The context of a tail ends with the tail, and leaves nothing running in the bubble.
+func TestContextOfTheTailEndsWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var kept context.Context
+		tail := ctrlkit.NewAction("Tail", func(ctx context.Context) (ctrl.Result, error) { kept = ctx; return ctrlkit.NoRequeue() })
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := ctrlkit.Finally(ctrlkit.Nop(), tail).Run(ctx); err != nil || kept.Err() == nil {
+			t.Errorf("got %v; the context of the tail ended with %v", err, kept.Err())
+		}
+		cancel()
+	})
+}
+
 type testKey struct{}
