@@ -107,35 +107,28 @@ func (l *leaf) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	if ctx.Err() != nil {
 		return ctrl.Result{}, notStarted(ctx, l)
 	}
-	if outliving.count.Load() != 0 {
-		if err := awaitAbandoned(ctx, l); err != nil {
-			return ctrl.Result{}, &ActionError{Action: l.description, Err: err}
-		}
-	}
-	if r == nil && l.hook == nil {
+	if r == nil && l.hook == nil && outliving.count.Load() == 0 {
 		return l.call(ctx)
 	}
-	return l.callObserved(ctx, r)
+	return hooked(ctx, r.observer(), l.description, func(ctx context.Context) (ctrl.Result, error) {
+		return hooked(ctx, l.hook, l.description, func(ctx context.Context) (ctrl.Result, error) {
+			return l.exclusively(ctx, r)
+		})
+	})
 }
 
-// callObserved is call with the hooks around it and known to the timeouts that it runs under.
-func (l *leaf) callObserved(ctx context.Context, r *run) (ctrl.Result, error) {
-	end := r.begin(l)
-	defer end()
-	hook := r.observer()
-	if hook != nil {
-		ctx = hook.BeforeAction(ctx, l.description)
+// exclusively is call where no other run of the action may be running, and known to the timeouts that it runs under.
+func (l *leaf) exclusively(ctx context.Context, r *run) (ctrl.Result, error) {
+	ctx, r, s := r.open(ctx, l)
+	if err := s.admit(ctx, r, l); err != nil {
+		err = &ActionError{Action: l.description, Err: err}
+		s.close(ctrl.Result{}, err)
+		return ctrl.Result{}, err
 	}
-	if l.hook != nil {
-		ctx = l.hook.BeforeAction(ctx, l.description)
-	}
+	s.begin()
+	defer s.end(r) // also when the goroutine is ended
 	result, err := l.call(ctx)
-	if l.hook != nil {
-		l.hook.AfterAction(ctx, l.description, result, err)
-	}
-	if hook != nil {
-		hook.AfterAction(ctx, l.description, result, err)
-	}
+	s.close(result, err)
 	return result, err
 }
 
@@ -161,7 +154,7 @@ func (l *leaf) call(ctx context.Context) (result ctrl.Result, err error) {
 type runner interface {
 	Action
 	runIn(ctx context.Context, r *run) (ctrl.Result, error)
-	// needsRun says that the action, or one below it, shares something in a run ([Once]).
+	// needsRun reports whether the action, or one below it, shares something in a run ([Once], [Timeout]).
 	needsRun() bool
 }
 

@@ -32,11 +32,14 @@ type Wait struct {
 	Every time.Duration
 }
 
-// Waits returns what the outcome err of a workflow says it waits for, in the order of the workflow. Call it before [IgnoreExit].
+// Waits returns what the outcome err of a workflow says it waits for, in the order of the workflow, each wait once. Call it before
+// [IgnoreExit].
 func Waits(err error) []Wait {
 	var waits []Wait
+	seen := map[*waitSignal]bool{} // a Once returns its wait in several places
 	walk(err, "", func(action string, e error) {
-		if w, ok := e.(*waitSignal); ok { //nolint:errorlint // walk visits every error of the tree
+		if w, ok := e.(*waitSignal); ok && !seen[w] { //nolint:errorlint // walk visits every error of the tree
+			seen[w] = true
 			waits = append(waits, Wait{Action: action, For: w.what, Every: w.every})
 		}
 	})
@@ -60,11 +63,11 @@ func (b *BlockedError) Error() string {
 // Is reports a blocked action as an exit: it interrupts and is not a failure.
 func (b *BlockedError) Is(target error) bool { return target == ErrExit }
 
-// BlockedActions returns the actions that the outcome err of a workflow says were blocked. Call it before [IgnoreExit].
+// BlockedActions returns the actions that the outcome err of a workflow says were blocked, each once. Call it before [IgnoreExit].
 func BlockedActions(err error) []*BlockedError {
 	var blocked []*BlockedError
 	walk(err, "", func(_ string, e error) {
-		if b, ok := e.(*BlockedError); ok { //nolint:errorlint // walk visits every error of the tree
+		if b, ok := e.(*BlockedError); ok && !slices.Contains(blocked, b) { //nolint:errorlint // walk visits every error of the tree
 			blocked = append(blocked, b)
 		}
 	})
@@ -146,6 +149,8 @@ func without(err error, drop func(error) bool) (rest error, changed bool) {
 		return withoutInner(err, e.Err, drop, func(inner error) error { return &ActionError{Action: e.Action, Err: inner} })
 	case *retried:
 		return withoutInner(err, e.err, drop, func(inner error) error { return &retried{inner} })
+	case *sharedError:
+		return withoutInner(err, e.err, drop, func(inner error) error { return &sharedError{inner} })
 	}
 	if isJoin(err) {
 		return withoutCauses(err, partsOf(err), drop)
