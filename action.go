@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +35,17 @@ type ActionOption func(*leaf)
 // WithHook has h told of this action, inside the hooks of the context.
 func WithHook(h Hook) ActionOption {
 	return func(l *leaf) { l.hook = ChainHooks(l.hook, h) }
+}
+
+// WithState makes state, which the action reads the world from, reachable for hooks: see [StateFromContext]. Generated managers give their
+// getters.
+func WithState(state any) ActionOption {
+	return func(l *leaf) { l.state = state }
+}
+
+// WithLogger makes the logger of the action reachable for hooks: see [LoggerFromContext]. Generated managers give theirs.
+func WithLogger(logger logr.Logger) ActionOption {
+	return func(l *leaf) { l.logger = logger }
 }
 
 // ForObject says which object the action works for. Two actions of the same description for the same object are the same
@@ -93,6 +105,8 @@ type leaf struct {
 	description string
 	run         func(context.Context) (ctrl.Result, error)
 	hook        Hook
+	state       any         // nil if it is not known
+	logger      logr.Logger // zero if it is not known
 	// identity is comparable; two leaves with equal identities must not run at the same time.
 	identity any
 }
@@ -109,6 +123,9 @@ func (l *leaf) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	}
 	if r == nil && l.hook == nil && outliving.count.Load() == 0 {
 		return l.call(ctx)
+	}
+	if r.observer() != nil || l.hook != nil {
+		ctx = l.withDetails(ctx)
 	}
 	return hooked(ctx, r.observer(), l.description, func(ctx context.Context) (ctrl.Result, error) {
 		return hooked(ctx, l.hook, l.description, func(ctx context.Context) (ctrl.Result, error) {

@@ -25,6 +25,37 @@ type Hook interface {
 	AfterAction(ctx context.Context, action string, result ctrl.Result, err error)
 }
 
+type detailsKey struct{}
+
+// withDetails returns a context in which hooks find what is known of l.
+func (l *leaf) withDetails(ctx context.Context) context.Context {
+	if l.state == nil && l.logger.GetSink() == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, detailsKey{}, l)
+}
+
+// StateFromContext returns what the action of a hook's ctx reads the world from, such as the getters of a generated manager, if it is known
+// (see [WithState]) and a T. What it returns belongs to one reconcile, and so do the objects that it gives: getters of generated managers
+// return copies. Actions that run inside the action of a manager inherit its state.
+//
+//	getter, ok := ctrlkit.StateFromContext[manager.CronJobControllerManagerStateGetter](ctx)
+func StateFromContext[T any](ctx context.Context) (state T, ok bool) {
+	if l, known := ctx.Value(detailsKey{}).(*leaf); known {
+		state, ok = l.state.(T)
+	}
+	return state, ok
+}
+
+// LoggerFromContext returns the logger of the action of a hook's ctx, with the action as a value in it, if it is known (see
+// [WithLogger]), and otherwise that of ctx (log.FromContext).
+func LoggerFromContext(ctx context.Context) logr.Logger {
+	if l, known := ctx.Value(detailsKey{}).(*leaf); known && l.logger.GetSink() != nil {
+		return l.logger.WithValues("action", l.description)
+	}
+	return log.FromContext(ctx)
+}
+
 // A BlockHook is a [Hook] that is also told of the actions of a [Graph] that are not run because others did not pass.
 type BlockHook interface {
 	Hook

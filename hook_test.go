@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ctrlkit/ctrlkit"
 )
@@ -180,6 +181,44 @@ func TestLogHook(t *testing.T) {
 		`"level"=1 "msg"="Action ends" "action"="Waits" "exit"=true "requeueAfter"="0s"`,
 		`"level"=1 "msg"="Action begins" "action"="Fails"`, "Fails",
 		`"msg"="Action failed" "error"="Fails: boom" "action"="Fails"`)
+}
+
+// asking is a hook that asks for the state and the logger of an action.
+type asking struct{ *journal }
+
+func (a asking) BeforeAction(ctx context.Context, action string) context.Context {
+	state, ok := ctrlkit.StateFromContext[fmt.Stringer](ctx)
+	_, number := ctrlkit.StateFromContext[int](ctx)
+	a.note(fmt.Sprint("before ", action, ": ", state, ok, number))
+	ctrlkit.LoggerFromContext(ctx).Info("before")
+	return ctx
+}
+
+func (a asking) AfterAction(ctx context.Context, action string, _ ctrl.Result, _ error) {
+	state, _ := ctrlkit.StateFromContext[fmt.Stringer](ctx)
+	a.note(fmt.Sprint("after ", action, ": ", state))
+}
+
+type stateOf string
+
+func (s stateOf) String() string { return string(s) }
+
+func TestHooksReachStateAndLogger(t *testing.T) {
+	var j journal
+	logger := funcr.New(func(_, args string) { j.note(args) }, funcr.Options{})
+	other := funcr.New(func(_, args string) { j.note("other " + args) }, funcr.Options{})
+	nop := func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }
+	ctx := log.IntoContext(background(), other)
+	known := ctrlkit.NewAction("Known", nop, ctrlkit.WithState(stateOf("jobs")), ctrlkit.WithLogger(logger), ctrlkit.WithHook(asking{&j}))
+	unknown := ctrlkit.NewAction("Unknown", nop, ctrlkit.WithHook(asking{&j}))
+	_, _ = ctrlkit.JoinOrdered(known, unknown).Run(ctx)
+	j.want(t,
+		"before Known: jobstrue false", `"level"=0 "msg"="before" "action"="Known"`, "after Known: jobs",
+		"before Unknown: <nil> false false", `other "level"=0 "msg"="before"`, "after Unknown: <nil>")
+	j.ran = nil
+	silent := ctrlkit.NewAction("Known", nop, ctrlkit.WithState(stateOf("jobs")), ctrlkit.WithLogger(logger))
+	_, _ = silent.Run(ctrlkit.ContextWithHook(ctx, asking{&j}))
+	j.want(t, "before Known: jobstrue false", `"level"=0 "msg"="before" "action"="Known"`, "after Known: jobs")
 }
 
 type lifeCycle struct{ *journal }

@@ -87,7 +87,7 @@ func outcomes() *rapid.Generator[ctrlkit.Action] {
 			func() (ctrl.Result, error) { return ctrlkit.WaitFor(name) },
 			func() (ctrl.Result, error) { return ctrlkit.PollFor(name, d) },
 			func() (ctrl.Result, error) { return ctrlkit.LookAgainWithin(d) },
-			func() (ctrl.Result, error) { return ctrl.Result{Requeue: true}, nil },
+			ctrlkit.RequeueWithBackoff,
 			func() (ctrl.Result, error) { return ctrl.Result{RequeueAfter: d}, nil },
 			func() (ctrl.Result, error) { return ctrl.Result{Priority: new(int(d))}, nil },
 			func() (ctrl.Result, error) { return ctrl.Result{RequeueAfter: d}, fmt.Errorf("wrapped: %w", errBoom) },

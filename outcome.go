@@ -1,4 +1,4 @@
-//lint:file-ignore SA1019 Result.Requeue is deprecated: it is never set, and honoured when an action returns it.
+//lint:file-ignore SA1019 Result.Requeue is deprecated: only RequeueWithBackoff sets it, and it is honored when an action returns it.
 
 package ctrlkit
 
@@ -27,10 +27,18 @@ var errGoOn = errors.New("go on, but look again")
 func NoRequeue() (ctrl.Result, error) { return ctrl.Result{}, nil }
 
 // RequeueImmediately interrupts the workflow and has the request reconciled again at once, without backoff. Use it only when
-// the next run sees another world than this one, or it will run for ever.
+// the next run sees another world than this one, or it will run for ever; where that is not certain, use [RequeueWithBackoff].
 func RequeueImmediately() (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: immediately}, nil
 }
+
+// RequeueWithBackoff interrupts the workflow and has the request reconciled again after the backoff of the controller's rate limiter:
+// within milliseconds at first, and ever later while it is returned again and again. It is not an error, and the first reconcile that
+// ends without one and without a requeue, or with a time, resets the backoff.
+//
+// It sets the deprecated Result.Requeue, which is the only way to have the backoff without an error. Joined with a time, it means that time,
+// or one second if that is sooner.
+func RequeueWithBackoff() (ctrl.Result, error) { return ctrl.Result{Requeue: true}, nil }
 
 // RequeueAfter interrupts the workflow and has the request reconciled again after d. A d of zero or less, such as the time until
 // an instant that has just passed, means at once: it is not lost.

@@ -68,6 +68,7 @@ func TestTerminalErrorSilencesNothing(t *testing.T) {
 			g.Add(fails("B", errBoom))
 			g.Add(returns("C", wait))
 		}), false},
+		{"beside a requeue with backoff", ctrlkit.Join(gone, returns("B", ctrlkit.RequeueWithBackoff)), false},
 		{"with a time of its own", returns("A", func() (ctrl.Result, error) { return ctrl.Result{RequeueAfter: time.Minute}, errTerminal }), false},
 		{"in a list of the action", fails("A", errors.Join(errTerminal, errBoom)), false},
 		{"in a wrapped list of the action", fails("A", fmt.Errorf("all: %w", errors.Join(errTerminal, errBoom))), false},
@@ -158,6 +159,8 @@ func TestControllerIsNotSilenced(t *testing.T) {
 		{"terminal", gone, time.Minute, 1, 1},
 		{"transient", transient, time.Minute, 9, 9},
 		{"transient and terminal", ctrlkit.Join(transient, gone), time.Minute, 9, 9},
+		{"a requeue with backoff", returns("Again", ctrlkit.RequeueWithBackoff), time.Minute, 9, 9},
+		{"a requeue with backoff and a terminal error", ctrlkit.Join(gone, returns("Again", ctrlkit.RequeueWithBackoff)), time.Minute, 9, 9},
 		{"a poll", poll, time.Minute, 20, 21},
 		{"a poll and a terminal error", ctrlkit.Join(poll, gone), time.Minute, 9, 9},
 		{"a poll and a terminal error, as often as the poll wants", ctrlkit.Join(poll, gone), 100 * time.Millisecond, 20, 30},
