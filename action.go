@@ -37,13 +37,14 @@ func WithHook(h Hook) ActionOption {
 	return func(l *leaf) { l.hook = ChainHooks(l.hook, h) }
 }
 
-// WithState makes state, which the action reads the world from, reachable for hooks: see [StateFromContext]. Generated managers give their
-// getters.
+// WithState makes state, which the action reads the world from, reachable for hooks: see
+// [StateFromContext]. Generated managers give their getters.
 func WithState(state any) ActionOption {
 	return func(l *leaf) { l.state = state }
 }
 
-// WithLogger makes the logger of the action reachable for hooks: see [LoggerFromContext]. Generated managers give theirs.
+// WithLogger makes the logger of the action reachable for hooks: see [LoggerFromContext]. Generated
+// managers give theirs.
 func WithLogger(logger logr.Logger) ActionOption {
 	return func(l *leaf) { l.logger = logger }
 }
@@ -134,7 +135,8 @@ func (l *leaf) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	})
 }
 
-// exclusively is call where no other run of the action may be running, and known to the timeouts that it runs under.
+// exclusively is call where no other run of the action may be running, and known to the timeouts
+// that it runs under.
 func (l *leaf) exclusively(ctx context.Context, r *run) (ctrl.Result, error) {
 	ctx, r, s := r.open(ctx, l)
 	if err := s.admit(ctx, r, l); err != nil {
@@ -171,7 +173,8 @@ func (l *leaf) call(ctx context.Context) (result ctrl.Result, err error) {
 type runner interface {
 	Action
 	runIn(ctx context.Context, r *run) (ctrl.Result, error)
-	// needsRun reports whether the action, or one below it, shares something in a run ([Once], [Timeout]).
+	// needsRun reports whether the action, or one below it, shares something in a run ([Once],
+	// [Timeout]).
 	needsRun() bool
 }
 

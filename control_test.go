@@ -119,7 +119,8 @@ func TestRetryDoesNotRepeatAPanic(t *testing.T) {
 	})
 }
 
-// What may pass beside a terminal error is tried again; a terminal error beside a wait or a time is not.
+// What may pass beside a terminal error is tried again; a terminal error beside a wait or a time is
+// not.
 func TestRetryLooksAtEachCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -296,7 +297,8 @@ func TestFailureOfAOnceIsOneCause(t *testing.T) {
 	}
 }
 
-// Functions that run the same Once by themselves, with the context that they are given, share it as well.
+// Functions that run the same Once by themselves, with the context that they are given, share it as
+// well.
 func TestOnceIsSharedByFunctions(t *testing.T) {
 	for name, join := range map[string]func(...ctrlkit.Action) ctrlkit.Action{"Join": ctrlkit.Join, "ParallelJoin": ctrlkit.ParallelJoin} {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// FinallyGrace is how long the tail of a [Finally] may take once the context of the run is done. It fits into the 30 s that a
-// controller-runtime manager gives its workers to end, and Kubernetes a Pod, also when one Finally stands in another.
+// FinallyGrace is how long the tail of a [Finally] may take once the context of the run is done. It
+// fits into the 30 s that a controller-runtime manager gives its workers to end, and Kubernetes a
+// Pod, also when one Finally stands in another.
 const FinallyGrace = 10 * time.Second
 
 // Finally runs action and then tail, whatever action returned: also after an error, a panic, an exit or a wait, and joins the two outcomes.
@@ -20,8 +21,9 @@ const FinallyGrace = 10 * time.Second
 //
 // Note that `defer mgr.UpdateStatus()` builds an action and does not run it; `ctrlkit vet` reports that.
 //
-// The tail is owed: it runs with a context that has the values of the run's and does not end with it. When the run is cancelled (a shutdown)
-// or its time is over (a [Timeout] around it), whether before the tail or while it runs, the tail has [FinallyGrace] from then on. A deadline of the
+// The tail is owed: it runs with a context that has the values of the run's and does not end with
+// it. When the run is cancelled (a shutdown) or its time is over (a [Timeout] around it), whether
+// before the tail or while it runs, the tail has [FinallyGrace] from then on. A deadline of the
 // run's context is as much later in that of the tail.
 func Finally(action, tail Action) Action {
 	return &finally{action: runnerOf("Finally", action), tail: runnerOf("Finally", tail)}
@@ -55,8 +57,8 @@ func (f *finally) runTail(ctx context.Context, r *run) (ctrl.Result, error) {
 	return f.tail.runIn(ctx, r)
 }
 
-// tailContext returns a context with the values of ctx that lives FinallyGrace longer. A deadline of ctx is moved; a cancellation
-// begins the grace when it comes.
+// tailContext returns a context with the values of ctx that lives FinallyGrace longer. A deadline
+// of ctx is moved; a cancellation begins the grace when it comes.
 func tailContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Done() == nil {
 		return ctx, func() {}

@@ -144,7 +144,8 @@ func TestHookThatPanics(t *testing.T) {
 	})
 }
 
-// An action that is refused because an earlier run of it is still running is one that the hooks hear of.
+// An action that is refused because an earlier run of it is still running is one that the hooks
+// hear of.
 func TestHooksHearOfARefusedAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

@@ -200,7 +200,8 @@ func (j *joined) join(result ctrl.Result, err error) {
 	}
 }
 
-// shares reports whether err is that of a [Once] and has been gathered before, in another place where it stands.
+// shares reports whether err is that of a [Once] and has been gathered before, in another place
+// where it stands.
 func (j *joined) shares(err error) bool {
 	s := sharedIn(err)
 	return s != nil && slices.ContainsFunc(j.errs, func(other error) bool { return sharedIn(other) == s })

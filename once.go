@@ -18,11 +18,12 @@ import (
 //		ctrlkit.Sequential(endpoint, mgr.SyncSecret()),
 //	)
 //
-// A run is one call of Run on the outermost combinator, or everything under one [NewRun]. An action whose function runs the returned
-// value by itself, with the context that it was given, is one of the places.
+// A run is one call of Run on the outermost combinator, or everything under one [NewRun]. An action
+// whose function runs the returned value by itself, with the context that it was given, is one of
+// the places.
 //
-// A failure is shared too. Joined, it is one cause, however many places have got it. A [Retry] around does not run the action again:
-// write Once(Retry(...)).
+// A failure is shared too. Joined, it is one cause, however many places have got it. A [Retry]
+// around does not run the action again: write Once(Retry(...)).
 func Once(action Action) Action {
 	onceMade.Store(true)
 	return &once{action: runnerOf("Once", action)}
@@ -30,7 +31,8 @@ func Once(action Action) Action {
 
 type once struct{ action runner }
 
-// onceMade says that there is a Once in the program, which the function of any action may run. Without one no combinator has to begin a run for it.
+// onceMade says that there is a Once in the program, which the function of any action may run.
+// Without one no combinator has to begin a run for it.
 var onceMade atomic.Bool
 
 func (o *once) Description() string { return o.Describe().String() }
@@ -78,7 +80,8 @@ func (s *shared) once(o *once, ctx context.Context) (result *onceResult, first b
 	return result, true
 }
 
-// sharedError is the error of a Once. All places get the same one, so that it is known where it arrives a second time.
+// sharedError is the error of a Once. All places get the same one, so that it is known where it
+// arrives a second time.
 type sharedError struct{ err error }
 
 func (s *sharedError) Error() string { return s.err.Error() }

@@ -26,18 +26,20 @@ var errGoOn = errors.New("go on, but look again")
 // NoRequeue ends an action that has nothing more to ask for. It has no effect on the workflow.
 func NoRequeue() (ctrl.Result, error) { return ctrl.Result{}, nil }
 
-// RequeueImmediately interrupts the workflow and has the request reconciled again at once, without backoff. Use it only when
-// the next run sees another world than this one, or it will run for ever; where that is not certain, use [RequeueWithBackoff].
+// RequeueImmediately interrupts the workflow and has the request reconciled again at once, without
+// backoff. Use it only when the next run sees another world than this one, or it will run for ever;
+// where that is not certain, use [RequeueWithBackoff].
 func RequeueImmediately() (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: immediately}, nil
 }
 
-// RequeueWithBackoff interrupts the workflow and has the request reconciled again after the backoff of the controller's rate limiter:
-// within milliseconds at first, and ever later while it is returned again and again. It is not an error, and the first reconcile that
-// ends without one and without a requeue, or with a time, resets the backoff.
+// RequeueWithBackoff interrupts the workflow and has the request reconciled again after the backoff
+// of the controller's rate limiter: within milliseconds at first, and ever later while it is
+// returned again and again. It is not an error, and the first reconcile that ends without one and
+// without a requeue, or with a time, resets the backoff.
 //
-// It sets the deprecated Result.Requeue, which is the only way to have the backoff without an error. Joined with a time, it means that time,
-// or one second if that is sooner.
+// It sets the deprecated Result.Requeue, which is the only way to have the backoff without an
+// error. Joined with a time, it means that time, or one second if that is sooner.
 func RequeueWithBackoff() (ctrl.Result, error) { return ctrl.Result{Requeue: true}, nil }
 
 // RequeueAfter interrupts the workflow and has the request reconciled again after d. A d of zero or less, such as the time until
@@ -78,16 +80,19 @@ func LookAgainWithin(d time.Duration) (ctrl.Result, error) {
 //
 //	return ctrlkit.IgnoreExit(workflow.Run(ctx))
 //
-// What this package or errors.Join has joined is taken apart for that. Every other error that wraps several, such as fmt.Errorf
-// with more than one %w or a type of your own, is one failure: if one of its parts is real, it stays whole, with its text and all
-// that errors.Is and errors.As find in it, an [ErrExit] too.
+// What this package or errors.Join has joined is taken apart for that. Every other error that wraps
+// several, such as fmt.Errorf with more than one %w or a type of your own, is one failure: if one
+// of its parts is real, it stays whole, with its text and all that errors.Is and errors.As find in
+// it, an [ErrExit] too.
 //
-// A terminal error (reconcile.TerminalError) stays one only if nothing else asks for another reconcile. Beside a retryable error, a wait, or a
-// time or requeue in result, errors.Is does not find it to be terminal any more, or controller-runtime would drop the request.
+// A terminal error (reconcile.TerminalError) stays one only if nothing else asks for another
+// reconcile. Beside a retryable error, a wait, or a time or requeue in result, errors.Is does not
+// find it to be terminal any more, or controller-runtime would drop the request.
 //
-// Note that controller-runtime looks at the error first: beside a real error the time in result is not used, the backoff is. It begins
-// sooner than most times and grows beyond them. Where a poll must not come later than it asks for, even while something fails, give the
-// controller a rate limiter whose longest delay is that time (controller.Options.RateLimiter).
+// Note that controller-runtime looks at the error first: beside a real error the time in result is
+// not used, the backoff is. It begins sooner than most times and grows beyond them. Where a poll
+// must not come later than it asks for, even while something fails, give the controller a rate
+// limiter whose longest delay is that time (controller.Options.RateLimiter).
 func IgnoreExit(result ctrl.Result, err error) (ctrl.Result, error) {
 	switch {
 	case result.RequeueAfter < 0:

@@ -54,7 +54,8 @@ func TestIgnoreExit(t *testing.T) {
 	}
 }
 
-// An error in words that wraps several is one failure: it is kept with its text and its type, or dropped with them.
+// An error in words that wraps several is one failure: it is kept with its text and its type, or
+// dropped with them.
 func TestIgnoreExitKeepsErrorsOfOthersWhole(t *testing.T) {
 	wait := second(ctrlkit.WaitFor("a Secret"))
 	for _, tt := range []struct {

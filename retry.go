@@ -10,10 +10,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Retry runs action again while it fails, at most backoff.Steps times in all, and waits between two attempts as backoff says. It
-// gives up at once on what another attempt cannot change: an exit, a wait, a terminal error (reconcile.TerminalError), the failure of a
-// [Once], a panic, and a context that is done or will be before the next attempt. Of several errors, one that another attempt can change is
-// enough, but for a panic. The error is that of the last attempt.
+// Retry runs action again while it fails, at most backoff.Steps times in all, and waits between two
+// attempts as backoff says. It gives up at once on what another attempt cannot change: an exit, a
+// wait, a terminal error (reconcile.TerminalError), the failure of a [Once], a panic, and a context
+// that is done or will be before the next attempt. Of several errors, one that another attempt can
+// change is enough, but for a panic. The error is that of the last attempt.
 //
 // The worker is held while it waits. Retry in place only what passes within moments, such as a conflict; for everything else return
 // the error and leave the backoff to the queue.

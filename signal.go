@@ -32,8 +32,8 @@ type Wait struct {
 	Every time.Duration
 }
 
-// Waits returns what the outcome err of a workflow says it waits for, in the order of the workflow, each wait once. Call it before
-// [IgnoreExit].
+// Waits returns what the outcome err of a workflow says it waits for, in the order of the workflow,
+// each wait once. Call it before [IgnoreExit].
 func Waits(err error) []Wait {
 	var waits []Wait
 	seen := map[*waitSignal]bool{} // a Once returns its wait in several places
@@ -63,7 +63,8 @@ func (b *BlockedError) Error() string {
 // Is reports a blocked action as an exit: it interrupts and is not a failure.
 func (b *BlockedError) Is(target error) bool { return target == ErrExit }
 
-// BlockedActions returns the actions that the outcome err of a workflow says were blocked, each once. Call it before [IgnoreExit].
+// BlockedActions returns the actions that the outcome err of a workflow says were blocked, each
+// once. Call it before [IgnoreExit].
 func BlockedActions(err error) []*BlockedError {
 	var blocked []*BlockedError
 	walk(err, "", func(_ string, e error) {
@@ -103,9 +104,9 @@ func partsOf(err error) []error {
 	return nil
 }
 
-// isJoin reports whether err is nothing but a list of errors without words of its own: one that this package or errors.Join made.
-// Only such a list may be taken apart. Another error that wraps several, such as fmt.Errorf with more than one %w, is one failure
-// with one text.
+// isJoin reports whether err is nothing but a list of errors without words of its own: one that
+// this package or errors.Join made. Only such a list may be taken apart. Another error that wraps
+// several, such as fmt.Errorf with more than one %w, is one failure with one text.
 func isJoin(err error) bool {
 	if _, ok := err.(*causes); ok { //nolint:errorlint // not what it wraps
 		return true
@@ -115,7 +116,8 @@ func isJoin(err error) bool {
 
 var joinType = reflect.TypeOf(errors.Join(ErrExit))
 
-// isSignal reports whether err, not what it wraps, is an exit, a wait, a blocked action or the mark to go on.
+// isSignal reports whether err, not what it wraps, is an exit, a wait, a blocked action or the mark
+// to go on.
 func isSignal(err error) bool {
 	switch err.(type) { //nolint:errorlint // not what it wraps
 	case *waitSignal, *BlockedError:
@@ -135,8 +137,9 @@ func withoutSignals(err error) error {
 	return rest
 }
 
-// without returns err without the errors that drop is true for, and whether it dropped any. Lists (see isJoin) lose only those. An error
-// that wraps nothing else is dropped with what it wraps; one that wraps both is kept whole, so that no cause and no word is lost.
+// without returns err without the errors that drop is true for, and whether it dropped any. Lists
+// (see isJoin) lose only those. An error that wraps nothing else is dropped with what it wraps; one
+// that wraps both is kept whole, so that no cause and no word is lost.
 func without(err error, drop func(error) bool) (rest error, changed bool) {
 	if err == nil {
 		return nil, false

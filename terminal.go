@@ -8,8 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// controller-runtime drops a request if the error of its reconcile wraps a terminal one anywhere. That is right only where nothing else
-// asks for another reconcile, so the mark of a terminal error is hidden where something does.
+// controller-runtime drops a request if the error of its reconcile wraps a terminal one anywhere.
+// That is right only where nothing else asks for another reconcile, so the mark of a terminal error
+// is hidden where something does.
 
 // terminal is the error by which controller-runtime recognizes a terminal one.
 var terminal = reconcile.TerminalError(nil)
@@ -17,8 +18,9 @@ var terminal = reconcile.TerminalError(nil)
 // isDropped reports whether controller-runtime would drop a request because of err.
 func isDropped(err error) bool { return errors.Is(err, terminal) }
 
-// isSettled reports whether err asks for no other reconcile: all its causes are terminal, exits, blocked by others, or settled is true for
-// them. A wait is not: the world will change. settled may be nil.
+// isSettled reports whether err asks for no other reconcile: all its causes are terminal, exits,
+// blocked by others, or settled is true for them. A wait is not: the world will change. settled may
+// be nil.
 func isSettled(err error, settled func(error) bool) bool {
 	if err == nil || settled != nil && settled(err) {
 		return true
@@ -41,8 +43,8 @@ func isSettled(err error, settled func(error) bool) bool {
 	return len(parts) > 0
 }
 
-// isTerminal reports whether err says of itself that it is terminal. An error in words that wraps several (see isJoin) is one failure, and
-// terminal if one of its parts is.
+// isTerminal reports whether err says of itself that it is terminal. An error in words that wraps
+// several (see isJoin) is one failure, and terminal if one of its parts is.
 func isTerminal(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // not what it wraps
 	case *causes, utilerrors.Aggregate:
@@ -71,10 +73,11 @@ func hideTerminal(err error) error {
 	return &causes{all: all}
 }
 
-// retried is an error that wraps a terminal one and is not found to be terminal. It is that error in everything else.
+// retried is an error that wraps a terminal one and is not found to be terminal. It is that error
+// in everything else.
 //
-// It is an aggregate of one, and has no Unwrap, which errors.Is would follow: who takes errors apart to judge them, as package failure does,
-// still gets at the terminal one.
+// It is an aggregate of one, and has no Unwrap, which errors.Is would follow: who takes errors
+// apart to judge them, as package failure does, still gets at the terminal one.
 type retried struct{ err error }
 
 var _ utilerrors.Aggregate = (*retried)(nil)
@@ -85,7 +88,8 @@ func (r *retried) Errors() []error { return []error{r.err} }
 // As sees through.
 func (r *retried) As(target any) bool { return errors.As(r.err, target) }
 
-// Is sees through, but for the question whether the error is terminal. Whether it is a certain terminal error is answered.
+// Is sees through, but for the question whether the error is terminal. Whether it is a certain
+// terminal error is answered.
 func (r *retried) Is(target error) bool {
 	if !errors.Is(terminal, target) {
 		return errors.Is(r.err, target)

@@ -90,7 +90,8 @@ func TestTerminalErrorSilencesNothing(t *testing.T) {
 	}
 }
 
-// The joined error itself does not pass for terminal either, for those who look at it before IgnoreExit, and keeps all else.
+// The joined error itself does not pass for terminal either, for those who look at it before
+// IgnoreExit, and keeps all else.
 func TestJoinedTerminalErrorIsFound(t *testing.T) {
 	other := reconcile.TerminalError(errBoom)
 	quota := &quotaError{}

@@ -13,21 +13,26 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// TimeoutGrace is how long a [Timeout] waits after its time for actions that heed their context. One inside another waits half as long as
-// that around it, so that the outer one gets to know what the inner one has returned.
+// TimeoutGrace is how long a [Timeout] waits after its time for actions that heed their context.
+// One inside another waits half as long as that around it, so that the outer one gets to know what
+// the inner one has returned.
 const TimeoutGrace = 100 * time.Millisecond
 
-// Timeout runs action with a context that ends after d, and returns after d and [TimeoutGrace] at the latest: also when the action ignores its
-// context. What has been returned until then is kept: the outcomes of the actions that have ended are joined with the [TimeoutError].
+// Timeout runs action with a context that ends after d, and returns after d and [TimeoutGrace] at
+// the latest: also when the action ignores its context. What has been returned until then is kept:
+// the outcomes of the actions that have ended are joined with the [TimeoutError].
 //
-// An action that ignores its context runs on by itself; it is named in the error, what it returns is lost, and it is not started again before it has
-// ended, neither in this workflow nor (see [ForObject]) in that of a later reconcile. Of two runs of the same action under Timeouts in one workflow,
-// the second waits for the first as long as it has time. A d that is not positive leaves no time: the action is not started.
+// An action that ignores its context runs on by itself; it is named in the error, what it returns
+// is lost, and it is not started again before it has ended, neither in this workflow nor (see
+// [ForObject]) in that of a later reconcile. Of two runs of the same action under Timeouts in one
+// workflow, the second waits for the first as long as it has time. A d that is not positive leaves
+// no time: the action is not started.
 func Timeout(d time.Duration, action Action) Action {
 	return &timeout{after: d, action: runnerOf("Timeout", action)}
 }
 
-// A TimeoutError says that the time of a [Timeout] was over. It is a context.DeadlineExceeded, and never a terminal error.
+// A TimeoutError says that the time of a [Timeout] was over. It is a context.DeadlineExceeded, and
+// never a terminal error.
 type TimeoutError struct {
 	// After is the time that the action was given.
 	After time.Duration
@@ -35,8 +40,9 @@ type TimeoutError struct {
 	Action string
 	// Running are the descriptions of the actions that were running at the deadline, and may still be, in the order in which they began.
 	Running []string
-	// Err is what the actions that heeded their context returned because of the deadline, and otherwise why the action was given up: if
-	// it is still running, that is an [ErrStillRunning]. It is nil if there is nothing to add.
+	// Err is what the actions that heeded their context returned because of the deadline, and
+	// otherwise why the action was given up: if it is still running, that is an [ErrStillRunning].
+	// It is nil if there is nothing to add.
 	Err error
 }
 
@@ -59,8 +65,9 @@ func (e *TimeoutError) Unwrap() []error {
 	return []error{context.DeadlineExceeded, e.Err}
 }
 
-// ErrStillRunning is the cause when an action is not started because an earlier run of it is still running, such as one that has outlived its
-// [Timeout], and that of a [TimeoutError] about an action that is still running.
+// ErrStillRunning is the cause when an action is not started because an earlier run of it is still
+// running, such as one that has outlived its [Timeout], and that of a [TimeoutError] about an
+// action that is still running.
 var ErrStillRunning = errors.New("an earlier run is still running")
 
 // givenUp is the error for an action that is not waited for any longer.
@@ -177,7 +184,8 @@ func (t *timeout) timedOut(running []string, err error) error {
 	return &TimeoutError{After: t.after, Action: action, Running: running, Err: err}
 }
 
-// scope knows what is running under one Timeout, what was at its deadline, and what has been returned.
+// scope knows what is running under one Timeout, what was at its deadline, and what has been
+// returned.
 type scope struct {
 	outer *scope       // the Timeout around this one, nil if there is none
 	over  func() error // not nil once the time is over
@@ -218,7 +226,8 @@ func (s *scope) remove(r *span) {
 	}
 }
 
-// abandon notes that the scope is not waited for any more: what is running in it, or begins in it from now on, outlives it.
+// abandon notes that the scope is not waited for any more: what is running in it, or begins in it
+// from now on, outlives it.
 func (s *scope) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +264,8 @@ func (s *scope) outcomes() *joined {
 			kept = append(kept, o)
 		}
 	}
-	// In the order of their texts: that in which actions begin beside one another differs from run to run.
+	// In the order of their texts: that in which actions begin beside one another differs from run
+	// to run.
 	slices.SortStableFunc(kept, func(a, b *outcome) int { return strings.Compare(a.text(), b.text()) })
 	all := &joined{}
 	for _, o := range kept {
@@ -264,8 +274,9 @@ func (s *scope) outcomes() *joined {
 	return all
 }
 
-// span is one run, under a Timeout, of a leaf or of something else that has an outcome of its own. Its outcome stands for those of the
-// spans within. A nil span is one that no Timeout needs to know.
+// span is one run, under a Timeout, of a leaf or of something else that has an outcome of its own.
+// Its outcome stands for those of the spans within. A nil span is one that no Timeout needs to
+// know.
 type span struct {
 	action  *leaf // nil for what is not one
 	scope   *scope
@@ -296,8 +307,8 @@ func (s *span) close(result ctrl.Result, err error) {
 	}
 }
 
-// admit returns when l may run: no earlier run of it has outlived its timeout and is running, and under a Timeout no other one of the same
-// workflow.
+// admit returns when l may run: no earlier run of it has outlived its timeout and is running, and
+// under a Timeout no other one of the same workflow.
 func (s *span) admit(ctx context.Context, r *run, l *leaf) error {
 	if outliving.count.Load() != 0 {
 		if err := awaitAbandoned(ctx, l); err != nil {

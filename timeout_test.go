@@ -93,7 +93,8 @@ func TestTimeoutReturnsAtItsDeadline(t *testing.T) {
 	}
 }
 
-// What has been returned before the deadline, or because of it, is kept, whether all heed their context or not.
+// What has been returned before the deadline, or because of it, is kept, whether all heed their
+// context or not.
 func TestTimeoutKeepsWhatWasReturned(t *testing.T) {
 	var j journal
 	quota := fails("Quota", errors.New("quota exceeded"))
@@ -179,7 +180,8 @@ func slowly(name string, late time.Duration) ctrlkit.Action {
 	})
 }
 
-// Two Timeouts around the same action never have it run twice at once: the second waits for the first.
+// Two Timeouts around the same action never have it run twice at once: the second waits for the
+// first.
 func TestEqualActionsUnderTimeoutsDoNotOverlap(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}}
 	for _, tt := range []struct {

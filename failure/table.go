@@ -112,8 +112,9 @@ func Judge(err error) Verdict { return Table{}.Judge(err) }
 // Judge says what kind of failure err is. Of joined errors the worst counts, of those that are equally bad the first, but it is tried again as
 // soon as the soonest of them wants.
 //
-// In fmt.Errorf("%w: %w", ErrSync, err) the name says what was being done and not what failed: what errors.New made, or an error that is a
-// string, counts for nothing before another error of the same sentence. In errors.Join it is a failure like every other.
+// In fmt.Errorf("%w: %w", ErrSync, err) the name says what was being done and not what failed: what
+// errors.New made, or an error that is a string, counts for nothing before another error of the
+// same sentence. In errors.Join it is a failure like every other.
 func (t Table) Judge(err error) Verdict {
 	var all Verdict
 	for _, cause := range causes(err, t.isName) {
@@ -122,8 +123,9 @@ func (t Table) Judge(err error) Verdict {
 	return all
 }
 
-// isName reports whether err is nothing but a name that a sentence begins with, such as ErrSync in fmt.Errorf("%w: %w", ErrSync, err): a
-// plain text of which nothing more is known, in Classify either.
+// isName reports whether err is nothing but a name that a sentence begins with, such as ErrSync in
+// fmt.Errorf("%w: %w", ErrSync, err): a plain text of which nothing more is known, in Classify
+// either.
 func (t Table) isName(err error) bool {
 	if reflect.TypeOf(err) != nameType && reflect.TypeOf(err).Kind() != reflect.String {
 		return false
@@ -181,7 +183,8 @@ func (v Verdict) wish() Backoff {
 // joined errors is left out, unless it says what they are: an error that was judged with [As], a terminal error and a panic stay whole.
 func Causes(err error) []error { return causes(err, func(error) bool { return false }) }
 
-// causes is Causes without those errors of a sentence that isName is true for and that stand before another.
+// causes is Causes without those errors of a sentence that isName is true for and that stand before
+// another.
 func causes(err error, isName func(error) bool) []error {
 	if err == nil {
 		return nil

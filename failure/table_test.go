@@ -135,8 +135,8 @@ func outcome(a ctrlkit.Action) error {
 	return err
 }
 
-// A workflow hides from controller-runtime that an error is terminal if another action wants to be retried. The table sees it all the same, and how
-// soon the other wants it.
+// A workflow hides from controller-runtime that an error is terminal if another action wants to be
+// retried. The table sees it all the same, and how soon the other wants it.
 func TestTerminalErrorOfAWorkflow(t *testing.T) {
 	err := outcome(ctrlkit.Join(action(reconcile.TerminalError(errBoom)), action(apierrors.NewConflict(secrets, "db", errBoom))))
 	if errors.Is(err, reconcile.TerminalError(nil)) {

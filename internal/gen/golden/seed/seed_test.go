@@ -141,7 +141,8 @@ func TestOptionsAndTestDouble(t *testing.T) {
 	}
 }
 
-// An action beside the declared ones has the logger and the hooks of the manager, and hooks reach its state.
+// An action beside the declared ones has the logger and the hooks of the manager, and hooks reach
+// its state.
 func TestActionBesideTheDeclaredOnes(t *testing.T) {
 	cronJob := &apiv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "backup", UID: "1"}}
 	var lines, told []string
