@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +35,18 @@ type ActionOption func(*leaf)
 // WithHook has h told of this action, inside the hooks of the context.
 func WithHook(h Hook) ActionOption {
 	return func(l *leaf) { l.hook = ChainHooks(l.hook, h) }
+}
+
+// WithState makes state, which the action reads the world from, reachable for hooks: see
+// [StateFromContext]. Generated managers give their getters.
+func WithState(state any) ActionOption {
+	return func(l *leaf) { l.state = state }
+}
+
+// WithLogger makes the logger of the action reachable for hooks: see [LoggerFromContext]. Generated
+// managers give theirs.
+func WithLogger(logger logr.Logger) ActionOption {
+	return func(l *leaf) { l.logger = logger }
 }
 
 // ForObject says which object the action works for. Two actions of the same description for the same object are the same
@@ -93,6 +106,8 @@ type leaf struct {
 	description string
 	run         func(context.Context) (ctrl.Result, error)
 	hook        Hook
+	state       any         // nil if it is not known
+	logger      logr.Logger // zero if it is not known
 	// identity is comparable; two leaves with equal identities must not run at the same time.
 	identity any
 }
@@ -107,35 +122,32 @@ func (l *leaf) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	if ctx.Err() != nil {
 		return ctrl.Result{}, notStarted(ctx, l)
 	}
-	if outliving.count.Load() != 0 {
-		if err := awaitAbandoned(ctx, l); err != nil {
-			return ctrl.Result{}, &ActionError{Action: l.description, Err: err}
-		}
-	}
-	if r == nil && l.hook == nil {
+	if r == nil && l.hook == nil && outliving.count.Load() == 0 {
 		return l.call(ctx)
 	}
-	return l.callObserved(ctx, r)
+	if r.observer() != nil || l.hook != nil {
+		ctx = l.withDetails(ctx)
+	}
+	return hooked(ctx, r.observer(), l.description, func(ctx context.Context) (ctrl.Result, error) {
+		return hooked(ctx, l.hook, l.description, func(ctx context.Context) (ctrl.Result, error) {
+			return l.exclusively(ctx, r)
+		})
+	})
 }
 
-// callObserved is call with the hooks around it and known to the timeouts that it runs under.
-func (l *leaf) callObserved(ctx context.Context, r *run) (ctrl.Result, error) {
-	end := r.begin(l)
-	defer end()
-	hook := r.observer()
-	if hook != nil {
-		ctx = hook.BeforeAction(ctx, l.description)
+// exclusively is call where no other run of the action may be running, and known to the timeouts
+// that it runs under.
+func (l *leaf) exclusively(ctx context.Context, r *run) (ctrl.Result, error) {
+	ctx, r, s := r.open(ctx, l)
+	if err := s.admit(ctx, r, l); err != nil {
+		err = &ActionError{Action: l.description, Err: err}
+		s.close(ctrl.Result{}, err)
+		return ctrl.Result{}, err
 	}
-	if l.hook != nil {
-		ctx = l.hook.BeforeAction(ctx, l.description)
-	}
+	s.begin()
+	defer s.end(r) // also when the goroutine is ended
 	result, err := l.call(ctx)
-	if l.hook != nil {
-		l.hook.AfterAction(ctx, l.description, result, err)
-	}
-	if hook != nil {
-		hook.AfterAction(ctx, l.description, result, err)
-	}
+	s.close(result, err)
 	return result, err
 }
 
@@ -161,7 +173,8 @@ func (l *leaf) call(ctx context.Context) (result ctrl.Result, err error) {
 type runner interface {
 	Action
 	runIn(ctx context.Context, r *run) (ctrl.Result, error)
-	// needsRun says that the action, or one below it, shares something in a run ([Once]).
+	// needsRun reports whether the action, or one below it, shares something in a run ([Once],
+	// [Timeout]).
 	needsRun() bool
 }
 

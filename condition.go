@@ -68,7 +68,10 @@ func (b *branch) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	holds, err := b.holds(ctx)
 	switch {
 	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("condition %s: %w", b.label, err)
+		err = fmt.Errorf("condition %s: %w", b.label, err)
+		_, _, s := r.open(ctx, nil)
+		s.close(ctrl.Result{}, err)
+		return ctrl.Result{}, err
 	case holds:
 		return b.yes.runIn(ctx, r)
 	default:

@@ -86,6 +86,9 @@ func TestRetry(t *testing.T) {
 		{"exit", []error{ctrlkit.ErrExit}, 3, 1, 0, "A: exit"},
 		{"wait", []error{second(ctrlkit.WaitFor("x"))}, 3, 1, 0, "A: waiting for x"},
 		{"terminal", []error{terminal}, 3, 1, 0, "A: terminal error: boom"},
+		{"terminal beside what may pass", []error{errors.Join(terminal, errBoom)}, 2, 2, time.Second, "after 2 attempts: A: terminal error: boom\nboom"},
+		{"panic", []error{&ctrlkit.PanicError{Value: "no"}}, 3, 1, 0, "A: panic: no"},
+		{"panic beside what may pass", []error{errors.Join(errBoom, &ctrlkit.PanicError{Value: "no"})}, 3, 1, 0, "A: boom\npanic: no"},
 		{"go on", []error{second(ctrlkit.LookAgainWithin(1))}, 3, 1, 0, "A: go on, but look again"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,6 +106,39 @@ func TestRetry(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestRetryDoesNotRepeatAPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		a := ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) { attempts++; panic("no") })
+		_, err := ctrlkit.Retry(wait.Backoff{Duration: time.Hour, Steps: 3}, a).Run(t.Context())
+		if attempts != 1 || text(err) != "A: panic: no" {
+			t.Errorf("%d attempts with %v, want one", attempts, err)
+		}
+	})
+}
+
+// What may pass beside a terminal error is tried again; a terminal error beside a wait or a time is
+// not.
+func TestRetryLooksAtEachCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		gone := j.ends("Gone", ctrl.Result{}, errTerminal)
+		backoff := wait.Backoff{Duration: time.Second, Steps: 2}
+		for _, tt := range []struct {
+			action ctrlkit.Action
+			want   []string
+		}{
+			{ctrlkit.JoinOrdered(gone, j.fails("A")), []string{"Gone", "A", "Gone", "A"}},
+			{ctrlkit.JoinOrdered(gone, j.waits("A")), []string{"Gone", "A"}},
+			{ctrlkit.JoinOrdered(gone, j.ends("A", ctrl.Result{RequeueAfter: time.Minute}, nil)), []string{"Gone", "A"}},
+		} {
+			j.ran = nil
+			_, _ = ctrlkit.Retry(backoff, tt.action).Run(t.Context())
+			j.want(t, tt.want...)
+		}
+	})
 }
 
 func TestRetryCountsItsAttemptsAnewInEachRun(t *testing.T) {
@@ -173,7 +209,7 @@ func TestRetryStopsWithTheContext(t *testing.T) {
 func TestRetriedTimeoutDoesNotCollideWithItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := ctrlkit.Retry(wait.Backoff{Duration: time.Second, Steps: 3}, ctrlkit.Timeout(time.Second, heeding("A")))
-		if _, err := w.Run(t.Context()); text(err) != "after 3 attempts: A: timed out after 1s" {
+		if _, err := w.Run(t.Context()); text(err) != "after 3 attempts: A: timed out after 1s: context deadline exceeded" {
 			t.Error(err)
 		}
 	})
@@ -191,7 +227,7 @@ func TestOnce(t *testing.T) {
 			w := join(ctrlkit.Sequential(shared, j.ok("never")), ctrlkit.If(true, shared), foreignAction{shared})
 			for reconcile := range int32(3) {
 				got, err := w.Run(background())
-				if got.RequeueAfter != time.Minute || text(err) != "Shared: boom; Shared: boom; foreign: Shared: boom" {
+				if got.RequeueAfter != time.Minute || text(err) != "Shared: boom; foreign: Shared: boom" {
 					t.Errorf("got %v, %v", got, err)
 				}
 				if runs.Load() != reconcile+1 {
@@ -201,6 +237,99 @@ func TestOnce(t *testing.T) {
 			j.want(t)
 		})
 	}
+}
+
+// What has failed once in a run stays so: another attempt would not run it.
+func TestRetryDoesNotWaitForAFailedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		backoff := wait.Backoff{Duration: time.Second, Steps: 4}
+		shared := ctrlkit.Once(j.fails("A"))
+		begin := time.Now()
+		_, err := ctrlkit.Retry(backoff, shared).Run(t.Context())
+		if text(err) != "A: boom" || time.Since(begin) != 0 {
+			t.Errorf("got %v after %s, want A: boom at once", err, time.Since(begin))
+		}
+		j.want(t, "A")
+		j.ran = nil
+		if _, err = ctrlkit.Retry(backoff, ctrlkit.JoinOrdered(shared, j.fails("B"))).Run(t.Context()); text(err) != "after 4 attempts: A: boom; B: boom" {
+			t.Error(err)
+		}
+		j.want(t, "A", "B", "B", "B", "B")
+		j.ran = nil
+		if _, err = ctrlkit.Once(ctrlkit.Retry(backoff, j.fails("A"))).Run(t.Context()); text(err) != "after 4 attempts: A: boom" {
+			t.Error(err)
+		}
+		j.want(t, "A", "A", "A", "A")
+	})
+}
+
+func TestFailureOfAOnceIsOneCause(t *testing.T) {
+	var j journal
+	for _, tt := range []struct {
+		name  string
+		once  ctrlkit.Action
+		want  string
+		waits int
+		root  string
+	}{
+		{"an error", ctrlkit.Once(j.fails("A")), "A: boom; B: boom", 0, "A: boom; B: boom"},
+		{"several", ctrlkit.Once(ctrlkit.Join(j.fails("A"), j.waits("C"))), "A: boom; C: waiting for the world; B: boom", 1, "A: boom; B: boom"},
+		{"a wait", ctrlkit.Once(j.waits("A")), "A: waiting for the world; B: boom", 1, "B: boom"},
+		{"a terminal error", ctrlkit.Once(fails("A", errTerminal)), "A: terminal error: no such region; B: boom", 0, "A: terminal error: no such region; B: boom"},
+		{"a mark to go on", ctrlkit.Once(returns("A", func() (ctrl.Result, error) { return ctrlkit.LookAgainWithin(1) })), "B: boom", 0, "B: boom"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, w := range []ctrlkit.Action{
+				ctrlkit.Join(tt.once, j.fails("B"), ctrlkit.Sequential(tt.once, tt.once)),
+				ctrlkit.Join(ctrlkit.Join(tt.once, j.fails("B")), ctrlkit.Sequential(tt.once)),
+				ctrlkit.Finally(ctrlkit.ParallelJoin(tt.once, j.fails("B")), tt.once),
+			} {
+				result, err := w.Run(background())
+				if text(err) != tt.want || len(ctrlkit.Waits(err)) != tt.waits {
+					t.Errorf("%s: got %q and %v, want %q and %d waits", w.Description(), text(err), ctrlkit.Waits(err), tt.want, tt.waits)
+				}
+				if _, err = ctrlkit.IgnoreExit(result, err); text(err) != tt.root {
+					t.Errorf("%s: at the root it is %q, want %q", w.Description(), text(err), tt.root)
+				}
+			}
+		})
+	}
+}
+
+// Functions that run the same Once by themselves, with the context that they are given, share it as
+// well.
+func TestOnceIsSharedByFunctions(t *testing.T) {
+	for name, join := range map[string]func(...ctrlkit.Action) ctrlkit.Action{"Join": ctrlkit.Join, "ParallelJoin": ctrlkit.ParallelJoin} {
+		t.Run(name, func(t *testing.T) {
+			var runs atomic.Int32
+			shared := ctrlkit.Once(ctrlkit.NewAction("Shared", func(context.Context) (ctrl.Result, error) {
+				runs.Add(1)
+				return ctrlkit.NoRequeue()
+			}))
+			w := join(ctrlkit.NewAction("A", shared.Run), ctrlkit.NewAction("B", ctrlkit.Sequential(shared).Run))
+			for n := range int32(2) {
+				if _, err := w.Run(background()); err != nil || runs.Load() != n+1 {
+					t.Errorf("%d runs after %d reconciles, %v", runs.Load(), n+1, err)
+				}
+			}
+		})
+	}
+}
+
+// A place that is not cut off gets what the first one returns as it heeds the end of its time.
+func TestOnceIsAwaitedWhileItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slowly := ctrlkit.Once(ctrlkit.NewAction("Shared", func(ctx context.Context) (ctrl.Result, error) {
+			<-ctx.Done()
+			<-time.After(ctrlkit.TimeoutGrace / 2)
+			return ctrlkit.RequeueIfError(errBoom)
+		}))
+		_, err := ctrlkit.ParallelJoin(ctrlkit.Timeout(time.Second, slowly), ctrlkit.Sequential(nap("Later"), slowly)).Run(t.Context())
+		if text(err) != "Shared: boom" {
+			t.Error(err)
+		}
+	})
 }
 
 func TestNewRunSharesOverWorkflows(t *testing.T) {
@@ -229,7 +358,7 @@ func TestOnceNeverHangs(t *testing.T) {
 				return ctrlkit.NoRequeue()
 			}), shared),
 		).Run(ctx)
-		if want := "Once(Shared): timed out after 1s in Shared; Shared, which ran elsewhere, was cut off: context deadline exceeded"; text(err) != want {
+		if want := "Once(Shared): timed out after 1s in Shared: it is still running; Shared, which ran elsewhere, was cut off: context deadline exceeded"; text(err) != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	})
@@ -284,6 +413,79 @@ func TestFinallyRunsItsTailAfterACancel(t *testing.T) {
 			t.Errorf("got %v after %s", err, time.Since(begin))
 		}
 		j.want(t, "<nil>value")
+	})
+}
+
+// Every shutdown comes while something runs. What is owed is finished then, with a grace that ends.
+func TestFinallyFinishesItsTail(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(context.Context) (context.Context, context.CancelFunc) // one second after the beginning
+		err  error                                                       // of the tail's context in the end
+		most time.Duration                                               // what its deadline leaves, zero if it has none
+	}{
+		{"cancelled", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Second, cancel)
+			return ctx, cancel
+		}, context.Canceled, 0},
+		{"deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second)
+		}, context.DeadlineExceeded, time.Second + ctrlkit.FinallyGrace},
+		{"cancelled before its deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithTimeout(ctx, time.Hour)
+			time.AfterFunc(time.Second, cancel)
+			return ctx, cancel
+		}, context.Canceled, time.Hour + ctrlkit.FinallyGrace},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var j journal
+				tail := func(takes time.Duration) ctrlkit.Action {
+					return ctrlkit.NewAction("UpdateStatus", func(ctx context.Context) (ctrl.Result, error) {
+						deadline, bounded := ctx.Deadline()
+						if left := time.Until(deadline); bounded != (tt.most > 0) || bounded && left != tt.most {
+							t.Errorf("the tail has the time %s, want %s", left, tt.most)
+						}
+						select {
+						case <-ctx.Done():
+							return ctrlkit.RequeueIfError(fmt.Errorf("status not written: %w", ctx.Err()))
+						case <-time.After(takes):
+							j.note(fmt.Sprint("written with ", ctx.Value(testKey{})))
+							return ctrlkit.NoRequeue()
+						}
+					})
+				}
+				run := func(takes time.Duration) (time.Duration, error) {
+					ctx, cancel := tt.end(context.WithValue(t.Context(), testKey{}, "value"))
+					defer cancel()
+					begin := time.Now()
+					_, err := ctrlkit.Finally(ctrlkit.Nop(), tail(takes)).Run(ctx)
+					return time.Since(begin), err
+				}
+				if _, err := run(5 * time.Second); err != nil {
+					t.Error(err)
+				}
+				j.want(t, "written with value")
+				took, err := run(time.Hour)
+				if !errors.Is(err, tt.err) || took != time.Second+ctrlkit.FinallyGrace {
+					t.Errorf("a tail that takes an hour ended after %s with %v, want %v", took, err, tt.err)
+				}
+			})
+		})
+	}
+}
+
+// The context of a tail ends with the tail, and leaves nothing running in the bubble.
+func TestContextOfTheTailEndsWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var kept context.Context
+		tail := ctrlkit.NewAction("Tail", func(ctx context.Context) (ctrl.Result, error) { kept = ctx; return ctrlkit.NoRequeue() })
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := ctrlkit.Finally(ctrlkit.Nop(), tail).Run(ctx); err != nil || kept.Err() == nil {
+			t.Errorf("got %v; the context of the tail ended with %v", err, kept.Err())
+		}
+		cancel()
 	})
 }
 

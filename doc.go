@@ -22,7 +22,9 @@
 //   - nil joined with an error is that error; two errors become one that holds both, for errors.Is and errors.As too;
 //   - Result.Requeue is or-ed;
 //   - Result.RequeueAfter is the shortest that is not zero; a negative one means now;
-//   - Result.Priority is the highest that is set.
+//   - Result.Priority is the highest that is set;
+//   - an error that wraps a terminal one (reconcile.TerminalError) is terminal only if nothing beside it asks for another reconcile: no
+//     other error, no wait, no time and no requeue.
 //
 // # What it leaves to others
 //

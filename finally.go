@@ -2,12 +2,16 @@ package ctrlkit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// FinallyGrace is how long the tail of [Finally] may take once the context of the run is done.
+// FinallyGrace is how long the tail of a [Finally] may take once the context of the run is done. It
+// fits into the 30 s that a controller-runtime manager gives its workers to end, and Kubernetes a
+// Pod, also when one Finally stands in another.
 const FinallyGrace = 10 * time.Second
 
 // Finally runs action and then tail, whatever action returned: also after an error, a panic, an exit or a wait, and joins the two outcomes.
@@ -17,8 +21,10 @@ const FinallyGrace = 10 * time.Second
 //
 // Note that `defer mgr.UpdateStatus()` builds an action and does not run it; `ctrlkit vet` reports that.
 //
-// The tail is owed: when the context is done by then (a shutdown, a [Timeout] around it), the tail still runs, with a context that has its
-// values and [FinallyGrace] of time.
+// The tail is owed: it runs with a context that has the values of the run's and does not end with
+// it. When the run is cancelled (a shutdown) or its time is over (a [Timeout] around it), whether
+// before the tail or while it runs, the tail has [FinallyGrace] from then on. A deadline of the
+// run's context is as much later in that of the tail.
 func Finally(action, tail Action) Action {
 	return &finally{action: runnerOf("Finally", action), tail: runnerOf("Finally", tail)}
 }
@@ -46,10 +52,39 @@ func (f *finally) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 }
 
 func (f *finally) runTail(ctx context.Context, r *run) (ctrl.Result, error) {
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), FinallyGrace)
-		defer cancel()
-	}
+	ctx, cancel := tailContext(ctx)
+	defer cancel()
 	return f.tail.runIn(ctx, r)
+}
+
+// tailContext returns a context with the values of ctx that lives FinallyGrace longer. A deadline
+// of ctx is moved; a cancellation begins the grace when it comes.
+func tailContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Done() == nil {
+		return ctx, func() {}
+	}
+	detached := context.WithoutCancel(ctx)
+	if ctx.Err() != nil {
+		return context.WithTimeout(detached, FinallyGrace)
+	}
+	release := func() {}
+	if deadline, ok := ctx.Deadline(); ok {
+		detached, release = context.WithDeadline(detached, deadline.Add(FinallyGrace))
+	}
+	tail, expire := context.WithCancelCause(detached)
+	stop := context.AfterFunc(ctx, func() {
+		if _, moved := tail.Deadline(); moved && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return
+		}
+		select {
+		case <-time.After(FinallyGrace):
+			expire(fmt.Errorf("the tail took longer than %s after the end of the run: %w", FinallyGrace, context.Cause(ctx)))
+		case <-tail.Done():
+		}
+	})
+	return tail, func() {
+		stop()
+		expire(nil)
+		release()
+	}
 }

@@ -177,7 +177,9 @@ func (t *traversal) outcome() (ctrl.Result, error) {
 		case s.notStarted:
 			cancelled = append(cancelled, t.graph.nodes[i].action)
 		case len(s.blockers) > 0:
-			all.add(ctrl.Result{}, t.blocked(i))
+			b, err := t.blocked(i)
+			all.add(ctrl.Result{}, b)
+			all.add(ctrl.Result{}, err)
 		default:
 			all.add(s.result, s.err)
 		}
@@ -188,13 +190,14 @@ func (t *traversal) outcome() (ctrl.Result, error) {
 	return all.outcome()
 }
 
-func (t *traversal) blocked(i int) error {
-	b := &BlockedError{Action: t.graph.nodes[i].action.Description()}
+// blocked reports that the i-th action is blocked, to the hook too. An error is that of the hook.
+func (t *traversal) blocked(i int) (b *BlockedError, err error) {
+	b = &BlockedError{Action: t.graph.nodes[i].action.Description()}
 	for _, j := range t.states[i].blockers {
 		b.By = append(b.By, t.graph.nodes[j].action.Description())
 	}
 	if h, ok := t.run.observer().(BlockHook); ok {
-		h.ActionBlocked(t.ctx, b.Action, b.By)
+		err = caught(t.ctx, b.Action, func() { h.ActionBlocked(t.ctx, b.Action, b.By) })
 	}
-	return b
+	return b, err
 }

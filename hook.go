@@ -3,6 +3,7 @@ package ctrlkit
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -12,15 +13,49 @@ import (
 // A Hook is told of the actions of a workflow as they begin and end: of every action with work of its own, not of the combinators.
 // For a generated action the reading of its states lies between the two calls.
 //
-// Its methods are called on the goroutine of the action, so several at once in a workflow that runs in parallel, and must not block.
+// Its methods are called on the goroutine of the action, so several at once in a workflow that runs
+// in parallel, and must not block. A panic of one fails the action with a [PanicError]: the other
+// hooks and actions are not affected.
 type Hook interface {
 	// BeforeAction is called before action runs. The action and AfterAction get the context that it returns, which must be
-	// ctx or made from it.
+	// ctx or made from it. If it panics, the action does not run, and AfterAction is not called.
 	BeforeAction(ctx context.Context, action string) context.Context
 
-	// AfterAction is called after action has run, also when it failed or panicked. What it is told is not joined yet: exits
-	// and waits are in err.
+	// AfterAction is called after action has run, also when it failed or panicked, or was refused
+	// with [ErrStillRunning]. The outcome is not joined yet: exits and waits are in err.
 	AfterAction(ctx context.Context, action string, result ctrl.Result, err error)
+}
+
+type detailsKey struct{}
+
+// withDetails returns a context in which hooks find what is known of l.
+func (l *leaf) withDetails(ctx context.Context) context.Context {
+	if l.state == nil && l.logger.GetSink() == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, detailsKey{}, l)
+}
+
+// StateFromContext returns what the action of a hook's ctx reads the world from, such as the
+// getters of a generated manager, if it is known (see [WithState]) and a T. What it returns belongs
+// to one reconcile, and so do the objects that it gives: getters of generated managers return
+// copies. Actions that run inside the action of a manager inherit its state.
+//
+//	getter, ok := ctrlkit.StateFromContext[manager.CronJobControllerManagerStateGetter](ctx)
+func StateFromContext[T any](ctx context.Context) (state T, ok bool) {
+	if l, known := ctx.Value(detailsKey{}).(*leaf); known {
+		state, ok = l.state.(T)
+	}
+	return state, ok
+}
+
+// LoggerFromContext returns the logger of the action of a hook's ctx, with the action as a value in
+// it, if it is known (see [WithLogger]), and otherwise that of ctx (log.FromContext).
+func LoggerFromContext(ctx context.Context) logr.Logger {
+	if l, known := ctx.Value(detailsKey{}).(*leaf); known && l.logger.GetSink() != nil {
+		return l.logger.WithValues("action", l.description)
+	}
+	return log.FromContext(ctx)
 }
 
 // A BlockHook is a [Hook] that is also told of the actions of a [Graph] that are not run because others did not pass.
@@ -82,6 +117,44 @@ func (c hookChain) ActionBlocked(ctx context.Context, action string, by []string
 			b.ActionBlocked(ctx, action, by)
 		}
 	}
+}
+
+// hooked runs inner, which is action or has hooks of its own around it, between the two calls of h.
+// It calls h as a chain is to be called: each hook gets the context that it has returned, and is
+// called after the action if and only if it was before it.
+func hooked(ctx context.Context, h Hook, action string, inner func(context.Context) (ctrl.Result, error)) (ctrl.Result, error) {
+	switch chain, ok := h.(hookChain); {
+	case h == nil || ok && len(chain) == 0:
+		return inner(ctx)
+	case ok:
+		return hooked(ctx, chain[0], action, func(ctx context.Context) (ctrl.Result, error) {
+			return hooked(ctx, chain[1:], action, inner)
+		})
+	}
+	inside := ctx
+	if err := caught(ctx, action, func() { inside = h.BeforeAction(ctx, action) }); err != nil {
+		return ctrl.Result{}, err
+	}
+	result, err := inner(inside)
+	panicked := caught(ctx, action, func() { h.AfterAction(inside, action, result, err) })
+	if panicked == nil {
+		return result, err
+	}
+	var all joined
+	all.add(result, err)
+	all.add(ctrl.Result{}, panicked)
+	return all.outcome()
+}
+
+// caught calls a hook and returns its panic as the error of action.
+func caught(ctx context.Context, action string, call func()) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &ActionError{Action: action, Err: fmt.Errorf("hook: %w", newPanicError(ctx, action, v))}
+		}
+	}()
+	call()
+	return nil
 }
 
 // LogHook returns a hook that logs the beginning and the end of every action to logger at verbosity 1, and real errors to

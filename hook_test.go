@@ -2,13 +2,18 @@ package ctrlkit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ctrlkit/ctrlkit"
 )
@@ -72,6 +77,91 @@ func TestHooksOfAPanicAndOfBlockedActions(t *testing.T) {
 	j.want(t, "hook before A", "hook after A: A: panic: no", "hook blocked B by [A]")
 }
 
+// panicking is a hook that panics before, after or when it is to hear of a blocked action.
+type panicking struct{ when string }
+
+func (p panicking) panics(when string) {
+	if p.when == when {
+		panic(when)
+	}
+}
+
+func (p panicking) BeforeAction(ctx context.Context, _ string) context.Context {
+	p.panics("before")
+	return ctx
+}
+func (p panicking) AfterAction(context.Context, string, ctrl.Result, error) { p.panics("after") }
+func (p panicking) ActionBlocked(context.Context, string, []string)         { p.panics("blocked") }
+
+// A hook that panics fails the action. The actions beside it and the hooks around it do not suffer.
+func TestHookThatPanics(t *testing.T) {
+	for _, tt := range []struct {
+		when string
+		want []string
+		err  string
+	}{
+		{
+			"before", []string{"outer before A", "outer after A: A: hook: panic: before", "outer before B", "outer after B: B: hook: panic: before"},
+			"A: hook: panic: before; B: hook: panic: before",
+		},
+		{
+			"after", []string{
+				"outer before A", "inner before A", "A", "inner after A: A: boom", "outer after A: A: boom; A: hook: panic: after",
+				"outer before B", "inner before B", "B", "inner after B: <nil>", "outer after B: B: hook: panic: after",
+			},
+			"A: boom; A: hook: panic: after; B: hook: panic: after",
+		},
+	} {
+		t.Run(tt.when, func(t *testing.T) {
+			var j journal
+			ctx := ctrlkit.ContextWithHook(background(), ctrlkit.ChainHooks(recorder{"outer", &j}, panicking{tt.when}, recorder{"inner", &j}))
+			_, err := ctrlkit.JoinOrdered(j.fails("A"), j.ok("B")).Run(ctx)
+			j.want(t, tt.want...)
+			var p *ctrlkit.PanicError
+			if text(err) != tt.err || !errors.As(err, &p) {
+				t.Errorf("got %q, want %q", text(err), tt.err)
+			}
+		})
+	}
+	t.Run("of its own", func(t *testing.T) {
+		var j journal
+		a := ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }, ctrlkit.WithHook(panicking{"after"}))
+		_, err := ctrlkit.JoinOrdered(a, j.ok("B")).Run(ctrlkit.ContextWithHook(background(), recorder{"outer", &j}))
+		j.want(t, "outer before A", "outer after A: A: hook: panic: after", "outer before B", "B", "outer after B: <nil>")
+		if text(err) != "A: hook: panic: after" {
+			t.Error(err)
+		}
+	})
+	t.Run("blocked", func(t *testing.T) {
+		var j journal
+		_, err := ctrlkit.JoinOrdered(ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
+			g.Add(j.ok("B"), g.Add(j.fails("A")))
+		}), j.ok("C")).Run(ctrlkit.ContextWithHook(background(), panicking{"blocked"}))
+		j.want(t, "A", "C")
+		if want := "A: boom; B is blocked by A; B: hook: panic: blocked"; text(err) != want {
+			t.Errorf("got %q, want %q", text(err), want)
+		}
+	})
+}
+
+// An action that is refused because an earlier run of it is still running is one that the hooks
+// hear of.
+func TestHooksHearOfARefusedAction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		a := deaf("A", release, new(atomic.Int32))
+		if _, err := ctrlkit.Timeout(time.Second, a).Run(t.Context()); err == nil {
+			t.Fatal("want a timeout")
+		}
+		var j journal
+		if _, err := a.Run(ctrlkit.ContextWithHook(t.Context(), recorder{"hook", &j})); !errors.Is(err, ctrlkit.ErrStillRunning) {
+			t.Error(err)
+		}
+		j.want(t, "hook before A", "hook after A: A: an earlier run is still running")
+	})
+}
+
 func TestHooksReachInsideForeignActions(t *testing.T) {
 	var j journal
 	ctx := ctrlkit.ContextWithHook(background(), recorder{"hook", &j})
@@ -92,6 +182,44 @@ func TestLogHook(t *testing.T) {
 		`"level"=1 "msg"="Action ends" "action"="Waits" "exit"=true "requeueAfter"="0s"`,
 		`"level"=1 "msg"="Action begins" "action"="Fails"`, "Fails",
 		`"msg"="Action failed" "error"="Fails: boom" "action"="Fails"`)
+}
+
+// asking is a hook that asks for the state and the logger of an action.
+type asking struct{ *journal }
+
+func (a asking) BeforeAction(ctx context.Context, action string) context.Context {
+	state, ok := ctrlkit.StateFromContext[fmt.Stringer](ctx)
+	_, number := ctrlkit.StateFromContext[int](ctx)
+	a.note(fmt.Sprint("before ", action, ": ", state, ok, number))
+	ctrlkit.LoggerFromContext(ctx).Info("before")
+	return ctx
+}
+
+func (a asking) AfterAction(ctx context.Context, action string, _ ctrl.Result, _ error) {
+	state, _ := ctrlkit.StateFromContext[fmt.Stringer](ctx)
+	a.note(fmt.Sprint("after ", action, ": ", state))
+}
+
+type stateOf string
+
+func (s stateOf) String() string { return string(s) }
+
+func TestHooksReachStateAndLogger(t *testing.T) {
+	var j journal
+	logger := funcr.New(func(_, args string) { j.note(args) }, funcr.Options{})
+	other := funcr.New(func(_, args string) { j.note("other " + args) }, funcr.Options{})
+	nop := func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }
+	ctx := log.IntoContext(background(), other)
+	known := ctrlkit.NewAction("Known", nop, ctrlkit.WithState(stateOf("jobs")), ctrlkit.WithLogger(logger), ctrlkit.WithHook(asking{&j}))
+	unknown := ctrlkit.NewAction("Unknown", nop, ctrlkit.WithHook(asking{&j}))
+	_, _ = ctrlkit.JoinOrdered(known, unknown).Run(ctx)
+	j.want(t,
+		"before Known: jobstrue false", `"level"=0 "msg"="before" "action"="Known"`, "after Known: jobs",
+		"before Unknown: <nil> false false", `other "level"=0 "msg"="before"`, "after Unknown: <nil>")
+	j.ran = nil
+	silent := ctrlkit.NewAction("Known", nop, ctrlkit.WithState(stateOf("jobs")), ctrlkit.WithLogger(logger))
+	_, _ = silent.Run(ctrlkit.ContextWithHook(ctx, asking{&j}))
+	j.want(t, "before Known: jobstrue false", `"level"=0 "msg"="before" "action"="Known"`, "after Known: jobs")
 }
 
 type lifeCycle struct{ *journal }

@@ -5,6 +5,7 @@ package ctrlkit
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -132,6 +133,13 @@ type outcome struct {
 	err    error
 }
 
+func (o *outcome) text() string {
+	if o.err == nil {
+		return ""
+	}
+	return o.err.Error()
+}
+
 // of runs a and keeps what it returns. Nothing escapes it: not a panic of a hook or a condition, and not runtime.Goexit, which would
 // otherwise pass for success.
 func (o *outcome) of(ctx context.Context, r *run, a runner) {
@@ -184,8 +192,19 @@ func (j *joined) join(result ctrl.Result, err error) {
 	case isGoOn(err):
 		j.goOn = true
 	default:
-		j.errs = append(j.errs, flat(err)...)
+		for _, cause := range flat(err) {
+			if !j.shares(cause) {
+				j.errs = append(j.errs, cause)
+			}
+		}
 	}
+}
+
+// shares reports whether err is that of a [Once] and has been gathered before, in another place
+// where it stands.
+func (j *joined) shares(err error) bool {
+	s := sharedIn(err)
+	return s != nil && slices.ContainsFunc(j.errs, func(other error) bool { return sharedIn(other) == s })
 }
 
 // outcome returns what was gathered. The mark to go on is left out once something interrupts: the time that it asked for is in the
@@ -194,7 +213,20 @@ func (j *joined) outcome() (ctrl.Result, error) {
 	if j.goOn && !j.interrupted {
 		return j.result, errGoOn
 	}
+	j.keepRetrying()
 	return j.result, joinErrors(j.errs)
+}
+
+// keepRetrying hides the mark of terminal errors that something asks for another reconcile beside.
+func (j *joined) keepRetrying() {
+	if !slices.ContainsFunc(j.errs, isDropped) {
+		return
+	}
+	if requeues(j.result) || slices.ContainsFunc(j.errs, func(err error) bool { return !isSettled(err, nil) }) {
+		for i, err := range j.errs {
+			j.errs[i] = hideTerminal(err)
+		}
+	}
 }
 
 func joinResults(a, b ctrl.Result) ctrl.Result {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"pgregory.net/rapid"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -29,6 +30,7 @@ type result struct {
 	causes   []string
 	exits    bool
 	goesOn   bool
+	dropped  bool // by controller-runtime, before IgnoreExit and after
 }
 
 func observe(a ctrlkit.Action) result {
@@ -43,6 +45,10 @@ func observe(a ctrlkit.Action) result {
 	slices.Sort(got.causes)
 	got.exits = errors.Is(err, ctrlkit.ErrExit)
 	got.goesOn = sequenceGoesOn(a)
+	got.dropped = isTerminal(err)
+	if _, root := ctrlkit.IgnoreExit(r, err); isTerminal(root) != got.dropped {
+		got.causes = append(got.causes, "IgnoreExit changes whether the request is dropped")
+	}
 	return got
 }
 
@@ -81,10 +87,23 @@ func outcomes() *rapid.Generator[ctrlkit.Action] {
 			func() (ctrl.Result, error) { return ctrlkit.WaitFor(name) },
 			func() (ctrl.Result, error) { return ctrlkit.PollFor(name, d) },
 			func() (ctrl.Result, error) { return ctrlkit.LookAgainWithin(d) },
-			func() (ctrl.Result, error) { return ctrl.Result{Requeue: true}, nil },
+			ctrlkit.RequeueWithBackoff,
 			func() (ctrl.Result, error) { return ctrl.Result{RequeueAfter: d}, nil },
 			func() (ctrl.Result, error) { return ctrl.Result{Priority: new(int(d))}, nil },
 			func() (ctrl.Result, error) { return ctrl.Result{RequeueAfter: d}, fmt.Errorf("wrapped: %w", errBoom) },
+			func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errTerminal) },
+			func() (ctrl.Result, error) {
+				return ctrl.Result{RequeueAfter: d}, fmt.Errorf("wrapped: %w", errTerminal)
+			},
+			func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errors.Join(errTerminal, errBoom)) },
+			func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errors.Join(errTerminal, ctrlkit.ErrExit)) },
+			func() (ctrl.Result, error) {
+				return ctrlkit.RequeueIfError(fmt.Errorf("%w (%w)", errBoom, ctrlkit.ErrExit))
+			},
+			func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(fmt.Errorf("%w: %w", errBoom, errTerminal)) },
+			func() (ctrl.Result, error) {
+				return ctrlkit.RequeueIfError(utilerrors.NewAggregate([]error{errTerminal, errBoom}))
+			},
 		}).Draw(t, "outcome")
 		return ctrlkit.NewAction(name, func(context.Context) (ctrl.Result, error) { return run() })
 	})

@@ -3,6 +3,8 @@ package ctrlkit
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 )
@@ -16,12 +18,22 @@ import (
 //		ctrlkit.Sequential(endpoint, mgr.SyncSecret()),
 //	)
 //
-// A run is one call of Run on the outermost combinator, or everything under one [NewRun].
+// A run is one call of Run on the outermost combinator, or everything under one [NewRun]. An action
+// whose function runs the returned value by itself, with the context that it was given, is one of
+// the places.
+//
+// A failure is shared too. Joined, it is one cause, however many places have got it. A [Retry]
+// around does not run the action again: write Once(Retry(...)).
 func Once(action Action) Action {
+	onceMade.Store(true)
 	return &once{action: runnerOf("Once", action)}
 }
 
 type once struct{ action runner }
+
+// onceMade says that there is a Once in the program, which the function of any action may run.
+// Without one no combinator has to begin a run for it.
+var onceMade atomic.Bool
 
 func (o *once) Description() string { return o.Describe().String() }
 func (o *once) needsRun() bool      { return true }
@@ -35,10 +47,12 @@ func (o *once) Run(ctx context.Context) (ctrl.Result, error) {
 }
 
 func (o *once) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
-	result, first := r.onces.claim(o, ctx)
+	result, first := r.shared.once(o, ctx)
 	if first {
 		defer close(result.done)
-		result.of(ctx, r, o.action)
+		if result.of(ctx, r, o.action); result.err != nil {
+			result.err = &sharedError{result.err}
+		}
 		return result.result, result.err
 	}
 	return result.await(ctx, o)
@@ -51,16 +65,37 @@ type onceResult struct {
 	first context.Context // of the place that runs it: when that is cut off, the others do not wait for ever
 }
 
-// claim returns the result of o, and whether the caller is the one who has to run it.
-func (s *onces) claim(o *once, ctx context.Context) (result *onceResult, first bool) { //nolint:revive // ctx is a value here
+// once returns the result of o, and whether the caller is the one who has to run it.
+func (s *shared) once(o *once, ctx context.Context) (result *onceResult, first bool) { //nolint:revive // ctx is a value here
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if result, ok := s.results[o]; ok {
 		return result, false
 	}
 	result = &onceResult{done: make(chan struct{}), first: ctx}
+	if s.results == nil {
+		s.results = map[*once]*onceResult{}
+	}
 	s.results[o] = result
 	return result, true
+}
+
+// sharedError is the error of a Once. All places get the same one, so that it is known where it
+// arrives a second time.
+type sharedError struct{ err error }
+
+func (s *sharedError) Error() string { return s.err.Error() }
+func (s *sharedError) Unwrap() error { return s.err }
+
+func isShared(err error) bool { return sharedIn(err) != nil }
+
+// sharedIn returns err, or what is hidden in it, if it is that of a Once, and nil otherwise.
+func sharedIn(err error) *sharedError {
+	if hidden, ok := err.(*retried); ok { //nolint:errorlint // not what an error in words wraps
+		err = hidden.err
+	}
+	s, _ := err.(*sharedError) //nolint:errorlint // as above
+	return s
 }
 
 func (r *onceResult) await(ctx context.Context, o *once) (ctrl.Result, error) {
@@ -75,6 +110,13 @@ func (r *onceResult) await(ctx context.Context, o *once) (ctrl.Result, error) {
 	case <-ctx.Done():
 		return ctrl.Result{}, fmt.Errorf("waiting for %s, which runs elsewhere: %w", o.action.Description(), context.Cause(ctx))
 	case <-r.first.Done():
+	}
+	grace := time.NewTimer(TimeoutGrace)
+	defer grace.Stop()
+	select { // it may heed its context
+	case <-r.done:
+		return r.result, r.err
+	case <-grace.C:
 		return ctrl.Result{}, fmt.Errorf("%s, which ran elsewhere, was cut off: %w", o.action.Description(), context.Cause(r.first))
 	}
 }

@@ -1,4 +1,4 @@
-//lint:file-ignore SA1019 Result.Requeue is deprecated: it is never set, and honoured when an action returns it.
+//lint:file-ignore SA1019 Result.Requeue is deprecated: only RequeueWithBackoff sets it, and it is honored when an action returns it.
 
 package ctrlkit
 
@@ -26,11 +26,21 @@ var errGoOn = errors.New("go on, but look again")
 // NoRequeue ends an action that has nothing more to ask for. It has no effect on the workflow.
 func NoRequeue() (ctrl.Result, error) { return ctrl.Result{}, nil }
 
-// RequeueImmediately interrupts the workflow and has the request reconciled again at once, without backoff. Use it only when
-// the next run sees another world than this one, or it will run for ever.
+// RequeueImmediately interrupts the workflow and has the request reconciled again at once, without
+// backoff. Use it only when the next run sees another world than this one, or it will run for ever;
+// where that is not certain, use [RequeueWithBackoff].
 func RequeueImmediately() (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: immediately}, nil
 }
+
+// RequeueWithBackoff interrupts the workflow and has the request reconciled again after the backoff
+// of the controller's rate limiter: within milliseconds at first, and ever later while it is
+// returned again and again. It is not an error, and the first reconcile that ends without one and
+// without a requeue, or with a time, resets the backoff.
+//
+// It sets the deprecated Result.Requeue, which is the only way to have the backoff without an
+// error. Joined with a time, it means that time, or one second if that is sooner.
+func RequeueWithBackoff() (ctrl.Result, error) { return ctrl.Result{Requeue: true}, nil }
 
 // RequeueAfter interrupts the workflow and has the request reconciled again after d. A d of zero or less, such as the time until
 // an instant that has just passed, means at once: it is not lost.
@@ -70,7 +80,19 @@ func LookAgainWithin(d time.Duration) (ctrl.Result, error) {
 //
 //	return ctrlkit.IgnoreExit(workflow.Run(ctx))
 //
-// Note that controller-runtime looks at the error first: beside a real error the time in result is not used, the backoff is.
+// What this package or errors.Join has joined is taken apart for that. Every other error that wraps
+// several, such as fmt.Errorf with more than one %w or a type of your own, is one failure: if one
+// of its parts is real, it stays whole, with its text and all that errors.Is and errors.As find in
+// it, an [ErrExit] too.
+//
+// A terminal error (reconcile.TerminalError) stays one only if nothing else asks for another
+// reconcile. Beside a retryable error, a wait, or a time or requeue in result, errors.Is does not
+// find it to be terminal any more, or controller-runtime would drop the request.
+//
+// Note that controller-runtime looks at the error first: beside a real error the time in result is
+// not used, the backoff is. It begins sooner than most times and grows beyond them. Where a poll
+// must not come later than it asks for, even while something fails, give the controller a rate
+// limiter whose longest delay is that time (controller.Options.RateLimiter).
 func IgnoreExit(result ctrl.Result, err error) (ctrl.Result, error) {
 	switch {
 	case result.RequeueAfter < 0:
@@ -79,18 +101,25 @@ func IgnoreExit(result ctrl.Result, err error) (ctrl.Result, error) {
 		result.Requeue = false
 		result.RequeueAfter = min(result.RequeueAfter, legacyRequeue)
 	}
-	return result, withoutSignals(err)
+	rest := withoutSignals(err)
+	if isDropped(rest) && (requeues(result) || !isSettled(err, nil)) {
+		rest = hideTerminal(rest)
+	}
+	return result, rest
 }
 
-// interrupts says whether an outcome ends the sequence that it occurs in.
+// interrupts reports whether an outcome ends the sequence that it occurs in.
 func interrupts(result ctrl.Result, err error) bool {
 	if err != nil {
 		return !isGoOn(err)
 	}
-	return result.RequeueAfter != 0 || result.Requeue
+	return requeues(result)
 }
 
-// isGoOn says whether err is nothing but the mark of [LookAgainWithin].
+// requeues reports whether result asks for another reconcile.
+func requeues(result ctrl.Result) bool { return result.RequeueAfter != 0 || result.Requeue }
+
+// isGoOn reports whether err is nothing but the mark of [LookAgainWithin].
 func isGoOn(err error) bool {
 	rest, _ := without(err, func(e error) bool { return e == errGoOn }) //nolint:errorlint // without walks the tree
 	return rest == nil

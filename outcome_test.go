@@ -54,6 +54,51 @@ func TestIgnoreExit(t *testing.T) {
 	}
 }
 
+// An error in words that wraps several is one failure: it is kept with its text and its type, or
+// dropped with them.
+func TestIgnoreExitKeepsErrorsOfOthersWhole(t *testing.T) {
+	wait := second(ctrlkit.WaitFor("a Secret"))
+	for _, tt := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"a sentence with an exit", fmt.Errorf("bucket %s: %w (%w)", "b", errBoom, ctrlkit.ErrExit), "bucket b: boom (exit)"},
+		{"of an action", &ctrlkit.ActionError{Action: "A", Err: fmt.Errorf("%w (%w)", errBoom, wait)}, "A: boom (waiting for a Secret)"},
+		{"beside a wait", errors.Join(wait, fmt.Errorf("%w (%w)", errBoom, ctrlkit.ErrExit)), "boom (exit)"},
+		{"a type of its own", &several{[]error{errBoom, ctrlkit.ErrExit}}, "2 problems"},
+		{"an aggregate", utilerrors.NewAggregate([]error{errBoom, ctrlkit.ErrExit}), "[boom, exit]"},
+		{"a type that wraps nothing", &several{[]error{nil}}, "1 problems"},
+		{"a type that wraps signals alone", &several{[]error{wait, ctrlkit.ErrExit, nil}}, ""},
+		{"an aggregate of signals alone", utilerrors.NewAggregate([]error{wait, ctrlkit.ErrExit}), ""},
+		{"a type that is an exit", exitError{}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := ctrlkit.IgnoreExit(ctrl.Result{}, tt.err)
+			if text(err) != tt.want {
+				t.Errorf("got error %q, want %q", text(err), tt.want)
+			}
+			if errors.Is(tt.err, errBoom) && !errors.Is(err, errBoom) {
+				t.Error("errors.Is has lost a cause")
+			}
+			var before, after *several
+			if errors.As(tt.err, &before) && tt.want != "" && (!errors.As(err, &after) || after != before) {
+				t.Error("errors.As has lost the type")
+			}
+		})
+	}
+}
+
+type several struct{ errs []error }
+
+func (s *several) Error() string   { return fmt.Sprintf("%d problems", len(s.errs)) }
+func (s *several) Unwrap() []error { return s.errs }
+
+type exitError struct{}
+
+func (exitError) Error() string        { return "exit of its own" }
+func (exitError) Is(target error) bool { return target == ctrlkit.ErrExit }
+
 func TestIgnoreExitNeverRequeuesLater(t *testing.T) {
 	for _, tt := range []struct{ in, want ctrl.Result }{
 		{ctrl.Result{RequeueAfter: -time.Second}, ctrl.Result{RequeueAfter: 1}},

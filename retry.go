@@ -8,12 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Retry runs action again while it fails, at most backoff.Steps times in all, and waits between two attempts as backoff says. It
-// gives up at once on what another attempt cannot change: an exit, a wait, a terminal error (reconcile.TerminalError), and a context that
-// is done or will be before the next attempt. The error is that of the last attempt.
+// Retry runs action again while it fails, at most backoff.Steps times in all, and waits between two
+// attempts as backoff says. It gives up at once on what another attempt cannot change: an exit, a
+// wait, a terminal error (reconcile.TerminalError), the failure of a [Once], a panic, and a context
+// that is done or will be before the next attempt. Of several errors, one that another attempt can
+// change is enough, but for a panic. The error is that of the last attempt.
 //
 // The worker is held while it waits. Retry in place only what passes within moments, such as a conflict; for everything else return
 // the error and leave the backoff to the queue.
@@ -42,13 +43,17 @@ func (t *retry) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	backoff := t.backoff // a copy: its steps are counted down
 	attempts := max(backoff.Steps, 1)
 	for attempt := 1; ; attempt++ {
-		result, err := t.action.runIn(ctx, r)
-		if !retryable(err) {
+		inside, ir, s := r.open(ctx, nil)
+		result, err := t.action.runIn(inside, ir)
+		again := retryable(err)
+		if again {
+			err = afterAttempts(attempt, err)
+		}
+		s.close(result, err)
+		if !again || attempt == attempts || !sleep(ctx, backoff.Step()) {
 			return result, err
 		}
-		if attempt == attempts || !sleep(ctx, backoff.Step()) {
-			return result, afterAttempts(attempt, err)
-		}
+		s.close(NoRequeue()) // the next attempt stands for it
 	}
 }
 
@@ -60,10 +65,11 @@ func afterAttempts(n int, err error) error {
 }
 
 func retryable(err error) bool {
-	return withoutSignals(err) != nil && !errors.Is(err, reconcile.TerminalError(nil))
+	rest := withoutSignals(err)
+	return !isSettled(rest, isShared) && !errors.As(rest, new(*PanicError))
 }
 
-// sleep waits for d and says whether it could: not when ctx is done, or will be by then.
+// sleep waits for d and reports whether it could: not when ctx is done, or will be by then.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
 		return false

@@ -10,10 +10,11 @@ import (
 // A run is what the actions of one run of a workflow share. It is nil when there is nothing to share and nobody observes;
 // then a workflow costs nothing but its calls. Changing a run means making another one.
 type run struct {
-	hook  Hook
-	order *order
-	scope *scope
-	onces *onces
+	hook   Hook
+	order  *order
+	scope  *scope  // of the innermost Timeout, nil without one
+	within *span   // what the actions that are opened now belong to
+	shared *shared // nil if nothing in the workflow needs it
 }
 
 type runKey struct{}
@@ -37,16 +38,16 @@ func (r *run) with(ctx context.Context, change func(*run)) (context.Context, *ru
 // enter returns the run that a combinator's Run is part of. It begins one if something below the combinator needs it.
 func enter(ctx context.Context, c runner) (context.Context, *run) {
 	r := runFrom(ctx)
-	if !c.needsRun() || (r != nil && r.onces != nil) {
+	if !c.needsRun() && !onceMade.Load() || r != nil && r.shared != nil {
 		return ctx, r
 	}
-	return r.with(ctx, func(r *run) { r.onces = newOnces() })
+	return r.with(ctx, func(r *run) { r.shared = &shared{} })
 }
 
 // NewRun returns a context under which everything is one run: an action shared by [Once] is run once for all workflows that are run with it.
 // Without it, a run is what one call of Run on the outermost combinator does.
 func NewRun(ctx context.Context) context.Context {
-	ctx, _ = runFrom(ctx).with(ctx, func(r *run) { r.onces = newOnces() })
+	ctx, _ = runFrom(ctx).with(ctx, func(r *run) { r.shared = &shared{} })
 	return ctx
 }
 
@@ -55,14 +56,6 @@ func (r *run) observer() Hook {
 		return nil
 	}
 	return r.hook
-}
-
-// begin tells the timeouts that l runs under of it, and returns what has to be called at its end.
-func (r *run) begin(l *leaf) (end func()) {
-	if r == nil || r.scope == nil {
-		return func() {}
-	}
-	return r.scope.begin(l)
 }
 
 // ContextWithShuffle returns a context under which [Join] and [ParallelJoin] run their actions in an order that depends on seed. It
@@ -98,10 +91,9 @@ func notStarted[A Action](ctx context.Context, actions ...A) error {
 	return fmt.Errorf("%s and %d more were not started: %w", actions[0].Description(), len(actions)-1, context.Cause(ctx))
 }
 
-// onces holds the results of the actions that are shared in a run.
-type onces struct {
-	mu      sync.Mutex // guards results
+// shared is what is the same for all of a run.
+type shared struct {
+	mu      sync.Mutex // guards the fields below
 	results map[*once]*onceResult
+	running map[any]*span // the actions that are running under a Timeout, by their identities
 }
-
-func newOnces() *onces { return &onces{results: map[*once]*onceResult{}} }

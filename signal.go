@@ -1,9 +1,14 @@
 package ctrlkit
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
 // Signals travel as errors because they interrupt as errors do; IgnoreExit takes them out at the root.
@@ -27,11 +32,14 @@ type Wait struct {
 	Every time.Duration
 }
 
-// Waits returns what the outcome err of a workflow says it waits for, in the order of the workflow. Call it before [IgnoreExit].
+// Waits returns what the outcome err of a workflow says it waits for, in the order of the workflow,
+// each wait once. Call it before [IgnoreExit].
 func Waits(err error) []Wait {
 	var waits []Wait
+	seen := map[*waitSignal]bool{} // a Once returns its wait in several places
 	walk(err, "", func(action string, e error) {
-		if w, ok := e.(*waitSignal); ok { //nolint:errorlint // walk visits every error of the tree
+		if w, ok := e.(*waitSignal); ok && !seen[w] { //nolint:errorlint // walk visits every error of the tree
+			seen[w] = true
 			waits = append(waits, Wait{Action: action, For: w.what, Every: w.every})
 		}
 	})
@@ -55,11 +63,12 @@ func (b *BlockedError) Error() string {
 // Is reports a blocked action as an exit: it interrupts and is not a failure.
 func (b *BlockedError) Is(target error) bool { return target == ErrExit }
 
-// BlockedActions returns the actions that the outcome err of a workflow says were blocked. Call it before [IgnoreExit].
+// BlockedActions returns the actions that the outcome err of a workflow says were blocked, each
+// once. Call it before [IgnoreExit].
 func BlockedActions(err error) []*BlockedError {
 	var blocked []*BlockedError
 	walk(err, "", func(_ string, e error) {
-		if b, ok := e.(*BlockedError); ok { //nolint:errorlint // walk visits every error of the tree
+		if b, ok := e.(*BlockedError); ok && !slices.Contains(blocked, b) { //nolint:errorlint // walk visits every error of the tree
 			blocked = append(blocked, b)
 		}
 	})
@@ -75,25 +84,52 @@ func walk(err error, action string, visit func(action string, err error)) {
 		action = a.Action
 	}
 	visit(action, err)
-	switch e := err.(type) { //nolint:errorlint // as above
-	case interface{ Unwrap() error }:
-		walk(e.Unwrap(), action, visit)
-	case interface{ Unwrap() []error }:
-		for _, cause := range e.Unwrap() {
-			walk(cause, action, visit)
-		}
+	for _, part := range partsOf(err) {
+		walk(part, action, visit)
 	}
 }
 
-// isSignal says whether err, not what it wraps, is an exit, a wait, a blocked action or the mark to go on.
+// partsOf returns what err wraps, nil if it wraps nothing.
+func partsOf(err error) []error {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked node by node
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return []error{inner}
+		}
+	case interface{ Unwrap() []error }:
+		return slices.DeleteFunc(slices.Clone(e.Unwrap()), func(part error) bool { return part == nil })
+	case utilerrors.Aggregate:
+		return e.Errors()
+	}
+	return nil
+}
+
+// isJoin reports whether err is nothing but a list of errors without words of its own: one that
+// this package or errors.Join made. Only such a list may be taken apart. Another error that wraps
+// several, such as fmt.Errorf with more than one %w, is one failure with one text.
+func isJoin(err error) bool {
+	if _, ok := err.(*causes); ok { //nolint:errorlint // not what it wraps
+		return true
+	}
+	return reflect.TypeOf(err) == joinType
+}
+
+var joinType = reflect.TypeOf(errors.Join(ErrExit))
+
+// isSignal reports whether err, not what it wraps, is an exit, a wait, a blocked action or the mark
+// to go on.
 func isSignal(err error) bool {
+	switch err.(type) { //nolint:errorlint // not what it wraps
+	case *waitSignal, *BlockedError:
+		return true
+	case interface{ Unwrap() error }, interface{ Unwrap() []error }, utilerrors.Aggregate:
+		return false // its Is may speak for a part
+	}
 	if err == ErrExit || err == errGoOn { //nolint:errorlint // without walks the tree
 		return true
 	}
-	if is, ok := err.(interface{ Is(error) bool }); ok {
-		return is.Is(ErrExit)
-	}
-	return false
+	is, ok := err.(interface{ Is(error) bool })
+	return ok && is.Is(ErrExit)
 }
 
 func withoutSignals(err error) error {
@@ -101,8 +137,9 @@ func withoutSignals(err error) error {
 	return rest
 }
 
-// without returns err without the errors that drop is true for, and whether it dropped any. Joined errors lose only those; an
-// error that wraps nothing else is dropped with what it wraps; one that wraps both is kept whole, so that no cause is lost.
+// without returns err without the errors that drop is true for, and whether it dropped any. Lists
+// (see isJoin) lose only those. An error that wraps nothing else is dropped with what it wraps; one
+// that wraps both is kept whole, so that no cause and no word is lost.
 func without(err error, drop func(error) bool) (rest error, changed bool) {
 	if err == nil {
 		return nil, false
@@ -112,24 +149,38 @@ func without(err error, drop func(error) bool) (rest error, changed bool) {
 	}
 	switch e := err.(type) { //nolint:errorlint // the tree is walked node by node
 	case *ActionError:
-		inner, changed := without(e.Err, drop)
-		if !changed {
+		return withoutInner(err, e.Err, drop, func(inner error) error { return &ActionError{Action: e.Action, Err: inner} })
+	case *retried:
+		return withoutInner(err, e.err, drop, func(inner error) error { return &retried{inner} })
+	case *sharedError:
+		return withoutInner(err, e.err, drop, func(inner error) error { return &sharedError{inner} })
+	}
+	if isJoin(err) {
+		return withoutCauses(err, partsOf(err), drop)
+	}
+	parts := partsOf(err)
+	for _, part := range parts {
+		if rest, _ := without(part, drop); rest != nil {
 			return err, false
 		}
-		if inner == nil {
-			return nil, true
-		}
-		return &ActionError{Action: e.Action, Err: inner}, true
-	case interface{ Unwrap() []error }:
-		return withoutCauses(err, e.Unwrap(), drop)
-	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil {
-			if rest, _ := without(inner, drop); rest == nil {
-				return nil, true
-			}
-		}
+	}
+	if len(parts) > 0 {
+		return nil, true
 	}
 	return err, false
+}
+
+// withoutInner is without for an error of this package that says something about one other.
+func withoutInner(err, inner error, drop func(error) bool, around func(error) error) (error, bool) {
+	inner, changed := without(inner, drop)
+	switch {
+	case !changed:
+		return err, false
+	case inner == nil:
+		return nil, true
+	default:
+		return around(inner), true
+	}
 }
 
 func withoutCauses(err error, all []error, drop func(error) bool) (error, bool) {

@@ -13,14 +13,26 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Timeout runs action with a context that ends after d, and returns then at the latest: also when the action ignores its context. Such
-// an action runs on by itself; it is named in the [TimeoutError], what it returns is lost, and it is not started again before it has
-// ended, neither in this workflow nor (see [ForObject]) in that of a later reconcile. A d that is not positive leaves no time: the action is not started.
+// TimeoutGrace is how long a [Timeout] waits after its time for actions that heed their context.
+// One inside another waits half as long as that around it, so that the outer one gets to know what
+// the inner one has returned.
+const TimeoutGrace = 100 * time.Millisecond
+
+// Timeout runs action with a context that ends after d, and returns after d and [TimeoutGrace] at
+// the latest: also when the action ignores its context. What has been returned until then is kept:
+// the outcomes of the actions that have ended are joined with the [TimeoutError].
+//
+// An action that ignores its context runs on by itself; it is named in the error, what it returns
+// is lost, and it is not started again before it has ended, neither in this workflow nor (see
+// [ForObject]) in that of a later reconcile. Of two runs of the same action under Timeouts in one
+// workflow, the second waits for the first as long as it has time. A d that is not positive leaves
+// no time: the action is not started.
 func Timeout(d time.Duration, action Action) Action {
 	return &timeout{after: d, action: runnerOf("Timeout", action)}
 }
 
-// A TimeoutError says that the time of a [Timeout] was over. It is a context.DeadlineExceeded.
+// A TimeoutError says that the time of a [Timeout] was over. It is a context.DeadlineExceeded, and
+// never a terminal error.
 type TimeoutError struct {
 	// After is the time that the action was given.
 	After time.Duration
@@ -28,22 +40,49 @@ type TimeoutError struct {
 	Action string
 	// Running are the descriptions of the actions that were running at the deadline, and may still be, in the order in which they began.
 	Running []string
-	// Err is the error that the action returned if it heeded its context, and otherwise why it was given up.
+	// Err is what the actions that heeded their context returned because of the deadline, and
+	// otherwise why the action was given up: if it is still running, that is an [ErrStillRunning].
+	// It is nil if there is nothing to add.
 	Err error
 }
 
 func (e *TimeoutError) Error() string {
+	text := fmt.Sprintf("%s: timed out after %s", e.Action, e.After)
 	if len(e.Running) > 0 && (len(e.Running) > 1 || e.Running[0] != e.Action) {
-		return fmt.Sprintf("%s: timed out after %s in %s", e.Action, e.After, strings.Join(e.Running, ", "))
+		text += " in " + strings.Join(e.Running, ", ")
 	}
-	return fmt.Sprintf("%s: timed out after %s", e.Action, e.After)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
 
-// Unwrap returns the error of the action and context.DeadlineExceeded.
-func (e *TimeoutError) Unwrap() []error { return []error{context.DeadlineExceeded, e.Err} }
+// Unwrap returns context.DeadlineExceeded and Err.
+func (e *TimeoutError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{context.DeadlineExceeded}
+	}
+	return []error{context.DeadlineExceeded, e.Err}
+}
 
-// ErrStillRunning is the cause when an action is not started because an earlier run of it outlived its [Timeout] and has not ended.
-var ErrStillRunning = errors.New("an earlier run has outlived its timeout and is still running")
+// ErrStillRunning is the cause when an action is not started because an earlier run of it is still
+// running, such as one that has outlived its [Timeout], and that of a [TimeoutError] about an
+// action that is still running.
+var ErrStillRunning = errors.New("an earlier run is still running")
+
+// givenUp is the error for an action that is not waited for any longer.
+type givenUp struct{ why error }
+
+func (g *givenUp) Error() string {
+	if g.why == nil {
+		return "it is still running"
+	}
+	return "given up: " + g.why.Error()
+}
+
+// Is reports a given up action as one that is still running.
+func (g *givenUp) Is(target error) bool { return target == ErrStillRunning }
+func (g *givenUp) Unwrap() error        { return g.why }
 
 type timeout struct {
 	after  time.Duration
@@ -51,7 +90,7 @@ type timeout struct {
 }
 
 func (t *timeout) Description() string { return t.Describe().String() }
-func (t *timeout) needsRun() bool      { return t.action.needsRun() }
+func (t *timeout) needsRun() bool      { return true }
 func (t *timeout) Describe() Node {
 	return Node{Kind: KindTimeout, Label: t.after.String(), Children: describeAll([]runner{t.action})}
 }
@@ -65,6 +104,13 @@ func (t *timeout) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	if ctx.Err() != nil {
 		return ctrl.Result{}, notStarted(ctx, t.action)
 	}
+	ctx, r, s := r.open(ctx, nil)
+	result, err := t.limited(ctx, r)
+	s.close(result, err)
+	return result, err
+}
+
+func (t *timeout) limited(ctx context.Context, r *run) (ctrl.Result, error) {
 	if t.after <= 0 {
 		return ctrl.Result{}, t.timedOut(nil, errors.New("no time was given"))
 	}
@@ -84,73 +130,84 @@ func (t *timeout) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 		return t.inTime(ctx, s, o)
 	case <-limited.Done():
 	}
-	select { // an action that heeds its context may have ended in the same moment
+	grace := time.NewTimer(s.grace)
+	defer grace.Stop()
+	select {
+	case o := <-ended:
+		return t.inTime(ctx, s, o)
+	case <-grace.C:
+	}
+	select { // it may have ended in the same moment
 	case o := <-ended:
 		return t.inTime(ctx, s, o)
 	default:
+		return t.late(ctx, s)
 	}
-	s.abandon()
-	running := s.atDeadline()
-	if ctx.Err() != nil {
-		return ctrl.Result{}, &ActionError{Action: strings.Join(running, ", "), Err: fmt.Errorf("given up: %w", context.Cause(ctx))}
-	}
-	return ctrl.Result{}, t.timedOut(running, ErrStillRunning)
 }
 
-// inTime returns what the action returned. An error that is due to the deadline says so.
+// inTime returns what the action returned. What of it is due to the deadline says so.
 func (t *timeout) inTime(ctx context.Context, s *scope, o outcome) (ctrl.Result, error) {
-	if errors.Is(o.err, context.DeadlineExceeded) && s.over() != nil && ctx.Err() == nil {
-		return o.result, t.timedOut(s.atDeadline(), o.err)
+	if !errors.Is(o.err, context.DeadlineExceeded) || s.over() == nil || ctx.Err() != nil {
+		return o.result, o.err
 	}
-	return o.result, o.err
+	var all joined
+	var due []error
+	all.add(o.result, nil)
+	for _, err := range flat(o.err) {
+		if errors.Is(err, context.DeadlineExceeded) {
+			due = append(due, err)
+		} else {
+			all.add(ctrl.Result{}, err)
+		}
+	}
+	all.add(ctrl.Result{}, t.timedOut(s.atDeadline(), joinErrors(due)))
+	return all.outcome()
+}
+
+// late gives the action up, and returns what those inside it that have ended returned.
+func (t *timeout) late(ctx context.Context, s *scope) (ctrl.Result, error) {
+	s.abandon()
+	all := s.outcomes()
+	if running := s.atDeadline(); ctx.Err() != nil {
+		all.add(ctrl.Result{}, &ActionError{Action: strings.Join(running, ", "), Err: &givenUp{context.Cause(ctx)}})
+	} else {
+		all.add(ctrl.Result{}, t.timedOut(running, &givenUp{}))
+	}
+	return all.outcome()
 }
 
 func (t *timeout) timedOut(running []string, err error) error {
-	return &TimeoutError{After: t.after, Action: t.action.Description(), Running: running, Err: err}
+	action := t.action.Description()
+	if named, ok := err.(*ActionError); ok && named.Action == action { //nolint:errorlint // only the outermost layer
+		err = named.Err // the name is in the text already
+	}
+	return &TimeoutError{After: t.after, Action: action, Running: running, Err: err}
 }
 
-// scope knows which actions are running under one Timeout, and which were at its deadline.
+// scope knows what is running under one Timeout, what was at its deadline, and what has been
+// returned.
 type scope struct {
 	outer *scope       // the Timeout around this one, nil if there is none
 	over  func() error // not nil once the time is over
+	grace time.Duration
 
 	mu        sync.Mutex // guards the fields below
-	running   []*running // in the order in which they began; once the time is over none is taken out
-	late      []*running // those that began when the time was over
+	spans     []*span    // all, in the order in which they were opened
+	running   []*span    // in the order in which they began; once the time is over none is taken out
+	late      []*span    // those that began when the time was over
 	abandoned bool
 }
 
-// running is one run of a leaf.
-type running struct {
-	action *leaf
-	ended  chan struct{} // closed at the end
-}
-
 func newScope(r *run, over func() error) *scope {
-	s := &scope{over: over}
-	if r != nil {
-		s.outer = r.scope
+	s := &scope{over: over, grace: TimeoutGrace}
+	if r != nil && r.scope != nil {
+		s.outer, s.grace = r.scope, r.scope.grace/2
 	}
 	return s
 }
 
-// begin notes that l runs under the scope and those around it, and returns what has to be called at its end.
-func (s *scope) begin(l *leaf) (end func()) {
-	this := &running{action: l, ended: make(chan struct{})}
-	for o := s; o != nil; o = o.outer {
-		o.add(this)
-	}
-	return func() {
-		close(this.ended)
-		for o := s; o != nil; o = o.outer {
-			o.remove(this)
-		}
-		outliving.remove(this)
-	}
-}
-
 // add notes that r has begun. What begins after the deadline, such as the tail of a Finally, was not running at it.
-func (s *scope) add(r *running) {
+func (s *scope) add(r *span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over() == nil {
@@ -161,15 +218,16 @@ func (s *scope) add(r *running) {
 }
 
 // remove forgets r, which has ended. What was running at the deadline stays: the error names it, however soon it ended after that.
-func (s *scope) remove(r *running) {
+func (s *scope) remove(r *span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over() == nil {
-		s.running = slices.DeleteFunc(s.running, func(other *running) bool { return other == r })
+		s.running = slices.DeleteFunc(s.running, func(other *span) bool { return other == r })
 	}
 }
 
-// abandon notes that nobody waits for the scope any more: what is running in it, or begins in it from now on, outlives it.
+// abandon notes that the scope is not waited for any more: what is running in it, or begins in it
+// from now on, outlives it.
 func (s *scope) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,16 +248,152 @@ func (s *scope) atDeadline() []string {
 	return names
 }
 
+// outcomes joins what has been returned in the scope.
+func (s *scope) outcomes() *joined {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	returned := map[*span]*outcome{} // looked at once: actions go on ending
+	for _, x := range s.spans {
+		if o := x.outcome.Load(); o != nil {
+			returned[x] = o
+		}
+	}
+	var kept []*outcome
+	for _, x := range s.spans {
+		if o := returned[x]; o != nil && !x.isWithin(func(outer *span) bool { return returned[outer] != nil }) {
+			kept = append(kept, o)
+		}
+	}
+	// In the order of their texts: that in which actions begin beside one another differs from run
+	// to run.
+	slices.SortStableFunc(kept, func(a, b *outcome) int { return strings.Compare(a.text(), b.text()) })
+	all := &joined{}
+	for _, o := range kept {
+		all.add(o.result, o.err)
+	}
+	return all
+}
+
+// span is one run, under a Timeout, of a leaf or of something else that has an outcome of its own.
+// Its outcome stands for those of the spans within. A nil span is one that no Timeout needs to
+// know.
+type span struct {
+	action  *leaf // nil for what is not one
+	scope   *scope
+	parent  *span
+	outcome atomic.Pointer[outcome]
+	ended   chan struct{} // of a leaf: closed at the end
+}
+
+// open returns a span of l and the context and run for what is within it, if r is under a Timeout.
+func (r *run) open(ctx context.Context, l *leaf) (context.Context, *run, *span) {
+	if r == nil || r.scope == nil {
+		return ctx, r, nil
+	}
+	s := &span{action: l, scope: r.scope, parent: r.within, ended: make(chan struct{})}
+	for o := s.scope; o != nil; o = o.outer {
+		o.mu.Lock()
+		o.spans = append(o.spans, s)
+		o.mu.Unlock()
+	}
+	ctx, r = r.with(ctx, func(r *run) { r.within = s })
+	return ctx, r, s
+}
+
+// close keeps what was returned.
+func (s *span) close(result ctrl.Result, err error) {
+	if s != nil {
+		s.outcome.Store(&outcome{result: result, err: err})
+	}
+}
+
+// admit returns when l may run: no earlier run of it has outlived its timeout and is running, and
+// under a Timeout no other one of the same workflow.
+func (s *span) admit(ctx context.Context, r *run, l *leaf) error {
+	if outliving.count.Load() != 0 {
+		if err := awaitAbandoned(ctx, l); err != nil {
+			return err
+		}
+	}
+	for s != nil {
+		holder := r.shared.claim(l.identity, s)
+		if holder == s || s.isWithin(func(outer *span) bool { return outer == holder }) {
+			return nil
+		}
+		select {
+		case <-holder.ended:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrStillRunning, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// claim returns the span that runs the action of this identity: s if there is no other.
+func (s *shared) claim(identity any, by *span) *span {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if holder, taken := s.running[identity]; taken {
+		return holder
+	}
+	if s.running == nil {
+		s.running = map[any]*span{}
+	}
+	s.running[identity] = by
+	return by
+}
+
+// release ends what claim began.
+func (s *shared) release(identity any, by *span) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running[identity] == by {
+		delete(s.running, identity)
+	}
+}
+
+func (s *span) isWithin(is func(outer *span) bool) bool {
+	for outer := s.parent; outer != nil; outer = outer.parent {
+		if is(outer) {
+			return true
+		}
+	}
+	return false
+}
+
+// begin notes that the leaf is running.
+func (s *span) begin() {
+	if s == nil {
+		return
+	}
+	for o := s.scope; o != nil; o = o.outer {
+		o.add(s)
+	}
+}
+
+// end notes that the leaf is not running any more.
+func (s *span) end(r *run) {
+	if s == nil {
+		return
+	}
+	r.shared.release(s.action.identity, s)
+	close(s.ended)
+	for o := s.scope; o != nil; o = o.outer {
+		o.remove(s)
+	}
+	outliving.remove(s)
+}
+
 // outliving are the actions of this process that run on after their Timeout.
 var outliving abandoned
 
 type abandoned struct {
 	count atomic.Int64 // of entries, so that a run that has nothing to fear takes no lock
 	mu    sync.Mutex   // guards runs
-	runs  map[any]*running
+	runs  map[any]*span
 }
 
-func (a *abandoned) add(r *running) {
+func (a *abandoned) add(r *span) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	select {
@@ -208,7 +402,7 @@ func (a *abandoned) add(r *running) {
 	default:
 	}
 	if a.runs == nil {
-		a.runs = map[any]*running{}
+		a.runs = map[any]*span{}
 	}
 	if _, known := a.runs[r.action.identity]; !known {
 		a.runs[r.action.identity] = r
@@ -216,7 +410,7 @@ func (a *abandoned) add(r *running) {
 	}
 }
 
-func (a *abandoned) remove(r *running) {
+func (a *abandoned) remove(r *span) {
 	if a.count.Load() == 0 {
 		return
 	}
@@ -228,7 +422,7 @@ func (a *abandoned) remove(r *running) {
 	}
 }
 
-func (a *abandoned) get(identity any) *running {
+func (a *abandoned) get(identity any) *span {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.runs[identity]

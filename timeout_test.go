@@ -3,7 +3,10 @@ package ctrlkit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,7 +14,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit"
 )
@@ -46,22 +51,26 @@ func TestTimeoutPassesOnWhatComesInTime(t *testing.T) {
 }
 
 func TestTimeoutReturnsAtItsDeadline(t *testing.T) {
+	after, late := 5*time.Second, 5*time.Second+ctrlkit.TimeoutGrace
 	for _, tt := range []struct {
 		name    string
 		action  func(release <-chan struct{}) ctrlkit.Action
 		want    string
 		running []string
+		took    time.Duration
 	}{
-		{"deaf", func(r <-chan struct{}) ctrlkit.Action { return deaf("A", r, new(atomic.Int32)) }, "A: timed out after 5s", []string{"A"}},
-		{"heeding", func(<-chan struct{}) ctrlkit.Action { return heeding("A") }, "A: timed out after 5s", []string{"A"}},
+		{"deaf", func(r <-chan struct{}) ctrlkit.Action { return deaf("A", r, new(atomic.Int32)) },
+			"A: timed out after 5s: it is still running", []string{"A"}, late},
+		{"heeding", func(<-chan struct{}) ctrlkit.Action { return heeding("A") },
+			"A: timed out after 5s: context deadline exceeded", []string{"A"}, after},
 		{"inside a sequence", func(r <-chan struct{}) ctrlkit.Action {
 			return ctrlkit.Sequential(ctrlkit.Nop(), deaf("A", r, new(atomic.Int32)), deaf("B", r, new(atomic.Int32)))
-		}, "Sequential(Nop, A, B): timed out after 5s in A", []string{"A"}},
+		}, "Sequential(Nop, A, B): timed out after 5s in A: it is still running", []string{"A"}, late},
 		{"heeding inside a sequence", func(<-chan struct{}) ctrlkit.Action {
 			return ctrlkit.Sequential(heeding("A"), heeding("B"))
-		}, "Sequential(A, B): timed out after 5s in A", []string{"A"}},
+		}, "Sequential(A, B): timed out after 5s in A: A: context deadline exceeded", []string{"A"}, after},
 		{"of another type", func(r <-chan struct{}) ctrlkit.Action { return foreignAction{deaf("A", r, new(atomic.Int32))} },
-			"foreign: timed out after 5s in foreign, A", []string{"foreign", "A"}},
+			"foreign: timed out after 5s in foreign, A: it is still running", []string{"foreign", "A"}, late},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -69,8 +78,8 @@ func TestTimeoutReturnsAtItsDeadline(t *testing.T) {
 				defer close(release)
 				begin := time.Now()
 				_, err := ctrlkit.Timeout(5*time.Second, tt.action(release)).Run(t.Context())
-				if took := time.Since(begin); took != 5*time.Second {
-					t.Errorf("took %s", took)
+				if took := time.Since(begin); took != tt.took {
+					t.Errorf("took %s, want %s", took, tt.took)
 				}
 				var timeout *ctrlkit.TimeoutError
 				if !errors.As(err, &timeout) || !errors.Is(err, context.DeadlineExceeded) || text(err) != tt.want {
@@ -82,6 +91,173 @@ func TestTimeoutReturnsAtItsDeadline(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What has been returned before the deadline, or because of it, is kept, whether all heed their
+// context or not.
+func TestTimeoutKeepsWhatWasReturned(t *testing.T) {
+	var j journal
+	quota := fails("Quota", errors.New("quota exceeded"))
+	poll := j.ends("Poll", ctrl.Result{RequeueAfter: 5 * time.Second}, nil)
+	var release chan struct{}
+	stuck := ctrlkit.NewAction("Stuck", func(context.Context) (ctrl.Result, error) { <-release; return ctrlkit.NoRequeue() })
+	tries := 0
+	flaky := ctrlkit.Retry(wait.Backoff{Duration: time.Millisecond, Steps: 3}, ctrlkit.NewAction("Flaky", func(context.Context) (ctrl.Result, error) {
+		if tries++; tries%3 != 0 {
+			return ctrlkit.RequeueIfError(errBoom)
+		}
+		return ctrlkit.NoRequeue()
+	}))
+	around := func(a ctrlkit.Action) ctrlkit.Action {
+		return ctrlkit.NewAction("Around", func(ctx context.Context) (ctrl.Result, error) {
+			result, err := a.Run(ctx)
+			if err != nil {
+				err = fmt.Errorf("around: %w", err)
+			}
+			return result, err
+		})
+	}
+	never := ctrlkit.IfFunc("ready", func(context.Context) (bool, error) { return false, errBoom }, ctrlkit.Nop())
+	all := ctrlkit.ParallelJoin
+	for _, tt := range []struct {
+		name   string
+		action ctrlkit.Action
+		want   string
+		after  time.Duration
+		waits  int
+	}{
+		{"all heed", all(quota, poll, heeding("Heeds")), "Quota: quota exceeded; Act: timed out after 1s in Heeds: Heeds: context deadline exceeded", 5 * time.Second, 0},
+		{"one is deaf", all(quota, poll, stuck), "Quota: quota exceeded; Act: timed out after 1s in Stuck: it is still running", 5 * time.Second, 0},
+		{"one heeds and one is deaf", all(heeding("Heeds"), ctrlkit.Sequential(nap("Nap"), stuck)), "Heeds: context deadline exceeded; Act: timed out after 1s in Heeds, Stuck: it is still running", 0, 0},
+		{"two, whichever was first", all(fails("B", errBoom), fails("A", errBoom), stuck), "A: boom; B: boom; Act: timed out after 1s in Stuck: it is still running", 0, 0},
+		{"a wait", all(j.waits("Waits"), stuck), "Waits: waiting for the world; Act: timed out after 1s in Stuck: it is still running", 0, 1},
+		{"terminal", all(fails("Gone", errTerminal), stuck), "Gone: terminal error: no such region; Act: timed out after 1s in Stuck: it is still running", 0, 0},
+		{"terminal because of the deadline", fails2("Act", func(ctx context.Context) error { <-ctx.Done(); return reconcile.TerminalError(ctx.Err()) }),
+			"Act: timed out after 1s: terminal error: context deadline exceeded", 0, 0},
+		{"what has been tried again", all(flaky, stuck), "Act: timed out after 1s in Stuck: it is still running", 0, 0},
+		{"what has been tried in vain", all(ctrlkit.Retry(wait.Backoff{Duration: time.Millisecond, Steps: 2}, quota), stuck),
+			"after 2 attempts: Quota: quota exceeded; Act: timed out after 1s in Stuck: it is still running", 0, 0},
+		{"inside another action", all(around(quota), stuck), "Around: around: Quota: quota exceeded; Act: timed out after 1s in Stuck: it is still running", 0, 0},
+		{"inside another action that runs", all(around(ctrlkit.ParallelJoin(quota, stuck))),
+			"Quota: quota exceeded; Act: timed out after 1s in Around, Stuck: it is still running", 0, 0},
+		{"a condition", all(never, stuck), "condition ready: boom; Act: timed out after 1s in Stuck: it is still running", 0, 0},
+		{"another timeout", all(ctrlkit.Timeout(time.Millisecond, heeding("Heeds")), stuck),
+			"Heeds: timed out after 1ms: context deadline exceeded; Act: timed out after 1s in Stuck: it is still running", 0, 0},
+		{"in the grace", all(slowly("Slow", ctrlkit.TimeoutGrace/2)), "Slow: boom", 0, 0},
+		{"success in the grace", all(ctrlkit.Finally(poll, ctrlkit.Nop()), slowly("Slow", ctrlkit.TimeoutGrace/2), ctrlkit.Sequential(nap("Nap"), stuck)), "Slow: boom; Act: timed out after 1s in Slow, Stuck: it is still running", 5 * time.Second, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release = make(chan struct{})
+				defer close(release)
+				result, err := ctrlkit.Timeout(time.Second, tt.action).Run(t.Context())
+				if got := strings.Replace(text(err), tt.action.Description(), "Act", 1); got != tt.want || result.RequeueAfter != tt.after || len(ctrlkit.Waits(err)) != tt.waits {
+					t.Errorf("got %v after %s with %d waits, want %s after %s with %d", err, result.RequeueAfter, len(ctrlkit.Waits(err)), tt.want, tt.after, tt.waits)
+				}
+				if isTerminal(err) {
+					t.Error("the time that was over is not terminal")
+				}
+				var timeout *ctrlkit.TimeoutError
+				if errors.As(err, &timeout) {
+					if !strings.Contains(timeout.Error(), text(timeout.Err)) {
+						t.Errorf("%q does not say %q", timeout, timeout.Err)
+					}
+					if got, want := errors.Is(err, ctrlkit.ErrStillRunning), strings.Contains(tt.want, "Stuck"); got != want {
+						t.Errorf("is something still running: got %t, want %t", got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// slowly returns an action that fails that long after the end of its context.
+func slowly(name string, late time.Duration) ctrlkit.Action {
+	return ctrlkit.NewAction(name, func(ctx context.Context) (ctrl.Result, error) {
+		<-ctx.Done()
+		<-time.After(late)
+		return ctrlkit.RequeueIfError(errBoom)
+	})
+}
+
+// Two Timeouts around the same action never have it run twice at once: the second waits for the
+// first.
+func TestEqualActionsUnderTimeoutsDoNotOverlap(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}}
+	for _, tt := range []struct {
+		name   string
+		option ctrlkit.ActionOption
+		around func(ctrlkit.Action) ctrlkit.Action
+		want   int32
+	}{
+		{"the same work", ctrlkit.ForObject(pod), func(a ctrlkit.Action) ctrlkit.Action { return a }, 1},
+		{"the same work inside an action", ctrlkit.ForObject(pod), func(a ctrlkit.Action) ctrlkit.Action { return ctrlkit.NewAction("Outer", a.Run) }, 1},
+		{"other work", ctrlkit.WithHook(nil), func(a ctrlkit.Action) ctrlkit.Action { return a }, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var now, most, runs atomic.Int32
+				work := func() ctrlkit.Action {
+					return ctrlkit.NewAction("Work", func(context.Context) (ctrl.Result, error) {
+						runs.Add(1)
+						most.Store(max(most.Load(), now.Add(1)))
+						defer now.Add(-1)
+						<-time.After(time.Second)
+						return ctrlkit.NoRequeue()
+					}, tt.option)
+				}
+				w := tt.around(ctrlkit.ParallelJoin(ctrlkit.Timeout(3*time.Second, work()), ctrlkit.Timeout(3*time.Second, work())))
+				if _, err := w.Run(t.Context()); err != nil || runs.Load() != 2 || most.Load() != tt.want {
+					t.Errorf("%d runs, %d of them at once, with error %v, want 2 and %d", runs.Load(), most.Load(), err, tt.want)
+				}
+			})
+		})
+	}
+	t.Run("the first does not end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			var most atomic.Int32
+			a := deaf("A", release, &most)
+			_, err := ctrlkit.ParallelJoin(ctrlkit.Timeout(time.Second, a), ctrlkit.Timeout(2*time.Second, a)).Run(t.Context())
+			if want := "A: timed out after 1s in A: it is still running"; err == nil || most.Load() != 1 || !errors.Is(err, ctrlkit.ErrStillRunning) {
+				t.Errorf("%d at once with %v, want 1 and %s", most.Load(), err, want)
+			}
+			close(release)
+			synctest.Wait()
+			if _, err := a.Run(t.Context()); err != nil {
+				t.Errorf("after it has ended: %v", err)
+			}
+		})
+	})
+	t.Run("inside itself", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			inner := ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }, ctrlkit.ForObject(pod))
+			outer := ctrlkit.NewAction("A", ctrlkit.Timeout(time.Second, inner).Run, ctrlkit.ForObject(pod))
+			if _, err := ctrlkit.Timeout(time.Second, outer).Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("in two reconciles", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var started sync.WaitGroup
+			started.Add(2)
+			w := ctrlkit.Timeout(time.Second, ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) {
+				started.Done()
+				started.Wait() // for the other one
+				return ctrlkit.NoRequeue()
+			}))
+			var reconciles sync.WaitGroup
+			for range 2 {
+				reconciles.Go(func() {
+					if _, err := w.Run(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			reconciles.Wait()
+		})
+	})
 }
 
 func TestTimeoutWithoutTimeStartsNothing(t *testing.T) {
@@ -208,7 +384,7 @@ func TestNestedTimeouts(t *testing.T) {
 		release := make(chan struct{})
 		a := deaf("A", release, new(atomic.Int32))
 		_, err := ctrlkit.Timeout(time.Second, ctrlkit.Timeout(time.Hour, a)).Run(t.Context())
-		if got, want := text(err), "Timeout(1h0m0s, A): timed out after 1s in A"; got != want {
+		if got, want := text(err), "Timeout(1h0m0s, A): timed out after 1s in A: A: given up: context deadline exceeded"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if _, err := a.Run(t.Context()); !errors.Is(err, ctrlkit.ErrStillRunning) {
@@ -217,6 +393,18 @@ func TestNestedTimeouts(t *testing.T) {
 		close(release)
 		synctest.Wait()
 	})
+}
+
+// nap returns an action that takes half a second.
+func nap(name string) ctrlkit.Action {
+	return ctrlkit.NewAction(name, func(context.Context) (ctrl.Result, error) {
+		<-time.After(500 * time.Millisecond)
+		return ctrlkit.NoRequeue()
+	})
+}
+
+func fails2(name string, run func(context.Context) error) ctrlkit.Action {
+	return ctrlkit.NewAction(name, func(ctx context.Context) (ctrl.Result, error) { return ctrlkit.RequeueIfError(run(ctx)) })
 }
 
 type foreignAction struct{ inner ctrlkit.Action }

@@ -3,10 +3,12 @@ package failure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
 	"net"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -109,13 +111,33 @@ func Judge(err error) Verdict { return Table{}.Judge(err) }
 
 // Judge says what kind of failure err is. Of joined errors the worst counts, of those that are equally bad the first, but it is tried again as
 // soon as the soonest of them wants.
+//
+// In fmt.Errorf("%w: %w", ErrSync, err) the name says what was being done and not what failed: what
+// errors.New made, or an error that is a string, counts for nothing before another error of the
+// same sentence. In errors.Join it is a failure like every other.
 func (t Table) Judge(err error) Verdict {
 	var all Verdict
-	for _, cause := range Causes(err) {
+	for _, cause := range causes(err, t.isName) {
 		all = all.join(t.judge(cause))
 	}
 	return all
 }
+
+// isName reports whether err is nothing but a name that a sentence begins with, such as ErrSync in
+// fmt.Errorf("%w: %w", ErrSync, err): a plain text of which nothing more is known, in Classify
+// either.
+func (t Table) isName(err error) bool {
+	if reflect.TypeOf(err) != nameType && reflect.TypeOf(err).Kind() != reflect.String {
+		return false
+	}
+	_, known := t.ask(err)
+	return !known && classOf(err) == Transient && !Unavailable(err)
+}
+
+var (
+	nameType     = reflect.TypeOf(errors.New(""))
+	sentenceType = reflect.TypeOf(fmt.Errorf("%w%w", errors.ErrUnsupported, errors.ErrUnsupported))
+)
 
 // join returns the verdict about two errors. The zero verdict changes nothing.
 func (v Verdict) join(w Verdict) Verdict {
@@ -159,13 +181,17 @@ func (v Verdict) wish() Backoff {
 
 // Causes returns the errors that err joins, with errors.Join, several %w or as an aggregate of Kubernetes, and err alone if it joins none. What wraps
 // joined errors is left out, unless it says what they are: an error that was judged with [As], a terminal error and a panic stay whole.
-func Causes(err error) []error {
+func Causes(err error) []error { return causes(err, func(error) bool { return false }) }
+
+// causes is Causes without those errors of a sentence that isName is true for and that stand before
+// another.
+func causes(err error, isName func(error) bool) []error {
 	if err == nil {
 		return nil
 	}
 	var all []error
-	for _, cause := range joinedIn(err) {
-		all = append(all, Causes(cause)...)
+	for _, cause := range joinedIn(err, isName) {
+		all = append(all, causes(cause, isName)...)
 	}
 	if len(all) == 0 {
 		return []error{err}
@@ -174,11 +200,15 @@ func Causes(err error) []error {
 }
 
 // joinedIn returns what the first error of a chain that joins others joins, nil if none does before one that is whole.
-func joinedIn(err error) []error {
+func joinedIn(err error, isName func(error) bool) []error {
 	for e := err; e != nil && !isWhole(e); e = errors.Unwrap(e) {
 		switch x := e.(type) { //nolint:errorlint // the chain is walked node by node
 		case interface{ Unwrap() []error }:
-			return x.Unwrap()
+			all := x.Unwrap()
+			for reflect.TypeOf(e) == sentenceType && len(all) > 1 && isName(all[0]) {
+				all = all[1:]
+			}
+			return all
 		case utilerrors.Aggregate:
 			return x.Errors()
 		}

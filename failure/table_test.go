@@ -19,6 +19,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"pgregory.net/rapid"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -94,6 +95,13 @@ func TestClasses(t *testing.T) {
 			}
 			return errors.Join(apierrors.NewConflict(secrets, "db", errBoom), err)
 		}},
+		{"in a sentence after a name", func(err error) error { return fmt.Errorf("%w: %w", errSync, err) }},
+		{"in a sentence after names", func(err error) error {
+			return fmt.Errorf("a: %w", fmt.Errorf("%w, %w: %w", errSync, nameError("b"), err))
+		}},
+		{"beside what a workflow waits for", func(err error) error {
+			return outcome(ctrlkit.Join(action(err), ctrlkit.NewAction("Wait", func(context.Context) (ctrl.Result, error) { return ctrlkit.WaitFor("it") })))
+		}},
 		{"joined beside the end of the operator", func(err error) error { return errors.Join(context.Canceled, err) }},
 	}
 	for _, tt := range known {
@@ -108,6 +116,34 @@ func TestClasses(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+var errSync = errors.New("syncing the bucket")
+
+type nameError string
+
+func (e nameError) Error() string { return string(e) }
+
+// action returns an action that ends with err, and outcome what a reconciler returns of it.
+func action(err error) ctrlkit.Action {
+	return ctrlkit.NewAction("Act", func(context.Context) (ctrl.Result, error) { return ctrlkit.RequeueIfError(err) })
+}
+
+func outcome(a ctrlkit.Action) error {
+	_, err := ctrlkit.IgnoreExit(a.Run(context.Background()))
+	return err
+}
+
+// A workflow hides from controller-runtime that an error is terminal if another action wants to be
+// retried. The table sees it all the same, and how soon the other wants it.
+func TestTerminalErrorOfAWorkflow(t *testing.T) {
+	err := outcome(ctrlkit.Join(action(reconcile.TerminalError(errBoom)), action(apierrors.NewConflict(secrets, "db", errBoom))))
+	if errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Error("controller-runtime would drop the request")
+	}
+	if v := failure.Judge(err); v.Class != failure.Terminal || v.Backoff.First != 20*time.Millisecond {
+		t.Errorf("got %s after %v, want %s after 20ms", v.Class, v.Backoff.First, failure.Terminal)
 	}
 }
 
@@ -263,6 +299,17 @@ func TestSilent(t *testing.T) {
 		{"a conflict", apierrors.NewConflict(secrets, "db", errBoom), 6},
 		{"a conflict and the end", errors.Join(context.Canceled, apierrors.NewConflict(secrets, "db", errBoom)), 6},
 		{"a conflict and something else", errors.Join(apierrors.NewConflict(secrets, "db", errBoom), errBoom), 1},
+		{"a conflict and something else, each with the name of what was done", errors.Join(
+			fmt.Errorf("%w: %w", errSync, apierrors.NewConflict(secrets, "db", errBoom)), fmt.Errorf("%w: %w", errSync, errBoom)), 1},
+		{"a conflict under a name", fmt.Errorf("%w: %w", errSync, apierrors.NewConflict(secrets, "db", errBoom)), 6},
+		{"a conflict under a name, wrapped", fmt.Errorf("a: %w", &ctrlkit.ActionError{
+			Action: "Sync", Err: fmt.Errorf("%w: %w", nameError("syncing"), apierrors.NewConflict(secrets, "db", errBoom))}), 6},
+		{"a conflict under the end", fmt.Errorf("%w: %w", context.Canceled, apierrors.NewConflict(secrets, "db", errBoom)), 6},
+		{"a conflict, and then a failure", fmt.Errorf("%w, and undoing it: %w", apierrors.NewConflict(secrets, "db", errBoom), errBoom), 1},
+		{"a failure of the network, and then a conflict", fmt.Errorf("%w, and then %w", io.EOF, apierrors.NewConflict(secrets, "db", errBoom)), 1},
+		{"a failure that wraps another, and then a conflict", fmt.Errorf("%w, and then %w",
+			fmt.Errorf("creating: %w", errBoom), apierrors.NewConflict(secrets, "db", errBoom)), 1},
+		{"a name alone", fmt.Errorf("%w: %w", errSync, errBoom), 1},
 		{"throttled", apierrors.NewTooManyRequests("slow down", 1), 1},
 		{"unknown", errBoom, 1},
 	} {
@@ -364,6 +411,7 @@ func TestClassify(t *testing.T) {
 		{"of a class that is none", io.EOF, failure.Transient, "TemporaryError"},
 		{"known, but judged otherwise", failure.As(errBoom, failure.OfClass(failure.Forbidden)), failure.Invalid, "Invalid"},
 		{"known, with more to say", failure.As(errBoom, failure.WithReason("Quota")), failure.Invalid, "Quota"},
+		{"known, and first in a sentence", fmt.Errorf("%w: %w", errBoom, apierrors.NewConflict(secrets, "db", io.EOF)), failure.Invalid, "Invalid"},
 		{"known, and terminal", reconcile.TerminalError(errBoom), failure.Invalid, "Invalid"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -84,19 +84,20 @@ func TestValidate(t *testing.T) {
 		pkg  *model.Package
 		want string
 	}{
-		"package name":    {pkg: packageOf("x", "a-b"), want: `"a-b" is not a name for a Go package`},
-		"manager twice":   {pkg: inPackage(manager("A", shop, nil), manager("A", shop, nil)), want: "the managers A and A both generate A"},
-		"type of another": {pkg: inPackage(manager("A", shop, nil), manager("AStateGetter", shop, nil)), want: "the managers A and AStateGetter both generate AStateGetter"},
-		"func of another": {pkg: inPackage(manager("IndexA", shop, nil), manager("A", shop, nil)), want: "the managers IndexA and A both generate IndexA"},
-		"files":           {pkg: packageOf("x", "x", document("a_test.ctrlkit"), document("a_test.ctrlkit.ctrlkit")), want: "would both generate zz_generated.a_test.ctrlkit.go"},
-		"getters":         {pkg: inPackage(manager("A", shop, []*model.State{list("jobs", job), list("Jobs", job)})), want: "the states jobs and Jobs both get the getter GetJobs"},
-		"labels twice":    {pkg: inPackage(manager("A", shop, []*model.State{list("jobs", job, label("a", "b"), label("a", "c"))})), want: "state jobs selects by labels/a twice"},
-		"actions twice":   {pkg: inPackage(manager("A", shop, nil, action("Do"), action("Do"))), want: "the action Do is declared twice"},
-		"state twice":     {pkg: inPackage(manager("A", shop, []*model.State{twice}, action("Do", twice, twice))), want: "action Do is given the state a twice"},
-		"foreign state":   {pkg: inPackage(manager("A", shop, nil, action("Do", twice))), want: "action Do is given the state a, which A does not declare"},
-		"no list":         {pkg: inPackage(manager("A", shop, []*model.State{list("a", noList)})), want: "state a has to be listed, but package k8s.io/api/core/v1 has no list type for ConfigMap"},
-		"no target list":  {pkg: inPackage(manager("A", noTargetList, nil)), want: "has no list type for Shop, without which it cannot be watched"},
-		"API type":        {pkg: packageOf("own", "own", document("x.ctrlkit", manager("Thing", thing, nil))), want: "manager Thing would generate Thing, which is an API type of the same package"},
+		"package name":     {pkg: packageOf("x", "a-b"), want: `"a-b" is not a name for a Go package`},
+		"manager twice":    {pkg: inPackage(manager("A", shop, nil), manager("A", shop, nil)), want: "the managers A and A both generate A"},
+		"type of another":  {pkg: inPackage(manager("A", shop, nil), manager("AStateGetter", shop, nil)), want: "the managers A and AStateGetter both generate AStateGetter"},
+		"func of another":  {pkg: inPackage(manager("IndexA", shop, nil), manager("A", shop, nil)), want: "the managers IndexA and A both generate IndexA"},
+		"const of another": {pkg: inPackage(manager("A", shop, nil, action("Do")), manager("AActionDo", shop, nil)), want: "the managers A and AActionDo both generate AActionDo"},
+		"files":            {pkg: packageOf("x", "x", document("a_test.ctrlkit"), document("a_test.ctrlkit.ctrlkit")), want: "would both generate zz_generated.a_test.ctrlkit.go"},
+		"getters":          {pkg: inPackage(manager("A", shop, []*model.State{list("jobs", job), list("Jobs", job)})), want: "the states jobs and Jobs both get the getter GetJobs"},
+		"labels twice":     {pkg: inPackage(manager("A", shop, []*model.State{list("jobs", job, label("a", "b"), label("a", "c"))})), want: "state jobs selects by labels/a twice"},
+		"actions twice":    {pkg: inPackage(manager("A", shop, nil, action("Do"), action("Do"))), want: "the action Do is declared twice"},
+		"state twice":      {pkg: inPackage(manager("A", shop, []*model.State{twice}, action("Do", twice, twice))), want: "action Do is given the state a twice"},
+		"foreign state":    {pkg: inPackage(manager("A", shop, nil, action("Do", twice))), want: "action Do is given the state a, which A does not declare"},
+		"no list":          {pkg: inPackage(manager("A", shop, []*model.State{list("a", noList)})), want: "state a has to be listed, but package k8s.io/api/core/v1 has no list type for ConfigMap"},
+		"no target list":   {pkg: inPackage(manager("A", noTargetList, nil)), want: "has no list type for Shop, without which it cannot be watched"},
+		"API type":         {pkg: packageOf("own", "own", document("x.ctrlkit", manager("Thing", thing, nil))), want: "manager Thing would generate Thing, which is an API type of the same package"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -108,6 +109,21 @@ func TestValidate(t *testing.T) {
 				t.Errorf("%d files all the same", len(files))
 			}
 		})
+	}
+}
+
+// An action of the document may be called like the method for actions beside those of the document.
+func TestActionCalledNewAction(t *testing.T) {
+	for name, want := range map[string]string{"NewAction": "NewActionFunc(\n", "Do": "NewAction(\n"} {
+		files, err := Generate(packageOf("x", "x", document("x.ctrlkit", manager("A", shop, nil, action(name)))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"func (m *A) " + want, "func (m *A) " + name + "() ", "AAction" + name + " = "} {
+			if !strings.Contains(string(files[0].Content), want) {
+				t.Errorf("with an action %s there is no %q", name, want)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package gen
 
 import (
 	"go/token"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -91,7 +92,18 @@ func namesOf(manager *model.Manager) managerNames {
 
 // all returns the names, that of the manager itself first.
 func (n managerNames) all(manager *model.Manager) []string {
-	return []string{manager.Name, n.State, n.StateGetter, n.FakeState, n.Impl, n.NewState, n.New, n.Index, n.Watch}
+	names := []string{manager.Name, n.State, n.StateGetter, n.FakeState, n.Impl, n.NewState, n.New, n.Index, n.Watch}
+	for _, action := range manager.Actions {
+		if name := constOf(manager, action); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// constOf returns the name of the constant that holds the name of an action.
+func constOf(manager *model.Manager, action *model.Action) string {
+	return manager.Name + "Action" + exported(action.Name)
 }
 
 // packageNames hands out the package's own identifiers.

@@ -16,6 +16,7 @@ type managerView struct {
 	Names      managerNames
 	Target     kindView
 	Fields     struct{ State, Impl, Logger, Options string }
+	NewAction  string // the method for actions beside the declared ones
 	FakeTarget string
 	States     []stateView
 	Actions    []actionView
@@ -52,7 +53,7 @@ type requiredView struct {
 }
 
 type actionView struct {
-	Name           string
+	Name, Const    string
 	Doc, MethodDoc []string
 	States         []stateView
 }
@@ -132,12 +133,16 @@ func (w *managerWriter) addFields() {
 	w.view.Fields.Impl = taken.take("impl", "Actions")
 	w.view.Fields.Logger = taken.take("logger", "Base")
 	w.view.Fields.Options = taken.take("opts", "All")
+	w.view.NewAction = taken.take("NewAction", "Func")
 }
 
 func (w *managerWriter) addStates() {
 	locals := newScope(predeclared...)
 	for _, name := range slices.Concat(w.imports.all(), []string{"s", "m", "ctx", "err", "logger", "target"}) {
 		locals[name] = true
+	}
+	for _, action := range w.manager.Actions {
+		locals[constOf(w.manager, action)] = true
 	}
 	fields := newScope("Reader", "target")
 	fakes := newScope("Target")
@@ -327,7 +332,7 @@ func (w *managerWriter) offer(l lookup) *selectionLiteral {
 
 func (w *managerWriter) addActions() {
 	for _, action := range w.manager.Actions {
-		view := actionView{Name: action.Name, Doc: action.Doc}
+		view := actionView{Name: action.Name, Const: constOf(w.manager, action), Doc: action.Doc}
 		view.MethodDoc = append([]string{action.Name + " returns the action of that name" + colonIf(action.Doc)}, action.Doc...)
 		for _, st := range action.States {
 			view.States = append(view.States, w.view.States[slices.Index(w.manager.States, st)])

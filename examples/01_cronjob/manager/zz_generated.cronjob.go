@@ -128,6 +128,14 @@ type CronJobControllerManagerImpl interface {
 	UpdateCronJobStatus(ctx context.Context, logger logr.Logger) (ctrl.Result, error)
 }
 
+// The names of the actions of CronJobControllerManager, as hooks and errors have them.
+const (
+	CronJobControllerManagerActionListActiveJobsAndUpdateStatus      = "ListActiveJobsAndUpdateStatus"
+	CronJobControllerManagerActionCleanUpOldJobsExceedsHistoryLimits = "CleanUpOldJobsExceedsHistoryLimits"
+	CronJobControllerManagerActionRunNextScheduledJob                = "RunNextScheduledJob"
+	CronJobControllerManagerActionUpdateCronJobStatus                = "UpdateCronJobStatus"
+)
+
 // CronJobControllerManager declares all the actions needed by the CronJobController.
 type CronJobControllerManager struct {
 	state  CronJobControllerManagerStateGetter
@@ -145,15 +153,27 @@ func NewCronJobControllerManager(
 		state:  getter,
 		impl:   impl,
 		logger: logger,
-		opts:   append([]ctrlkit.ActionOption{ctrlkit.ForObject(getter.Target())}, opts...),
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+		}, opts...),
 	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *CronJobControllerManager) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.ReconcileAction {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
 }
 
 // ListActiveJobsAndUpdateStatus returns the action of that name:
 // List all active jobs, and update the status.
 func (m *CronJobControllerManager) ListActiveJobsAndUpdateStatus() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("ListActiveJobsAndUpdateStatus", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "ListActiveJobsAndUpdateStatus")
+	return ctrlkit.WrapAction(CronJobControllerManagerActionListActiveJobsAndUpdateStatus, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", CronJobControllerManagerActionListActiveJobsAndUpdateStatus)
 
 		jobs, err := m.state.GetJobs(ctx)
 		if err != nil {
@@ -167,8 +187,8 @@ func (m *CronJobControllerManager) ListActiveJobsAndUpdateStatus() ctrlkit.Recon
 // CleanUpOldJobsExceedsHistoryLimits returns the action of that name:
 // Clean up old jobs according to the history limit.
 func (m *CronJobControllerManager) CleanUpOldJobsExceedsHistoryLimits() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("CleanUpOldJobsExceedsHistoryLimits", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "CleanUpOldJobsExceedsHistoryLimits")
+	return ctrlkit.WrapAction(CronJobControllerManagerActionCleanUpOldJobsExceedsHistoryLimits, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", CronJobControllerManagerActionCleanUpOldJobsExceedsHistoryLimits)
 
 		jobs, err := m.state.GetJobs(ctx)
 		if err != nil {
@@ -183,8 +203,8 @@ func (m *CronJobControllerManager) CleanUpOldJobsExceedsHistoryLimits() ctrlkit.
 // Run the next job if it's on time, or otherwise we should wait
 // until the next scheduled time.
 func (m *CronJobControllerManager) RunNextScheduledJob() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("RunNextScheduledJob", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "RunNextScheduledJob")
+	return ctrlkit.WrapAction(CronJobControllerManagerActionRunNextScheduledJob, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", CronJobControllerManagerActionRunNextScheduledJob)
 
 		return m.impl.RunNextScheduledJob(ctx, logger)
 	}, m.opts...)
@@ -193,8 +213,8 @@ func (m *CronJobControllerManager) RunNextScheduledJob() ctrlkit.ReconcileAction
 // UpdateCronJobStatus returns the action of that name:
 // Update status of CronJob.
 func (m *CronJobControllerManager) UpdateCronJobStatus() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("UpdateCronJobStatus", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "UpdateCronJobStatus")
+	return ctrlkit.WrapAction(CronJobControllerManagerActionUpdateCronJobStatus, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", CronJobControllerManagerActionUpdateCronJobStatus)
 
 		return m.impl.UpdateCronJobStatus(ctx, logger)
 	}, m.opts...)

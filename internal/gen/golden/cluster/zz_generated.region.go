@@ -273,6 +273,12 @@ type RegionManagerImpl interface {
 	Supply(ctx context.Context, logger logr.Logger, neighbours []shopv1.Region, shops []shopv1.Shop, settings *corev1.ConfigMap) (ctrl.Result, error)
 }
 
+// The names of the actions of RegionManager, as hooks and errors have them.
+const (
+	RegionManagerActionFound  = "Found"
+	RegionManagerActionSupply = "Supply"
+)
+
 // RegionManager makes the actions of a Region.
 type RegionManager struct {
 	state  RegionManagerStateGetter
@@ -290,14 +296,26 @@ func NewRegionManager(
 		state:  getter,
 		impl:   impl,
 		logger: logger,
-		opts:   append([]ctrlkit.ActionOption{ctrlkit.ForObject(getter.Target())}, opts...),
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+		}, opts...),
 	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *RegionManager) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.ReconcileAction {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
 }
 
 // Found returns the action of that name.
 func (m *RegionManager) Found() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("Found", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "Found")
+	return ctrlkit.WrapAction(RegionManagerActionFound, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", RegionManagerActionFound)
 
 		home, err := m.state.GetHome(ctx)
 		if err != nil {
@@ -314,8 +332,8 @@ func (m *RegionManager) Found() ctrlkit.ReconcileAction {
 
 // Supply returns the action of that name.
 func (m *RegionManager) Supply() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("Supply", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "Supply")
+	return ctrlkit.WrapAction(RegionManagerActionSupply, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", RegionManagerActionSupply)
 
 		neighbours, err := m.state.GetNeighbours(ctx)
 		if err != nil {

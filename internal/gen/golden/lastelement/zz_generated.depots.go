@@ -144,6 +144,11 @@ type DepotsImpl interface {
 	Compare(ctx context.Context, logger logr.Logger, westDepots []westdepotv1.Depot, depots []depotv1.Depot) (ctrl.Result, error)
 }
 
+// The names of the actions of Depots, as hooks and errors have them.
+const (
+	DepotsActionCompare = "Compare"
+)
+
 // Depots makes the actions of a Depot.
 type Depots struct {
 	state  DepotsStateGetter
@@ -161,14 +166,26 @@ func NewDepots(
 		state:  getter,
 		impl:   impl,
 		logger: logger,
-		opts:   append([]ctrlkit.ActionOption{ctrlkit.ForObject(getter.Target())}, opts...),
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+		}, opts...),
 	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *Depots) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.ReconcileAction {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
 }
 
 // Compare returns the action of that name.
 func (m *Depots) Compare() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("Compare", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "Compare")
+	return ctrlkit.WrapAction(DepotsActionCompare, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", DepotsActionCompare)
 
 		westDepots, err := m.state.GetWestDepots(ctx)
 		if err != nil {

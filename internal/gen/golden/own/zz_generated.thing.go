@@ -114,6 +114,11 @@ type ThingManagerImpl interface {
 	Count(ctx context.Context, logger logr.Logger, things []Thing) (ctrl.Result, error)
 }
 
+// The names of the actions of ThingManager, as hooks and errors have them.
+const (
+	ThingManagerActionCount = "Count"
+)
+
 // ThingManager makes the actions of a Thing.
 //
 // +kubebuilder:object:generate=false
@@ -133,14 +138,26 @@ func NewThingManager(
 		state:  getter,
 		impl:   impl,
 		logger: logger,
-		opts:   append([]ctrlkit.ActionOption{ctrlkit.ForObject(getter.Target())}, opts...),
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+		}, opts...),
 	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *ThingManager) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.ReconcileAction {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
 }
 
 // Count returns the action of that name.
 func (m *ThingManager) Count() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("Count", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "Count")
+	return ctrlkit.WrapAction(ThingManagerActionCount, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", ThingManagerActionCount)
 
 		things, err := m.state.GetThings(ctx)
 		if err != nil {

@@ -5,6 +5,7 @@ package seed_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -139,3 +140,47 @@ func TestOptionsAndTestDouble(t *testing.T) {
 		t.Errorf("the double gave away what it holds (-want +got):\n%s", diff)
 	}
 }
+
+// An action beside the declared ones has the logger and the hooks of the manager, and hooks reach
+// its state.
+func TestActionBesideTheDeclaredOnes(t *testing.T) {
+	cronJob := &apiv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "backup", UID: "1"}}
+	var lines, told []string
+	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	double := &manager.CronJobControllerManagerFakeState{Object: cronJob, Jobs: []batchv1.Job{{}, {}}}
+	hook := hookFunc(func(ctx context.Context, action string) {
+		getter, _ := ctrlkit.StateFromContext[manager.CronJobControllerManagerStateGetter](ctx)
+		jobs, err := getter.GetJobs(ctx)
+		told = append(told, fmt.Sprint(action, " of ", getter.Target().Name, " with ", len(jobs), " jobs, ", err))
+		ctrlkit.LoggerFromContext(ctx).Info("Hook")
+	})
+	mgr := manager.NewCronJobControllerManager(double, manager.NewCronJobControllerManagerImpl(nil, cronJob), logger, ctrlkit.WithHook(hook))
+	beside := mgr.NewAction("PrintReport", func(_ context.Context, logger logr.Logger) (ctrl.Result, error) {
+		logger.Info("Printed")
+		return ctrlkit.Exit()
+	})
+	if _, err := ctrlkit.Join(beside, mgr.ListActiveJobsAndUpdateStatus()).Run(t.Context()); err == nil || err.Error() != "PrintReport: exit" {
+		t.Error(err)
+	}
+	want := []string{"PrintReport of backup with 2 jobs, <nil>", manager.CronJobControllerManagerActionListActiveJobsAndUpdateStatus + " of backup with 2 jobs, <nil>"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("the hook is told (-want +got):\n%s", diff)
+	}
+	for i, want := range []string{
+		`"level"=0 "msg"="Hook" "action"="PrintReport"`, `"level"=0 "msg"="Printed" "action"="PrintReport"`,
+		`"level"=0 "msg"="Hook" "action"="ListActiveJobsAndUpdateStatus"`,
+	} {
+		if i >= len(lines) || lines[i] != want {
+			t.Errorf("got the lines %q, want line %d to be %q", lines, i, want)
+		}
+	}
+}
+
+// A hookFunc is called before each action.
+type hookFunc func(ctx context.Context, action string)
+
+func (f hookFunc) BeforeAction(ctx context.Context, action string) context.Context {
+	f(ctx, action)
+	return ctx
+}
+func (hookFunc) AfterAction(context.Context, string, ctrl.Result, error) {}

@@ -955,6 +955,11 @@ type SelectorsImpl interface {
 	Look(ctx context.Context, logger logr.Logger, byName *corev1.Secret, byNameOwned *corev1.Secret, byNameAndLabel *corev1.Secret, byNameAndField *corev1.Secret, byNameAsField *corev1.Secret, byLabel *corev1.Secret, byLabelOwned *corev1.Secret, byField *corev1.Secret, inNamespace *corev1.ConfigMap, somewhere *corev1.ConfigMap, all []corev1.ConfigMap, allOwned []corev1.ConfigMap, labelled []corev1.ConfigMap, controlled []corev1.ConfigMap, pods []corev1.Pod, namedAndLabelled []corev1.ConfigMap, namedOwned []corev1.ConfigMap, namedEverywhere []corev1.ConfigMap, labelledEverywhere []corev1.ConfigMap, inFixedNamespace []corev1.ConfigMap, siblings []shopv1.Shop) (ctrl.Result, error)
 }
 
+// The names of the actions of Selectors, as hooks and errors have them.
+const (
+	SelectorsActionLook = "Look"
+)
+
 // Selectors makes the actions of a Shop.
 type Selectors struct {
 	state  SelectorsStateGetter
@@ -972,14 +977,26 @@ func NewSelectors(
 		state:  getter,
 		impl:   impl,
 		logger: logger,
-		opts:   append([]ctrlkit.ActionOption{ctrlkit.ForObject(getter.Target())}, opts...),
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+		}, opts...),
 	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *Selectors) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.ReconcileAction {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
 }
 
 // Look returns the action of that name.
 func (m *Selectors) Look() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("Look", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "Look")
+	return ctrlkit.WrapAction(SelectorsActionLook, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", SelectorsActionLook)
 
 		byName, err := m.state.GetByName(ctx)
 		if err != nil {

@@ -151,6 +151,11 @@ type FirstImpl interface {
 	UpdateStatus(ctx context.Context, logger logr.Logger, settings *corev1.ConfigMap, controlled []corev1.ConfigMap) (ctrl.Result, error)
 }
 
+// The names of the actions of First, as hooks and errors have them.
+const (
+	FirstActionUpdateStatus = "UpdateStatus"
+)
+
 // First makes the actions of a Shop.
 type First struct {
 	state  FirstStateGetter
@@ -168,14 +173,26 @@ func NewFirst(
 		state:  getter,
 		impl:   impl,
 		logger: logger,
-		opts:   append([]ctrlkit.ActionOption{ctrlkit.ForObject(getter.Target())}, opts...),
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+		}, opts...),
 	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *First) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.ReconcileAction {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
 }
 
 // UpdateStatus returns the action of that name.
 func (m *First) UpdateStatus() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("UpdateStatus", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "UpdateStatus")
+	return ctrlkit.WrapAction(FirstActionUpdateStatus, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", FirstActionUpdateStatus)
 
 		settings, err := m.state.GetSettings(ctx)
 		if err != nil {
@@ -323,6 +340,12 @@ type SecondImpl interface {
 	Greet(ctx context.Context, logger logr.Logger, settings *corev1.ConfigMap) (ctrl.Result, error)
 }
 
+// The names of the actions of Second, as hooks and errors have them.
+const (
+	SecondActionUpdateStatus = "UpdateStatus"
+	SecondActionGreet        = "Greet"
+)
+
 // Second makes the actions of a Shop.
 type Second struct {
 	state  SecondStateGetter
@@ -340,14 +363,26 @@ func NewSecond(
 		state:  getter,
 		impl:   impl,
 		logger: logger,
-		opts:   append([]ctrlkit.ActionOption{ctrlkit.ForObject(getter.Target())}, opts...),
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+		}, opts...),
 	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *Second) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.ReconcileAction {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
 }
 
 // UpdateStatus returns the action of that name.
 func (m *Second) UpdateStatus() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("UpdateStatus", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "UpdateStatus")
+	return ctrlkit.WrapAction(SecondActionUpdateStatus, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", SecondActionUpdateStatus)
 
 		return m.impl.UpdateStatus(ctx, logger)
 	}, m.opts...)
@@ -355,8 +390,8 @@ func (m *Second) UpdateStatus() ctrlkit.ReconcileAction {
 
 // Greet returns the action of that name.
 func (m *Second) Greet() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("Greet", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "Greet")
+	return ctrlkit.WrapAction(SecondActionGreet, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", SecondActionGreet)
 
 		settings, err := m.state.GetSettings(ctx)
 		if err != nil {

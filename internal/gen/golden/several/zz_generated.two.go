@@ -68,6 +68,11 @@ type IdleImpl interface {
 	Rest(ctx context.Context, logger logr.Logger) (ctrl.Result, error)
 }
 
+// The names of the actions of Idle, as hooks and errors have them.
+const (
+	IdleActionRest = "Rest"
+)
+
 // Idle makes the actions of a Region.
 type Idle struct {
 	state  IdleStateGetter
@@ -85,14 +90,26 @@ func NewIdle(
 		state:  getter,
 		impl:   impl,
 		logger: logger,
-		opts:   append([]ctrlkit.ActionOption{ctrlkit.ForObject(getter.Target())}, opts...),
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+		}, opts...),
 	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *Idle) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.ReconcileAction {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
 }
 
 // Rest returns the action of that name.
 func (m *Idle) Rest() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("Rest", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "Rest")
+	return ctrlkit.WrapAction(IdleActionRest, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", IdleActionRest)
 
 		return m.impl.Rest(ctx, logger)
 	}, m.opts...)
@@ -182,8 +199,20 @@ func NewEmpty(
 		state:  getter,
 		impl:   impl,
 		logger: logger,
-		opts:   append([]ctrlkit.ActionOption{ctrlkit.ForObject(getter.Target())}, opts...),
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+		}, opts...),
 	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *Empty) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.ReconcileAction {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
 }
 
 // IndexEmpty registers the indexes of the cache that Empty

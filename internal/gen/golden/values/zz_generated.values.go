@@ -396,6 +396,11 @@ type ValuesImpl interface {
 	Use(ctx context.Context, logger logr.Logger, mixed *corev1.ConfigMap, pointers *corev1.ConfigMap, numbers *corev1.ConfigMap, truths *corev1.ConfigMap, texts *corev1.ConfigMap, joined *corev1.ConfigMap, byPointerField []shopv1.Shop) (ctrl.Result, error)
 }
 
+// The names of the actions of Values, as hooks and errors have them.
+const (
+	ValuesActionUse = "Use"
+)
+
 // Values makes the actions of a Shop.
 type Values struct {
 	state  ValuesStateGetter
@@ -413,14 +418,26 @@ func NewValues(
 		state:  getter,
 		impl:   impl,
 		logger: logger,
-		opts:   append([]ctrlkit.ActionOption{ctrlkit.ForObject(getter.Target())}, opts...),
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+		}, opts...),
 	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *Values) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.ReconcileAction {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
 }
 
 // Use returns the action of that name.
 func (m *Values) Use() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("Use", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "Use")
+	return ctrlkit.WrapAction(ValuesActionUse, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", ValuesActionUse)
 
 		mixed, err := m.state.GetMixed(ctx)
 		if err != nil {

@@ -163,6 +163,11 @@ type BeyondImpl interface {
 	Look(ctx context.Context, logger logr.Logger, byNamespaceField []corev1.ConfigMap, quotes *corev1.ConfigMap) (ctrl.Result, error)
 }
 
+// The names of the actions of Beyond, as hooks and errors have them.
+const (
+	BeyondActionLook = "Look"
+)
+
 // Beyond makes the actions of a Shop.
 type Beyond struct {
 	state  BeyondStateGetter
@@ -180,14 +185,26 @@ func NewBeyond(
 		state:  getter,
 		impl:   impl,
 		logger: logger,
-		opts:   append([]ctrlkit.ActionOption{ctrlkit.ForObject(getter.Target())}, opts...),
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+		}, opts...),
 	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *Beyond) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.ReconcileAction {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
 }
 
 // Look returns the action of that name.
 func (m *Beyond) Look() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("Look", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.logger.WithValues("action", "Look")
+	return ctrlkit.WrapAction(BeyondActionLook, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", BeyondActionLook)
 
 		byNamespaceField, err := m.state.GetByNamespaceField(ctx)
 		if err != nil {

@@ -1424,6 +1424,15 @@ type nastyImpl interface {
 	String(ctx context.Context, logger logr.Logger) (ctrl.Result, error)
 }
 
+// The names of the actions of nasty, as hooks and errors have them.
+const (
+	nastyActionEverything = "Everything"
+	nastyActionState      = "state"
+	nastyActionImpl       = "impl"
+	nastyActionLogger     = "logger"
+	nastyActionString     = "String"
+)
+
 // Deprecated: never use it.
 type nasty struct {
 	stateGetter nastyStateGetter
@@ -1441,8 +1450,20 @@ func NewNasty(
 		stateGetter: getter,
 		implActions: impl,
 		loggerBase:  logger,
-		opts:        append([]ctrlkit.ActionOption{ctrlkit.ForObject(getter.Target())}, opts...),
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+		}, opts...),
 	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *nasty) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.ReconcileAction {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.loggerBase.WithValues("action", description))
+	}, m.opts...)
 }
 
 // Everything returns the action of that name:
@@ -1453,8 +1474,8 @@ func NewNasty(
 //
 // */ not the end // of it
 func (m *nasty) Everything() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("Everything", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.loggerBase.WithValues("action", "Everything")
+	return ctrlkit.WrapAction(nastyActionEverything, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.loggerBase.WithValues("action", nastyActionEverything)
 
 		typeState, err := m.stateGetter.GetType(ctx)
 		if err != nil {
@@ -1591,8 +1612,8 @@ func (m *nasty) Everything() ctrlkit.ReconcileAction {
 
 // state returns the action of that name.
 func (m *nasty) state() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("state", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.loggerBase.WithValues("action", "state")
+	return ctrlkit.WrapAction(nastyActionState, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.loggerBase.WithValues("action", nastyActionState)
 
 		return m.implActions.state(ctx, logger)
 	}, m.opts...)
@@ -1600,8 +1621,8 @@ func (m *nasty) state() ctrlkit.ReconcileAction {
 
 // impl returns the action of that name.
 func (m *nasty) impl() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("impl", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.loggerBase.WithValues("action", "impl")
+	return ctrlkit.WrapAction(nastyActionImpl, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.loggerBase.WithValues("action", nastyActionImpl)
 
 		typeState, err := m.stateGetter.GetType(ctx)
 		if err != nil {
@@ -1614,8 +1635,8 @@ func (m *nasty) impl() ctrlkit.ReconcileAction {
 
 // logger returns the action of that name.
 func (m *nasty) logger() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("logger", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.loggerBase.WithValues("action", "logger")
+	return ctrlkit.WrapAction(nastyActionLogger, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.loggerBase.WithValues("action", nastyActionLogger)
 
 		return m.implActions.logger(ctx, logger)
 	}, m.opts...)
@@ -1623,8 +1644,8 @@ func (m *nasty) logger() ctrlkit.ReconcileAction {
 
 // String returns the action of that name.
 func (m *nasty) String() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction("String", func(ctx context.Context) (ctrl.Result, error) {
-		logger := m.loggerBase.WithValues("action", "String")
+	return ctrlkit.WrapAction(nastyActionString, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.loggerBase.WithValues("action", nastyActionString)
 
 		return m.implActions.String(ctx, logger)
 	}, m.opts...)

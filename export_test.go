@@ -1,0 +1,9 @@
+package ctrlkit
+
+import "testing"
+
+// WithoutOnces has the rest of a test run as in a program that has no [Once].
+func WithoutOnces(tb testing.TB) {
+	made := onceMade.Swap(false)
+	tb.Cleanup(func() { onceMade.Store(made) })
+}
