@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,9 +66,8 @@ func inputOf(obj *v1.RWExternal) types.NamespacedName {
 }
 
 func outputOf(obj *v1.RWExternal) types.NamespacedName {
-	key := types.NamespacedName{Namespace: obj.Spec.OutputSecret.Namespace, Name: obj.Spec.OutputSecret.Name}
-	if key.Namespace == "" {
-		key.Namespace = obj.Namespace
+	return types.NamespacedName{
+		Namespace: cmp.Or(obj.Spec.OutputSecret.Namespace, obj.Namespace),
+		Name:      cmp.Or(obj.Spec.OutputSecret.Name, obj.Name+"-output"),
 	}
-	return key
 }

@@ -53,17 +53,20 @@ func (readInput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (ctr
 	return ctrlkit.NoRequeue()
 }
 
-// divisionOf reads the numbers of a Secret, or says what is wrong with them.
+// divisionOf reads the numbers of a Secret, or says which key is wrong with them.
 func divisionOf(secret *corev1.Secret) (numbers division, problem string) {
-	for key, target := range map[string]*int64{"dividend": &numbers.dividend, "divisor": &numbers.divisor} {
-		value, err := strconv.ParseInt(string(secret.Data[key]), 10, 64)
-		if err != nil {
-			return division{}, "it needs two keys, dividend and divisor, with a whole number each"
+	for _, n := range []struct {
+		key    string
+		target *int64
+	}{{"dividend", &numbers.dividend}, {"divisor", &numbers.divisor}} {
+		value, ok := secret.Data[n.key]
+		if !ok {
+			return division{}, fmt.Sprintf("the key %s is missing: add it, with a whole number", n.key)
 		}
-		*target = value
-	}
-	if numbers.divisor == 0 {
-		return division{}, "the divisor is zero"
+		var err error
+		if *n.target, err = strconv.ParseInt(string(value), 10, 64); err != nil {
+			return division{}, fmt.Sprintf("the value of the key %s is not a whole number: change it", n.key)
+		}
 	}
 	return numbers, ""
 }

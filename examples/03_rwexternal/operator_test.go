@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr/testr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -42,6 +44,9 @@ func TestOperator(t *testing.T) {
 	if err := user.Get(t.Context(), outputKey, output); err != nil {
 		t.Fatal(err)
 	}
+	if got, want := divide.Status.OutputSecret, (v1.SecretReference{Namespace: "default", Name: "quotient"}); got == nil || *got != want {
+		t.Errorf("status.outputSecret: %v, want %v", got, want)
+	}
 	if string(output.Data["quotient"]) != "3" || string(output.Data["remainder"]) != "1" {
 		t.Errorf("output %q, want the quotient of 7 and 2", output.Data)
 	}
@@ -50,9 +55,12 @@ func TestOperator(t *testing.T) {
 	if err := user.Create(t.Context(), missing); err != nil {
 		t.Fatal(err)
 	}
-	after := await(t, user, "waits", func(r *v1.RWExternal) bool { return reason(r, condition.Stalled) == "InvalidInput" })
+	after := await(t, user, "waits", func(r *v1.RWExternal) bool { return reason(r, condition.Stalled) == "DivisorIsZero" })
 	conditiontest.Check(t, after)
 	conditiontest.CheckChange(t, waits, after)
+	if !meta.IsStatusConditionTrue(after.Status.Conditions, v1.ConditionInputReady) || !meta.IsStatusConditionFalse(after.Status.Conditions, v1.ConditionOutputReady) {
+		t.Errorf("a division by zero: %+v, want that the input is ready and the output is not", after.Status.Conditions)
+	}
 
 	// The output of an RWExternal goes with it.
 	if err := user.Delete(t.Context(), divide); err != nil {
@@ -61,6 +69,34 @@ func TestOperator(t *testing.T) {
 	awaitGone(t, user, divide)
 	if err := user.Get(t.Context(), outputKey, output); !apierrors.IsNotFound(err) {
 		t.Errorf("reading the output after the clean-up: %v, want that it is not there", err)
+	}
+}
+
+// The message says which key is wrong, and never what is in it. The output has a default.
+func TestMessagesNameTheKey(t *testing.T) {
+	tests := []struct {
+		name, want string
+		data       map[string][]byte
+	}{
+		{"no dividend", "the key dividend is missing", map[string][]byte{"divisor": []byte("2")}},
+		{"no divisor", "the key divisor is missing", map[string][]byte{"dividend": []byte("7")}},
+		{"not a number", "the value of the key divisor is not a whole number", map[string][]byte{"dividend": []byte("7"), "divisor": []byte("hunter2")}},
+		{"both", "", map[string][]byte{"dividend": []byte("7"), "divisor": []byte("2")}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, problem := divisionOf(&corev1.Secret{Data: test.data})
+			if !strings.HasPrefix(problem, test.want) || (test.want == "") != (problem == "") || strings.Contains(problem, "hunter2") {
+				t.Errorf("got %q, want %q", problem, test.want)
+			}
+		})
+	}
+}
+
+func TestOutputByDefault(t *testing.T) {
+	obj := &v1.RWExternal{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "divide"}}
+	if got, want := outputOf(obj).String(), "shop/divide-output"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

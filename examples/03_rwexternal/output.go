@@ -45,6 +45,11 @@ func (writeOutput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (c
 	if !ok {
 		return ctrlkit.WaitFor("the input")
 	}
+	if numbers.divisor == 0 { // the input can be read, and still there is no result
+		req.Conditions.Bad(v1.ConditionOutputReady, condition.Error, "DivisorIsZero",
+			fmt.Sprintf("nothing can be divided by zero: change the key divisor of Secret %s", inputOf(req.Object)))
+		return ctrlkit.Exit()
+	}
 	data := map[string][]byte{
 		"quotient":  []byte(strconv.FormatInt(numbers.dividend/numbers.divisor, 10)),
 		"remainder": []byte(strconv.FormatInt(numbers.dividend%numbers.divisor, 10)),
@@ -52,6 +57,8 @@ func (writeOutput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (c
 	if err := write(ctx, req, data); err != nil {
 		return ctrlkit.RequeueIfError(err)
 	}
+	key := outputOf(req.Object)
+	req.Object.Status.OutputSecret = &v1.SecretReference{Namespace: key.Namespace, Name: key.Name}
 	req.Conditions.Good(v1.ConditionOutputReady, "OutputWritten", "")
 	return ctrlkit.NoRequeue()
 }

@@ -3,6 +3,8 @@ package v1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RWExternalSpec says where the numbers are, and where the result goes.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.outputSecret) == has(oldSelf.outputSecret) && (!has(self.outputSecret) || self.outputSecret == oldSelf.outputSecret)",message="the output can't be changed: make another RWExternal"
 type RWExternalSpec struct {
 	// InputSecret is the name of a Secret in the namespace of the RWExternal, with the keys "dividend" and "divisor".
 	//
@@ -10,10 +12,10 @@ type RWExternalSpec struct {
 	InputSecret string `json:"inputSecret"`
 
 	// OutputSecret is the Secret that is written. It is removed when the RWExternal is, and a Secret that is there already is never
-	// taken over. It can't be changed.
+	// taken over. It can't be changed. By default it is in the namespace of the RWExternal and has its name with "-output" behind it.
 	//
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the output can't be changed: make another RWExternal"
-	OutputSecret SecretReference `json:"outputSecret"`
+	// +optional
+	OutputSecret SecretReference `json:"outputSecret,omitzero"`
 }
 
 // SecretReference names a Secret of any namespace.
@@ -23,8 +25,10 @@ type SecretReference struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// +kubebuilder:validation:MinLength=1
-	Name string `json:"name"`
+	// Name is that of the Secret; empty means that of the RWExternal with "-output" behind it.
+	//
+	// +optional
+	Name string `json:"name,omitempty"`
 }
 
 // RWExternalStatus is what the operator has seen and done.
@@ -33,6 +37,11 @@ type RWExternalStatus struct {
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// OutputSecret is where the result was written last.
+	//
+	// +optional
+	OutputSecret *SecretReference `json:"outputSecret,omitempty"`
 
 	// Conditions are Ready, InputReady and OutputReady.
 	//
@@ -55,7 +64,7 @@ const (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=rwexternals,categories=ctrlkit
 // +kubebuilder:printcolumn:name="Input",type=string,JSONPath=`.spec.inputSecret`
-// +kubebuilder:printcolumn:name="Output",type=string,JSONPath=`.spec.outputSecret.name`
+// +kubebuilder:printcolumn:name="Output",type=string,JSONPath=`.status.outputSecret.name`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 type RWExternal struct {
