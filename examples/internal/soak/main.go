@@ -32,7 +32,7 @@ func main() {
 
 // run is the command. It returns its exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	options, err := parseOptions(args, errOut)
+	options, err := parseOptions(args, out)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return exitKept

@@ -62,7 +62,8 @@ It exits with 0 if every check holds, with 1 if one does not or the soak was int
 
 `
 
-func parseOptions(args []string, errOut io.Writer) (*options, error) {
+// parseOptions reads the command line. It writes the help, if that is asked for, and returns flag.ErrHelp then.
+func parseOptions(args []string, out io.Writer) (*options, error) {
 	o := &options{kills: span{8 * time.Second, 21 * time.Second}, edits: span{100 * time.Millisecond, 400 * time.Millisecond}}
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // mistakes are printed once, by the caller
@@ -77,8 +78,8 @@ func parseOptions(args []string, errOut io.Writer) (*options, error) {
 	flags.StringVar(&o.logs, "logs", "", "keep the logs of operators and control planes below this `directory`")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprint(errOut, usage, "Flags:\n")
-			flags.SetOutput(errOut)
+			fmt.Fprint(out, usage, "Flags:\n")
+			flags.SetOutput(out)
 			flags.PrintDefaults()
 		}
 		return nil, err

@@ -62,7 +62,7 @@ func (r *report) print(out io.Writer) {
 		if seen == "" {
 			seen = fmt.Sprint(len(c.violations))
 		}
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%s\t%s\t%s\t%s", r.example, c.name, seen, verdict), "\t"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.example, verdict, c.name, seen)
 	}
 	_ = w.Flush() // what out does not take, nothing else would get there
 	for _, c := range r.checks {

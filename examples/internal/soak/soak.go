@@ -233,10 +233,13 @@ func (s *soaking) enter(phase string, d time.Duration) {
 // status is the line of progress.
 func (s *soaking) status() string {
 	s.mu.Lock()
-	phase, left := s.phase, max(0, time.Until(s.until))
+	phase := s.phase
+	if left := time.Until(s.until); left > 0 {
+		phase += fmt.Sprintf(", %s left", left.Round(time.Second))
+	}
 	s.mu.Unlock()
-	return fmt.Sprintf("%s, %s left: %s, %d kills, %d edits, %s of memory",
-		phase, left.Round(time.Second), s.subject.progress(), s.operator.killed(), s.editor.count(), megabytes(s.operator.memory()))
+	return fmt.Sprintf("%s: %s, %d kills, %d edits, %s of memory",
+		phase, s.subject.progress(), s.operator.killed(), s.editor.count(), megabytes(s.operator.memory()))
 }
 
 // megabytes is how memory is printed.
@@ -384,6 +387,7 @@ func (s *soaking) end(ctx context.Context) error {
 			check{name: "left after the deletion", seen: fmt.Sprintf("%d, after %s", len(left), waited.Round(100*time.Millisecond)), violations: left},
 			figure("kills", "%d", s.operator.killed()),
 			check{name: "ends of the operator by itself", violations: s.operator.ends()})
+		s.enter("done", 0)
 		return nil
 	}
 }
