@@ -23,6 +23,7 @@ import (
 // An operator is the program of an example. It is started again whenever it ends.
 type operator struct {
 	binary string
+	args   []string // of the first process
 	env    []string
 	log    *logScan
 
@@ -50,7 +51,7 @@ func (o *operator) run(ctx context.Context) {
 	runtime.LockOSThread() // Linux ends the process with the thread that has started it
 	defer runtime.UnlockOSThread()
 	var started chan struct{} // to be closed when the next process runs
-	var args []string
+	args := o.args
 	for ctx.Err() == nil {
 		cmd, ended, err := o.start(args)
 		if err != nil {
@@ -148,12 +149,17 @@ func (o *operator) killed() int {
 	return o.kills
 }
 
+// process returns the id of the process, and zero while the program does not run.
+func (o *operator) process() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.pid
+}
+
 // memory returns the resident memory in bytes, and zero where that can't be found out: on systems without /proc, and while the program does
 // not run.
 func (o *operator) memory() int64 {
-	o.mu.Lock()
-	pid := o.pid
-	o.mu.Unlock()
+	pid := o.process()
 	if pid == 0 {
 		return 0
 	}

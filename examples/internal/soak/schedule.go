@@ -316,12 +316,18 @@ func newSchedule(user client.WithWatch, o *options) subject {
 
 func (s *schedule) edits() []edit { return nil }
 
-// create makes CronJobs with different history limits. The Jobs of every fifth one fail.
+// create makes CronJobs with different history limits. The Jobs of every fifth one fail. Half of the CronJobs have the same times, and half of
+// them different ones, so that a kill hits either many runs or, more often, at least one.
 func (s *schedule) create(ctx context.Context) error {
 	if err := s.record.follow(ctx, s.user); err != nil {
 		return err
 	}
 	for i := range s.n {
+		if i > s.n/2 {
+			if err := sleepUntil(ctx, time.Now().Add(s.every/time.Duration(s.n))); err != nil {
+				return err
+			}
+		}
 		c := cronJob{name: fmt.Sprintf("soak-%02d", i), every: s.every, keepComplete: i % 4, keepFail: 1 + i%2, fails: i%5 == 4}
 		obj := c.object()
 		if err := s.user.Create(ctx, obj); err != nil {
