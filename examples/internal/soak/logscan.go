@@ -26,7 +26,8 @@ type logScan struct {
 
 func newLogScan(next io.Writer) *logScan { return &logScan{next: next, seen: make(map[string]bool)} }
 
-// Write takes a piece of the log. The pieces of a process that was killed may end in the middle of a line.
+// Write takes a piece of the log. The pieces of a process that was killed may end in the middle of
+// a line.
 func (l *logScan) Write(data []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,6 +46,9 @@ func (l *logScan) Write(data []byte) (int, error) {
 // plainError matches what is not JSON: klog's errors, panics, and the operator's own last word.
 var plainError = regexp.MustCompile(`^(E\d{4} |F\d{4} |panic: |fatal error: |error: )`)
 
+// number is what differs between errors of one kind.
+var number = regexp.MustCompile(`[0-9]+`)
+
 func (l *logScan) add(line string) {
 	const kept = 5
 	l.lines = append(l.lines, line)
@@ -57,7 +61,8 @@ func (l *logScan) add(line string) {
 		default:
 			return
 		}
-		key, sample = entry.Msg, fmt.Sprintf("%s: %s", entry.Msg, entry.Error)
+		sample = fmt.Sprintf("%s: %s", entry.Msg, entry.Error)
+		key = number.ReplaceAllString(sample, "N")
 	} else if !plainError.MatchString(line) {
 		return
 	}

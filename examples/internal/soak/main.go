@@ -24,7 +24,8 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// After the first signal the second one kills: the operators and the control plane notice that, too.
+	// After the first signal the second one kills: the operators and the control plane notice that,
+	// too.
 	context.AfterFunc(ctx, stop)
 	ctrl.SetLogger(logr.Discard()) // of the client here; the operators are processes of their own
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

@@ -156,8 +156,8 @@ func (o *operator) process() int {
 	return o.pid
 }
 
-// memory returns the resident memory in bytes, and zero where that can't be found out: on systems without /proc, and while the program does
-// not run.
+// memory returns the resident memory in bytes, and zero where that can't be found out: on systems
+// without /proc, and while the program does not run.
 func (o *operator) memory() int64 {
 	pid := o.process()
 	if pid == 0 {

@@ -62,7 +62,8 @@ It exits with 0 if every check holds, with 1 if one does not or the soak was int
 
 `
 
-// parseOptions reads the command line. It writes the help, if that is asked for, and returns flag.ErrHelp then.
+// parseOptions reads the command line. It writes the help, if that is asked for, and returns
+// flag.ErrHelp then.
 func parseOptions(args []string, out io.Writer) (*options, error) {
 	o := &options{kills: span{8 * time.Second, 21 * time.Second}, edits: span{100 * time.Millisecond, 400 * time.Millisecond}}
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)

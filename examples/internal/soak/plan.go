@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// newRandom returns a source of numbers that depends on the seed and on what they are for, so that a change of the edits of one example
-// changes neither its kills nor the edits of another.
+// newRandom returns a source of numbers that depends on the seed and on what they are for, so that
+// a change of the edits of one example changes neither its kills nor the edits of another.
 func newRandom(seed uint64, purpose string) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(purpose)) //nolint:errcheck // writing to a hash never fails
@@ -30,7 +30,8 @@ type kill struct {
 	down time.Duration // before the operator is started again
 }
 
-// planKills returns the kills of a chaos. The last one ends it, so that the calm begins with a fresh process and the greatest disorder.
+// planKills returns the kills of a chaos. The last one ends it, so that the calm begins with a
+// fresh process and the greatest disorder.
 func planKills(random *rand.Rand, chaos time.Duration, pause span) []kill {
 	var kills []kill
 	for at := pause.from(random); at < chaos; at += pause.from(random) {
@@ -39,7 +40,7 @@ func planKills(random *rand.Rand, chaos time.Duration, pause span) []kill {
 	return append(kills, kill{at: chaos})
 }
 
-// An edit is what a user, or a controller of somebody else, does to one object or to what belongs to it.
+// An edit is what a user, or another controller, does to one object or to what belongs to it.
 type edit struct {
 	at    time.Duration // since the beginning of the chaos
 	lane  int           // edits of one lane are made one after the other, in the order of the plan
@@ -47,8 +48,9 @@ type edit struct {
 	apply func(context.Context, client.Client) error
 }
 
-// planEdits asks next for edits at random times. Next says of a random lane what is done to it, and changes its model accordingly; what
-// the model is when the last edit is planned, the cluster should be when the last edit has been made.
+// planEdits asks next for edits at random times. Next says of a random lane what is done to it, and
+// changes its model accordingly; what the model is when the last edit is planned, the cluster
+// should be when the last edit has been made.
 func planEdits(random *rand.Rand, lanes int, chaos time.Duration, pause span, next func(lane int) edit) []edit {
 	var edits []edit
 	for at := pause.from(random); at < chaos; at += pause.from(random) {
@@ -60,7 +62,8 @@ func planEdits(random *rand.Rand, lanes int, chaos time.Duration, pause span, ne
 	return edits
 }
 
-// editLimit is how long one edit may take. The longest is to create an object again, which waits until the operator has cleaned up.
+// editLimit is how long one edit may take. The longest is to create an object again, which waits
+// until the operator has cleaned up.
 const editLimit = 2 * time.Minute
 
 // An editor makes edits.
@@ -73,7 +76,8 @@ type editor struct {
 	failures []violation
 }
 
-// run makes the edits, each when it is due since start and the ones before it in its lane are made. It returns when all are.
+// run makes the edits, each when it is due since start and the ones before it in its lane are made.
+// It returns when all are.
 func (e *editor) run(ctx context.Context, edits []edit, start time.Time) {
 	lanes := make(map[int][]edit)
 	for _, ed := range edits {

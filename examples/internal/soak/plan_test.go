@@ -57,7 +57,8 @@ func TestPlanKills(t *testing.T) {
 	}
 }
 
-// Edits of one object are made in their order, also if one takes longer than the time to the next; those of others do not wait for it.
+// Edits of one object are made in their order, also if one takes longer than the time to the next;
+// those of others do not wait for it.
 func TestEditorKeepsLanesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

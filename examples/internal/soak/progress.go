@@ -10,7 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A progress says how far the soak is: in a line that is drawn again each second in a terminal, in a line every half minute elsewhere.
+// A progress says how far the soak is: in a line that is drawn again each second in a terminal, in
+// a line every half minute elsewhere.
 type progress struct {
 	out      io.Writer
 	terminal bool

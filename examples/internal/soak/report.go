@@ -64,7 +64,7 @@ func (r *report) print(out io.Writer) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.example, verdict, c.name, seen)
 	}
-	_ = w.Flush() // what out does not take, nothing else would get there
+	_ = w.Flush() // there is no other place to report it
 	for _, c := range r.checks {
 		if len(c.violations) == 0 {
 			continue

@@ -28,14 +28,15 @@ type input struct {
 	dividend, divisor string
 }
 
-// An rwExternal is the model of one RWExternal, of the Secret that may have the name of its output without being its own, and of the input
-// that has its number. Which input it reads is another matter.
+// An rwExternal is the model of one RWExternal, of the Secret that may have the name of its output
+// without being its own, and of the input that has its number. Which input it reads is another
+// matter.
 type rwExternal struct {
 	exists bool
 	input  int // the number of the input that it reads
 	label  string
 
-	foreign string // what is in a Secret of somebody else that has the name of the output; "" if there is none
+	foreign string // what is in a Secret of another owner that has the name of the output; "" if there is none
 	own     input  // the input of this number
 }
 
@@ -58,7 +59,7 @@ func newRWExternals(user client.WithWatch, o *options) subject {
 // input returns an input that can be divided mostly, and sometimes not.
 func (r *rwExternals) input() input {
 	in := input{exists: true, dividend: strconv.Itoa(r.random.IntN(201) - 100), divisor: strconv.Itoa(r.random.IntN(9) + 1)}
-	switch r.random.IntN(10) {
+	switch r.random.IntN(20) {
 	case 0:
 		in.divisor = "0"
 	case 1:
@@ -169,7 +170,7 @@ func (r *rwExternals) patch(i int, format string, args ...any) func(context.Cont
 
 func (r *rwExternals) editInput(i int, m *rwExternal) edit {
 	key, name := r.inputKey(i), inputName(i)
-	if m.own.exists && r.random.IntN(4) == 0 {
+	if m.own.exists && r.random.IntN(6) == 0 {
 		m.own = input{}
 		return edit{what: name + " deleted", apply: func(ctx context.Context, c client.Client) error {
 			return c.Delete(ctx, &corev1.Secret{ObjectMeta: key})
@@ -188,13 +189,14 @@ func (r *rwExternals) editInput(i int, m *rwExternal) edit {
 	}}
 }
 
-// editOutput deletes or overwrites an output, or has somebody else take its name, or give it back.
+// editOutput deletes or overwrites an output, puts a foreign Secret in its place, or deletes that
+// one.
 func (r *rwExternals) editOutput(i int, m *rwExternal, k int) edit {
 	secret := &corev1.Secret{ObjectMeta: r.outputKey(i)}
 	switch {
 	case m.foreign != "":
 		m.foreign = ""
-		return edit{what: secret.Name + " of somebody else deleted", apply: func(ctx context.Context, c client.Client) error {
+		return edit{what: secret.Name + " (foreign) deleted", apply: func(ctx context.Context, c client.Client) error {
 			return c.Delete(ctx, secret)
 		}}
 	case k < 67:
@@ -210,14 +212,15 @@ func (r *rwExternals) editOutput(i int, m *rwExternal, k int) edit {
 	default:
 		m.foreign = strconv.Itoa(1 + r.random.IntN(1000))
 		foreign := &corev1.Secret{ObjectMeta: secret.ObjectMeta, Data: map[string][]byte{"foreign": []byte(m.foreign)}}
-		return edit{what: secret.Name + " is somebody else's", apply: func(ctx context.Context, c client.Client) error {
-			return take(ctx, c, foreign)
+		return edit{what: secret.Name + " replaced with a foreign one", apply: func(ctx context.Context, c client.Client) error {
+			return replace(ctx, c, foreign)
 		}}
 	}
 }
 
-// take puts a Secret in the place of whatever has its name. The operator may be faster, and another try is needed.
-func take(ctx context.Context, c client.Client, foreign *corev1.Secret) error {
+// replace puts a Secret in the place of whatever has its name. The operator may be faster, and
+// another try is needed.
+func replace(ctx context.Context, c client.Client, foreign *corev1.Secret) error {
 	for {
 		err := c.Update(ctx, foreign.DeepCopy())
 		if apierrors.IsNotFound(err) {
@@ -253,7 +256,8 @@ func (r *rwExternals) secrets(ctx context.Context) ([]corev1.Secret, error) {
 	return all, nil
 }
 
-// want returns what Ready of an RWExternal should be. The input comes first: without one the output is not looked at.
+// want returns what Ready of an RWExternal should be. The input comes first: without one the output
+// is not looked at.
 func (r *rwExternals) want(m rwExternal) readiness {
 	in := r.model[m.input].own
 	_, _, valid := in.quotient()
@@ -281,7 +285,7 @@ func (r *rwExternals) compareWith(owners []v1.RWExternal, secrets []corev1.Secre
 	c := &comparison{
 		rwExternals: r, owners: make(map[string]*v1.RWExternal), secrets: make(map[client.ObjectKey]*corev1.Secret),
 		existence: check{name: "objects missing or left over"}, outputs: check{name: "outputs"}, orphans: check{name: "orphaned Secrets"},
-		foreign: check{name: "Secrets of others touched"}, ready: check{name: "Ready"}, labels: check{name: "labels of a co-writer"},
+		foreign: check{name: "foreign Secrets touched"}, ready: check{name: "Ready"}, labels: check{name: "labels of a co-writer"},
 	}
 	for i := range owners {
 		c.owners[owners[i].Name] = &owners[i]
@@ -345,8 +349,8 @@ func (c *comparison) compareOwner(i int, m rwExternal, steadySince time.Time) {
 	}
 }
 
-// take returns the Secret with a name, and knows from then on whose it is.
-func (c *comparison) take(meta metav1.ObjectMeta) *corev1.Secret {
+// claim returns the Secret with a name, if there is one. What is never claimed is an orphan.
+func (c *comparison) claim(meta metav1.ObjectMeta) *corev1.Secret {
 	key := client.ObjectKey{Namespace: meta.Namespace, Name: meta.Name}
 	secret := c.secrets[key]
 	delete(c.secrets, key)
@@ -355,21 +359,21 @@ func (c *comparison) take(meta metav1.ObjectMeta) *corev1.Secret {
 
 func (c *comparison) compareSecrets(i int, m rwExternal) {
 	if m.own.exists {
-		if secret := c.take(c.inputKey(i)); secret == nil || !maps.EqualFunc(secret.Data, m.own.data(), equal) {
+		if secret := c.claim(c.inputKey(i)); secret == nil || !maps.EqualFunc(secret.Data, m.own.data(), equal) {
 			c.found(&c.foreign, i, "%s should be %s, and is not: the operator has no business with it", inputName(i), m.own)
 		}
 	}
 	if m.foreign != "" {
-		secret := c.take(c.outputKey(i))
+		secret := c.claim(c.outputKey(i))
 		if secret == nil || string(secret.Data["foreign"]) != m.foreign || len(secret.Data) != 1 || len(secret.Annotations) != 0 {
-			c.found(&c.foreign, i, "%s is somebody else's, and it was changed or deleted", c.outputKey(i).Name)
+			c.found(&c.foreign, i, "%s is foreign, and it was changed or deleted", c.outputKey(i).Name)
 		}
 		return
 	}
 	if !m.exists {
 		return // an output that is there all the same is an orphan
 	}
-	secret := c.take(c.outputKey(i))
+	secret := c.claim(c.outputKey(i))
 	if owner := namespace + "/" + c.name(i); secret != nil && secret.Annotations[ownerAnnotation] != owner {
 		c.found(&c.outputs, i, "%s names the owner %q, want %q", secret.Name, secret.Annotations[ownerAnnotation], owner)
 		return
@@ -390,7 +394,7 @@ func (c *comparison) compareSecrets(i int, m rwExternal) {
 
 func equal(a, b []byte) bool { return string(a) == string(b) }
 
-// deleteAll deletes the RWExternals. Inputs and what is somebody else's stay.
+// deleteAll deletes the RWExternals. Inputs and foreign Secrets stay.
 func (r *rwExternals) deleteAll(ctx context.Context) error {
 	for i := range r.model {
 		r.model[i].exists = false

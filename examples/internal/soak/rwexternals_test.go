@@ -66,7 +66,7 @@ func testedRWExternals() *rwExternals {
 		{exists: true, input: 2}, // its input does not exist
 		{exists: true, input: 0, foreign: "12"},
 		{own: good},                 // deleted
-		{foreign: "13", input: 999}, // deleted, and its output was somebody else's
+		{foreign: "13", input: 999}, // deleted, and its output is foreign
 	}}
 }
 
@@ -102,18 +102,18 @@ func TestRWExternalsChecks(t *testing.T) {
 			old.ObjectMeta = metav1.ObjectMeta{Namespace: outputsNamespace, Name: "output-00"}
 			c.secrets = append(c.secrets, old)
 		}, want: []string{"orphaned Secrets"}},
-		{name: "the Secret of somebody else is taken", plant: func(_ *rwExternals, c *cluster) {
+		{name: "a foreign Secret is overwritten", plant: func(_ *rwExternals, c *cluster) {
 			c.secret("output-04").Data = map[string][]byte{"quotient": []byte("3")}
-		}, want: []string{"Secrets of others touched"}},
-		{name: "the Secret of somebody else is deleted with the owner", plant: func(_ *rwExternals, c *cluster) { c.remove("output-06") }, want: []string{"Secrets of others touched"}},
-		{name: "an input is deleted", plant: func(_ *rwExternals, c *cluster) { c.remove("input-05") }, want: []string{"Secrets of others touched"}},
+		}, want: []string{"foreign Secrets touched"}},
+		{name: "a foreign Secret is deleted with the owner", plant: func(_ *rwExternals, c *cluster) { c.remove("output-06") }, want: []string{"foreign Secrets touched"}},
+		{name: "an input is deleted", plant: func(_ *rwExternals, c *cluster) { c.remove("input-05") }, want: []string{"foreign Secrets touched"}},
 		{name: "an input that was deleted is there", plant: func(r *rwExternals, c *cluster) {
 			c.secrets = append(c.secrets, corev1.Secret{ObjectMeta: r.inputKey(2)})
 		}, want: []string{"orphaned Secrets"}},
 		{name: "ready without an input", plant: func(_ *rwExternals, c *cluster) { c.owners[3].Status.Conditions = c.owners[0].Status.Conditions }, want: []string{"Ready"}},
 		{name: "the wrong reason", plant: func(_ *rwExternals, c *cluster) { c.owners[3].Status.Conditions = c.owners[2].Status.Conditions }, want: []string{"Ready"}},
 		{name: "an old status", plant: func(_ *rwExternals, c *cluster) { c.owners[0].Status.ObservedGeneration = 1 }, want: []string{"Ready"}},
-		{name: "the label of somebody else is lost", plant: func(_ *rwExternals, c *cluster) { c.owners[0].Labels = nil }, want: []string{"labels of a co-writer"}},
+		{name: "a co-writer's label is lost", plant: func(_ *rwExternals, c *cluster) { c.owners[0].Labels = nil }, want: []string{"labels of a co-writer"}},
 		{name: "a finalizer is stuck", plant: func(r *rwExternals, c *cluster) {
 			r.model[5].exists = true
 			stuck := r.object(5)
@@ -139,7 +139,8 @@ func TestRWExternalsChecks(t *testing.T) {
 	}
 }
 
-// When all edits are made, the cluster is what the model says, as far as no operator is needed for that.
+// When all edits are made, the cluster is what the model says, as far as no operator is needed for
+// that.
 func TestEditsOfRWExternalsMakeTheModel(t *testing.T) {
 	scheme, err := newScheme()
 	if err != nil {

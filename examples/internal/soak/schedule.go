@@ -20,10 +20,11 @@ import (
 )
 
 const (
-	// runGrace is how late a run may start, and how long a Job may be kept beyond the history limit: the operator may have been killed
-	// at the moment in which it was due.
+	// runGrace is how late a run may start, and how long a Job may be kept beyond the history
+	// limit: the operator may have been killed at the moment in which it was due.
 	runGrace = 15 * time.Second
-	// jobGrace is how long a Job may take. Its Pod takes 1.5 seconds, the rest is the control plane's.
+	// jobGrace is how long a Job may take. Its Pod takes 1.5 seconds, the rest is the control
+	// plane's.
 	jobGrace = time.Minute
 
 	// scheduledAt is where a Job says which run of its CronJob it is.
@@ -42,8 +43,8 @@ type job struct {
 	gone             time.Time // when it was seen to be deleted, zero before
 }
 
-// A jobRecord is all Jobs that there ever were: those beyond the history limit are deleted, and a Job may be deleted and come back under
-// its name.
+// A jobRecord is all Jobs that there ever were: those beyond the history limit are deleted, and a
+// Job may be deleted and come back under its name.
 type jobRecord struct {
 	mu   sync.Mutex // guards what follows
 	jobs map[string]*job
@@ -198,7 +199,8 @@ func (c cronJob) twice(jobs []job) []violation {
 	return found
 }
 
-// astray returns the Jobs of no run: they name none, one that is not in the schedule, or one that had not come yet.
+// astray returns the Jobs of no run: they name none, one that is not in the schedule, or one that
+// had not come yet.
 func (c cronJob) astray(jobs []job) []violation {
 	var found []violation
 	for _, j := range jobs {
@@ -215,7 +217,8 @@ func (c cronJob) astray(jobs []job) []violation {
 	return found
 }
 
-// unfinished returns the Jobs that were deleted before they had finished, that take too long, and that ended other than they should.
+// unfinished returns the Jobs that were deleted before they had finished, that take too long, and
+// that ended other than they should.
 func (c cronJob) unfinished(jobs []job, now time.Time) []violation {
 	var found []violation
 	want := batchv1.JobComplete
@@ -235,8 +238,8 @@ func (c cronJob) unfinished(jobs []job, now time.Time) []violation {
 	return found
 }
 
-// history returns when more Jobs were kept than the limits allow for longer than the grace, and when one was deleted that should have been
-// kept.
+// history returns when more Jobs were kept than the limits allow for longer than the grace, and
+// when one was deleted that should have been kept.
 func (c cronJob) history(jobs []job, now time.Time) []violation {
 	limit := map[batchv1.JobConditionType]int{batchv1.JobComplete: c.keepComplete, batchv1.JobFailed: c.keepFail}
 	var found []violation
@@ -316,8 +319,9 @@ func newSchedule(user client.WithWatch, o *options) subject {
 
 func (s *schedule) edits() []edit { return nil }
 
-// create makes CronJobs with different history limits. The Jobs of every fifth one fail. Half of the CronJobs have the same times, and half of
-// them different ones, so that a kill hits either many runs or, more often, at least one.
+// create makes CronJobs with different history limits. The Jobs of every fifth one fail. Half of
+// the CronJobs have the same times, and half of them different ones, so that a kill hits either
+// many runs or, more often, at least one.
 func (s *schedule) create(ctx context.Context) error {
 	if err := s.record.follow(ctx, s.user); err != nil {
 		return err

@@ -22,8 +22,8 @@ func seconds(n int) time.Time { return epoch.Add(time.Duration(n) * time.Second)
 // tested is the CronJob of the tests: a run every 20 seconds, of which the last two are kept.
 var tested = cronJob{name: "c", created: epoch, every: 20 * time.Second, keepComplete: 2, keepFail: 1}
 
-// recordOf is the record of an operator that is a little late each time and does everything right but to start the runs that are not
-// among those of the given numbers.
+// recordOf is the record of an operator that is a little late each time and does everything right
+// but to start the runs that are not among those of the given numbers.
 func recordOf(runs ...int) []job {
 	var jobs []job
 	for n, k := range runs {

@@ -17,8 +17,8 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
 )
 
-// coWriter is the label that somebody else keeps on the objects, and writes all the time.
-const coWriter = "example.com/written-by-somebody-else"
+// coWriter is a label that another controller keeps on the objects.
+const coWriter = "example.com/co-writer"
 
 // A simple is the model of one Simple.
 type simple struct {

@@ -26,13 +26,15 @@ import (
 const (
 	module = "github.com/ctrlkit/ctrlkit/examples"
 
-	// settleLimit is how long the operator may take until all is as it should be: after its start, after the chaos, after the deletion.
+	// settleLimit is how long the operator may take until all is as it should be: after its start,
+	// after the chaos, after the deletion.
 	settleLimit = time.Minute
 	// steadyAfter is when, in the calm, no condition may change any more.
 	steadyAfter = 30 * time.Second
 
-	// Memory is steady if, at the end of the calm, it is not more than memoryFactor times what it was memoryAfter its beginning. In a calm
-	// of less than twice that time, nothing is said about it.
+	// Memory is steady if, at the end of the calm, it is not more than memoryFactor times what it
+	// was memoryAfter its beginning. In a calm of less than twice that time, nothing is said about
+	// it.
 	memoryAfter  = time.Minute
 	memoryFactor = 1.3
 )
@@ -60,7 +62,8 @@ type soaking struct {
 	checks []check
 }
 
-// soak runs one example through chaos and calm. Its error says why nothing can be said about the operator.
+// soak runs one example through chaos and calm. Its error says why nothing can be said about the
+// operator.
 func soak(ctx context.Context, o *options, e example, p *progress) (_ *report, err error) {
 	s := &soaking{options: o, example: e, progress: p}
 	if s.temp, err = os.MkdirTemp("", "ctrlkit-soak-"); err != nil {
@@ -173,7 +176,8 @@ func (s *soaking) install(ctx context.Context) error {
 
 func (s *soaking) kubeconfig() string { return filepath.Join(s.temp, "kubeconfig") }
 
-// writeKubeconfig writes the file with which the operator reaches the API server, as the ServiceAccount that the role is bound to.
+// writeKubeconfig writes the file with which the operator reaches the API server, as the
+// ServiceAccount that the role is bound to.
 func (s *soaking) writeKubeconfig() error {
 	system := s.account + "-system"
 	config, err := s.plane.AddUser("system:serviceaccount:"+system+":"+s.account+"-operator", "system:serviceaccounts", "system:serviceaccounts:"+system)
@@ -262,7 +266,8 @@ func (s *soaking) begin(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until the cluster is as the model, and says how long that took. What is still different at the limit is returned.
+// settle waits until the cluster is as the model, and says how long that took. What is still
+// different at the limit is returned.
 func (s *soaking) settle(ctx context.Context) (took string, last []violation, err error) {
 	start := time.Now()
 	for {

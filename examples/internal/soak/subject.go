@@ -52,11 +52,11 @@ var examples = []example{
 type subject interface {
 	// create makes the objects. What it starts to watch, it watches until ctx is done.
 	create(ctx context.Context) error
-	// edits returns what is done to the objects in the chaos. It is called once, and from then on the model is what the
-	// cluster should be after the last edit.
+	// edits returns what is done to the objects in the chaos. It is called once, and from then on
+	// the model is what the cluster should be after the last edit.
 	edits() []edit
-	// compare returns how the cluster is, compared with the model. Unless it is zero, Ready must not have changed since
-	// steadySince.
+	// compare returns how the cluster is, compared with the model. Unless it is zero, Ready must
+	// not have changed since steadySince.
 	compare(ctx context.Context, steadySince time.Time) ([]check, error)
 	// deleteAll deletes the objects.
 	deleteAll(ctx context.Context) error
@@ -139,7 +139,8 @@ func leftOver(obj client.Object) violation {
 	return violation{object: fmt.Sprintf("%s %s/%s", kind, obj.GetNamespace(), obj.GetName()), lane: noLane, evidence: evidence}
 }
 
-// create makes an object, also if the API server is not ready for its kind yet, or if one of its name is still being deleted.
+// create makes an object, also if the API server is not ready for its kind yet, or if one of its
+// name is still being deleted.
 func create(ctx context.Context, user client.Client, obj client.Object) error {
 	for {
 		attempt := obj.DeepCopyObject().(client.Object) //nolint:errcheck // it is what was copied
