@@ -261,6 +261,9 @@ func (s *soaking) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for i := range violations {
+		violations[i].lane = noLane // no edit has been made yet
+	}
 	s.checks = append(s.checks, check{name: "all as it should be after the start", seen: "after " + took, violations: violations})
 	s.memory.start = s.operator.memory()
 	return nil
