@@ -27,7 +27,6 @@ func main() {
 	// After the first signal the second one kills: the operators and the control plane notice that,
 	// too.
 	context.AfterFunc(ctx, stop)
-	ctrl.SetLogger(logr.Discard()) // of the client here; the operators are processes of their own
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -41,6 +40,8 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "soak: %v\nRun with --help for usage.\n", err)
 		return exitUsage
 	}
+	// It is for the clients here; the operators are processes of their own.
+	ctrl.SetLogger(logr.Discard())
 	code := exitKept
 	var reports []*report
 	for _, example := range options.examples {

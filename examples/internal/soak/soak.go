@@ -54,12 +54,12 @@ type soaking struct {
 	subject  subject
 	editor   *editor
 
-	start  time.Time // of the chaos
-	phase  string
-	until  time.Time // the end of the phase
-	mu     sync.Mutex
-	memory struct{ start, chaos, calm, end int64 }
 	checks []check
+	memory struct{ start, chaos, calm, end int64 } // in bytes; 0 is not known
+
+	mu    sync.Mutex // guards what follows
+	phase string
+	until time.Time // the end of the phase
 }
 
 // soak runs one example through chaos and calm. Its error says why nothing can be said about the
@@ -297,13 +297,13 @@ func (s *soaking) chaosPhase(ctx context.Context) error {
 	kills := planKills(newRandom(s.seed, "kills of "+s.name), s.chaos, s.kills)
 	edits := s.subject.edits()
 	s.enter("chaos", s.chaos)
-	s.start = time.Now()
+	start := time.Now()
 	var group sync.WaitGroup
-	group.Go(func() { s.editor.run(ctx, edits, s.start) })
+	group.Go(func() { s.editor.run(ctx, edits, start) })
 	last := len(kills) - 1
 	var err error
 	for _, k := range kills[:last] {
-		if err = sleepUntil(ctx, s.start.Add(k.at)); err != nil {
+		if err = sleepUntil(ctx, start.Add(k.at)); err != nil {
 			break
 		}
 		if err = s.operator.kill(ctx, k.down); err != nil {
@@ -311,7 +311,7 @@ func (s *soaking) chaosPhase(ctx context.Context) error {
 		}
 	}
 	if err == nil {
-		err = sleepUntil(ctx, s.start.Add(kills[last].at))
+		err = sleepUntil(ctx, start.Add(kills[last].at))
 	}
 	group.Wait() // the operator still runs: an object is created again only when the operator has let it go
 	s.memory.chaos = s.operator.memory()
