@@ -69,6 +69,10 @@ explore: ## Run more of the simulations: 2,000 pairs against each operator, each
 	$(GO) test -race -timeout 60m -run TestEqualPlans ./sim -repetitions 200
 	cd examples && $(GO) test -timeout 60m -run TestSurvivesEverything ./01_cronjob ./02_simple ./03_rwexternal -pairs 2000
 
+.PHONY: soak
+soak: controlplane ## Kill the examples' operators at random for 10 minutes, leave them alone for 10, check all; SOAK="-help" for more
+	@$(GO) run ./examples/internal/soak $(SOAK)
+
 .PHONY: pictures
 pictures: ## Draw the pictures of the documentation again
 	@$(GO) run ./internal/pictures workflows docs/images

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// An operator is the program of an example. It is started again whenever it ends.
+type operator struct {
+	binary string
+	args   []string // of the first process
+	env    []string
+	log    *logScan
+
+	restarts chan restart
+
+	mu      sync.Mutex // guards what follows
+	pid     int        // 0 while it does not run
+	kills   int
+	crashes []violation // each end that was no kill
+}
+
+// A restart is the wish for a kill.
+type restart struct {
+	down    time.Duration // before it is started again
+	args    []string      // of the next process
+	started chan struct{} // closed then
+}
+
+func newOperator(binary string, env []string, log *logScan) *operator {
+	return &operator{binary: binary, env: env, log: log, restarts: make(chan restart)}
+}
+
+// run keeps the program running until ctx is done, and ends it then.
+func (o *operator) run(ctx context.Context) {
+	runtime.LockOSThread() // Linux ends the process with the thread that has started it
+	defer runtime.UnlockOSThread()
+	var started chan struct{} // to be closed when the next process runs
+	args := o.args
+	for ctx.Err() == nil {
+		cmd, ended, err := o.start(args)
+		if err != nil {
+			o.crashed(err)
+			_ = sleepUntil(ctx, time.Now().Add(time.Second)) // the loop looks at ctx
+			continue
+		}
+		if started != nil {
+			close(started)
+			started = nil
+		}
+		select {
+		case <-ctx.Done():
+			o.end(cmd, ended)
+		case wish := <-o.restarts:
+			o.end(cmd, ended)
+			o.mu.Lock()
+			o.kills++
+			o.mu.Unlock()
+			started, args = wish.started, wish.args
+			_ = sleepUntil(ctx, time.Now().Add(wish.down)) // the loop looks at ctx
+		case err := <-ended:
+			o.crashed(errors.New(describeEnd(err)))
+			_ = sleepUntil(ctx, time.Now().Add(time.Second)) // the loop looks at ctx
+		}
+	}
+}
+
+func describeEnd(err error) string {
+	if err == nil {
+		return "exit status 0"
+	}
+	return err.Error()
+}
+
+func (o *operator) start(args []string) (*exec.Cmd, <-chan error, error) {
+	o.log.cut()
+	cmd := exec.Command(o.binary, args...)
+	cmd.Env = append(os.Environ(), o.env...)
+	cmd.Stdout, cmd.Stderr = o.log, o.log
+	cmd.SysProcAttr = processAttributes()
+	if err := cmd.Start(); err != nil {
+		return nil, nil, fmt.Errorf("starting the operator: %w", err)
+	}
+	o.mu.Lock()
+	o.pid = cmd.Process.Pid
+	o.mu.Unlock()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	return cmd, ended, nil
+}
+
+func (o *operator) end(cmd *exec.Cmd, ended <-chan error) {
+	_ = cmd.Process.Signal(syscall.SIGKILL) // it fails if the process has ended already
+	<-ended
+	o.mu.Lock()
+	o.pid = 0
+	o.mu.Unlock()
+}
+
+func (o *operator) crashed(err error) {
+	evidence := fmt.Sprintf("at %s the operator ended by itself: %v; its last words: %s", clock(time.Now()), err, o.log.last())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pid = 0
+	o.crashes = append(o.crashes, violation{object: "operator", lane: noLane, evidence: evidence})
+}
+
+// kill sends SIGKILL, and returns when the program runs again with the given arguments.
+func (o *operator) kill(ctx context.Context, down time.Duration, args ...string) error {
+	wish := restart{down: down, args: args, started: make(chan struct{})}
+	select {
+	case o.restarts <- wish:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-wish.started:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ends returns the ends that were no kills.
+func (o *operator) ends() []violation {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.crashes)
+}
+
+func (o *operator) killed() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.kills
+}
+
+// process returns the id of the process, and zero while the program does not run.
+func (o *operator) process() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.pid
+}
+
+// memory returns the resident memory in bytes, and zero where that can't be found out: on systems
+// without /proc, and while the program does not run.
+func (o *operator) memory() int64 {
+	pid := o.process()
+	if pid == 0 {
+		return 0
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	return residentIn(string(status))
+}
+
+// residentIn reads the resident memory from a file status of /proc.
+func residentIn(status string) int64 {
+	for line := range strings.Lines(status) {
+		if text, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			fields := strings.Fields(text)
+			if len(fields) == 2 && fields[1] == "kB" {
+				kib, _ := strconv.ParseInt(fields[0], 10, 64) // zero means unknown
+				return kib << 10
+			}
+		}
+	}
+	return 0
+}
+
+// requestsAt reads how many requests a program has made so far, by verb, from its metrics.
+func requestsAt(ctx context.Context, address string) (map[string]int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("reading the metrics of the operator: %w", err)
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	return requestsIn(response.Body)
+}
+
+func requestsIn(metrics io.Reader) (map[string]int, error) {
+	byVerb := make(map[string]int)
+	lines := bufio.NewScanner(metrics)
+	for lines.Scan() {
+		labels, ok := strings.CutPrefix(lines.Text(), "rest_client_requests_total{")
+		if !ok {
+			continue
+		}
+		_, verb, _ := strings.Cut(labels, `method="`)
+		verb, value, _ := strings.Cut(verb, `"`)
+		fields := strings.Fields(value)
+		n, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading the metrics of the operator: %w", err)
+		}
+		byVerb[verb] += int(n)
+	}
+	return byVerb, lines.Err()
+}
+
+// requestsBetween says how many requests were made from one reading to a later one.
+func requestsBetween(earlier, later map[string]int) string {
+	var parts []string
+	for _, verb := range slices.Sorted(maps.Keys(later)) {
+		if n := later[verb] - earlier[verb]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, verb))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// freeAddress returns an address on which nothing listens.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("looking for a free port: %w", err)
+	}
+	defer l.Close() //nolint:errcheck // nothing was sent
+	return l.Addr().String(), nil
+}
+
+// clock is how times are printed.
+func clock(t time.Time) string { return t.UTC().Format("15:04:05") }

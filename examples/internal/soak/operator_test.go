@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A kill is no crash, and it is followed by another process.
+func TestOperatorIsKilledAndStartedAgain(t *testing.T) {
+	o, stop := startTested(t, "sleep", "60")
+	defer stop()
+	if err := o.kill(t.Context(), 0, "60"); err != nil {
+		t.Fatal(err)
+	}
+	first := o.process()
+	if err := o.kill(t.Context(), 0, "60"); err != nil {
+		t.Fatal(err)
+	}
+	if second := o.process(); first == 0 || second == 0 || first == second {
+		t.Errorf("processes %d and %d, want two", first, second)
+	}
+	if o.killed() != 2 || len(o.ends()) != 0 {
+		t.Errorf("%d kills and the ends %v, want two kills alone", o.killed(), o.ends())
+	}
+}
+
+// An operator that ends by itself is found out.
+func TestOperatorEndsByItself(t *testing.T) {
+	o, stop := startTested(t, "sh", "-c", "echo 'error: no such cluster' >&2; exit 3")
+	for o.log.last() == "[]" {
+		if t.Context().Err() != nil {
+			t.Fatal("the operator never said anything")
+		}
+	}
+	stop()
+	ends := o.ends()
+	if len(ends) == 0 || !strings.Contains(ends[0].evidence, "exit status 3") || !strings.Contains(ends[0].evidence, "no such cluster") {
+		t.Errorf("ends %v, want one with its exit status and its last words", ends)
+	}
+}
+
+// startTested runs a program as an operator, until stop is called.
+func startTested(t *testing.T, binary string, args ...string) (o *operator, stop func()) {
+	t.Helper()
+	o = newOperator(binary, nil, newLogScan(io.Discard))
+	o.args = args
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		o.run(ctx)
+	}()
+	return o, func() {
+		cancel()
+		<-ended
+	}
+}
+
+func TestResidentIn(t *testing.T) {
+	tests := map[string]int64{
+		"Name:\tx\nVmHWM:\t   70000 kB\nVmRSS:\t   58112 kB\nThreads:\t9\n": 58112 << 10,
+		"Name:\tx\nState:\tZ (zombie)\n":                                    0,
+		"VmRSS:\t5 MB\n":                                                    0,
+	}
+	for status, want := range tests {
+		if got := residentIn(status); got != want {
+			t.Errorf("residentIn(%q) = %d, want %d", status, got, want)
+		}
+	}
+}
+
+func TestRequestsBetween(t *testing.T) {
+	read := func(metrics string) map[string]int {
+		requests, err := requestsIn(strings.NewReader(metrics))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return requests
+	}
+	before := read(`# TYPE rest_client_requests_total counter
+rest_client_requests_total{code="200",host="127.0.0.1:1",method="GET"} 12
+rest_client_requests_total{code="404",host="127.0.0.1:1",method="GET"} 1
+process_open_fds 9
+`)
+	if diff := cmp.Diff(map[string]int{"GET": 13}, before); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	after := read(`rest_client_requests_total{code="200",host="127.0.0.1:1",method="GET"} 1.3e+01
+rest_client_requests_total{code="201",host="127.0.0.1:1",method="POST"} 4
+`)
+	if got := requestsBetween(before, after); got != "4 POST" {
+		t.Errorf("requestsBetween = %q, want 4 POST", got)
+	}
+	if got := requestsBetween(after, after); got != "none" {
+		t.Errorf("requestsBetween = %q, want none", got)
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// options are those of the command.
+type options struct {
+	examples []example
+	objects  int
+	chaos    time.Duration
+	calm     time.Duration
+	every    time.Duration // the interval of CronJobs
+	kills    span
+	edits    span
+	seed     uint64
+	logs     string
+}
+
+// A span is a range of durations, from which one is chosen.
+type span struct{ least, most time.Duration }
+
+func (s span) String() string { return s.least.String() + "," + s.most.String() }
+
+// Set makes a span a flag.Value.
+func (s *span) Set(text string) error {
+	least, most, two := strings.Cut(text, ",")
+	if !two {
+		return errors.New("want two durations, such as 8s,21s")
+	}
+	var err error
+	if s.least, err = time.ParseDuration(least); err != nil {
+		return err
+	}
+	if s.most, err = time.ParseDuration(most); err != nil {
+		return err
+	}
+	if s.least <= 0 || s.most < s.least {
+		return errors.New("want the shorter duration first, and both above zero")
+	}
+	return nil
+}
+
+const usage = `Soak runs the operators of the examples on a real control plane, kills them with SIGKILL at random times while
+schedules come due and objects are edited (the chaos), leaves them alone (the calm), and checks what the API server has.
+
+Usage: soak [flags]
+
+  soak                                                     all examples: 50 objects, 10 minutes of chaos, 10 of calm, each
+  soak -example 01_cronjob -objects 20 -chaos 2m -calm 2m  one of them, shorter
+  soak -example 02_simple,03_rwexternal -seed 7            the same kills and edits as in every run with this seed
+  soak -logs /tmp/soak                                     keep what the operators and the control plane log
+
+It exits with 0 if every check holds, with 1 if one does not or the soak was interrupted, with 2 if a flag is wrong.
+
+`
+
+// parseOptions reads the command line. It writes the help, if that is asked for, and returns
+// flag.ErrHelp then.
+func parseOptions(args []string, out io.Writer) (*options, error) {
+	o := &options{kills: span{8 * time.Second, 21 * time.Second}, edits: span{100 * time.Millisecond, 400 * time.Millisecond}}
+	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // mistakes are printed once, by the caller
+	names := flags.String("example", "all", "the `names` of examples, with commas between them, or all")
+	flags.IntVar(&o.objects, "objects", 50, "the `number` of CronJobs, Simples or RWExternals")
+	flags.DurationVar(&o.chaos, "chaos", 10*time.Minute, "the `duration` of kills and edits")
+	flags.DurationVar(&o.calm, "calm", 10*time.Minute, "the `duration` for which the operator is left alone afterwards")
+	flags.DurationVar(&o.every, "every", 20*time.Second, "the `interval` of the CronJobs' schedules, whole seconds")
+	flags.Var(&o.kills, "kill-every", "the shortest and the longest `pause` between kills")
+	flags.Var(&o.edits, "edit-every", "the shortest and the longest `pause` between edits, all objects together")
+	flags.Uint64Var(&o.seed, "seed", 0, "the `number` that kills and edits are computed from; 0 chooses one")
+	flags.StringVar(&o.logs, "logs", "", "keep the logs of operators and control planes below this `directory`")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprint(out, usage, "Flags:\n")
+			flags.SetOutput(out)
+			flags.PrintDefaults()
+		}
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q: everything is said with flags", flags.Arg(0))
+	}
+	if err := o.selectExamples(*names); err != nil {
+		return nil, err
+	}
+	if o.seed == 0 {
+		o.seed = uint64(time.Now().UnixNano()) % 1_000_000
+	}
+	return o, o.validate()
+}
+
+func (o *options) selectExamples(names string) error {
+	if names == "all" {
+		o.examples = examples
+		return nil
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(examples, func(e example) bool { return e.name == name })
+		if i < 0 {
+			var known []string
+			for _, e := range examples {
+				known = append(known, e.name)
+			}
+			return fmt.Errorf("unknown example %q: want all, or some of %s", name, strings.Join(known, ","))
+		}
+		o.examples = append(o.examples, examples[i])
+	}
+	return nil
+}
+
+func (o *options) validate() error {
+	switch {
+	case o.objects < 1 || o.objects > 1000:
+		return fmt.Errorf("-objects %d: want 1 to 1000", o.objects)
+	case o.chaos < 0 || o.calm < 0:
+		return errors.New("-chaos and -calm must not be negative")
+	case o.every < 5*time.Second || o.every%time.Second != 0:
+		return fmt.Errorf("-every %s: want whole seconds, at least 5s, since an operator that restarts needs some to begin", o.every)
+	}
+	if o.logs != "" {
+		if info, err := os.Stat(o.logs); err != nil || !info.IsDir() {
+			return fmt.Errorf("-logs %s: want a directory that exists", o.logs)
+		}
+	}
+	return nil
+}
+
+// describe says what is done to an example.
+func (o *options) describe(e example) string {
+	what := ""
+	if e.scheduled {
+		what = fmt.Sprintf(", @every %s", o.every)
+	}
+	return fmt.Sprintf("%d objects%s; %s of chaos, %s of calm; seed %d", o.objects, what, o.chaos, o.calm, o.seed)
+}
+
+// command returns the command line that does the same to one example.
+func (o *options) command(e example) string {
+	return fmt.Sprintf("go run ./examples/internal/soak -example %s -objects %d -chaos %s -calm %s -every %s -kill-every %s -edit-every %s -seed %d",
+		e.name, o.objects, o.chaos, o.calm, o.every, o.kills, o.edits, o.seed)
+}

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package main
+
+import "syscall"
+
+// processAttributes keep Ctrl-C from the operator, which is stopped by us.
+func processAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}

@@ -1,0 +1,418 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
+)
+
+const (
+	module = "github.com/ctrlkit/ctrlkit/examples"
+
+	// settleLimit is how long the operator may take until all is as it should be: after its start,
+	// after the chaos, after the deletion.
+	settleLimit = time.Minute
+	// steadyAfter is when, in the calm, no condition may change any more.
+	steadyAfter = 30 * time.Second
+
+	// Memory is steady if, at the end of the calm, it is not more than memoryFactor times what it
+	// was memoryAfter its beginning. In a calm of less than twice that time, nothing is said about
+	// it.
+	memoryAfter  = time.Minute
+	memoryFactor = 1.3
+)
+
+// A soaking is the soak of one example.
+type soaking struct {
+	*options
+	example
+	dir      string // of the example
+	temp     string
+	progress *progress
+
+	plane    *controlplane.ControlPlane
+	user     client.WithWatch
+	operator *operator
+	log      *logScan
+	subject  subject
+	editor   *editor
+
+	checks []check
+	memory struct{ start, chaos, calm, end int64 } // in bytes; 0 is not known
+
+	mu    sync.Mutex // guards what follows
+	phase string
+	until time.Time // the end of the phase
+}
+
+// soak runs one example through chaos and calm. Its error says why nothing can be said about the
+// operator.
+func soak(ctx context.Context, o *options, e example, p *progress) (_ *report, err error) {
+	s := &soaking{options: o, example: e, progress: p}
+	if s.temp, err = os.MkdirTemp("", "ctrlkit-soak-"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(s.temp)) }()
+	binary, err := s.build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	logFile, err := s.logFile()
+	if err != nil {
+		return nil, err
+	}
+	defer logFile.Close() //nolint:errcheck // a log that is cut short is no reason to fail
+	s.log = newLogScan(logFile)
+	if err := s.startPlane(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.plane.Stop()) }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-s.plane.Done():
+			cancel(s.plane.Err())
+		case <-ctx.Done():
+		}
+	}()
+	if err := s.run(ctx, binary); err != nil {
+		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
+			return nil, fmt.Errorf("not finished: %w", cause)
+		}
+		return nil, err
+	}
+	errorCount, samples := s.log.found()
+	s.checks = append(s.checks, figure("errors in the log", "%d", errorCount))
+	return &report{example: e.name, checks: s.checks, errors: samples, edits: s.editor.last}, nil
+}
+
+// build builds the program of the example and finds its directory.
+func (s *soaking) build(ctx context.Context) (binary string, err error) {
+	s.progress.line("building the operator")
+	pkg := module + "/" + s.name
+	list := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", pkg)
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	dir, err := list.Output()
+	if err != nil {
+		return "", fmt.Errorf("looking for %s: %w\n%s", pkg, err, stderr.String())
+	}
+	s.dir = strings.TrimSpace(string(dir))
+	binary = filepath.Join(s.temp, "operator")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, pkg).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+	}
+	return binary, nil
+}
+
+func (s *soaking) logFile() (io.WriteCloser, error) {
+	dir := s.temp
+	if s.logs != "" {
+		dir = filepath.Join(s.logs, s.name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	return os.Create(filepath.Join(dir, "operator.log"))
+}
+
+// startPlane starts a control plane with all that a user installs before the operator.
+func (s *soaking) startPlane(ctx context.Context) error {
+	s.progress.line("starting a control plane")
+	options := controlplane.Options{
+		Parts: s.parts, CRDs: []string{filepath.Join(s.dir, "config", "crd", "bases")}, Progress: s.progress.out,
+	}
+	if s.logs != "" {
+		options.LogDir = filepath.Join(s.logs, s.name)
+	}
+	plane, err := controlplane.Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	s.plane = plane
+	if err := s.install(ctx); err != nil {
+		return errors.Join(err, plane.Stop())
+	}
+	return nil
+}
+
+func (s *soaking) install(ctx context.Context) error {
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	if s.user, err = client.NewWithWatch(s.plane.Config(), client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("reaching the control plane: %w", err)
+	}
+	for _, name := range []string{namespace, outputsNamespace} {
+		if err := create(ctx, s.user, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return fmt.Errorf("creating namespace %s: %w", name, err)
+		}
+	}
+	// The namespace of the ServiceAccount stands in the first file.
+	if err := applyFiles(ctx, s.user, filepath.Join(s.dir, "config", "rbac"), filepath.Join(s.dir, "config", "admission")); err != nil {
+		return err
+	}
+	return s.writeKubeconfig()
+}
+
+func (s *soaking) kubeconfig() string { return filepath.Join(s.temp, "kubeconfig") }
+
+// writeKubeconfig writes the file with which the operator reaches the API server, as the
+// ServiceAccount that the role is bound to.
+func (s *soaking) writeKubeconfig() error {
+	system := s.account + "-system"
+	config, err := s.plane.AddUser("system:serviceaccount:"+system+":"+s.account+"-operator", "system:serviceaccounts", "system:serviceaccounts:"+system)
+	if err != nil {
+		return err
+	}
+	if err := clientcmd.WriteToFile(kubeconfigFor(config), s.kubeconfig()); err != nil {
+		return fmt.Errorf("writing the kubeconfig of the operator: %w", err)
+	}
+	return nil
+}
+
+func kubeconfigFor(config *rest.Config) clientcmdapi.Config {
+	const name = "soak"
+	return clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+		CurrentContext: name,
+	}
+}
+
+// run is the soak once the control plane runs.
+func (s *soaking) run(ctx context.Context, binary string) error {
+	s.subject = s.example.subject(s.user, s.options)
+	s.editor = &editor{user: s.user}
+	if err := s.subject.create(ctx); err != nil {
+		return err
+	}
+	s.operator = newOperator(binary, []string{"KUBECONFIG=" + s.kubeconfig()}, s.log)
+	operatorContext, stopOperator := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.operator.run(operatorContext)
+	}()
+	defer func() {
+		stopOperator()
+		<-ended
+	}()
+	defer s.progress.show(s.status)()
+	for _, phase := range []func(context.Context) error{s.begin, s.chaosPhase, s.calmPhase, s.end} {
+		if err := phase(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enter begins a phase that lasts for about d.
+func (s *soaking) enter(phase string, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.phase, s.until = phase, time.Now().Add(d)
+}
+
+// status is the line of progress.
+func (s *soaking) status() string {
+	s.mu.Lock()
+	phase := s.phase
+	if left := time.Until(s.until); left > 0 {
+		phase += fmt.Sprintf(", %s left", left.Round(time.Second))
+	}
+	s.mu.Unlock()
+	return fmt.Sprintf("%s: %s, %d kills, %d edits, %s of memory",
+		phase, s.subject.progress(), s.operator.killed(), s.editor.count(), megabytes(s.operator.memory()))
+}
+
+// megabytes is how memory is printed.
+func megabytes(n int64) string {
+	if n == 0 {
+		return "?"
+	}
+	return fmt.Sprintf("%.0f MB", float64(n)/1e6)
+}
+
+// begin waits until the operator has done its work for the first time.
+func (s *soaking) begin(ctx context.Context) error {
+	s.enter("start", settleLimit)
+	took, violations, err := s.settle(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range violations {
+		violations[i].lane = noLane // no edit has been made yet
+	}
+	s.checks = append(s.checks, check{name: "all as it should be after the start", seen: "after " + took, violations: violations})
+	s.memory.start = s.operator.memory()
+	return nil
+}
+
+// settle waits until the cluster is as the model, and says how long that took. What is still
+// different at the limit is returned.
+func (s *soaking) settle(ctx context.Context) (took string, last []violation, err error) {
+	start := time.Now()
+	for {
+		checks, err := s.subject.compare(ctx, time.Time{})
+		if err != nil {
+			return "", nil, err
+		}
+		last = nil
+		for _, c := range checks {
+			last = append(last, c.violations...)
+		}
+		waited := time.Since(start)
+		if len(last) == 0 || waited > settleLimit {
+			return waited.Round(100 * time.Millisecond).String(), last, nil
+		}
+		if err := sleepUntil(ctx, time.Now().Add(250*time.Millisecond)); err != nil {
+			return "", nil, err
+		}
+	}
+}
+
+// chaosPhase kills and edits.
+func (s *soaking) chaosPhase(ctx context.Context) error {
+	kills := planKills(newRandom(s.seed, "kills of "+s.name), s.chaos, s.kills)
+	edits := s.subject.edits()
+	s.enter("chaos", s.chaos)
+	start := time.Now()
+	var group sync.WaitGroup
+	group.Go(func() { s.editor.run(ctx, edits, start) })
+	last := len(kills) - 1
+	var err error
+	for _, k := range kills[:last] {
+		if err = sleepUntil(ctx, start.Add(k.at)); err != nil {
+			break
+		}
+		if err = s.operator.kill(ctx, k.down); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = sleepUntil(ctx, start.Add(kills[last].at))
+	}
+	group.Wait() // the operator still runs: an object is created again only when the operator has let it go
+	s.memory.chaos = s.operator.memory()
+	s.checks = append(s.checks,
+		check{name: "edits", seen: fmt.Sprintf("%d of %d made", s.editor.count()-len(s.editor.failures), len(edits)), violations: s.editor.failures})
+	return errors.Join(err, ctx.Err())
+}
+
+// calmPhase leaves the operator alone.
+func (s *soaking) calmPhase(ctx context.Context) error {
+	metrics, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	s.enter("calm", s.calm)
+	if err := s.operator.kill(ctx, 0, "--metrics-bind-address", metrics); err != nil {
+		return err
+	}
+	start := time.Now()
+	end := start.Add(s.calm)
+	took, violations, err := s.settle(ctx)
+	if err != nil {
+		return err
+	}
+	s.checks = append(s.checks, check{name: "all as it should be after the chaos", seen: "after " + took, violations: violations})
+	steady := s.calm > steadyAfter
+	var before map[string]int
+	if steady {
+		if err := sleepUntil(ctx, start.Add(steadyAfter)); err != nil {
+			return err
+		}
+		if before, err = requestsAt(ctx, metrics); err != nil {
+			return err
+		}
+	}
+	if s.calm >= 2*memoryAfter {
+		if err := sleepUntil(ctx, start.Add(memoryAfter)); err != nil {
+			return err
+		}
+		s.memory.calm = s.operator.memory()
+	}
+	if err := sleepUntil(ctx, end); err != nil {
+		return err
+	}
+	s.memory.end = s.operator.memory()
+	var steadySince time.Time
+	if steady {
+		steadySince = start.Add(steadyAfter)
+		after, err := requestsAt(ctx, metrics)
+		if err != nil {
+			return err
+		}
+		s.checks = append(s.checks, figure("requests in the calm", "%s in %s", requestsBetween(before, after), (s.calm-steadyAfter).Round(time.Second)))
+	}
+	checks, err := s.subject.compare(ctx, steadySince)
+	s.checks = append(s.checks, checks...)
+	return err
+}
+
+// end deletes all objects and waits until nothing is left.
+func (s *soaking) end(ctx context.Context) error {
+	s.enter("deletion", settleLimit)
+	s.checks = append(s.checks, s.memoryCheck())
+	if err := s.subject.deleteAll(ctx); err != nil {
+		return err
+	}
+	start := time.Now()
+	for {
+		left, err := s.subject.left(ctx)
+		if err != nil {
+			return err
+		}
+		waited := time.Since(start)
+		if len(left) > 0 && waited <= settleLimit {
+			if err := sleepUntil(ctx, time.Now().Add(250*time.Millisecond)); err != nil {
+				return err
+			}
+			continue
+		}
+		s.checks = append(s.checks,
+			check{name: "left after the deletion", seen: fmt.Sprintf("%d, after %s", len(left), waited.Round(100*time.Millisecond)), violations: left},
+			figure("kills", "%d", s.operator.killed()),
+			check{name: "ends of the operator by itself", violations: s.operator.ends()})
+		s.enter("done", 0)
+		return nil
+	}
+}
+
+// memoryCheck compares what the operator takes at the end of the calm with what it took in it.
+func (s *soaking) memoryCheck() check {
+	m := s.memory
+	c := check{name: "memory", seen: fmt.Sprintf("%s at the start, %s after the chaos, %s at the end", megabytes(m.start), megabytes(m.chaos), megabytes(m.end))}
+	if m.calm == 0 || m.end == 0 {
+		c.figure = true // the calm is too short, or there is no /proc
+		return c
+	}
+	c.seen = fmt.Sprintf("%s at the start, %s after the chaos, %s %s later, %s at the end",
+		megabytes(m.start), megabytes(m.chaos), megabytes(m.calm), memoryAfter, megabytes(m.end))
+	if float64(m.end) > memoryFactor*float64(m.calm) {
+		c.violations = []violation{{object: "operator", lane: noLane, evidence: fmt.Sprintf(
+			"%s at the end of the calm, %s one minute into it: want not more than %.1f times as much", megabytes(m.end), megabytes(m.calm), memoryFactor)}}
+	}
+	return c
+}

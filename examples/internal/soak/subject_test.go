@@ -1,0 +1,61 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	cronjobv1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	rwexternalv1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
+)
+
+// What is left after the deletion is found, with what holds it; what should stay is not.
+func TestLeftAfterTheDeletion(t *testing.T) {
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+	stuck := &rwexternalv1.RWExternal{ObjectMeta: named("soak-00")}
+	stuck.Finalizers, stuck.DeletionTimestamp = []string{"demo.ctrlkit.dev/rwexternal"}, &metav1.Time{Time: epoch}
+	user := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		&cronjobv1.CronJob{ObjectMeta: named("c")}, &batchv1.Job{ObjectMeta: named("c-1")}, &corev1.Pod{ObjectMeta: named("c-1-x")},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "not ours"}},
+		&corev1.Secret{ObjectMeta: named("input-00"), Data: input{dividend: "7", divisor: "2"}.data()},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: outputsNamespace, Name: "output-01"}},
+		stuck,
+	).Build()
+	rwExternals := &rwExternals{user: user, model: []rwExternal{
+		{exists: true, own: input{exists: true, dividend: "7", divisor: "2"}}, {exists: true},
+	}}
+	for name, test := range map[string]struct {
+		subject subject
+		want    []string
+	}{
+		"CronJobs":    {&schedule{user: user}, []string{"Job soak/c-1", "Pod soak/c-1-x"}},
+		"RWExternals": {rwExternals, []string{"RWExternal soak-00", "Secret soak-outputs/output-01"}},
+	} {
+		if err := test.subject.deleteAll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		found, err := test.subject.left(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, v := range found {
+			got = append(got, v.object)
+			if v.object == "RWExternal soak-00" && !strings.Contains(v.evidence, "has the finalizers [\"demo.ctrlkit.dev/rwexternal\"]") {
+				t.Errorf("%s: evidence %q, want the finalizer", name, v.evidence)
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: left is %q, want %q", name, got, test.want)
+		}
+	}
+}
