@@ -447,6 +447,25 @@ func TestLiveReadsKeepFromRest(t *testing.T) {
 	}
 }
 
+// Integers that a float64 does not hold are written as they are, also when the write has to be repeated on a newer version.
+func TestLargeIntegersStayExact(t *testing.T) {
+	const large = 1<<63 - 1
+	for _, interfere := range []bool{false, true} {
+		w := newWorld(t, newThing())
+		w.engine(doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			req.Object.Status.Size, req.Object.Status.Counters = large, map[string]int{"a": -large}
+			if interfere {
+				w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "by", "them") })
+			}
+			return ctrlkit.NoRequeue()
+		}))
+		w.must()
+		if got := w.thing().Status; got.Size != large || got.Counters["a"] != -large {
+			t.Errorf("interfere %v: got %d and %d", interfere, got.Size, got.Counters["a"])
+		}
+	}
+}
+
 // Steps of a group save while the others change the object.
 func TestSaveInAGroup(t *testing.T) {
 	w := newWorld(t, newThing())

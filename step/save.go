@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -155,7 +156,7 @@ func (r *run[T]) changes() (map[string]any, error) {
 		return nil, fmt.Errorf("comparing the object with what was read: %w", err)
 	}
 	changed := make(map[string]any)
-	if err := json.Unmarshal(data, &changed); err != nil {
+	if err := utiljson.Unmarshal(data, &changed); err != nil { // it keeps large integers exact
 		return nil, fmt.Errorf("comparing the object with what was read: %w", err)
 	}
 	return changed, nil

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/failure"
@@ -262,7 +263,7 @@ func treeOf(obj any) (map[string]any, error) {
 		return nil, fmt.Errorf("marshaling the object: %w", err)
 	}
 	var tree map[string]any
-	if err := json.Unmarshal(data, &tree); err != nil {
+	if err := utiljson.Unmarshal(data, &tree); err != nil { // it keeps large integers exact
 		return nil, fmt.Errorf("unmarshaling the object: %w", err)
 	}
 	if metadata, ok := tree["metadata"].(map[string]any); ok {
