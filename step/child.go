@@ -103,18 +103,10 @@ func (c *childOf) configuration(child client.Object) (*unstructured.Unstructured
 	own.SetResourceVersion("")
 	own.SetUID("")
 	own.SetGeneration(0)
-	if secret, ok := own.(*corev1.Secret); ok { // it is written and never read
-		for key, value := range secret.StringData {
-			if secret.Data == nil {
-				secret.Data = make(map[string][]byte)
-			}
-			secret.Data[key] = []byte(value)
-		}
-		secret.StringData = nil
-	}
 	if err := controllerutil.SetControllerReference(c.owner, own, c.client.Scheme()); err != nil {
 		return nil, fmt.Errorf("owning %s: %w", c.name, err)
 	}
+	unfold(own)
 	content, err := contentOf(own)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", c.name, err)
@@ -123,6 +115,9 @@ func (c *childOf) configuration(child client.Object) (*unstructured.Unstructured
 	wanted.SetGroupVersionKind(gvk)
 	delete(content, "status")
 	prune(content)
+	if _, ok := own.(*corev1.Service); ok {
+		pruneTargetPorts(content)
+	}
 	return wanted, nil
 }
 
@@ -138,6 +133,34 @@ func prune(value any) {
 		for _, item := range value {
 			prune(item)
 		}
+	}
+}
+
+// unfold makes what a Secret is only written with what it is read with.
+func unfold(obj client.Object) {
+	secret, ok := obj.(*corev1.Secret)
+	if !ok {
+		return
+	}
+	for key, value := range secret.StringData {
+		if secret.Data == nil {
+			secret.Data = make(map[string][]byte)
+		}
+		secret.Data[key] = []byte(value)
+	}
+	secret.StringData = nil
+}
+
+// pruneTargetPorts removes the zero that the type of a Service encodes for a target port that is left to its default.
+func pruneTargetPorts(service map[string]any) {
+	ports, _, _ := unstructured.NestedSlice(service, "spec", "ports")
+	for _, port := range ports {
+		if fields, ok := port.(map[string]any); ok && fields["targetPort"] == int64(0) {
+			delete(fields, "targetPort")
+		}
+	}
+	if len(ports) > 0 {
+		_ = unstructured.SetNestedSlice(service, ports, "spec", "ports") // it was read from there
 	}
 }
 
@@ -263,7 +286,7 @@ func contains(value, wanted any) bool {
 	case nil:
 		return true
 	default:
-		return value == wanted
+		return value == wanted || value == nil && reflect.ValueOf(wanted).IsZero()
 	}
 }
 

@@ -158,3 +158,25 @@ func TestMessagesWithANumberThatChanges(t *testing.T) {
 		}
 	})
 }
+
+// A Post may wait: the object is reconciled again, and nothing has failed. It does not keep an object that is being deleted.
+func TestPostThatWaits(t *testing.T) {
+	post := func(context.Context, *step.Request[*Thing]) error {
+		_, err := ctrlkit.PollFor("the replicas to drain", 10*time.Second)
+		return err
+	}
+	w := newWorld(t, newThing())
+	w.engine(posting{doing("A", passes), post})
+	if result := w.must(); result.RequeueAfter != 10*time.Second {
+		t.Errorf("got %v", result)
+	}
+	if got, want := w.conditionOf(condition.Ready), "False Waiting: waits for the replicas to drain"; got != want {
+		t.Errorf("Ready: got %q, want %q", got, want)
+	}
+	w = newWorld(t, deletedThing(finalizer))
+	w.engine(poster{cleaner{doing("A", passes), passes}, post})
+	w.must()
+	if w.thing() != nil {
+		t.Error("the object is still there")
+	}
+}

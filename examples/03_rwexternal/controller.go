@@ -2,14 +2,11 @@ package main
 
 import (
 	"cmp"
-	"context"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -36,29 +33,12 @@ func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
 	if err != nil {
 		return err
 	}
-	return engine.Complete(ctrl.NewControllerManagedBy(mgr).
-		For(&v1.RWExternal{}).
-		// Both Secrets may be in other hands, and the output in another namespace, where it can't have an owner: so each change
-		// of a Secret asks those that name it.
-		Watches(&corev1.Secret{}, engine.Tell(handler.EnqueueRequestsFromMapFunc(namedBy(mgr.GetClient())))))
-}
-
-// namedBy returns the RWExternals that name a Secret, as input or as output.
-func namedBy(reader client.Reader) handler.MapFunc {
-	return func(ctx context.Context, secret client.Object) []reconcile.Request {
-		var all v1.RWExternalList
-		if err := reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-			return nil // the cache is not there: the operator is about to end
-		}
-		var requests []reconcile.Request
-		key := client.ObjectKeyFromObject(secret)
-		for i := range all.Items {
-			if key == inputOf(&all.Items[i]) || key == outputOf(&all.Items[i]) {
-				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-			}
-		}
-		return requests
-	}
+	// Both Secrets may be in other hands, and the output in another namespace, where it can't have an owner: so each change
+	// of a Secret asks those that name it.
+	b := ctrl.NewControllerManagedBy(mgr).For(&v1.RWExternal{})
+	return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(obj *v1.RWExternal) []client.ObjectKey {
+		return []client.ObjectKey{inputOf(obj), outputOf(obj)}
+	}))
 }
 
 func inputOf(obj *v1.RWExternal) types.NamespacedName {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -33,16 +32,14 @@ func (readInput) Conditions() []condition.Declaration {
 
 func (readInput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (ctrl.Result, error) {
 	key := inputOf(req.Object)
-	var secret corev1.Secret
-	err := req.Client.Get(ctx, key, &secret)
-	if apierrors.IsNotFound(err) {
-		req.Conditions.Bad(v1.ConditionInputReady, condition.Info, "SecretNotFound", fmt.Sprintf("Secret %s does not exist: create it with the keys dividend and divisor", key))
-		return ctrlkit.WaitFor("Secret " + key.String())
-	}
+	secret, err := step.GetOrWait[*corev1.Secret](ctx, req, key)
 	if err != nil {
-		return ctrlkit.RequeueIfError(fmt.Errorf("reading Secret %s: %w", key, err))
+		if len(ctrlkit.Waits(err)) > 0 {
+			req.Conditions.Bad(v1.ConditionInputReady, condition.Info, "SecretNotFound", fmt.Sprintf("Secret %s does not exist: create it with the keys dividend and divisor", key))
+		}
+		return ctrlkit.RequeueIfError(err)
 	}
-	numbers, problem := divisionOf(&secret)
+	numbers, problem := divisionOf(secret)
 	if problem != "" {
 		// Its owner must change it, and that is an event. The message names the key and not what is in it: it is a secret.
 		req.Conditions.Bad(v1.ConditionInputReady, condition.Error, "InvalidInput", fmt.Sprintf("Secret %s: %s", key, problem))

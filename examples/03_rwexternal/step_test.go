@@ -1,0 +1,94 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/step"
+	"github.com/ctrlkit/ctrlkit/step/steptest"
+)
+
+func newDivide() *v1.RWExternal {
+	return &v1.RWExternal{ObjectMeta: metav1.ObjectMeta{Name: "divide"}, Spec: v1.RWExternalSpec{InputSecret: "numbers", OutputSecret: v1.SecretReference{Name: "quotient"}}}
+}
+
+func newSecret(name string, data map[string]string) *corev1.Secret {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: make(map[string][]byte)}
+	for key, value := range data {
+		secret.Data[key] = []byte(value)
+	}
+	return secret
+}
+
+func TestReadInput(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		input     map[string]string // nil for none
+		condition string
+		passed    bool
+	}{
+		{"there is none", nil, "False SecretNotFound: Secret default/numbers does not exist: create it with the keys dividend and divisor", false},
+		{"it is empty", map[string]string{}, "False InvalidInput: Secret default/numbers: it needs two keys, dividend and divisor, with a whole number each", false},
+		{"zero", map[string]string{"dividend": "7", "divisor": "0"}, "False InvalidInput: Secret default/numbers: the divisor is zero", false},
+		{"two numbers", map[string]string{"dividend": "7", "divisor": "2"}, "True InputRead", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			options := []steptest.Option{steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases")}
+			if tt.input != nil {
+				options = append(options, steptest.WithObjects(newSecret("numbers", tt.input)))
+			}
+			got := steptest.Do(t, readInput{}, newDivide(), options...)
+			if got.Conditions[v1.ConditionInputReady] != tt.condition || got.Passed != tt.passed || got.Err != nil {
+				t.Errorf("got %+v, want the condition %q, passed: %t", got, tt.condition, tt.passed)
+			}
+		})
+	}
+}
+
+func TestWriteOutput(t *testing.T) {
+	foreign := newSecret("quotient", map[string]string{"quotient": "mine"})
+	ours := newSecret("quotient", map[string]string{"quotient": "3", "remainder": "1"})
+	ours.Annotations = map[string]string{ownerAnnotation: "default/divide"}
+	for _, tt := range []struct {
+		name   string
+		there  *corev1.Secret
+		writes []string
+		class  failure.Class
+	}{
+		{"there is none", nil, []string{"create Secret default/quotient"}, ""},
+		{"it is as it should be", ours, nil, ""},
+		{"it is of somebody else", foreign, nil, failure.Terminal},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			options := []steptest.Option{
+				steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"),
+				steptest.Given(func(req *step.Request[*v1.RWExternal]) { step.Put(req, divisionKey, division{7, 2}) }),
+			}
+			if tt.there != nil {
+				options = append(options, steptest.WithObjects(tt.there))
+			}
+			got := steptest.Do(t, writeOutput{}, newDivide(), options...)
+			if diff := cmp.Diff(tt.writes, got.Writes); diff != "" || got.Class != tt.class {
+				t.Errorf("failure class %q (%v), want %q; writes (-want +got):\n%s", got.Class, got.Err, tt.class, diff)
+			}
+		})
+	}
+}
+
+func TestRemoveOutput(t *testing.T) {
+	ours := newSecret("quotient", nil)
+	ours.Annotations = map[string]string{ownerAnnotation: "default/divide"}
+	got := steptest.Cleanup(t, writeOutput{}, newDivide(), steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"), steptest.WithObjects(ours))
+	if diff := cmp.Diff([]string{"delete Secret default/quotient"}, got.Writes); diff != "" || !got.Passed || got.Object != nil {
+		t.Errorf("got %+v; writes (-want +got):\n%s", got, diff)
+	}
+	if got := got.Conditions[condition.Ready]; got != "" {
+		t.Errorf("an object that is gone is Ready %q", got)
+	}
+}

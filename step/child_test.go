@@ -1,0 +1,249 @@
+package step_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/step"
+	"github.com/ctrlkit/ctrlkit/step/steptest"
+)
+
+// kitScheme returns the scheme for tests with an API server.
+func kitScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	s.AddKnownTypes(thingVersion, &Thing{}, &ThingList{})
+	metav1.AddToGroupVersion(s, thingVersion)
+	if err := clientgoscheme.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// kitRequest returns a request for a Thing, whose writes are counted.
+func kitRequest(t *testing.T, objects ...client.Object) (*step.Request[*Thing], *counting) {
+	t.Helper()
+	thing := newThing()
+	thing.UID = ""
+	req := steptest.NewRequest(t, thing, steptest.WithScheme(kitScheme(t)), steptest.WithObjects(objects...))
+	counted := &counting{Client: req.Client}
+	req.Client = counted
+	return req, counted
+}
+
+type counting struct {
+	client.Client
+	applies int
+	stale   bool // the cache does not have anything
+}
+
+func (c *counting) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if c.stale {
+		return apierrors.NewNotFound(corev1.Resource("configmaps"), key.Name)
+	}
+	return c.Client.Get(ctx, key, obj, opts...)
+}
+
+func (c *counting) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	c.applies++
+	return c.Client.Apply(ctx, obj, opts...)
+}
+
+func readMap(t *testing.T, req *step.Request[*Thing]) *corev1.ConfigMap {
+	t.Helper()
+	obj := &corev1.ConfigMap{}
+	if err := req.Live.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, obj); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+func ensureMap(t *testing.T, req *step.Request[*Thing], data map[string]string) {
+	t.Helper()
+	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}, Data: data} // its namespace is that of the Thing
+	if err := step.EnsureChild(t.Context(), req, child); err != nil {
+		t.Fatal(err)
+	}
+	if !metav1.IsControlledBy(child, req.Object) || child.ResourceVersion == "" {
+		t.Errorf("afterwards the child is %+v", child.ObjectMeta)
+	}
+}
+
+func TestEnsureChild(t *testing.T) {
+	req, writes := kitRequest(t)
+	for _, tt := range []struct {
+		name    string
+		before  func(*corev1.ConfigMap) // what another one does
+		stale   bool
+		data    map[string]string
+		want    map[string]string
+		applies int
+	}{
+		{"it is created", nil, false, map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "1", "b": "2"}, 1},
+		{"nothing has changed", nil, false, map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "1", "b": "2"}, 0},
+		{"the cache does not have it yet", nil, true, map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "1", "b": "2"}, 0},
+		{"a value changes", nil, false, map[string]string{"a": "3", "b": "2"}, map[string]string{"a": "3", "b": "2"}, 1},
+		{"a field is not set any more", nil, false, map[string]string{"a": "3"}, map[string]string{"a": "3"}, 1},
+		{"what another one sets stays", func(c *corev1.ConfigMap) { c.Data["x"] = "9" }, false, map[string]string{"a": "3"}, map[string]string{"a": "3", "x": "9"}, 0},
+		{"what another one changes is put right", func(c *corev1.ConfigMap) { c.Data["a"] = "9" }, false, map[string]string{"a": "3"}, map[string]string{"a": "3", "x": "9"}, 1},
+		{"labels of others stay", func(c *corev1.ConfigMap) { c.Labels = map[string]string{"x": "y"} }, false, map[string]string{"a": "3"}, map[string]string{"a": "3", "x": "9"}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.before != nil {
+				obj := readMap(t, req)
+				tt.before(obj)
+				if err := writes.Client.Update(t.Context(), obj, client.FieldOwner("another")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			writes.applies, writes.stale = 0, tt.stale
+			ensureMap(t, req, tt.data)
+			if diff := cmp.Diff(tt.want, readMap(t, req).Data); diff != "" {
+				t.Errorf("data (-want +got):\n%s", diff)
+			}
+			if writes.applies != tt.applies {
+				t.Errorf("it was applied %d times, want %d", writes.applies, tt.applies)
+			}
+		})
+	}
+}
+
+// What the API server fills in does not count as a change: defaults, also of the keys of lists, and numbers.
+func TestEnsureChildWithDefaults(t *testing.T) {
+	labels := map[string]string{"app": "a"}
+	children := map[string]func() client.Object{
+		"Deployment": func() client.Object {
+			return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "child"}, Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name: "c", Image: "i", Ports: []corev1.ContainerPort{{ContainerPort: 80}}, Env: []corev1.EnvVar{{Name: "A", Value: "1"}},
+				}}}},
+			}}
+		},
+		"Service": func() client.Object {
+			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "child"}, Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}}}
+		},
+		"Secret": func() client.Object {
+			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "child"}, StringData: map[string]string{"a": "1"}}
+		},
+	}
+	for kind, child := range children {
+		t.Run(kind, func(t *testing.T) {
+			req, writes := kitRequest(t)
+			for range 3 {
+				if err := step.EnsureChild(t.Context(), req, child()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if writes.applies != 1 {
+				t.Errorf("it was applied %d times, want once", writes.applies)
+			}
+		})
+	}
+}
+
+func TestEnsureChildOfOthers(t *testing.T) {
+	foreign := func(owners ...metav1.OwnerReference) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "child", OwnerReferences: owners}, Data: map[string]string{"a": "theirs"}}
+	}
+	going := foreign()
+	going.Finalizers = []string{"example.com/keep"}
+	controlledBy := func(kind, name string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: "test.example.com/v1", Kind: kind, Name: name, UID: "another", Controller: new(true)}
+	}
+	for _, tt := range []struct {
+		name   string
+		there  *corev1.ConfigMap
+		stale  bool
+		delete bool
+		err    string
+		wait   string
+	}{
+		{"without a controller", foreign(), false, false, "ConfigMap default/child exists, has no controller and is not ours", ""},
+		{"which the cache does not have", foreign(), true, false, "ConfigMap default/child exists, has no controller and is not ours", ""},
+		{"with another controller", foreign(controlledBy("Other", "b")), false, false, "ConfigMap default/child exists, is controlled by Other b and is not ours", ""},
+		{"that is going", going, false, true, "", "ConfigMap default/child to be gone"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			req, writes := kitRequest(t, tt.there)
+			if tt.delete {
+				if err := req.Client.Delete(t.Context(), tt.there.DeepCopy()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			writes.stale = tt.stale
+			err := step.EnsureChild(t.Context(), req, configMap("child", map[string]string{"a": "ours"}))
+			if got := readMap(t, req).Data["a"]; got != "theirs" {
+				t.Errorf("the object of others has %q", got)
+			}
+			if tt.wait != "" {
+				if waits := ctrlkit.Waits(err); len(waits) != 1 || waits[0].For != tt.wait {
+					t.Errorf("got %v, want a wait for %s", err, tt.wait)
+				}
+				return
+			}
+			verdict := failure.Judge(err)
+			if err == nil || err.Error() != tt.err || verdict.Class != failure.Terminal || verdict.Severity != condition.Error || verdict.Reason != step.ReasonNotOurs || verdict.Way == "" {
+				t.Errorf("got %v, judged %+v", err, verdict)
+			}
+		})
+	}
+}
+
+// What an object of the same name has left to the garbage collector is waited for.
+func TestEnsureChildOfANamesake(t *testing.T) {
+	left := configMap("child", nil)
+	left.OwnerReferences = []metav1.OwnerReference{{APIVersion: "test.example.com/v1", Kind: "Thing", Name: "a", UID: "before", Controller: new(true)}}
+	w := newWorld(t, newThing(), left)
+	req := &step.Request[*Thing]{Object: newThing(), Client: w.server}
+	err := step.EnsureChild(t.Context(), req, configMap("child", nil))
+	if waits := ctrlkit.Waits(err); len(waits) != 1 || waits[0].For != "ConfigMap default/child to be gone" {
+		t.Errorf("got %v, want a wait", err)
+	}
+}
+
+// What can't be a child is a mistake, which no other try clears.
+func TestEnsureChildOfAnotherNamespace(t *testing.T) {
+	req, _ := kitRequest(t)
+	child := configMap("child", nil)
+	child.Namespace = "kube-system"
+	if err := step.EnsureChild(t.Context(), req, child); err == nil || failure.Judge(err).Class != failure.Terminal || !strings.Contains(err.Error(), "owning ConfigMap kube-system/child") {
+		t.Errorf("got %v", err)
+	}
+	if err := step.EnsureChild(t.Context(), req, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "child-"}}); err == nil || failure.Judge(err).Class != failure.Terminal {
+		t.Errorf("got %v", err)
+	}
+}
+
+// It asks like every write whether the object is fresh, and an error of the API server is one of the step.
+func TestEnsureChildFails(t *testing.T) {
+	req, writes := kitRequest(t)
+	broken := errors.New("the line is dead")
+	req.Client = failingApply{writes, broken}
+	if err := step.EnsureChild(t.Context(), req, configMap("child", nil)); !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "applying ConfigMap default/child: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+type failingApply struct {
+	client.Client
+	err error
+}
+
+func (f failingApply) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return f.err
+}

@@ -1,0 +1,80 @@
+package step_test
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// A bucket outside the cluster, with the name of its object.
+func ExampleExternal() {
+	buckets := map[string]bool{}
+	bucket := step.External("Bucket",
+		func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			buckets[req.Object.Name] = true
+			return ctrlkit.NoRequeue()
+		},
+		func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			delete(buckets, req.Object.Name)
+			return ctrlkit.NoRequeue()
+		})
+
+	req := &step.Request[*Thing]{Object: newThing()}
+	_, err := bucket.Do(context.Background(), req)
+	fmt.Println(buckets, err)
+	_, err = bucket.Cleanup(context.Background(), req)
+	fmt.Println(buckets, err)
+	// Output:
+	// map[a:true] <nil>
+	// map[] <nil>
+}
+
+// A ConfigMap that must be there.
+func ExampleGetOrWait() {
+	read := func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		settings, err := step.GetOrWait[*corev1.ConfigMap](ctx, req, client.ObjectKey{Name: "settings"})
+		if err != nil {
+			return ctrlkit.RequeueIfError(err)
+		}
+		req.Object.Status.Size = len(settings.Data)
+		return ctrlkit.NoRequeue()
+	}
+
+	empty := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
+	_, err := read(context.Background(), &step.Request[*Thing]{Object: newThing(), Client: empty})
+	fmt.Println("waits for", ctrlkit.Waits(err)[0].For)
+	// Output: waits for ConfigMap default/settings
+}
+
+// A ConfigMap that belongs to the object.
+func ExampleEnsureChild() {
+	settings := step.Func("Settings", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: req.Object.Name + "-settings"}, Data: map[string]string{"size": fmt.Sprint(req.Object.Spec.Size)}}
+		return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, child))
+	})
+
+	theirs := configMap("a-settings", nil)
+	c := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).WithObjects(theirs).Build()
+	_, err := settings.Do(context.Background(), &step.Request[*Thing]{Object: newThing(), Client: c})
+	fmt.Println(err)
+	// Output: ConfigMap default/a-settings exists, has no controller and is not ours
+}
+
+// Things are reconciled when a Secret changes that they name.
+func ExampleEngine_WatchNamed() {
+	setUp := func(mgr ctrl.Manager, engine *step.Engine[*Thing]) error {
+		b := ctrl.NewControllerManagedBy(mgr).For(&Thing{})
+		return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(obj *Thing) []client.ObjectKey {
+			return []client.ObjectKey{{Name: obj.Labels["secret"]}}
+		}))
+	}
+	_ = setUp
+}

@@ -1,0 +1,192 @@
+package step_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// installThings has a server know Things.
+func installThings(t *testing.T, server *apiserver.Server) {
+	t.Helper()
+	err := server.Install(&apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "things.test.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: thingVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Thing", ListKind: "ThingList", Plural: "things", Singular: "thing"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: thingVersion.Version, Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", XPreserveUnknownFields: new(true),
+				}},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// namedBy returns what a Thing of the test names: in annotations, which takes no type of its own.
+func namedBy(obj *Thing) []client.ObjectKey {
+	return []client.ObjectKey{{Name: obj.Annotations["map"]}, {Namespace: obj.Annotations["namespace"], Name: obj.Annotations["other"]}}
+}
+
+func TestWatchNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apiserver.New(apiserver.Options{})
+		installThings(t, server)
+		user, err := client.New(server.Config(), client.Options{Scheme: kitScheme(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &world{} // it only hears
+		var mu sync.Mutex
+		var reconciled []string
+		mgr, err := ctrl.NewManager(server.Config(), ctrl.Options{
+			Scheme: kitScheme(t), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		engine, err := step.New(step.Options[*Thing]{Name: "named", Client: mgr.GetClient(), Observers: []journal.Observer{w}},
+			doing("Note", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				reconciled = append(reconciled, req.Object.Name)
+				return ctrlkit.NoRequeue()
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := engine.Complete(engine.WatchNamed(ctrl.NewControllerManagedBy(mgr).For(&Thing{}), &corev1.ConfigMap{}, namedBy)); err != nil {
+			t.Fatal(err)
+		}
+		thing := func(name string, annotations map[string]string) *Thing {
+			return &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: annotations}}
+		}
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := func(names ...string) {
+			t.Helper()
+			time.Sleep(10 * time.Second) // until all is quiet
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			slices.Sort(reconciled)
+			if diff := cmp.Diff(names, slices.Compact(reconciled)); diff != "" {
+				t.Errorf("reconciled (-want +got):\n%s", diff)
+			}
+			reconciled = nil
+		}
+		a, b := thing("a", map[string]string{"map": "one"}), thing("b", map[string]string{"other": "one", "namespace": "kube-system", "map": "two"})
+		must(user.Create(t.Context(), a))
+		must(user.Create(t.Context(), b))
+		must(user.Create(t.Context(), thing("c", nil)))
+
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- mgr.Start(ctx) }()
+		want("a", "b", "c")
+
+		one := configMap("one", nil)
+		must(user.Create(t.Context(), one))
+		want("a")
+		far := configMap("one", nil)
+		far.Namespace = "kube-system"
+		must(user.Create(t.Context(), far))
+		want("b")
+		must(user.Create(t.Context(), configMap("none", nil)))
+		want()
+		if got := heard[journal.Triggered](w); len(got) == 0 || got[len(got)-1].Cause.String() != "ConfigMap kube-system/one created" {
+			t.Errorf("the journal tells the causes %v", got)
+		}
+
+		must(user.Get(t.Context(), client.ObjectKeyFromObject(a), a))
+		a.Annotations = map[string]string{"map": "two"}
+		must(user.Update(t.Context(), a))
+		want("a")
+		one.Data = map[string]string{"a": "1"}
+		must(user.Update(t.Context(), one))
+		want() // not any more
+		must(user.Create(t.Context(), configMap("two", nil)))
+		want("a", "b")
+		must(user.Delete(t.Context(), b))
+		want()
+		must(user.Delete(t.Context(), configMap("two", nil)))
+		want("a")
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestGetOrWait(t *testing.T) {
+	far := configMap("there", nil)
+	far.Namespace = "kube-system"
+	w := newWorld(t, newThing(), configMap("there", map[string]string{"a": "1"}), far, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+	req := &step.Request[*Thing]{Object: newThing(), Client: w.client}
+	for _, tt := range []struct {
+		name string
+		get  func() (client.Object, error)
+		want string // the namespace
+		wait string
+	}{
+		{"there", func() (client.Object, error) {
+			return step.GetOrWait[*corev1.ConfigMap](t.Context(), req, client.ObjectKey{Name: "there"})
+		}, "default", ""},
+		{"in another namespace", func() (client.Object, error) {
+			return step.GetOrWait[*corev1.ConfigMap](t.Context(), req, client.ObjectKey{Namespace: "kube-system", Name: "there"})
+		}, "kube-system", ""},
+		{"not there", func() (client.Object, error) {
+			return step.GetOrWait[*corev1.ConfigMap](t.Context(), req, client.ObjectKey{Name: "db"})
+		}, "", "ConfigMap default/db"},
+		{"without a namespace", func() (client.Object, error) {
+			return step.GetOrWait[*corev1.Node](t.Context(), req, client.ObjectKey{Name: "n"})
+		}, "", ""},
+		{"without a namespace, and not there", func() (client.Object, error) {
+			return step.GetOrWait[*corev1.Node](t.Context(), req, client.ObjectKey{Name: "m"})
+		}, "", "Node m"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			obj, err := tt.get()
+			waits := ctrlkit.Waits(err)
+			switch {
+			case tt.wait != "":
+				if len(waits) != 1 || waits[0].For != tt.wait {
+					t.Errorf("got %v, want a wait for %s", err, tt.wait)
+				}
+			case err != nil || obj.GetNamespace() != tt.want:
+				t.Errorf("got %v and error %v", obj, err)
+			}
+		})
+	}
+	w.fault = failOn("get ConfigMap", errFirst)
+	if _, err := step.GetOrWait[*corev1.ConfigMap](t.Context(), req, client.ObjectKey{Name: "there"}); !errors.Is(err, errFirst) || err.Error() != "reading ConfigMap default/there: the first thing broke" {
+		t.Errorf("got %v", err)
+	}
+}
