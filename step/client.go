@@ -31,14 +31,15 @@ type core struct {
 	self      client.Object
 	hot       *hot
 	apiReader client.Reader
+	began     map[uint64]factsOf // what others have changed back, as it was when the reconcile began
 
 	mu     sync.Mutex // for all below: actions of a workflow may run beside one another
 	step   string
 	fenced bool
 	stale  error
 	writes []write
-	// vain are objects that the API server was asked for because of a suspicion, and that were as they should be.
-	vain []journal.Object
+	// vain are writes that have changed nothing, before which the API server was asked because of a suspicion.
+	vain []write
 	// refused says that the API server did not accept a write.
 	refused bool
 	// answers are what the API server has answered to writes of this reconcile.
@@ -98,7 +99,7 @@ func (c *core) wrote(ctx context.Context, w *write, err error) {
 	case err != nil:
 		to.refused = true
 	case w.noOp && w.verified:
-		to.vain = append(to.vain, w.object)
+		to.vain = append(to.vain, *w)
 	case !w.noOp:
 		to.writes = append(to.writes, *w)
 	}
@@ -123,7 +124,7 @@ func (c *core) written() []write {
 	return c.writes
 }
 
-func (c *core) inVain() []journal.Object {
+func (c *core) inVain() []write {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.vain

@@ -318,7 +318,7 @@ func (r *run[T]) prepare(ctx context.Context) {
 	e := r.engine
 	r.core = &core{
 		run: r.journal, table: e.options.Failures, owner: e.options.Name,
-		self: r.read, hot: &r.memory.hot, apiReader: e.options.Live, reads: r.memory.hot.watchReads(),
+		self: r.read, hot: &r.memory.hot, apiReader: e.options.Live, reads: r.memory.hot.watchReads(), began: r.disputes(ctx),
 	}
 	if e.options.Rest == RestUntilInputsChange {
 		r.core.inputs = &inputs{}

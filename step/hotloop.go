@@ -66,8 +66,9 @@ type target struct {
 	key   client.ObjectKey
 
 	// blind counts writes that have changed something of which it is not known whether it is what they sent. The API server is
-	// asked before the next one when there are need of them. Each time that this shows no fight, need doubles.
-	blind, need int
+	// asked before the next one when there are need of them. Each time that this shows no fight, need doubles. Quiet counts the
+	// writes in a row that found our last one as it was.
+	blind, need, quiet int
 }
 
 // A fact is what we have last written to a field.
@@ -81,6 +82,7 @@ const (
 	mostTargets = 64
 	mostFacts   = 64
 	mostNeed    = 64
+	mostQuiet   = 3
 	// keptTargets is how long the version of a target is known.
 	keptTargets = longestRest
 )
@@ -132,7 +134,7 @@ func (r *run[T]) watchHotLoop(ctx context.Context, failed bool) (slow time.Durat
 	h.forget(r.now)
 	found := h.fought(r.core, r.now)
 	if !failed && !r.core.refused {
-		r.accept(ctx)
+		h.accept(r.core.began, r.now)
 	}
 	if r.echo() && found == nil {
 		found = &loop{write: r.lastOwn(), count: h.echoes, within: time.Duration(h.echoes) * echoWithin}
@@ -232,8 +234,8 @@ func (t *target) suspected(before *snapshot) bool {
 
 // fought judges the writes of a reconcile, and returns a fight over what one of them has written, nil if there is none.
 func (h *hot) fought(c *core, now time.Time) *loop {
-	for _, object := range c.inVain() {
-		h.target(object, now).disproved()
+	for _, w := range c.inVain() {
+		h.target(w.object, now).found(w.before)
 	}
 	var found *loop
 	writes := c.written()
@@ -280,6 +282,7 @@ func (t *target) judge(w *write, now time.Time, window time.Duration) (paths []s
 		_, count = t.wrote(existence, there, true, now, window)
 		t.onlyExistence()
 	default:
+		t.quiet = 0
 		if t.uid != "" && t.uid != w.after.uid { // another object of the same name
 			t.facts = nil
 		}
@@ -296,14 +299,15 @@ func (t *target) judgeFields(w *write, now time.Time, window time.Duration) (pat
 		}
 		return nil, 0
 	}
-	suspicious := false
+	ours, suspicious := false, false
 	for _, c := range w.changes() {
 		path := numberOf([]byte(c.path))
 		if !c.differ && !t.has(path) {
 			continue
 		}
 		first, n := t.wrote(path, numberOf(mustJSON(c.value)), c.differ, now, window)
-		suspicious = suspicious || c.differ && (first || n > 1)
+		again := c.differ && (first || n > 1)
+		ours, suspicious = ours || c.differ && !again, suspicious || again
 		switch {
 		case n < max(count, 2):
 		case n > count:
@@ -312,10 +316,21 @@ func (t *target) judgeFields(w *write, now time.Time, window time.Duration) (pat
 			paths = append(paths, c.path)
 		}
 	}
-	if w.verified && !suspicious {
+	if w.verified && ours && !suspicious { // without any change, another client has written between the read and the write
 		t.disproved()
 	}
 	return paths, count
+}
+
+// found notes that the API server was asked before a write that changed nothing.
+func (t *target) found(now *snapshot) {
+	if now == nil || t.version != now.version { // another client has written, and not against us
+		t.disproved()
+		return
+	}
+	if t.quiet++; t.quiet >= mostQuiet {
+		t.blind, t.quiet = 0, 0
+	}
 }
 
 // disproved notes that there was no fight when the API server was asked.
@@ -353,18 +368,20 @@ func (t *target) onlyExistence() {
 	t.facts = slices.DeleteFunc(t.facts, func(f fact) bool { return f.path != existence })
 }
 
-// accept drops what was undone and not written again by a reconcile that had nothing against it: then the value may come and go, for example as a
-// request that another controller takes away when it has served it.
-func (r *run[T]) accept(ctx context.Context) {
-	self := idOf(journal.ObjectOf(r.engine.kind, r.key()))
+// disputed reports whether a fact was undone.
+func (f fact) disputed() bool { return len(f.undone) > 0 }
+
+// disputes returns the fields of the objects that others have changed back before, as they are when the reconcile begins: its steps see
+// the same, or something newer.
+func (r *run[T]) disputes(ctx context.Context) map[uint64]factsOf {
+	var all map[uint64]factsOf
 	for id, t := range r.memory.hot.targets {
-		disputed := func(f fact) bool { return len(f.undone) > 0 && f.at.Before(r.now) }
-		if !slices.ContainsFunc(t.facts, disputed) {
+		if !slices.ContainsFunc(t.facts, fact.disputed) {
 			continue
 		}
 		var now *snapshot
 		switch {
-		case id == self:
+		case id == idOf(journal.ObjectOf(r.engine.kind, r.key())):
 			now = snapshotOf(r.read)
 		case t.empty != nil:
 			obj := emptyOf(t.empty).(client.Object) //nolint:errcheck // of the same type
@@ -378,8 +395,23 @@ func (r *run[T]) accept(ctx context.Context) {
 		if now == nil || t.newerThan(now) {
 			continue
 		}
-		values := now.facts()
-		t.facts = slices.DeleteFunc(t.facts, func(f fact) bool { return disputed(f) && values.of(f.path) != f.value })
+		if all == nil {
+			all = make(map[uint64]factsOf)
+		}
+		all[id] = now.facts()
+	}
+	return all
+}
+
+// accept drops what was undone when the reconcile began, and what it has not written again although nothing has failed: then the value may come and go,
+// for example as a request that another controller takes away when it has served it.
+func (h *hot) accept(began map[uint64]factsOf, now time.Time) {
+	for id, values := range began {
+		if t := h.targets[id]; t != nil {
+			t.facts = slices.DeleteFunc(t.facts, func(f fact) bool {
+				return f.disputed() && f.at.Before(now) && values.of(f.path) != f.value
+			})
+		}
 	}
 }
 

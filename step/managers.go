@@ -68,24 +68,22 @@ func (l *loop) owns(set *fieldpath.Set, path string, before, after any) bool {
 	if !slices.ContainsFunc(l.paths, func(p string) bool { return path == "" || related(p, path) }) {
 		return false
 	}
-	for element := range set.Members.All() {
+	owns := false
+	set.Members.Iterate(func(element fieldpath.PathElement) {
 		if _, ok := set.Children.Get(element); ok {
-			continue // it owns that the map or item is there; what it owns in it comes below
+			return // it owns that the map or item is there; what it owns in it comes below
 		}
 		b, ok := find(before, element)
-		if a, _ := find(after, element); ok && l.disputes(pathOf(path, element)) && !reflect.DeepEqual(trimmed(b), trimmed(a)) {
-			return true
-		}
-	}
-	for element := range set.Children.All() {
+		a, _ := find(after, element)
+		owns = owns || ok && l.disputes(pathOf(path, element)) && !reflect.DeepEqual(trimmed(b), trimmed(a))
+	})
+	set.Children.Iterate(func(element fieldpath.PathElement) {
 		child, _ := set.Children.Get(element)
 		b, ok := find(before, element)
 		a, _ := find(after, element)
-		if ok && l.owns(child, pathOf(path, element), b, a) {
-			return true
-		}
-	}
-	return false
+		owns = owns || ok && l.owns(child, pathOf(path, element), b, a)
+	})
+	return owns
 }
 
 func (l *loop) disputes(path string) bool {
