@@ -18,15 +18,15 @@ import (
 )
 
 // A hot loop is one of two things. A fight: another client undoes what we have written, and we write it again. An echo: each of
-// our writes to the object makes the event of the next. docs/design/0008-what-is-a-hot-loop.md says why these, and what is
+// our writes makes the event of the next. docs/design/0008-what-is-a-hot-loop.md says why these, and what is
 // none.
 const (
 	// sameWrites is how often the same value may be written within loopWindow because another client has undone it: the write
 	// that makes it so many is reported.
 	sameWrites = 6
 	loopWindow = 2 * time.Minute
-	// echoes is how many reconciles in a row may write to the object although nothing that they depend on has changed but by our
-	// own writes, each within echoWithin of the one before. It is longer than the ways that operators go in small steps.
+	// echoes is how many reconciles in a row may write although nothing that they depend on has changed but by our own writes, each
+	// within echoWithin of the one before. It is longer than the ways that operators go in small steps.
 	echoes     = 60
 	echoWithin = time.Second
 	// echoesUnwatched is how many of them are not compared with what was read.
@@ -41,11 +41,12 @@ type hot struct {
 	owners  []string           // the field owners that were used besides the name of the engine
 
 	echoes int
-	began  time.Time // of the last reconcile that wrote to the object
-	// While echoes are suspected: what the last reconcile has read, which versions we have written, and what we have created.
-	seen *versions
-	ours map[uint64]bool
-	made map[uint64]bool
+	began  time.Time // of the last reconcile that wrote something
+	read   string    // the resource version that it began with
+	// While echoes are suspected: what the last reconcile has read, which versions we have written, and to which other objects.
+	seen   *versions
+	ours   map[uint64]bool
+	others map[uint64]bool
 
 	level      int
 	until      time.Time // the next reconcile waits until then
@@ -137,7 +138,7 @@ func (r *run[T]) watchHotLoop(ctx context.Context, failed bool) (slow time.Durat
 		h.accept(r.core.began, r.now)
 	}
 	if r.echo() && found == nil {
-		found = &loop{write: r.lastOwn(), count: h.echoes, within: time.Duration(h.echoes) * echoWithin}
+		found = &loop{write: r.lastWrite(), count: h.echoes, within: time.Duration(h.echoes) * echoWithin}
 		found.paths = found.write.fields
 	}
 	if found == nil {
@@ -381,7 +382,7 @@ func (r *run[T]) disputes(ctx context.Context) map[uint64]factsOf {
 		}
 		var now *snapshot
 		switch {
-		case id == idOf(journal.ObjectOf(r.engine.kind, r.key())):
+		case id == idOf(r.self()):
 			now = snapshotOf(r.read)
 		case t.empty != nil:
 			obj := emptyOf(t.empty).(client.Object) //nolint:errcheck // of the same type
@@ -485,29 +486,28 @@ func (h *hot) watchReads() *versions {
 	return &versions{make(map[types.UID]uint64)}
 }
 
-func (h *hot) resetEchoes() { h.echoes, h.seen, h.ours, h.made = 0, nil, nil, nil }
+func (h *hot) resetEchoes() { h.echoes, h.seen, h.ours, h.others = 0, nil, nil, nil }
 
-// echo counts reconciles that have written to the object although nothing has asked for that but the writes of the one before. A
-// time that was asked for, a change of anything that was read, and a new child are reasons to write.
+// echo counts reconciles that have written something although nothing has asked for that but the writes of the one before. A time that was asked for,
+// a change of anything that was read, and a write to an object that had no turn yet are reasons to write.
 func (r *run[T]) echo() bool {
-	h := &r.memory.hot
-	m := r.memory
-	own := r.beganWith == r.read.GetResourceVersion() && r.beganWith != ""
+	h, m := &r.memory.hot, r.memory
+	version := r.read.GetResourceVersion()
+	own := version != "" && (version == r.beganWith || version == h.read)
 	asked := !m.next.IsZero() && !r.now.Before(m.next)
-	if r.lastOwn() == nil || !own || asked || r.now.Sub(h.began) >= echoWithin {
+	soon := r.now.Sub(h.began) < echoWithin
+	h.began, h.read = r.now, version
+	if r.lastWrite() == nil || !own || asked || !soon {
 		h.resetEchoes()
-		h.began = r.now
 		return false
 	}
-	h.began = r.now
 	h.echoes++
 	reads, foreign := r.core.reads, false
 	if reads != nil && h.seen != nil {
 		foreign = reads.foreign(h.seen, h.ours)
 	}
 	h.seen = reads
-	foreign = h.noteOurs(r.core.written(), r.memory.written) || foreign
-	if foreign {
+	if progress := r.noteOurs(); foreign || progress {
 		h.echoes = min(h.echoes, echoesUnwatched)
 	}
 	if h.level > 0 { // it was one a moment ago
@@ -516,35 +516,39 @@ func (r *run[T]) echo() bool {
 	return h.echoes >= echoes
 }
 
-// noteOurs remembers the versions that we have written, and reports whether an object was created that was not created before.
-func (h *hot) noteOurs(writes []write, own string) (progress bool) {
+// noteOurs remembers the versions that we have written, and reports whether another object was written for the first time.
+func (r *run[T]) noteOurs() (progress bool) {
+	h := &r.memory.hot
 	if h.ours == nil {
-		h.ours, h.made = make(map[uint64]bool), make(map[uint64]bool)
+		h.ours, h.others = make(map[uint64]bool), make(map[uint64]bool)
 	}
-	h.ours[numberOf([]byte(own))] = true
+	h.ours[numberOf([]byte(r.memory.written))] = true
+	self := r.self()
+	writes := r.core.written()
 	for i := range writes {
 		w := &writes[i]
-		if w.after == nil {
-			continue
+		if w.after != nil {
+			h.ours[numberOf([]byte(w.after.version))] = true
 		}
-		h.ours[numberOf([]byte(w.after.version))] = true
-		if id := idOf(w.object); w.creates() && !h.made[id] {
-			h.made[id], progress = true, true
+		if id := idOf(w.object); w.object != self && !h.others[id] {
+			h.others[id], progress = true, true
 		}
 	}
 	return progress
 }
 
-// lastOwn returns the last write to the object, nil if there was none.
-func (r *run[T]) lastOwn() *write {
-	self := journal.ObjectOf(r.engine.kind, r.key())
-	writes := r.core.written()
-	for i := len(writes) - 1; i >= 0; i-- {
-		if writes[i].object == self {
-			return &writes[i]
+func (r *run[T]) self() journal.Object { return journal.ObjectOf(r.engine.kind, r.key()) }
+
+// lastWrite returns the last write to the object, or else the last to any other, nil if there was none.
+func (r *run[T]) lastWrite() *write {
+	var last *write
+	self, writes := r.self(), r.core.written()
+	for i := range writes {
+		if last == nil || last.object != self || writes[i].object == self {
+			last = &writes[i]
 		}
 	}
-	return nil
+	return last
 }
 
 // tellHotLoop names it: in the journal, in an event when it begins, and in the condition of the next reconcile.
