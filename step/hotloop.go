@@ -264,6 +264,7 @@ func (h *hot) fought(c *core, now time.Time) *loop {
 
 // judge compares what a write has changed with what we have written before. It returns how often the same was written to one field, and to which.
 func (t *target) judge(w *write, now time.Time, window time.Duration) (paths []string, count int) {
+	t.quiet = 0
 	if w.empty != nil {
 		t.empty, t.key = w.empty, w.object.Key()
 	}
@@ -283,7 +284,6 @@ func (t *target) judge(w *write, now time.Time, window time.Duration) (paths []s
 		_, count = t.wrote(existence, there, true, now, window)
 		t.onlyExistence()
 	default:
-		t.quiet = 0
 		if t.uid != "" && t.uid != w.after.uid { // another object of the same name
 			t.facts = nil
 		}
