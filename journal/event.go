@@ -113,9 +113,11 @@ type Wrote struct {
 	Object Object
 	// Subresource is "status" or another, empty for the object itself.
 	Subresource string
-	// Fields are the paths of what was changed, as far as that is known, sorted.
+	// Fields are the paths of what was sent, as far as that is known, sorted.
 	Fields []string
-	Err    error
+	// NoOp says that it was accepted and has changed nothing, as far as that can be known.
+	NoOp bool
+	Err  error
 }
 
 // Called says that something outside the cluster was called.
@@ -231,6 +233,9 @@ func (e Wrote) String() string {
 	}
 	if len(e.Fields) > 0 {
 		text += " (" + strings.Join(e.Fields, ", ") + ")"
+	}
+	if e.NoOp {
+		text += ", which changed nothing"
 	}
 	return withError(text, e.Err)
 }

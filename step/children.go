@@ -46,15 +46,20 @@ func (c *core) noteRead(obj runtime.Object) {
 }
 
 // noteChild remembers what the cache is to come to know.
-func (c *core) noteChild(obj client.Object) {
-	if c.own != nil || obj.GetResourceVersion() == "" {
+func (c *core) noteChild(t reflect.Type, key client.ObjectKey, version string) {
+	if c.own != nil || version == "" {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cached[reflect.TypeOf(obj)] {
-		c.children = append(c.children, input{empty: emptyOf(obj), key: client.ObjectKeyFromObject(obj), version: obj.GetResourceVersion()})
+	if c.cached[t] {
+		c.children = append(c.children, input{empty: newOf(t), key: key, version: version})
 	}
+}
+
+// newOf returns a new object of the type of one.
+func newOf(t reflect.Type) client.Object {
+	return reflect.New(t.Elem()).Interface().(client.Object) //nolint:errcheck // it is the type of one
 }
 
 // expectChildren remembers for the next reconcile what this one has written besides its object.

@@ -8,7 +8,9 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,15 +22,30 @@ import (
 type core struct {
 	run   *journal.Run // nil if nobody listens
 	table failure.Table
+	owner string // the field owner of writes that name no other
 
 	// fence makes sure before the first write that the object is not older than it looks; nil if that is not needed.
 	fence func(ctx context.Context) error
+
+	// What is known of objects before they are written: the reconciled one as it was read, what earlier reconciles know of the
+	// others, and the API server, which may be nil.
+	self      client.Object
+	hot       *hot
+	apiReader client.Reader
+	began     map[uint64]factsOf // what others have changed back, as it was when the reconcile began
 
 	mu     sync.Mutex // for all below: actions of a workflow may run beside one another
 	fenced bool
 	stale  error
 	writes []write
-	inputs *inputs // nil if they are not wanted
+	// vain are writes that have changed nothing, before which the API server was asked because of a suspicion.
+	vain []write
+	// refused says that the API server did not accept a write.
+	refused bool
+	// answers are what the API server has answered to writes of this reconcile.
+	answers map[journal.Object]*snapshot
+	reads   *versions // of what was read; nil if they are not wanted
+	inputs  *inputs   // nil if they are not wanted
 	// cached are the types that were read, and children what was written of these types.
 	cached   map[reflect.Type]bool
 	children []input
@@ -66,12 +83,12 @@ func (c *core) saves(obj client.Object, sub string, patch client.Patch) (bool, e
 	return true, nil
 }
 
-// A write is something that was written to the cluster in a reconcile.
-type write struct {
-	verb, subresource string
-	object            journal.Object
-	fields            []string
-	content           string // what was written, as far as it is known
+// root returns the core that knows all writes of the reconcile.
+func (c *core) root() *core {
+	if c.own != nil {
+		return c.own
+	}
+	return c
 }
 
 // mayWrite is asked before each write for the object. The answer is kept for the reconcile. Two writes beside one another may both ask.
@@ -92,22 +109,33 @@ func (c *core) mayWrite(ctx context.Context) error {
 	return stale
 }
 
-// wrote notes a write. Only those that the API server accepted count for hot loops.
-func (c *core) wrote(ctx context.Context, w write, err error) {
-	if err == nil {
-		to := c
-		if c.own != nil {
-			to = c.own
-		}
-		to.mu.Lock()
-		to.writes = append(to.writes, w)
-		to.mu.Unlock()
+// wrote notes a write, and tells the journal. Those that have changed nothing are only told.
+func (c *core) wrote(ctx context.Context, w *write, err error) {
+	to := c.root()
+	to.mu.Lock()
+	switch {
+	case err != nil:
+		to.refused = true
+	case w.noOp && w.verified:
+		to.vain = append(to.vain, *w)
+	case !w.noOp:
+		to.writes = append(to.writes, *w)
 	}
+	if err == nil && w.after != nil {
+		if to.answers == nil {
+			to.answers = make(map[journal.Object]*snapshot)
+		}
+		to.answers[w.object] = w.after
+	}
+	to.mu.Unlock()
 	if c.run != nil {
-		c.run.Note(ctx, journal.Wrote{Step: stepFrom(ctx), Verb: w.verb, Object: w.object, Subresource: w.subresource, Fields: w.fields, Err: err})
+		c.run.Note(ctx, journal.Wrote{
+			Step: stepFrom(ctx), Verb: w.verb, Object: w.object, Subresource: w.subresource, Fields: w.fields, NoOp: w.noOp && err == nil, Err: err,
+		})
 	}
 }
 
+// written returns the writes that have changed something.
 func (c *core) written() []write {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,6 +149,12 @@ func (c *core) noteUncached() {
 		defer c.mu.Unlock()
 		c.inputs.unknown = true
 	}
+}
+
+func (c *core) inVain() []write {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.vain
 }
 
 // A recorder is a client that tells what goes through it.
@@ -140,11 +174,14 @@ func (r *recorder) object(obj runtime.Object, key client.ObjectKey) journal.Obje
 func (r *recorder) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	err := r.Client.Get(ctx, key, obj, opts...)
 	r.core.noteRead(obj)
-	if in := r.core.inputs; in != nil {
-		r.core.mu.Lock()
-		in.got(key, obj, err)
-		r.core.mu.Unlock()
+	r.core.mu.Lock()
+	if r.core.inputs != nil {
+		r.core.inputs.got(key, obj, err)
 	}
+	if err == nil {
+		r.core.reads.note(obj)
+	}
+	r.core.mu.Unlock()
 	r.read(ctx, obj, key, err, false)
 	return err
 }
@@ -152,11 +189,14 @@ func (r *recorder) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 func (r *recorder) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	err := r.Client.List(ctx, list, opts...)
 	r.core.noteRead(list)
-	if in := r.core.inputs; in != nil {
-		r.core.mu.Lock()
-		in.listed(list, opts, err)
-		r.core.mu.Unlock()
+	r.core.mu.Lock()
+	if r.core.inputs != nil {
+		r.core.inputs.listed(list, opts, err)
 	}
+	if err == nil {
+		r.core.reads.noteAll(list)
+	}
+	r.core.mu.Unlock()
 	o := client.ListOptions{}
 	r.read(ctx, list, client.ObjectKey{Namespace: o.ApplyOptions(opts).Namespace}, err, false)
 	return err
@@ -168,64 +208,139 @@ func (r *recorder) read(ctx context.Context, obj runtime.Object, key client.Obje
 	}
 }
 
-func (r *recorder) note(ctx context.Context, verb, sub string, obj client.Object, patch client.Patch, err error) {
-	w := write{verb: verb, subresource: sub, object: r.object(obj, client.ObjectKeyFromObject(obj))}
-	if patch != nil {
-		w.content = string(patchData(patch, obj))
-		w.fields = fieldsOf([]byte(w.content))
+// begin prepares the note of a write: with what is known of the object before. Subresources that are no part of their object are not looked at.
+func (r *recorder) begin(ctx context.Context, verb, sub string, obj client.Object) *write {
+	key := client.ObjectKeyFromObject(obj)
+	w := &write{verb: verb, subresource: sub, object: r.object(obj, key), owner: r.core.owner}
+	if verb != "create" && isPartOf(sub) {
+		w.before, w.verified = r.before(ctx, w, reflect.TypeOf(obj), key)
 	}
-	if err == nil && (verb == "create" || verb == "update" || verb == "patch") {
-		r.core.noteChild(obj)
+	return w
+}
+
+// isPartOf reports whether what is written to a subresource is a part of the object.
+func isPartOf(sub string) bool { return sub == "" || sub == "status" }
+
+// before returns the object as it is before a write, nil if that is not known, and whether it was read from the API server: that is done
+// only if a hot loop is suspected.
+func (r *recorder) before(ctx context.Context, w *write, t reflect.Type, key client.ObjectKey) (before *snapshot, verified bool) {
+	c := r.core.root()
+	c.mu.Lock()
+	before, own, cached := c.answers[w.object], c.self != nil && t == reflect.TypeOf(c.self) && key == client.ObjectKeyFromObject(c.self), c.cached[t]
+	c.mu.Unlock()
+	known := c.hot.known(w.object)
+	switch {
+	case before != nil:
+	case own:
+		before = snapshotOf(c.self)
+	case cached:
+		w.empty = newOf(t)
+		before = r.cachedSnapshot(ctx, t, key)
+		if known.newerThan(before) {
+			before = nil
+		}
+	}
+	if c.apiReader == nil || !known.suspected(before) {
+		return before, false
+	}
+	if live := r.liveSnapshot(ctx, w.object, key); live != nil {
+		return live, true
+	}
+	return before, false
+}
+
+func (r *recorder) cachedSnapshot(ctx context.Context, t reflect.Type, key client.ObjectKey) *snapshot {
+	obj := newOf(t)
+	err := r.Client.Get(ctx, key, obj, sharing...)
+	switch {
+	case err == nil:
+		return snapshotOf(obj)
+	case apierrors.IsNotFound(err):
+		return &snapshot{absent: true}
+	default:
+		return nil
+	}
+}
+
+// liveSnapshot asks the API server. The journal is told.
+func (r *recorder) liveSnapshot(ctx context.Context, object journal.Object, key client.ObjectKey) *snapshot {
+	mapping, err := r.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: object.Group, Kind: object.Kind})
+	if err != nil {
+		return nil
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(mapping.GroupVersionKind)
+	err = r.core.root().apiReader.Get(ctx, key, obj)
+	r.read(ctx, obj, key, err, true)
+	switch {
+	case err == nil:
+		return snapshotOf(obj)
+	case apierrors.IsNotFound(err):
+		return &snapshot{absent: true}
+	default:
+		return nil
+	}
+}
+
+// end notes a write of an object. Old is the version that the step had.
+func (r *recorder) end(ctx context.Context, w *write, obj client.Object, old string, dry bool, err error) {
+	w.object = r.object(obj, client.ObjectKeyFromObject(obj)) // a created one may have got its name
+	if err == nil {
+		version := obj.GetResourceVersion()
+		w.noOp = dry || version != "" && (version == old || r.core.knows(w, version))
+		if !w.noOp && isPartOf(w.subresource) {
+			w.after = snapshotOfAnswer(obj)
+		}
+		if !dry {
+			r.noteTarget(w, obj, version)
+		}
 	}
 	r.core.wrote(ctx, w, err)
 }
 
-// noteWhole notes a write of a whole object. Content is the object as it was sent.
-func (r *recorder) noteWhole(ctx context.Context, verb, sub string, obj client.Object, content string, err error) {
-	if err == nil {
-		r.core.noteChild(obj)
+// knows reports whether the object had a version before the write.
+func (c *core) knows(w *write, version string) bool {
+	if w.verb == "create" {
+		return false
 	}
-	r.core.wrote(ctx, write{verb: verb, subresource: sub, object: r.object(obj, client.ObjectKeyFromObject(obj)), content: content}, err)
+	c = c.root()
+	return w.before != nil && w.before.version == version || c.hot.known(w.object).is(version)
 }
 
-// wholeOf returns what a write of a whole object writes: without what the API server keeps, which is different each time.
-func wholeOf(obj client.Object, sub string) string {
-	data, err := json.Marshal(obj)
-	var root map[string]any
-	if err != nil || json.Unmarshal(data, &root) != nil {
-		return ""
+// noteTarget remembers what a write has answered: the cache is to come to know it, and an object that was not read but found to be as it should is
+// something that the reconcile depends on.
+func (r *recorder) noteTarget(w *write, obj client.Object, version string) {
+	if !isPartOf(w.subresource) {
+		return
 	}
-	if metadata, ok := root["metadata"].(map[string]any); ok {
-		for _, key := range []string{"resourceVersion", "uid", "generation", "managedFields", "creationTimestamp"} {
-			delete(metadata, key)
-		}
+	if !w.noOp {
+		r.core.noteChild(reflect.TypeOf(obj), client.ObjectKeyFromObject(obj), version)
+		return
 	}
-	if sub == "" {
-		delete(root, "status")
-	}
-	return string(mustJSON(root))
+	r.core.dependsOn(reflect.TypeOf(obj), client.ObjectKeyFromObject(obj), version)
 }
 
-// patchData returns what a patch writes. It is asked for after the write, when a patch that is made from two objects would be empty: only
-// those with data of their own are known.
-func patchData(patch client.Patch, obj client.Object) []byte {
-	if patch.Type() == types.JSONPatchType {
-		return nil
+// dependsOn notes an object that a write has found as it should be.
+func (c *core) dependsOn(t reflect.Type, key client.ObjectKey, version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.inputs == nil || c.own != nil:
+	case c.cached[t]:
+		c.inputs.add(input{empty: newOf(t), key: key, version: version})
+	default:
+		c.inputs.unknown = true // no cache has it
 	}
-	data, err := patch.Data(obj)
-	if err != nil || !json.Valid(data) {
-		return nil
-	}
-	return data
 }
 
 func (r *recorder) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	if err := r.core.mayWrite(ctx); err != nil {
 		return err
 	}
-	content := wholeOf(obj, "")
+	o := (&client.CreateOptions{}).ApplyOptions(opts)
+	w := r.begin(ctx, "create", "", obj).by(o.FieldManager)
 	err := r.Client.Create(ctx, obj, opts...)
-	r.noteWhole(ctx, "create", "", obj, content, err)
+	r.end(ctx, w, obj, "", len(o.DryRun) > 0, err)
 	return err
 }
 
@@ -236,12 +351,11 @@ func (r *recorder) Update(ctx context.Context, obj client.Object, opts ...client
 	if err := r.core.mayWrite(ctx); err != nil {
 		return err
 	}
-	before, content := obj.GetResourceVersion(), wholeOf(obj, "")
+	o := (&client.UpdateOptions{}).ApplyOptions(opts)
+	w := r.begin(ctx, "update", "", obj).by(o.FieldManager)
+	old := obj.GetResourceVersion()
 	err := r.Client.Update(ctx, obj, opts...)
-	if err == nil && before != "" && before == obj.GetResourceVersion() {
-		return nil // the API server found that it changes nothing
-	}
-	r.noteWhole(ctx, "update", "", obj, content, err)
+	r.end(ctx, w, obj, old, len(o.DryRun) > 0, err)
 	return err
 }
 
@@ -254,49 +368,90 @@ func (r *recorder) Patch(ctx context.Context, obj client.Object, patch client.Pa
 	if err := r.core.mayWrite(ctx); err != nil {
 		return err
 	}
-	frozen, err := freeze(patch, obj)
+	frozen, fields, err := freeze(patch, obj)
 	if err != nil {
 		return err
 	}
-	before := obj.GetResourceVersion()
+	o := (&client.PatchOptions{}).ApplyOptions(opts)
+	w := r.begin(ctx, "patch", "", obj).by(o.FieldManager)
+	w.fields = fields
+	old := obj.GetResourceVersion()
 	err = r.Client.Patch(ctx, obj, frozen, opts...)
-	if err == nil && before != "" && before == obj.GetResourceVersion() {
-		return nil
-	}
-	r.note(ctx, "patch", "", obj, frozen, err)
+	r.end(ctx, w, obj, old, len(o.DryRun) > 0, err)
 	return err
 }
 
-// freeze makes the data of a patch once, before the answer of the API server changes the object that it is made from.
-func freeze(patch client.Patch, obj client.Object) (client.Patch, error) {
+// freeze makes the data of a patch once, before the answer of the API server changes the object that it is made from, and returns the paths that it
+// changes.
+func freeze(patch client.Patch, obj client.Object) (client.Patch, []string, error) {
 	data, err := patch.Data(obj)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return client.RawPatch(patch.Type(), data), nil
+	fields := fieldsOf
+	if patch.Type() == types.JSONPatchType {
+		fields = fieldsOfJSONPatch
+	}
+	return client.RawPatch(patch.Type(), data), fields(data), nil
 }
 
 func (r *recorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	if err := r.core.mayWrite(ctx); err != nil {
 		return err
 	}
+	o := (&client.ApplyOptions{}).ApplyOptions(opts)
+	applied := r.beginApply(ctx, "", obj)
+	applied.by(o.FieldManager)
 	err := r.Client.Apply(ctx, obj, opts...)
-	r.noteApply(ctx, "", obj, err)
+	r.endApply(ctx, applied, obj, len(o.DryRun) > 0, err)
 	return err
 }
 
-func (r *recorder) noteApply(ctx context.Context, sub string, obj runtime.ApplyConfiguration, err error) {
-	data, jsonErr := json.Marshal(obj)
-	w := write{verb: "apply", subresource: sub}
+// An application is a write of an applied configuration, which does not say of what type its object is.
+type application struct {
+	*write
+	key client.ObjectKey
+	t   reflect.Type // nil if the scheme does not know it
+}
+
+func (r *recorder) beginApply(ctx context.Context, sub string, obj runtime.ApplyConfiguration) application {
+	w := &write{verb: "apply", subresource: sub, owner: r.core.owner}
+	a := application{write: w}
 	var head struct {
 		Kind     string `json:"kind"`
 		Version  string `json:"apiVersion"`
 		Metadata struct{ Namespace, Name string }
 	}
-	if jsonErr == nil && json.Unmarshal(data, &head) == nil {
-		w.object = journal.Object{Group: groupOf(head.Version), Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}
-		w.content = string(data)
-		w.fields = fieldsOf(data)
+	data, err := json.Marshal(obj)
+	if err != nil || json.Unmarshal(data, &head) != nil {
+		return a // the call itself says so
+	}
+	a.key = client.ObjectKey{Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}
+	w.object = journal.Object{Group: groupOf(head.Version), Kind: head.Kind, Namespace: a.key.Namespace, Name: a.key.Name}
+	w.fields = fieldsOf(data)
+	if empty, err := r.Client.Scheme().New(schema.FromAPIVersionAndKind(head.Version, head.Kind)); err == nil {
+		a.t = reflect.TypeOf(empty)
+	}
+	if isPartOf(sub) {
+		w.before, w.verified = r.before(ctx, w, a.t, a.key)
+	}
+	return a
+}
+
+// endApply notes what was applied. The answer of the API server is in obj.
+func (r *recorder) endApply(ctx context.Context, a application, obj runtime.ApplyConfiguration, dry bool, err error) {
+	w := a.write
+	if err == nil && isPartOf(w.subresource) {
+		answer := snapshotOfAnswer(obj)
+		w.noOp = dry || answer != nil && r.core.knows(w, answer.version)
+		switch {
+		case dry || answer == nil:
+		case w.noOp:
+			r.core.dependsOn(a.t, a.key, answer.version)
+		default:
+			w.after = answer
+			r.core.noteChild(a.t, a.key, answer.version)
+		}
 	}
 	r.core.wrote(ctx, w, err)
 }
@@ -305,21 +460,44 @@ func (r *recorder) Delete(ctx context.Context, obj client.Object, opts ...client
 	if err := r.core.mayWrite(ctx); err != nil {
 		return err
 	}
+	o := (&client.DeleteOptions{}).ApplyOptions(opts)
+	w := r.begin(ctx, "delete", "", obj)
 	err := r.Client.Delete(ctx, obj, opts...)
 	if apierrors.IsNotFound(err) {
+		r.core.dependsOn(reflect.TypeOf(obj), client.ObjectKeyFromObject(obj), "")
 		return err // nothing was there, and nothing was changed
 	}
-	r.note(ctx, "delete", "", obj, nil, err)
+	version := obj.GetResourceVersion()
+	if w.before != nil {
+		version = w.before.version
+	}
+	terminating := !obj.GetDeletionTimestamp().IsZero() || w.before != nil && w.before.terminating
+	if w.noOp = len(o.DryRun) > 0 || terminating; w.noOp && err == nil {
+		r.core.dependsOn(reflect.TypeOf(obj), client.ObjectKeyFromObject(obj), version)
+	}
+	r.core.wrote(ctx, w, err)
 	return err
 }
 
+// DeleteAllOf is noted as a write even if it matched nothing: its answer does not say.
 func (r *recorder) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
 	if err := r.core.mayWrite(ctx); err != nil {
 		return err
 	}
+	o := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
+	w := &write{verb: "deletecollection", object: r.object(obj, client.ObjectKeyFromObject(obj)), owner: r.core.owner}
 	err := r.Client.DeleteAllOf(ctx, obj, opts...)
-	r.note(ctx, "deletecollection", "", obj, nil, err)
+	w.noOp = len(o.DryRun) > 0
+	r.core.wrote(ctx, w, err)
 	return err
+}
+
+// by notes the field owner that a write names itself.
+func (w *write) by(owner string) *write {
+	if owner != "" {
+		w.owner = owner
+	}
+	return w
 }
 
 func (r *recorder) Status() client.SubResourceWriter { return r.SubResource("status") }
@@ -345,8 +523,11 @@ func (s *subRecorder) Create(ctx context.Context, obj, sub client.Object, opts .
 	if err := s.recorder.core.mayWrite(ctx); err != nil {
 		return err
 	}
+	o := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
+	w := (&write{verb: "create", subresource: s.name, object: s.recorder.object(obj, client.ObjectKeyFromObject(obj)), owner: s.recorder.core.owner}).by(o.FieldManager)
 	err := s.SubResourceClient.Create(ctx, obj, sub, opts...)
-	s.recorder.note(ctx, "create", s.name, obj, nil, err)
+	w.noOp = len(o.DryRun) > 0
+	s.recorder.core.wrote(ctx, w, err)
 	return err
 }
 
@@ -357,9 +538,11 @@ func (s *subRecorder) Update(ctx context.Context, obj client.Object, opts ...cli
 	if err := s.recorder.core.mayWrite(ctx); err != nil {
 		return err
 	}
-	content := wholeOf(obj, s.name)
+	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
+	w := s.recorder.begin(ctx, "update", s.name, obj).by(o.FieldManager)
+	old := obj.GetResourceVersion()
 	err := s.SubResourceClient.Update(ctx, obj, opts...)
-	s.recorder.noteWhole(ctx, "update", s.name, obj, content, err)
+	s.end(ctx, w, obj, o.SubResourceBody, old, len(o.DryRun) > 0, err)
 	return err
 }
 
@@ -372,21 +555,42 @@ func (s *subRecorder) Patch(ctx context.Context, obj client.Object, patch client
 	if err := s.recorder.core.mayWrite(ctx); err != nil {
 		return err
 	}
-	frozen, err := freeze(patch, obj)
+	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
+	from := obj
+	if o.SubResourceBody != nil {
+		from = o.SubResourceBody
+	}
+	frozen, fields, err := freeze(patch, from)
 	if err != nil {
 		return err
 	}
+	w := s.recorder.begin(ctx, "patch", s.name, obj).by(o.FieldManager)
+	w.fields = fields
+	old := obj.GetResourceVersion()
 	err = s.SubResourceClient.Patch(ctx, obj, frozen, opts...)
-	s.recorder.note(ctx, "patch", s.name, obj, frozen, err)
+	s.end(ctx, w, obj, o.SubResourceBody, old, len(o.DryRun) > 0, err)
 	return err
+}
+
+// end notes a write of a subresource. The answer to one with a body of its own is in that body: of the object nothing is known then.
+func (s *subRecorder) end(ctx context.Context, w *write, obj, body client.Object, old string, dry bool, err error) {
+	if body == nil && isPartOf(w.subresource) {
+		s.recorder.end(ctx, w, obj, old, dry, err)
+		return
+	}
+	w.before, w.noOp = nil, dry
+	s.recorder.core.wrote(ctx, w, err)
 }
 
 func (s *subRecorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 	if err := s.recorder.core.mayWrite(ctx); err != nil {
 		return err
 	}
+	o := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
+	applied := s.recorder.beginApply(ctx, s.name, obj)
+	applied.by(o.FieldManager)
 	err := s.SubResourceClient.Apply(ctx, obj, opts...)
-	s.recorder.noteApply(ctx, s.name, obj, err)
+	s.recorder.endApply(ctx, applied, obj, len(o.DryRun) > 0, err)
 	return err
 }
 

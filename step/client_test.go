@@ -50,7 +50,7 @@ func TestTheJournalTellsWrites(t *testing.T) {
 		}, []journal.Wrote{{Verb: "patch", Object: child, Fields: []string{".data.new", ".data[x.y/z]", ".metadata.labels[example.com/tier]"}}}},
 		{"patch as JSON", func(ctx context.Context, c client.Client) error {
 			return c.Patch(ctx, configMap("child", nil), client.RawPatch("application/json-patch+json", []byte(`[{"op":"add","path":"/data","value":{"a":"b"}}]`)))
-		}, []journal.Wrote{{Verb: "patch", Object: child}}},
+		}, []journal.Wrote{{Verb: "patch", Object: child, Fields: []string{".data"}}}},
 		{"apply", func(ctx context.Context, c client.Client) error {
 			return c.Apply(ctx, corev1ac.ConfigMap("child", "default").WithData(map[string]string{"new": "data"}), client.FieldOwner("things"), client.ForceOwnership)
 		}, []journal.Wrote{{Verb: "apply", Object: child, Fields: []string{".data.new"}}}},

@@ -41,7 +41,8 @@ type Options[T client.Object] struct {
 
 	// Live reads from the API server, past the cache: that is Manager.GetAPIReader. Steps find it in their request. The engine asks it once for each object and
 	// process, before the first write that is made for the object, whether the cache is behind: after a restart it may be as far as an API server
-	// is, and what a step does for an object that is not wanted any more can't always be undone. It also asks who writes what when it has found a hot loop.
+	// is, and what a step does for an object that is not wanted any more can't always be undone. It also asks when it suspects a hot loop: what a write to an
+	// object that is in no cache will change, and who has written it.
 	Live client.Reader
 
 	// Finalizer is what keeps an object until the clean-up is done, if a step is a [Cleaner]: a qualified name. By default it is the API
@@ -349,12 +350,15 @@ func (r *run[T]) started(ctx context.Context) {
 // prepare makes the request of the steps.
 func (r *run[T]) prepare(ctx context.Context) {
 	e := r.engine
-	r.core = &core{run: r.journal, table: e.options.Failures}
+	r.core = &core{
+		run: r.journal, table: e.options.Failures, owner: e.options.Name,
+		self: r.read, hot: &r.memory.hot, apiReader: e.options.Live, reads: r.memory.hot.watchReads(), began: r.disputes(ctx),
+	}
 	if e.options.Rest == RestUntilInputsChange {
 		r.core.inputs = &inputs{}
 	}
 	r.logger = log.FromContext(ctx)
-	recording := &recorder{e.options.Client, r.core}
+	recording := &recorder{client.WithFieldOwner(e.options.Client, e.options.Name), r.core}
 	r.req = &Request[T]{
 		Object: r.read.DeepCopyObject().(T), //nolint:errcheck // a copy has the type
 		Client: recording, Logger: r.logger, Now: r.now,
@@ -540,7 +544,7 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 		r.judge(ctx, &out)
 	}
 	r.expectChildren()
-	slow := r.watchHotLoop(ctx)
+	slow := r.watchHotLoop(ctx, out.err != nil)
 	result := reconcile.Result{RequeueAfter: out.after}
 	if slow > 0 {
 		result.RequeueAfter = slow

@@ -3,6 +3,7 @@ package step
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,10 +30,7 @@ var naming = []string{
 
 func collectPaths(node map[string]any, prefix string, paths *[]string) {
 	for key, value := range node {
-		path := prefix + "." + key
-		if strings.ContainsAny(key, "./") {
-			path = prefix + "[" + key + "]"
-		}
+		path := pathBelow(prefix, key)
 		if child, ok := value.(map[string]any); ok && len(child) > 0 {
 			collectPaths(child, path, paths)
 			continue
@@ -40,6 +38,49 @@ func collectPaths(node map[string]any, prefix string, paths *[]string) {
 		*paths = append(*paths, path)
 	}
 }
+
+// pathBelow returns the path of a key below a path.
+func pathBelow(path, key string) string {
+	if strings.ContainsAny(key, "./") {
+		return path + "[" + key + "]"
+	}
+	return path + "." + key
+}
+
+// fieldsOfJSONPatch returns the paths that a JSON patch changes, sorted. What is within a list is named by the list.
+func fieldsOfJSONPatch(data []byte) []string {
+	var operations []struct{ Op, Path, From string }
+	if json.Unmarshal(data, &operations) != nil {
+		return nil
+	}
+	var paths []string
+	for _, o := range operations {
+		if o.Op == "test" {
+			continue
+		}
+		paths = append(paths, pathOfPointer(o.Path))
+		if o.Op == "move" {
+			paths = append(paths, pathOfPointer(o.From))
+		}
+	}
+	paths = slices.DeleteFunc(paths, func(p string) bool { return p == "" || slices.Contains(naming, p) })
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// pathOfPointer returns the path of a JSON pointer.
+func pathOfPointer(pointer string) string {
+	path := ""
+	for segment := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if _, err := strconv.Atoi(segment); err == nil || segment == "-" || segment == "" {
+			break
+		}
+		path = pathBelow(path, unescapePointer.Replace(segment))
+	}
+	return path
+}
+
+var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
 
 func groupOf(apiVersion string) string {
 	gv, err := schema.ParseGroupVersion(apiVersion)

@@ -153,10 +153,10 @@ func TestEchoes(t *testing.T) {
 			obj.Status.Counters = map[string]int{"odd[key": n}
 		})))
 		slow := time.Duration(0)
-		for i := 0; slow == 0 && i < 40; i++ {
+		for i := 0; slow == 0 && i < 100; i++ {
 			slow = w.must().RequeueAfter // at once again: the event of its own write
 		}
-		if slow != time.Second || n > 14 {
+		if slow != time.Second || n > 62 {
 			t.Fatalf("it was slowed by %v after %d reconciles", slow, n)
 		}
 		want := ".status.counters.odd[key of Thing default/a is written again and again: a step gives it another value each time"
@@ -238,6 +238,7 @@ func TestAChildIsFoughtOver(t *testing.T) {
 		undo   func(w *world)
 		want   string // the beginning of what is told
 		fields []string
+		by     []string
 	}{
 		{"updated", func(ctx context.Context, c client.Client) error {
 			cm := &corev1.ConfigMap{}
@@ -251,7 +252,7 @@ func TestAChildIsFoughtOver(t *testing.T) {
 			if err := w.server.Patch(context.Background(), configMap("child", nil), patch); err != nil {
 				w.tb.Fatal(err)
 			}
-		}, "update of ConfigMap default/child is written again and again", nil},
+		}, ".data.size of ConfigMap default/child is written again and again", []string{".data.size"}, []string{"helm"}},
 		{"updated, with a status that moves", func(ctx context.Context, c client.Client) error {
 			b := newThing()
 			if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "b"}, b); err != nil {
@@ -273,7 +274,7 @@ func TestAChildIsFoughtOver(t *testing.T) {
 			if err := w.server.Status().Update(context.Background(), b); err != nil {
 				w.tb.Fatal(err)
 			}
-		}, "update of Thing default/b is written again and again", nil},
+		}, ".spec.size of Thing default/b is written again and again", []string{".spec.size"}, nil},
 		{"patched", func(ctx context.Context, c client.Client) error {
 			return c.Patch(ctx, configMap("child", nil), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"size":"ours"}}`)))
 		}, func(w *world) {
@@ -281,10 +282,10 @@ func TestAChildIsFoughtOver(t *testing.T) {
 			if err := w.server.Patch(context.Background(), configMap("child", nil), patch); err != nil {
 				w.tb.Fatal(err)
 			}
-		}, ".data.size of ConfigMap default/child is written again and again", []string{".data.size"}},
+		}, ".data.size of ConfigMap default/child is written again and again", []string{".data.size"}, []string{"helm"}},
 		{"created", func(ctx context.Context, c client.Client) error {
 			return client.IgnoreAlreadyExists(c.Create(ctx, configMap("other", map[string]string{"size": "ours"})))
-		}, func(w *world) { w.remove(configMap("other", nil)) }, "create of ConfigMap default/other is written again and again", nil},
+		}, func(w *world) { w.remove(configMap("other", nil)) }, "ConfigMap default/other is created again and again: another client deletes it", nil, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -316,10 +317,10 @@ func TestAChildIsFoughtOver(t *testing.T) {
 				if diff := cmp.Diff(test.fields, found[0].Fields); diff != "" {
 					t.Errorf("fields (-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff([]string{"helm"}, found[0].Managers); diff != "" {
+				if diff := cmp.Diff(test.by, found[0].Managers); diff != "" {
 					t.Errorf("managers (-want +got):\n%s", diff)
 				}
-				if got := fmt.Sprint(w.takeEvents()); !strings.Contains(got, "HotLoop: "+test.want) || !strings.Contains(got, `"helm"`) {
+				if got := fmt.Sprint(w.takeEvents()); !strings.Contains(got, "HotLoop: "+test.want) {
 					t.Errorf("events: %s", got)
 				}
 			})
