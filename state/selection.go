@@ -17,7 +17,8 @@ import (
 
 // A Selection says which objects of a kind are meant. An object is selected when it satisfies every field that is set.
 type Selection struct {
-	// Namespace is empty for cluster-scoped kinds, and for objects of all namespaces.
+	// Namespace is empty for cluster-scoped kinds, and for objects of all namespaces. A selection in the namespace of a
+	// target takes it from NamespaceOf, which never returns an empty one.
 	Namespace string
 	// Name is empty when objects are not selected by name.
 	Name string
@@ -26,6 +27,16 @@ type Selection struct {
 	Labels map[string]string
 	// Fields are values by the name of an Index.
 	Fields map[string]string
+}
+
+// NamespaceOf returns the namespace of target. A target that has none is an error: to a client the empty namespace means
+// all namespaces.
+func NamespaceOf(target client.Object) (string, error) {
+	if namespace := target.GetNamespace(); namespace != "" {
+		return namespace, nil
+	}
+	return "", fmt.Errorf("the target %s has no namespace to look in: "+
+		"write namespace=NAME in the document, or namespace=* for all namespaces and for cluster-scoped kinds", target.GetName())
 }
 
 // Key returns a text that is the same for two selections exactly if they are equal.

@@ -106,3 +106,14 @@ func equalMaps(a, b map[string]string) bool {
 	}
 	return true
 }
+
+func TestNamespaceOf(t *testing.T) {
+	if got, err := NamespaceOf(configMap("ns", "target", nil)); got != "ns" || err != nil {
+		t.Errorf("NamespaceOf = %q, %v", got, err)
+	}
+	got, err := NamespaceOf(configMap("", "target", nil))
+	wantError(t, err, "the target target has no namespace to look in: write namespace=NAME")
+	if got != "" {
+		t.Errorf("NamespaceOf = %q beside an error", got)
+	}
+}

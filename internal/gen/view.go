@@ -43,6 +43,7 @@ type stateView struct {
 	Select                string
 	Guards                []guard
 	Required              []requiredView
+	InTargetNamespace     bool
 	Wanted                string
 }
 
@@ -224,7 +225,8 @@ func (w *managerWriter) addSelection(view *stateView, l lookup) {
 	var literal selectionLiteral
 	switch l.namespace.Mode {
 	case model.TargetNamespace:
-		literal.namespace = "target.GetNamespace()"
+		view.InTargetNamespace = true
+		literal.namespace = "namespace"
 	case model.NamedNamespace:
 		literal.namespace = view.require("namespace", *l.namespace.Value)
 	}

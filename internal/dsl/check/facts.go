@@ -115,10 +115,13 @@ func (f *Facts) markTypes(decl ast.Decl) {
 	}
 }
 
+// clusterMarker is the marker of controller-gen by which a type is cluster-scoped.
+const clusterMarker = "+kubebuilder:resource:scope=Cluster"
+
 func clusterScoped(group *ast.CommentGroup) bool {
 	for _, c := range group.List {
 		text := strings.TrimSpace(strings.TrimPrefix(c.Text, "//"))
-		if text == "+genclient:nonNamespaced" || text == "+kubebuilder:resource:scope=Cluster" {
+		if text == "+genclient:nonNamespaced" || text == clusterMarker {
 			return true
 		}
 		if options, ok := strings.CutPrefix(text, "+kubebuilder:resource:"); ok {

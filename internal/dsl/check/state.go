@@ -97,13 +97,24 @@ func (s *stateScope) scope() {
 			"add namespace=NAME, or namespace=* for all")
 	case s.owned != nil && s.target.Namespaced && s.namespace != nil && !s.isTargetNamespace() && mode != model.TargetNamespace:
 		s.d.report(diag.OwnedElsewhere, s.namespace.Span,
-			"an owner reference does not cross namespaces: what the target owns lies in its own namespace", "take owned or namespace= away",
+			"an owner reference does not cross namespaces: what the target owns lies in its own namespace", s.elsewhereHint(),
 			diag.Related{Start: s.d.position(s.owned.Start), End: s.d.position(s.owned.End), Message: "owned is here"})
 	}
 	if s.out.Namespace.Mode == model.AllNamespaces && s.name != nil && !s.node.List {
 		s.d.report(diag.NameInAllNamespaces, s.namespace.Span,
-			"one object cannot be got by name from all namespaces", "say which namespace, or make it a list: []"+s.node.Kind.Text)
+			"one object cannot be got by name from all namespaces",
+			"say which namespace, select by fields/.metadata.name=, or make it a list: []"+s.node.Kind.Text)
 	}
+}
+
+// elsewhereHint is the way out for an owned state in another namespace. A target that is not built in is taken for namespaced
+// when it has no marker, so it may be the marker that is missing.
+func (s *stateScope) elsewhereHint() string {
+	if lookupBuiltin(s.target.Package) != nil {
+		return "take owned or namespace= away"
+	}
+	return fmt.Sprintf("take owned or namespace= away; if %s is cluster-scoped, give its Go type the marker %s",
+		s.target.Kind.Kind, clusterMarker)
 }
 
 func (s *stateScope) clusterScoped() {

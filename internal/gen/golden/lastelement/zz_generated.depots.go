@@ -62,7 +62,11 @@ func (s *DepotsState) readDepots(ctx context.Context) ([]depotv1.Depot, error) {
 
 // selectDepotsDepots says what the state depots of target selects.
 func selectDepotsDepots(target *depotv1.Depot) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace()}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
 }
 
 // GetWestDepots returns the state westDepots: every Depot in the namespace of the Depot, sorted by namespace and name.
@@ -85,7 +89,11 @@ func (s *DepotsState) readWestDepots(ctx context.Context) ([]westdepotv1.Depot, 
 
 // selectDepotsWestDepots says what the state westDepots of target selects.
 func selectDepotsWestDepots(target *depotv1.Depot) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace()}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
 }
 
 // DepotsStateGetter is what Depots reads its states from:

@@ -60,7 +60,11 @@ func (s *ThingManagerState) readThings(ctx context.Context) ([]Thing, error) {
 
 // selectThingManagerThings says what the state things of target selects.
 func selectThingManagerThings(target *Thing) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace()}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
 }
 
 // ThingManagerStateGetter is what ThingManager reads its states from:

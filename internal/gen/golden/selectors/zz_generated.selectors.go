@@ -88,7 +88,11 @@ func selectSelectorsByName(target *shopv1.Shop) (state.Selection, error) {
 	if name == "" {
 		return state.Selection{}, errors.New("name=${target.Spec.SecretName} is empty")
 	}
-	return state.Selection{Namespace: target.GetNamespace(), Name: name}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: name}, nil
 }
 
 // GetByNameOwned returns the state byNameOwned: the Secret in the namespace of the Shop with
@@ -115,7 +119,11 @@ func (s *SelectorsState) readByNameOwned(ctx context.Context) (*corev1.Secret, e
 
 // selectSelectorsByNameOwned says what the state byNameOwned of target selects.
 func selectSelectorsByNameOwned(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace(), Name: target.Name + "-owned"}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: target.Name + "-owned"}, nil
 }
 
 // GetByNameAndLabel returns the state byNameAndLabel: the Secret in the namespace of the Shop with
@@ -143,8 +151,12 @@ func selectSelectorsByNameAndLabel(target *shopv1.Shop) (state.Selection, error)
 	if name == "" {
 		return state.Selection{}, errors.New("name=${target.Spec.SecretName} is empty")
 	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Name:      name,
 		Labels:    map[string]string{"shop": target.Name},
 	}, nil
@@ -179,8 +191,12 @@ func selectSelectorsByNameAndField(target *shopv1.Shop) (state.Selection, error)
 	if name == "" {
 		return state.Selection{}, errors.New("name=${target.Spec.SecretName} is empty")
 	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Name:      name,
 		Fields:    map[string]string{selectorsSecretByType.Name: "example.com/shop"},
 	}, nil
@@ -210,7 +226,11 @@ func selectSelectorsByNameAsField(target *shopv1.Shop) (state.Selection, error) 
 	if name == "" {
 		return state.Selection{}, errors.New("name=${target.Spec.SecretName} is empty")
 	}
-	return state.Selection{Namespace: target.GetNamespace(), Name: name}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: name}, nil
 }
 
 // GetByLabel returns the state byLabel: the Secret in the namespace of the Shop with
@@ -237,8 +257,12 @@ func (s *SelectorsState) readByLabel(ctx context.Context) (*corev1.Secret, error
 
 // selectSelectorsByLabel says what the state byLabel of target selects.
 func selectSelectorsByLabel(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"shop": target.Name},
 	}, nil
 }
@@ -272,8 +296,12 @@ func (s *SelectorsState) readByLabelOwned(ctx context.Context) (*corev1.Secret, 
 
 // selectSelectorsByLabelOwned says what the state byLabelOwned of target selects.
 func selectSelectorsByLabelOwned(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels: map[string]string{
 			"shop":  target.Name,
 			"owned": "yes",
@@ -305,8 +333,12 @@ func (s *SelectorsState) readByField(ctx context.Context) (*corev1.Secret, error
 
 // selectSelectorsByField says what the state byField of target selects.
 func selectSelectorsByField(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Fields:    map[string]string{selectorsSecretByType.Name: "example.com/" + target.Spec.Group},
 	}, nil
 }
@@ -387,7 +419,11 @@ func (s *SelectorsState) readAll(ctx context.Context) ([]corev1.ConfigMap, error
 
 // selectSelectorsAll says what the state all of target selects.
 func selectSelectorsAll(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace()}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
 }
 
 // GetAllOwned returns the state allOwned: every ConfigMap that the Shop owns, in the namespace of the Shop, sorted by namespace and name.
@@ -410,7 +446,11 @@ func (s *SelectorsState) readAllOwned(ctx context.Context) ([]corev1.ConfigMap, 
 
 // selectSelectorsAllOwned says what the state allOwned of target selects.
 func selectSelectorsAllOwned(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace()}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
 }
 
 // GetLabelled returns the state labelled: every ConfigMap in the namespace of the Shop with
@@ -438,8 +478,12 @@ func (s *SelectorsState) readLabelled(ctx context.Context) ([]corev1.ConfigMap, 
 
 // selectSelectorsLabelled says what the state labelled of target selects.
 func selectSelectorsLabelled(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels: map[string]string{
 			"shop": target.Name,
 			"tier": string(target.Spec.Tier),
@@ -471,8 +515,12 @@ func (s *SelectorsState) readControlled(ctx context.Context) ([]corev1.ConfigMap
 
 // selectSelectorsControlled says what the state controlled of target selects.
 func selectSelectorsControlled(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Fields:    map[string]string{selectorsConfigMapByController.Name: target.Name},
 	}, nil
 }
@@ -503,8 +551,12 @@ func (s *SelectorsState) readPods(ctx context.Context) ([]corev1.Pod, error) {
 
 // selectSelectorsPods says what the state pods of target selects.
 func selectSelectorsPods(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"shop": target.Name},
 		Fields: map[string]string{
 			selectorsPodBySpecNodeName.Name: target.Spec.Place,
@@ -538,8 +590,12 @@ func (s *SelectorsState) readNamedAndLabelled(ctx context.Context) ([]corev1.Con
 
 // selectSelectorsNamedAndLabelled says what the state namedAndLabelled of target selects.
 func selectSelectorsNamedAndLabelled(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Name:      target.Name,
 		Labels:    map[string]string{"shop": target.Name},
 	}, nil
@@ -569,7 +625,11 @@ func (s *SelectorsState) readNamedOwned(ctx context.Context) ([]corev1.ConfigMap
 
 // selectSelectorsNamedOwned says what the state namedOwned of target selects.
 func selectSelectorsNamedOwned(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace(), Name: target.Name}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: target.Name}, nil
 }
 
 // GetNamedEverywhere returns the state namedEverywhere: every ConfigMap in all namespaces with
@@ -684,8 +744,12 @@ func (s *SelectorsState) readSiblings(ctx context.Context) ([]shopv1.Shop, error
 
 // selectSelectorsSiblings says what the state siblings of target selects.
 func selectSelectorsSiblings(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"group": target.Spec.Group},
 	}, nil
 }

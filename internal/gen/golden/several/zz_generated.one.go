@@ -62,7 +62,11 @@ func (s *FirstState) readSettings(ctx context.Context) (*corev1.ConfigMap, error
 
 // selectFirstSettings says what the state settings of target selects.
 func selectFirstSettings(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace(), Name: target.Name}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: target.Name}, nil
 }
 
 // GetControlled returns the state controlled: every ConfigMap in the namespace of the Shop with
@@ -89,8 +93,12 @@ func (s *FirstState) readControlled(ctx context.Context) ([]corev1.ConfigMap, er
 
 // selectFirstControlled says what the state controlled of target selects.
 func selectFirstControlled(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Fields:    map[string]string{firstConfigMapByController.Name: target.Name},
 	}, nil
 }
@@ -273,7 +281,11 @@ func (s *SecondState) readSettings(ctx context.Context) (*corev1.ConfigMap, erro
 
 // selectSecondSettings says what the state settings of target selects.
 func selectSecondSettings(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace(), Name: target.Name}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: target.Name}, nil
 }
 
 // SecondStateGetter is what Second reads its states from:

@@ -68,7 +68,11 @@ func (s *ValuesState) readMixed(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectValuesMixed says what the state mixed of target selects.
 func selectValuesMixed(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace(), Name: target.Name + "-meta-" + target.Namespace}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: target.Name + "-meta-" + target.Namespace}, nil
 }
 
 // GetPointers returns the state pointers: the ConfigMap in the namespace ${target.Spec.Ref.Namespace} with
@@ -140,8 +144,12 @@ func selectValuesNumbers(target *shopv1.Shop) (state.Selection, error) {
 	if target.Spec.Replicas == nil {
 		return state.Selection{}, errors.New("target.Spec.Replicas is nil")
 	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels: map[string]string{
 			"level":    strconv.FormatInt(int64(target.Spec.Level), 10),
 			"size":     strconv.FormatUint(uint64(target.Spec.Size), 10),
@@ -178,8 +186,12 @@ func selectValuesTruths(target *shopv1.Shop) (state.Selection, error) {
 	if target.Spec.Flag == nil {
 		return state.Selection{}, errors.New("target.Spec.Flag is nil")
 	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels: map[string]string{
 			"open": strconv.FormatBool(bool(target.Spec.Open)),
 			"flag": strconv.FormatBool(bool(*target.Spec.Flag)),
@@ -215,8 +227,12 @@ func selectValuesTexts(target *shopv1.Shop) (state.Selection, error) {
 	if target.Spec.TierRef == nil {
 		return state.Selection{}, errors.New("target.Spec.TierRef is nil")
 	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels: map[string]string{
 			"tier":  string(*target.Spec.TierRef),
 			"hours": target.Spec.Hours.String(),
@@ -248,7 +264,11 @@ func selectValuesJoined(target *shopv1.Shop) (state.Selection, error) {
 	if name == "" {
 		return state.Selection{}, errors.New("name=${target.Spec.SecretName}${target.Spec.Tier} is empty")
 	}
-	return state.Selection{Namespace: target.GetNamespace(), Name: name}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: name}, nil
 }
 
 // GetByPointerField returns the state byPointerField: every Shop in the namespace of the Shop with
@@ -276,8 +296,12 @@ func (s *ValuesState) readByPointerField(ctx context.Context) ([]shopv1.Shop, er
 
 // selectValuesByPointerField says what the state byPointerField of target selects.
 func selectValuesByPointerField(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Fields: map[string]string{
 			valuesShopBySpecTierRef.Name: string(target.Spec.Tier),
 			valuesShopBySpecRefName.Name: target.Name,

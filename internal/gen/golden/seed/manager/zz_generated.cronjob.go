@@ -65,8 +65,12 @@ func (s *CronJobControllerManagerState) readJobs(ctx context.Context) ([]batchv1
 
 // selectCronJobControllerManagerJobs says what the state jobs of target selects.
 func selectCronJobControllerManagerJobs(target *apiv1.CronJob) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"cronjob": target.Name},
 		Fields:    map[string]string{cronJobControllerManagerJobByController.Name: target.Name},
 	}, nil

@@ -98,8 +98,12 @@ func (s *BeyondState) readQuotes(ctx context.Context) (*corev1.ConfigMap, error)
 
 // selectBeyondQuotes says what the state quotes of target selects.
 func selectBeyondQuotes(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels: map[string]string{
 			"app":  "say \"hi\"",
 			"path": "`a\\b`",

@@ -96,8 +96,12 @@ func (s *nastyState) readType(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyType says what the state type of target selects.
 func selectNastyType(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -126,8 +130,12 @@ func (s *nastyState) readFunc(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyFunc says what the state func of target selects.
 func selectNastyFunc(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -156,8 +164,12 @@ func (s *nastyState) readRange(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyRange says what the state range of target selects.
 func selectNastyRange(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -186,8 +198,12 @@ func (s *nastyState) readErr(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyErr says what the state err of target selects.
 func selectNastyErr(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -216,8 +232,12 @@ func (s *nastyState) readCtx(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyCtx says what the state ctx of target selects.
 func selectNastyCtx(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -246,8 +266,12 @@ func (s *nastyState) readLogger(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyLogger says what the state logger of target selects.
 func selectNastyLogger(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -276,8 +300,12 @@ func (s *nastyState) readS(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyS says what the state s of target selects.
 func selectNastyS(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -306,8 +334,12 @@ func (s *nastyState) readM(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyM says what the state m of target selects.
 func selectNastyM(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -336,8 +368,12 @@ func (s *nastyState) readOpts(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyOpts says what the state opts of target selects.
 func selectNastyOpts(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -366,8 +402,12 @@ func (s *nastyState) readImpl(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyImpl says what the state impl of target selects.
 func selectNastyImpl(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -396,8 +436,12 @@ func (s *nastyState) readState(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyState says what the state state of target selects.
 func selectNastyState(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -426,8 +470,12 @@ func (s *nastyState) readClient(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyClient says what the state client of target selects.
 func selectNastyClient(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -456,8 +504,12 @@ func (s *nastyState) readCorev1(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyCorev1 says what the state corev1 of target selects.
 func selectNastyCorev1(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -486,8 +538,12 @@ func (s *nastyState) readFmt(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyFmt says what the state fmt of target selects.
 func selectNastyFmt(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -516,8 +572,12 @@ func (s *nastyState) readCtrlkit(ctx context.Context) (*corev1.ConfigMap, error)
 
 // selectNastyCtrlkit says what the state ctrlkit of target selects.
 func selectNastyCtrlkit(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -546,8 +606,12 @@ func (s *nastyState) readString(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyString says what the state string of target selects.
 func selectNastyString(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -576,8 +640,12 @@ func (s *nastyState) readNil(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyNil says what the state nil of target selects.
 func selectNastyNil(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -606,8 +674,12 @@ func (s *nastyState) readError(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyError says what the state error of target selects.
 func selectNastyError(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -636,8 +708,12 @@ func (s *nastyState) readTarget(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyTarget says what the state target of target selects.
 func selectNastyTarget(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -666,8 +742,12 @@ func (s *nastyState) readObject(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyObject says what the state object of target selects.
 func selectNastyObject(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -696,8 +776,12 @@ func (s *nastyState) readJobs(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyJobs says what the state jobs of target selects.
 func selectNastyJobs(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -726,8 +810,12 @@ func (s *nastyState) readJobsErr(ctx context.Context) (*corev1.ConfigMap, error)
 
 // selectNastyJobsErr says what the state jobsErr of target selects.
 func selectNastyJobsErr(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -756,8 +844,12 @@ func (s *nastyState) readReadJobs(ctx context.Context) (*corev1.ConfigMap, error
 
 // selectNastyReadJobs says what the state readJobs of target selects.
 func selectNastyReadJobs(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -786,8 +878,12 @@ func (s *nastyState) readGetJobs(ctx context.Context) (*corev1.ConfigMap, error)
 
 // selectNastyGetJobs says what the state getJobs of target selects.
 func selectNastyGetJobs(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -816,8 +912,12 @@ func (s *nastyState) readReader(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyReader says what the state Reader of target selects.
 func selectNastyReader(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -846,8 +946,12 @@ func (s *nastyState) readList(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyList says what the state list of target selects.
 func selectNastyList(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -876,8 +980,12 @@ func (s *nastyState) readObj(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyObj says what the state obj of target selects.
 func selectNastyObj(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -906,8 +1014,12 @@ func (s *nastyState) readSelection(ctx context.Context) (*corev1.ConfigMap, erro
 
 // selectNastySelection says what the state selection of target selects.
 func selectNastySelection(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -936,8 +1048,12 @@ func (s *nastyState) readPVCs(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyPVCs says what the state PVCs of target selects.
 func selectNastyPVCs(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -966,8 +1082,12 @@ func (s *nastyState) readÉclair(ctx context.Context) (*corev1.ConfigMap, error)
 
 // selectNastyÉclair says what the state éclair of target selects.
 func selectNastyÉclair(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -996,8 +1116,12 @@ func (s *nastyState) readLists(ctx context.Context) ([]corev1.ConfigMap, error) 
 
 // selectNastyLists says what the state lists of target selects.
 func selectNastyLists(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Fields:    map[string]string{nastyConfigMapByController.Name: target.Name},
 	}, nil
 }
@@ -1022,7 +1146,11 @@ func (s *nastyState) readSelectTarget(ctx context.Context) (*corev1.Secret, erro
 
 // selectNastySelectTarget says what the state selectTarget of target selects.
 func selectNastySelectTarget(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace(), Name: "x"}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: "x"}, nil
 }
 
 // nastyStateGetter is what nasty reads its states from:

@@ -58,7 +58,11 @@ func (s *Nasty2State) readX(ctx context.Context) ([]corev1.ConfigMap, error) {
 
 // selectNasty2X says what the state x of target selects.
 func selectNasty2X(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace()}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
 }
 
 // Nasty2StateGetter is what Nasty2 reads its states from:
