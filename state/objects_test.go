@@ -55,9 +55,50 @@ func TestCheckOwner(t *testing.T) {
 	if got != nil || !errors.As(err, &notOwned) {
 		t.Fatalf("CheckOwner of another's object = %v, %v", got, err)
 	}
-	want := "ns/theirs is not owned by ns/target but by ConfigMap target: delete it, or make the target its owner"
+	want := "ns/theirs is not owned by ns/target but by ConfigMap target: delete it, or make the target an owner"
 	if err.Error() != want {
 		t.Errorf("error: %v\nwant:  %s", err, want)
+	}
+}
+
+func controlling(owner metav1.OwnerReference) metav1.OwnerReference {
+	yes := true
+	owner.Controller = &yes
+	return owner
+}
+
+func TestControlledByIsTheControllerAlone(t *testing.T) {
+	items := []corev1.ConfigMap{
+		*withOwners(configMap("ns", "ours", nil), controlling(targetOwns)),
+		*withOwners(configMap("ns", "shared", nil), controlling(otherOwns), targetOwns),
+		*withOwners(configMap("ns", "without-a-controller", nil), targetOwns),
+		*withOwners(configMap("ns", "namesakes", nil), controlling(otherOwns)),
+		*configMap("ns", "nobodys", nil),
+	}
+	if diff := cmp.Diff([]string{"ns/ours"}, names(ControlledBy(target, items))); diff != "" {
+		t.Errorf("controlled (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckController(t *testing.T) {
+	if got, err := CheckController[corev1.ConfigMap](target, nil); got != nil || err != nil {
+		t.Errorf("CheckController of nothing = %v, %v", got, err)
+	}
+	ours := withOwners(configMap("ns", "ours", nil), otherOwns, controlling(targetOwns))
+	if got, err := CheckController(target, ours); got != ours || err != nil {
+		t.Errorf("CheckController of a controlled object = %v, %v", got, err)
+	}
+	for want, owners := range map[string][]metav1.OwnerReference{
+		"ns/x is not controlled by ns/target but by ConfigMap target: delete it":                                {controlling(otherOwns), targetOwns},
+		"ns/x is not controlled by ns/target: it has no controller, its owners are ConfigMap target: delete it": {targetOwns},
+		"ns/x is not controlled by ns/target: it has no owner: delete it":                                       nil,
+	} {
+		got, err := CheckController(target, withOwners(configMap("ns", "x", nil), owners...))
+		notOwned := &NotOwnedError{}
+		if got != nil || !errors.As(err, &notOwned) {
+			t.Errorf("CheckController of another's object = %v, %v", got, err)
+		}
+		wantError(t, err, want)
 	}
 }
 

@@ -200,3 +200,18 @@ func privateDeclarations(file *ast.File) []string {
 	}
 	return private
 }
+
+// TestNameDefinition has two states of one name share an index exactly if both select whenever the other does.
+func TestNameDefinition(t *testing.T) {
+	definition := func(options ...stateOption) string {
+		return newLookup(one("a", secret, append(options, named(ref("Name")))...)).nameDefinition(shop)
+	}
+	plain := definition()
+	if got := definition(label("app", "x")); got != plain {
+		t.Errorf("a label that is always known makes it %q, not %q", got, plain)
+	}
+	pointer := definition(label("app", ref("Spec.Ref?.Name")))
+	if pointer == plain || pointer == newLookup(list("a", secret, named(ref("Name")), label("app", ref("Spec.Ref?.Name")))).definition(shop) {
+		t.Errorf("%q is not an index of its own", pointer)
+	}
+}

@@ -149,7 +149,7 @@ func (s *stateScope) isTargetNamespace() bool {
 }
 
 // selectorForms are the selectors as hints write them.
-const selectorForms = "the selectors are name=, namespace=, labels/KEY=, fields/PATH= and owned"
+const selectorForms = "the selectors are name=, namespace=, labels/KEY=, fields/PATH=, owned and owned=any"
 
 func (s *stateScope) selector(sel *ast.Selector) {
 	family, key, slash := strings.Cut(sel.Key.Text, "/")
@@ -213,11 +213,17 @@ func (s *stateScope) unique(sel *ast.Selector) bool {
 
 func (s *stateScope) ownedSelector(sel *ast.Selector) {
 	s.owned = sel
-	if sel.HasValue {
-		s.d.report(diag.UnwantedValue, ast.Span{Start: sel.Key.End, End: sel.End}, "owned takes no value", "write owned alone")
+	ownership := model.OwnershipController
+	switch v := sel.Value; {
+	case !sel.HasValue:
+	case !v.Quoted && len(v.Parts) == 1 && v.Parts[0].Text == "any":
+		ownership = model.OwnershipAny
+	default:
+		s.d.report(diag.UnwantedValue, ast.Span{Start: sel.Key.End, End: sel.End}, "owned takes no value but any",
+			"write owned alone for objects that the target controls, or owned=any for every owner reference")
 	}
 	if s.unique(sel) {
-		s.out.Owned = true
+		s.out.Owned = ownership
 	}
 }
 

@@ -483,7 +483,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: UnwantedValue, Severity: Error,
 		Title: "selector takes no value",
-		Text:  "`owned` stands alone.",
+		Text:  "`owned` stands alone, or is `owned=any`.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {

@@ -49,7 +49,7 @@ type State struct {
 	Kind Kind
 	// List is true for a state declared as []Kind.
 	List  bool
-	Owned bool
+	Owned Ownership
 	// ObjectName is the value of the selector name, nil when there is none.
 	ObjectName *Value
 	// Namespace says where to look. For a cluster-scoped kind it is NoNamespace.
@@ -58,6 +58,18 @@ type State struct {
 	Fields    []Selector // in the order of the document; Key starts with a dot
 	Pos       token.Position
 }
+
+// Ownership says which owner reference to the target the objects of a state have.
+type Ownership int
+
+const (
+	// OwnershipNone asks for no owner reference.
+	OwnershipNone Ownership = iota
+	// OwnershipController is the selector owned: the target is the controlling owner.
+	OwnershipController
+	// OwnershipAny is the selector owned=any: the target is one of the owners.
+	OwnershipAny
+)
 
 // NamespaceMode says where a state is looked for.
 type NamespaceMode int

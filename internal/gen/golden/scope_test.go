@@ -22,15 +22,14 @@ func (f fakeIndexer) IndexField(_ context.Context, obj client.Object, field stri
 	return nil
 }
 
-// inMemory is a cluster without an API server: a fake client with the indexes of the selectors, and the target in a namespace.
-func inMemory(t *testing.T, target *shopv1.Shop, objects ...client.Object) (*cluster, *selectors.SelectorsState) {
+// inMemory is a cluster without an API server: a fake client with the indexes of the selectors.
+func inMemory(t *testing.T, namespace string, objects ...client.Object) *cluster {
 	t.Helper()
 	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...)
 	if err := selectors.IndexSelectors(t.Context(), fakeIndexer{builder}); err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, namespace: target.Namespace}
-	return c, selectors.NewSelectorsState(builder.Build(), target)
+	return &cluster{t: t, live: builder.Build(), namespace: namespace}
 }
 
 // TestTargetWithoutANamespace has a target of which the markers do not say that it is cluster-scoped. Without a namespace of
@@ -44,7 +43,8 @@ func TestTargetWithoutANamespace(t *testing.T) {
 		configMap(metaIn("a", "shop", "shop=shop", "tier=")), secret(metaIn("b", "password", "shop=shop")),
 		configMap(metaIn("place", "settings")), configMap(metaIn("fixed", "x", "literal=yes")),
 	}
-	c, s := inMemory(t, target, world...)
+	c := inMemory(t, "", world...)
+	s := selectors.NewSelectorsState(c.live, target)
 	refused := map[string]func() ([]string, error){
 		"single by name":     func() ([]string, error) { return one(c, s.GetByName) },
 		"single by label":    func() ([]string, error) { return one(c, s.GetByLabel) },

@@ -130,7 +130,7 @@ func selectRegionManagerNeighbours(target *shopv1.Region) (state.Selection, erro
 	}, nil
 }
 
-// GetShops returns the state shops: every Shop that the Region owns, in all namespaces with
+// GetShops returns the state shops: every Shop that the Region controls, in all namespaces with
 //
 //	labels/region=${target.Name}
 //
@@ -149,7 +149,7 @@ func (s *RegionManagerState) readShops(ctx context.Context) ([]shopv1.Shop, erro
 	if err := selection.List(ctx, s.Reader, &list); err != nil {
 		return nil, err
 	}
-	return state.Sorted(state.OwnedBy(s.target, list.Items)), nil
+	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
 }
 
 // selectRegionManagerShops says what the state shops of target selects.
@@ -343,7 +343,7 @@ var regionManagerRegionBySpecGroup = state.Index[*shopv1.Region]{
 }
 
 // regionManagerByHome finds the Region objects whose state home an object belongs to.
-var regionManagerByHome = state.TargetIndex("ctrlkit:v1/Namespace name=${target.Spec.Place}", selectRegionManagerHome)
+var regionManagerByHome = state.NameIndex("ctrlkit:v1/Namespace name=${target.Spec.Place}", selectRegionManagerHome)
 
 // regionManagerByNamespaces finds the Region objects whose state namespaces an object belongs to.
 var regionManagerByNamespaces = state.TargetIndex("ctrlkit:v1/Namespace labels/region=${target.Name}", selectRegionManagerNamespaces)
@@ -352,7 +352,7 @@ var regionManagerByNamespaces = state.TargetIndex("ctrlkit:v1/Namespace labels/r
 var regionManagerByNeighbours = state.TargetIndex("ctrlkit:shop.example.com/v1/Region fields/ctrlkit:.spec.group=${target.Spec.Group}", selectRegionManagerNeighbours)
 
 // regionManagerBySettings finds the Region objects whose state settings an object belongs to.
-var regionManagerBySettings = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Name} name=settings", selectRegionManagerSettings)
+var regionManagerBySettings = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Name} name=settings", selectRegionManagerSettings)
 
 // IndexRegionManager registers the indexes of the cache that RegionManager
 // and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
@@ -373,7 +373,7 @@ func IndexRegionManager(ctx context.Context, indexer client.FieldIndexer) error 
 func WatchRegionManager(b *builder.Builder, reader client.Reader) *builder.Builder {
 	return b.
 		For(&shopv1.Region{}).
-		Owns(&shopv1.Shop{}, builder.MatchEveryOwner).
+		Owns(&shopv1.Shop{}).
 		Watches(&corev1.Namespace{}, state.Enqueue(reader, &shopv1.RegionList{}, regionManagerByHome, func(obj *corev1.Namespace) state.Selection {
 			return state.Selection{Name: obj.GetName()}
 		})).

@@ -40,7 +40,7 @@ func (s *ThingManagerState) Target() *Thing {
 	return s.target
 }
 
-// GetThings returns the state things: every Thing that the Thing owns, in the namespace of the Thing, sorted by namespace and name.
+// GetThings returns the state things: every Thing that the Thing controls, in the namespace of the Thing, sorted by namespace and name.
 func (s *ThingManagerState) GetThings(ctx context.Context) ([]Thing, error) {
 	things, err := s.things.Get(ctx, s.readThings)
 	return state.Copies(things), err
@@ -55,7 +55,7 @@ func (s *ThingManagerState) readThings(ctx context.Context) ([]Thing, error) {
 	if err := selection.List(ctx, s.Reader, &list); err != nil {
 		return nil, err
 	}
-	return state.Sorted(state.OwnedBy(s.target, list.Items)), nil
+	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
 }
 
 // selectThingManagerThings says what the state things of target selects.
@@ -169,5 +169,5 @@ func IndexThingManager(context.Context, client.FieldIndexer) error {
 func WatchThingManager(b *builder.Builder, _ client.Reader) *builder.Builder {
 	return b.
 		For(&Thing{}).
-		Owns(&Thing{}, builder.MatchEveryOwner)
+		Owns(&Thing{})
 }

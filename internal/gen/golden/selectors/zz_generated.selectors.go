@@ -31,6 +31,7 @@ type SelectorsState struct {
 
 	byName             state.Memo[*corev1.Secret]
 	byNameOwned        state.Memo[*corev1.Secret]
+	byNameOwnedByAny   state.Memo[*corev1.Secret]
 	byNameAndLabel     state.Memo[*corev1.Secret]
 	byNameAndField     state.Memo[*corev1.Secret]
 	byNameAsField      state.Memo[*corev1.Secret]
@@ -41,6 +42,7 @@ type SelectorsState struct {
 	somewhere          state.Memo[*corev1.ConfigMap]
 	all                state.Memo[[]corev1.ConfigMap]
 	allOwned           state.Memo[[]corev1.ConfigMap]
+	allOwnedByAny      state.Memo[[]corev1.ConfigMap]
 	labelled           state.Memo[[]corev1.ConfigMap]
 	controlled         state.Memo[[]corev1.ConfigMap]
 	pods               state.Memo[[]corev1.Pod]
@@ -99,7 +101,7 @@ func selectSelectorsByName(target *shopv1.Shop) (state.Selection, error) {
 //
 //	name=${target.Name}-owned
 //
-// or nil if there is none. One that the Shop does not own is an error.
+// or nil if there is none. One that the Shop does not control is an error.
 func (s *SelectorsState) GetByNameOwned(ctx context.Context) (*corev1.Secret, error) {
 	byNameOwned, err := s.byNameOwned.Get(ctx, s.readByNameOwned)
 	return byNameOwned.DeepCopy(), err
@@ -114,7 +116,7 @@ func (s *SelectorsState) readByNameOwned(ctx context.Context) (*corev1.Secret, e
 	if err != nil {
 		return nil, err
 	}
-	return state.CheckOwner(s.target, obj)
+	return state.CheckController(s.target, obj)
 }
 
 // selectSelectorsByNameOwned says what the state byNameOwned of target selects.
@@ -126,12 +128,43 @@ func selectSelectorsByNameOwned(target *shopv1.Shop) (state.Selection, error) {
 	return state.Selection{Namespace: namespace, Name: target.Name + "-owned"}, nil
 }
 
+// GetByNameOwnedByAny returns the state byNameOwnedByAny: the Secret in the namespace of the Shop with
+//
+//	name=${target.Name}-shared
+//
+// or nil if there is none. One that the Shop does not own is an error.
+func (s *SelectorsState) GetByNameOwnedByAny(ctx context.Context) (*corev1.Secret, error) {
+	byNameOwnedByAny, err := s.byNameOwnedByAny.Get(ctx, s.readByNameOwnedByAny)
+	return byNameOwnedByAny.DeepCopy(), err
+}
+
+func (s *SelectorsState) readByNameOwnedByAny(ctx context.Context) (*corev1.Secret, error) {
+	selection, err := selectSelectorsByNameOwnedByAny(s.target)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := state.Get(ctx, s.Reader, selection, &corev1.Secret{})
+	if err != nil {
+		return nil, err
+	}
+	return state.CheckOwner(s.target, obj)
+}
+
+// selectSelectorsByNameOwnedByAny says what the state byNameOwnedByAny of target selects.
+func selectSelectorsByNameOwnedByAny(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: target.Name + "-shared"}, nil
+}
+
 // GetByNameAndLabel returns the state byNameAndLabel: the Secret in the namespace of the Shop with
 //
 //	name=${target.Spec.SecretName}
 //	labels/shop=${target.Name}
 //
-// or nil if there is none.
+// or nil if there is none. One of the name that does not satisfy the rest is an error.
 func (s *SelectorsState) GetByNameAndLabel(ctx context.Context) (*corev1.Secret, error) {
 	byNameAndLabel, err := s.byNameAndLabel.Get(ctx, s.readByNameAndLabel)
 	return byNameAndLabel.DeepCopy(), err
@@ -167,7 +200,7 @@ func selectSelectorsByNameAndLabel(target *shopv1.Shop) (state.Selection, error)
 //	name=${target.Spec.SecretName}
 //	fields/.type=example.com/shop
 //
-// or nil if there is none. More than one is an error.
+// or nil if there is none. One of the name that does not satisfy the rest is an error.
 func (s *SelectorsState) GetByNameAndField(ctx context.Context) (*corev1.Secret, error) {
 	byNameAndField, err := s.byNameAndField.Get(ctx, s.readByNameAndField)
 	return byNameAndField.DeepCopy(), err
@@ -178,11 +211,7 @@ func (s *SelectorsState) readByNameAndField(ctx context.Context) (*corev1.Secret
 	if err != nil {
 		return nil, err
 	}
-	var list corev1.SecretList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
-		return nil, err
-	}
-	return state.Only(state.Named(selection.Name, list.Items))
+	return state.Get(ctx, s.Reader, selection, &corev1.Secret{}, selectorsSecretByType)
 }
 
 // selectSelectorsByNameAndField says what the state byNameAndField of target selects.
@@ -272,7 +301,7 @@ func selectSelectorsByLabel(target *shopv1.Shop) (state.Selection, error) {
 //	labels/shop=${target.Name}
 //	labels/owned=yes
 //
-// or nil if there is none. One that the Shop does not own is an error. More than one is an error.
+// or nil if there is none. One that the Shop does not control is an error. More than one is an error.
 func (s *SelectorsState) GetByLabelOwned(ctx context.Context) (*corev1.Secret, error) {
 	byLabelOwned, err := s.byLabelOwned.Get(ctx, s.readByLabelOwned)
 	return byLabelOwned.DeepCopy(), err
@@ -291,7 +320,7 @@ func (s *SelectorsState) readByLabelOwned(ctx context.Context) (*corev1.Secret, 
 	if err != nil {
 		return nil, err
 	}
-	return state.CheckOwner(s.target, obj)
+	return state.CheckController(s.target, obj)
 }
 
 // selectSelectorsByLabelOwned says what the state byLabelOwned of target selects.
@@ -426,7 +455,7 @@ func selectSelectorsAll(target *shopv1.Shop) (state.Selection, error) {
 	return state.Selection{Namespace: namespace}, nil
 }
 
-// GetAllOwned returns the state allOwned: every ConfigMap that the Shop owns, in the namespace of the Shop, sorted by namespace and name.
+// GetAllOwned returns the state allOwned: every ConfigMap that the Shop controls, in the namespace of the Shop, sorted by namespace and name.
 func (s *SelectorsState) GetAllOwned(ctx context.Context) ([]corev1.ConfigMap, error) {
 	allOwned, err := s.allOwned.Get(ctx, s.readAllOwned)
 	return state.Copies(allOwned), err
@@ -441,11 +470,38 @@ func (s *SelectorsState) readAllOwned(ctx context.Context) ([]corev1.ConfigMap, 
 	if err := selection.List(ctx, s.Reader, &list); err != nil {
 		return nil, err
 	}
-	return state.Sorted(state.OwnedBy(s.target, list.Items)), nil
+	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
 }
 
 // selectSelectorsAllOwned says what the state allOwned of target selects.
 func selectSelectorsAllOwned(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
+}
+
+// GetAllOwnedByAny returns the state allOwnedByAny: every ConfigMap that the Shop owns, in the namespace of the Shop, sorted by namespace and name.
+func (s *SelectorsState) GetAllOwnedByAny(ctx context.Context) ([]corev1.ConfigMap, error) {
+	allOwnedByAny, err := s.allOwnedByAny.Get(ctx, s.readAllOwnedByAny)
+	return state.Copies(allOwnedByAny), err
+}
+
+func (s *SelectorsState) readAllOwnedByAny(ctx context.Context) ([]corev1.ConfigMap, error) {
+	selection, err := selectSelectorsAllOwnedByAny(s.target)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.ConfigMapList
+	if err := selection.List(ctx, s.Reader, &list); err != nil {
+		return nil, err
+	}
+	return state.Sorted(state.OwnedBy(s.target, list.Items)), nil
+}
+
+// selectSelectorsAllOwnedByAny says what the state allOwnedByAny of target selects.
+func selectSelectorsAllOwnedByAny(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
 		return state.Selection{}, err
@@ -581,11 +637,7 @@ func (s *SelectorsState) readNamedAndLabelled(ctx context.Context) ([]corev1.Con
 	if err != nil {
 		return nil, err
 	}
-	obj, err := state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
-	if err != nil || obj == nil {
-		return nil, err
-	}
-	return []corev1.ConfigMap{*obj}, nil
+	return state.GetList(ctx, s.Reader, selection, &corev1.ConfigMap{})
 }
 
 // selectSelectorsNamedAndLabelled says what the state namedAndLabelled of target selects.
@@ -601,7 +653,7 @@ func selectSelectorsNamedAndLabelled(target *shopv1.Shop) (state.Selection, erro
 	}, nil
 }
 
-// GetNamedOwned returns the state namedOwned: every ConfigMap that the Shop owns, in the namespace of the Shop with
+// GetNamedOwned returns the state namedOwned: every ConfigMap that the Shop controls, in the namespace of the Shop with
 //
 //	name=${target.Name}
 //
@@ -616,11 +668,8 @@ func (s *SelectorsState) readNamedOwned(ctx context.Context) ([]corev1.ConfigMap
 	if err != nil {
 		return nil, err
 	}
-	obj, err := state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
-	if err != nil || obj == nil {
-		return nil, err
-	}
-	return state.OwnedBy(s.target, []corev1.ConfigMap{*obj}), nil
+	items, err := state.GetList(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.ControlledBy(s.target, items), err
 }
 
 // selectSelectorsNamedOwned says what the state namedOwned of target selects.
@@ -761,6 +810,7 @@ type SelectorsStateGetter interface {
 	Target() *shopv1.Shop
 	GetByName(ctx context.Context) (*corev1.Secret, error)
 	GetByNameOwned(ctx context.Context) (*corev1.Secret, error)
+	GetByNameOwnedByAny(ctx context.Context) (*corev1.Secret, error)
 	GetByNameAndLabel(ctx context.Context) (*corev1.Secret, error)
 	GetByNameAndField(ctx context.Context) (*corev1.Secret, error)
 	GetByNameAsField(ctx context.Context) (*corev1.Secret, error)
@@ -771,6 +821,7 @@ type SelectorsStateGetter interface {
 	GetSomewhere(ctx context.Context) (*corev1.ConfigMap, error)
 	GetAll(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetAllOwned(ctx context.Context) ([]corev1.ConfigMap, error)
+	GetAllOwnedByAny(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetLabelled(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetControlled(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetPods(ctx context.Context) ([]corev1.Pod, error)
@@ -797,6 +848,8 @@ type SelectorsFakeState struct {
 	ByNameErr             error
 	ByNameOwned           *corev1.Secret
 	ByNameOwnedErr        error
+	ByNameOwnedByAny      *corev1.Secret
+	ByNameOwnedByAnyErr   error
 	ByNameAndLabel        *corev1.Secret
 	ByNameAndLabelErr     error
 	ByNameAndField        *corev1.Secret
@@ -817,6 +870,8 @@ type SelectorsFakeState struct {
 	AllErr                error
 	AllOwned              []corev1.ConfigMap
 	AllOwnedErr           error
+	AllOwnedByAny         []corev1.ConfigMap
+	AllOwnedByAnyErr      error
 	Labelled              []corev1.ConfigMap
 	LabelledErr           error
 	Controlled            []corev1.ConfigMap
@@ -856,6 +911,14 @@ func (s *SelectorsFakeState) GetByNameOwned(context.Context) (*corev1.Secret, er
 		return nil, s.ByNameOwnedErr
 	}
 	return s.ByNameOwned.DeepCopy(), nil
+}
+
+// GetByNameOwnedByAny returns a copy of ByNameOwnedByAny, or ByNameOwnedByAnyErr if that is set.
+func (s *SelectorsFakeState) GetByNameOwnedByAny(context.Context) (*corev1.Secret, error) {
+	if s.ByNameOwnedByAnyErr != nil {
+		return nil, s.ByNameOwnedByAnyErr
+	}
+	return s.ByNameOwnedByAny.DeepCopy(), nil
 }
 
 // GetByNameAndLabel returns a copy of ByNameAndLabel, or ByNameAndLabelErr if that is set.
@@ -938,6 +1001,14 @@ func (s *SelectorsFakeState) GetAllOwned(context.Context) ([]corev1.ConfigMap, e
 	return state.Copies(s.AllOwned), nil
 }
 
+// GetAllOwnedByAny returns a copy of AllOwnedByAny, or AllOwnedByAnyErr if that is set.
+func (s *SelectorsFakeState) GetAllOwnedByAny(context.Context) ([]corev1.ConfigMap, error) {
+	if s.AllOwnedByAnyErr != nil {
+		return nil, s.AllOwnedByAnyErr
+	}
+	return state.Copies(s.AllOwnedByAny), nil
+}
+
 // GetLabelled returns a copy of Labelled, or LabelledErr if that is set.
 func (s *SelectorsFakeState) GetLabelled(context.Context) ([]corev1.ConfigMap, error) {
 	if s.LabelledErr != nil {
@@ -1016,7 +1087,7 @@ func (s *SelectorsFakeState) GetSiblings(context.Context) ([]shopv1.Shop, error)
 // when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
 // returns decides how the workflow goes on: see ctrlkit.Action.
 type SelectorsImpl interface {
-	Look(ctx context.Context, logger logr.Logger, byName *corev1.Secret, byNameOwned *corev1.Secret, byNameAndLabel *corev1.Secret, byNameAndField *corev1.Secret, byNameAsField *corev1.Secret, byLabel *corev1.Secret, byLabelOwned *corev1.Secret, byField *corev1.Secret, inNamespace *corev1.ConfigMap, somewhere *corev1.ConfigMap, all []corev1.ConfigMap, allOwned []corev1.ConfigMap, labelled []corev1.ConfigMap, controlled []corev1.ConfigMap, pods []corev1.Pod, namedAndLabelled []corev1.ConfigMap, namedOwned []corev1.ConfigMap, namedEverywhere []corev1.ConfigMap, labelledEverywhere []corev1.ConfigMap, inFixedNamespace []corev1.ConfigMap, siblings []shopv1.Shop) (ctrl.Result, error)
+	Look(ctx context.Context, logger logr.Logger, byName *corev1.Secret, byNameOwned *corev1.Secret, byNameOwnedByAny *corev1.Secret, byNameAndLabel *corev1.Secret, byNameAndField *corev1.Secret, byNameAsField *corev1.Secret, byLabel *corev1.Secret, byLabelOwned *corev1.Secret, byField *corev1.Secret, inNamespace *corev1.ConfigMap, somewhere *corev1.ConfigMap, all []corev1.ConfigMap, allOwned []corev1.ConfigMap, allOwnedByAny []corev1.ConfigMap, labelled []corev1.ConfigMap, controlled []corev1.ConfigMap, pods []corev1.Pod, namedAndLabelled []corev1.ConfigMap, namedOwned []corev1.ConfigMap, namedEverywhere []corev1.ConfigMap, labelledEverywhere []corev1.ConfigMap, inFixedNamespace []corev1.ConfigMap, siblings []shopv1.Shop) (ctrl.Result, error)
 }
 
 // Selectors makes the actions of a Shop.
@@ -1052,6 +1123,10 @@ func (m *Selectors) Look() ctrlkit.ReconcileAction {
 		byNameOwned, err := m.state.GetByNameOwned(ctx)
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state byNameOwned: %w", err))
+		}
+		byNameOwnedByAny, err := m.state.GetByNameOwnedByAny(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state byNameOwnedByAny: %w", err))
 		}
 		byNameAndLabel, err := m.state.GetByNameAndLabel(ctx)
 		if err != nil {
@@ -1093,6 +1168,10 @@ func (m *Selectors) Look() ctrlkit.ReconcileAction {
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state allOwned: %w", err))
 		}
+		allOwnedByAny, err := m.state.GetAllOwnedByAny(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state allOwnedByAny: %w", err))
+		}
 		labelled, err := m.state.GetLabelled(ctx)
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state labelled: %w", err))
@@ -1130,7 +1209,7 @@ func (m *Selectors) Look() ctrlkit.ReconcileAction {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state siblings: %w", err))
 		}
 
-		return m.impl.Look(ctx, logger, byName, byNameOwned, byNameAndLabel, byNameAndField, byNameAsField, byLabel, byLabelOwned, byField, inNamespace, somewhere, all, allOwned, labelled, controlled, pods, namedAndLabelled, namedOwned, namedEverywhere, labelledEverywhere, inFixedNamespace, siblings)
+		return m.impl.Look(ctx, logger, byName, byNameOwned, byNameOwnedByAny, byNameAndLabel, byNameAndField, byNameAsField, byLabel, byLabelOwned, byField, inNamespace, somewhere, all, allOwned, allOwnedByAny, labelled, controlled, pods, namedAndLabelled, namedOwned, namedEverywhere, labelledEverywhere, inFixedNamespace, siblings)
 	}, m.opts...)
 }
 
@@ -1178,16 +1257,13 @@ var selectorsConfigMapByName = state.Index[*corev1.ConfigMap]{
 }
 
 // selectorsByByName finds the Shop objects whose state byName an object belongs to.
-var selectorsByByName = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Spec.SecretName}", selectSelectorsByName)
+var selectorsByByName = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Spec.SecretName}", selectSelectorsByName)
 
 // selectorsByByNameOwned finds the Shop objects whose state byNameOwned an object belongs to.
-var selectorsByByNameOwned = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Name}-owned", selectSelectorsByNameOwned)
+var selectorsByByNameOwned = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Name}-owned", selectSelectorsByNameOwned)
 
-// selectorsByByNameAndLabel finds the Shop objects whose state byNameAndLabel an object belongs to.
-var selectorsByByNameAndLabel = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Spec.SecretName} labels/shop=${target.Name}", selectSelectorsByNameAndLabel)
-
-// selectorsByByNameAndField finds the Shop objects whose state byNameAndField an object belongs to.
-var selectorsByByNameAndField = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Spec.SecretName} fields/ctrlkit:.type=example.com/shop", selectSelectorsByNameAndField)
+// selectorsByByNameOwnedByAny finds the Shop objects whose state byNameOwnedByAny an object belongs to.
+var selectorsByByNameOwnedByAny = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Name}-shared", selectSelectorsByNameOwnedByAny)
 
 // selectorsByByLabel finds the Shop objects whose state byLabel an object belongs to.
 var selectorsByByLabel = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} labels/shop=${target.Name}", selectSelectorsByLabel)
@@ -1199,7 +1275,7 @@ var selectorsByByLabelOwned = state.TargetIndex("ctrlkit:v1/Secret namespace=${t
 var selectorsByByField = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} fields/ctrlkit:.type=example.com/${target.Spec.Group}", selectSelectorsByField)
 
 // selectorsByInNamespace finds the Shop objects whose state inNamespace an object belongs to.
-var selectorsByInNamespace = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Spec.Place} name=settings", selectSelectorsInNamespace)
+var selectorsByInNamespace = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Spec.Place} name=settings", selectSelectorsInNamespace)
 
 // selectorsBySomewhere finds the Shop objects whose state somewhere an object belongs to.
 var selectorsBySomewhere = state.TargetIndex("ctrlkit:v1/ConfigMap labels/shop=${target.Name}", selectSelectorsSomewhere)
@@ -1240,8 +1316,7 @@ func IndexSelectors(ctx context.Context, indexer client.FieldIndexer) error {
 		selectorsConfigMapByName.Register(ctx, indexer, &corev1.ConfigMap{}),
 		selectorsByByName.Register(ctx, indexer, &shopv1.Shop{}),
 		selectorsByByNameOwned.Register(ctx, indexer, &shopv1.Shop{}),
-		selectorsByByNameAndLabel.Register(ctx, indexer, &shopv1.Shop{}),
-		selectorsByByNameAndField.Register(ctx, indexer, &shopv1.Shop{}),
+		selectorsByByNameOwnedByAny.Register(ctx, indexer, &shopv1.Shop{}),
 		selectorsByByLabel.Register(ctx, indexer, &shopv1.Shop{}),
 		selectorsByByLabelOwned.Register(ctx, indexer, &shopv1.Shop{}),
 		selectorsByByField.Register(ctx, indexer, &shopv1.Shop{}),
@@ -1272,19 +1347,8 @@ func WatchSelectors(b *builder.Builder, reader client.Reader) *builder.Builder {
 		Watches(&corev1.Secret{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByByNameOwned, func(obj *corev1.Secret) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		})).
-		Watches(&corev1.Secret{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByByNameAndLabel, func(obj *corev1.Secret) state.Selection {
-			return state.Selection{
-				Namespace: obj.GetNamespace(),
-				Name:      obj.GetName(),
-				Labels:    map[string]string{"shop": obj.GetLabels()["shop"]},
-			}
-		})).
-		Watches(&corev1.Secret{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByByNameAndField, func(obj *corev1.Secret) state.Selection {
-			return state.Selection{
-				Namespace: obj.GetNamespace(),
-				Name:      obj.GetName(),
-				Fields:    map[string]string{selectorsSecretByType.Name: selectorsSecretByType.Value(obj)},
-			}
+		Watches(&corev1.Secret{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByByNameOwnedByAny, func(obj *corev1.Secret) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		})).
 		Watches(&corev1.Secret{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByByLabel, func(obj *corev1.Secret) state.Selection {
 			return state.Selection{

@@ -207,7 +207,7 @@ var firstConfigMapByController = state.Index[*corev1.ConfigMap]{
 }
 
 // firstBySettings finds the Shop objects whose state settings an object belongs to.
-var firstBySettings = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}", selectFirstSettings)
+var firstBySettings = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}", selectFirstSettings)
 
 // firstByControlled finds the Shop objects whose state controlled an object belongs to.
 var firstByControlled = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} fields/ctrlkit:.metadata.controller/Shop.shop.example.com=${target.Name}", selectFirstControlled)
@@ -380,7 +380,7 @@ func (m *Second) Greet() ctrlkit.ReconcileAction {
 }
 
 // secondBySettings finds the Shop objects whose state settings an object belongs to.
-var secondBySettings = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}", selectSecondSettings)
+var secondBySettings = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}", selectSecondSettings)
 
 // IndexSecond registers the indexes of the cache that Second
 // and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.

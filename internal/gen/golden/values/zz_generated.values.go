@@ -502,10 +502,10 @@ var valuesShopBySpecRefName = state.Index[*shopv1.Shop]{
 }
 
 // valuesByMixed finds the Shop objects whose state mixed an object belongs to.
-var valuesByMixed = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}-meta-${target.Namespace}", selectValuesMixed)
+var valuesByMixed = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}-meta-${target.Namespace}", selectValuesMixed)
 
 // valuesByPointers finds the Shop objects whose state pointers an object belongs to.
-var valuesByPointers = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Spec.Ref.Namespace} name=${target.Spec.Ref.Next.Name}", selectValuesPointers)
+var valuesByPointers = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Spec.Ref.Namespace} name=${target.Spec.Ref.Next.Name}", selectValuesPointers)
 
 // valuesByNumbers finds the Shop objects whose state numbers an object belongs to.
 var valuesByNumbers = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/level=${target.Spec.Level} labels/replicas=r${target.Spec.Replicas} labels/size=${target.Spec.Size}", selectValuesNumbers)
@@ -517,7 +517,7 @@ var valuesByTruths = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.
 var valuesByTexts = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/hours=${target.Spec.Hours} labels/tier=${target.Spec.TierRef}", selectValuesTexts)
 
 // valuesByJoined finds the Shop objects whose state joined an object belongs to.
-var valuesByJoined = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Spec.SecretName}${target.Spec.Tier}", selectValuesJoined)
+var valuesByJoined = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Spec.SecretName}${target.Spec.Tier}", selectValuesJoined)
 
 // valuesByByPointerField finds the Shop objects whose state byPointerField an object belongs to.
 var valuesByByPointerField = state.TargetIndex("ctrlkit:shop.example.com/v1/Shop namespace=${target.Namespace} fields/ctrlkit:.spec.ref.name=${target.Name} fields/ctrlkit:.spec.tierRef=${target.Spec.Tier}", selectValuesByPointerField)

@@ -40,7 +40,7 @@ func (s *CronJobControllerManagerState) Target() *apiv1.CronJob {
 	return s.target
 }
 
-// GetJobs returns the state jobs: every Job that the CronJob owns, in the namespace of the CronJob with
+// GetJobs returns the state jobs: every Job that the CronJob controls, in the namespace of the CronJob with
 //
 //	labels/cronjob=${target.Name}
 //	fields/.metadata.controller=${target.Name}
@@ -60,7 +60,7 @@ func (s *CronJobControllerManagerState) readJobs(ctx context.Context) ([]batchv1
 	if err := selection.List(ctx, s.Reader, &list); err != nil {
 		return nil, err
 	}
-	return state.Sorted(state.OwnedBy(s.target, list.Items)), nil
+	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
 }
 
 // selectCronJobControllerManagerJobs says what the state jobs of target selects.
@@ -225,5 +225,5 @@ func IndexCronJobControllerManager(ctx context.Context, indexer client.FieldInde
 func WatchCronJobControllerManager(b *builder.Builder, _ client.Reader) *builder.Builder {
 	return b.
 		For(&apiv1.CronJob{}).
-		Owns(&batchv1.Job{}, builder.MatchEveryOwner)
+		Owns(&batchv1.Job{})
 }

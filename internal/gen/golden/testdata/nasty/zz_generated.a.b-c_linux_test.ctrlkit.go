@@ -1773,7 +1773,7 @@ var nastyByType = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Nam
 var nastyByLists = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} fields/ctrlkit:.metadata.controller/Shop.shop.example.com=${target.Name}", selectNastyLists)
 
 // nastyBySelectTarget finds the Shop objects whose state selectTarget an object belongs to.
-var nastyBySelectTarget = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=x", selectNastySelectTarget)
+var nastyBySelectTarget = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=x", selectNastySelectTarget)
 
 // IndexNasty registers the indexes of the cache that nasty
 // and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
