@@ -40,6 +40,7 @@ Nothing is written for a directory with a mistake in one of its documents.`,
   ctrlkit generate --check ./...         in CI: write nothing, show what would change, and fail if anything would`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g.out, g.problems = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			defer endOnInterrupt(cmd.Context())()
 			return g.run(cmd.Context(), args)
 		},
 	}
