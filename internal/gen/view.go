@@ -376,11 +376,15 @@ func (w *managerWriter) offer(l lookup) *selectionLiteral {
 }
 
 func (w *managerWriter) addActions() {
+	views := map[*model.State]stateView{}
+	for i, st := range w.manager.States {
+		views[st] = w.view.States[i]
+	}
 	for _, action := range w.manager.Actions {
 		view := actionView{Name: action.Name, Doc: action.Doc}
 		view.MethodDoc = append([]string{action.Name + " returns the action of that name" + colonIf(action.Doc)}, action.Doc...)
 		for _, st := range action.States {
-			view.States = append(view.States, w.view.States[slices.Index(w.manager.States, st)])
+			view.States = append(view.States, views[st])
 		}
 		w.view.Actions = append(w.view.Actions, view)
 	}
