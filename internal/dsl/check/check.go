@@ -195,7 +195,8 @@ func (d *document) warnUnused() {
 		return
 	}
 	for _, b := range d.bindOrder {
-		if !b.used {
+		// What Kubernetes has is bound anyway. A document may say so for its readers.
+		if !b.used && lookupBuiltin(b.path.Text) == nil {
 			d.report(diag.UnusedBind, b.word.Span, "bind of "+b.word.Text+" is not used", "")
 		}
 	}

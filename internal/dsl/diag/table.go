@@ -839,8 +839,8 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: UnusedBind, Severity: Warning,
 		Title: "bind is not used",
-		Text:  "No alias and no kind of this document uses the group and version.",
-		Example: `bind batch/v1 k8s.io/api/batch/v1
+		Text:  "No alias and no kind of this document uses the group and version. Binds of the groups of Kubernetes to their own packages, which hold without them, are not reported.",
+		Example: `bind controller-kit-demo/v1 controller-kit-demo/api/v1
 
 decl Rollout for Deployment {
     action {
