@@ -29,6 +29,12 @@ var ownImports = map[string]string{
 	"strconv": "strconv",
 }
 
+// variables are the receivers, parameters and variables of generated code, which must not hide a package.
+var variables = []string{
+	"b", "ctx", "err", "getter", "impl", "indexer", "items", "list", "logger", "m", "name", "namespace", "obj", "opts", "reader", "s",
+	"selection", "target",
+}
+
 func ownImportNames() []string { return slices.Sorted(maps.Keys(ownImports)) }
 
 // imports are the packages that a file may import.
@@ -43,6 +49,9 @@ func newImports(pkg *model.Package, document *model.Document) *imports {
 	taken := newScope(predeclared...)
 	for _, name := range ownImportNames() {
 		i.names[ownImports[name]] = name
+		taken[name] = true
+	}
+	for _, name := range variables {
 		taken[name] = true
 	}
 	packages := map[string]string{}

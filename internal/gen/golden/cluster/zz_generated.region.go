@@ -60,7 +60,7 @@ func (s *RegionManagerState) readHome(ctx context.Context) (*corev1.Namespace, e
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.Namespace{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Namespace{})
 }
 
 // selectRegionManagerHome says what the state home of target selects.
@@ -88,7 +88,7 @@ func (s *RegionManagerState) readNamespaces(ctx context.Context) ([]corev1.Names
 		return nil, err
 	}
 	var list corev1.NamespaceList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -117,7 +117,7 @@ func (s *RegionManagerState) readNeighbours(ctx context.Context) ([]shopv1.Regio
 		return nil, err
 	}
 	var list shopv1.RegionList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -146,7 +146,7 @@ func (s *RegionManagerState) readShops(ctx context.Context) ([]shopv1.Shop, erro
 		return nil, err
 	}
 	var list shopv1.ShopList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
@@ -174,7 +174,7 @@ func (s *RegionManagerState) readSettings(ctx context.Context) (*corev1.ConfigMa
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectRegionManagerSettings says what the state settings of target selects.
@@ -369,10 +369,11 @@ func IndexRegionManager(ctx context.Context, indexer client.FieldIndexer) error 
 
 // WatchRegionManager has b reconcile a Region when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchRegionManager(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Region.
+func WatchRegionManager(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Region{}).
+		For(&shopv1.Region{}, opts...).
 		Owns(&shopv1.Shop{}).
 		Watches(&corev1.Namespace{}, state.Enqueue(reader, &shopv1.RegionList{}, regionManagerByHome, func(obj *corev1.Namespace) state.Selection {
 			return state.Selection{Name: obj.GetName()}

@@ -54,7 +54,7 @@ func (s *DepotsState) readDepots(ctx context.Context) ([]depotv1.Depot, error) {
 		return nil, err
 	}
 	var list depotv1.DepotList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -81,7 +81,7 @@ func (s *DepotsState) readWestDepots(ctx context.Context) ([]westdepotv1.Depot, 
 		return nil, err
 	}
 	var list westdepotv1.DepotList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -209,10 +209,11 @@ func IndexDepots(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchDepots has b reconcile a Depot when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchDepots(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Depot.
+func WatchDepots(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&depotv1.Depot{}).
+		For(&depotv1.Depot{}, opts...).
 		Watches(&depotv1.Depot{}, state.Enqueue(reader, &depotv1.DepotList{}, depotsByDepots, func(obj *depotv1.Depot) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace()}
 		})).

@@ -52,7 +52,7 @@ func (s *ThingManagerState) readThings(ctx context.Context) ([]Thing, error) {
 		return nil, err
 	}
 	var list ThingList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
@@ -165,9 +165,10 @@ func IndexThingManager(context.Context, client.FieldIndexer) error {
 
 // WatchThingManager has b reconcile a Thing when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchThingManager(b *builder.Builder, _ client.Reader) *builder.Builder {
+// reads from it; it is there for further states, and these need none. The options are those of For, such as
+// builder.WithPredicates for the events of the Thing.
+func WatchThingManager(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&Thing{}).
+		For(&Thing{}, opts...).
 		Owns(&Thing{})
 }

@@ -81,7 +81,7 @@ func (s *SelectorsState) readByName(ctx context.Context) (*corev1.Secret, error)
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.Secret{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 }
 
 // selectSelectorsByName says what the state byName of target selects.
@@ -112,7 +112,7 @@ func (s *SelectorsState) readByNameOwned(ctx context.Context) (*corev1.Secret, e
 	if err != nil {
 		return nil, err
 	}
-	obj, err := state.Get(ctx, s.Reader, selection, &corev1.Secret{})
+	obj, err := state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (s *SelectorsState) readByNameOwnedByAny(ctx context.Context) (*corev1.Secr
 	if err != nil {
 		return nil, err
 	}
-	obj, err := state.Get(ctx, s.Reader, selection, &corev1.Secret{})
+	obj, err := state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (s *SelectorsState) readByNameAndLabel(ctx context.Context) (*corev1.Secret
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.Secret{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 }
 
 // selectSelectorsByNameAndLabel says what the state byNameAndLabel of target selects.
@@ -211,7 +211,7 @@ func (s *SelectorsState) readByNameAndField(ctx context.Context) (*corev1.Secret
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.Secret{}, selectorsSecretByType)
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{}, selectorsSecretByType)
 }
 
 // selectSelectorsByNameAndField says what the state byNameAndField of target selects.
@@ -246,7 +246,7 @@ func (s *SelectorsState) readByNameAsField(ctx context.Context) (*corev1.Secret,
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.Secret{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 }
 
 // selectSelectorsByNameAsField says what the state byNameAsField of target selects.
@@ -278,7 +278,7 @@ func (s *SelectorsState) readByLabel(ctx context.Context) (*corev1.Secret, error
 		return nil, err
 	}
 	var list corev1.SecretList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -313,7 +313,7 @@ func (s *SelectorsState) readByLabelOwned(ctx context.Context) (*corev1.Secret, 
 		return nil, err
 	}
 	var list corev1.SecretList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	obj, err := state.Only(list.Items)
@@ -354,7 +354,7 @@ func (s *SelectorsState) readByField(ctx context.Context) (*corev1.Secret, error
 		return nil, err
 	}
 	var list corev1.SecretList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -387,7 +387,7 @@ func (s *SelectorsState) readInNamespace(ctx context.Context) (*corev1.ConfigMap
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectSelectorsInNamespace says what the state inNamespace of target selects.
@@ -415,7 +415,7 @@ func (s *SelectorsState) readSomewhere(ctx context.Context) (*corev1.ConfigMap, 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -440,7 +440,7 @@ func (s *SelectorsState) readAll(ctx context.Context) ([]corev1.ConfigMap, error
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -467,7 +467,7 @@ func (s *SelectorsState) readAllOwned(ctx context.Context) ([]corev1.ConfigMap, 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
@@ -494,7 +494,7 @@ func (s *SelectorsState) readAllOwnedByAny(ctx context.Context) ([]corev1.Config
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(state.OwnedBy(s.target, list.Items)), nil
@@ -526,7 +526,7 @@ func (s *SelectorsState) readLabelled(ctx context.Context) ([]corev1.ConfigMap, 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -563,7 +563,7 @@ func (s *SelectorsState) readControlled(ctx context.Context) ([]corev1.ConfigMap
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -599,7 +599,7 @@ func (s *SelectorsState) readPods(ctx context.Context) ([]corev1.Pod, error) {
 		return nil, err
 	}
 	var list corev1.PodList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -637,7 +637,7 @@ func (s *SelectorsState) readNamedAndLabelled(ctx context.Context) ([]corev1.Con
 	if err != nil {
 		return nil, err
 	}
-	return state.GetList(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.GetList(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectSelectorsNamedAndLabelled says what the state namedAndLabelled of target selects.
@@ -668,7 +668,7 @@ func (s *SelectorsState) readNamedOwned(ctx context.Context) ([]corev1.ConfigMap
 	if err != nil {
 		return nil, err
 	}
-	items, err := state.GetList(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	items, err := state.GetList(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 	return state.ControlledBy(s.target, items), err
 }
 
@@ -697,7 +697,7 @@ func (s *SelectorsState) readNamedEverywhere(ctx context.Context) ([]corev1.Conf
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -726,7 +726,7 @@ func (s *SelectorsState) readLabelledEverywhere(ctx context.Context) ([]corev1.C
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -755,7 +755,7 @@ func (s *SelectorsState) readInFixedNamespace(ctx context.Context) ([]corev1.Con
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -785,7 +785,7 @@ func (s *SelectorsState) readSiblings(ctx context.Context) ([]shopv1.Shop, error
 		return nil, err
 	}
 	var list shopv1.ShopList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -1335,10 +1335,11 @@ func IndexSelectors(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchSelectors has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchSelectors(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchSelectors(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{}).
+		For(&shopv1.Shop{}, opts...).
 		Owns(&corev1.Secret{}, builder.MatchEveryOwner).
 		Owns(&corev1.ConfigMap{}, builder.MatchEveryOwner).
 		Watches(&corev1.Secret{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByByName, func(obj *corev1.Secret) state.Selection {

@@ -57,7 +57,7 @@ func (s *FirstState) readSettings(ctx context.Context) (*corev1.ConfigMap, error
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectFirstSettings says what the state settings of target selects.
@@ -85,7 +85,7 @@ func (s *FirstState) readControlled(ctx context.Context) ([]corev1.ConfigMap, er
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -225,10 +225,11 @@ func IndexFirst(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchFirst has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchFirst(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchFirst(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{}).
+		For(&shopv1.Shop{}, opts...).
 		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, firstBySettings, func(obj *corev1.ConfigMap) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		})).
@@ -276,7 +277,7 @@ func (s *SecondState) readSettings(ctx context.Context) (*corev1.ConfigMap, erro
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectSecondSettings says what the state settings of target selects.
@@ -391,10 +392,11 @@ func IndexSecond(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchSecond has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchSecond(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchSecond(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{}).
+		For(&shopv1.Shop{}, opts...).
 		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, secondBySettings, func(obj *corev1.ConfigMap) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		}))

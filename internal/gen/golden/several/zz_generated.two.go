@@ -108,10 +108,11 @@ func IndexIdle(context.Context, client.FieldIndexer) error {
 
 // WatchIdle has b reconcile a Region when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchIdle(b *builder.Builder, _ client.Reader) *builder.Builder {
+// reads from it; it is there for further states, and these need none. The options are those of For, such as
+// builder.WithPredicates for the events of the Region.
+func WatchIdle(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Region{})
+		For(&shopv1.Region{}, opts...)
 }
 
 // EmptyState reads the states of Empty,
@@ -196,8 +197,9 @@ func IndexEmpty(context.Context, client.FieldIndexer) error {
 
 // WatchEmpty has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchEmpty(b *builder.Builder, _ client.Reader) *builder.Builder {
+// reads from it; it is there for further states, and these need none. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchEmpty(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{})
+		For(&shopv1.Shop{}, opts...)
 }

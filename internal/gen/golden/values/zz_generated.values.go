@@ -63,7 +63,7 @@ func (s *ValuesState) readMixed(ctx context.Context) (*corev1.ConfigMap, error) 
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectValuesMixed says what the state mixed of target selects.
@@ -90,7 +90,7 @@ func (s *ValuesState) readPointers(ctx context.Context) (*corev1.ConfigMap, erro
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectValuesPointers says what the state pointers of target selects.
@@ -133,7 +133,7 @@ func (s *ValuesState) readNumbers(ctx context.Context) (*corev1.ConfigMap, error
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -175,7 +175,7 @@ func (s *ValuesState) readTruths(ctx context.Context) (*corev1.ConfigMap, error)
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -216,7 +216,7 @@ func (s *ValuesState) readTexts(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -255,7 +255,7 @@ func (s *ValuesState) readJoined(ctx context.Context) (*corev1.ConfigMap, error)
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectValuesJoined says what the state joined of target selects.
@@ -288,7 +288,7 @@ func (s *ValuesState) readByPointerField(ctx context.Context) ([]shopv1.Shop, er
 		return nil, err
 	}
 	var list shopv1.ShopList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -541,10 +541,11 @@ func IndexValues(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchValues has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchValues(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchValues(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{}).
+		For(&shopv1.Shop{}, opts...).
 		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, valuesByMixed, func(obj *corev1.ConfigMap) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		})).

@@ -57,7 +57,7 @@ func (s *CronJobControllerManagerState) readJobs(ctx context.Context) ([]batchv1
 		return nil, err
 	}
 	var list batchv1.JobList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
@@ -221,9 +221,10 @@ func IndexCronJobControllerManager(ctx context.Context, indexer client.FieldInde
 
 // WatchCronJobControllerManager has b reconcile a CronJob when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchCronJobControllerManager(b *builder.Builder, _ client.Reader) *builder.Builder {
+// reads from it; it is there for further states, and these need none. The options are those of For, such as
+// builder.WithPredicates for the events of the CronJob.
+func WatchCronJobControllerManager(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&apiv1.CronJob{}).
+		For(&apiv1.CronJob{}, opts...).
 		Owns(&batchv1.Job{})
 }

@@ -58,7 +58,7 @@ func (s *BeyondState) readByNamespaceField(ctx context.Context) ([]corev1.Config
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -90,7 +90,7 @@ func (s *BeyondState) readQuotes(ctx context.Context) (*corev1.ConfigMap, error)
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -224,10 +224,11 @@ func IndexBeyond(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchBeyond has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchBeyond(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchBeyond(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{}).
+		For(&shopv1.Shop{}, opts...).
 		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, beyondByByNamespaceField, func(obj *corev1.ConfigMap) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace()}
 		})).

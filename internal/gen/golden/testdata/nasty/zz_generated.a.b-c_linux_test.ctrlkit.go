@@ -88,7 +88,7 @@ func (s *nastyState) readType(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -122,7 +122,7 @@ func (s *nastyState) readFunc(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -156,7 +156,7 @@ func (s *nastyState) readRange(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -190,7 +190,7 @@ func (s *nastyState) readErr(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -224,7 +224,7 @@ func (s *nastyState) readCtx(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -258,7 +258,7 @@ func (s *nastyState) readLogger(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -292,7 +292,7 @@ func (s *nastyState) readS(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -326,7 +326,7 @@ func (s *nastyState) readM(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -360,7 +360,7 @@ func (s *nastyState) readOpts(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -394,7 +394,7 @@ func (s *nastyState) readImpl(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -428,7 +428,7 @@ func (s *nastyState) readState(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -462,7 +462,7 @@ func (s *nastyState) readClient(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -496,7 +496,7 @@ func (s *nastyState) readCorev1(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -530,7 +530,7 @@ func (s *nastyState) readFmt(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -564,7 +564,7 @@ func (s *nastyState) readCtrlkit(ctx context.Context) (*corev1.ConfigMap, error)
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -598,7 +598,7 @@ func (s *nastyState) readString(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -632,7 +632,7 @@ func (s *nastyState) readNil(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -666,7 +666,7 @@ func (s *nastyState) readError(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -700,7 +700,7 @@ func (s *nastyState) readTarget(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -734,7 +734,7 @@ func (s *nastyState) readObject(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -768,7 +768,7 @@ func (s *nastyState) readJobs(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -802,7 +802,7 @@ func (s *nastyState) readJobsErr(ctx context.Context) (*corev1.ConfigMap, error)
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -836,7 +836,7 @@ func (s *nastyState) readReadJobs(ctx context.Context) (*corev1.ConfigMap, error
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -870,7 +870,7 @@ func (s *nastyState) readGetJobs(ctx context.Context) (*corev1.ConfigMap, error)
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -904,7 +904,7 @@ func (s *nastyState) readReader(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -938,7 +938,7 @@ func (s *nastyState) readList(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -972,7 +972,7 @@ func (s *nastyState) readObj(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -1006,7 +1006,7 @@ func (s *nastyState) readSelection(ctx context.Context) (*corev1.ConfigMap, erro
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -1040,7 +1040,7 @@ func (s *nastyState) readPVCs(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -1074,7 +1074,7 @@ func (s *nastyState) readÉclair(ctx context.Context) (*corev1.ConfigMap, error)
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -1108,7 +1108,7 @@ func (s *nastyState) readLists(ctx context.Context) ([]corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -1141,7 +1141,7 @@ func (s *nastyState) readSelectTarget(ctx context.Context) (*corev1.Secret, erro
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.Secret{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 }
 
 // selectNastySelectTarget says what the state selectTarget of target selects.
@@ -1789,10 +1789,11 @@ func IndexNasty(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchNasty has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchNasty(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchNasty(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{}).
+		For(&shopv1.Shop{}, opts...).
 		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, nastyByType, func(obj *corev1.ConfigMap) state.Selection {
 			return state.Selection{
 				Namespace: obj.GetNamespace(),
