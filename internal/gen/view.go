@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
@@ -24,6 +27,8 @@ type managerView struct {
 	Watches    []watchView
 	// Markers keep controller-gen away from the types in a package that is an API as well.
 	Markers string
+	// Rules are markers by which controller-gen writes the role that reading the states takes.
+	Rules []string
 }
 
 type kindView struct {
@@ -123,6 +128,7 @@ func newManagerView(manager *model.Manager, imports *imports, names *packageName
 	w.addFields()
 	w.addStates()
 	w.addActions()
+	w.addRules()
 	return w.view
 }
 
@@ -387,6 +393,29 @@ func (w *managerWriter) addActions() {
 			view.States = append(view.States, views[st])
 		}
 		w.view.Actions = append(w.view.Actions, view)
+	}
+}
+
+// addRules says what the cache has to be allowed: to read the target and the states.
+func (w *managerWriter) addRules() {
+	kinds := []model.Kind{w.manager.Target}
+	for _, st := range w.manager.States {
+		kinds = append(kinds, st.Kind)
+	}
+	for _, kind := range kinds {
+		resource := kind.Resource
+		if resource == "" {
+			plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind})
+			resource = plural.Resource
+		}
+		group := kind.Group
+		if group == "" {
+			group = `""`
+		}
+		rule := fmt.Sprintf("// +kubebuilder:rbac:groups=%s,resources=%s,verbs=get;list;watch", group, resource)
+		if !slices.Contains(w.view.Rules, rule) {
+			w.view.Rules = append(w.view.Rules, rule)
+		}
 	}
 }
 

@@ -40,6 +40,9 @@ type Kind struct {
 	Type, List           string // for example Job and JobList; List is empty when the package has none
 	// Namespaced is false for cluster-scoped kinds.
 	Namespaced bool
+	// Resource is the name of the kind in paths and roles, such as jobs, if the package says it. If it is empty, the name is the
+	// plural of the kind.
+	Resource string
 }
 
 // A State is a declared view of the cluster.

@@ -20,6 +20,13 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What RegionManager reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=regions,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+
 // RegionManagerState reads the states of RegionManager,
 // each of them once, when it is first asked for.
 //

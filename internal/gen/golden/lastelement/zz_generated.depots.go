@@ -20,6 +20,11 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What Depots reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=depot.example.com,resources=depots,verbs=get;list;watch
+// +kubebuilder:rbac:groups=west.example.com,resources=depots,verbs=get;list;watch
+
 // DepotsState reads the states of Depots,
 // each of them once, when it is first asked for.
 //

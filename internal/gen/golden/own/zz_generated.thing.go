@@ -17,6 +17,10 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What ThingManager reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=own.example.com,resources=things,verbs=get;list;watch
+
 // ThingManagerState reads the states of ThingManager,
 // each of them once, when it is first asked for.
 //

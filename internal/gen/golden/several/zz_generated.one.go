@@ -20,6 +20,11 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What First reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+
 // FirstState reads the states of First,
 // each of them once, when it is first asked for.
 //
@@ -240,6 +245,11 @@ func WatchFirst(b *builder.Builder, reader client.Reader, opts ...builder.ForOpt
 			}
 		}))
 }
+
+// What Second reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 
 // SecondState reads the states of Second,
 // each of them once, when it is first asked for.

@@ -16,6 +16,10 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What Idle reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=regions,verbs=get;list;watch
+
 // IdleState reads the states of Idle,
 // each of them once, when it is first asked for.
 //
@@ -114,6 +118,10 @@ func WatchIdle(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *
 	return b.
 		For(&shopv1.Region{}, opts...)
 }
+
+// What Empty reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
 
 // EmptyState reads the states of Empty,
 // each of them once, when it is first asked for.

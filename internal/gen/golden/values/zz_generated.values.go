@@ -21,6 +21,11 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What Values reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+
 // ValuesState reads the states of Values,
 // each of them once, when it is first asked for.
 //

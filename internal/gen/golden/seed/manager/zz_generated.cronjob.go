@@ -19,6 +19,11 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What CronJobControllerManager reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=controller-kit-demo,resources=cronjobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch
+
 // CronJobControllerManagerState reads the states of CronJobControllerManager,
 // each of them once, when it is first asked for.
 //

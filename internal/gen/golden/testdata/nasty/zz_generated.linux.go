@@ -17,6 +17,11 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What Nasty2 reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+
 // Nasty2State reads the states of Nasty2,
 // each of them once, when it is first asked for.
 //
