@@ -17,6 +17,8 @@ type goWalk struct {
 	steps   []model.Step
 	// embedding is the struct whose embedded field was the last step, nil after other steps.
 	embedding types.Type
+	// unset is true when the last step was to a field of the object's own TypeMeta, which is empty in a cache.
+	unset bool
 }
 
 // deref returns what a pointer points to, and other types as they are.
@@ -59,12 +61,15 @@ func (w *goWalk) follow(s *types.Struct, index []int) {
 	var steps []model.Step
 	pointers := false
 	var f *types.Var
+	container := deref(w.current)
+	own := len(w.steps) == 0 || len(w.steps) == 1 && w.embedding != nil
 	for i, n := range index {
 		f = s.Field(n)
 		steps = append(steps, model.Step{Field: f.Name(), Pointer: isPointer(f.Type())})
 		if i < len(index)-1 {
 			pointers = pointers || isPointer(f.Type())
-			s, _ = deref(f.Type()).Underlying().(*types.Struct)
+			container = deref(f.Type())
+			s, _ = container.Underlying().(*types.Struct)
 		}
 	}
 	if !pointers {
@@ -73,6 +78,7 @@ func (w *goWalk) follow(s *types.Struct, index []int) {
 	if w.promotes(f) {
 		w.steps = w.steps[:len(w.steps)-1]
 	}
+	w.unset = own && isNamed(container, metaPackage, "TypeMeta")
 	w.embedding = nil
 	if f.Embedded() && !isPointer(f.Type()) && len(steps) == 1 {
 		w.embedding = w.current
@@ -115,7 +121,7 @@ func jsonIndex(s *types.Struct, name string, names *[]string, depth int) []int {
 		tag, options, _ := strings.Cut(reflect.StructTag(s.Tag(i)).Get("json"), ",")
 		embedded, isStruct := deref(f.Type()).Underlying().(*types.Struct)
 		switch {
-		case tag == "-" || !f.Exported():
+		case tag == "-" || !f.Exported() && !(f.Embedded() && isStruct && !isPointer(f.Type())):
 		case f.Embedded() && isStruct && (tag == "" || strings.Contains(options, "inline")):
 			if depth < maxEmbedding {
 				if index := jsonIndex(embedded, name, names, depth+1); index != nil {
@@ -146,6 +152,9 @@ func textOf(t types.Type) (model.Text, string) {
 	base := t
 	if isPointer(t) {
 		base = deref(t)
+	}
+	if isTime(base) || types.IsInterface(base) {
+		return 0, describeType(base)
 	}
 	if basic, ok := base.Underlying().(*types.Basic); ok {
 		switch info := basic.Info(); {
@@ -178,7 +187,15 @@ func isStringer(t types.Type) bool {
 		types.Identical(sig.Results().At(0).Type(), types.Typ[types.String])
 }
 
+// isTime reports whether a type is a point in time: its String method gives a text that no object and no label has.
+func isTime(t types.Type) bool {
+	return isNamed(t, metaPackage, "Time") || isNamed(t, metaPackage, "MicroTime") || isNamed(t, "time", "Time")
+}
+
 func describeType(t types.Type) string {
+	if isTime(t) {
+		return "a time"
+	}
 	switch t.Underlying().(type) {
 	case *types.Struct:
 		return "the struct " + typeName(t)

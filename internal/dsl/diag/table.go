@@ -675,6 +675,22 @@ decl Rollout for batch/v1/Deployment {
 `,
 	},
 	{
+		Code: UnsetField, Severity: Error,
+		Title: "field that is never set",
+		Text:  "Objects in the cache have no `kind` and no `apiVersion`: all of them are of the kind of the state.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            fields/.kind=Pod
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
 		Code: NotTarget, Severity: Error,
 		Title: "reference to something else than the target",
 		Text:  "References are to fields of `target`, the object that is reconciled.",
@@ -730,6 +746,22 @@ decl Rollout for batch/v1/Deployment {
     state {
         pods []Pod {
             labels/app=${target.GetName}
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: UnsetTargetField, Severity: Error,
+		Title: "field of the target that is never set",
+		Text:  "The target has no `Kind` and no `APIVersion` when it has been read. Write the kind itself.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/owner=${target.Kind}
         }
     }
     action {
@@ -947,5 +979,11 @@ decl Rollout for Demo {
     }
 }
 `,
+	},
+	{
+		Code: EmptyDocument, Severity: Warning,
+		Title:   "document is empty",
+		Text:    "Nothing is generated from a document that has nothing but comments in it.",
+		Example: "// Nothing yet.\n",
 	},
 }
