@@ -15,7 +15,6 @@ import (
 type object[T any] interface {
 	*T
 	client.Object
-	DeepCopyInto(*T)
 }
 
 // A SeveralError says that a state which is a single object was found more than once.
@@ -165,6 +164,16 @@ func Sorted[T any, P object[T]](items []T) []T {
 	return sorted
 }
 
+// Copy returns a deep copy of obj, nil for nil.
+func Copy[T any, P object[T]](obj P) P {
+	if obj == nil {
+		return nil
+	}
+	copied := P(new(T))
+	copyInto(obj, copied)
+	return copied
+}
+
 // Copies returns deep copies of items, nil for nil.
 func Copies[T any, P object[T]](items []T) []T {
 	if items == nil {
@@ -172,9 +181,20 @@ func Copies[T any, P object[T]](items []T) []T {
 	}
 	copies := make([]T, len(items))
 	for i := range items {
-		P(&items[i]).DeepCopyInto(&copies[i])
+		copyInto(P(&items[i]), P(&copies[i]))
 	}
 	return copies
+}
+
+// copyInto makes to a deep copy of from, by the method DeepCopyInto if the type has it as well as DeepCopyObject.
+func copyInto[T any, P object[T]](from, to P) {
+	if copier, ok := any(from).(interface{ DeepCopyInto(*T) }); ok {
+		copier.DeepCopyInto(to)
+		return
+	}
+	if copied, ok := from.DeepCopyObject().(P); ok {
+		*to = *copied
+	}
 }
 
 // nameOf is the name of an object as kubectl's users write it.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -150,6 +151,28 @@ func TestCopiesAreDeep(t *testing.T) {
 		t.Errorf("the original has %q after the copy was changed", got)
 	}
 	if Copies[corev1.ConfigMap](nil) != nil {
+		t.Error("the copy of nil is not nil")
+	}
+}
+
+// A sparse is a kind with the one method for copies that runtime.Object asks for.
+type sparse struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+}
+
+func (s *sparse) DeepCopyObject() runtime.Object {
+	return &sparse{TypeMeta: s.TypeMeta, ObjectMeta: *s.ObjectMeta.DeepCopy()}
+}
+
+func TestCopyOfAKindWithDeepCopyObjectAlone(t *testing.T) {
+	obj := &sparse{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"k": "v"}}}
+	copied, copies := Copy(obj), Copies([]sparse{*obj})
+	copied.Labels["k"], copies[0].Labels["k"] = "changed", "changed"
+	if obj.Labels["k"] != "v" || copied.Name != "a" || copies[0].Name != "a" {
+		t.Errorf("the original is %v, the copies are %v and %v", obj, copied, copies)
+	}
+	if Copy[sparse](nil) != nil {
 		t.Error("the copy of nil is not nil")
 	}
 }

@@ -24,8 +24,12 @@ func objectProblem(obj *types.TypeName) string {
 		}
 		return "does not embed metav1.ObjectMeta"
 	}
-	if types.NewMethodSet(types.NewPointer(named)).Lookup(obj.Pkg(), "DeepCopyObject") == nil {
+	methods := types.NewMethodSet(types.NewPointer(named))
+	if methods.Lookup(obj.Pkg(), "DeepCopyObject") == nil {
 		return "has no method DeepCopyObject"
+	}
+	if methods.Lookup(obj.Pkg(), "GetObjectKind") == nil {
+		return "does not embed metav1.TypeMeta"
 	}
 	return ""
 }

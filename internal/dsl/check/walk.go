@@ -47,12 +47,28 @@ func (w *goWalk) step(name string) *walkProblem {
 		return &walkProblem{code: diag.MethodReference, message: fmt.Sprintf("%s is a method of %s", name, typeName(base)), fields: fieldNames(s)}
 	case *types.Var:
 		if token.IsExported(name) {
+			if hidden := hiddenPointer(s, index); hidden != "" {
+				return &walkProblem{code: diag.UnknownTargetField, message: fmt.Sprintf("%s of %s is in the pointer %s, which is not exported", name, typeName(base), hidden)}
+			}
 			w.follow(s, index)
 			return nil
 		}
 		return &walkProblem{code: diag.UnknownTargetField, message: fmt.Sprintf("field %s of %s is not exported", obj.Name(), typeName(base)), fields: fieldNames(s)}
 	}
 	return &walkProblem{code: diag.UnknownTargetField, message: fmt.Sprintf("%s has no field %q", typeName(base), name), fields: fieldNames(s)}
+}
+
+// hiddenPointer returns the embedded pointer on the way to a promoted field that cannot be tested for nil from outside its
+// package, because its name is not exported.
+func hiddenPointer(s *types.Struct, index []int) string {
+	for _, n := range index[:len(index)-1] {
+		f := s.Field(n)
+		if isPointer(f.Type()) && !f.Exported() {
+			return f.Name()
+		}
+		s, _ = deref(f.Type()).Underlying().(*types.Struct)
+	}
+	return ""
 }
 
 // follow goes down an index path. Embedded structs on the way are left out, as in Go, unless there is a pointer among

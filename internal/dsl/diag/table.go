@@ -378,7 +378,7 @@ decl Rollout for Database {
 	{
 		Code: NotAnObject, Severity: Error,
 		Title: "type is not an object",
-		Text:  "The Go type of a kind is a struct with metav1.ObjectMeta in it and has the method DeepCopyObject, which controller-gen writes.",
+		Text:  "The Go type of a kind is a struct that embeds metav1.TypeMeta and metav1.ObjectMeta and has the method DeepCopyObject, which controller-gen writes.",
 		Example: `decl Rollout for v1/ObjectReference {
     action {
         Look()
@@ -389,7 +389,7 @@ decl Rollout for Database {
 	{
 		Code: NoListType, Severity: Error,
 		Title: "kind has no list type",
-		Text:  "A list of a kind needs a Go type KINDList with a field Items in the same package.",
+		Text:  "A list of a kind needs a Go type KINDList in the same package: a struct with a field Items []KIND and the method DeepCopyObject.",
 		Example: `decl Rollout for Deployment {
     state {
         bindings []v1/Binding {
@@ -434,7 +434,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: UnknownSelector, Severity: Error,
 		Title: "unknown selector",
-		Text:  "The selectors are `name=`, `namespace=`, `labels/KEY=`, `fields/PATH=` and `owned`.",
+		Text:  "The selectors are `name=`, `namespace=`, `labels/KEY=`, `fields/PATH=`, `owned` and `owned=any`.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -628,7 +628,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: FieldNotText, Severity: Error,
 		Title: "field cannot be text",
-		Text:  "A field that one selects by is a string, an integer, a bool, or has a method String; it is not inside of a list or map.",
+		Text:  "A field that one selects by is a string, an integer, a bool, or has a method String and is no time; it is not inside of a list or map.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -725,7 +725,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: TargetNotText, Severity: Error,
 		Title: "field of the target cannot be text",
-		Text:  "A field that one refers to is a string, an integer, a bool, or has a method String.",
+		Text:  "A field that one refers to is a string, an integer, a bool, or has a method String and is no time.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {

@@ -59,7 +59,7 @@ func (s *RegionManagerState) Target() *shopv1.Region {
 // or nil if there is none.
 func (s *RegionManagerState) GetHome(ctx context.Context) (*corev1.Namespace, error) {
 	home, err := s.home.Get(ctx, s.readHome)
-	return home.DeepCopy(), err
+	return state.Copy(home), err
 }
 
 func (s *RegionManagerState) readHome(ctx context.Context) (*corev1.Namespace, error) {
@@ -173,7 +173,7 @@ func selectRegionManagerShops(target *shopv1.Region) (state.Selection, error) {
 // or nil if there is none.
 func (s *RegionManagerState) GetSettings(ctx context.Context) (*corev1.ConfigMap, error) {
 	settings, err := s.settings.Get(ctx, s.readSettings)
-	return settings.DeepCopy(), err
+	return state.Copy(settings), err
 }
 
 func (s *RegionManagerState) readSettings(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -234,7 +234,7 @@ func (s *RegionManagerFakeState) GetHome(context.Context) (*corev1.Namespace, er
 	if s.HomeErr != nil {
 		return nil, s.HomeErr
 	}
-	return s.Home.DeepCopy(), nil
+	return state.Copy(s.Home), nil
 }
 
 // GetNamespaces returns a copy of Namespaces, or NamespacesErr if that is set.
@@ -266,7 +266,7 @@ func (s *RegionManagerFakeState) GetSettings(context.Context) (*corev1.ConfigMap
 	if s.SettingsErr != nil {
 		return nil, s.SettingsErr
 	}
-	return s.Settings.DeepCopy(), nil
+	return state.Copy(s.Settings), nil
 }
 
 // RegionManagerImpl is what a user of RegionManager writes: the actions, one method each.

@@ -80,7 +80,7 @@ func (s *SelectorsState) Target() *shopv1.Shop {
 // The password of the shop.
 func (s *SelectorsState) GetByName(ctx context.Context) (*corev1.Secret, error) {
 	byName, err := s.byName.Get(ctx, s.readByName)
-	return byName.DeepCopy(), err
+	return state.Copy(byName), err
 }
 
 func (s *SelectorsState) readByName(ctx context.Context) (*corev1.Secret, error) {
@@ -111,7 +111,7 @@ func selectSelectorsByName(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. One that the Shop does not control is an error.
 func (s *SelectorsState) GetByNameOwned(ctx context.Context) (*corev1.Secret, error) {
 	byNameOwned, err := s.byNameOwned.Get(ctx, s.readByNameOwned)
-	return byNameOwned.DeepCopy(), err
+	return state.Copy(byNameOwned), err
 }
 
 func (s *SelectorsState) readByNameOwned(ctx context.Context) (*corev1.Secret, error) {
@@ -142,7 +142,7 @@ func selectSelectorsByNameOwned(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. One that the Shop does not own is an error.
 func (s *SelectorsState) GetByNameOwnedByAny(ctx context.Context) (*corev1.Secret, error) {
 	byNameOwnedByAny, err := s.byNameOwnedByAny.Get(ctx, s.readByNameOwnedByAny)
-	return byNameOwnedByAny.DeepCopy(), err
+	return state.Copy(byNameOwnedByAny), err
 }
 
 func (s *SelectorsState) readByNameOwnedByAny(ctx context.Context) (*corev1.Secret, error) {
@@ -174,7 +174,7 @@ func selectSelectorsByNameOwnedByAny(target *shopv1.Shop) (state.Selection, erro
 // or nil if there is none. One of the name that does not satisfy the rest is an error.
 func (s *SelectorsState) GetByNameAndLabel(ctx context.Context) (*corev1.Secret, error) {
 	byNameAndLabel, err := s.byNameAndLabel.Get(ctx, s.readByNameAndLabel)
-	return byNameAndLabel.DeepCopy(), err
+	return state.Copy(byNameAndLabel), err
 }
 
 func (s *SelectorsState) readByNameAndLabel(ctx context.Context) (*corev1.Secret, error) {
@@ -210,7 +210,7 @@ func selectSelectorsByNameAndLabel(target *shopv1.Shop) (state.Selection, error)
 // or nil if there is none. One of the name that does not satisfy the rest is an error.
 func (s *SelectorsState) GetByNameAndField(ctx context.Context) (*corev1.Secret, error) {
 	byNameAndField, err := s.byNameAndField.Get(ctx, s.readByNameAndField)
-	return byNameAndField.DeepCopy(), err
+	return state.Copy(byNameAndField), err
 }
 
 func (s *SelectorsState) readByNameAndField(ctx context.Context) (*corev1.Secret, error) {
@@ -245,7 +245,7 @@ func selectSelectorsByNameAndField(target *shopv1.Shop) (state.Selection, error)
 // or nil if there is none.
 func (s *SelectorsState) GetByNameAsField(ctx context.Context) (*corev1.Secret, error) {
 	byNameAsField, err := s.byNameAsField.Get(ctx, s.readByNameAsField)
-	return byNameAsField.DeepCopy(), err
+	return state.Copy(byNameAsField), err
 }
 
 func (s *SelectorsState) readByNameAsField(ctx context.Context) (*corev1.Secret, error) {
@@ -276,7 +276,7 @@ func selectSelectorsByNameAsField(target *shopv1.Shop) (state.Selection, error) 
 // or nil if there is none. More than one is an error.
 func (s *SelectorsState) GetByLabel(ctx context.Context) (*corev1.Secret, error) {
 	byLabel, err := s.byLabel.Get(ctx, s.readByLabel)
-	return byLabel.DeepCopy(), err
+	return state.Copy(byLabel), err
 }
 
 func (s *SelectorsState) readByLabel(ctx context.Context) (*corev1.Secret, error) {
@@ -311,7 +311,7 @@ func selectSelectorsByLabel(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. One that the Shop does not control is an error. More than one is an error.
 func (s *SelectorsState) GetByLabelOwned(ctx context.Context) (*corev1.Secret, error) {
 	byLabelOwned, err := s.byLabelOwned.Get(ctx, s.readByLabelOwned)
-	return byLabelOwned.DeepCopy(), err
+	return state.Copy(byLabelOwned), err
 }
 
 func (s *SelectorsState) readByLabelOwned(ctx context.Context) (*corev1.Secret, error) {
@@ -352,7 +352,7 @@ func selectSelectorsByLabelOwned(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *SelectorsState) GetByField(ctx context.Context) (*corev1.Secret, error) {
 	byField, err := s.byField.Get(ctx, s.readByField)
-	return byField.DeepCopy(), err
+	return state.Copy(byField), err
 }
 
 func (s *SelectorsState) readByField(ctx context.Context) (*corev1.Secret, error) {
@@ -386,7 +386,7 @@ func selectSelectorsByField(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none.
 func (s *SelectorsState) GetInNamespace(ctx context.Context) (*corev1.ConfigMap, error) {
 	inNamespace, err := s.inNamespace.Get(ctx, s.readInNamespace)
-	return inNamespace.DeepCopy(), err
+	return state.Copy(inNamespace), err
 }
 
 func (s *SelectorsState) readInNamespace(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -413,7 +413,7 @@ func selectSelectorsInNamespace(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *SelectorsState) GetSomewhere(ctx context.Context) (*corev1.ConfigMap, error) {
 	somewhere, err := s.somewhere.Get(ctx, s.readSomewhere)
-	return somewhere.DeepCopy(), err
+	return state.Copy(somewhere), err
 }
 
 func (s *SelectorsState) readSomewhere(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -909,7 +909,7 @@ func (s *SelectorsFakeState) GetByName(context.Context) (*corev1.Secret, error) 
 	if s.ByNameErr != nil {
 		return nil, s.ByNameErr
 	}
-	return s.ByName.DeepCopy(), nil
+	return state.Copy(s.ByName), nil
 }
 
 // GetByNameOwned returns a copy of ByNameOwned, or ByNameOwnedErr if that is set.
@@ -917,7 +917,7 @@ func (s *SelectorsFakeState) GetByNameOwned(context.Context) (*corev1.Secret, er
 	if s.ByNameOwnedErr != nil {
 		return nil, s.ByNameOwnedErr
 	}
-	return s.ByNameOwned.DeepCopy(), nil
+	return state.Copy(s.ByNameOwned), nil
 }
 
 // GetByNameOwnedByAny returns a copy of ByNameOwnedByAny, or ByNameOwnedByAnyErr if that is set.
@@ -925,7 +925,7 @@ func (s *SelectorsFakeState) GetByNameOwnedByAny(context.Context) (*corev1.Secre
 	if s.ByNameOwnedByAnyErr != nil {
 		return nil, s.ByNameOwnedByAnyErr
 	}
-	return s.ByNameOwnedByAny.DeepCopy(), nil
+	return state.Copy(s.ByNameOwnedByAny), nil
 }
 
 // GetByNameAndLabel returns a copy of ByNameAndLabel, or ByNameAndLabelErr if that is set.
@@ -933,7 +933,7 @@ func (s *SelectorsFakeState) GetByNameAndLabel(context.Context) (*corev1.Secret,
 	if s.ByNameAndLabelErr != nil {
 		return nil, s.ByNameAndLabelErr
 	}
-	return s.ByNameAndLabel.DeepCopy(), nil
+	return state.Copy(s.ByNameAndLabel), nil
 }
 
 // GetByNameAndField returns a copy of ByNameAndField, or ByNameAndFieldErr if that is set.
@@ -941,7 +941,7 @@ func (s *SelectorsFakeState) GetByNameAndField(context.Context) (*corev1.Secret,
 	if s.ByNameAndFieldErr != nil {
 		return nil, s.ByNameAndFieldErr
 	}
-	return s.ByNameAndField.DeepCopy(), nil
+	return state.Copy(s.ByNameAndField), nil
 }
 
 // GetByNameAsField returns a copy of ByNameAsField, or ByNameAsFieldErr if that is set.
@@ -949,7 +949,7 @@ func (s *SelectorsFakeState) GetByNameAsField(context.Context) (*corev1.Secret, 
 	if s.ByNameAsFieldErr != nil {
 		return nil, s.ByNameAsFieldErr
 	}
-	return s.ByNameAsField.DeepCopy(), nil
+	return state.Copy(s.ByNameAsField), nil
 }
 
 // GetByLabel returns a copy of ByLabel, or ByLabelErr if that is set.
@@ -957,7 +957,7 @@ func (s *SelectorsFakeState) GetByLabel(context.Context) (*corev1.Secret, error)
 	if s.ByLabelErr != nil {
 		return nil, s.ByLabelErr
 	}
-	return s.ByLabel.DeepCopy(), nil
+	return state.Copy(s.ByLabel), nil
 }
 
 // GetByLabelOwned returns a copy of ByLabelOwned, or ByLabelOwnedErr if that is set.
@@ -965,7 +965,7 @@ func (s *SelectorsFakeState) GetByLabelOwned(context.Context) (*corev1.Secret, e
 	if s.ByLabelOwnedErr != nil {
 		return nil, s.ByLabelOwnedErr
 	}
-	return s.ByLabelOwned.DeepCopy(), nil
+	return state.Copy(s.ByLabelOwned), nil
 }
 
 // GetByField returns a copy of ByField, or ByFieldErr if that is set.
@@ -973,7 +973,7 @@ func (s *SelectorsFakeState) GetByField(context.Context) (*corev1.Secret, error)
 	if s.ByFieldErr != nil {
 		return nil, s.ByFieldErr
 	}
-	return s.ByField.DeepCopy(), nil
+	return state.Copy(s.ByField), nil
 }
 
 // GetInNamespace returns a copy of InNamespace, or InNamespaceErr if that is set.
@@ -981,7 +981,7 @@ func (s *SelectorsFakeState) GetInNamespace(context.Context) (*corev1.ConfigMap,
 	if s.InNamespaceErr != nil {
 		return nil, s.InNamespaceErr
 	}
-	return s.InNamespace.DeepCopy(), nil
+	return state.Copy(s.InNamespace), nil
 }
 
 // GetSomewhere returns a copy of Somewhere, or SomewhereErr if that is set.
@@ -989,7 +989,7 @@ func (s *SelectorsFakeState) GetSomewhere(context.Context) (*corev1.ConfigMap, e
 	if s.SomewhereErr != nil {
 		return nil, s.SomewhereErr
 	}
-	return s.Somewhere.DeepCopy(), nil
+	return state.Copy(s.Somewhere), nil
 }
 
 // GetAll returns a copy of All, or AllErr if that is set.

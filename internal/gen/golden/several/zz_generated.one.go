@@ -54,7 +54,7 @@ func (s *FirstState) Target() *shopv1.Shop {
 // or nil if there is none.
 func (s *FirstState) GetSettings(ctx context.Context) (*corev1.ConfigMap, error) {
 	settings, err := s.settings.Get(ctx, s.readSettings)
-	return settings.DeepCopy(), err
+	return state.Copy(settings), err
 }
 
 func (s *FirstState) readSettings(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -144,7 +144,7 @@ func (s *FirstFakeState) GetSettings(context.Context) (*corev1.ConfigMap, error)
 	if s.SettingsErr != nil {
 		return nil, s.SettingsErr
 	}
-	return s.Settings.DeepCopy(), nil
+	return state.Copy(s.Settings), nil
 }
 
 // GetControlled returns a copy of Controlled, or ControlledErr if that is set.
@@ -279,7 +279,7 @@ func (s *SecondState) Target() *shopv1.Shop {
 // or nil if there is none.
 func (s *SecondState) GetSettings(ctx context.Context) (*corev1.ConfigMap, error) {
 	settings, err := s.settings.Get(ctx, s.readSettings)
-	return settings.DeepCopy(), err
+	return state.Copy(settings), err
 }
 
 func (s *SecondState) readSettings(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -332,7 +332,7 @@ func (s *SecondFakeState) GetSettings(context.Context) (*corev1.ConfigMap, error
 	if s.SettingsErr != nil {
 		return nil, s.SettingsErr
 	}
-	return s.Settings.DeepCopy(), nil
+	return state.Copy(s.Settings), nil
 }
 
 // SecondImpl is what a user of Second writes: the actions, one method each.

@@ -60,7 +60,7 @@ func (s *ValuesState) Target() *shopv1.Shop {
 // or nil if there is none.
 func (s *ValuesState) GetMixed(ctx context.Context) (*corev1.ConfigMap, error) {
 	mixed, err := s.mixed.Get(ctx, s.readMixed)
-	return mixed.DeepCopy(), err
+	return state.Copy(mixed), err
 }
 
 func (s *ValuesState) readMixed(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -87,7 +87,7 @@ func selectValuesMixed(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none.
 func (s *ValuesState) GetPointers(ctx context.Context) (*corev1.ConfigMap, error) {
 	pointers, err := s.pointers.Get(ctx, s.readPointers)
-	return pointers.DeepCopy(), err
+	return state.Copy(pointers), err
 }
 
 func (s *ValuesState) readPointers(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -129,7 +129,7 @@ func selectValuesPointers(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *ValuesState) GetNumbers(ctx context.Context) (*corev1.ConfigMap, error) {
 	numbers, err := s.numbers.Get(ctx, s.readNumbers)
-	return numbers.DeepCopy(), err
+	return state.Copy(numbers), err
 }
 
 func (s *ValuesState) readNumbers(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -171,7 +171,7 @@ func selectValuesNumbers(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *ValuesState) GetTruths(ctx context.Context) (*corev1.ConfigMap, error) {
 	truths, err := s.truths.Get(ctx, s.readTruths)
-	return truths.DeepCopy(), err
+	return state.Copy(truths), err
 }
 
 func (s *ValuesState) readTruths(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -212,7 +212,7 @@ func selectValuesTruths(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *ValuesState) GetTexts(ctx context.Context) (*corev1.ConfigMap, error) {
 	texts, err := s.texts.Get(ctx, s.readTexts)
-	return texts.DeepCopy(), err
+	return state.Copy(texts), err
 }
 
 func (s *ValuesState) readTexts(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -252,7 +252,7 @@ func selectValuesTexts(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none.
 func (s *ValuesState) GetJoined(ctx context.Context) (*corev1.ConfigMap, error) {
 	joined, err := s.joined.Get(ctx, s.readJoined)
-	return joined.DeepCopy(), err
+	return state.Copy(joined), err
 }
 
 func (s *ValuesState) readJoined(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -365,7 +365,7 @@ func (s *ValuesFakeState) GetMixed(context.Context) (*corev1.ConfigMap, error) {
 	if s.MixedErr != nil {
 		return nil, s.MixedErr
 	}
-	return s.Mixed.DeepCopy(), nil
+	return state.Copy(s.Mixed), nil
 }
 
 // GetPointers returns a copy of Pointers, or PointersErr if that is set.
@@ -373,7 +373,7 @@ func (s *ValuesFakeState) GetPointers(context.Context) (*corev1.ConfigMap, error
 	if s.PointersErr != nil {
 		return nil, s.PointersErr
 	}
-	return s.Pointers.DeepCopy(), nil
+	return state.Copy(s.Pointers), nil
 }
 
 // GetNumbers returns a copy of Numbers, or NumbersErr if that is set.
@@ -381,7 +381,7 @@ func (s *ValuesFakeState) GetNumbers(context.Context) (*corev1.ConfigMap, error)
 	if s.NumbersErr != nil {
 		return nil, s.NumbersErr
 	}
-	return s.Numbers.DeepCopy(), nil
+	return state.Copy(s.Numbers), nil
 }
 
 // GetTruths returns a copy of Truths, or TruthsErr if that is set.
@@ -389,7 +389,7 @@ func (s *ValuesFakeState) GetTruths(context.Context) (*corev1.ConfigMap, error) 
 	if s.TruthsErr != nil {
 		return nil, s.TruthsErr
 	}
-	return s.Truths.DeepCopy(), nil
+	return state.Copy(s.Truths), nil
 }
 
 // GetTexts returns a copy of Texts, or TextsErr if that is set.
@@ -397,7 +397,7 @@ func (s *ValuesFakeState) GetTexts(context.Context) (*corev1.ConfigMap, error) {
 	if s.TextsErr != nil {
 		return nil, s.TextsErr
 	}
-	return s.Texts.DeepCopy(), nil
+	return state.Copy(s.Texts), nil
 }
 
 // GetJoined returns a copy of Joined, or JoinedErr if that is set.
@@ -405,7 +405,7 @@ func (s *ValuesFakeState) GetJoined(context.Context) (*corev1.ConfigMap, error) 
 	if s.JoinedErr != nil {
 		return nil, s.JoinedErr
 	}
-	return s.Joined.DeepCopy(), nil
+	return state.Copy(s.Joined), nil
 }
 
 // GetByPointerField returns a copy of ByPointerField, or ByPointerFieldErr if that is set.

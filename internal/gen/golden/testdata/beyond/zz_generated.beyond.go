@@ -86,7 +86,7 @@ func selectBeyondByNamespaceField(target *shopv1.Shop) (state.Selection, error) 
 // or nil if there is none. More than one is an error.
 func (s *BeyondState) GetQuotes(ctx context.Context) (*corev1.ConfigMap, error) {
 	quotes, err := s.quotes.Get(ctx, s.readQuotes)
-	return quotes.DeepCopy(), err
+	return state.Copy(quotes), err
 }
 
 func (s *BeyondState) readQuotes(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -160,7 +160,7 @@ func (s *BeyondFakeState) GetQuotes(context.Context) (*corev1.ConfigMap, error) 
 	if s.QuotesErr != nil {
 		return nil, s.QuotesErr
 	}
-	return s.Quotes.DeepCopy(), nil
+	return state.Copy(s.Quotes), nil
 }
 
 // BeyondImpl is what a user of Beyond writes: the actions, one method each.

@@ -85,7 +85,7 @@ func (s *nastyState) Target() *shopv1.Shop {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetType(ctx context.Context) (*corev1.ConfigMap, error) {
 	typeState, err := s.typeState.Get(ctx, s.readType)
-	return typeState.DeepCopy(), err
+	return state.Copy(typeState), err
 }
 
 func (s *nastyState) readType(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -119,7 +119,7 @@ func selectNastyType(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetFunc(ctx context.Context) (*corev1.ConfigMap, error) {
 	funcState, err := s.funcState.Get(ctx, s.readFunc)
-	return funcState.DeepCopy(), err
+	return state.Copy(funcState), err
 }
 
 func (s *nastyState) readFunc(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -153,7 +153,7 @@ func selectNastyFunc(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetRange(ctx context.Context) (*corev1.ConfigMap, error) {
 	rangeState, err := s.rangeState.Get(ctx, s.readRange)
-	return rangeState.DeepCopy(), err
+	return state.Copy(rangeState), err
 }
 
 func (s *nastyState) readRange(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -187,7 +187,7 @@ func selectNastyRange(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetErr(ctx context.Context) (*corev1.ConfigMap, error) {
 	errState, err := s.err.Get(ctx, s.readErr)
-	return errState.DeepCopy(), err
+	return state.Copy(errState), err
 }
 
 func (s *nastyState) readErr(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -221,7 +221,7 @@ func selectNastyErr(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetCtx(ctx context.Context) (*corev1.ConfigMap, error) {
 	ctxState, err := s.ctx.Get(ctx, s.readCtx)
-	return ctxState.DeepCopy(), err
+	return state.Copy(ctxState), err
 }
 
 func (s *nastyState) readCtx(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -255,7 +255,7 @@ func selectNastyCtx(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetLogger(ctx context.Context) (*corev1.ConfigMap, error) {
 	loggerState, err := s.logger.Get(ctx, s.readLogger)
-	return loggerState.DeepCopy(), err
+	return state.Copy(loggerState), err
 }
 
 func (s *nastyState) readLogger(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -289,7 +289,7 @@ func selectNastyLogger(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetS(ctx context.Context) (*corev1.ConfigMap, error) {
 	sState, err := s.s.Get(ctx, s.readS)
-	return sState.DeepCopy(), err
+	return state.Copy(sState), err
 }
 
 func (s *nastyState) readS(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -323,7 +323,7 @@ func selectNastyS(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetM(ctx context.Context) (*corev1.ConfigMap, error) {
 	mState, err := s.m.Get(ctx, s.readM)
-	return mState.DeepCopy(), err
+	return state.Copy(mState), err
 }
 
 func (s *nastyState) readM(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -357,7 +357,7 @@ func selectNastyM(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetOpts(ctx context.Context) (*corev1.ConfigMap, error) {
 	opts, err := s.opts.Get(ctx, s.readOpts)
-	return opts.DeepCopy(), err
+	return state.Copy(opts), err
 }
 
 func (s *nastyState) readOpts(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -391,7 +391,7 @@ func selectNastyOpts(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetImpl(ctx context.Context) (*corev1.ConfigMap, error) {
 	impl, err := s.impl.Get(ctx, s.readImpl)
-	return impl.DeepCopy(), err
+	return state.Copy(impl), err
 }
 
 func (s *nastyState) readImpl(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -425,7 +425,7 @@ func selectNastyImpl(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetState(ctx context.Context) (*corev1.ConfigMap, error) {
 	stateState, err := s.state.Get(ctx, s.readState)
-	return stateState.DeepCopy(), err
+	return state.Copy(stateState), err
 }
 
 func (s *nastyState) readState(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -459,7 +459,7 @@ func selectNastyState(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetClient(ctx context.Context) (*corev1.ConfigMap, error) {
 	clientState, err := s.client.Get(ctx, s.readClient)
-	return clientState.DeepCopy(), err
+	return state.Copy(clientState), err
 }
 
 func (s *nastyState) readClient(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -493,7 +493,7 @@ func selectNastyClient(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetCorev1(ctx context.Context) (*corev1.ConfigMap, error) {
 	corev1State, err := s.corev1.Get(ctx, s.readCorev1)
-	return corev1State.DeepCopy(), err
+	return state.Copy(corev1State), err
 }
 
 func (s *nastyState) readCorev1(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -527,7 +527,7 @@ func selectNastyCorev1(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetFmt(ctx context.Context) (*corev1.ConfigMap, error) {
 	fmtState, err := s.fmt.Get(ctx, s.readFmt)
-	return fmtState.DeepCopy(), err
+	return state.Copy(fmtState), err
 }
 
 func (s *nastyState) readFmt(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -561,7 +561,7 @@ func selectNastyFmt(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetCtrlkit(ctx context.Context) (*corev1.ConfigMap, error) {
 	ctrlkitState, err := s.ctrlkit.Get(ctx, s.readCtrlkit)
-	return ctrlkitState.DeepCopy(), err
+	return state.Copy(ctrlkitState), err
 }
 
 func (s *nastyState) readCtrlkit(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -595,7 +595,7 @@ func selectNastyCtrlkit(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetString(ctx context.Context) (*corev1.ConfigMap, error) {
 	stringState, err := s.string.Get(ctx, s.readString)
-	return stringState.DeepCopy(), err
+	return state.Copy(stringState), err
 }
 
 func (s *nastyState) readString(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -629,7 +629,7 @@ func selectNastyString(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetNil(ctx context.Context) (*corev1.ConfigMap, error) {
 	nilState, err := s.nil.Get(ctx, s.readNil)
-	return nilState.DeepCopy(), err
+	return state.Copy(nilState), err
 }
 
 func (s *nastyState) readNil(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -663,7 +663,7 @@ func selectNastyNil(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetError(ctx context.Context) (*corev1.ConfigMap, error) {
 	errorState, err := s.error.Get(ctx, s.readError)
-	return errorState.DeepCopy(), err
+	return state.Copy(errorState), err
 }
 
 func (s *nastyState) readError(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -697,7 +697,7 @@ func selectNastyError(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetTarget(ctx context.Context) (*corev1.ConfigMap, error) {
 	targetState, err := s.targetState.Get(ctx, s.readTarget)
-	return targetState.DeepCopy(), err
+	return state.Copy(targetState), err
 }
 
 func (s *nastyState) readTarget(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -731,7 +731,7 @@ func selectNastyTarget(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetObject(ctx context.Context) (*corev1.ConfigMap, error) {
 	object, err := s.object.Get(ctx, s.readObject)
-	return object.DeepCopy(), err
+	return state.Copy(object), err
 }
 
 func (s *nastyState) readObject(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -765,7 +765,7 @@ func selectNastyObject(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetJobs(ctx context.Context) (*corev1.ConfigMap, error) {
 	jobs, err := s.jobs.Get(ctx, s.readJobs)
-	return jobs.DeepCopy(), err
+	return state.Copy(jobs), err
 }
 
 func (s *nastyState) readJobs(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -799,7 +799,7 @@ func selectNastyJobs(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetJobsErr(ctx context.Context) (*corev1.ConfigMap, error) {
 	jobsErr, err := s.jobsErr.Get(ctx, s.readJobsErr)
-	return jobsErr.DeepCopy(), err
+	return state.Copy(jobsErr), err
 }
 
 func (s *nastyState) readJobsErr(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -833,7 +833,7 @@ func selectNastyJobsErr(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetReadJobs(ctx context.Context) (*corev1.ConfigMap, error) {
 	readJobs, err := s.readJobsState.Get(ctx, s.readReadJobs)
-	return readJobs.DeepCopy(), err
+	return state.Copy(readJobs), err
 }
 
 func (s *nastyState) readReadJobs(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -867,7 +867,7 @@ func selectNastyReadJobs(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetGetJobs(ctx context.Context) (*corev1.ConfigMap, error) {
 	getJobs, err := s.getJobs.Get(ctx, s.readGetJobs)
-	return getJobs.DeepCopy(), err
+	return state.Copy(getJobs), err
 }
 
 func (s *nastyState) readGetJobs(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -901,7 +901,7 @@ func selectNastyGetJobs(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetReader(ctx context.Context) (*corev1.ConfigMap, error) {
 	reader, err := s.reader.Get(ctx, s.readReader)
-	return reader.DeepCopy(), err
+	return state.Copy(reader), err
 }
 
 func (s *nastyState) readReader(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -935,7 +935,7 @@ func selectNastyReader(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetList(ctx context.Context) (*corev1.ConfigMap, error) {
 	list, err := s.list.Get(ctx, s.readList)
-	return list.DeepCopy(), err
+	return state.Copy(list), err
 }
 
 func (s *nastyState) readList(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -969,7 +969,7 @@ func selectNastyList(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetObj(ctx context.Context) (*corev1.ConfigMap, error) {
 	obj, err := s.obj.Get(ctx, s.readObj)
-	return obj.DeepCopy(), err
+	return state.Copy(obj), err
 }
 
 func (s *nastyState) readObj(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -1003,7 +1003,7 @@ func selectNastyObj(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetSelection(ctx context.Context) (*corev1.ConfigMap, error) {
 	selection, err := s.selection.Get(ctx, s.readSelection)
-	return selection.DeepCopy(), err
+	return state.Copy(selection), err
 }
 
 func (s *nastyState) readSelection(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -1037,7 +1037,7 @@ func selectNastySelection(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetPVCs(ctx context.Context) (*corev1.ConfigMap, error) {
 	pvcs, err := s.pvcs.Get(ctx, s.readPVCs)
-	return pvcs.DeepCopy(), err
+	return state.Copy(pvcs), err
 }
 
 func (s *nastyState) readPVCs(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -1071,7 +1071,7 @@ func selectNastyPVCs(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetÉclair(ctx context.Context) (*corev1.ConfigMap, error) {
 	éclair, err := s.éclair.Get(ctx, s.readÉclair)
-	return éclair.DeepCopy(), err
+	return state.Copy(éclair), err
 }
 
 func (s *nastyState) readÉclair(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -1139,7 +1139,7 @@ func selectNastyLists(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none.
 func (s *nastyState) GetSelectTarget(ctx context.Context) (*corev1.Secret, error) {
 	selectTarget, err := s.selectTarget.Get(ctx, s.readSelectTarget)
-	return selectTarget.DeepCopy(), err
+	return state.Copy(selectTarget), err
 }
 
 func (s *nastyState) readSelectTarget(ctx context.Context) (*corev1.Secret, error) {
@@ -1285,7 +1285,7 @@ func (s *nastyFakeState) GetType(context.Context) (*corev1.ConfigMap, error) {
 	if s.TypeErr != nil {
 		return nil, s.TypeErr
 	}
-	return s.Type.DeepCopy(), nil
+	return state.Copy(s.Type), nil
 }
 
 // GetFunc returns a copy of Func, or FuncErr if that is set.
@@ -1293,7 +1293,7 @@ func (s *nastyFakeState) GetFunc(context.Context) (*corev1.ConfigMap, error) {
 	if s.FuncErr != nil {
 		return nil, s.FuncErr
 	}
-	return s.Func.DeepCopy(), nil
+	return state.Copy(s.Func), nil
 }
 
 // GetRange returns a copy of Range, or RangeErr if that is set.
@@ -1301,7 +1301,7 @@ func (s *nastyFakeState) GetRange(context.Context) (*corev1.ConfigMap, error) {
 	if s.RangeErr != nil {
 		return nil, s.RangeErr
 	}
-	return s.Range.DeepCopy(), nil
+	return state.Copy(s.Range), nil
 }
 
 // GetErr returns a copy of Err, or ErrErr if that is set.
@@ -1309,7 +1309,7 @@ func (s *nastyFakeState) GetErr(context.Context) (*corev1.ConfigMap, error) {
 	if s.ErrErr != nil {
 		return nil, s.ErrErr
 	}
-	return s.Err.DeepCopy(), nil
+	return state.Copy(s.Err), nil
 }
 
 // GetCtx returns a copy of Ctx, or CtxErr if that is set.
@@ -1317,7 +1317,7 @@ func (s *nastyFakeState) GetCtx(context.Context) (*corev1.ConfigMap, error) {
 	if s.CtxErr != nil {
 		return nil, s.CtxErr
 	}
-	return s.Ctx.DeepCopy(), nil
+	return state.Copy(s.Ctx), nil
 }
 
 // GetLogger returns a copy of Logger, or LoggerErr if that is set.
@@ -1325,7 +1325,7 @@ func (s *nastyFakeState) GetLogger(context.Context) (*corev1.ConfigMap, error) {
 	if s.LoggerErr != nil {
 		return nil, s.LoggerErr
 	}
-	return s.Logger.DeepCopy(), nil
+	return state.Copy(s.Logger), nil
 }
 
 // GetS returns a copy of S, or SErr if that is set.
@@ -1333,7 +1333,7 @@ func (s *nastyFakeState) GetS(context.Context) (*corev1.ConfigMap, error) {
 	if s.SErr != nil {
 		return nil, s.SErr
 	}
-	return s.S.DeepCopy(), nil
+	return state.Copy(s.S), nil
 }
 
 // GetM returns a copy of M, or MErr if that is set.
@@ -1341,7 +1341,7 @@ func (s *nastyFakeState) GetM(context.Context) (*corev1.ConfigMap, error) {
 	if s.MErr != nil {
 		return nil, s.MErr
 	}
-	return s.M.DeepCopy(), nil
+	return state.Copy(s.M), nil
 }
 
 // GetOpts returns a copy of Opts, or OptsErr if that is set.
@@ -1349,7 +1349,7 @@ func (s *nastyFakeState) GetOpts(context.Context) (*corev1.ConfigMap, error) {
 	if s.OptsErr != nil {
 		return nil, s.OptsErr
 	}
-	return s.Opts.DeepCopy(), nil
+	return state.Copy(s.Opts), nil
 }
 
 // GetImpl returns a copy of Impl, or ImplErr if that is set.
@@ -1357,7 +1357,7 @@ func (s *nastyFakeState) GetImpl(context.Context) (*corev1.ConfigMap, error) {
 	if s.ImplErr != nil {
 		return nil, s.ImplErr
 	}
-	return s.Impl.DeepCopy(), nil
+	return state.Copy(s.Impl), nil
 }
 
 // GetState returns a copy of State, or StateErr if that is set.
@@ -1365,7 +1365,7 @@ func (s *nastyFakeState) GetState(context.Context) (*corev1.ConfigMap, error) {
 	if s.StateErr != nil {
 		return nil, s.StateErr
 	}
-	return s.State.DeepCopy(), nil
+	return state.Copy(s.State), nil
 }
 
 // GetClient returns a copy of Client, or ClientErr if that is set.
@@ -1373,7 +1373,7 @@ func (s *nastyFakeState) GetClient(context.Context) (*corev1.ConfigMap, error) {
 	if s.ClientErr != nil {
 		return nil, s.ClientErr
 	}
-	return s.Client.DeepCopy(), nil
+	return state.Copy(s.Client), nil
 }
 
 // GetCorev1 returns a copy of Corev1, or Corev1Err if that is set.
@@ -1381,7 +1381,7 @@ func (s *nastyFakeState) GetCorev1(context.Context) (*corev1.ConfigMap, error) {
 	if s.Corev1Err != nil {
 		return nil, s.Corev1Err
 	}
-	return s.Corev1.DeepCopy(), nil
+	return state.Copy(s.Corev1), nil
 }
 
 // GetFmt returns a copy of Fmt, or FmtErr if that is set.
@@ -1389,7 +1389,7 @@ func (s *nastyFakeState) GetFmt(context.Context) (*corev1.ConfigMap, error) {
 	if s.FmtErr != nil {
 		return nil, s.FmtErr
 	}
-	return s.Fmt.DeepCopy(), nil
+	return state.Copy(s.Fmt), nil
 }
 
 // GetCtrlkit returns a copy of Ctrlkit, or CtrlkitErr if that is set.
@@ -1397,7 +1397,7 @@ func (s *nastyFakeState) GetCtrlkit(context.Context) (*corev1.ConfigMap, error) 
 	if s.CtrlkitErr != nil {
 		return nil, s.CtrlkitErr
 	}
-	return s.Ctrlkit.DeepCopy(), nil
+	return state.Copy(s.Ctrlkit), nil
 }
 
 // GetString returns a copy of String, or StringErr if that is set.
@@ -1405,7 +1405,7 @@ func (s *nastyFakeState) GetString(context.Context) (*corev1.ConfigMap, error) {
 	if s.StringErr != nil {
 		return nil, s.StringErr
 	}
-	return s.String.DeepCopy(), nil
+	return state.Copy(s.String), nil
 }
 
 // GetNil returns a copy of Nil, or NilErr if that is set.
@@ -1413,7 +1413,7 @@ func (s *nastyFakeState) GetNil(context.Context) (*corev1.ConfigMap, error) {
 	if s.NilErr != nil {
 		return nil, s.NilErr
 	}
-	return s.Nil.DeepCopy(), nil
+	return state.Copy(s.Nil), nil
 }
 
 // GetError returns a copy of Error, or ErrorErr if that is set.
@@ -1421,7 +1421,7 @@ func (s *nastyFakeState) GetError(context.Context) (*corev1.ConfigMap, error) {
 	if s.ErrorErr != nil {
 		return nil, s.ErrorErr
 	}
-	return s.Error.DeepCopy(), nil
+	return state.Copy(s.Error), nil
 }
 
 // GetTarget returns a copy of TargetState, or TargetStateErr if that is set.
@@ -1429,7 +1429,7 @@ func (s *nastyFakeState) GetTarget(context.Context) (*corev1.ConfigMap, error) {
 	if s.TargetStateErr != nil {
 		return nil, s.TargetStateErr
 	}
-	return s.TargetState.DeepCopy(), nil
+	return state.Copy(s.TargetState), nil
 }
 
 // GetObject returns a copy of ObjectState, or ObjectStateErr if that is set.
@@ -1437,7 +1437,7 @@ func (s *nastyFakeState) GetObject(context.Context) (*corev1.ConfigMap, error) {
 	if s.ObjectStateErr != nil {
 		return nil, s.ObjectStateErr
 	}
-	return s.ObjectState.DeepCopy(), nil
+	return state.Copy(s.ObjectState), nil
 }
 
 // GetJobs returns a copy of Jobs, or JobsError if that is set.
@@ -1445,7 +1445,7 @@ func (s *nastyFakeState) GetJobs(context.Context) (*corev1.ConfigMap, error) {
 	if s.JobsError != nil {
 		return nil, s.JobsError
 	}
-	return s.Jobs.DeepCopy(), nil
+	return state.Copy(s.Jobs), nil
 }
 
 // GetJobsErr returns a copy of JobsErr, or JobsErrErr if that is set.
@@ -1453,7 +1453,7 @@ func (s *nastyFakeState) GetJobsErr(context.Context) (*corev1.ConfigMap, error) 
 	if s.JobsErrErr != nil {
 		return nil, s.JobsErrErr
 	}
-	return s.JobsErr.DeepCopy(), nil
+	return state.Copy(s.JobsErr), nil
 }
 
 // GetReadJobs returns a copy of ReadJobs, or ReadJobsErr if that is set.
@@ -1461,7 +1461,7 @@ func (s *nastyFakeState) GetReadJobs(context.Context) (*corev1.ConfigMap, error)
 	if s.ReadJobsErr != nil {
 		return nil, s.ReadJobsErr
 	}
-	return s.ReadJobs.DeepCopy(), nil
+	return state.Copy(s.ReadJobs), nil
 }
 
 // GetGetJobs returns a copy of GetJobsState, or GetJobsStateErr if that is set.
@@ -1469,7 +1469,7 @@ func (s *nastyFakeState) GetGetJobs(context.Context) (*corev1.ConfigMap, error) 
 	if s.GetJobsStateErr != nil {
 		return nil, s.GetJobsStateErr
 	}
-	return s.GetJobsState.DeepCopy(), nil
+	return state.Copy(s.GetJobsState), nil
 }
 
 // GetReader returns a copy of Reader, or ReaderErr if that is set.
@@ -1477,7 +1477,7 @@ func (s *nastyFakeState) GetReader(context.Context) (*corev1.ConfigMap, error) {
 	if s.ReaderErr != nil {
 		return nil, s.ReaderErr
 	}
-	return s.Reader.DeepCopy(), nil
+	return state.Copy(s.Reader), nil
 }
 
 // GetList returns a copy of List, or ListErr if that is set.
@@ -1485,7 +1485,7 @@ func (s *nastyFakeState) GetList(context.Context) (*corev1.ConfigMap, error) {
 	if s.ListErr != nil {
 		return nil, s.ListErr
 	}
-	return s.List.DeepCopy(), nil
+	return state.Copy(s.List), nil
 }
 
 // GetObj returns a copy of Obj, or ObjErr if that is set.
@@ -1493,7 +1493,7 @@ func (s *nastyFakeState) GetObj(context.Context) (*corev1.ConfigMap, error) {
 	if s.ObjErr != nil {
 		return nil, s.ObjErr
 	}
-	return s.Obj.DeepCopy(), nil
+	return state.Copy(s.Obj), nil
 }
 
 // GetSelection returns a copy of Selection, or SelectionErr if that is set.
@@ -1501,7 +1501,7 @@ func (s *nastyFakeState) GetSelection(context.Context) (*corev1.ConfigMap, error
 	if s.SelectionErr != nil {
 		return nil, s.SelectionErr
 	}
-	return s.Selection.DeepCopy(), nil
+	return state.Copy(s.Selection), nil
 }
 
 // GetPVCs returns a copy of PVCs, or PVCsErr if that is set.
@@ -1509,7 +1509,7 @@ func (s *nastyFakeState) GetPVCs(context.Context) (*corev1.ConfigMap, error) {
 	if s.PVCsErr != nil {
 		return nil, s.PVCsErr
 	}
-	return s.PVCs.DeepCopy(), nil
+	return state.Copy(s.PVCs), nil
 }
 
 // GetÉclair returns a copy of Éclair, or ÉclairErr if that is set.
@@ -1517,7 +1517,7 @@ func (s *nastyFakeState) GetÉclair(context.Context) (*corev1.ConfigMap, error) 
 	if s.ÉclairErr != nil {
 		return nil, s.ÉclairErr
 	}
-	return s.Éclair.DeepCopy(), nil
+	return state.Copy(s.Éclair), nil
 }
 
 // GetLists returns a copy of Lists, or ListsErr if that is set.
@@ -1533,7 +1533,7 @@ func (s *nastyFakeState) GetSelectTarget(context.Context) (*corev1.Secret, error
 	if s.SelectTargetErr != nil {
 		return nil, s.SelectTargetErr
 	}
-	return s.SelectTarget.DeepCopy(), nil
+	return state.Copy(s.SelectTarget), nil
 }
 
 // nastyImpl is what a user of nasty writes: the actions, one method each.
