@@ -25,8 +25,10 @@ var ownImports = map[string]string{
 	"errors":  "errors",
 	"fmt":     "fmt",
 	"logr":    "github.com/go-logr/logr",
+	"metav1":  "k8s.io/apimachinery/pkg/apis/meta/v1",
 	"state":   "github.com/ctrlkit/ctrlkit/state",
 	"strconv": "strconv",
+	"testing": "testing",
 }
 
 // variables are the receivers, parameters and variables of generated code, which must not hide a package.
@@ -123,7 +125,6 @@ func identifierOf(element string) string {
 // usedBy returns the import declaration for a file that goes on with body: the standard library first, then the others.
 func (i *imports) usedBy(body []byte) string {
 	mentioned := qualifiers(body)
-	mentioned["ctrlkit"] = true
 	var standard, others []string
 	for _, importPath := range slices.SortedFunc(maps.Keys(i.names), cmp.Compare) {
 		name := i.names[importPath]
