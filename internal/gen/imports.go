@@ -33,7 +33,7 @@ var ownImports = map[string]string{
 
 // variables are the receivers, parameters and variables of generated code, which must not hide a package.
 var variables = []string{
-	"b", "ctx", "err", "getter", "impl", "indexer", "items", "list", "logger", "m", "name", "namespace", "obj", "opts", "reader", "s",
+	"action", "b", "ctx", "double", "err", "getter", "impl", "indexer", "items", "list", "logger", "m", "mgr", "name", "namespace", "obj", "opts", "reader", "s",
 	"selection", "target",
 }
 

@@ -26,6 +26,7 @@ var (
 type skeletonView struct {
 	*managerView
 	Type       string // the type that implements the actions
+	Test       string
 	Namespaced bool
 }
 
@@ -53,6 +54,7 @@ func Skeletons(pkg *model.Package) ([]File, error) {
 		for _, manager := range managers {
 			view := skeletonView{managerView: newManagerView(manager, imports, names), Namespaced: manager.Target.Namespaced}
 			view.Type = names.scope.take(unexported(manager.Name)+"Actions", "Impl")
+			view.Test = names.scope.take("Test"+exported(manager.Name), "Actions")
 			if err := skeletonTemplate.Execute(&body, view); err != nil {
 				return nil, err
 			}

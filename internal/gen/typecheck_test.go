@@ -126,6 +126,11 @@ func TestGeneratedCodeTypeChecks(t *testing.T) {
 		if err != nil {
 			t.Fatalf("generating: %v", err)
 		}
+		skeletons, err := Skeletons(pkg)
+		if err != nil {
+			t.Fatalf("writing skeletons: %v", err)
+		}
+		files = append(files, skeletons...)
 		fset := token.NewFileSet()
 		var trees []*ast.File
 		for _, file := range files {

@@ -154,7 +154,7 @@ func (w *managerWriter) addFields() {
 
 func (w *managerWriter) addStates() {
 	locals := newScope(predeclared...)
-	for _, name := range slices.Concat(w.imports.all(), []string{"s", "m", "ctx", "err", "logger", "target"}) {
+	for _, name := range slices.Concat(w.imports.all(), []string{"s", "m", "ctx", "err", "impl", "logger", "target"}) {
 		locals[name] = true
 	}
 	fields := newScope("Reader", "target")

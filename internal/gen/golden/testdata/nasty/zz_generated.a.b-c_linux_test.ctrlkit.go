@@ -390,8 +390,8 @@ func selectNastyOpts(target *shopv1.Shop) (state.Selection, error) {
 //
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetImpl(ctx context.Context) (*corev1.ConfigMap, error) {
-	impl, err := s.impl.Get(ctx, s.readImpl)
-	return state.Copy(impl), err
+	implState, err := s.impl.Get(ctx, s.readImpl)
+	return state.Copy(implState), err
 }
 
 func (s *nastyState) readImpl(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -1547,7 +1547,7 @@ type nastyImpl interface {
 	//
 	//   indented
 	// */ not the end // of it
-	Everything(ctx context.Context, logger logr.Logger, typeState *corev1.ConfigMap, funcState *corev1.ConfigMap, rangeState *corev1.ConfigMap, errState *corev1.ConfigMap, ctxState *corev1.ConfigMap, loggerState *corev1.ConfigMap, sState *corev1.ConfigMap, mState *corev1.ConfigMap, opts *corev1.ConfigMap, impl *corev1.ConfigMap, stateState *corev1.ConfigMap, clientState *corev1.ConfigMap, corev1State *corev1.ConfigMap, fmtState *corev1.ConfigMap, ctrlkitState *corev1.ConfigMap, stringState *corev1.ConfigMap, nilState *corev1.ConfigMap, errorState *corev1.ConfigMap, targetState *corev1.ConfigMap, object *corev1.ConfigMap, jobs *corev1.ConfigMap, jobsErr *corev1.ConfigMap, readJobs *corev1.ConfigMap, getJobs *corev1.ConfigMap, reader *corev1.ConfigMap, list *corev1.ConfigMap, obj *corev1.ConfigMap, selection *corev1.ConfigMap, pvcs *corev1.ConfigMap, éclair *corev1.ConfigMap, lists []corev1.ConfigMap, selectTarget *corev1.Secret) (ctrl.Result, error)
+	Everything(ctx context.Context, logger logr.Logger, typeState *corev1.ConfigMap, funcState *corev1.ConfigMap, rangeState *corev1.ConfigMap, errState *corev1.ConfigMap, ctxState *corev1.ConfigMap, loggerState *corev1.ConfigMap, sState *corev1.ConfigMap, mState *corev1.ConfigMap, opts *corev1.ConfigMap, implState *corev1.ConfigMap, stateState *corev1.ConfigMap, clientState *corev1.ConfigMap, corev1State *corev1.ConfigMap, fmtState *corev1.ConfigMap, ctrlkitState *corev1.ConfigMap, stringState *corev1.ConfigMap, nilState *corev1.ConfigMap, errorState *corev1.ConfigMap, targetState *corev1.ConfigMap, object *corev1.ConfigMap, jobs *corev1.ConfigMap, jobsErr *corev1.ConfigMap, readJobs *corev1.ConfigMap, getJobs *corev1.ConfigMap, reader *corev1.ConfigMap, list *corev1.ConfigMap, obj *corev1.ConfigMap, selection *corev1.ConfigMap, pvcs *corev1.ConfigMap, éclair *corev1.ConfigMap, lists []corev1.ConfigMap, selectTarget *corev1.Secret) (ctrl.Result, error)
 
 	state(ctx context.Context, logger logr.Logger) (ctrl.Result, error)
 
@@ -1626,7 +1626,7 @@ func (m *nasty) Everything() ctrlkit.ReconcileAction {
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state opts: %w", err))
 		}
-		impl, err := m.stateGetter.GetImpl(ctx)
+		implState, err := m.stateGetter.GetImpl(ctx)
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state impl: %w", err))
 		}
@@ -1719,7 +1719,7 @@ func (m *nasty) Everything() ctrlkit.ReconcileAction {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state selectTarget: %w", err))
 		}
 
-		return m.implActions.Everything(ctx, logger, typeState, funcState, rangeState, errState, ctxState, loggerState, sState, mState, opts, impl, stateState, clientState, corev1State, fmtState, ctrlkitState, stringState, nilState, errorState, targetState, object, jobs, jobsErr, readJobs, getJobs, reader, list, obj, selection, pvcs, éclair, lists, selectTarget)
+		return m.implActions.Everything(ctx, logger, typeState, funcState, rangeState, errState, ctxState, loggerState, sState, mState, opts, implState, stateState, clientState, corev1State, fmtState, ctrlkitState, stringState, nilState, errorState, targetState, object, jobs, jobsErr, readJobs, getJobs, reader, list, obj, selection, pvcs, éclair, lists, selectTarget)
 	}, m.opts...)
 }
 
