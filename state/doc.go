@@ -8,10 +8,10 @@
 //		return nil, err
 //	}
 //	var list batchv1.JobList
-//	if err := selection.List(ctx, s.Reader, &list); err != nil {
+//	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 //		return nil, err
 //	}
-//	return state.Sorted(state.OwnedBy(s.target, list.Items)), nil
+//	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
 //
 // The package works without generated code as well. It never writes to the cluster, and it leaves to its caller to say
 // which state an error belongs to.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -14,7 +15,6 @@ import (
 type object[T any] interface {
 	*T
 	client.Object
-	DeepCopyInto(*T)
 }
 
 // A SeveralError says that a state which is a single object was found more than once.
@@ -32,23 +32,38 @@ func (e *SeveralError) Error() string {
 	return fmt.Sprintf("at most one object may match, but %d do: %s", len(names), strings.Join(names, ", "))
 }
 
-// A NotOwnedError says that a state which must be owned by the target is an object of somebody else.
+// A NotOwnedError says that a state which must be owned by the target is an object of another owner, or of none.
 type NotOwnedError struct {
 	Object, Target types.NamespacedName
 	// Owners are the owners that the object has, as "Kind name".
 	Owners []string
+	// ByController is true if the target had to be the controlling owner. Controller is then the owner that is, as
+	// "Kind name", and empty if there is none.
+	ByController bool
+	Controller   string
 }
 
 // Error names the object, the target, and the owners that the object has.
 func (e *NotOwnedError) Error() string {
-	owners := "nobody"
-	if len(e.Owners) > 0 {
-		owners = strings.Join(e.Owners, " and ")
+	object, target := nameOf(e.Object), nameOf(e.Target)
+	owners := strings.Join(e.Owners, " and ")
+	switch {
+	case e.ByController && e.Controller != "":
+		return fmt.Sprintf("%s is not controlled by %s but by %s: delete it, or make the target its controller", object, target, e.Controller)
+	case e.ByController && owners != "":
+		return fmt.Sprintf("%s is not controlled by %s: it has no controller, its owners are %s: delete it, or make the target its controller",
+			object, target, owners)
+	case e.ByController:
+		return fmt.Sprintf("%s is not controlled by %s: it has no owner: delete it, or make the target its controller", object, target)
+	case owners != "":
+		return fmt.Sprintf("%s is not owned by %s but by %s: delete it, or make the target an owner", object, target, owners)
+	default:
+		return fmt.Sprintf("%s is not owned by %s: it has no owner: delete it, or make the target an owner", object, target)
 	}
-	return fmt.Sprintf("%s is not owned by %s but by %s: delete it, or make the target its owner", nameOf(e.Object), nameOf(e.Target), owners)
 }
 
 // IsOwned reports whether obj has an owner reference to target: one with its UID, whether it is the controller or not.
+// [metav1.IsControlledBy] is for the controller alone.
 func IsOwned(target, obj client.Object) bool {
 	for _, owner := range obj.GetOwnerReferences() {
 		if owner.UID == target.GetUID() {
@@ -58,9 +73,28 @@ func IsOwned(target, obj client.Object) bool {
 	return false
 }
 
-// OwnedBy returns the items that are owned by target, in the same order. It reuses the memory of items.
+// ControlledBy returns the items that target controls, by its UID, in the same order. It reuses the memory of items.
+func ControlledBy[T any, P object[T]](target client.Object, items []T) []T {
+	return keep(items, func(item P) bool { return metav1.IsControlledBy(item, target) })
+}
+
+// OwnedBy returns the items that target owns, whether it is the controller or not, in the same order. It reuses the
+// memory of items.
 func OwnedBy[T any, P object[T]](target client.Object, items []T) []T {
 	return keep(items, func(item P) bool { return IsOwned(target, item) })
+}
+
+// CheckController returns obj, or a NotOwnedError if it is there and not controlled by target.
+func CheckController[T any, P object[T]](target client.Object, obj P) (P, error) {
+	if obj == nil || metav1.IsControlledBy(obj, target) {
+		return obj, nil
+	}
+	notOwned := newNotOwnedError(target, obj)
+	notOwned.ByController = true
+	if controller := metav1.GetControllerOfNoCopy(obj); controller != nil {
+		notOwned.Controller = ownerName(*controller)
+	}
+	return nil, notOwned
 }
 
 // CheckOwner returns obj, or a NotOwnedError if it is there and not owned by target.
@@ -68,12 +102,18 @@ func CheckOwner[T any, P object[T]](target client.Object, obj P) (P, error) {
 	if obj == nil || IsOwned(target, obj) {
 		return obj, nil
 	}
+	return nil, newNotOwnedError(target, obj)
+}
+
+func newNotOwnedError(target, obj client.Object) *NotOwnedError {
 	notOwned := &NotOwnedError{Object: client.ObjectKeyFromObject(obj), Target: client.ObjectKeyFromObject(target)}
 	for _, owner := range obj.GetOwnerReferences() {
-		notOwned.Owners = append(notOwned.Owners, owner.Kind+" "+owner.Name)
+		notOwned.Owners = append(notOwned.Owners, ownerName(owner))
 	}
-	return nil, notOwned
+	return notOwned
 }
+
+func ownerName(owner metav1.OwnerReference) string { return owner.Kind + " " + owner.Name }
 
 // Named returns the items with this name, in the same order. It reuses the memory of items.
 func Named[T any, P object[T]](name string, items []T) []T {
@@ -124,6 +164,16 @@ func Sorted[T any, P object[T]](items []T) []T {
 	return sorted
 }
 
+// Copy returns a deep copy of obj, nil for nil.
+func Copy[T any, P object[T]](obj P) P {
+	if obj == nil {
+		return nil
+	}
+	copied := P(new(T))
+	copyInto(obj, copied)
+	return copied
+}
+
 // Copies returns deep copies of items, nil for nil.
 func Copies[T any, P object[T]](items []T) []T {
 	if items == nil {
@@ -131,9 +181,20 @@ func Copies[T any, P object[T]](items []T) []T {
 	}
 	copies := make([]T, len(items))
 	for i := range items {
-		P(&items[i]).DeepCopyInto(&copies[i])
+		copyInto(P(&items[i]), P(&copies[i]))
 	}
 	return copies
+}
+
+// copyInto makes to a deep copy of from, by the method DeepCopyInto if the type has it as well as DeepCopyObject.
+func copyInto[T any, P object[T]](from, to P) {
+	if copier, ok := any(from).(interface{ DeepCopyInto(*T) }); ok {
+		copier.DeepCopyInto(to)
+		return
+	}
+	if copied, ok := from.DeepCopyObject().(P); ok {
+		*to = *copied
+	}
 }
 
 // nameOf is the name of an object as kubectl's users write it.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -55,9 +56,50 @@ func TestCheckOwner(t *testing.T) {
 	if got != nil || !errors.As(err, &notOwned) {
 		t.Fatalf("CheckOwner of another's object = %v, %v", got, err)
 	}
-	want := "ns/theirs is not owned by ns/target but by ConfigMap target: delete it, or make the target its owner"
+	want := "ns/theirs is not owned by ns/target but by ConfigMap target: delete it, or make the target an owner"
 	if err.Error() != want {
 		t.Errorf("error: %v\nwant:  %s", err, want)
+	}
+}
+
+func controlling(owner metav1.OwnerReference) metav1.OwnerReference {
+	yes := true
+	owner.Controller = &yes
+	return owner
+}
+
+func TestControlledByIsTheControllerAlone(t *testing.T) {
+	items := []corev1.ConfigMap{
+		*withOwners(configMap("ns", "ours", nil), controlling(targetOwns)),
+		*withOwners(configMap("ns", "shared", nil), controlling(otherOwns), targetOwns),
+		*withOwners(configMap("ns", "without-a-controller", nil), targetOwns),
+		*withOwners(configMap("ns", "namesakes", nil), controlling(otherOwns)),
+		*configMap("ns", "nobodys", nil),
+	}
+	if diff := cmp.Diff([]string{"ns/ours"}, names(ControlledBy(target, items))); diff != "" {
+		t.Errorf("controlled (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckController(t *testing.T) {
+	if got, err := CheckController[corev1.ConfigMap](target, nil); got != nil || err != nil {
+		t.Errorf("CheckController of nothing = %v, %v", got, err)
+	}
+	ours := withOwners(configMap("ns", "ours", nil), otherOwns, controlling(targetOwns))
+	if got, err := CheckController(target, ours); got != ours || err != nil {
+		t.Errorf("CheckController of a controlled object = %v, %v", got, err)
+	}
+	for want, owners := range map[string][]metav1.OwnerReference{
+		"ns/x is not controlled by ns/target but by ConfigMap target: delete it":                                {controlling(otherOwns), targetOwns},
+		"ns/x is not controlled by ns/target: it has no controller, its owners are ConfigMap target: delete it": {targetOwns},
+		"ns/x is not controlled by ns/target: it has no owner: delete it":                                       nil,
+	} {
+		got, err := CheckController(target, withOwners(configMap("ns", "x", nil), owners...))
+		notOwned := &NotOwnedError{}
+		if got != nil || !errors.As(err, &notOwned) {
+			t.Errorf("CheckController of another's object = %v, %v", got, err)
+		}
+		wantError(t, err, want)
 	}
 }
 
@@ -109,6 +151,28 @@ func TestCopiesAreDeep(t *testing.T) {
 		t.Errorf("the original has %q after the copy was changed", got)
 	}
 	if Copies[corev1.ConfigMap](nil) != nil {
+		t.Error("the copy of nil is not nil")
+	}
+}
+
+// A sparse is a kind with the one method for copies that runtime.Object asks for.
+type sparse struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+}
+
+func (s *sparse) DeepCopyObject() runtime.Object {
+	return &sparse{TypeMeta: s.TypeMeta, ObjectMeta: *s.ObjectMeta.DeepCopy()}
+}
+
+func TestCopyOfAKindWithDeepCopyObjectAlone(t *testing.T) {
+	obj := &sparse{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"k": "v"}}}
+	copied, copies := Copy(obj), Copies([]sparse{*obj})
+	copied.Labels["k"], copies[0].Labels["k"] = "changed", "changed"
+	if obj.Labels["k"] != "v" || copied.Name != "a" || copies[0].Name != "a" {
+		t.Errorf("the original is %v, the copies are %v and %v", obj, copied, copies)
+	}
+	if Copy[sparse](nil) != nil {
 		t.Error("the copy of nil is not nil")
 	}
 }

@@ -11,13 +11,15 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // A Selection says which objects of a kind are meant. An object is selected when it satisfies every field that is set.
 type Selection struct {
-	// Namespace is empty for cluster-scoped kinds, and for objects of all namespaces.
+	// Namespace is empty for cluster-scoped kinds, and for objects of all namespaces. A selection in the namespace of a
+	// target takes it from NamespaceOf, which never returns an empty one.
 	Namespace string
 	// Name is empty when objects are not selected by name.
 	Name string
@@ -26,6 +28,16 @@ type Selection struct {
 	Labels map[string]string
 	// Fields are values by the name of an Index.
 	Fields map[string]string
+}
+
+// NamespaceOf returns the namespace of target. A target that has none is an error: to a client the empty namespace means
+// all namespaces.
+func NamespaceOf(target client.Object) (string, error) {
+	if namespace := target.GetNamespace(); namespace != "" {
+		return namespace, nil
+	}
+	return "", fmt.Errorf("the target %s has no namespace to look in: "+
+		"write namespace=NAME in the document, or namespace=* for all namespaces and for cluster-scoped kinds", target.GetName())
 }
 
 // Key returns a text that is the same for two selections exactly if they are equal.
@@ -68,29 +80,75 @@ func (s Selection) List(ctx context.Context, reader client.Reader, list client.O
 	return err
 }
 
-// Get reads the object that s.Name names into obj. It returns nil without an error if there is none, or if it does not
-// have the labels. It does not look at s.Fields.
-func Get[T any, P object[T]](ctx context.Context, reader client.Reader, s Selection, obj P) (P, error) {
-	if err := s.checkName(); err != nil {
+// A MismatchError says that the object which a state selects by its name does not satisfy the other selectors. It is an
+// error rather than an absent object, because creating the object would fail for as long as this one is there.
+type MismatchError struct {
+	Object types.NamespacedName
+	// Mismatches are the selectors that are not satisfied, as `label app is "a", not "b"`.
+	Mismatches []string
+}
+
+// Error names the object and what differs.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("%s exists but does not satisfy the other selectors: %s: change it, or delete it",
+		nameOf(e.Object), strings.Join(e.Mismatches, ", "))
+}
+
+// Get reads the object that s.Name names into obj. It returns nil without an error if there is none, and a MismatchError
+// if it does not have the labels, or the fields, which are computed by the indexes. Get works with every reader, not
+// only with a cache that has these indexes; a field without its index is an error.
+func Get[T any, P object[T]](ctx context.Context, reader client.Reader, s Selection, obj P, indexes ...Index[P]) (P, error) {
+	obj, mismatches, err := get(ctx, reader, s, obj, indexes)
+	if err != nil || len(mismatches) == 0 {
+		return obj, err
+	}
+	return nil, &MismatchError{Object: client.ObjectKeyFromObject(obj), Mismatches: mismatches}
+}
+
+// GetList is Get for a state that is a list: the object if it satisfies all selectors, and otherwise no objects.
+func GetList[T any, P object[T]](ctx context.Context, reader client.Reader, s Selection, obj P, indexes ...Index[P]) ([]T, error) {
+	obj, mismatches, err := get(ctx, reader, s, obj, indexes)
+	if err != nil || obj == nil || len(mismatches) > 0 {
 		return nil, err
 	}
-	if err := s.checkLabels(); err != nil {
-		return nil, err
+	return []T{*obj}, nil
+}
+
+// get reads the object that s.Name names, nil if there is none, and says which other selectors it does not satisfy.
+func get[T any, P object[T]](
+	ctx context.Context, reader client.Reader, s Selection, obj P, indexes []Index[P],
+) (found P, mismatches []string, err error) {
+	if err := errors.Join(s.checkName(), s.checkLabels()); err != nil {
+		return nil, nil, err
 	}
-	err := reader.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Name}, obj)
+	err = reader.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Name}, obj)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	have := obj.GetLabels()
-	for key, value := range s.Labels {
-		if got, ok := have[key]; !ok || got != value {
-			return nil, nil
+	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+		if got, ok := have[key]; !ok {
+			mismatches = append(mismatches, fmt.Sprintf("label %s is missing, not %q", key, s.Labels[key]))
+		} else if got != s.Labels[key] {
+			mismatches = append(mismatches, fmt.Sprintf("label %s is %q, not %q", key, got, s.Labels[key]))
 		}
 	}
-	return obj, nil
+	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
+		i := slices.IndexFunc(indexes, func(index Index[P]) bool { return index.Name == name })
+		if i < 0 {
+			return nil, nil, fmt.Errorf("reading %s: the index %s was not given", s.Name, name)
+		}
+		field := strings.TrimPrefix(name, "ctrlkit:")
+		if values := indexes[i].Values(obj); len(values) == 0 {
+			mismatches = append(mismatches, fmt.Sprintf("field %s is not set, not %q", field, s.Fields[name]))
+		} else if !slices.Contains(values, s.Fields[name]) {
+			mismatches = append(mismatches, fmt.Sprintf("field %s is %q, not %q", field, values[0], s.Fields[name]))
+		}
+	}
+	return obj, mismatches, nil
 }
 
 // checkName refuses names that no object can have: a cache would say that there is no such object.

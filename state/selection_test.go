@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -21,7 +22,17 @@ func configMap(namespace, name string, labels map[string]string) *corev1.ConfigM
 }
 
 func TestGet(t *testing.T) {
-	reader := readerWith(configMap("ns", "here", map[string]string{"app": "a", "empty": ""}))
+	here := configMap("ns", "here", map[string]string{"app": "a", "empty": ""})
+	here.Data = map[string]string{"x": "1"}
+	reader := readerWith(here)
+	data := func(key string) Index[*corev1.ConfigMap] {
+		return Index[*corev1.ConfigMap]{Name: "ctrlkit:.data." + key, Values: func(obj *corev1.ConfigMap) []string {
+			if value, ok := obj.Data[key]; ok {
+				return []string{value}
+			}
+			return nil
+		}}
+	}
 	tests := map[string]struct {
 		selection Selection
 		want      string // the name of the object
@@ -31,17 +42,30 @@ func TestGet(t *testing.T) {
 		"not there":        {selection: Selection{Namespace: "ns", Name: "gone"}},
 		"elsewhere":        {selection: Selection{Namespace: "other", Name: "here"}},
 		"label matches":    {selection: Selection{Namespace: "ns", Name: "here", Labels: map[string]string{"app": "a"}}, want: "here"},
-		"label differs":    {selection: Selection{Namespace: "ns", Name: "here", Labels: map[string]string{"app": "b"}}},
+		"label differs":    {selection: Selection{Namespace: "ns", Name: "here", Labels: map[string]string{"app": "b"}}, wantErr: `ns/here exists but does not satisfy the other selectors: label app is "a", not "b": change it`},
 		"empty label":      {selection: Selection{Namespace: "ns", Name: "here", Labels: map[string]string{"empty": ""}}, want: "here"},
-		"no empty label":   {selection: Selection{Namespace: "ns", Name: "here", Labels: map[string]string{"none": ""}}},
+		"no empty label":   {selection: Selection{Namespace: "ns", Name: "here", Labels: map[string]string{"none": ""}}, wantErr: `label none is missing, not ""`},
+		"gone with label":  {selection: Selection{Namespace: "ns", Name: "gone", Labels: map[string]string{"app": "b"}}},
+		"field matches":    {selection: Selection{Namespace: "ns", Name: "here", Fields: map[string]string{"ctrlkit:.data.x": "1"}}, want: "here"},
+		"field differs":    {selection: Selection{Namespace: "ns", Name: "here", Fields: map[string]string{"ctrlkit:.data.x": "2"}}, wantErr: `field .data.x is "1", not "2"`},
+		"no field":         {selection: Selection{Namespace: "ns", Name: "here", Fields: map[string]string{"ctrlkit:.data.y": "2"}}, wantErr: `field .data.y is not set, not "2"`},
+		"no index":         {selection: Selection{Namespace: "ns", Name: "here", Fields: map[string]string{"ctrlkit:.data.z": "2"}}, wantErr: `the index ctrlkit:.data.z was not given`},
 		"impossible label": {selection: Selection{Namespace: "ns", Name: "here", Labels: map[string]string{"app": "a b"}}, wantErr: `labels/app="a b"`},
 		"no name":          {selection: Selection{Namespace: "ns"}, wantErr: "name to look for is empty"},
 		"impossible name":  {selection: Selection{Namespace: "ns", Name: "a/b"}, wantErr: `"a/b" is not a name`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Get(t.Context(), reader, test.selection, &corev1.ConfigMap{})
+			got, err := Get(t.Context(), reader, test.selection, &corev1.ConfigMap{}, data("x"), data("y"))
 			wantError(t, err, test.wantErr)
+			mismatch := &MismatchError{}
+			items, listErr := GetList(t.Context(), reader, test.selection, &corev1.ConfigMap{}, data("x"), data("y"))
+			switch isMismatch := errors.As(err, &mismatch); {
+			case isMismatch && (len(items) > 0 || listErr != nil):
+				t.Errorf("GetList of what does not match = %v, %v", items, listErr)
+			case !isMismatch && ((err == nil) != (listErr == nil) || (len(items) == 1) != (got != nil)):
+				t.Errorf("GetList = %v, %v, but Get = %v, %v", items, listErr, got, err)
+			}
 			if test.want == "" && got != nil || test.want != "" && (got == nil || got.Name != test.want) {
 				t.Errorf("Get = %v, want %q", got, test.want)
 			}
@@ -105,4 +129,15 @@ func equalMaps(a, b map[string]string) bool {
 		}
 	}
 	return true
+}
+
+func TestNamespaceOf(t *testing.T) {
+	if got, err := NamespaceOf(configMap("ns", "target", nil)); got != "ns" || err != nil {
+		t.Errorf("NamespaceOf = %q, %v", got, err)
+	}
+	got, err := NamespaceOf(configMap("", "target", nil))
+	wantError(t, err, "the target target has no namespace to look in: write namespace=NAME")
+	if got != "" {
+		t.Errorf("NamespaceOf = %q beside an error", got)
+	}
 }

@@ -24,6 +24,16 @@ func TargetIndex[T client.Object](name string, sel func(T) (Selection, error)) I
 	}}
 }
 
+// NameIndex is TargetIndex for a state that is a single object selected by name: it looks at the namespace and the name of the
+// selection alone. An object of that name which does not satisfy the other selectors is an error of the target, and only
+// an event of that object tells when this is over. The offer of Enqueue then sets the namespace and the name alone.
+func NameIndex[T client.Object](name string, sel func(T) (Selection, error)) Index[T] {
+	return TargetIndex(name, func(target T) (Selection, error) {
+		selection, err := sel(target)
+		return Selection{Namespace: selection.Namespace, Name: selection.Name}, err
+	})
+}
+
 // Enqueue returns a handler that enqueues the targets which select a changed object, or selected it before the change.
 //
 // An object is selected by the targets whose Selection is equal to offer of the object, so offer must set the

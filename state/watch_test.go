@@ -90,6 +90,22 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
+// TestNameIndex has a target find by name also the object that does not satisfy its other selectors.
+func TestNameIndex(t *testing.T) {
+	index := NameIndex("ctrlkit:v1/Secret", func(target *corev1.ConfigMap) (Selection, error) {
+		selection, err := selectSecret(target)
+		selection.Labels = map[string]string{"app": target.Name}
+		return selection, err
+	})
+	want := []string{offerSecret(secretNamed("ns", "one")).Key()}
+	if diff := cmp.Diff(want, index.Values(selecting("ns", "a", "one"))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := index.Values(selecting("ns", "e", "")); got != nil {
+		t.Errorf("a target that selects nothing is found by %q", got)
+	}
+}
+
 func TestEnqueueWithoutIndexEnqueuesAll(t *testing.T) {
 	want := []string{"ns/a", "ns/b", "ns/c", "ns/e", "other/d"}
 	if diff := cmp.Diff(want, enqueued(t, targets().Build(), secretNamed("ns", "one"), secretNamed("ns", "one"))); diff != "" {

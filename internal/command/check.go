@@ -41,6 +41,7 @@ there is one, and with 2 if it was called wrongly.`,
 			if cmd.Flags().Changed("explain") {
 				return explainCode(cmd.OutOrStdout(), options.explain, args)
 			}
+			defer endOnInterrupt(cmd.Context())()
 			return runCheck(cmd, args, options, check.GoLoader{})
 		},
 	}

@@ -36,6 +36,7 @@ With -d or -l, fmt exits with code 1 if a document is not formatted.`,
   ctrlkit fmt -d cronjob.ctrlkit   # show what would change
   ctrlkit fmt < cronjob.ctrlkit    # from an editor`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			defer endOnInterrupt(cmd.Context())()
 			return runFmt(cmd, args, options)
 		},
 	}

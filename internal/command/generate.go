@@ -33,17 +33,24 @@ DIRECTORY/... for all directories below it as well, except those called testdata
 name begins with a dot or an underscore. Files that are up to date are not touched. Generated files of which
 the document is gone are removed, unless single documents are named.
 
+With --skeleton, generate also writes what you go on with by hand: NAME_actions.go, in which every action
+returns an error, and NAME_actions_test.go, which runs each action once. Files that are there are left alone.
+
 Nothing is written for a directory with a mistake in one of its documents.`,
 		Example: `  ctrlkit generate                       the documents of this directory
   ctrlkit generate ./...                 all documents of this project
   ctrlkit generate api/cronjob.ctrlkit   one document
+  ctrlkit generate --skeleton            and a first implementation of the actions, with a test
   ctrlkit generate --check ./...         in CI: write nothing, show what would change, and fail if anything would`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g.out, g.problems = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			defer endOnInterrupt(cmd.Context())()
 			return g.run(cmd.Context(), args)
 		},
 	}
 	cmd.Flags().BoolVar(&g.check, "check", false, "write nothing; print what would change as a diff, and end with exit code 1 if that is anything")
+	cmd.Flags().BoolVar(&g.skeleton, "skeleton", false, "also write NAME_actions.go and NAME_actions_test.go, to go on with by hand, where they are missing")
+	cmd.MarkFlagsMutuallyExclusive("check", "skeleton")
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{strings.TrimPrefix(check.Extension, ".")}, cobra.ShellCompDirectiveFilterFileExt
 	}
@@ -54,6 +61,7 @@ Nothing is written for a directory with a mistake in one of its documents.`,
 // A generator is one run of the command.
 type generator struct {
 	check         bool
+	skeleton      bool
 	loader        check.Loader
 	out, problems io.Writer
 
@@ -160,7 +168,7 @@ func (g *generator) directory(ctx context.Context, t target) error {
 	if err != nil {
 		return err
 	}
-	files, err := g.generate(ctx, t)
+	files, skeletons, err := g.generate(ctx, t)
 	switch {
 	case errors.Is(err, check.ErrNoDocuments) && (t.swept || len(present) > 0):
 		files = nil
@@ -182,6 +190,14 @@ func (g *generator) directory(ctx context.Context, t target) error {
 			return err
 		}
 	}
+	for _, file := range skeletons {
+		if len(t.named) > 0 && !slices.Contains(t.named, file.Source) {
+			continue
+		}
+		if err := g.writeOnce(filepath.Join(t.dir, file.Name), file.Content); err != nil {
+			return err
+		}
+	}
 	if len(t.named) > 0 {
 		return nil
 	}
@@ -197,27 +213,31 @@ func (g *generator) directory(ctx context.Context, t target) error {
 var errMistakes = errors.New("mistakes in documents")
 
 // generate returns the files of a whole directory: its documents are one package, of which each can spoil the others.
-func (g *generator) generate(ctx context.Context, t target) ([]gen.File, error) {
+// The skeletons are those that were asked for.
+func (g *generator) generate(ctx context.Context, t target) (files, skeletons []gen.File, err error) {
 	in, err := check.Read(t.dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	in.Dir = moduleRoot(t.dir)
 	pkg, list, err := check.Check(ctx, in, g.loader)
 	if err != nil {
-		return nil, fmt.Errorf("checking the documents in %s: %w", t.dir, err)
+		return nil, nil, fmt.Errorf("checking the documents in %s: %w", t.dir, err)
 	}
 	if err := g.print(in, list); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if list.HasErrors() {
-		return nil, errMistakes
+		return nil, nil, errMistakes
 	}
-	files, err := gen.Generate(pkg)
+	files, err = gen.Generate(pkg)
+	if err == nil && g.skeleton {
+		skeletons, err = gen.Skeletons(pkg)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("generating the Go of %s: %w", t.dir, err)
+		return nil, nil, fmt.Errorf("generating the Go of %s: %w", t.dir, err)
 	}
-	return files, nil
+	return files, skeletons, nil
 }
 
 // print writes diagnostics as people read them.
@@ -246,6 +266,20 @@ func (g *generator) put(path string, before, content []byte) error {
 	if err := writeFile(path, content); err != nil {
 		return fmt.Errorf("writing generated Go: %w", err)
 	}
+	fmt.Fprintln(g.out, "wrote", path)
+	return nil
+}
+
+// writeOnce writes a file that is not there. One that is there belongs to the user.
+func (g *generator) writeOnce(path string, content []byte) error {
+	if _, err := os.Lstat(path); err == nil {
+		fmt.Fprintln(g.out, "left", path, "alone")
+		return nil
+	}
+	if err := writeFile(path, content); err != nil {
+		return fmt.Errorf("writing a skeleton: %w", err)
+	}
+	g.changed++
 	fmt.Fprintln(g.out, "wrote", path)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // errInterrupted is the cause of a context that a signal cancelled.
@@ -36,4 +37,22 @@ func interruptible(parent context.Context) (context.Context, context.CancelFunc)
 		close(done)
 		cancel(nil)
 	}
+}
+
+// interruptGrace is how long a command that works on documents may take to end by itself after a signal, so that a
+// file is not left half replaced.
+const interruptGrace = 200 * time.Millisecond
+
+// endOnInterrupt ends the process soon after the signal that cancels ctx. It is for commands that do not look at their
+// context while they read or check documents, and leave nothing running behind. The function that it returns ends that.
+func endOnInterrupt(ctx context.Context) (stop func()) {
+	if ctx == nil {
+		return func() {} // cobra gives none when the program was not started with one
+	}
+	stopped := context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), errInterrupted) {
+			time.AfterFunc(interruptGrace, func() { os.Exit(exitInterrupted) })
+		}
+	})
+	return func() { stopped() }
 }

@@ -2,11 +2,14 @@ package gen
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
 // largeDocument has 20 states and 40 actions, each of which is given two states.
@@ -85,4 +88,51 @@ func BenchmarkLarge(b *testing.B) {
 			}
 		}
 	})
+}
+
+// hugeModel has n states and n actions.
+func hugeModel(n int) *model.Package {
+	var states []*model.State
+	var actions []*model.Action
+	for i := range n {
+		st := list(fmt.Sprintf("state%d", i), pod, label("n", strconv.Itoa(i)), controlledBy(ref("Name")))
+		if i%2 == 0 {
+			st = one(fmt.Sprintf("state%d", i), secret, named(ref("Name"), "-", strconv.Itoa(i)), owned)
+		}
+		states = append(states, st)
+		actions = append(actions, action(fmt.Sprintf("Action%d", i), states[i], states[i/2]))
+		actions[i].States = slices.Compact(actions[i].States)
+	}
+	return packageOf("huge", "huge", document("huge.ctrlkit", manager("Huge", shop, states, actions...)))
+}
+
+// TestCostIsLinear compares the memory that is allocated for a document with that for one of eight times its size. It cannot
+// see work without allocation; BenchmarkHuge can.
+func TestCostIsLinear(t *testing.T) {
+	allocated := func(n int) float64 {
+		pkg := hugeModel(n)
+		return testing.AllocsPerRun(1, func() {
+			if _, err := Generate(pkg); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if small, large := allocated(50), allocated(400); large > 10*small {
+		t.Errorf("8 times the states and actions take %.1f times the allocations", large/small)
+	}
+}
+
+// BenchmarkHuge generates the Go of documents of growing size: the time for each state stays about the same.
+func BenchmarkHuge(b *testing.B) {
+	for _, n := range []int{500, 5_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			pkg := hugeModel(n)
+			for b.Loop() {
+				if _, err := Generate(pkg); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*n), "µs/state")
+		})
+	}
 }

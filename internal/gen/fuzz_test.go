@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"fmt"
 	"go/parser"
 	"go/token"
 	"os"
@@ -15,6 +16,9 @@ import (
 func FuzzGenerate(f *testing.F) {
 	f.Add(checktest.CronJob)
 	f.Add([]byte(largeDocument()))
+	for _, name := range []string{"fmt", "ctrl", "context", "state2", "π", "日本", "PVCs", "reader"} {
+		f.Add(fmt.Appendf(nil, "decl %[2]s for Deployment {\n    state {\n        %[1]s []Pod { owned=any }\n    }\n    action {\n        X%[1]s(%[1]s)\n    }\n}\n", name, "Manager"))
+	}
 	documents, err := filepath.Glob("golden/*/*.ctrlkit")
 	if err != nil {
 		f.Fatal(err)

@@ -94,11 +94,7 @@ func generateFile(pkg *model.Package, document *model.Document, names *packageNa
 
 	var file bytes.Buffer
 	fmt.Fprintf(&file, "%s%s%s\n\npackage %s\n\n", headerBefore, document.File, headerAfter, pkg.Name)
-	used, err := imports.usedBy(body.String())
-	if err != nil {
-		return nil, err
-	}
-	file.WriteString(used)
+	file.WriteString(imports.usedBy(append(body.Bytes(), "ctrlkit.SupportsGeneratedV1"...)))
 	file.WriteString("\n// The ctrlkit that this file is compiled with must know the code that it was generated with.\n")
 	file.WriteString("const _ = ctrlkit.SupportsGeneratedV1\n")
 	file.Write(body.Bytes())

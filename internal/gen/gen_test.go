@@ -216,3 +216,36 @@ func privateDeclarations(file *ast.File) []string {
 	}
 	return private
 }
+
+// TestNameDefinition has two states of one name share an index exactly if both select whenever the other does.
+func TestNameDefinition(t *testing.T) {
+	definition := func(options ...stateOption) string {
+		return newLookup(one("a", secret, append(options, named(ref("Name")))...)).nameDefinition(shop)
+	}
+	plain := definition()
+	if got := definition(label("app", "x")); got != plain {
+		t.Errorf("a label that is always known makes it %q, not %q", got, plain)
+	}
+	pointer := definition(label("app", ref("Spec.Ref?.Name")))
+	if pointer == plain || pointer == newLookup(list("a", secret, named(ref("Name")), label("app", ref("Spec.Ref?.Name")))).definition(shop) {
+		t.Errorf("%q is not an index of its own", pointer)
+	}
+}
+
+// TestRules has each kind once, with the name that its package gives, or the plural of the kind.
+func TestRules(t *testing.T) {
+	named := depot
+	named.Resource = "depotz"
+	states := []*model.State{list("jobs", job), list("depots", named), list("more", job), list("shops", shop)}
+	pkg := packageOf("x", "x", document("x.ctrlkit", manager("A", shop, states)))
+	names := newPackageNames(pkg)
+	got := newManagerView(pkg.Documents[0].Managers[0], newImports(pkg, pkg.Documents[0]), names).Rules
+	want := []string{
+		"// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch",
+		"// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch",
+		"// +kubebuilder:rbac:groups=depot.example.com,resources=depotz,verbs=get;list;watch",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

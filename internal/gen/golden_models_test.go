@@ -112,7 +112,9 @@ func in(parts ...any) stateOption {
 
 func everywhere(st *model.State) { st.Namespace = model.Namespace{Mode: model.AllNamespaces} }
 
-func owned(st *model.State) { st.Owned = true }
+func owned(st *model.State) { st.Owned = model.OwnershipController }
+
+func ownedByAny(st *model.State) { st.Owned = model.OwnershipAny }
 
 func commented(lines ...string) stateOption { return func(st *model.State) { st.Doc = lines } }
 
@@ -171,6 +173,7 @@ func selectorsModel() *model.Package {
 	states := []*model.State{
 		one("byName", secret, named(ref("Spec.SecretName")), commented("The password of the shop.")),
 		one("byNameOwned", secret, named(ref("Name"), "-owned"), owned),
+		one("byNameOwnedByAny", secret, named(ref("Name"), "-shared"), ownedByAny),
 		one("byNameAndLabel", secret, named(ref("Spec.SecretName")), shopLabel),
 		one("byNameAndField", secret, named(ref("Spec.SecretName")), field(".type", "Type", model.TextConvert, "example.com/shop")),
 		one("byNameAsField", secret, field(".metadata.name", "Name", model.TextString, ref("Spec.SecretName"))),
@@ -181,6 +184,7 @@ func selectorsModel() *model.Package {
 		one("somewhere", configMap, everywhere, shopLabel),
 		list("all", configMap),
 		list("allOwned", configMap, owned),
+		list("allOwnedByAny", configMap, ownedByAny),
 		list("labelled", configMap, shopLabel, label("tier", refAs("Spec.Tier", model.TextConvert))),
 		list("controlled", configMap, controlledBy(ref("Name"))),
 		list("pods", pod, field(".spec.nodeName", "Spec.NodeName", model.TextString, ref("Spec.Place")),

@@ -3,8 +3,7 @@ package gen
 import (
 	"cmp"
 	"fmt"
-	"go/ast"
-	"go/parser"
+	"go/scanner"
 	"go/token"
 	"maps"
 	"path"
@@ -26,8 +25,16 @@ var ownImports = map[string]string{
 	"errors":  "errors",
 	"fmt":     "fmt",
 	"logr":    "github.com/go-logr/logr",
+	"metav1":  "k8s.io/apimachinery/pkg/apis/meta/v1",
 	"state":   "github.com/ctrlkit/ctrlkit/state",
 	"strconv": "strconv",
+	"testing": "testing",
+}
+
+// variables are the receivers, parameters and variables of generated code, which must not hide a package.
+var variables = []string{
+	"action", "b", "ctx", "double", "err", "getter", "impl", "indexer", "items", "list", "logger", "m", "mgr", "name", "namespace", "obj", "opts", "reader", "s",
+	"selection", "target",
 }
 
 func ownImportNames() []string { return slices.Sorted(maps.Keys(ownImports)) }
@@ -44,6 +51,9 @@ func newImports(pkg *model.Package, document *model.Document) *imports {
 	taken := newScope(predeclared...)
 	for _, name := range ownImportNames() {
 		i.names[ownImports[name]] = name
+		taken[name] = true
+	}
+	for _, name := range variables {
 		taken[name] = true
 	}
 	packages := map[string]string{}
@@ -113,20 +123,8 @@ func identifierOf(element string) string {
 }
 
 // usedBy returns the import declaration for a file that goes on with body: the standard library first, then the others.
-func (i *imports) usedBy(body string) (string, error) {
-	file, err := parser.ParseFile(token.NewFileSet(), "", "package p\n"+body, parser.SkipObjectResolution)
-	if err != nil {
-		return "", err
-	}
-	mentioned := map[string]bool{"ctrlkit": true}
-	ast.Inspect(file, func(n ast.Node) bool {
-		if selector, ok := n.(*ast.SelectorExpr); ok {
-			if x, ok := selector.X.(*ast.Ident); ok {
-				mentioned[x.Name] = true
-			}
-		}
-		return true
-	})
+func (i *imports) usedBy(body []byte) string {
+	mentioned := qualifiers(body)
 	var standard, others []string
 	for _, importPath := range slices.SortedFunc(maps.Keys(i.names), cmp.Compare) {
 		name := i.names[importPath]
@@ -143,5 +141,28 @@ func (i *imports) usedBy(body string) (string, error) {
 			others = append(others, spec)
 		}
 	}
-	return "import (\n" + strings.Join(standard, "\n") + "\n\n" + strings.Join(others, "\n") + "\n)\n", nil
+	return "import (\n" + strings.Join(standard, "\n") + "\n\n" + strings.Join(others, "\n") + "\n)\n"
+}
+
+// qualifiers returns the identifiers that stand before a dot in Go source, and not behind one.
+func qualifiers(source []byte) map[string]bool {
+	files := token.NewFileSet()
+	var s scanner.Scanner
+	s.Init(files.AddFile("", -1, len(source)), source, nil, 0)
+	found := map[string]bool{}
+	identifier, before := "", token.ILLEGAL
+	for {
+		_, tok, literal := s.Scan()
+		switch {
+		case tok == token.EOF:
+			return found
+		case tok == token.PERIOD && identifier != "":
+			found[identifier] = true
+		}
+		identifier = ""
+		if tok == token.IDENT && before != token.PERIOD {
+			identifier = literal
+		}
+		before = tok
+	}
 }

@@ -13,6 +13,7 @@ type lookup struct {
 	state     *model.State
 	namespace model.Namespace
 	name      *model.Value
+	labels    []model.Selector
 	fields    []model.Selector
 }
 
@@ -22,7 +23,7 @@ const fieldName, fieldNamespace = ".metadata.name", ".metadata.namespace"
 // looks everywhere into a namespace, and the field .metadata.name of one that looks in a known place into a name.
 // A name that is looked for everywhere is the other way round: that takes an index.
 func newLookup(st *model.State) lookup {
-	l := lookup{state: st, namespace: st.Namespace, name: st.ObjectName, fields: slices.Clone(st.Fields)}
+	l := lookup{state: st, namespace: st.Namespace, name: st.ObjectName, labels: st.Labels, fields: slices.Clone(st.Fields)}
 	if l.namespace.Mode == model.AllNamespaces {
 		if value := l.takeField(fieldNamespace); value != nil {
 			l.namespace = model.Namespace{Mode: model.NamedNamespace, Value: value}
@@ -55,7 +56,7 @@ func (l *lookup) takeField(key string) *model.Value {
 
 // byName reports whether the state is read as one object by its name, rather than as a list.
 func (l lookup) byName() bool {
-	return l.name != nil && len(l.fields) == 0 && l.namespace.Mode != model.AllNamespaces
+	return l.name != nil && l.namespace.Mode != model.AllNamespaces
 }
 
 // hasNamespace reports whether the place of an object matters.
@@ -107,8 +108,8 @@ func (l lookup) definition(targetKind model.Kind) string {
 	if l.name != nil {
 		words = append(words, "name="+valueText(*l.name))
 	}
-	labels := make([]string, 0, len(l.state.Labels))
-	for _, label := range l.state.Labels {
+	labels := make([]string, 0, len(l.labels))
+	for _, label := range l.labels {
 		labels = append(labels, "labels/"+label.Key+"="+valueText(label.Value))
 	}
 	slices.Sort(labels)
@@ -118,6 +119,22 @@ func (l lookup) definition(targetKind model.Kind) string {
 	}
 	slices.Sort(fields)
 	return "ctrlkit:" + strings.Join(slices.Concat(words, labels, fields), " ")
+}
+
+// nameDefinition is the definition for state.NameIndex, which is about the namespace and the name. The other selectors are in
+// it as far as they decide whether the target selects anything: when they refer to what may be nil.
+func (l lookup) nameDefinition(targetKind model.Kind) string {
+	certain := func(selector model.Selector) bool {
+		_, guards := valueExpr(selector.Value)
+		return len(guards) == 0
+	}
+	l.labels = slices.DeleteFunc(slices.Clone(l.labels), certain)
+	l.fields = slices.DeleteFunc(slices.Clone(l.fields), certain)
+	definition := l.definition(targetKind)
+	if len(l.labels)+len(l.fields) > 0 {
+		definition += " (by name)"
+	}
+	return definition
 }
 
 // indexName is the name of the index for a field. See state.Index about such names.

@@ -60,7 +60,8 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 		value(refAs("Spec.Flag?", model.TextBool)), value(refAs("Spec.Hours", model.TextStringer)), value(refAs("Spec.TierRef?", model.TextConvert)),
 	})
 	st := one(name, rapid.SampledFrom(kinds).Draw(t, "kind"))
-	st.List, st.Owned = rapid.Bool().Draw(t, "list"), rapid.Bool().Draw(t, "owned")
+	st.List = rapid.Bool().Draw(t, "list")
+	st.Owned = rapid.SampledFrom([]model.Ownership{model.OwnershipNone, model.OwnershipController, model.OwnershipAny}).Draw(t, "owned")
 	if rapid.Bool().Draw(t, "named") {
 		v := values.Draw(t, "name")
 		st.ObjectName = &v
@@ -125,6 +126,11 @@ func TestGeneratedCodeTypeChecks(t *testing.T) {
 		if err != nil {
 			t.Fatalf("generating: %v", err)
 		}
+		skeletons, err := Skeletons(pkg)
+		if err != nil {
+			t.Fatalf("writing skeletons: %v", err)
+		}
+		files = append(files, skeletons...)
 		fset := token.NewFileSet()
 		var trees []*ast.File
 		for _, file := range files {

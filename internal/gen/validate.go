@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"go/token"
-	"slices"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
@@ -69,13 +68,17 @@ func (v *validator) manager(manager *model.Manager) {
 		getters[getter] = st.Name
 		v.state(st)
 	}
+	declared := map[*model.State]bool{}
+	for _, st := range manager.States {
+		declared[st] = true
+	}
 	actions := map[string]bool{}
 	for _, action := range manager.Actions {
 		if actions[action.Name] {
 			v.errorf(action.Pos, "the action %s is declared twice", action.Name)
 		}
 		actions[action.Name] = true
-		v.action(manager, action)
+		v.action(manager, action, declared)
 	}
 }
 
@@ -101,14 +104,14 @@ func (v *validator) selectors(st *model.State, prefix string, selectors []model.
 	}
 }
 
-func (v *validator) action(manager *model.Manager, action *model.Action) {
+func (v *validator) action(manager *model.Manager, action *model.Action, declared map[*model.State]bool) {
 	given := map[*model.State]bool{}
 	for _, st := range action.States {
 		if given[st] {
 			v.errorf(action.Pos, "action %s is given the state %s twice", action.Name, st.Name)
 		}
 		given[st] = true
-		if !slices.Contains(manager.States, st) {
+		if !declared[st] {
 			v.errorf(action.Pos, "action %s is given the state %s, which %s does not declare", action.Name, st.Name, manager.Name)
 		}
 	}

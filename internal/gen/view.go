@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
@@ -21,10 +24,12 @@ type managerView struct {
 	States     []stateView
 	Actions    []actionView
 	Indexes    []indexView
-	Owns       []string
+	Owns       []ownsView
 	Watches    []watchView
 	// Markers keep controller-gen away from the types in a package that is an API as well.
 	Markers string
+	// Rules are markers by which controller-gen writes the role that reading the states takes.
+	Rules []string
 }
 
 type kindView struct {
@@ -40,10 +45,13 @@ type stateView struct {
 	FakeValue, FakeError  string
 
 	Single, Owned, ByName bool
+	OwnedBy, CheckOwner   string // the functions for lists and single objects
+	Indexes               string // further arguments: the indexes that a named object is compared by
 	Items                 string // the items of the list that are meant
 	Select                string
 	Guards                []guard
 	Required              []requiredView
+	InTargetNamespace     bool
 	Wanted                string
 }
 
@@ -62,17 +70,26 @@ type indexView struct {
 	Var, Name, Type, Expr string
 	Doc                   []string
 	Guards                []guard
+	Registered            bool // objects are listed by it, so that the cache has to have it
+}
+
+// An ownsView is a kind that is watched by owner references.
+type ownsView struct {
+	Type       string
+	EveryOwner bool
 }
 
 type watchView struct {
-	Var, IndexName, StateName, Type, Select, Offer string
+	Var, Index, IndexName, StateName, Type, Select, Offer string
 }
 
 // Registrations are the calls that register the indexes.
 func (v *managerView) Registrations() []string {
 	var calls []string
 	for _, index := range v.Indexes {
-		calls = append(calls, fmt.Sprintf("%s.Register(ctx, indexer, &%s{})", index.Var, index.Type))
+		if index.Registered {
+			calls = append(calls, fmt.Sprintf("%s.Register(ctx, indexer, &%s{})", index.Var, index.Type))
+		}
 	}
 	for _, watch := range v.Watches {
 		calls = append(calls, fmt.Sprintf("%s.Register(ctx, indexer, &%s{})", watch.Var, v.Target.Type))
@@ -112,6 +129,7 @@ func newManagerView(manager *model.Manager, imports *imports, names *packageName
 	w.addFields()
 	w.addStates()
 	w.addActions()
+	w.addRules()
 	return w.view
 }
 
@@ -138,7 +156,7 @@ func (w *managerWriter) addFields() {
 
 func (w *managerWriter) addStates() {
 	locals := newScope(predeclared...)
-	for _, name := range slices.Concat(w.imports.all(), []string{"s", "m", "ctx", "err", "logger", "target"}) {
+	for _, name := range slices.Concat(w.imports.all(), []string{"s", "m", "ctx", "err", "impl", "logger", "target"}) {
 		locals[name] = true
 	}
 	for _, action := range w.manager.Actions {
@@ -172,12 +190,16 @@ func (w *managerWriter) state(st *model.State) stateView {
 		Getter:    "Get" + exported(st.Name),
 		Reader:    "read" + exported(st.Name),
 		GetterDoc: w.getterDoc(st, l),
-		Single:    !st.List, Owned: st.Owned, ByName: l.byName(),
+		Single:    !st.List, Owned: st.Owned != model.OwnershipNone, ByName: l.byName(),
+		OwnedBy: "state.ControlledBy", CheckOwner: "state.CheckController",
 		Select: w.names.scope.take("select"+exported(w.private)+exported(st.Name), "State"),
 		Items:  "list.Items",
 	}
 	if view.Single {
 		view.Result = "*" + kind.Type
+	}
+	if st.Owned == model.OwnershipAny {
+		view.OwnedBy, view.CheckOwner = "state.OwnedBy", "state.CheckOwner"
 	}
 	if !view.ByName && l.name != nil {
 		view.Items = "state.Named(selection.Name, list.Items)"
@@ -193,8 +215,9 @@ func (w *managerWriter) getterDoc(st *model.State, l lookup) []string {
 	if st.List {
 		what = "every " + st.Kind.Kind
 	}
-	if st.List && st.Owned {
-		what += " that the " + w.manager.Target.Kind + " owns,"
+	owns := map[model.Ownership]string{model.OwnershipController: "control", model.OwnershipAny: "own"}[st.Owned]
+	if st.List && owns != "" {
+		what += " that the " + w.manager.Target.Kind + " " + owns + "s,"
 	}
 	sentence := strings.TrimRight(fmt.Sprintf("Get%s returns the state %s: %s %s",
 		exported(st.Name), st.Name, what, l.place(w.manager.Target)), " ,")
@@ -202,13 +225,17 @@ func (w *managerWriter) getterDoc(st *model.State, l lookup) []string {
 	switch owner := w.manager.Target.Kind; {
 	case st.List:
 		ending = "sorted by namespace and name."
-	case st.Owned:
-		ending = "or nil if there is none. One that the " + owner + " does not own is an error."
+	case owns != "":
+		ending = "or nil if there is none. One that the " + owner + " does not " + owns + " is an error."
 	default:
 		ending = "or nil if there is none."
 	}
-	if !st.List && !l.byName() {
+	switch {
+	case st.List:
+	case !l.byName():
 		ending += " More than one is an error."
+	case len(st.Labels)+len(l.fields) > 0:
+		ending += " One of the name that does not satisfy the rest is an error."
 	}
 	doc := []string{sentence + ", " + ending}
 	if selectors := l.selectors(); len(selectors) > 0 {
@@ -229,18 +256,25 @@ func (w *managerWriter) addSelection(view *stateView, l lookup) {
 	var literal selectionLiteral
 	switch l.namespace.Mode {
 	case model.TargetNamespace:
-		literal.namespace = "target.GetNamespace()"
+		view.InTargetNamespace = true
+		literal.namespace = "namespace"
 	case model.NamedNamespace:
 		literal.namespace = view.require("namespace", *l.namespace.Value)
 	}
 	if l.name != nil {
 		literal.name = view.require("name", *l.name)
 	}
-	for _, label := range l.state.Labels {
+	for _, label := range l.labels {
 		literal.addLabel(label.Key, view.value(label.Value))
 	}
 	for _, field := range l.fields {
-		literal.addField(w.index(l.state.Kind, field)+".Name", view.value(field.Value))
+		index := w.index(l.state.Kind, field)
+		literal.addField(index+".Name", view.value(field.Value))
+		if l.byName() {
+			view.Indexes += ", " + index
+		} else {
+			w.register(index)
+		}
 	}
 	view.Wanted = literal.String()
 }
@@ -289,26 +323,48 @@ func (w *managerWriter) index(kind model.Kind, field model.Selector) string {
 	return view.Var
 }
 
+// register has the manager register an index with the cache.
+func (w *managerWriter) register(index string) {
+	i := slices.IndexFunc(w.view.Indexes, func(view indexView) bool { return view.Var == index })
+	w.view.Indexes[i].Registered = true
+}
+
 // addWatch sees to it that changes of the state's objects are noticed. Owned objects are found by their owner references.
-// A single owned object is watched by its selectors as well: while it belongs to somebody else the state is an
-// error, and only an event of that foreign object tells when this is over.
+// A single owned object is watched by its selectors as well: while another owns it the state is an error, and only an
+// event of that object tells when this is over. For the same reason a single object that is selected by its name is
+// watched by its name alone.
 func (w *managerWriter) addWatch(view stateView, l lookup) {
-	if l.state.Owned && !slices.Contains(w.view.Owns, view.Type) {
-		w.view.Owns = append(w.view.Owns, view.Type)
+	w.addOwns(l.state.Owned, view.Type)
+	index, definition := "state.TargetIndex", l.definition(w.manager.Target)
+	if l.byName() && view.Single {
+		index, definition = "state.NameIndex", l.nameDefinition(w.manager.Target)
+		l.labels, l.fields = nil, nil
 	}
-	definition := l.definition(w.manager.Target)
-	if l.state.Owned && l.state.List || w.watches[definition] {
+	if view.Owned && l.state.List || w.watches[definition] {
 		return
 	}
 	w.watches[definition] = true
 	w.view.Watches = append(w.view.Watches, watchView{
 		Var:       w.names.scope.take(w.private+"By"+exported(l.state.Name), "State"),
+		Index:     index,
 		IndexName: strconv.Quote(definition),
 		StateName: l.state.Name,
 		Type:      view.Type,
 		Select:    view.Select,
 		Offer:     w.offer(l).String(),
 	})
+}
+
+func (w *managerWriter) addOwns(owned model.Ownership, kind string) {
+	if owned == model.OwnershipNone {
+		return
+	}
+	i := slices.IndexFunc(w.view.Owns, func(owns ownsView) bool { return owns.Type == kind })
+	if i < 0 {
+		i = len(w.view.Owns)
+		w.view.Owns = append(w.view.Owns, ownsView{Type: kind})
+	}
+	w.view.Owns[i].EveryOwner = w.view.Owns[i].EveryOwner || owned == model.OwnershipAny
 }
 
 // offer is the selection by which obj is selected: the same fields as in the wanted one, with what obj has.
@@ -320,7 +376,7 @@ func (w *managerWriter) offer(l lookup) *selectionLiteral {
 	if l.name != nil {
 		literal.name = "obj.GetName()"
 	}
-	for _, label := range l.state.Labels {
+	for _, label := range l.labels {
 		literal.addLabel(label.Key, fmt.Sprintf("obj.GetLabels()[%q]", label.Key))
 	}
 	for _, field := range l.fields {
@@ -331,13 +387,40 @@ func (w *managerWriter) offer(l lookup) *selectionLiteral {
 }
 
 func (w *managerWriter) addActions() {
+	views := map[*model.State]stateView{}
+	for i, st := range w.manager.States {
+		views[st] = w.view.States[i]
+	}
 	for _, action := range w.manager.Actions {
 		view := actionView{Name: action.Name, Const: constOf(w.manager, action), Doc: action.Doc}
 		view.MethodDoc = append([]string{action.Name + " returns the action of that name" + colonIf(action.Doc)}, action.Doc...)
 		for _, st := range action.States {
-			view.States = append(view.States, w.view.States[slices.Index(w.manager.States, st)])
+			view.States = append(view.States, views[st])
 		}
 		w.view.Actions = append(w.view.Actions, view)
+	}
+}
+
+// addRules says what the cache has to be allowed: to read the target and the states.
+func (w *managerWriter) addRules() {
+	kinds := []model.Kind{w.manager.Target}
+	for _, st := range w.manager.States {
+		kinds = append(kinds, st.Kind)
+	}
+	for _, kind := range kinds {
+		resource := kind.Resource
+		if resource == "" {
+			plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind})
+			resource = plural.Resource
+		}
+		group := kind.Group
+		if group == "" {
+			group = `""`
+		}
+		rule := fmt.Sprintf("// +kubebuilder:rbac:groups=%s,resources=%s,verbs=get;list;watch", group, resource)
+		if !slices.Contains(w.view.Rules, rule) {
+			w.view.Rules = append(w.view.Rules, rule)
+		}
 	}
 }
 

@@ -19,6 +19,11 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What CronJobControllerManager reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=batch.ctrlkit.dev,resources=cronjobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch
+
 // CronJobControllerManagerState reads the states of CronJobControllerManager,
 // each of them once, when it is first asked for.
 //
@@ -40,7 +45,7 @@ func (s *CronJobControllerManagerState) Target() *apiv1.CronJob {
 	return s.target
 }
 
-// GetJobs returns the state jobs: every Job that the CronJob owns, in the namespace of the CronJob with
+// GetJobs returns the state jobs: every Job that the CronJob controls, in the namespace of the CronJob with
 //
 //	labels/cronjob=${target.Name}
 //	fields/.metadata.controller=${target.Name}
@@ -57,16 +62,20 @@ func (s *CronJobControllerManagerState) readJobs(ctx context.Context) ([]batchv1
 		return nil, err
 	}
 	var list batchv1.JobList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
-	return state.Sorted(state.OwnedBy(s.target, list.Items)), nil
+	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
 }
 
 // selectCronJobControllerManagerJobs says what the state jobs of target selects.
 func selectCronJobControllerManagerJobs(target *apiv1.CronJob) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"cronjob": target.Name},
 		Fields:    map[string]string{cronJobControllerManagerJobByController.Name: target.Name},
 	}, nil
@@ -237,9 +246,10 @@ func IndexCronJobControllerManager(ctx context.Context, indexer client.FieldInde
 
 // WatchCronJobControllerManager has b reconcile a CronJob when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchCronJobControllerManager(b *builder.Builder, _ client.Reader) *builder.Builder {
+// reads from it; it is there for further states, and these need none. The options are those of For, such as
+// builder.WithPredicates for the events of the CronJob.
+func WatchCronJobControllerManager(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&apiv1.CronJob{}).
-		Owns(&batchv1.Job{}, builder.MatchEveryOwner)
+		For(&apiv1.CronJob{}, opts...).
+		Owns(&batchv1.Job{})
 }

@@ -194,8 +194,12 @@ func (d *document) warnUnused() {
 	if d.list.HasErrors() {
 		return
 	}
+	if !slices.ContainsFunc(d.file.Items, isStatement) {
+		d.report(diag.EmptyDocument, ast.Span{}, "document is empty", "declare a manager: decl NAME for KIND { }")
+	}
 	for _, b := range d.bindOrder {
-		if !b.used {
+		// What Kubernetes has is bound anyway. A document may say so for its readers.
+		if !b.used && lookupBuiltin(b.path.Text) == nil {
 			d.report(diag.UnusedBind, b.word.Span, "bind of "+b.word.Text+" is not used", "")
 		}
 	}
@@ -205,6 +209,12 @@ func (d *document) warnUnused() {
 		}
 	}
 	d.list = append(d.list, d.unused...)
+}
+
+// isStatement reports whether a piece of a document is more than a comment.
+func isStatement(node ast.Node) bool {
+	_, isComment := node.(*ast.Note)
+	return !isComment
 }
 
 // docLines are the lines of a comment without the slashes and without the space behind them.

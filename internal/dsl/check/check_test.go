@@ -1,11 +1,13 @@
 package check_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +41,9 @@ func FuzzCheck(f *testing.F) {
 		}
 	}
 	f.Add(checktest.CronJob)
+	for _, text := range hostile() {
+		f.Add(text)
+	}
 	for _, e := range diag.Codes() {
 		f.Add([]byte(e.Example))
 	}
@@ -60,6 +65,38 @@ func FuzzCheck(f *testing.F) {
 			checkModel(t, pkg)
 		}
 	})
+}
+
+// hostile are texts that make much of little.
+func hostile() [][]byte {
+	const around = "decl A for Deployment {\n    state {\n        pods []Pod { owned }\n    }\n    action {\n        A%s\n    }\n}\n"
+	inAction := func(text string) []byte { return fmt.Appendf(nil, around, text) }
+	return [][]byte{
+		inAction(strings.Repeat("(", 20_000)),
+		inAction("(" + strings.Repeat("pods,", 20_000) + ")"),
+		inAction("(" + strings.Repeat("x", 1<<20) + ")"),
+		[]byte(strings.Repeat("decl A for B {", 20_000)),
+		[]byte(strings.Repeat("bind\n", 20_000)),
+		[]byte("alias " + strings.Repeat("日本", 1<<18) + " batch/v1/Job\n"),
+		[]byte(strings.Repeat("}\r", 20_000)),
+		bytes.Repeat([]byte("d\x00"), 20_000),
+	}
+}
+
+// TestHostileDocumentsAreAnsweredBriefly checks documents of up to a megabyte that are wrong all over.
+func TestHostileDocumentsAreAnsweredBriefly(t *testing.T) {
+	for i, text := range hostile() {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			in := check.Input{Name: "manager", Sources: []check.Source{{File: "a.ctrlkit", Text: text}}}
+			_, list, err := check.Check(t.Context(), in, checktest.Loader{})
+			if err != nil || len(list) == 0 {
+				t.Fatalf("%d mistakes, %v", len(list), err)
+			}
+			if got := rendered(t, in, list); len(got) > 200_000 {
+				t.Errorf("%d bytes about a document of %d", len(got), len(text))
+			}
+		})
+	}
 }
 
 // checkModel looks for what would make generated code wrong.

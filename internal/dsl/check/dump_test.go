@@ -30,7 +30,7 @@ func dumpManager(b *strings.Builder, m *model.Manager) {
 		if s.List {
 			list = "list"
 		}
-		fmt.Fprintf(b, "    state %s, %s of %s, owned %v, at %s, doc %q\n", s.Name, list, dumpKind(s.Kind), s.Owned, s.Pos, s.Doc)
+		fmt.Fprintf(b, "    state %s, %s of %s, owned %s, at %s, doc %q\n", s.Name, list, dumpKind(s.Kind), dumpOwned(s.Owned), s.Pos, s.Doc)
 		if s.ObjectName != nil {
 			fmt.Fprintf(b, "      name %s\n", dumpValue(*s.ObjectName))
 		}
@@ -95,4 +95,10 @@ func dumpPath(path []model.Step) string {
 		steps = append(steps, name)
 	}
 	return "<" + strings.Join(steps, ".") + ">"
+}
+
+func dumpOwned(owned model.Ownership) string {
+	return map[model.Ownership]string{
+		model.OwnershipNone: "no", model.OwnershipController: "as the controller", model.OwnershipAny: "by any reference",
+	}[owned]
 }

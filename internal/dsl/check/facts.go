@@ -15,12 +15,14 @@ type Facts struct {
 	HasGroup       bool
 	// ClusterScoped holds the names of the types whose markers say that their objects lie in no namespace.
 	ClusterScoped map[string]bool
+	// Resources holds, by the names of the types, the names of the resources that markers give.
+	Resources map[string]string
 }
 
 // ReadFacts reads the group from a variable GroupVersion or SchemeGroupVersion or from a marker +groupName, and the
 // scopes from markers above the types.
 func ReadFacts(files []*ast.File) Facts {
-	facts := Facts{ClusterScoped: map[string]bool{}}
+	facts := Facts{ClusterScoped: map[string]bool{}, Resources: map[string]string{}}
 	constants := stringConstants(files)
 	for _, file := range files {
 		facts.readMarkers(file)
@@ -80,8 +82,8 @@ func (f *Facts) readScopes(file *ast.File) {
 	end := file.Name.End()
 	for _, decl := range file.Decls {
 		for len(comments) > 0 && comments[0].Pos() < decl.Pos() || len(comments) > 0 && comments[0].Pos() < declStart(decl) {
-			if comments[0].Pos() > end && clusterScoped(comments[0]) {
-				f.markTypes(decl)
+			if comments[0].Pos() > end {
+				f.markTypes(decl, clusterScoped(comments[0]), resourceName(comments[0]))
 			}
 			comments = comments[1:]
 		}
@@ -103,33 +105,62 @@ func declStart(decl ast.Decl) token.Pos {
 	return decl.Pos()
 }
 
-func (f *Facts) markTypes(decl ast.Decl) {
+// markTypes notes what markers say about the types of a declaration.
+func (f *Facts) markTypes(decl ast.Decl, cluster bool, resource string) {
 	gen, ok := decl.(*ast.GenDecl)
 	if !ok {
 		return
 	}
 	for _, spec := range gen.Specs {
 		if t, ok := spec.(*ast.TypeSpec); ok {
-			f.ClusterScoped[t.Name.Name] = true
+			if cluster {
+				f.ClusterScoped[t.Name.Name] = true
+			}
+			if resource != "" {
+				f.Resources[t.Name.Name] = resource
+			}
 		}
 	}
 }
 
+// clusterMarker is the marker of controller-gen by which a type is cluster-scoped.
+const clusterMarker = "+kubebuilder:resource:scope=Cluster"
+
 func clusterScoped(group *ast.CommentGroup) bool {
 	for _, c := range group.List {
 		text := strings.TrimSpace(strings.TrimPrefix(c.Text, "//"))
-		if text == "+genclient:nonNamespaced" || text == "+kubebuilder:resource:scope=Cluster" {
+		if text == "+genclient:nonNamespaced" || text == clusterMarker {
 			return true
 		}
-		if options, ok := strings.CutPrefix(text, "+kubebuilder:resource:"); ok {
-			for _, option := range strings.Split(options, ",") {
-				if strings.Trim(strings.TrimSpace(option), `"`) == "scope=Cluster" || strings.TrimSpace(option) == `scope="Cluster"` {
-					return true
-				}
-			}
+		if resourceOption(text, "scope") == "Cluster" {
+			return true
 		}
 	}
 	return false
+}
+
+// resourceName returns the name of the resource that a marker of controller-gen gives, "" if none does.
+func resourceName(group *ast.CommentGroup) string {
+	for _, c := range group.List {
+		if path := resourceOption(strings.TrimSpace(strings.TrimPrefix(c.Text, "//")), "path"); path != "" {
+			return path
+		}
+	}
+	return ""
+}
+
+// resourceOption returns an option of the marker +kubebuilder:resource, "" if the text is no such marker or has no such option.
+func resourceOption(text, name string) string {
+	options, ok := strings.CutPrefix(text, "+kubebuilder:resource:")
+	if !ok {
+		return ""
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		if value, ok := strings.CutPrefix(strings.Trim(strings.TrimSpace(option), `"`), name+"="); ok {
+			return strings.Trim(value, `"`)
+		}
+	}
+	return ""
 }
 
 // stringConstants returns the constants of the package whose values are string literals.

@@ -97,6 +97,10 @@ func (s *stateScope) walkField(out *model.Selector, span ast.Span) (types.Type, 
 		}
 		way += "." + name
 	}
+	if walk.unset {
+		s.d.report(diag.UnsetField, span, fmt.Sprintf("objects in the cache have no %s", strings.TrimPrefix(out.Key, ".")), "leave it out: the state has a kind")
+		return nil, false
+	}
 	steps, text, problem := walk.text()
 	if problem != "" {
 		s.d.report(diag.FieldNotText, span, fmt.Sprintf("%s cannot be text: it is %s", out.Key, problem), jsonHint(walk.current, out.Key))
@@ -134,7 +138,7 @@ func (s *stateScope) fieldHint(way, name string, names []string) string {
 // jsonHint names the fields of a struct that could be meant, by their JSON names.
 func jsonHint(t types.Type, way string) string {
 	s, ok := deref(t).Underlying().(*types.Struct)
-	if !ok {
+	if !ok || isTime(deref(t)) {
 		return ""
 	}
 	var names []string

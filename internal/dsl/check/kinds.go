@@ -453,7 +453,7 @@ func (c *checker) newKind(ref *kindRef, p *Package, obj *types.TypeName) *kindTy
 			Group: group, Version: version, Kind: ref.kind,
 			Package: ref.path, PackageName: p.Types.Name(),
 			Type: ref.kind, List: listType(obj),
-			Namespaced: namespaced,
+			Namespaced: namespaced, Resource: p.Facts.Resources[ref.kind],
 		},
 		obj: obj,
 	}

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
@@ -59,8 +60,12 @@ func (c *checker) manager(d *document, decl *ast.Decl) *model.Manager {
 // needsList reports a kind without a list type where one is needed.
 func (m *managerScope) needsList(kind *kindType, w ast.Word, why string) {
 	if kind.List == "" {
-		m.d.report(diag.NoListType, w.Span, fmt.Sprintf("%s has no type %sList, which %s needs %s", kind.Package, kind.Type, kind.Type, why),
-			"a list type has a field Items and the method DeepCopyObject")
+		message := fmt.Sprintf("%s has no type %sList, which %s needs %s", kind.Package, kind.Type, kind.Type, why)
+		if problem := listProblem(kind.obj); problem != "" {
+			message = fmt.Sprintf("%s.%sList, which %s needs %s, %s", kind.Package, kind.Type, kind.Type, why, problem)
+		}
+		m.d.report(diag.NoListType, w.Span, message,
+			fmt.Sprintf("a list type is a struct with a field Items []%s and the method DeepCopyObject", kind.Type))
 	}
 }
 
@@ -147,6 +152,9 @@ func (m *managerScope) action(a *ast.Action) *model.Action {
 	return result
 }
 
+// maxListed is the number of states that a hint names.
+const maxListed = 10
+
 func (m *managerScope) unknownState(name ast.Word, action string) {
 	names := make([]string, len(m.order))
 	for i, s := range m.order {
@@ -159,8 +167,10 @@ func (m *managerScope) unknownState(name ast.Word, action string) {
 		hint = "this manager declares no states"
 	case len(names) == 1:
 		hint = "the only state is " + names[0]
-	case len(names) <= 5:
+	case len(names) <= maxListed:
 		hint = "the states are " + listOf(names)
+	default:
+		hint = fmt.Sprintf("the states are %s and %d more", strings.Join(names[:maxListed], ", "), len(names)-maxListed)
 	}
 	m.d.report(diag.UnknownState, name.Span, fmt.Sprintf("unknown state %q in action %s", name.Text, action), hint)
 }

@@ -44,6 +44,11 @@ func (m *managerScope) reference(ref *ast.Ref) *model.Ref {
 			fmt.Sprintf("%s is cluster-scoped: its namespace is always empty", m.target.Kind.Kind), "name a namespace, or another field of the target")
 		return nil
 	}
+	if walk.unset {
+		m.d.report(diag.UnsetTargetField, ref.Path[len(ref.Path)-1].Span,
+			fmt.Sprintf("%s is empty: an object that has been read has neither Kind nor APIVersion", ref.Name()), "write the text itself")
+		return nil
+	}
 	steps, text, problem := walk.text()
 	if problem != "" {
 		last := ref.Path[len(ref.Path)-1]
@@ -65,7 +70,7 @@ func (k *kindType) hasField(name string) bool {
 // textHint names the fields of a struct that could be meant.
 func textHint(t types.Type, name string) string {
 	s, ok := deref(t).Underlying().(*types.Struct)
-	if !ok {
+	if !ok || isTime(deref(t)) {
 		return ""
 	}
 	var fields []string

@@ -97,13 +97,24 @@ func (s *stateScope) scope() {
 			"add namespace=NAME, or namespace=* for all")
 	case s.owned != nil && s.target.Namespaced && s.namespace != nil && !s.isTargetNamespace() && mode != model.TargetNamespace:
 		s.d.report(diag.OwnedElsewhere, s.namespace.Span,
-			"an owner reference does not cross namespaces: what the target owns lies in its own namespace", "take owned or namespace= away",
+			"an owner reference does not cross namespaces: what the target owns lies in its own namespace", s.elsewhereHint(),
 			diag.Related{Start: s.d.position(s.owned.Start), End: s.d.position(s.owned.End), Message: "owned is here"})
 	}
 	if s.out.Namespace.Mode == model.AllNamespaces && s.name != nil && !s.node.List {
 		s.d.report(diag.NameInAllNamespaces, s.namespace.Span,
-			"one object cannot be got by name from all namespaces", "say which namespace, or make it a list: []"+s.node.Kind.Text)
+			"one object cannot be got by name from all namespaces",
+			"say which namespace, select by fields/.metadata.name=, or make it a list: []"+s.node.Kind.Text)
 	}
+}
+
+// elsewhereHint is the way out for an owned state in another namespace. A target that is not built in is taken for namespaced
+// when it has no marker, so it may be the marker that is missing.
+func (s *stateScope) elsewhereHint() string {
+	if lookupBuiltin(s.target.Package) != nil {
+		return "take owned or namespace= away"
+	}
+	return fmt.Sprintf("take owned or namespace= away; if %s is cluster-scoped, give its Go type the marker %s",
+		s.target.Kind.Kind, clusterMarker)
 }
 
 func (s *stateScope) clusterScoped() {
@@ -138,7 +149,7 @@ func (s *stateScope) isTargetNamespace() bool {
 }
 
 // selectorForms are the selectors as hints write them.
-const selectorForms = "the selectors are name=, namespace=, labels/KEY=, fields/PATH= and owned"
+const selectorForms = "the selectors are name=, namespace=, labels/KEY=, fields/PATH=, owned and owned=any"
 
 func (s *stateScope) selector(sel *ast.Selector) {
 	family, key, slash := strings.Cut(sel.Key.Text, "/")
@@ -202,11 +213,17 @@ func (s *stateScope) unique(sel *ast.Selector) bool {
 
 func (s *stateScope) ownedSelector(sel *ast.Selector) {
 	s.owned = sel
-	if sel.HasValue {
-		s.d.report(diag.UnwantedValue, ast.Span{Start: sel.Key.End, End: sel.End}, "owned takes no value", "write owned alone")
+	ownership := model.OwnershipController
+	switch v := sel.Value; {
+	case !sel.HasValue:
+	case !v.Quoted && len(v.Parts) == 1 && v.Parts[0].Text == "any":
+		ownership = model.OwnershipAny
+	default:
+		s.d.report(diag.UnwantedValue, ast.Span{Start: sel.Key.End, End: sel.End}, "owned takes no value but any",
+			"write owned alone for objects that the target controls, or owned=any for every owner reference")
 	}
 	if s.unique(sel) {
-		s.out.Owned = true
+		s.out.Owned = ownership
 	}
 }
 

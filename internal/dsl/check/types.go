@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"go/types"
 )
 
@@ -18,10 +19,17 @@ func objectProblem(obj *types.TypeName) string {
 		return "is not a struct"
 	}
 	if !embedsObjectMeta(s) {
+		if way := wayToObjectMeta(s); way != "" {
+			return "embeds metav1.ObjectMeta only by way of " + way + ", and a kind embeds it itself"
+		}
 		return "does not embed metav1.ObjectMeta"
 	}
-	if types.NewMethodSet(types.NewPointer(named)).Lookup(obj.Pkg(), "DeepCopyObject") == nil {
+	methods := types.NewMethodSet(types.NewPointer(named))
+	if methods.Lookup(obj.Pkg(), "DeepCopyObject") == nil {
 		return "has no method DeepCopyObject"
+	}
+	if methods.Lookup(obj.Pkg(), "GetObjectKind") == nil {
+		return "does not embed metav1.TypeMeta"
 	}
 	return ""
 }
@@ -35,6 +43,16 @@ func embedsObjectMeta(s *types.Struct) bool {
 	return false
 }
 
+// wayToObjectMeta returns the embedded struct that embeds ObjectMeta, "" if there is none.
+func wayToObjectMeta(s *types.Struct) string {
+	for f := range s.Fields() {
+		if inner, ok := deref(f.Type()).Underlying().(*types.Struct); ok && f.Embedded() && embedsObjectMeta(inner) {
+			return f.Name()
+		}
+	}
+	return ""
+}
+
 func isNamed(t types.Type, path, name string) bool {
 	named, ok := types.Unalias(t).(*types.Named)
 	return ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == path && named.Obj().Name() == name
@@ -44,19 +62,40 @@ func isNamed(t types.Type, path, name string) bool {
 // Items that is a slice of the kind, and with the method DeepCopyObject.
 func listType(kind *types.TypeName) string {
 	name := kind.Name() + "List"
-	list, ok := kind.Pkg().Scope().Lookup(name).(*types.TypeName)
+	if _, ok := kind.Pkg().Scope().Lookup(name).(*types.TypeName); !ok || listProblem(kind) != "" {
+		return ""
+	}
+	return name
+}
+
+// listProblem says what is wrong with the type KINDList. It is empty if that is as it should be, or not there.
+func listProblem(kind *types.TypeName) string {
+	list, ok := kind.Pkg().Scope().Lookup(kind.Name() + "List").(*types.TypeName)
 	if !ok {
 		return ""
 	}
 	s, ok := list.Type().Underlying().(*types.Struct)
-	if !ok || types.NewMethodSet(types.NewPointer(list.Type())).Lookup(kind.Pkg(), "DeepCopyObject") == nil {
-		return ""
+	if !ok {
+		return "is not a struct but " + describeType(list.Type())
 	}
+	var items types.Type
 	for f := range s.Fields() {
-		slice, ok := types.Unalias(f.Type()).(*types.Slice)
-		if ok && f.Name() == "Items" && types.Identical(slice.Elem(), kind.Type()) {
-			return name
+		if f.Name() == "Items" {
+			items = f.Type()
 		}
+	}
+	if items == nil {
+		return "has no field Items"
+	}
+	slice, ok := items.Underlying().(*types.Slice)
+	if !ok {
+		return "has a field Items that is not a slice but " + describeType(items)
+	}
+	if !types.Identical(slice.Elem(), kind.Type()) {
+		return fmt.Sprintf("has items of type %s, not %s", typeName(slice.Elem()), typeName(kind.Type()))
+	}
+	if types.NewMethodSet(types.NewPointer(list.Type())).Lookup(kind.Pkg(), "DeepCopyObject") == nil {
+		return "has no method DeepCopyObject: run controller-gen object on the package"
 	}
 	return ""
 }

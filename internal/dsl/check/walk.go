@@ -17,6 +17,8 @@ type goWalk struct {
 	steps   []model.Step
 	// embedding is the struct whose embedded field was the last step, nil after other steps.
 	embedding types.Type
+	// unset is true when the last step was to a field of the object's own TypeMeta, which is empty in a cache.
+	unset bool
 }
 
 // deref returns what a pointer points to, and other types as they are.
@@ -45,6 +47,9 @@ func (w *goWalk) step(name string) *walkProblem {
 		return &walkProblem{code: diag.MethodReference, message: fmt.Sprintf("%s is a method of %s", name, typeName(base)), fields: fieldNames(s)}
 	case *types.Var:
 		if token.IsExported(name) {
+			if hidden := hiddenPointer(s, index); hidden != "" {
+				return &walkProblem{code: diag.UnknownTargetField, message: fmt.Sprintf("%s of %s is in the pointer %s, which is not exported", name, typeName(base), hidden)}
+			}
 			w.follow(s, index)
 			return nil
 		}
@@ -53,18 +58,34 @@ func (w *goWalk) step(name string) *walkProblem {
 	return &walkProblem{code: diag.UnknownTargetField, message: fmt.Sprintf("%s has no field %q", typeName(base), name), fields: fieldNames(s)}
 }
 
+// hiddenPointer returns the embedded pointer on the way to a promoted field that cannot be tested for nil from outside its
+// package, because its name is not exported.
+func hiddenPointer(s *types.Struct, index []int) string {
+	for _, n := range index[:len(index)-1] {
+		f := s.Field(n)
+		if isPointer(f.Type()) && !f.Exported() {
+			return f.Name()
+		}
+		s, _ = deref(f.Type()).Underlying().(*types.Struct)
+	}
+	return ""
+}
+
 // follow goes down an index path. Embedded structs on the way are left out, as in Go, unless there is a pointer among
 // them that has to be tested.
 func (w *goWalk) follow(s *types.Struct, index []int) {
 	var steps []model.Step
 	pointers := false
 	var f *types.Var
+	container := deref(w.current)
+	own := len(w.steps) == 0 || len(w.steps) == 1 && w.embedding != nil
 	for i, n := range index {
 		f = s.Field(n)
 		steps = append(steps, model.Step{Field: f.Name(), Pointer: isPointer(f.Type())})
 		if i < len(index)-1 {
 			pointers = pointers || isPointer(f.Type())
-			s, _ = deref(f.Type()).Underlying().(*types.Struct)
+			container = deref(f.Type())
+			s, _ = container.Underlying().(*types.Struct)
 		}
 	}
 	if !pointers {
@@ -73,6 +94,7 @@ func (w *goWalk) follow(s *types.Struct, index []int) {
 	if w.promotes(f) {
 		w.steps = w.steps[:len(w.steps)-1]
 	}
+	w.unset = own && isNamed(container, metaPackage, "TypeMeta")
 	w.embedding = nil
 	if f.Embedded() && !isPointer(f.Type()) && len(steps) == 1 {
 		w.embedding = w.current
@@ -115,7 +137,7 @@ func jsonIndex(s *types.Struct, name string, names *[]string, depth int) []int {
 		tag, options, _ := strings.Cut(reflect.StructTag(s.Tag(i)).Get("json"), ",")
 		embedded, isStruct := deref(f.Type()).Underlying().(*types.Struct)
 		switch {
-		case tag == "-" || !f.Exported():
+		case tag == "-" || !f.Exported() && !(f.Embedded() && isStruct && !isPointer(f.Type())):
 		case f.Embedded() && isStruct && (tag == "" || strings.Contains(options, "inline")):
 			if depth < maxEmbedding {
 				if index := jsonIndex(embedded, name, names, depth+1); index != nil {
@@ -146,6 +168,9 @@ func textOf(t types.Type) (model.Text, string) {
 	base := t
 	if isPointer(t) {
 		base = deref(t)
+	}
+	if isTime(base) || types.IsInterface(base) {
+		return 0, describeType(base)
 	}
 	if basic, ok := base.Underlying().(*types.Basic); ok {
 		switch info := basic.Info(); {
@@ -178,7 +203,15 @@ func isStringer(t types.Type) bool {
 		types.Identical(sig.Results().At(0).Type(), types.Typ[types.String])
 }
 
+// isTime reports whether a type is a point in time: its String method gives a text that no object and no label has.
+func isTime(t types.Type) bool {
+	return isNamed(t, metaPackage, "Time") || isNamed(t, metaPackage, "MicroTime") || isNamed(t, "time", "Time")
+}
+
 func describeType(t types.Type) string {
+	if isTime(t) {
+		return "a time"
+	}
 	switch t.Underlying().(type) {
 	case *types.Struct:
 		return "the struct " + typeName(t)

@@ -57,11 +57,13 @@ const (
 	FieldNotText      Code = "CK0313"
 	BadFieldValue     Code = "CK0314"
 	Contradiction     Code = "CK0315"
+	UnsetField        Code = "CK0316"
 
 	NotTarget          Code = "CK0401"
 	UnknownTargetField Code = "CK0402"
 	TargetNotText      Code = "CK0403"
 	MethodReference    Code = "CK0404"
+	UnsetTargetField   Code = "CK0405"
 
 	OwnedElsewhere           Code = "CK0501"
 	OwnedClusterScoped       Code = "CK0502"
@@ -78,6 +80,7 @@ const (
 	EmptyManager    Code = "CK0606"
 	PackageErrors   Code = "CK0607"
 	VersionMismatch Code = "CK0608"
+	EmptyDocument   Code = "CK0609"
 )
 
 // An Explanation is what the manual says about a code.

@@ -70,12 +70,12 @@ func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	out := jsonDiagnostic{
 		Code:     d.Code,
 		Severity: d.Severity().String(),
-		Message:  d.Message,
-		Hint:     d.Hint,
+		Message:  brief(d.Message),
+		Hint:     brief(d.Hint),
 		jsonSpan: newJSONSpan(d.Start, d.End),
 	}
 	for _, r := range d.Related {
-		out.Related = append(out.Related, jsonRelated{Message: r.Message, jsonSpan: newJSONSpan(r.Start, r.End)})
+		out.Related = append(out.Related, jsonRelated{Message: brief(r.Message), jsonSpan: newJSONSpan(r.Start, r.End)})
 	}
 	return json.Marshal(out)
 }

@@ -36,14 +36,45 @@ const (
 	Colour
 )
 
-// Print writes the diagnostics in the order of the list.
+// maxPrinted is the number of diagnostics after which a Printer stops and counts the rest. Who mends these first will
+// often find that the others were their consequences.
+const maxPrinted = 100
+
+// Print writes the diagnostics in the order of the list, the first 100 of them and the number of the others. Of a line that
+// is too long it shows the piece around the position.
 func (p Printer) Print(w io.Writer, list List) error {
 	out := bufio.NewWriter(w)
 	lines := lineCache{sources: p.Sources, split: map[string][][]byte{}}
-	for _, d := range list {
+	shown := list[:min(len(list), maxPrinted)]
+	for _, d := range shown {
 		p.printOne(out, &lines, d)
 	}
+	if rest := list[len(shown):]; len(rest) > 0 {
+		fmt.Fprintln(out, notShown(rest.Count(Error), rest.Count(Warning)))
+	}
 	return out.Flush()
+}
+
+// notShown says how many diagnostics are left out.
+func notShown(errors, warnings int) string {
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{errors, "error"}, {warnings, "warning"}} {
+		switch part.n {
+		case 0:
+		case 1:
+			parts = append(parts, "1 more "+part.what)
+		default:
+			parts = append(parts, fmt.Sprintf("%d more %ss", part.n, part.what))
+		}
+	}
+	verb := "are"
+	if errors+warnings == 1 {
+		verb = "is"
+	}
+	return fmt.Sprintf("and %s, which %s not shown", strings.Join(parts, " and "), verb)
 }
 
 func (p Printer) printOne(w *bufio.Writer, lines *lineCache, d Diagnostic) {
@@ -51,10 +82,10 @@ func (p Printer) printOne(w *bufio.Writer, lines *lineCache, d Diagnostic) {
 	if d.Severity() == Warning {
 		ink = yellow
 	}
-	fmt.Fprintf(w, "%s: %s%s [%s]\n", p.paint(bold, position(d.Start)), p.paint(ink, label(d.Severity())), d.Message, d.Code)
-	p.snippet(w, lines, d.Start, d.End, ink, d.Hint)
+	fmt.Fprintf(w, "%s: %s%s [%s]\n", p.paint(bold, position(d.Start)), p.paint(ink, label(d.Severity())), brief(d.Message), d.Code)
+	p.snippet(w, lines, d.Start, d.End, ink, brief(d.Hint))
 	for _, r := range d.Related {
-		fmt.Fprintf(w, "   %s: %s\n", p.paint(bold, position(r.Start)), r.Message)
+		fmt.Fprintf(w, "   %s: %s\n", p.paint(bold, position(r.Start)), brief(r.Message))
 		p.snippet(w, lines, r.Start, r.End, blue, "")
 	}
 }
@@ -74,13 +105,54 @@ func (p Printer) snippet(w *bufio.Writer, lines *lineCache, start, end token.Pos
 	if end.Line == start.Line {
 		to = min(max(end.Column-1, from), len(line))
 	}
+	line, from, to, before, behind := window(line, from, to)
 	gap := columns(line[:from], 0)
 	marks := max(columns(line[from:to], gap), 1)
+	shown := expand(line)
+	if before {
+		gap, shown = gap+1, cut+shown
+	}
+	if behind {
+		shown += cut
+	}
 	if hint != "" {
 		hint = " " + hint
 	}
-	fmt.Fprintf(w, "%5d | %s\n", start.Line, expand(line))
+	fmt.Fprintf(w, "%5d | %s\n", start.Line, shown)
 	fmt.Fprintf(w, "      | %s%s%s\n", strings.Repeat(" ", gap), p.paint(ink, strings.Repeat("^", marks)), hint)
+}
+
+// cut stands for what is left out of a line or a message.
+const cut = "…"
+
+// The numbers of bytes that are shown of a line that is longer: before the position, and behind it.
+const maxBefore, maxBehind = 60, 160
+
+// window cuts a line that is too long to the piece around a position, between characters. It says what from and to are in
+// that piece, and on which sides something was cut off.
+func window(line []byte, from, to int) (piece []byte, newFrom, newTo int, before, behind bool) {
+	if len(line) <= maxBefore+maxBehind {
+		return line, from, to, false, false
+	}
+	first, last := max(from-maxBefore, 0), min(from+maxBehind, len(line))
+	for first > 0 && first < from && !utf8.RuneStart(line[first]) {
+		first++
+	}
+	for last > from && last < len(line) && !utf8.RuneStart(line[last]) {
+		last--
+	}
+	return line[first:last], from - first, min(to, last) - first, first > 0, last < len(line)
+}
+
+// The numbers of bytes that are shown of a message that is longer: of its beginning, and of its end.
+const maxHead, maxTail = 400, 100
+
+// brief leaves out the middle of a text that repeats a very long piece of a document.
+func brief(text string) string {
+	if len(text) <= maxHead+maxTail {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxHead], "") + cut + strings.ToValidUTF8(text[len(text)-maxTail:], "")
 }
 
 // The sequences that [Printer] uses.

@@ -171,3 +171,98 @@ func TestCodes(t *testing.T) {
 		t.Error("a code that nobody knows must count as an error")
 	}
 }
+
+// printed is what a Printer writes about a source.
+func printed(t *testing.T, src string, list ...diag.Diagnostic) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := (diag.Printer{Sources: map[string][]byte{"a.ctrlkit": []byte(src)}}).Print(&out, list); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// TestPrintCutsLongLines has mistakes at the beginning, in the middle and at the end of a line that is too long to be shown.
+func TestPrintCutsLongLines(t *testing.T) {
+	const size = 1 << 20
+	line := strings.Repeat("(", size)
+	for _, test := range []struct {
+		name           string
+		from, to       int
+		before, behind bool // what is cut off
+		gap, marks     int
+	}{
+		{"beginning", 0, 3, false, true, 0, 3},
+		{"middle", size / 2, size/2 + 3, true, true, 61, 3},
+		{"end", size - 3, size, true, false, 61, 3},
+		{"the whole line", 0, size, false, true, 0, 160},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := printed(t, line, at(line, 1, test.from, test.to, diag.Diagnostic{Code: diag.UnknownState, Message: "m", Hint: "hint"}))
+			lines := strings.Split(got, "\n")
+			if len(got) > 1000 || len(lines) != 4 {
+				t.Fatalf("%d bytes in %d lines", len(got), len(lines))
+			}
+			shown := strings.TrimPrefix(lines[1], "    1 | ")
+			if strings.HasPrefix(shown, "…") != test.before || strings.HasSuffix(shown, "…") != test.behind {
+				t.Errorf("cut wrongly: %s", shown)
+			}
+			want := "      | " + strings.Repeat(" ", test.gap) + strings.Repeat("^", test.marks) + " hint"
+			if diff := cmp.Diff(want, lines[2]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestPrintCutsBetweenCharacters has a long line of characters of several bytes.
+func TestPrintCutsBetweenCharacters(t *testing.T) {
+	for shift := range 3 {
+		line := strings.Repeat("x", shift) + strings.Repeat("語", 1000)
+		got := printed(t, line, at(line, 1, shift+1500, shift+1503, diag.Diagnostic{Code: diag.UnknownState, Message: "m"}))
+		if strings.Contains(got, "\uFFFD") {
+			t.Errorf("a character was cut:\n%s", got)
+		}
+	}
+}
+
+func TestPrintStopsAndCounts(t *testing.T) {
+	src := strings.Repeat("Sync(job)\n", 20_000)
+	var list diag.List
+	for i := range 20_000 {
+		code := diag.UnknownState
+		if i%4 == 3 {
+			code = diag.UnusedState
+		}
+		list = append(list, diag.Diagnostic{Code: code, Message: "m", Start: token.Position{Filename: "a.ctrlkit", Line: i + 1, Column: 1}})
+	}
+	got := printed(t, src, list...)
+	if n := strings.Count(got, "a.ctrlkit:"); n != 100 {
+		t.Errorf("%d diagnostics are shown, want 100", n)
+	}
+	if want := "and 14925 more errors and 4975 more warnings, which are not shown\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("the output ends with %q, want %q", got[len(got)-80:], want)
+	}
+	if got := printed(t, src, list[:100]...); strings.Contains(got, "not shown") || strings.Count(got, "a.ctrlkit:") != 100 {
+		t.Error("a list of 100 is cut")
+	}
+	if got := printed(t, src, list[:101]...); !strings.HasSuffix(got, "and 1 more error, which is not shown\n") {
+		t.Errorf("the output ends with %q", got[len(got)-80:])
+	}
+}
+
+func TestLongMessagesAreCut(t *testing.T) {
+	word := strings.Repeat("語", 1<<20)
+	d := diag.Diagnostic{Code: diag.UnknownKind, Message: "unknown kind " + word + " in state", Hint: "write " + word}
+	got := printed(t, "", d)
+	if len(got) > 5000 || !strings.Contains(got, "unknown kind 語") || !strings.Contains(got, "語 in state [CK0201]") {
+		t.Errorf("%d bytes: %.200s", len(got), got)
+	}
+	var out bytes.Buffer
+	if err := diag.PrintJSON(&out, diag.List{d}); err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(out.Bytes()) || out.Len() > 5000 {
+		t.Errorf("%d bytes of JSON", out.Len())
+	}
+}

@@ -378,7 +378,7 @@ decl Rollout for Database {
 	{
 		Code: NotAnObject, Severity: Error,
 		Title: "type is not an object",
-		Text:  "The Go type of a kind is a struct with metav1.ObjectMeta in it and has the method DeepCopyObject, which controller-gen writes.",
+		Text:  "The Go type of a kind is a struct that embeds metav1.TypeMeta and metav1.ObjectMeta and has the method DeepCopyObject, which controller-gen writes.",
 		Example: `decl Rollout for v1/ObjectReference {
     action {
         Look()
@@ -389,7 +389,7 @@ decl Rollout for Database {
 	{
 		Code: NoListType, Severity: Error,
 		Title: "kind has no list type",
-		Text:  "A list of a kind needs a Go type KINDList with a field Items in the same package.",
+		Text:  "A list of a kind needs a Go type KINDList in the same package: a struct with a field Items []KIND and the method DeepCopyObject.",
 		Example: `decl Rollout for Deployment {
     state {
         bindings []v1/Binding {
@@ -434,7 +434,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: UnknownSelector, Severity: Error,
 		Title: "unknown selector",
-		Text:  "The selectors are `name=`, `namespace=`, `labels/KEY=`, `fields/PATH=` and `owned`.",
+		Text:  "The selectors are `name=`, `namespace=`, `labels/KEY=`, `fields/PATH=`, `owned` and `owned=any`.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -483,7 +483,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: UnwantedValue, Severity: Error,
 		Title: "selector takes no value",
-		Text:  "`owned` stands alone.",
+		Text:  "`owned` stands alone, or is `owned=any`.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -628,7 +628,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: FieldNotText, Severity: Error,
 		Title: "field cannot be text",
-		Text:  "A field that one selects by is a string, an integer, a bool, or has a method String; it is not inside of a list or map.",
+		Text:  "A field that one selects by is a string, an integer, a bool, or has a method String and is no time; it is not inside of a list or map.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -675,6 +675,22 @@ decl Rollout for batch/v1/Deployment {
 `,
 	},
 	{
+		Code: UnsetField, Severity: Error,
+		Title: "field that is never set",
+		Text:  "Objects in the cache have no `kind` and no `apiVersion`: all of them are of the kind of the state.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            fields/.kind=Pod
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
 		Code: NotTarget, Severity: Error,
 		Title: "reference to something else than the target",
 		Text:  "References are to fields of `target`, the object that is reconciled.",
@@ -709,7 +725,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: TargetNotText, Severity: Error,
 		Title: "field of the target cannot be text",
-		Text:  "A field that one refers to is a string, an integer, a bool, or has a method String.",
+		Text:  "A field that one refers to is a string, an integer, a bool, or has a method String and is no time.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -730,6 +746,22 @@ decl Rollout for batch/v1/Deployment {
     state {
         pods []Pod {
             labels/app=${target.GetName}
+        }
+    }
+    action {
+        Look(pods)
+    }
+}
+`,
+	},
+	{
+		Code: UnsetTargetField, Severity: Error,
+		Title: "field of the target that is never set",
+		Text:  "The target has no `Kind` and no `APIVersion` when it has been read. Write the kind itself.",
+		Example: `decl Rollout for Deployment {
+    state {
+        pods []Pod {
+            labels/owner=${target.Kind}
         }
     }
     action {
@@ -839,8 +871,8 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: UnusedBind, Severity: Warning,
 		Title: "bind is not used",
-		Text:  "No alias and no kind of this document uses the group and version.",
-		Example: `bind batch/v1 k8s.io/api/batch/v1
+		Text:  "No alias and no kind of this document uses the group and version. Binds of the groups of Kubernetes to their own packages, which hold without them, are not reported.",
+		Example: `bind controller-kit-demo/v1 controller-kit-demo/api/v1
 
 decl Rollout for Deployment {
     action {
@@ -947,5 +979,11 @@ decl Rollout for Demo {
     }
 }
 `,
+	},
+	{
+		Code: EmptyDocument, Severity: Warning,
+		Title:   "document is empty",
+		Text:    "Nothing is generated from a document that has nothing but comments in it.",
+		Example: "// Nothing yet.\n",
 	},
 }

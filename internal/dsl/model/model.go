@@ -40,6 +40,9 @@ type Kind struct {
 	Type, List           string // for example Job and JobList; List is empty when the package has none
 	// Namespaced is false for cluster-scoped kinds.
 	Namespaced bool
+	// Resource is the name of the kind in paths and roles, such as jobs, if the package says it. If it is empty, the name is the
+	// plural of the kind.
+	Resource string
 }
 
 // A State is a declared view of the cluster.
@@ -49,7 +52,7 @@ type State struct {
 	Kind Kind
 	// List is true for a state declared as []Kind.
 	List  bool
-	Owned bool
+	Owned Ownership
 	// ObjectName is the value of the selector name, nil when there is none.
 	ObjectName *Value
 	// Namespace says where to look. For a cluster-scoped kind it is NoNamespace.
@@ -58,6 +61,18 @@ type State struct {
 	Fields    []Selector // in the order of the document; Key starts with a dot
 	Pos       token.Position
 }
+
+// Ownership says which owner reference to the target the objects of a state have.
+type Ownership int
+
+const (
+	// OwnershipNone asks for no owner reference.
+	OwnershipNone Ownership = iota
+	// OwnershipController is the selector owned: the target is the controlling owner.
+	OwnershipController
+	// OwnershipAny is the selector owned=any: the target is one of the owners.
+	OwnershipAny
+)
 
 // NamespaceMode says where a state is looked for.
 type NamespaceMode int

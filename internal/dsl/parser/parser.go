@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
@@ -11,6 +12,9 @@ import (
 // what positions give as their file. The tree is never nil; where the text makes no sense, the tree has less in it.
 func Parse(name string, src []byte) (*ast.File, diag.List) {
 	file := ast.NewFile(name, src)
+	if d, ok := foreignText(file, src); ok {
+		return file, diag.List{d}
+	}
 	tokens, scanned := scan(file, string(src))
 	p := &parser{file: file, tokens: tokens}
 	p.parseFile()
@@ -21,6 +25,30 @@ func Parse(name string, src []byte) (*ast.File, diag.List) {
 		p.parseFile()
 	}
 	return file, append(scanned, p.list...).Sort()
+}
+
+// foreignText recognizes texts of which every line would be wrong for one reason, and says that reason once.
+func foreignText(file *ast.File, src []byte) (diag.Diagnostic, bool) {
+	report := func(code diag.Code, start, end int, message, hint string) (diag.Diagnostic, bool) {
+		return diag.Diagnostic{Code: code, Start: file.Position(start), End: file.Position(end), Message: message, Hint: hint}, true
+	}
+	if isUTF16(src) {
+		return report(diag.InvalidUTF8, 0, 2, "text is UTF-16, not UTF-8", "save the document as UTF-8")
+	}
+	if cr := bytes.IndexByte(src, '\r'); cr >= 0 && bytes.IndexByte(src, '\n') < 0 {
+		return report(diag.IllegalCharacter, cr, cr+1, "lines end with carriage returns alone", "end them with newlines")
+	}
+	return diag.Diagnostic{}, false
+}
+
+// isUTF16 reports whether a text begins with a byte order mark of UTF-16, or with two ASCII characters in it.
+func isUTF16(src []byte) bool {
+	if len(src) < 4 {
+		return false
+	}
+	a, b, c, d := src[0], src[1], src[2], src[3]
+	return a == 0xFF && b == 0xFE || a == 0xFE && b == 0xFF ||
+		a != 0 && b == 0 && c != 0 && d == 0 || a == 0 && b != 0 && c == 0 && d != 0
 }
 
 type parser struct {

@@ -145,7 +145,11 @@ func ownedBy[T client.Object](owner client.Object, kind string, obj T) T {
 
 func controlledBy[T client.Object](owner client.Object, obj T) T {
 	yes := true
-	ownedBy(owner, "Shop", obj)
+	kind := "Shop"
+	if _, ok := owner.(*shopv1.Region); ok {
+		kind = "Region"
+	}
+	ownedBy(owner, kind, obj)
 	owners := obj.GetOwnerReferences()
 	owners[0].Controller = &yes
 	obj.SetOwnerReferences(owners)

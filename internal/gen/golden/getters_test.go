@@ -65,11 +65,25 @@ func byName(c *cluster, s *selectors.SelectorsState) ([]string, error) { return 
 func byNameOwned(c *cluster, s *selectors.SelectorsState) ([]string, error) {
 	return one(c, s.GetByNameOwned)
 }
+func byNameOwnedByAny(c *cluster, s *selectors.SelectorsState) ([]string, error) {
+	return one(c, s.GetByNameOwnedByAny)
+}
 func byLabel(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByLabel) }
 func byLabelOwned(c *cluster, s *selectors.SelectorsState) ([]string, error) {
 	return one(c, s.GetByLabelOwned)
 }
 func byField(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByField) }
+
+// variouslyOwned has ConfigMaps that the target controls, one that it owns beside its controller, one of a namesake, and one
+// without an owner.
+func variouslyOwned(c *cluster, target *shopv1.Shop, _ string) {
+	namesake := target.DeepCopy()
+	namesake.UID = "another-uid"
+	shared := controlledBy(namesake, configMap(c.named("b")))
+	shared.OwnerReferences = append(shared.OwnerReferences, ownedBy(target, "Shop", configMap(c.named("x"))).OwnerReferences...)
+	c.create(controlledBy(target, configMap(c.named("c"))), shared, controlledBy(target, configMap(c.named("a"))),
+		controlledBy(namesake, configMap(c.named("d"))), configMap(c.named("e")))
+}
 
 var getterCases = map[string]getterCase{
 	"single by name: none": {
@@ -90,11 +104,11 @@ var getterCases = map[string]getterCase{
 	"single by name, owned: ours": {
 		get: byNameOwned, want: []string{"shop-owned"},
 		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			c.create(ownedBy(target, "Shop", secret(c.named("shop-owned"))))
+			c.create(controlledBy(target, secret(c.named("shop-owned"))))
 		},
 	},
 	"single by name, owned: nobody's": {
-		get: byNameOwned, wantErr: "/shop-owned is not owned by ", wantAs: new(*state.NotOwnedError),
+		get: byNameOwned, wantErr: "/shop-owned is not controlled by ", wantAs: new(*state.NotOwnedError),
 		world: func(c *cluster, _ *shopv1.Shop, _ string) { c.create(secret(c.named("shop-owned"))) },
 	},
 	"single by name, owned: by a namesake that is gone": {
@@ -102,8 +116,24 @@ var getterCases = map[string]getterCase{
 		world: func(c *cluster, target *shopv1.Shop, _ string) {
 			predecessor := target.DeepCopy()
 			predecessor.UID = "uid-of-an-earlier-one"
-			c.create(ownedBy(predecessor, "Shop", secret(c.named("shop-owned"))))
+			c.create(controlledBy(predecessor, secret(c.named("shop-owned"))))
 		},
+	},
+	"single by name, owned: not as the controller": {
+		get: byNameOwned, wantErr: "it has no controller, its owners are Shop shop", wantAs: new(*state.NotOwnedError),
+		world: func(c *cluster, target *shopv1.Shop, _ string) {
+			c.create(ownedBy(target, "Shop", secret(c.named("shop-owned"))))
+		},
+	},
+	"single by name, owned by any: not as the controller": {
+		get: byNameOwnedByAny, want: []string{"shop-shared"},
+		world: func(c *cluster, target *shopv1.Shop, _ string) {
+			c.create(ownedBy(target, "Shop", secret(c.named("shop-shared"))))
+		},
+	},
+	"single by name, owned by any: nobody's": {
+		get: byNameOwnedByAny, wantErr: "/shop-shared is not owned by ", wantAs: new(*state.NotOwnedError),
+		world: func(c *cluster, _ *shopv1.Shop, _ string) { c.create(secret(c.named("shop-shared"))) },
 	},
 	"single by name and label: both": {
 		spec: shopv1.Spec{SecretName: "password"}, want: []string{"password"},
@@ -111,8 +141,8 @@ var getterCases = map[string]getterCase{
 		world: func(c *cluster, _ *shopv1.Shop, _ string) { c.create(secret(c.named("password", "shop=shop"))) },
 	},
 	"single by name and label: only the name": {
-		spec: shopv1.Spec{SecretName: "password"},
-		get:  func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByNameAndLabel) },
+		spec: shopv1.Spec{SecretName: "password"}, wantErr: `label shop is "other", not "shop"`, wantAs: new(*state.MismatchError),
+		get: func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByNameAndLabel) },
 		world: func(c *cluster, _ *shopv1.Shop, _ string) {
 			c.create(secret(c.named("password", "shop=other")), secret(c.named("other", "shop=shop")))
 		},
@@ -125,9 +155,18 @@ var getterCases = map[string]getterCase{
 		},
 	},
 	"single by name and field: only the name": {
-		spec:  shopv1.Spec{SecretName: "password"},
-		get:   func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByNameAndField) },
-		world: func(c *cluster, _ *shopv1.Shop, _ string) { c.create(secret(c.named("password"))) },
+		spec: shopv1.Spec{SecretName: "password"}, wantErr: `field .type is "Opaque", not "example.com/shop"`, wantAs: new(*state.MismatchError),
+		get: func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByNameAndField) },
+		world: func(c *cluster, _ *shopv1.Shop, _ string) {
+			c.create(secretOfType(c.named("password"), "Opaque"), secretOfType(c.named("other"), "example.com/shop"))
+		},
+	},
+	"single by name and field: none": {
+		spec: shopv1.Spec{SecretName: "password"},
+		get:  func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByNameAndField) },
+		world: func(c *cluster, _ *shopv1.Shop, _ string) {
+			c.create(secretOfType(c.named("other"), "example.com/shop"))
+		},
 	},
 	"single by the field of the name": {
 		spec: shopv1.Spec{SecretName: "password"}, want: []string{"password"},
@@ -153,17 +192,17 @@ var getterCases = map[string]getterCase{
 	"single by label, owned: ours": {
 		get: byLabelOwned, want: []string{"a"},
 		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			c.create(ownedBy(target, "Shop", secret(c.named("a", "shop=shop", "owned=yes"))), secret(c.named("b", "shop=shop")))
+			c.create(controlledBy(target, secret(c.named("a", "shop=shop", "owned=yes"))), secret(c.named("b", "shop=shop")))
 		},
 	},
 	"single by label, owned: nobody's": {
-		get: byLabelOwned, wantErr: "is not owned by", wantAs: new(*state.NotOwnedError),
+		get: byLabelOwned, wantErr: "is not controlled by", wantAs: new(*state.NotOwnedError),
 		world: func(c *cluster, _ *shopv1.Shop, _ string) { c.create(secret(c.named("a", "shop=shop", "owned=yes"))) },
 	},
 	"single by label, owned: ours and another": {
 		get: byLabelOwned, wantErr: "at most one", wantAs: new(*state.SeveralError),
 		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			c.create(ownedBy(target, "Shop", secret(c.named("a", "shop=shop", "owned=yes"))), secret(c.named("b", "shop=shop", "owned=yes")))
+			c.create(controlledBy(target, secret(c.named("a", "shop=shop", "owned=yes"))), secret(c.named("b", "shop=shop", "owned=yes")))
 		},
 	},
 	"single by field: none": {
@@ -203,14 +242,14 @@ var getterCases = map[string]getterCase{
 		},
 	},
 	"list of what is owned": {
-		want: []string{"a", "c"},
-		get:  func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetAllOwned) },
-		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			namesake := target.DeepCopy()
-			namesake.UID = "another-uid"
-			c.create(controlledBy(target, configMap(c.named("c"))), ownedBy(namesake, "Shop", configMap(c.named("b"))),
-				ownedBy(target, "Shop", configMap(c.named("a"))), configMap(c.named("d")))
-		},
+		want:  []string{"a", "c"},
+		get:   func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetAllOwned) },
+		world: variouslyOwned,
+	},
+	"list of what is owned by any reference": {
+		want:  []string{"a", "b", "c"},
+		get:   func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetAllOwnedByAny) },
+		world: variouslyOwned,
 	},
 	"list by labels: every one must match": {
 		spec: shopv1.Spec{Tier: "gold"}, want: []string{"a", "d"},
@@ -277,7 +316,7 @@ var getterCases = map[string]getterCase{
 		want: []string{"shop"},
 		get:  func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetNamedOwned) },
 		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			c.create(ownedBy(target, "Shop", configMap(c.named("shop"))))
+			c.create(controlledBy(target, configMap(c.named("shop"))))
 		},
 	},
 	"list of the target's own kind": {
@@ -299,31 +338,52 @@ func TestGetters(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t)
 			target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: test.spec}
-			place := c.newNamespace("place-")
-			switch target.Spec.Place {
-			case "":
-				target.Spec.Place = place
-			case "-":
-				target.Spec.Place = ""
-			}
-			c.create(target)
-			if test.world != nil {
-				test.world(c, target, place)
-			}
-
-			got, err := test.get(c, selectors.NewSelectorsState(c.cache(selectors.IndexSelectors), target))
-			checkError(t, err, test.wantErr)
-			if test.wantAs != nil && !errors.As(err, test.wantAs) {
-				t.Errorf("error %T, want %T", err, test.wantAs)
-			}
-			want := []string{}
-			for _, name := range test.want {
-				want = append(want, strings.Replace(name, "PLACE", place, 1))
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			test.run(c, target, func() client.Reader { return c.cache(selectors.IndexSelectors) })
 		})
+	}
+}
+
+// TestGettersInMemory runs the same cases with a fake client.
+func TestGettersInMemory(t *testing.T) {
+	for name, test := range getterCases {
+		if name == "list by two fields and a label" {
+			continue // it needs the defaults of the API server
+		}
+		t.Run(name, func(t *testing.T) {
+			target := &shopv1.Shop{ObjectMeta: metaIn("test", "shop"), Spec: test.spec}
+			target.UID = "uid-of-the-shop"
+			c := inMemory(t, target.Namespace)
+			test.run(c, target, func() client.Reader { return c.live })
+		})
+	}
+}
+
+// run makes the world of the case and compares what the getter returns.
+func (test *getterCase) run(c *cluster, target *shopv1.Shop, reader func() client.Reader) {
+	c.t.Helper()
+	place := c.newNamespace("place-")
+	switch target.Spec.Place {
+	case "":
+		target.Spec.Place = place
+	case "-":
+		target.Spec.Place = ""
+	}
+	c.create(target)
+	if test.world != nil {
+		test.world(c, target, place)
+	}
+
+	got, err := test.get(c, selectors.NewSelectorsState(reader(), target))
+	checkError(c.t, err, test.wantErr)
+	if test.wantAs != nil && !errors.As(err, test.wantAs) {
+		c.t.Errorf("error %T, want %T", err, test.wantAs)
+	}
+	want := []string{}
+	for _, name := range test.want {
+		want = append(want, strings.Replace(name, "PLACE", place, 1))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		c.t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -400,8 +460,8 @@ func TestGettersOfAClusterScopedTarget(t *testing.T) {
 	label := "region=" + region.Name
 	labelled := &corev1.Namespace{ObjectMeta: metaIn("", "labelled-"+c.namespace, label)}
 	c.create(labelled, configMap(c.named("settings")),
-		ownedBy(region, "Region", &shopv1.Shop{ObjectMeta: c.named("ours", label)}),
-		ownedBy(region, "Region", &shopv1.Shop{ObjectMeta: metaIn(labelled.Name, "ours-too", label)}),
+		controlledBy(region, &shopv1.Shop{ObjectMeta: c.named("ours", label)}),
+		controlledBy(region, &shopv1.Shop{ObjectMeta: metaIn(labelled.Name, "ours-too", label)}),
 		&shopv1.Shop{ObjectMeta: c.named("not-ours", label)},
 	)
 	s := regions.NewRegionManagerState(c.cache(regions.IndexRegionManager), region)

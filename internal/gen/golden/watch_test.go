@@ -110,6 +110,9 @@ func view(names []string, err error) string {
 	if notOwned := (&state.NotOwnedError{}); errors.As(err, &notOwned) {
 		return "somebody else's"
 	}
+	if mismatch := (&state.MismatchError{}); errors.As(err, &mismatch) {
+		return "mismatch"
+	}
 	if several := (&state.SeveralError{}); errors.As(err, &several) {
 		return "several"
 	}
@@ -198,11 +201,26 @@ func TestWatchOfASingleOwnedObjectSeesSomebodyElses(t *testing.T) {
 	seen.wait(t, target, "somebody else's")
 	c.remove(foreign)
 	seen.wait(t, target, "[]")
-	ours := ownedBy(target, "Shop", secret(c.named("shop-owned")))
+	ours := controlledBy(target, secret(c.named("shop-owned")))
 	c.create(ours)
 	seen.wait(t, target, "[shop-owned]")
 	c.update(ours, func() { ours.OwnerReferences = nil })
 	seen.wait(t, target, "somebody else's")
+}
+
+func TestWatchOfASingleNamedObjectSeesAMismatch(t *testing.T) {
+	c := newCluster(t)
+	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: shopv1.Spec{SecretName: "password", Place: "none"}}
+	other := secret(c.named("password", "shop=other"))
+	c.create(target, other)
+	seen := watchSelectors(c, func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByNameAndLabel) })
+	seen.wait(t, target, "mismatch")
+	c.update(other, func() { other.Labels["shop"] = "shop" })
+	seen.wait(t, target, "[password]")
+	c.update(other, func() { delete(other.Labels, "shop") })
+	seen.wait(t, target, "mismatch")
+	c.remove(other)
+	seen.wait(t, target, "[]")
 }
 
 func TestWatchAcrossNamespaces(t *testing.T) {
@@ -254,7 +272,7 @@ func TestWatchOfAClusterScopedTarget(t *testing.T) {
 	label := "region=" + region.Name
 	shop := &shopv1.Shop{ObjectMeta: c.named("shop", label)}
 	c.create(shop)
-	c.update(shop, func() { ownedBy(region, "Region", shop) })
+	c.update(shop, func() { controlledBy(region, shop) })
 	seen.wait(t, region, "[shop][]")
 	c.update(shop, func() { shop.OwnerReferences = nil })
 	seen.wait(t, region, "[][]")

@@ -20,6 +20,13 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What RegionManager reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=regions,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+
 // RegionManagerState reads the states of RegionManager,
 // each of them once, when it is first asked for.
 //
@@ -52,7 +59,7 @@ func (s *RegionManagerState) Target() *shopv1.Region {
 // or nil if there is none.
 func (s *RegionManagerState) GetHome(ctx context.Context) (*corev1.Namespace, error) {
 	home, err := s.home.Get(ctx, s.readHome)
-	return home.DeepCopy(), err
+	return state.Copy(home), err
 }
 
 func (s *RegionManagerState) readHome(ctx context.Context) (*corev1.Namespace, error) {
@@ -60,7 +67,7 @@ func (s *RegionManagerState) readHome(ctx context.Context) (*corev1.Namespace, e
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.Namespace{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Namespace{})
 }
 
 // selectRegionManagerHome says what the state home of target selects.
@@ -88,7 +95,7 @@ func (s *RegionManagerState) readNamespaces(ctx context.Context) ([]corev1.Names
 		return nil, err
 	}
 	var list corev1.NamespaceList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -117,7 +124,7 @@ func (s *RegionManagerState) readNeighbours(ctx context.Context) ([]shopv1.Regio
 		return nil, err
 	}
 	var list shopv1.RegionList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -130,7 +137,7 @@ func selectRegionManagerNeighbours(target *shopv1.Region) (state.Selection, erro
 	}, nil
 }
 
-// GetShops returns the state shops: every Shop that the Region owns, in all namespaces with
+// GetShops returns the state shops: every Shop that the Region controls, in all namespaces with
 //
 //	labels/region=${target.Name}
 //
@@ -146,10 +153,10 @@ func (s *RegionManagerState) readShops(ctx context.Context) ([]shopv1.Shop, erro
 		return nil, err
 	}
 	var list shopv1.ShopList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
-	return state.Sorted(state.OwnedBy(s.target, list.Items)), nil
+	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
 }
 
 // selectRegionManagerShops says what the state shops of target selects.
@@ -166,7 +173,7 @@ func selectRegionManagerShops(target *shopv1.Region) (state.Selection, error) {
 // or nil if there is none.
 func (s *RegionManagerState) GetSettings(ctx context.Context) (*corev1.ConfigMap, error) {
 	settings, err := s.settings.Get(ctx, s.readSettings)
-	return settings.DeepCopy(), err
+	return state.Copy(settings), err
 }
 
 func (s *RegionManagerState) readSettings(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -174,7 +181,7 @@ func (s *RegionManagerState) readSettings(ctx context.Context) (*corev1.ConfigMa
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectRegionManagerSettings says what the state settings of target selects.
@@ -227,7 +234,7 @@ func (s *RegionManagerFakeState) GetHome(context.Context) (*corev1.Namespace, er
 	if s.HomeErr != nil {
 		return nil, s.HomeErr
 	}
-	return s.Home.DeepCopy(), nil
+	return state.Copy(s.Home), nil
 }
 
 // GetNamespaces returns a copy of Namespaces, or NamespacesErr if that is set.
@@ -259,7 +266,7 @@ func (s *RegionManagerFakeState) GetSettings(context.Context) (*corev1.ConfigMap
 	if s.SettingsErr != nil {
 		return nil, s.SettingsErr
 	}
-	return s.Settings.DeepCopy(), nil
+	return state.Copy(s.Settings), nil
 }
 
 // RegionManagerImpl is what a user of RegionManager writes: the actions, one method each.
@@ -361,7 +368,7 @@ var regionManagerRegionBySpecGroup = state.Index[*shopv1.Region]{
 }
 
 // regionManagerByHome finds the Region objects whose state home an object belongs to.
-var regionManagerByHome = state.TargetIndex("ctrlkit:v1/Namespace name=${target.Spec.Place}", selectRegionManagerHome)
+var regionManagerByHome = state.NameIndex("ctrlkit:v1/Namespace name=${target.Spec.Place}", selectRegionManagerHome)
 
 // regionManagerByNamespaces finds the Region objects whose state namespaces an object belongs to.
 var regionManagerByNamespaces = state.TargetIndex("ctrlkit:v1/Namespace labels/region=${target.Name}", selectRegionManagerNamespaces)
@@ -370,7 +377,7 @@ var regionManagerByNamespaces = state.TargetIndex("ctrlkit:v1/Namespace labels/r
 var regionManagerByNeighbours = state.TargetIndex("ctrlkit:shop.example.com/v1/Region fields/ctrlkit:.spec.group=${target.Spec.Group}", selectRegionManagerNeighbours)
 
 // regionManagerBySettings finds the Region objects whose state settings an object belongs to.
-var regionManagerBySettings = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Name} name=settings", selectRegionManagerSettings)
+var regionManagerBySettings = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Name} name=settings", selectRegionManagerSettings)
 
 // IndexRegionManager registers the indexes of the cache that RegionManager
 // and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
@@ -387,11 +394,12 @@ func IndexRegionManager(ctx context.Context, indexer client.FieldIndexer) error 
 
 // WatchRegionManager has b reconcile a Region when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchRegionManager(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Region.
+func WatchRegionManager(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Region{}).
-		Owns(&shopv1.Shop{}, builder.MatchEveryOwner).
+		For(&shopv1.Region{}, opts...).
+		Owns(&shopv1.Shop{}).
 		Watches(&corev1.Namespace{}, state.Enqueue(reader, &shopv1.RegionList{}, regionManagerByHome, func(obj *corev1.Namespace) state.Selection {
 			return state.Selection{Name: obj.GetName()}
 		})).

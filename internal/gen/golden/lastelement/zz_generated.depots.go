@@ -20,6 +20,11 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What Depots reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=depot.example.com,resources=depots,verbs=get;list;watch
+// +kubebuilder:rbac:groups=west.example.com,resources=depots,verbs=get;list;watch
+
 // DepotsState reads the states of Depots,
 // each of them once, when it is first asked for.
 //
@@ -54,7 +59,7 @@ func (s *DepotsState) readDepots(ctx context.Context) ([]depotv1.Depot, error) {
 		return nil, err
 	}
 	var list depotv1.DepotList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -62,7 +67,11 @@ func (s *DepotsState) readDepots(ctx context.Context) ([]depotv1.Depot, error) {
 
 // selectDepotsDepots says what the state depots of target selects.
 func selectDepotsDepots(target *depotv1.Depot) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace()}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
 }
 
 // GetWestDepots returns the state westDepots: every Depot in the namespace of the Depot, sorted by namespace and name.
@@ -77,7 +86,7 @@ func (s *DepotsState) readWestDepots(ctx context.Context) ([]westdepotv1.Depot, 
 		return nil, err
 	}
 	var list westdepotv1.DepotList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -85,7 +94,11 @@ func (s *DepotsState) readWestDepots(ctx context.Context) ([]westdepotv1.Depot, 
 
 // selectDepotsWestDepots says what the state westDepots of target selects.
 func selectDepotsWestDepots(target *depotv1.Depot) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace()}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
 }
 
 // DepotsStateGetter is what Depots reads its states from:
@@ -218,10 +231,11 @@ func IndexDepots(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchDepots has b reconcile a Depot when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchDepots(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Depot.
+func WatchDepots(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&depotv1.Depot{}).
+		For(&depotv1.Depot{}, opts...).
 		Watches(&depotv1.Depot{}, state.Enqueue(reader, &depotv1.DepotList{}, depotsByDepots, func(obj *depotv1.Depot) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace()}
 		})).

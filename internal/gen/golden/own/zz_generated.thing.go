@@ -17,6 +17,10 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What ThingManager reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=own.example.com,resources=things,verbs=get;list;watch
+
 // ThingManagerState reads the states of ThingManager,
 // each of them once, when it is first asked for.
 //
@@ -40,7 +44,7 @@ func (s *ThingManagerState) Target() *Thing {
 	return s.target
 }
 
-// GetThings returns the state things: every Thing that the Thing owns, in the namespace of the Thing, sorted by namespace and name.
+// GetThings returns the state things: every Thing that the Thing controls, in the namespace of the Thing, sorted by namespace and name.
 func (s *ThingManagerState) GetThings(ctx context.Context) ([]Thing, error) {
 	things, err := s.things.Get(ctx, s.readThings)
 	return state.Copies(things), err
@@ -52,15 +56,19 @@ func (s *ThingManagerState) readThings(ctx context.Context) ([]Thing, error) {
 		return nil, err
 	}
 	var list ThingList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
-	return state.Sorted(state.OwnedBy(s.target, list.Items)), nil
+	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
 }
 
 // selectThingManagerThings says what the state things of target selects.
 func selectThingManagerThings(target *Thing) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace()}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
 }
 
 // ThingManagerStateGetter is what ThingManager reads its states from:
@@ -178,9 +186,10 @@ func IndexThingManager(context.Context, client.FieldIndexer) error {
 
 // WatchThingManager has b reconcile a Thing when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchThingManager(b *builder.Builder, _ client.Reader) *builder.Builder {
+// reads from it; it is there for further states, and these need none. The options are those of For, such as
+// builder.WithPredicates for the events of the Thing.
+func WatchThingManager(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&Thing{}).
-		Owns(&Thing{}, builder.MatchEveryOwner)
+		For(&Thing{}, opts...).
+		Owns(&Thing{})
 }

@@ -21,6 +21,13 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What Selectors reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+
 // SelectorsState reads the states of Selectors,
 // each of them once, when it is first asked for.
 //
@@ -31,6 +38,7 @@ type SelectorsState struct {
 
 	byName             state.Memo[*corev1.Secret]
 	byNameOwned        state.Memo[*corev1.Secret]
+	byNameOwnedByAny   state.Memo[*corev1.Secret]
 	byNameAndLabel     state.Memo[*corev1.Secret]
 	byNameAndField     state.Memo[*corev1.Secret]
 	byNameAsField      state.Memo[*corev1.Secret]
@@ -41,6 +49,7 @@ type SelectorsState struct {
 	somewhere          state.Memo[*corev1.ConfigMap]
 	all                state.Memo[[]corev1.ConfigMap]
 	allOwned           state.Memo[[]corev1.ConfigMap]
+	allOwnedByAny      state.Memo[[]corev1.ConfigMap]
 	labelled           state.Memo[[]corev1.ConfigMap]
 	controlled         state.Memo[[]corev1.ConfigMap]
 	pods               state.Memo[[]corev1.Pod]
@@ -71,7 +80,7 @@ func (s *SelectorsState) Target() *shopv1.Shop {
 // The password of the shop.
 func (s *SelectorsState) GetByName(ctx context.Context) (*corev1.Secret, error) {
 	byName, err := s.byName.Get(ctx, s.readByName)
-	return byName.DeepCopy(), err
+	return state.Copy(byName), err
 }
 
 func (s *SelectorsState) readByName(ctx context.Context) (*corev1.Secret, error) {
@@ -79,7 +88,7 @@ func (s *SelectorsState) readByName(ctx context.Context) (*corev1.Secret, error)
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.Secret{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 }
 
 // selectSelectorsByName says what the state byName of target selects.
@@ -88,17 +97,21 @@ func selectSelectorsByName(target *shopv1.Shop) (state.Selection, error) {
 	if name == "" {
 		return state.Selection{}, errors.New("name=${target.Spec.SecretName} is empty")
 	}
-	return state.Selection{Namespace: target.GetNamespace(), Name: name}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: name}, nil
 }
 
 // GetByNameOwned returns the state byNameOwned: the Secret in the namespace of the Shop with
 //
 //	name=${target.Name}-owned
 //
-// or nil if there is none. One that the Shop does not own is an error.
+// or nil if there is none. One that the Shop does not control is an error.
 func (s *SelectorsState) GetByNameOwned(ctx context.Context) (*corev1.Secret, error) {
 	byNameOwned, err := s.byNameOwned.Get(ctx, s.readByNameOwned)
-	return byNameOwned.DeepCopy(), err
+	return state.Copy(byNameOwned), err
 }
 
 func (s *SelectorsState) readByNameOwned(ctx context.Context) (*corev1.Secret, error) {
@@ -106,16 +119,51 @@ func (s *SelectorsState) readByNameOwned(ctx context.Context) (*corev1.Secret, e
 	if err != nil {
 		return nil, err
 	}
-	obj, err := state.Get(ctx, s.Reader, selection, &corev1.Secret{})
+	obj, err := state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
+	if err != nil {
+		return nil, err
+	}
+	return state.CheckController(s.target, obj)
+}
+
+// selectSelectorsByNameOwned says what the state byNameOwned of target selects.
+func selectSelectorsByNameOwned(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: target.Name + "-owned"}, nil
+}
+
+// GetByNameOwnedByAny returns the state byNameOwnedByAny: the Secret in the namespace of the Shop with
+//
+//	name=${target.Name}-shared
+//
+// or nil if there is none. One that the Shop does not own is an error.
+func (s *SelectorsState) GetByNameOwnedByAny(ctx context.Context) (*corev1.Secret, error) {
+	byNameOwnedByAny, err := s.byNameOwnedByAny.Get(ctx, s.readByNameOwnedByAny)
+	return state.Copy(byNameOwnedByAny), err
+}
+
+func (s *SelectorsState) readByNameOwnedByAny(ctx context.Context) (*corev1.Secret, error) {
+	selection, err := selectSelectorsByNameOwnedByAny(s.target)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 	if err != nil {
 		return nil, err
 	}
 	return state.CheckOwner(s.target, obj)
 }
 
-// selectSelectorsByNameOwned says what the state byNameOwned of target selects.
-func selectSelectorsByNameOwned(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace(), Name: target.Name + "-owned"}, nil
+// selectSelectorsByNameOwnedByAny says what the state byNameOwnedByAny of target selects.
+func selectSelectorsByNameOwnedByAny(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: target.Name + "-shared"}, nil
 }
 
 // GetByNameAndLabel returns the state byNameAndLabel: the Secret in the namespace of the Shop with
@@ -123,10 +171,10 @@ func selectSelectorsByNameOwned(target *shopv1.Shop) (state.Selection, error) {
 //	name=${target.Spec.SecretName}
 //	labels/shop=${target.Name}
 //
-// or nil if there is none.
+// or nil if there is none. One of the name that does not satisfy the rest is an error.
 func (s *SelectorsState) GetByNameAndLabel(ctx context.Context) (*corev1.Secret, error) {
 	byNameAndLabel, err := s.byNameAndLabel.Get(ctx, s.readByNameAndLabel)
-	return byNameAndLabel.DeepCopy(), err
+	return state.Copy(byNameAndLabel), err
 }
 
 func (s *SelectorsState) readByNameAndLabel(ctx context.Context) (*corev1.Secret, error) {
@@ -134,7 +182,7 @@ func (s *SelectorsState) readByNameAndLabel(ctx context.Context) (*corev1.Secret
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.Secret{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 }
 
 // selectSelectorsByNameAndLabel says what the state byNameAndLabel of target selects.
@@ -143,8 +191,12 @@ func selectSelectorsByNameAndLabel(target *shopv1.Shop) (state.Selection, error)
 	if name == "" {
 		return state.Selection{}, errors.New("name=${target.Spec.SecretName} is empty")
 	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Name:      name,
 		Labels:    map[string]string{"shop": target.Name},
 	}, nil
@@ -155,10 +207,10 @@ func selectSelectorsByNameAndLabel(target *shopv1.Shop) (state.Selection, error)
 //	name=${target.Spec.SecretName}
 //	fields/.type=example.com/shop
 //
-// or nil if there is none. More than one is an error.
+// or nil if there is none. One of the name that does not satisfy the rest is an error.
 func (s *SelectorsState) GetByNameAndField(ctx context.Context) (*corev1.Secret, error) {
 	byNameAndField, err := s.byNameAndField.Get(ctx, s.readByNameAndField)
-	return byNameAndField.DeepCopy(), err
+	return state.Copy(byNameAndField), err
 }
 
 func (s *SelectorsState) readByNameAndField(ctx context.Context) (*corev1.Secret, error) {
@@ -166,11 +218,7 @@ func (s *SelectorsState) readByNameAndField(ctx context.Context) (*corev1.Secret
 	if err != nil {
 		return nil, err
 	}
-	var list corev1.SecretList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
-		return nil, err
-	}
-	return state.Only(state.Named(selection.Name, list.Items))
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{}, selectorsSecretByType)
 }
 
 // selectSelectorsByNameAndField says what the state byNameAndField of target selects.
@@ -179,8 +227,12 @@ func selectSelectorsByNameAndField(target *shopv1.Shop) (state.Selection, error)
 	if name == "" {
 		return state.Selection{}, errors.New("name=${target.Spec.SecretName} is empty")
 	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Name:      name,
 		Fields:    map[string]string{selectorsSecretByType.Name: "example.com/shop"},
 	}, nil
@@ -193,7 +245,7 @@ func selectSelectorsByNameAndField(target *shopv1.Shop) (state.Selection, error)
 // or nil if there is none.
 func (s *SelectorsState) GetByNameAsField(ctx context.Context) (*corev1.Secret, error) {
 	byNameAsField, err := s.byNameAsField.Get(ctx, s.readByNameAsField)
-	return byNameAsField.DeepCopy(), err
+	return state.Copy(byNameAsField), err
 }
 
 func (s *SelectorsState) readByNameAsField(ctx context.Context) (*corev1.Secret, error) {
@@ -201,7 +253,7 @@ func (s *SelectorsState) readByNameAsField(ctx context.Context) (*corev1.Secret,
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.Secret{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 }
 
 // selectSelectorsByNameAsField says what the state byNameAsField of target selects.
@@ -210,7 +262,11 @@ func selectSelectorsByNameAsField(target *shopv1.Shop) (state.Selection, error) 
 	if name == "" {
 		return state.Selection{}, errors.New("name=${target.Spec.SecretName} is empty")
 	}
-	return state.Selection{Namespace: target.GetNamespace(), Name: name}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: name}, nil
 }
 
 // GetByLabel returns the state byLabel: the Secret in the namespace of the Shop with
@@ -220,7 +276,7 @@ func selectSelectorsByNameAsField(target *shopv1.Shop) (state.Selection, error) 
 // or nil if there is none. More than one is an error.
 func (s *SelectorsState) GetByLabel(ctx context.Context) (*corev1.Secret, error) {
 	byLabel, err := s.byLabel.Get(ctx, s.readByLabel)
-	return byLabel.DeepCopy(), err
+	return state.Copy(byLabel), err
 }
 
 func (s *SelectorsState) readByLabel(ctx context.Context) (*corev1.Secret, error) {
@@ -229,7 +285,7 @@ func (s *SelectorsState) readByLabel(ctx context.Context) (*corev1.Secret, error
 		return nil, err
 	}
 	var list corev1.SecretList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -237,8 +293,12 @@ func (s *SelectorsState) readByLabel(ctx context.Context) (*corev1.Secret, error
 
 // selectSelectorsByLabel says what the state byLabel of target selects.
 func selectSelectorsByLabel(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"shop": target.Name},
 	}, nil
 }
@@ -248,10 +308,10 @@ func selectSelectorsByLabel(target *shopv1.Shop) (state.Selection, error) {
 //	labels/shop=${target.Name}
 //	labels/owned=yes
 //
-// or nil if there is none. One that the Shop does not own is an error. More than one is an error.
+// or nil if there is none. One that the Shop does not control is an error. More than one is an error.
 func (s *SelectorsState) GetByLabelOwned(ctx context.Context) (*corev1.Secret, error) {
 	byLabelOwned, err := s.byLabelOwned.Get(ctx, s.readByLabelOwned)
-	return byLabelOwned.DeepCopy(), err
+	return state.Copy(byLabelOwned), err
 }
 
 func (s *SelectorsState) readByLabelOwned(ctx context.Context) (*corev1.Secret, error) {
@@ -260,20 +320,24 @@ func (s *SelectorsState) readByLabelOwned(ctx context.Context) (*corev1.Secret, 
 		return nil, err
 	}
 	var list corev1.SecretList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	obj, err := state.Only(list.Items)
 	if err != nil {
 		return nil, err
 	}
-	return state.CheckOwner(s.target, obj)
+	return state.CheckController(s.target, obj)
 }
 
 // selectSelectorsByLabelOwned says what the state byLabelOwned of target selects.
 func selectSelectorsByLabelOwned(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels: map[string]string{
 			"shop":  target.Name,
 			"owned": "yes",
@@ -288,7 +352,7 @@ func selectSelectorsByLabelOwned(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *SelectorsState) GetByField(ctx context.Context) (*corev1.Secret, error) {
 	byField, err := s.byField.Get(ctx, s.readByField)
-	return byField.DeepCopy(), err
+	return state.Copy(byField), err
 }
 
 func (s *SelectorsState) readByField(ctx context.Context) (*corev1.Secret, error) {
@@ -297,7 +361,7 @@ func (s *SelectorsState) readByField(ctx context.Context) (*corev1.Secret, error
 		return nil, err
 	}
 	var list corev1.SecretList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -305,8 +369,12 @@ func (s *SelectorsState) readByField(ctx context.Context) (*corev1.Secret, error
 
 // selectSelectorsByField says what the state byField of target selects.
 func selectSelectorsByField(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Fields:    map[string]string{selectorsSecretByType.Name: "example.com/" + target.Spec.Group},
 	}, nil
 }
@@ -318,7 +386,7 @@ func selectSelectorsByField(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none.
 func (s *SelectorsState) GetInNamespace(ctx context.Context) (*corev1.ConfigMap, error) {
 	inNamespace, err := s.inNamespace.Get(ctx, s.readInNamespace)
-	return inNamespace.DeepCopy(), err
+	return state.Copy(inNamespace), err
 }
 
 func (s *SelectorsState) readInNamespace(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -326,7 +394,7 @@ func (s *SelectorsState) readInNamespace(ctx context.Context) (*corev1.ConfigMap
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectSelectorsInNamespace says what the state inNamespace of target selects.
@@ -345,7 +413,7 @@ func selectSelectorsInNamespace(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *SelectorsState) GetSomewhere(ctx context.Context) (*corev1.ConfigMap, error) {
 	somewhere, err := s.somewhere.Get(ctx, s.readSomewhere)
-	return somewhere.DeepCopy(), err
+	return state.Copy(somewhere), err
 }
 
 func (s *SelectorsState) readSomewhere(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -354,7 +422,7 @@ func (s *SelectorsState) readSomewhere(ctx context.Context) (*corev1.ConfigMap, 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -379,7 +447,7 @@ func (s *SelectorsState) readAll(ctx context.Context) ([]corev1.ConfigMap, error
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -387,10 +455,14 @@ func (s *SelectorsState) readAll(ctx context.Context) ([]corev1.ConfigMap, error
 
 // selectSelectorsAll says what the state all of target selects.
 func selectSelectorsAll(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace()}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
 }
 
-// GetAllOwned returns the state allOwned: every ConfigMap that the Shop owns, in the namespace of the Shop, sorted by namespace and name.
+// GetAllOwned returns the state allOwned: every ConfigMap that the Shop controls, in the namespace of the Shop, sorted by namespace and name.
 func (s *SelectorsState) GetAllOwned(ctx context.Context) ([]corev1.ConfigMap, error) {
 	allOwned, err := s.allOwned.Get(ctx, s.readAllOwned)
 	return state.Copies(allOwned), err
@@ -402,15 +474,46 @@ func (s *SelectorsState) readAllOwned(ctx context.Context) ([]corev1.ConfigMap, 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
+		return nil, err
+	}
+	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
+}
+
+// selectSelectorsAllOwned says what the state allOwned of target selects.
+func selectSelectorsAllOwned(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
+}
+
+// GetAllOwnedByAny returns the state allOwnedByAny: every ConfigMap that the Shop owns, in the namespace of the Shop, sorted by namespace and name.
+func (s *SelectorsState) GetAllOwnedByAny(ctx context.Context) ([]corev1.ConfigMap, error) {
+	allOwnedByAny, err := s.allOwnedByAny.Get(ctx, s.readAllOwnedByAny)
+	return state.Copies(allOwnedByAny), err
+}
+
+func (s *SelectorsState) readAllOwnedByAny(ctx context.Context) ([]corev1.ConfigMap, error) {
+	selection, err := selectSelectorsAllOwnedByAny(s.target)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.ConfigMapList
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(state.OwnedBy(s.target, list.Items)), nil
 }
 
-// selectSelectorsAllOwned says what the state allOwned of target selects.
-func selectSelectorsAllOwned(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace()}, nil
+// selectSelectorsAllOwnedByAny says what the state allOwnedByAny of target selects.
+func selectSelectorsAllOwnedByAny(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
 }
 
 // GetLabelled returns the state labelled: every ConfigMap in the namespace of the Shop with
@@ -430,7 +533,7 @@ func (s *SelectorsState) readLabelled(ctx context.Context) ([]corev1.ConfigMap, 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -438,8 +541,12 @@ func (s *SelectorsState) readLabelled(ctx context.Context) ([]corev1.ConfigMap, 
 
 // selectSelectorsLabelled says what the state labelled of target selects.
 func selectSelectorsLabelled(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels: map[string]string{
 			"shop": target.Name,
 			"tier": string(target.Spec.Tier),
@@ -463,7 +570,7 @@ func (s *SelectorsState) readControlled(ctx context.Context) ([]corev1.ConfigMap
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -471,8 +578,12 @@ func (s *SelectorsState) readControlled(ctx context.Context) ([]corev1.ConfigMap
 
 // selectSelectorsControlled says what the state controlled of target selects.
 func selectSelectorsControlled(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Fields:    map[string]string{selectorsConfigMapByController.Name: target.Name},
 	}, nil
 }
@@ -495,7 +606,7 @@ func (s *SelectorsState) readPods(ctx context.Context) ([]corev1.Pod, error) {
 		return nil, err
 	}
 	var list corev1.PodList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -503,8 +614,12 @@ func (s *SelectorsState) readPods(ctx context.Context) ([]corev1.Pod, error) {
 
 // selectSelectorsPods says what the state pods of target selects.
 func selectSelectorsPods(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"shop": target.Name},
 		Fields: map[string]string{
 			selectorsPodBySpecNodeName.Name: target.Spec.Place,
@@ -529,23 +644,23 @@ func (s *SelectorsState) readNamedAndLabelled(ctx context.Context) ([]corev1.Con
 	if err != nil {
 		return nil, err
 	}
-	obj, err := state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
-	if err != nil || obj == nil {
-		return nil, err
-	}
-	return []corev1.ConfigMap{*obj}, nil
+	return state.GetList(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectSelectorsNamedAndLabelled says what the state namedAndLabelled of target selects.
 func selectSelectorsNamedAndLabelled(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Name:      target.Name,
 		Labels:    map[string]string{"shop": target.Name},
 	}, nil
 }
 
-// GetNamedOwned returns the state namedOwned: every ConfigMap that the Shop owns, in the namespace of the Shop with
+// GetNamedOwned returns the state namedOwned: every ConfigMap that the Shop controls, in the namespace of the Shop with
 //
 //	name=${target.Name}
 //
@@ -560,16 +675,17 @@ func (s *SelectorsState) readNamedOwned(ctx context.Context) ([]corev1.ConfigMap
 	if err != nil {
 		return nil, err
 	}
-	obj, err := state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
-	if err != nil || obj == nil {
-		return nil, err
-	}
-	return state.OwnedBy(s.target, []corev1.ConfigMap{*obj}), nil
+	items, err := state.GetList(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
+	return state.ControlledBy(s.target, items), err
 }
 
 // selectSelectorsNamedOwned says what the state namedOwned of target selects.
 func selectSelectorsNamedOwned(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace(), Name: target.Name}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: target.Name}, nil
 }
 
 // GetNamedEverywhere returns the state namedEverywhere: every ConfigMap in all namespaces with
@@ -588,7 +704,7 @@ func (s *SelectorsState) readNamedEverywhere(ctx context.Context) ([]corev1.Conf
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -617,7 +733,7 @@ func (s *SelectorsState) readLabelledEverywhere(ctx context.Context) ([]corev1.C
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -646,7 +762,7 @@ func (s *SelectorsState) readInFixedNamespace(ctx context.Context) ([]corev1.Con
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -676,7 +792,7 @@ func (s *SelectorsState) readSiblings(ctx context.Context) ([]shopv1.Shop, error
 		return nil, err
 	}
 	var list shopv1.ShopList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -684,8 +800,12 @@ func (s *SelectorsState) readSiblings(ctx context.Context) ([]shopv1.Shop, error
 
 // selectSelectorsSiblings says what the state siblings of target selects.
 func selectSelectorsSiblings(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"group": target.Spec.Group},
 	}, nil
 }
@@ -697,6 +817,7 @@ type SelectorsStateGetter interface {
 	Target() *shopv1.Shop
 	GetByName(ctx context.Context) (*corev1.Secret, error)
 	GetByNameOwned(ctx context.Context) (*corev1.Secret, error)
+	GetByNameOwnedByAny(ctx context.Context) (*corev1.Secret, error)
 	GetByNameAndLabel(ctx context.Context) (*corev1.Secret, error)
 	GetByNameAndField(ctx context.Context) (*corev1.Secret, error)
 	GetByNameAsField(ctx context.Context) (*corev1.Secret, error)
@@ -707,6 +828,7 @@ type SelectorsStateGetter interface {
 	GetSomewhere(ctx context.Context) (*corev1.ConfigMap, error)
 	GetAll(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetAllOwned(ctx context.Context) ([]corev1.ConfigMap, error)
+	GetAllOwnedByAny(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetLabelled(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetControlled(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetPods(ctx context.Context) ([]corev1.Pod, error)
@@ -733,6 +855,8 @@ type SelectorsFakeState struct {
 	ByNameErr             error
 	ByNameOwned           *corev1.Secret
 	ByNameOwnedErr        error
+	ByNameOwnedByAny      *corev1.Secret
+	ByNameOwnedByAnyErr   error
 	ByNameAndLabel        *corev1.Secret
 	ByNameAndLabelErr     error
 	ByNameAndField        *corev1.Secret
@@ -753,6 +877,8 @@ type SelectorsFakeState struct {
 	AllErr                error
 	AllOwned              []corev1.ConfigMap
 	AllOwnedErr           error
+	AllOwnedByAny         []corev1.ConfigMap
+	AllOwnedByAnyErr      error
 	Labelled              []corev1.ConfigMap
 	LabelledErr           error
 	Controlled            []corev1.ConfigMap
@@ -783,7 +909,7 @@ func (s *SelectorsFakeState) GetByName(context.Context) (*corev1.Secret, error) 
 	if s.ByNameErr != nil {
 		return nil, s.ByNameErr
 	}
-	return s.ByName.DeepCopy(), nil
+	return state.Copy(s.ByName), nil
 }
 
 // GetByNameOwned returns a copy of ByNameOwned, or ByNameOwnedErr if that is set.
@@ -791,7 +917,15 @@ func (s *SelectorsFakeState) GetByNameOwned(context.Context) (*corev1.Secret, er
 	if s.ByNameOwnedErr != nil {
 		return nil, s.ByNameOwnedErr
 	}
-	return s.ByNameOwned.DeepCopy(), nil
+	return state.Copy(s.ByNameOwned), nil
+}
+
+// GetByNameOwnedByAny returns a copy of ByNameOwnedByAny, or ByNameOwnedByAnyErr if that is set.
+func (s *SelectorsFakeState) GetByNameOwnedByAny(context.Context) (*corev1.Secret, error) {
+	if s.ByNameOwnedByAnyErr != nil {
+		return nil, s.ByNameOwnedByAnyErr
+	}
+	return state.Copy(s.ByNameOwnedByAny), nil
 }
 
 // GetByNameAndLabel returns a copy of ByNameAndLabel, or ByNameAndLabelErr if that is set.
@@ -799,7 +933,7 @@ func (s *SelectorsFakeState) GetByNameAndLabel(context.Context) (*corev1.Secret,
 	if s.ByNameAndLabelErr != nil {
 		return nil, s.ByNameAndLabelErr
 	}
-	return s.ByNameAndLabel.DeepCopy(), nil
+	return state.Copy(s.ByNameAndLabel), nil
 }
 
 // GetByNameAndField returns a copy of ByNameAndField, or ByNameAndFieldErr if that is set.
@@ -807,7 +941,7 @@ func (s *SelectorsFakeState) GetByNameAndField(context.Context) (*corev1.Secret,
 	if s.ByNameAndFieldErr != nil {
 		return nil, s.ByNameAndFieldErr
 	}
-	return s.ByNameAndField.DeepCopy(), nil
+	return state.Copy(s.ByNameAndField), nil
 }
 
 // GetByNameAsField returns a copy of ByNameAsField, or ByNameAsFieldErr if that is set.
@@ -815,7 +949,7 @@ func (s *SelectorsFakeState) GetByNameAsField(context.Context) (*corev1.Secret, 
 	if s.ByNameAsFieldErr != nil {
 		return nil, s.ByNameAsFieldErr
 	}
-	return s.ByNameAsField.DeepCopy(), nil
+	return state.Copy(s.ByNameAsField), nil
 }
 
 // GetByLabel returns a copy of ByLabel, or ByLabelErr if that is set.
@@ -823,7 +957,7 @@ func (s *SelectorsFakeState) GetByLabel(context.Context) (*corev1.Secret, error)
 	if s.ByLabelErr != nil {
 		return nil, s.ByLabelErr
 	}
-	return s.ByLabel.DeepCopy(), nil
+	return state.Copy(s.ByLabel), nil
 }
 
 // GetByLabelOwned returns a copy of ByLabelOwned, or ByLabelOwnedErr if that is set.
@@ -831,7 +965,7 @@ func (s *SelectorsFakeState) GetByLabelOwned(context.Context) (*corev1.Secret, e
 	if s.ByLabelOwnedErr != nil {
 		return nil, s.ByLabelOwnedErr
 	}
-	return s.ByLabelOwned.DeepCopy(), nil
+	return state.Copy(s.ByLabelOwned), nil
 }
 
 // GetByField returns a copy of ByField, or ByFieldErr if that is set.
@@ -839,7 +973,7 @@ func (s *SelectorsFakeState) GetByField(context.Context) (*corev1.Secret, error)
 	if s.ByFieldErr != nil {
 		return nil, s.ByFieldErr
 	}
-	return s.ByField.DeepCopy(), nil
+	return state.Copy(s.ByField), nil
 }
 
 // GetInNamespace returns a copy of InNamespace, or InNamespaceErr if that is set.
@@ -847,7 +981,7 @@ func (s *SelectorsFakeState) GetInNamespace(context.Context) (*corev1.ConfigMap,
 	if s.InNamespaceErr != nil {
 		return nil, s.InNamespaceErr
 	}
-	return s.InNamespace.DeepCopy(), nil
+	return state.Copy(s.InNamespace), nil
 }
 
 // GetSomewhere returns a copy of Somewhere, or SomewhereErr if that is set.
@@ -855,7 +989,7 @@ func (s *SelectorsFakeState) GetSomewhere(context.Context) (*corev1.ConfigMap, e
 	if s.SomewhereErr != nil {
 		return nil, s.SomewhereErr
 	}
-	return s.Somewhere.DeepCopy(), nil
+	return state.Copy(s.Somewhere), nil
 }
 
 // GetAll returns a copy of All, or AllErr if that is set.
@@ -872,6 +1006,14 @@ func (s *SelectorsFakeState) GetAllOwned(context.Context) ([]corev1.ConfigMap, e
 		return nil, s.AllOwnedErr
 	}
 	return state.Copies(s.AllOwned), nil
+}
+
+// GetAllOwnedByAny returns a copy of AllOwnedByAny, or AllOwnedByAnyErr if that is set.
+func (s *SelectorsFakeState) GetAllOwnedByAny(context.Context) ([]corev1.ConfigMap, error) {
+	if s.AllOwnedByAnyErr != nil {
+		return nil, s.AllOwnedByAnyErr
+	}
+	return state.Copies(s.AllOwnedByAny), nil
 }
 
 // GetLabelled returns a copy of Labelled, or LabelledErr if that is set.
@@ -952,7 +1094,7 @@ func (s *SelectorsFakeState) GetSiblings(context.Context) ([]shopv1.Shop, error)
 // when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
 // returns decides how the workflow goes on: see ctrlkit.Action.
 type SelectorsImpl interface {
-	Look(ctx context.Context, logger logr.Logger, byName *corev1.Secret, byNameOwned *corev1.Secret, byNameAndLabel *corev1.Secret, byNameAndField *corev1.Secret, byNameAsField *corev1.Secret, byLabel *corev1.Secret, byLabelOwned *corev1.Secret, byField *corev1.Secret, inNamespace *corev1.ConfigMap, somewhere *corev1.ConfigMap, all []corev1.ConfigMap, allOwned []corev1.ConfigMap, labelled []corev1.ConfigMap, controlled []corev1.ConfigMap, pods []corev1.Pod, namedAndLabelled []corev1.ConfigMap, namedOwned []corev1.ConfigMap, namedEverywhere []corev1.ConfigMap, labelledEverywhere []corev1.ConfigMap, inFixedNamespace []corev1.ConfigMap, siblings []shopv1.Shop) (ctrl.Result, error)
+	Look(ctx context.Context, logger logr.Logger, byName *corev1.Secret, byNameOwned *corev1.Secret, byNameOwnedByAny *corev1.Secret, byNameAndLabel *corev1.Secret, byNameAndField *corev1.Secret, byNameAsField *corev1.Secret, byLabel *corev1.Secret, byLabelOwned *corev1.Secret, byField *corev1.Secret, inNamespace *corev1.ConfigMap, somewhere *corev1.ConfigMap, all []corev1.ConfigMap, allOwned []corev1.ConfigMap, allOwnedByAny []corev1.ConfigMap, labelled []corev1.ConfigMap, controlled []corev1.ConfigMap, pods []corev1.Pod, namedAndLabelled []corev1.ConfigMap, namedOwned []corev1.ConfigMap, namedEverywhere []corev1.ConfigMap, labelledEverywhere []corev1.ConfigMap, inFixedNamespace []corev1.ConfigMap, siblings []shopv1.Shop) (ctrl.Result, error)
 }
 
 // The names of the actions of Selectors, as hooks and errors have them.
@@ -1006,6 +1148,10 @@ func (m *Selectors) Look() ctrlkit.ReconcileAction {
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state byNameOwned: %w", err))
 		}
+		byNameOwnedByAny, err := m.state.GetByNameOwnedByAny(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state byNameOwnedByAny: %w", err))
+		}
 		byNameAndLabel, err := m.state.GetByNameAndLabel(ctx)
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state byNameAndLabel: %w", err))
@@ -1046,6 +1192,10 @@ func (m *Selectors) Look() ctrlkit.ReconcileAction {
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state allOwned: %w", err))
 		}
+		allOwnedByAny, err := m.state.GetAllOwnedByAny(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state allOwnedByAny: %w", err))
+		}
 		labelled, err := m.state.GetLabelled(ctx)
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state labelled: %w", err))
@@ -1083,7 +1233,7 @@ func (m *Selectors) Look() ctrlkit.ReconcileAction {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state siblings: %w", err))
 		}
 
-		return m.impl.Look(ctx, logger, byName, byNameOwned, byNameAndLabel, byNameAndField, byNameAsField, byLabel, byLabelOwned, byField, inNamespace, somewhere, all, allOwned, labelled, controlled, pods, namedAndLabelled, namedOwned, namedEverywhere, labelledEverywhere, inFixedNamespace, siblings)
+		return m.impl.Look(ctx, logger, byName, byNameOwned, byNameOwnedByAny, byNameAndLabel, byNameAndField, byNameAsField, byLabel, byLabelOwned, byField, inNamespace, somewhere, all, allOwned, allOwnedByAny, labelled, controlled, pods, namedAndLabelled, namedOwned, namedEverywhere, labelledEverywhere, inFixedNamespace, siblings)
 	}, m.opts...)
 }
 
@@ -1131,16 +1281,13 @@ var selectorsConfigMapByName = state.Index[*corev1.ConfigMap]{
 }
 
 // selectorsByByName finds the Shop objects whose state byName an object belongs to.
-var selectorsByByName = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Spec.SecretName}", selectSelectorsByName)
+var selectorsByByName = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Spec.SecretName}", selectSelectorsByName)
 
 // selectorsByByNameOwned finds the Shop objects whose state byNameOwned an object belongs to.
-var selectorsByByNameOwned = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Name}-owned", selectSelectorsByNameOwned)
+var selectorsByByNameOwned = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Name}-owned", selectSelectorsByNameOwned)
 
-// selectorsByByNameAndLabel finds the Shop objects whose state byNameAndLabel an object belongs to.
-var selectorsByByNameAndLabel = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Spec.SecretName} labels/shop=${target.Name}", selectSelectorsByNameAndLabel)
-
-// selectorsByByNameAndField finds the Shop objects whose state byNameAndField an object belongs to.
-var selectorsByByNameAndField = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Spec.SecretName} fields/ctrlkit:.type=example.com/shop", selectSelectorsByNameAndField)
+// selectorsByByNameOwnedByAny finds the Shop objects whose state byNameOwnedByAny an object belongs to.
+var selectorsByByNameOwnedByAny = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Name}-shared", selectSelectorsByNameOwnedByAny)
 
 // selectorsByByLabel finds the Shop objects whose state byLabel an object belongs to.
 var selectorsByByLabel = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} labels/shop=${target.Name}", selectSelectorsByLabel)
@@ -1152,7 +1299,7 @@ var selectorsByByLabelOwned = state.TargetIndex("ctrlkit:v1/Secret namespace=${t
 var selectorsByByField = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} fields/ctrlkit:.type=example.com/${target.Spec.Group}", selectSelectorsByField)
 
 // selectorsByInNamespace finds the Shop objects whose state inNamespace an object belongs to.
-var selectorsByInNamespace = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Spec.Place} name=settings", selectSelectorsInNamespace)
+var selectorsByInNamespace = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Spec.Place} name=settings", selectSelectorsInNamespace)
 
 // selectorsBySomewhere finds the Shop objects whose state somewhere an object belongs to.
 var selectorsBySomewhere = state.TargetIndex("ctrlkit:v1/ConfigMap labels/shop=${target.Name}", selectSelectorsSomewhere)
@@ -1193,8 +1340,7 @@ func IndexSelectors(ctx context.Context, indexer client.FieldIndexer) error {
 		selectorsConfigMapByName.Register(ctx, indexer, &corev1.ConfigMap{}),
 		selectorsByByName.Register(ctx, indexer, &shopv1.Shop{}),
 		selectorsByByNameOwned.Register(ctx, indexer, &shopv1.Shop{}),
-		selectorsByByNameAndLabel.Register(ctx, indexer, &shopv1.Shop{}),
-		selectorsByByNameAndField.Register(ctx, indexer, &shopv1.Shop{}),
+		selectorsByByNameOwnedByAny.Register(ctx, indexer, &shopv1.Shop{}),
 		selectorsByByLabel.Register(ctx, indexer, &shopv1.Shop{}),
 		selectorsByByLabelOwned.Register(ctx, indexer, &shopv1.Shop{}),
 		selectorsByByField.Register(ctx, indexer, &shopv1.Shop{}),
@@ -1213,10 +1359,11 @@ func IndexSelectors(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchSelectors has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchSelectors(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchSelectors(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{}).
+		For(&shopv1.Shop{}, opts...).
 		Owns(&corev1.Secret{}, builder.MatchEveryOwner).
 		Owns(&corev1.ConfigMap{}, builder.MatchEveryOwner).
 		Watches(&corev1.Secret{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByByName, func(obj *corev1.Secret) state.Selection {
@@ -1225,19 +1372,8 @@ func WatchSelectors(b *builder.Builder, reader client.Reader) *builder.Builder {
 		Watches(&corev1.Secret{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByByNameOwned, func(obj *corev1.Secret) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		})).
-		Watches(&corev1.Secret{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByByNameAndLabel, func(obj *corev1.Secret) state.Selection {
-			return state.Selection{
-				Namespace: obj.GetNamespace(),
-				Name:      obj.GetName(),
-				Labels:    map[string]string{"shop": obj.GetLabels()["shop"]},
-			}
-		})).
-		Watches(&corev1.Secret{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByByNameAndField, func(obj *corev1.Secret) state.Selection {
-			return state.Selection{
-				Namespace: obj.GetNamespace(),
-				Name:      obj.GetName(),
-				Fields:    map[string]string{selectorsSecretByType.Name: selectorsSecretByType.Value(obj)},
-			}
+		Watches(&corev1.Secret{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByByNameOwnedByAny, func(obj *corev1.Secret) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		})).
 		Watches(&corev1.Secret{}, state.Enqueue(reader, &shopv1.ShopList{}, selectorsByByLabel, func(obj *corev1.Secret) state.Selection {
 			return state.Selection{

@@ -20,6 +20,11 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What First reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+
 // FirstState reads the states of First,
 // each of them once, when it is first asked for.
 //
@@ -49,7 +54,7 @@ func (s *FirstState) Target() *shopv1.Shop {
 // or nil if there is none.
 func (s *FirstState) GetSettings(ctx context.Context) (*corev1.ConfigMap, error) {
 	settings, err := s.settings.Get(ctx, s.readSettings)
-	return settings.DeepCopy(), err
+	return state.Copy(settings), err
 }
 
 func (s *FirstState) readSettings(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -57,12 +62,16 @@ func (s *FirstState) readSettings(ctx context.Context) (*corev1.ConfigMap, error
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectFirstSettings says what the state settings of target selects.
 func selectFirstSettings(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace(), Name: target.Name}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: target.Name}, nil
 }
 
 // GetControlled returns the state controlled: every ConfigMap in the namespace of the Shop with
@@ -81,7 +90,7 @@ func (s *FirstState) readControlled(ctx context.Context) ([]corev1.ConfigMap, er
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -89,8 +98,12 @@ func (s *FirstState) readControlled(ctx context.Context) ([]corev1.ConfigMap, er
 
 // selectFirstControlled says what the state controlled of target selects.
 func selectFirstControlled(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Fields:    map[string]string{firstConfigMapByController.Name: target.Name},
 	}, nil
 }
@@ -131,7 +144,7 @@ func (s *FirstFakeState) GetSettings(context.Context) (*corev1.ConfigMap, error)
 	if s.SettingsErr != nil {
 		return nil, s.SettingsErr
 	}
-	return s.Settings.DeepCopy(), nil
+	return state.Copy(s.Settings), nil
 }
 
 // GetControlled returns a copy of Controlled, or ControlledErr if that is set.
@@ -216,7 +229,7 @@ var firstConfigMapByController = state.Index[*corev1.ConfigMap]{
 }
 
 // firstBySettings finds the Shop objects whose state settings an object belongs to.
-var firstBySettings = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}", selectFirstSettings)
+var firstBySettings = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}", selectFirstSettings)
 
 // firstByControlled finds the Shop objects whose state controlled an object belongs to.
 var firstByControlled = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} fields/ctrlkit:.metadata.controller/Shop.shop.example.com=${target.Name}", selectFirstControlled)
@@ -234,10 +247,11 @@ func IndexFirst(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchFirst has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchFirst(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchFirst(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{}).
+		For(&shopv1.Shop{}, opts...).
 		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, firstBySettings, func(obj *corev1.ConfigMap) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		})).
@@ -248,6 +262,11 @@ func WatchFirst(b *builder.Builder, reader client.Reader) *builder.Builder {
 			}
 		}))
 }
+
+// What Second reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 
 // SecondState reads the states of Second,
 // each of them once, when it is first asked for.
@@ -277,7 +296,7 @@ func (s *SecondState) Target() *shopv1.Shop {
 // or nil if there is none.
 func (s *SecondState) GetSettings(ctx context.Context) (*corev1.ConfigMap, error) {
 	settings, err := s.settings.Get(ctx, s.readSettings)
-	return settings.DeepCopy(), err
+	return state.Copy(settings), err
 }
 
 func (s *SecondState) readSettings(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -285,12 +304,16 @@ func (s *SecondState) readSettings(ctx context.Context) (*corev1.ConfigMap, erro
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectSecondSettings says what the state settings of target selects.
 func selectSecondSettings(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace(), Name: target.Name}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: target.Name}, nil
 }
 
 // SecondStateGetter is what Second reads its states from:
@@ -326,7 +349,7 @@ func (s *SecondFakeState) GetSettings(context.Context) (*corev1.ConfigMap, error
 	if s.SettingsErr != nil {
 		return nil, s.SettingsErr
 	}
-	return s.Settings.DeepCopy(), nil
+	return state.Copy(s.Settings), nil
 }
 
 // SecondImpl is what a user of Second writes: the actions, one method each.
@@ -403,7 +426,7 @@ func (m *Second) Greet() ctrlkit.ReconcileAction {
 }
 
 // secondBySettings finds the Shop objects whose state settings an object belongs to.
-var secondBySettings = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}", selectSecondSettings)
+var secondBySettings = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}", selectSecondSettings)
 
 // IndexSecond registers the indexes of the cache that Second
 // and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
@@ -414,10 +437,11 @@ func IndexSecond(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchSecond has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchSecond(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchSecond(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{}).
+		For(&shopv1.Shop{}, opts...).
 		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, secondBySettings, func(obj *corev1.ConfigMap) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		}))

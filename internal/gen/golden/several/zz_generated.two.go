@@ -16,6 +16,10 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What Idle reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=regions,verbs=get;list;watch
+
 // IdleState reads the states of Idle,
 // each of them once, when it is first asked for.
 //
@@ -125,11 +129,16 @@ func IndexIdle(context.Context, client.FieldIndexer) error {
 
 // WatchIdle has b reconcile a Region when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchIdle(b *builder.Builder, _ client.Reader) *builder.Builder {
+// reads from it; it is there for further states, and these need none. The options are those of For, such as
+// builder.WithPredicates for the events of the Region.
+func WatchIdle(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Region{})
+		For(&shopv1.Region{}, opts...)
 }
+
+// What Empty reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
 
 // EmptyState reads the states of Empty,
 // each of them once, when it is first asked for.
@@ -225,8 +234,9 @@ func IndexEmpty(context.Context, client.FieldIndexer) error {
 
 // WatchEmpty has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchEmpty(b *builder.Builder, _ client.Reader) *builder.Builder {
+// reads from it; it is there for further states, and these need none. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchEmpty(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{})
+		For(&shopv1.Shop{}, opts...)
 }

@@ -21,6 +21,11 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What Values reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+
 // ValuesState reads the states of Values,
 // each of them once, when it is first asked for.
 //
@@ -55,7 +60,7 @@ func (s *ValuesState) Target() *shopv1.Shop {
 // or nil if there is none.
 func (s *ValuesState) GetMixed(ctx context.Context) (*corev1.ConfigMap, error) {
 	mixed, err := s.mixed.Get(ctx, s.readMixed)
-	return mixed.DeepCopy(), err
+	return state.Copy(mixed), err
 }
 
 func (s *ValuesState) readMixed(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -63,12 +68,16 @@ func (s *ValuesState) readMixed(ctx context.Context) (*corev1.ConfigMap, error) 
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectValuesMixed says what the state mixed of target selects.
 func selectValuesMixed(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace(), Name: target.Name + "-meta-" + target.Namespace}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: target.Name + "-meta-" + target.Namespace}, nil
 }
 
 // GetPointers returns the state pointers: the ConfigMap in the namespace ${target.Spec.Ref.Namespace} with
@@ -78,7 +87,7 @@ func selectValuesMixed(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none.
 func (s *ValuesState) GetPointers(ctx context.Context) (*corev1.ConfigMap, error) {
 	pointers, err := s.pointers.Get(ctx, s.readPointers)
-	return pointers.DeepCopy(), err
+	return state.Copy(pointers), err
 }
 
 func (s *ValuesState) readPointers(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -86,7 +95,7 @@ func (s *ValuesState) readPointers(ctx context.Context) (*corev1.ConfigMap, erro
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectValuesPointers says what the state pointers of target selects.
@@ -120,7 +129,7 @@ func selectValuesPointers(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *ValuesState) GetNumbers(ctx context.Context) (*corev1.ConfigMap, error) {
 	numbers, err := s.numbers.Get(ctx, s.readNumbers)
-	return numbers.DeepCopy(), err
+	return state.Copy(numbers), err
 }
 
 func (s *ValuesState) readNumbers(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -129,7 +138,7 @@ func (s *ValuesState) readNumbers(ctx context.Context) (*corev1.ConfigMap, error
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -140,8 +149,12 @@ func selectValuesNumbers(target *shopv1.Shop) (state.Selection, error) {
 	if target.Spec.Replicas == nil {
 		return state.Selection{}, errors.New("target.Spec.Replicas is nil")
 	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels: map[string]string{
 			"level":    strconv.FormatInt(int64(target.Spec.Level), 10),
 			"size":     strconv.FormatUint(uint64(target.Spec.Size), 10),
@@ -158,7 +171,7 @@ func selectValuesNumbers(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *ValuesState) GetTruths(ctx context.Context) (*corev1.ConfigMap, error) {
 	truths, err := s.truths.Get(ctx, s.readTruths)
-	return truths.DeepCopy(), err
+	return state.Copy(truths), err
 }
 
 func (s *ValuesState) readTruths(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -167,7 +180,7 @@ func (s *ValuesState) readTruths(ctx context.Context) (*corev1.ConfigMap, error)
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -178,8 +191,12 @@ func selectValuesTruths(target *shopv1.Shop) (state.Selection, error) {
 	if target.Spec.Flag == nil {
 		return state.Selection{}, errors.New("target.Spec.Flag is nil")
 	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels: map[string]string{
 			"open": strconv.FormatBool(bool(target.Spec.Open)),
 			"flag": strconv.FormatBool(bool(*target.Spec.Flag)),
@@ -195,7 +212,7 @@ func selectValuesTruths(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *ValuesState) GetTexts(ctx context.Context) (*corev1.ConfigMap, error) {
 	texts, err := s.texts.Get(ctx, s.readTexts)
-	return texts.DeepCopy(), err
+	return state.Copy(texts), err
 }
 
 func (s *ValuesState) readTexts(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -204,7 +221,7 @@ func (s *ValuesState) readTexts(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -215,8 +232,12 @@ func selectValuesTexts(target *shopv1.Shop) (state.Selection, error) {
 	if target.Spec.TierRef == nil {
 		return state.Selection{}, errors.New("target.Spec.TierRef is nil")
 	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels: map[string]string{
 			"tier":  string(*target.Spec.TierRef),
 			"hours": target.Spec.Hours.String(),
@@ -231,7 +252,7 @@ func selectValuesTexts(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none.
 func (s *ValuesState) GetJoined(ctx context.Context) (*corev1.ConfigMap, error) {
 	joined, err := s.joined.Get(ctx, s.readJoined)
-	return joined.DeepCopy(), err
+	return state.Copy(joined), err
 }
 
 func (s *ValuesState) readJoined(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -239,7 +260,7 @@ func (s *ValuesState) readJoined(ctx context.Context) (*corev1.ConfigMap, error)
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.ConfigMap{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
 // selectValuesJoined says what the state joined of target selects.
@@ -248,7 +269,11 @@ func selectValuesJoined(target *shopv1.Shop) (state.Selection, error) {
 	if name == "" {
 		return state.Selection{}, errors.New("name=${target.Spec.SecretName}${target.Spec.Tier} is empty")
 	}
-	return state.Selection{Namespace: target.GetNamespace(), Name: name}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: name}, nil
 }
 
 // GetByPointerField returns the state byPointerField: every Shop in the namespace of the Shop with
@@ -268,7 +293,7 @@ func (s *ValuesState) readByPointerField(ctx context.Context) ([]shopv1.Shop, er
 		return nil, err
 	}
 	var list shopv1.ShopList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -276,8 +301,12 @@ func (s *ValuesState) readByPointerField(ctx context.Context) ([]shopv1.Shop, er
 
 // selectValuesByPointerField says what the state byPointerField of target selects.
 func selectValuesByPointerField(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Fields: map[string]string{
 			valuesShopBySpecTierRef.Name: string(target.Spec.Tier),
 			valuesShopBySpecRefName.Name: target.Name,
@@ -336,7 +365,7 @@ func (s *ValuesFakeState) GetMixed(context.Context) (*corev1.ConfigMap, error) {
 	if s.MixedErr != nil {
 		return nil, s.MixedErr
 	}
-	return s.Mixed.DeepCopy(), nil
+	return state.Copy(s.Mixed), nil
 }
 
 // GetPointers returns a copy of Pointers, or PointersErr if that is set.
@@ -344,7 +373,7 @@ func (s *ValuesFakeState) GetPointers(context.Context) (*corev1.ConfigMap, error
 	if s.PointersErr != nil {
 		return nil, s.PointersErr
 	}
-	return s.Pointers.DeepCopy(), nil
+	return state.Copy(s.Pointers), nil
 }
 
 // GetNumbers returns a copy of Numbers, or NumbersErr if that is set.
@@ -352,7 +381,7 @@ func (s *ValuesFakeState) GetNumbers(context.Context) (*corev1.ConfigMap, error)
 	if s.NumbersErr != nil {
 		return nil, s.NumbersErr
 	}
-	return s.Numbers.DeepCopy(), nil
+	return state.Copy(s.Numbers), nil
 }
 
 // GetTruths returns a copy of Truths, or TruthsErr if that is set.
@@ -360,7 +389,7 @@ func (s *ValuesFakeState) GetTruths(context.Context) (*corev1.ConfigMap, error) 
 	if s.TruthsErr != nil {
 		return nil, s.TruthsErr
 	}
-	return s.Truths.DeepCopy(), nil
+	return state.Copy(s.Truths), nil
 }
 
 // GetTexts returns a copy of Texts, or TextsErr if that is set.
@@ -368,7 +397,7 @@ func (s *ValuesFakeState) GetTexts(context.Context) (*corev1.ConfigMap, error) {
 	if s.TextsErr != nil {
 		return nil, s.TextsErr
 	}
-	return s.Texts.DeepCopy(), nil
+	return state.Copy(s.Texts), nil
 }
 
 // GetJoined returns a copy of Joined, or JoinedErr if that is set.
@@ -376,7 +405,7 @@ func (s *ValuesFakeState) GetJoined(context.Context) (*corev1.ConfigMap, error) 
 	if s.JoinedErr != nil {
 		return nil, s.JoinedErr
 	}
-	return s.Joined.DeepCopy(), nil
+	return state.Copy(s.Joined), nil
 }
 
 // GetByPointerField returns a copy of ByPointerField, or ByPointerFieldErr if that is set.
@@ -495,10 +524,10 @@ var valuesShopBySpecRefName = state.Index[*shopv1.Shop]{
 }
 
 // valuesByMixed finds the Shop objects whose state mixed an object belongs to.
-var valuesByMixed = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}-meta-${target.Namespace}", selectValuesMixed)
+var valuesByMixed = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}-meta-${target.Namespace}", selectValuesMixed)
 
 // valuesByPointers finds the Shop objects whose state pointers an object belongs to.
-var valuesByPointers = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Spec.Ref.Namespace} name=${target.Spec.Ref.Next.Name}", selectValuesPointers)
+var valuesByPointers = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Spec.Ref.Namespace} name=${target.Spec.Ref.Next.Name}", selectValuesPointers)
 
 // valuesByNumbers finds the Shop objects whose state numbers an object belongs to.
 var valuesByNumbers = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/level=${target.Spec.Level} labels/replicas=r${target.Spec.Replicas} labels/size=${target.Spec.Size}", selectValuesNumbers)
@@ -510,7 +539,7 @@ var valuesByTruths = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.
 var valuesByTexts = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/hours=${target.Spec.Hours} labels/tier=${target.Spec.TierRef}", selectValuesTexts)
 
 // valuesByJoined finds the Shop objects whose state joined an object belongs to.
-var valuesByJoined = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Spec.SecretName}${target.Spec.Tier}", selectValuesJoined)
+var valuesByJoined = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Spec.SecretName}${target.Spec.Tier}", selectValuesJoined)
 
 // valuesByByPointerField finds the Shop objects whose state byPointerField an object belongs to.
 var valuesByByPointerField = state.TargetIndex("ctrlkit:shop.example.com/v1/Shop namespace=${target.Namespace} fields/ctrlkit:.spec.ref.name=${target.Name} fields/ctrlkit:.spec.tierRef=${target.Spec.Tier}", selectValuesByPointerField)
@@ -534,10 +563,11 @@ func IndexValues(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchValues has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchValues(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchValues(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{}).
+		For(&shopv1.Shop{}, opts...).
 		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, valuesByMixed, func(obj *corev1.ConfigMap) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		})).

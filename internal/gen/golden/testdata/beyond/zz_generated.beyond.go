@@ -20,6 +20,11 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What Beyond reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+
 // BeyondState reads the states of Beyond,
 // each of them once, when it is first asked for.
 //
@@ -58,7 +63,7 @@ func (s *BeyondState) readByNamespaceField(ctx context.Context) ([]corev1.Config
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -81,7 +86,7 @@ func selectBeyondByNamespaceField(target *shopv1.Shop) (state.Selection, error) 
 // or nil if there is none. More than one is an error.
 func (s *BeyondState) GetQuotes(ctx context.Context) (*corev1.ConfigMap, error) {
 	quotes, err := s.quotes.Get(ctx, s.readQuotes)
-	return quotes.DeepCopy(), err
+	return state.Copy(quotes), err
 }
 
 func (s *BeyondState) readQuotes(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -90,7 +95,7 @@ func (s *BeyondState) readQuotes(ctx context.Context) (*corev1.ConfigMap, error)
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -98,8 +103,12 @@ func (s *BeyondState) readQuotes(ctx context.Context) (*corev1.ConfigMap, error)
 
 // selectBeyondQuotes says what the state quotes of target selects.
 func selectBeyondQuotes(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels: map[string]string{
 			"app":  "say \"hi\"",
 			"path": "`a\\b`",
@@ -151,7 +160,7 @@ func (s *BeyondFakeState) GetQuotes(context.Context) (*corev1.ConfigMap, error) 
 	if s.QuotesErr != nil {
 		return nil, s.QuotesErr
 	}
-	return s.Quotes.DeepCopy(), nil
+	return state.Copy(s.Quotes), nil
 }
 
 // BeyondImpl is what a user of Beyond writes: the actions, one method each.
@@ -237,10 +246,11 @@ func IndexBeyond(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchBeyond has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchBeyond(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchBeyond(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{}).
+		For(&shopv1.Shop{}, opts...).
 		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, beyondByByNamespaceField, func(obj *corev1.ConfigMap) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace()}
 		})).

@@ -20,6 +20,12 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What nasty reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+
 // nastyState reads the states of nasty,
 // each of them once, when it is first asked for.
 //
@@ -79,7 +85,7 @@ func (s *nastyState) Target() *shopv1.Shop {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetType(ctx context.Context) (*corev1.ConfigMap, error) {
 	typeState, err := s.typeState.Get(ctx, s.readType)
-	return typeState.DeepCopy(), err
+	return state.Copy(typeState), err
 }
 
 func (s *nastyState) readType(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -88,7 +94,7 @@ func (s *nastyState) readType(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -96,8 +102,12 @@ func (s *nastyState) readType(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyType says what the state type of target selects.
 func selectNastyType(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -109,7 +119,7 @@ func selectNastyType(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetFunc(ctx context.Context) (*corev1.ConfigMap, error) {
 	funcState, err := s.funcState.Get(ctx, s.readFunc)
-	return funcState.DeepCopy(), err
+	return state.Copy(funcState), err
 }
 
 func (s *nastyState) readFunc(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -118,7 +128,7 @@ func (s *nastyState) readFunc(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -126,8 +136,12 @@ func (s *nastyState) readFunc(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyFunc says what the state func of target selects.
 func selectNastyFunc(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -139,7 +153,7 @@ func selectNastyFunc(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetRange(ctx context.Context) (*corev1.ConfigMap, error) {
 	rangeState, err := s.rangeState.Get(ctx, s.readRange)
-	return rangeState.DeepCopy(), err
+	return state.Copy(rangeState), err
 }
 
 func (s *nastyState) readRange(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -148,7 +162,7 @@ func (s *nastyState) readRange(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -156,8 +170,12 @@ func (s *nastyState) readRange(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyRange says what the state range of target selects.
 func selectNastyRange(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -169,7 +187,7 @@ func selectNastyRange(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetErr(ctx context.Context) (*corev1.ConfigMap, error) {
 	errState, err := s.err.Get(ctx, s.readErr)
-	return errState.DeepCopy(), err
+	return state.Copy(errState), err
 }
 
 func (s *nastyState) readErr(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -178,7 +196,7 @@ func (s *nastyState) readErr(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -186,8 +204,12 @@ func (s *nastyState) readErr(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyErr says what the state err of target selects.
 func selectNastyErr(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -199,7 +221,7 @@ func selectNastyErr(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetCtx(ctx context.Context) (*corev1.ConfigMap, error) {
 	ctxState, err := s.ctx.Get(ctx, s.readCtx)
-	return ctxState.DeepCopy(), err
+	return state.Copy(ctxState), err
 }
 
 func (s *nastyState) readCtx(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -208,7 +230,7 @@ func (s *nastyState) readCtx(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -216,8 +238,12 @@ func (s *nastyState) readCtx(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyCtx says what the state ctx of target selects.
 func selectNastyCtx(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -229,7 +255,7 @@ func selectNastyCtx(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetLogger(ctx context.Context) (*corev1.ConfigMap, error) {
 	loggerState, err := s.logger.Get(ctx, s.readLogger)
-	return loggerState.DeepCopy(), err
+	return state.Copy(loggerState), err
 }
 
 func (s *nastyState) readLogger(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -238,7 +264,7 @@ func (s *nastyState) readLogger(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -246,8 +272,12 @@ func (s *nastyState) readLogger(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyLogger says what the state logger of target selects.
 func selectNastyLogger(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -259,7 +289,7 @@ func selectNastyLogger(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetS(ctx context.Context) (*corev1.ConfigMap, error) {
 	sState, err := s.s.Get(ctx, s.readS)
-	return sState.DeepCopy(), err
+	return state.Copy(sState), err
 }
 
 func (s *nastyState) readS(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -268,7 +298,7 @@ func (s *nastyState) readS(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -276,8 +306,12 @@ func (s *nastyState) readS(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyS says what the state s of target selects.
 func selectNastyS(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -289,7 +323,7 @@ func selectNastyS(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetM(ctx context.Context) (*corev1.ConfigMap, error) {
 	mState, err := s.m.Get(ctx, s.readM)
-	return mState.DeepCopy(), err
+	return state.Copy(mState), err
 }
 
 func (s *nastyState) readM(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -298,7 +332,7 @@ func (s *nastyState) readM(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -306,8 +340,12 @@ func (s *nastyState) readM(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyM says what the state m of target selects.
 func selectNastyM(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -319,7 +357,7 @@ func selectNastyM(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetOpts(ctx context.Context) (*corev1.ConfigMap, error) {
 	opts, err := s.opts.Get(ctx, s.readOpts)
-	return opts.DeepCopy(), err
+	return state.Copy(opts), err
 }
 
 func (s *nastyState) readOpts(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -328,7 +366,7 @@ func (s *nastyState) readOpts(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -336,8 +374,12 @@ func (s *nastyState) readOpts(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyOpts says what the state opts of target selects.
 func selectNastyOpts(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -348,8 +390,8 @@ func selectNastyOpts(target *shopv1.Shop) (state.Selection, error) {
 //
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetImpl(ctx context.Context) (*corev1.ConfigMap, error) {
-	impl, err := s.impl.Get(ctx, s.readImpl)
-	return impl.DeepCopy(), err
+	implState, err := s.impl.Get(ctx, s.readImpl)
+	return state.Copy(implState), err
 }
 
 func (s *nastyState) readImpl(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -358,7 +400,7 @@ func (s *nastyState) readImpl(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -366,8 +408,12 @@ func (s *nastyState) readImpl(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyImpl says what the state impl of target selects.
 func selectNastyImpl(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -379,7 +425,7 @@ func selectNastyImpl(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetState(ctx context.Context) (*corev1.ConfigMap, error) {
 	stateState, err := s.state.Get(ctx, s.readState)
-	return stateState.DeepCopy(), err
+	return state.Copy(stateState), err
 }
 
 func (s *nastyState) readState(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -388,7 +434,7 @@ func (s *nastyState) readState(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -396,8 +442,12 @@ func (s *nastyState) readState(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyState says what the state state of target selects.
 func selectNastyState(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -409,7 +459,7 @@ func selectNastyState(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetClient(ctx context.Context) (*corev1.ConfigMap, error) {
 	clientState, err := s.client.Get(ctx, s.readClient)
-	return clientState.DeepCopy(), err
+	return state.Copy(clientState), err
 }
 
 func (s *nastyState) readClient(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -418,7 +468,7 @@ func (s *nastyState) readClient(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -426,8 +476,12 @@ func (s *nastyState) readClient(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyClient says what the state client of target selects.
 func selectNastyClient(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -439,7 +493,7 @@ func selectNastyClient(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetCorev1(ctx context.Context) (*corev1.ConfigMap, error) {
 	corev1State, err := s.corev1.Get(ctx, s.readCorev1)
-	return corev1State.DeepCopy(), err
+	return state.Copy(corev1State), err
 }
 
 func (s *nastyState) readCorev1(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -448,7 +502,7 @@ func (s *nastyState) readCorev1(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -456,8 +510,12 @@ func (s *nastyState) readCorev1(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyCorev1 says what the state corev1 of target selects.
 func selectNastyCorev1(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -469,7 +527,7 @@ func selectNastyCorev1(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetFmt(ctx context.Context) (*corev1.ConfigMap, error) {
 	fmtState, err := s.fmt.Get(ctx, s.readFmt)
-	return fmtState.DeepCopy(), err
+	return state.Copy(fmtState), err
 }
 
 func (s *nastyState) readFmt(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -478,7 +536,7 @@ func (s *nastyState) readFmt(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -486,8 +544,12 @@ func (s *nastyState) readFmt(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyFmt says what the state fmt of target selects.
 func selectNastyFmt(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -499,7 +561,7 @@ func selectNastyFmt(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetCtrlkit(ctx context.Context) (*corev1.ConfigMap, error) {
 	ctrlkitState, err := s.ctrlkit.Get(ctx, s.readCtrlkit)
-	return ctrlkitState.DeepCopy(), err
+	return state.Copy(ctrlkitState), err
 }
 
 func (s *nastyState) readCtrlkit(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -508,7 +570,7 @@ func (s *nastyState) readCtrlkit(ctx context.Context) (*corev1.ConfigMap, error)
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -516,8 +578,12 @@ func (s *nastyState) readCtrlkit(ctx context.Context) (*corev1.ConfigMap, error)
 
 // selectNastyCtrlkit says what the state ctrlkit of target selects.
 func selectNastyCtrlkit(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -529,7 +595,7 @@ func selectNastyCtrlkit(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetString(ctx context.Context) (*corev1.ConfigMap, error) {
 	stringState, err := s.string.Get(ctx, s.readString)
-	return stringState.DeepCopy(), err
+	return state.Copy(stringState), err
 }
 
 func (s *nastyState) readString(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -538,7 +604,7 @@ func (s *nastyState) readString(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -546,8 +612,12 @@ func (s *nastyState) readString(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyString says what the state string of target selects.
 func selectNastyString(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -559,7 +629,7 @@ func selectNastyString(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetNil(ctx context.Context) (*corev1.ConfigMap, error) {
 	nilState, err := s.nil.Get(ctx, s.readNil)
-	return nilState.DeepCopy(), err
+	return state.Copy(nilState), err
 }
 
 func (s *nastyState) readNil(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -568,7 +638,7 @@ func (s *nastyState) readNil(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -576,8 +646,12 @@ func (s *nastyState) readNil(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyNil says what the state nil of target selects.
 func selectNastyNil(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -589,7 +663,7 @@ func selectNastyNil(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetError(ctx context.Context) (*corev1.ConfigMap, error) {
 	errorState, err := s.error.Get(ctx, s.readError)
-	return errorState.DeepCopy(), err
+	return state.Copy(errorState), err
 }
 
 func (s *nastyState) readError(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -598,7 +672,7 @@ func (s *nastyState) readError(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -606,8 +680,12 @@ func (s *nastyState) readError(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyError says what the state error of target selects.
 func selectNastyError(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -619,7 +697,7 @@ func selectNastyError(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetTarget(ctx context.Context) (*corev1.ConfigMap, error) {
 	targetState, err := s.targetState.Get(ctx, s.readTarget)
-	return targetState.DeepCopy(), err
+	return state.Copy(targetState), err
 }
 
 func (s *nastyState) readTarget(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -628,7 +706,7 @@ func (s *nastyState) readTarget(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -636,8 +714,12 @@ func (s *nastyState) readTarget(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyTarget says what the state target of target selects.
 func selectNastyTarget(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -649,7 +731,7 @@ func selectNastyTarget(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetObject(ctx context.Context) (*corev1.ConfigMap, error) {
 	object, err := s.object.Get(ctx, s.readObject)
-	return object.DeepCopy(), err
+	return state.Copy(object), err
 }
 
 func (s *nastyState) readObject(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -658,7 +740,7 @@ func (s *nastyState) readObject(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -666,8 +748,12 @@ func (s *nastyState) readObject(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyObject says what the state object of target selects.
 func selectNastyObject(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -679,7 +765,7 @@ func selectNastyObject(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetJobs(ctx context.Context) (*corev1.ConfigMap, error) {
 	jobs, err := s.jobs.Get(ctx, s.readJobs)
-	return jobs.DeepCopy(), err
+	return state.Copy(jobs), err
 }
 
 func (s *nastyState) readJobs(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -688,7 +774,7 @@ func (s *nastyState) readJobs(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -696,8 +782,12 @@ func (s *nastyState) readJobs(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyJobs says what the state jobs of target selects.
 func selectNastyJobs(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -709,7 +799,7 @@ func selectNastyJobs(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetJobsErr(ctx context.Context) (*corev1.ConfigMap, error) {
 	jobsErr, err := s.jobsErr.Get(ctx, s.readJobsErr)
-	return jobsErr.DeepCopy(), err
+	return state.Copy(jobsErr), err
 }
 
 func (s *nastyState) readJobsErr(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -718,7 +808,7 @@ func (s *nastyState) readJobsErr(ctx context.Context) (*corev1.ConfigMap, error)
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -726,8 +816,12 @@ func (s *nastyState) readJobsErr(ctx context.Context) (*corev1.ConfigMap, error)
 
 // selectNastyJobsErr says what the state jobsErr of target selects.
 func selectNastyJobsErr(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -739,7 +833,7 @@ func selectNastyJobsErr(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetReadJobs(ctx context.Context) (*corev1.ConfigMap, error) {
 	readJobs, err := s.readJobsState.Get(ctx, s.readReadJobs)
-	return readJobs.DeepCopy(), err
+	return state.Copy(readJobs), err
 }
 
 func (s *nastyState) readReadJobs(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -748,7 +842,7 @@ func (s *nastyState) readReadJobs(ctx context.Context) (*corev1.ConfigMap, error
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -756,8 +850,12 @@ func (s *nastyState) readReadJobs(ctx context.Context) (*corev1.ConfigMap, error
 
 // selectNastyReadJobs says what the state readJobs of target selects.
 func selectNastyReadJobs(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -769,7 +867,7 @@ func selectNastyReadJobs(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetGetJobs(ctx context.Context) (*corev1.ConfigMap, error) {
 	getJobs, err := s.getJobs.Get(ctx, s.readGetJobs)
-	return getJobs.DeepCopy(), err
+	return state.Copy(getJobs), err
 }
 
 func (s *nastyState) readGetJobs(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -778,7 +876,7 @@ func (s *nastyState) readGetJobs(ctx context.Context) (*corev1.ConfigMap, error)
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -786,8 +884,12 @@ func (s *nastyState) readGetJobs(ctx context.Context) (*corev1.ConfigMap, error)
 
 // selectNastyGetJobs says what the state getJobs of target selects.
 func selectNastyGetJobs(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -799,7 +901,7 @@ func selectNastyGetJobs(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetReader(ctx context.Context) (*corev1.ConfigMap, error) {
 	reader, err := s.reader.Get(ctx, s.readReader)
-	return reader.DeepCopy(), err
+	return state.Copy(reader), err
 }
 
 func (s *nastyState) readReader(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -808,7 +910,7 @@ func (s *nastyState) readReader(ctx context.Context) (*corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -816,8 +918,12 @@ func (s *nastyState) readReader(ctx context.Context) (*corev1.ConfigMap, error) 
 
 // selectNastyReader says what the state Reader of target selects.
 func selectNastyReader(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -829,7 +935,7 @@ func selectNastyReader(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetList(ctx context.Context) (*corev1.ConfigMap, error) {
 	list, err := s.list.Get(ctx, s.readList)
-	return list.DeepCopy(), err
+	return state.Copy(list), err
 }
 
 func (s *nastyState) readList(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -838,7 +944,7 @@ func (s *nastyState) readList(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -846,8 +952,12 @@ func (s *nastyState) readList(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyList says what the state list of target selects.
 func selectNastyList(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -859,7 +969,7 @@ func selectNastyList(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetObj(ctx context.Context) (*corev1.ConfigMap, error) {
 	obj, err := s.obj.Get(ctx, s.readObj)
-	return obj.DeepCopy(), err
+	return state.Copy(obj), err
 }
 
 func (s *nastyState) readObj(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -868,7 +978,7 @@ func (s *nastyState) readObj(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -876,8 +986,12 @@ func (s *nastyState) readObj(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyObj says what the state obj of target selects.
 func selectNastyObj(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -889,7 +1003,7 @@ func selectNastyObj(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetSelection(ctx context.Context) (*corev1.ConfigMap, error) {
 	selection, err := s.selection.Get(ctx, s.readSelection)
-	return selection.DeepCopy(), err
+	return state.Copy(selection), err
 }
 
 func (s *nastyState) readSelection(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -898,7 +1012,7 @@ func (s *nastyState) readSelection(ctx context.Context) (*corev1.ConfigMap, erro
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -906,8 +1020,12 @@ func (s *nastyState) readSelection(ctx context.Context) (*corev1.ConfigMap, erro
 
 // selectNastySelection says what the state selection of target selects.
 func selectNastySelection(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -919,7 +1037,7 @@ func selectNastySelection(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetPVCs(ctx context.Context) (*corev1.ConfigMap, error) {
 	pvcs, err := s.pvcs.Get(ctx, s.readPVCs)
-	return pvcs.DeepCopy(), err
+	return state.Copy(pvcs), err
 }
 
 func (s *nastyState) readPVCs(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -928,7 +1046,7 @@ func (s *nastyState) readPVCs(ctx context.Context) (*corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -936,8 +1054,12 @@ func (s *nastyState) readPVCs(ctx context.Context) (*corev1.ConfigMap, error) {
 
 // selectNastyPVCs says what the state PVCs of target selects.
 func selectNastyPVCs(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -949,7 +1071,7 @@ func selectNastyPVCs(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none. More than one is an error.
 func (s *nastyState) GetÉclair(ctx context.Context) (*corev1.ConfigMap, error) {
 	éclair, err := s.éclair.Get(ctx, s.readÉclair)
-	return éclair.DeepCopy(), err
+	return state.Copy(éclair), err
 }
 
 func (s *nastyState) readÉclair(ctx context.Context) (*corev1.ConfigMap, error) {
@@ -958,7 +1080,7 @@ func (s *nastyState) readÉclair(ctx context.Context) (*corev1.ConfigMap, error)
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Only(list.Items)
@@ -966,8 +1088,12 @@ func (s *nastyState) readÉclair(ctx context.Context) (*corev1.ConfigMap, error)
 
 // selectNastyÉclair says what the state éclair of target selects.
 func selectNastyÉclair(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Labels:    map[string]string{"of": target.Name},
 	}, nil
 }
@@ -988,7 +1114,7 @@ func (s *nastyState) readLists(ctx context.Context) ([]corev1.ConfigMap, error) 
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -996,8 +1122,12 @@ func (s *nastyState) readLists(ctx context.Context) ([]corev1.ConfigMap, error) 
 
 // selectNastyLists says what the state lists of target selects.
 func selectNastyLists(target *shopv1.Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
 	return state.Selection{
-		Namespace: target.GetNamespace(),
+		Namespace: namespace,
 		Fields:    map[string]string{nastyConfigMapByController.Name: target.Name},
 	}, nil
 }
@@ -1009,7 +1139,7 @@ func selectNastyLists(target *shopv1.Shop) (state.Selection, error) {
 // or nil if there is none.
 func (s *nastyState) GetSelectTarget(ctx context.Context) (*corev1.Secret, error) {
 	selectTarget, err := s.selectTarget.Get(ctx, s.readSelectTarget)
-	return selectTarget.DeepCopy(), err
+	return state.Copy(selectTarget), err
 }
 
 func (s *nastyState) readSelectTarget(ctx context.Context) (*corev1.Secret, error) {
@@ -1017,12 +1147,16 @@ func (s *nastyState) readSelectTarget(ctx context.Context) (*corev1.Secret, erro
 	if err != nil {
 		return nil, err
 	}
-	return state.Get(ctx, s.Reader, selection, &corev1.Secret{})
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 }
 
 // selectNastySelectTarget says what the state selectTarget of target selects.
 func selectNastySelectTarget(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace(), Name: "x"}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: "x"}, nil
 }
 
 // nastyStateGetter is what nasty reads its states from:
@@ -1151,7 +1285,7 @@ func (s *nastyFakeState) GetType(context.Context) (*corev1.ConfigMap, error) {
 	if s.TypeErr != nil {
 		return nil, s.TypeErr
 	}
-	return s.Type.DeepCopy(), nil
+	return state.Copy(s.Type), nil
 }
 
 // GetFunc returns a copy of Func, or FuncErr if that is set.
@@ -1159,7 +1293,7 @@ func (s *nastyFakeState) GetFunc(context.Context) (*corev1.ConfigMap, error) {
 	if s.FuncErr != nil {
 		return nil, s.FuncErr
 	}
-	return s.Func.DeepCopy(), nil
+	return state.Copy(s.Func), nil
 }
 
 // GetRange returns a copy of Range, or RangeErr if that is set.
@@ -1167,7 +1301,7 @@ func (s *nastyFakeState) GetRange(context.Context) (*corev1.ConfigMap, error) {
 	if s.RangeErr != nil {
 		return nil, s.RangeErr
 	}
-	return s.Range.DeepCopy(), nil
+	return state.Copy(s.Range), nil
 }
 
 // GetErr returns a copy of Err, or ErrErr if that is set.
@@ -1175,7 +1309,7 @@ func (s *nastyFakeState) GetErr(context.Context) (*corev1.ConfigMap, error) {
 	if s.ErrErr != nil {
 		return nil, s.ErrErr
 	}
-	return s.Err.DeepCopy(), nil
+	return state.Copy(s.Err), nil
 }
 
 // GetCtx returns a copy of Ctx, or CtxErr if that is set.
@@ -1183,7 +1317,7 @@ func (s *nastyFakeState) GetCtx(context.Context) (*corev1.ConfigMap, error) {
 	if s.CtxErr != nil {
 		return nil, s.CtxErr
 	}
-	return s.Ctx.DeepCopy(), nil
+	return state.Copy(s.Ctx), nil
 }
 
 // GetLogger returns a copy of Logger, or LoggerErr if that is set.
@@ -1191,7 +1325,7 @@ func (s *nastyFakeState) GetLogger(context.Context) (*corev1.ConfigMap, error) {
 	if s.LoggerErr != nil {
 		return nil, s.LoggerErr
 	}
-	return s.Logger.DeepCopy(), nil
+	return state.Copy(s.Logger), nil
 }
 
 // GetS returns a copy of S, or SErr if that is set.
@@ -1199,7 +1333,7 @@ func (s *nastyFakeState) GetS(context.Context) (*corev1.ConfigMap, error) {
 	if s.SErr != nil {
 		return nil, s.SErr
 	}
-	return s.S.DeepCopy(), nil
+	return state.Copy(s.S), nil
 }
 
 // GetM returns a copy of M, or MErr if that is set.
@@ -1207,7 +1341,7 @@ func (s *nastyFakeState) GetM(context.Context) (*corev1.ConfigMap, error) {
 	if s.MErr != nil {
 		return nil, s.MErr
 	}
-	return s.M.DeepCopy(), nil
+	return state.Copy(s.M), nil
 }
 
 // GetOpts returns a copy of Opts, or OptsErr if that is set.
@@ -1215,7 +1349,7 @@ func (s *nastyFakeState) GetOpts(context.Context) (*corev1.ConfigMap, error) {
 	if s.OptsErr != nil {
 		return nil, s.OptsErr
 	}
-	return s.Opts.DeepCopy(), nil
+	return state.Copy(s.Opts), nil
 }
 
 // GetImpl returns a copy of Impl, or ImplErr if that is set.
@@ -1223,7 +1357,7 @@ func (s *nastyFakeState) GetImpl(context.Context) (*corev1.ConfigMap, error) {
 	if s.ImplErr != nil {
 		return nil, s.ImplErr
 	}
-	return s.Impl.DeepCopy(), nil
+	return state.Copy(s.Impl), nil
 }
 
 // GetState returns a copy of State, or StateErr if that is set.
@@ -1231,7 +1365,7 @@ func (s *nastyFakeState) GetState(context.Context) (*corev1.ConfigMap, error) {
 	if s.StateErr != nil {
 		return nil, s.StateErr
 	}
-	return s.State.DeepCopy(), nil
+	return state.Copy(s.State), nil
 }
 
 // GetClient returns a copy of Client, or ClientErr if that is set.
@@ -1239,7 +1373,7 @@ func (s *nastyFakeState) GetClient(context.Context) (*corev1.ConfigMap, error) {
 	if s.ClientErr != nil {
 		return nil, s.ClientErr
 	}
-	return s.Client.DeepCopy(), nil
+	return state.Copy(s.Client), nil
 }
 
 // GetCorev1 returns a copy of Corev1, or Corev1Err if that is set.
@@ -1247,7 +1381,7 @@ func (s *nastyFakeState) GetCorev1(context.Context) (*corev1.ConfigMap, error) {
 	if s.Corev1Err != nil {
 		return nil, s.Corev1Err
 	}
-	return s.Corev1.DeepCopy(), nil
+	return state.Copy(s.Corev1), nil
 }
 
 // GetFmt returns a copy of Fmt, or FmtErr if that is set.
@@ -1255,7 +1389,7 @@ func (s *nastyFakeState) GetFmt(context.Context) (*corev1.ConfigMap, error) {
 	if s.FmtErr != nil {
 		return nil, s.FmtErr
 	}
-	return s.Fmt.DeepCopy(), nil
+	return state.Copy(s.Fmt), nil
 }
 
 // GetCtrlkit returns a copy of Ctrlkit, or CtrlkitErr if that is set.
@@ -1263,7 +1397,7 @@ func (s *nastyFakeState) GetCtrlkit(context.Context) (*corev1.ConfigMap, error) 
 	if s.CtrlkitErr != nil {
 		return nil, s.CtrlkitErr
 	}
-	return s.Ctrlkit.DeepCopy(), nil
+	return state.Copy(s.Ctrlkit), nil
 }
 
 // GetString returns a copy of String, or StringErr if that is set.
@@ -1271,7 +1405,7 @@ func (s *nastyFakeState) GetString(context.Context) (*corev1.ConfigMap, error) {
 	if s.StringErr != nil {
 		return nil, s.StringErr
 	}
-	return s.String.DeepCopy(), nil
+	return state.Copy(s.String), nil
 }
 
 // GetNil returns a copy of Nil, or NilErr if that is set.
@@ -1279,7 +1413,7 @@ func (s *nastyFakeState) GetNil(context.Context) (*corev1.ConfigMap, error) {
 	if s.NilErr != nil {
 		return nil, s.NilErr
 	}
-	return s.Nil.DeepCopy(), nil
+	return state.Copy(s.Nil), nil
 }
 
 // GetError returns a copy of Error, or ErrorErr if that is set.
@@ -1287,7 +1421,7 @@ func (s *nastyFakeState) GetError(context.Context) (*corev1.ConfigMap, error) {
 	if s.ErrorErr != nil {
 		return nil, s.ErrorErr
 	}
-	return s.Error.DeepCopy(), nil
+	return state.Copy(s.Error), nil
 }
 
 // GetTarget returns a copy of TargetState, or TargetStateErr if that is set.
@@ -1295,7 +1429,7 @@ func (s *nastyFakeState) GetTarget(context.Context) (*corev1.ConfigMap, error) {
 	if s.TargetStateErr != nil {
 		return nil, s.TargetStateErr
 	}
-	return s.TargetState.DeepCopy(), nil
+	return state.Copy(s.TargetState), nil
 }
 
 // GetObject returns a copy of ObjectState, or ObjectStateErr if that is set.
@@ -1303,7 +1437,7 @@ func (s *nastyFakeState) GetObject(context.Context) (*corev1.ConfigMap, error) {
 	if s.ObjectStateErr != nil {
 		return nil, s.ObjectStateErr
 	}
-	return s.ObjectState.DeepCopy(), nil
+	return state.Copy(s.ObjectState), nil
 }
 
 // GetJobs returns a copy of Jobs, or JobsError if that is set.
@@ -1311,7 +1445,7 @@ func (s *nastyFakeState) GetJobs(context.Context) (*corev1.ConfigMap, error) {
 	if s.JobsError != nil {
 		return nil, s.JobsError
 	}
-	return s.Jobs.DeepCopy(), nil
+	return state.Copy(s.Jobs), nil
 }
 
 // GetJobsErr returns a copy of JobsErr, or JobsErrErr if that is set.
@@ -1319,7 +1453,7 @@ func (s *nastyFakeState) GetJobsErr(context.Context) (*corev1.ConfigMap, error) 
 	if s.JobsErrErr != nil {
 		return nil, s.JobsErrErr
 	}
-	return s.JobsErr.DeepCopy(), nil
+	return state.Copy(s.JobsErr), nil
 }
 
 // GetReadJobs returns a copy of ReadJobs, or ReadJobsErr if that is set.
@@ -1327,7 +1461,7 @@ func (s *nastyFakeState) GetReadJobs(context.Context) (*corev1.ConfigMap, error)
 	if s.ReadJobsErr != nil {
 		return nil, s.ReadJobsErr
 	}
-	return s.ReadJobs.DeepCopy(), nil
+	return state.Copy(s.ReadJobs), nil
 }
 
 // GetGetJobs returns a copy of GetJobsState, or GetJobsStateErr if that is set.
@@ -1335,7 +1469,7 @@ func (s *nastyFakeState) GetGetJobs(context.Context) (*corev1.ConfigMap, error) 
 	if s.GetJobsStateErr != nil {
 		return nil, s.GetJobsStateErr
 	}
-	return s.GetJobsState.DeepCopy(), nil
+	return state.Copy(s.GetJobsState), nil
 }
 
 // GetReader returns a copy of Reader, or ReaderErr if that is set.
@@ -1343,7 +1477,7 @@ func (s *nastyFakeState) GetReader(context.Context) (*corev1.ConfigMap, error) {
 	if s.ReaderErr != nil {
 		return nil, s.ReaderErr
 	}
-	return s.Reader.DeepCopy(), nil
+	return state.Copy(s.Reader), nil
 }
 
 // GetList returns a copy of List, or ListErr if that is set.
@@ -1351,7 +1485,7 @@ func (s *nastyFakeState) GetList(context.Context) (*corev1.ConfigMap, error) {
 	if s.ListErr != nil {
 		return nil, s.ListErr
 	}
-	return s.List.DeepCopy(), nil
+	return state.Copy(s.List), nil
 }
 
 // GetObj returns a copy of Obj, or ObjErr if that is set.
@@ -1359,7 +1493,7 @@ func (s *nastyFakeState) GetObj(context.Context) (*corev1.ConfigMap, error) {
 	if s.ObjErr != nil {
 		return nil, s.ObjErr
 	}
-	return s.Obj.DeepCopy(), nil
+	return state.Copy(s.Obj), nil
 }
 
 // GetSelection returns a copy of Selection, or SelectionErr if that is set.
@@ -1367,7 +1501,7 @@ func (s *nastyFakeState) GetSelection(context.Context) (*corev1.ConfigMap, error
 	if s.SelectionErr != nil {
 		return nil, s.SelectionErr
 	}
-	return s.Selection.DeepCopy(), nil
+	return state.Copy(s.Selection), nil
 }
 
 // GetPVCs returns a copy of PVCs, or PVCsErr if that is set.
@@ -1375,7 +1509,7 @@ func (s *nastyFakeState) GetPVCs(context.Context) (*corev1.ConfigMap, error) {
 	if s.PVCsErr != nil {
 		return nil, s.PVCsErr
 	}
-	return s.PVCs.DeepCopy(), nil
+	return state.Copy(s.PVCs), nil
 }
 
 // GetÉclair returns a copy of Éclair, or ÉclairErr if that is set.
@@ -1383,7 +1517,7 @@ func (s *nastyFakeState) GetÉclair(context.Context) (*corev1.ConfigMap, error) 
 	if s.ÉclairErr != nil {
 		return nil, s.ÉclairErr
 	}
-	return s.Éclair.DeepCopy(), nil
+	return state.Copy(s.Éclair), nil
 }
 
 // GetLists returns a copy of Lists, or ListsErr if that is set.
@@ -1399,7 +1533,7 @@ func (s *nastyFakeState) GetSelectTarget(context.Context) (*corev1.Secret, error
 	if s.SelectTargetErr != nil {
 		return nil, s.SelectTargetErr
 	}
-	return s.SelectTarget.DeepCopy(), nil
+	return state.Copy(s.SelectTarget), nil
 }
 
 // nastyImpl is what a user of nasty writes: the actions, one method each.
@@ -1413,7 +1547,7 @@ type nastyImpl interface {
 	//
 	//   indented
 	// */ not the end // of it
-	Everything(ctx context.Context, logger logr.Logger, typeState *corev1.ConfigMap, funcState *corev1.ConfigMap, rangeState *corev1.ConfigMap, errState *corev1.ConfigMap, ctxState *corev1.ConfigMap, loggerState *corev1.ConfigMap, sState *corev1.ConfigMap, mState *corev1.ConfigMap, opts *corev1.ConfigMap, impl *corev1.ConfigMap, stateState *corev1.ConfigMap, clientState *corev1.ConfigMap, corev1State *corev1.ConfigMap, fmtState *corev1.ConfigMap, ctrlkitState *corev1.ConfigMap, stringState *corev1.ConfigMap, nilState *corev1.ConfigMap, errorState *corev1.ConfigMap, targetState *corev1.ConfigMap, object *corev1.ConfigMap, jobs *corev1.ConfigMap, jobsErr *corev1.ConfigMap, readJobs *corev1.ConfigMap, getJobs *corev1.ConfigMap, reader *corev1.ConfigMap, list *corev1.ConfigMap, obj *corev1.ConfigMap, selection *corev1.ConfigMap, pvcs *corev1.ConfigMap, éclair *corev1.ConfigMap, lists []corev1.ConfigMap, selectTarget *corev1.Secret) (ctrl.Result, error)
+	Everything(ctx context.Context, logger logr.Logger, typeState *corev1.ConfigMap, funcState *corev1.ConfigMap, rangeState *corev1.ConfigMap, errState *corev1.ConfigMap, ctxState *corev1.ConfigMap, loggerState *corev1.ConfigMap, sState *corev1.ConfigMap, mState *corev1.ConfigMap, opts *corev1.ConfigMap, implState *corev1.ConfigMap, stateState *corev1.ConfigMap, clientState *corev1.ConfigMap, corev1State *corev1.ConfigMap, fmtState *corev1.ConfigMap, ctrlkitState *corev1.ConfigMap, stringState *corev1.ConfigMap, nilState *corev1.ConfigMap, errorState *corev1.ConfigMap, targetState *corev1.ConfigMap, object *corev1.ConfigMap, jobs *corev1.ConfigMap, jobsErr *corev1.ConfigMap, readJobs *corev1.ConfigMap, getJobs *corev1.ConfigMap, reader *corev1.ConfigMap, list *corev1.ConfigMap, obj *corev1.ConfigMap, selection *corev1.ConfigMap, pvcs *corev1.ConfigMap, éclair *corev1.ConfigMap, lists []corev1.ConfigMap, selectTarget *corev1.Secret) (ctrl.Result, error)
 
 	state(ctx context.Context, logger logr.Logger) (ctrl.Result, error)
 
@@ -1513,7 +1647,7 @@ func (m *nasty) Everything() ctrlkit.ReconcileAction {
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state opts: %w", err))
 		}
-		impl, err := m.stateGetter.GetImpl(ctx)
+		implState, err := m.stateGetter.GetImpl(ctx)
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state impl: %w", err))
 		}
@@ -1606,7 +1740,7 @@ func (m *nasty) Everything() ctrlkit.ReconcileAction {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state selectTarget: %w", err))
 		}
 
-		return m.implActions.Everything(ctx, logger, typeState, funcState, rangeState, errState, ctxState, loggerState, sState, mState, opts, impl, stateState, clientState, corev1State, fmtState, ctrlkitState, stringState, nilState, errorState, targetState, object, jobs, jobsErr, readJobs, getJobs, reader, list, obj, selection, pvcs, éclair, lists, selectTarget)
+		return m.implActions.Everything(ctx, logger, typeState, funcState, rangeState, errState, ctxState, loggerState, sState, mState, opts, implState, stateState, clientState, corev1State, fmtState, ctrlkitState, stringState, nilState, errorState, targetState, object, jobs, jobsErr, readJobs, getJobs, reader, list, obj, selection, pvcs, éclair, lists, selectTarget)
 	}, m.opts...)
 }
 
@@ -1666,7 +1800,7 @@ var nastyByType = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Nam
 var nastyByLists = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} fields/ctrlkit:.metadata.controller/Shop.shop.example.com=${target.Name}", selectNastyLists)
 
 // nastyBySelectTarget finds the Shop objects whose state selectTarget an object belongs to.
-var nastyBySelectTarget = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=x", selectNastySelectTarget)
+var nastyBySelectTarget = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=x", selectNastySelectTarget)
 
 // IndexNasty registers the indexes of the cache that nasty
 // and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
@@ -1682,10 +1816,11 @@ func IndexNasty(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchNasty has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchNasty(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchNasty(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{}).
+		For(&shopv1.Shop{}, opts...).
 		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, nastyByType, func(obj *corev1.ConfigMap) state.Selection {
 			return state.Selection{
 				Namespace: obj.GetNamespace(),

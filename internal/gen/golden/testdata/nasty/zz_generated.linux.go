@@ -18,6 +18,11 @@ import (
 // The ctrlkit that this file is compiled with must know the code that it was generated with.
 const _ = ctrlkit.SupportsGeneratedV1
 
+// What Nasty2 reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+
 // Nasty2State reads the states of Nasty2,
 // each of them once, when it is first asked for.
 //
@@ -51,7 +56,7 @@ func (s *Nasty2State) readX(ctx context.Context) ([]corev1.ConfigMap, error) {
 		return nil, err
 	}
 	var list corev1.ConfigMapList
-	if err := selection.List(ctx, s.Reader, &list); err != nil {
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
 	return state.Sorted(list.Items), nil
@@ -59,7 +64,11 @@ func (s *Nasty2State) readX(ctx context.Context) ([]corev1.ConfigMap, error) {
 
 // selectNasty2X says what the state x of target selects.
 func selectNasty2X(target *shopv1.Shop) (state.Selection, error) {
-	return state.Selection{Namespace: target.GetNamespace()}, nil
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace}, nil
 }
 
 // Nasty2StateGetter is what Nasty2 reads its states from:
@@ -151,10 +160,11 @@ func IndexNasty2(ctx context.Context, indexer client.FieldIndexer) error {
 
 // WatchNasty2 has b reconcile a Shop when it changes, and when
 // an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it.
-func WatchNasty2(b *builder.Builder, reader client.Reader) *builder.Builder {
+// reads from it. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchNasty2(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
-		For(&shopv1.Shop{}).
+		For(&shopv1.Shop{}, opts...).
 		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &shopv1.ShopList{}, nasty2ByX, func(obj *corev1.ConfigMap) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace()}
 		}))

@@ -1,0 +1,50 @@
+//go:build unix
+
+package command
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestDocumentCommandsEndOnSIGTERM interrupts commands that wait for a document which never ends, and do not look at their context.
+func TestDocumentCommandsEndOnSIGTERM(t *testing.T) {
+	for _, name := range []string{"check", "fmt", "generate"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			document := filepath.Join(t.TempDir(), "endless.ctrlkit")
+			if err := syscall.Mkfifo(document, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			program, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, program, name, document)
+			cmd.Args[0] = "ctrlkit"
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			writer, err := os.OpenFile(document, os.O_WRONLY, 0) // waits until the command reads
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer writer.Close()
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			var exit *exec.ExitError
+			if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
+				t.Errorf("%s ended with %v, want exit code %d", name, err, exitInterrupted)
+			}
+		})
+	}
+}
