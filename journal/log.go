@@ -55,7 +55,7 @@ func logLine(event Event) (message string, values []any) {
 	case Read:
 		return "Read", withErrorValue([]any{"object", e.Object.String(), "live", e.Live}, e.Err)
 	case Wrote:
-		return "Wrote", withErrorValue([]any{"step", e.Step, "verb", e.Verb, "object", e.Object.String(), "subresource", e.Subresource, "fields", e.Fields}, e.Err)
+		return "Wrote", withErrorValue([]any{"step", e.Step, "verb", e.Verb, "object", e.Object.String(), "subresource", e.Subresource, "fields", e.Fields, "noOp", e.NoOp}, e.Err)
 	case Called:
 		return "Called outside", withErrorValue([]any{"step", e.Step, "what", e.What, "took", e.Duration}, e.Err)
 	case Gated:

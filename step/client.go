@@ -30,11 +30,11 @@ type core struct {
 	// What is known of objects before they are written: the reconciled one as it was read, what earlier reconciles know of the
 	// others, and the API server, which may be nil.
 	self      client.Object
-	hot       *hot
 	apiReader client.Reader
 	began     map[uint64]factsOf // what others have changed back, as it was when the reconcile began
 
 	mu     sync.Mutex // for all below: actions of a workflow may run beside one another
+	hot    *hot       // nil when the reconcile has ended
 	fenced bool
 	stale  error
 	writes []write
@@ -228,7 +228,6 @@ func (r *recorder) before(ctx context.Context, w *write, t reflect.Type, key cli
 	c.mu.Lock()
 	before, own, cached := c.answers[w.object], c.self != nil && t == reflect.TypeOf(c.self) && key == client.ObjectKeyFromObject(c.self), c.cached[t]
 	c.mu.Unlock()
-	known := c.hot.known(w.object)
 	switch {
 	case before != nil:
 	case own:
@@ -236,11 +235,15 @@ func (r *recorder) before(ctx context.Context, w *write, t reflect.Type, key cli
 	case cached:
 		w.empty = newOf(t)
 		before = r.cachedSnapshot(ctx, t, key)
+	}
+	suspected := false
+	c.withTarget(w.object, func(known *target) {
 		if known.newerThan(before) {
 			before = nil
 		}
-	}
-	if c.apiReader == nil || !known.suspected(before) {
+		suspected = known.suspected(before)
+	})
+	if c.apiReader == nil || !suspected {
 		return before, false
 	}
 	if live := r.liveSnapshot(ctx, w.object, key); live != nil {
@@ -303,8 +306,23 @@ func (c *core) knows(w *write, version string) bool {
 	if w.verb == "create" {
 		return false
 	}
-	c = c.root()
-	return w.before != nil && w.before.version == version || c.hot.known(w.object).is(version)
+	known := w.before != nil && w.before.version == version
+	c.root().withTarget(w.object, func(t *target) { known = known || t.is(version) })
+	return known
+}
+
+// withTarget calls f with what earlier reconciles know of an object, nil if that is nothing.
+func (c *core) withTarget(object journal.Object, f func(*target)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(c.hot.known(object))
+}
+
+// letGo leaves what earlier reconciles know to the end of this one, which changes it: an action that has not ended in time finds nothing any more.
+func (c *core) letGo() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hot = nil
 }
 
 // noteTarget remembers what a write has answered: the cache is to come to know it, and an object that was not read but found to be as it should is

@@ -131,6 +131,7 @@ func (r *run[T]) watchHotLoop(ctx context.Context, failed bool) (slow time.Durat
 	if r.core == nil {
 		return 0
 	}
+	r.core.letGo()
 	h := &r.memory.hot
 	h.forget(r.now)
 	found := h.fought(r.core, r.now)

@@ -614,12 +614,12 @@ func TestLegitimateWrites(t *testing.T) {
 			_, err := fmt.Sscan(cm.Data["ready"], &req.Object.Status.Size)
 			return ctrlkit.RequeueIfError(err)
 		}, func(c *cluster, second int) {
-			for i := range 20 {
-				if second > 10 {
+			for i := range 200 { // faster than the operator writes its status
+				if second > 1 {
 					return
 				}
-				c.must(c.user.Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"ready":"%d"}}`, 20*second+i)))
-				pass(50 * time.Millisecond)
+				c.must(c.user.Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"ready":"%d"}}`, 200*second+i)))
+				pass(3 * time.Millisecond)
 			}
 		}},
 		{"many children, one in each reconcile", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
@@ -697,6 +697,11 @@ func TestFightsAreNamed(t *testing.T) {
 			}
 			return c.as("meddler").Status().Update(c.t.Context(), obj)
 		}, true, `.status.conditions[Ready] of Thing default/a is written again and again: field manager "meddler" writes it too`, []string{"meddler"}},
+		{"a list of which another manager owns an item that nobody disputes", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), merge(`{"metadata":{"finalizers":["example.com/kept","example.com/ours"]}}`)))
+		}, func(c *cluster) error {
+			return c.as("helm").Patch(c.t.Context(), configMap("child", nil), merge(`{"metadata":{"finalizers":["example.com/kept"]}}`))
+		}, false, `.metadata.finalizers of ConfigMap default/child is written again and again: another client undoes it`, nil},
 		{"a child that is deleted", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(req.Client.Create(ctx, ownChild(req.Object, "child", nil))))
 		}, func(c *cluster) error { return c.as("reaper").Delete(c.t.Context(), child) }, false,
@@ -721,6 +726,9 @@ func TestFightsAreNamed(t *testing.T) {
 			inCluster(t, func(c *cluster) {
 				mine := ownChild(c.thing(), "child", map[string]string{"size": "", "other": "x"})
 				mine.Labels = map[string]string{"a": "b"}
+				if strings.Contains(test.want, "finalizers") {
+					mine.Finalizers = []string{"example.com/kept"}
+				}
 				c.must(c.as("bystander").Create(t.Context(), mine))
 				c.start(operator{name: "things", strip: test.strip, watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: []step.Step[*Thing]{doing("Write", test.do)}})
 				c.everySecond(time.Minute, func(int) {
@@ -742,6 +750,43 @@ func TestFightsAreNamed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A step that writes another value into a child each time makes the event of the next reconcile, too.
+func TestEchoesThroughAChild(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.must(c.user.Create(t.Context(), ownChild(c.thing(), "child", map[string]string{"a": "b"})))
+		c.start(operator{name: "things", watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: []step.Step[*Thing]{
+			doing("Write", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"at":"%d"}}`, req.Now.UnixNano()))
+				return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), patch))
+			}),
+		}})
+		pass(time.Minute)
+		if got := c.found("things"); len(got) == 0 || !slices.Equal(got[0].Fields, []string{".data.at"}) {
+			t.Errorf("found %v", got)
+		}
+		if got := c.ran("things"); got > 200 {
+			t.Errorf("the step ran %d times in a minute", got)
+		}
+	})
+}
+
+// A step that asks for the next reconcile itself makes no echo, however soon, also if no event of its own writes comes back.
+func TestAPollIsNoEcho(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		w.engine(doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			req.Object.Status.Size++
+			return ctrlkit.RequeueAfter(100 * time.Millisecond)
+		}))
+		for range 200 {
+			pass(w.must().RequeueAfter)
+		}
+		if found := heard[journal.HotLoop](w); len(found) > 0 {
+			t.Errorf("found %v", found)
+		}
+	})
 }
 
 // While a hot loop is slowed down, a pause is seen at once, as a change of the spec and a deletion are.
