@@ -65,11 +65,11 @@ func TestTestsNamedInTheDocumentation(t *testing.T) {
 	}
 }
 
-// The Go of the guide to steps stands in the examples.
+// The Go of the guide to steps stands in the examples, or in those of the package.
 func TestGuideToSteps(t *testing.T) {
 	var examples strings.Builder
 	for path, text := range filesBelow(t, ".go") {
-		if strings.HasPrefix(path, "examples/") {
+		if strings.HasPrefix(path, "examples/") || path == "step/example_test.go" {
 			examples.WriteString(text)
 		}
 	}
