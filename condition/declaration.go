@@ -83,8 +83,10 @@ const (
 	ReasonReady = "Ready"
 	// ReasonNotReached is the reason of a condition that nobody has come to set yet.
 	ReasonNotReached = "NotReached"
-	// ReasonLastTryFailed is the reason of a condition that was good until whoever keeps it has failed.
+	// ReasonLastTryFailed is the reason of a condition that was good until whoever keeps it has
+	// failed.
 	ReasonLastTryFailed = "LastTryFailed"
-	// ReasonLastTryPassed is the reason of one that is good again since that has passed without setting it.
+	// ReasonLastTryPassed is the reason of one that is good again since that has passed without
+	// setting it.
 	ReasonLastTryPassed = "LastTryPassed"
 )

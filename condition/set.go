@@ -12,8 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Set is the conditions of one object during one reconcile. It is safe for concurrent use: actions of a workflow and steps of a group may set
-// conditions at the same time. Of two that set the same condition, the later one wins.
+// A Set is the conditions of one object during one reconcile. It is safe for concurrent use:
+// actions of a workflow and steps of a group may set conditions at the same time. Of two that set
+// the same condition, the later one wins.
 type Set struct {
 	declared   []Declaration
 	generation int64
@@ -201,9 +202,10 @@ func (s *Set) Worst() Severity {
 	return worst
 }
 
-// Doubt says that whoever keeps declared conditions has failed. Those that were good, and were not set in this reconcile, become Unknown with
-// [ReasonLastTryFailed]: what was stored when all was well says nothing any more. They stay about the generation that they were about, and Ready does not count
-// them beside the failure, which is their cause. [Set.Trust] ends the doubt.
+// Doubt says that whoever keeps declared conditions has failed. Those that were good, and were not
+// set in this reconcile, become Unknown with [ReasonLastTryFailed]: what was stored when all was
+// well says nothing any more. They stay about the generation that they were about, and Ready does
+// not count them beside the failure, which is their cause. [Set.Trust] ends the doubt.
 func (s *Set) Doubt(kinds []string, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,8 +225,9 @@ func (s *Set) Doubt(kinds []string, message string) {
 	}
 }
 
-// Trust says that whoever keeps declared conditions has passed. Those that a [Set.Doubt] has made Unknown, and that were not set in this reconcile because they stay as
-// they were, become good again, with [ReasonLastTryPassed].
+// Trust says that whoever keeps declared conditions has passed. Those that a [Set.Doubt] has made
+// Unknown, and that were not set in this reconcile because they stay as they were, become good
+// again, with [ReasonLastTryPassed].
 func (s *Set) Trust(kinds []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// volatile matches what differs in a text from one try to the next although nothing else does, and before that what looks like it but is a name. Of alternatives
-// that match at the same place, the first counts.
+// volatile matches what differs in a text from one try to the next although nothing else does, and
+// before that what looks like it but is a name. Of alternatives that match at the same place, the
+// first counts.
 var volatile = regexp.MustCompile(strings.Join([]string{
 	`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`,      // a UUID
 	`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[-+]\d\d:?\d\d)?`,                     // a time
@@ -20,9 +21,10 @@ var volatile = regexp.MustCompile(strings.Join([]string{
 // nameGroup is the part of volatile that is not.
 var nameGroup = volatile.SubexpIndex("name")
 
-// Same says whether two texts say the same but for numbers, times, addresses in memory and ids, which differ from one try of the same thing to
-// the next. IPv4 addresses, and names that end in a hyphen and a number ("db-1"), say what a text is about: they count.
-// [Set.HoldNumbers] keeps the first of two texts of failures that say the same.
+// Same says whether two texts say the same but for numbers, times, addresses in memory and ids,
+// which differ from one try of the same thing to the next. IPv4 addresses, and names that end in a
+// hyphen and a number ("db-1"), say what a text is about: they count. [Set.HoldNumbers] keeps the
+// first of two texts of failures that say the same.
 func Same(a, b string) bool { return a == b || steady(a) == steady(b) }
 
 // steady returns a text without what differs. Words of letters that happen to be hexadecimal digits stay.

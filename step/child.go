@@ -21,20 +21,27 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 )
 
-// ReasonNotOurs is the reason of a failure because an object that is wanted exists and belongs to somebody else.
+// ReasonNotOurs is the reason of a failure because an object that is wanted exists and belongs to
+// another owner.
 const ReasonNotOurs = "NotOurs"
 
-// EnsureChild makes an object in the cluster what child says, and owned by req.Object, with a controller reference:
+// EnsureChild makes an object in the cluster what child says, and owned by req.Object, with a
+// controller reference:
 //
 //	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: db.Name + "-password"}, Data: data}
 //	return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, secret))
 //
-// It applies child on the server side, as the field owner that the engine is: what child does not set is left to others, and what it does not set any more is
-// removed. What its type encodes although it is zero counts as set. It writes nothing if the cache shows that nothing would change; a cache that drops the managed fields shows that never, and each call is a write that changes nothing. Child
-// has a name; its namespace is that of req.Object unless it says another. Its status is not written. Afterwards child is the object as it is in the cluster.
+// It applies child on the server side, as the field owner that the engine is: what child does not
+// set is left to others, and what it does not set any more is removed. What its type encodes
+// although it is zero counts as set. It writes nothing if the cache shows that nothing would
+// change; a cache that drops the managed fields shows that never, and each call is a write that
+// changes nothing. Child has a name; its namespace is that of req.Object unless it says another.
+// Its status is not written. Afterwards child is the object as it is in the cluster.
 //
-// An object of that name that req.Object does not control is left alone: the error is terminal, and says who controls it. One that is going, or that a
-// predecessor of req.Object has left to the garbage collector, is waited for. Before an object is created, Request.Live is asked whether it exists: the cache may not have it yet.
+// An object of that name that req.Object does not control is left alone: the error is terminal, and
+// says who controls it. One that is going, or that a predecessor of req.Object has left to the
+// garbage collector, is waited for. Before an object is created, Request.Live is asked whether it
+// exists: the cache may not have it yet.
 func EnsureChild[T client.Object](ctx context.Context, req *Request[T], child client.Object) error {
 	c := &childOf{owner: req.Object, client: req.Client, live: req.Live, manager: orElse(req.owner, defaultOwner)}
 	return c.ensure(ctx, child)
@@ -86,7 +93,8 @@ func (c *childOf) ensure(ctx context.Context, child client.Object) error {
 	return nil
 }
 
-// configuration returns child as it is applied: with its kind and its controller, without what it does not set.
+// configuration returns child as it is applied: with its kind and its controller, without what it
+// does not set.
 func (c *childOf) configuration(child client.Object) (*unstructured.Unstructured, error) {
 	gvk, err := c.client.GroupVersionKindFor(child)
 	if err != nil {
@@ -121,7 +129,8 @@ func (c *childOf) configuration(child client.Object) (*unstructured.Unstructured
 	return wanted, nil
 }
 
-// prune removes what is null, such as the creation timestamp of a template: to apply it would set it.
+// prune removes what is null, such as the creation timestamp of a template: to apply it would set
+// it.
 func prune(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -151,7 +160,8 @@ func unfold(obj client.Object) {
 	secret.StringData = nil
 }
 
-// pruneTargetPorts removes the zero that the type of a Service encodes for a target port that is left to its default.
+// pruneTargetPorts removes the zero that the type of a Service encodes for a target port that is
+// left to its default.
 func pruneTargetPorts(service map[string]any) {
 	ports, _, _ := unstructured.NestedSlice(service, "spec", "ports")
 	for _, port := range ports {
@@ -181,7 +191,7 @@ func (c *childOf) find(ctx context.Context, child client.Object) (client.Object,
 	}
 }
 
-// mayWrite returns an error if an object is somebody else's, and a wait if it is going.
+// mayWrite returns an error if an object belongs to another owner, and a wait if it is going.
 func (c *childOf) mayWrite(current client.Object) error {
 	controller := metav1.GetControllerOf(current)
 	ours := metav1.IsControlledBy(current, c.owner)
@@ -198,10 +208,11 @@ func (c *childOf) mayWrite(current client.Object) error {
 	}
 	return failure.As(fmt.Errorf("%s exists, %s and is not ours", c.name, by),
 		failure.OfClass(failure.Terminal), failure.WithSeverity(condition.Error), failure.WithReason(ReasonNotOurs),
-		failure.WithWay("delete it if nobody needs it, or have the "+c.kind()+" use another name"))
+		failure.WithWay("delete it if it is not needed, or have the "+c.kind()+" use another name"))
 }
 
-// isPredecessor reports whether a controller is an object of the name of ours that was there before it.
+// isPredecessor reports whether a controller is an object of the name of ours that was there before
+// it.
 func (c *childOf) isPredecessor(controller *metav1.OwnerReference) bool {
 	gvk, err := c.client.GroupVersionKindFor(c.owner)
 	return err == nil && controller != nil && controller.Kind == gvk.Kind && groupOf(controller.APIVersion) == gvk.Group && controller.Name == c.owner.GetName()
@@ -236,7 +247,8 @@ func fromUnstructured(u *unstructured.Unstructured, obj client.Object) error {
 	return json.Unmarshal(data, obj)
 }
 
-// unchanged reports whether to apply wanted would change nothing: current has all of it, and what the manager has set besides is in it. If it is not known, it would.
+// unchanged reports whether to apply wanted would change nothing: current has all of it, and what
+// the manager has set besides is in it. If it is not known, it would.
 func unchanged(wanted *unstructured.Unstructured, current client.Object, manager string) bool {
 	content, err := contentOf(current)
 	if err != nil || !contains(content, without(wanted.Object, "apiVersion", "kind")) {
@@ -258,7 +270,8 @@ func without(content map[string]any, keys ...string) map[string]any {
 	return rest
 }
 
-// contains reports whether a value has all that is wanted of it. Elements of a list are compared with those at the same place, and empty values are everywhere.
+// contains reports whether a value has all that is wanted of it. Elements of a list are compared
+// with those at the same place, and empty values are everywhere.
 func contains(value, wanted any) bool {
 	switch wanted := wanted.(type) {
 	case map[string]any:
@@ -290,7 +303,8 @@ func contains(value, wanted any) bool {
 	}
 }
 
-// sets reports whether a value sets all fields of a set that the API server keeps of a field manager. What can't be found out it takes for a no.
+// sets reports whether a value sets all fields of a set that the API server keeps of a field
+// manager. What can't be found out it takes for a no.
 func sets(value any, owned map[string]any) bool {
 	for name, below := range owned {
 		next, _ := below.(map[string]any)
@@ -319,7 +333,8 @@ func sets(value any, owned map[string]any) bool {
 	return true
 }
 
-// setsItem reports whether a list has an item of these keys that sets the fields. Keys that the item leaves to their defaults may have any value.
+// setsItem reports whether a list has an item of these keys that sets the fields. Keys that the
+// item leaves to their defaults may have any value.
 func setsItem(list any, keys string, owned map[string]any) bool {
 	var wanted map[string]any
 	items, _ := list.([]any)

@@ -122,7 +122,8 @@ func TestEnsureChild(t *testing.T) {
 	}
 }
 
-// What the API server fills in does not count as a change: defaults, also of the keys of lists, and numbers.
+// What the API server fills in does not count as a change: defaults, also of the keys of lists, and
+// numbers.
 func TestEnsureChildWithDefaults(t *testing.T) {
 	labels := map[string]string{"app": "a"}
 	children := map[string]func() client.Object{
@@ -229,7 +230,8 @@ func TestEnsureChildOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-// It asks like every write whether the object is fresh, and an error of the API server is one of the step.
+// It asks like every write whether the object is fresh, and an error of the API server is one of
+// the step.
 func TestEnsureChildFails(t *testing.T) {
 	req, writes := kitRequest(t)
 	broken := errors.New("the line is dead")

@@ -3,6 +3,7 @@ package step_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,26 +15,27 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A bucket outside the cluster, with the name of its object.
+// A bucket outside the cluster, with the name of its object. Before ensure, the step calls
+// EnsureFresh.
 func ExampleExternal() {
 	buckets := map[string]bool{}
 	bucket := step.External("Bucket",
-		func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { // ensure
 			buckets[req.Object.Name] = true
-			return ctrlkit.NoRequeue()
+			return ctrlkit.LookAgainWithin(time.Hour) // nothing tells if it is changed
 		},
-		func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { // remove
 			delete(buckets, req.Object.Name)
 			return ctrlkit.NoRequeue()
 		})
 
 	req := &step.Request[*Thing]{Object: newThing()}
-	_, err := bucket.Do(context.Background(), req)
-	fmt.Println(buckets, err)
-	_, err = bucket.Cleanup(context.Background(), req)
+	_, _ = bucket.Do(context.Background(), req) // the engine does
+	fmt.Println(buckets)
+	_, err := bucket.Cleanup(context.Background(), req)
 	fmt.Println(buckets, err)
 	// Output:
-	// map[a:true] <nil>
+	// map[a:true]
 	// map[] <nil>
 }
 
@@ -42,7 +44,7 @@ func ExampleGetOrWait() {
 	read := func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		settings, err := step.GetOrWait[*corev1.ConfigMap](ctx, req, client.ObjectKey{Name: "settings"})
 		if err != nil {
-			return ctrlkit.RequeueIfError(err)
+			return ctrlkit.RequeueIfError(err) // a wait for "ConfigMap default/settings" if there is none
 		}
 		req.Object.Status.Size = len(settings.Data)
 		return ctrlkit.NoRequeue()
@@ -57,7 +59,8 @@ func ExampleGetOrWait() {
 // A ConfigMap that belongs to the object.
 func ExampleEnsureChild() {
 	settings := step.Func("Settings", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: req.Object.Name + "-settings"}, Data: map[string]string{"size": fmt.Sprint(req.Object.Spec.Size)}}
+		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: req.Object.Name + "-settings"}}
+		child.Data = map[string]string{"size": fmt.Sprint(req.Object.Spec.Size)}
 		return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, child))
 	})
 
@@ -71,7 +74,7 @@ func ExampleEnsureChild() {
 // Things are reconciled when a Secret changes that they name.
 func ExampleEngine_WatchNamed() {
 	setUp := func(mgr ctrl.Manager, engine *step.Engine[*Thing]) error {
-		b := ctrl.NewControllerManagedBy(mgr).For(&Thing{})
+		b := ctrl.NewControllerManagedBy(mgr).For(&Thing{}).Owns(&corev1.ConfigMap{})
 		return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(obj *Thing) []client.ObjectKey {
 			return []client.ObjectKey{{Name: obj.Labels["secret"]}}
 		}))

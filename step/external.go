@@ -7,12 +7,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// External returns a step for something outside the cluster, such as a bucket or a DNS record. Ensure makes it what the spec wants, remove removes it when the object is
-// deleted. Before ensure, the step asks [Request.EnsureFresh]: an object that is gone, or being deleted, without the cache knowing yet must not make again what nobody
-// would remove.
+// External returns a step for something outside the cluster, such as a bucket or a DNS record.
+// Ensure makes it what the spec wants, remove removes it when the object is deleted. Before ensure,
+// the step asks [Request.EnsureFresh]: an object that is gone, or being deleted, without the cache
+// knowing yet must not make again what nothing would remove.
 //
-// Ensure must find what it has made before: by a name that is computed from the object's, or by an id that was saved before anything was made. Remove must not fail when there
-// is nothing to remove. Nothing watches what is outside: return ctrlkit.LookAgainWithin from ensure to find out what others have changed.
+// Ensure must find what it has made before: by a name that is computed from the object's, or by an
+// id that was saved before anything was made. Remove must not fail when there is nothing to remove.
+// Nothing watches what is outside: return ctrlkit.LookAgainWithin from ensure to find out what
+// others have changed.
 func External[T client.Object](name string, ensure, remove func(ctx context.Context, req *Request[T]) (ctrl.Result, error)) Cleaner[T] {
 	return external[T]{funcStep[T]{name, ensure}, remove}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// Nothing is made outside for an object that the cache shows and the API server does not have any more.
+// Nothing is made outside for an object that the cache shows and the API server does not have any
+// more.
 func TestExternalOfAnObjectThatIsGone(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -9,8 +9,10 @@ import (
 // mostAtOnce is how many steps of one object run at the same time.
 const mostAtOnce = 16
 
-// A gate lets steps of groups run at the same time, in one reconcile. It bounds how many do, lets them begin in the order in which they were given, so that the
-// journal tells them in that order, and keeps them apart from the write of the finalizer, which changes the object that they all see. A nil gate lets everything pass.
+// A gate lets steps of groups run at the same time, in one reconcile. It bounds how many do, lets
+// them begin in the order in which they were given, so that the journal tells them in that order,
+// and keeps them apart from the write of the finalizer, which changes the object that they all see.
+// A nil gate lets everything pass.
 type gate struct {
 	begun  []begun // of each part
 	places chan struct{}
@@ -61,7 +63,8 @@ func exclusively(ctx context.Context, call func() error) error {
 	return call()
 }
 
-// enter waits until the part before has begun, and for a place. Leave ends what it begins. An error is the cause of a context that is done.
+// enter waits until the part before has begun, and for a place. Leave ends what it begins. An error
+// is the cause of a context that is done.
 func (g *gate) enter(ctx context.Context, after int) (leave func(), err error) {
 	if after >= 0 {
 		select {
@@ -90,7 +93,8 @@ func (r *Request[T]) complete(p *plan[T], owner, finalizer string) {
 	}
 }
 
-// guard puts the finalizer on the object before a step, one of a group only while no other step runs.
+// guard puts the finalizer on the object before a step, one of a group only while no other step
+// runs.
 func (r *Request[T]) guard(ctx context.Context, p *part[T]) error {
 	switch {
 	case r.protect == nil:

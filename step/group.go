@@ -21,17 +21,22 @@ func When[T client.Object](description string, cond func(req *Request[T]) bool, 
 	return &composite[T]{name: description, cond: cond, steps: steps}
 }
 
-// Group returns a step whose steps do not depend on each other: all are done, at the same time, also when one of them fails or waits. Their outcomes are
-// joined in the order given. The steps after the group are reached when all have passed. So it is with their Cleanup; their Post comes one after the other.
+// Group returns a step whose steps do not depend on each other: all are done, at the same time,
+// also when one of them fails or waits. Their outcomes are joined in the order given. The steps
+// after the group are reached when all have passed. So it is with their Cleanup; their Post comes
+// one after the other.
 //
-// The steps share the request. Conditions, [Put] and the clients are safe for that. Of the object, each step writes fields of its own, and reads none that another one
-// writes: two may set two fields of the status, but not two annotations, which are one map. [GroupOrdered] is for steps that can't keep to that.
-// At most 16 steps of an object run at the same time, and they begin in the order given.
+// The steps share the request. Conditions, [Put] and the clients are safe for that. Of the object,
+// each step writes fields of its own, and reads none that another one writes: two may set two
+// fields of the status, but not two annotations, which are one map. [GroupOrdered] is for steps
+// that can't keep to that. At most 16 steps of an object run at the same time, and they begin in
+// the order given.
 func Group[T client.Object](name string, steps ...Step[T]) Step[T] {
 	return &composite[T]{name: name, way: atOnce, steps: steps}
 }
 
-// GroupOrdered is [Group] one step after the other, in the order given, and with Cleanup in reverse order.
+// GroupOrdered is [Group] one step after the other, in the order given, and with Cleanup in reverse
+// order.
 func GroupOrdered[T client.Object](name string, steps ...Step[T]) Step[T] {
 	return &composite[T]{name: name, way: eachInTurn, steps: steps}
 }
@@ -114,7 +119,8 @@ type part[T client.Object] struct {
 	poster   Poster[T]
 	declared []condition.Declaration
 	grouped  bool // it runs at the same time as others
-	// afterDo and afterCleanup are the parts that begin before this one in a group, nil if none does.
+	// afterDo and afterCleanup are the parts that begin before this one in a group, nil if none
+	// does.
 	afterDo, afterCleanup *part[T]
 }
 
@@ -164,13 +170,15 @@ func orNothing(a ctrlkit.Action) ctrlkit.Action {
 	return a
 }
 
-// An arrangement is the Do of a composite, and its Cleanup, in reverse order, with the part that begins first in each of them: nil if there is none.
+// An arrangement is the Do of a composite, and its Cleanup, in reverse order, with the part that
+// begins first in each of them: nil if there is none.
 type arrangement[T client.Object] struct {
 	do, cleanup           ctrlkit.Action
 	firstDo, firstCleanup *part[T]
 }
 
-// arrange takes a composite apart. Cond are the conditions around it; grouped says that it runs at the same time as others.
+// arrange takes a composite apart. Cond are the conditions around it; grouped says that it runs at
+// the same time as others.
 func (p *plan[T]) arrange(c *composite[T], cond []func(*Request[T]) bool, grouped bool) arrangement[T] {
 	if c.cond != nil {
 		cond = append(cond[:len(cond):len(cond)], c.cond)

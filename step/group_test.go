@@ -264,7 +264,8 @@ func TestGroupInTheJournal(t *testing.T) {
 	})
 }
 
-// What the steps of a group return is joined in the order given, whichever ends first, and a panic is the failure of its step alone.
+// What the steps of a group return is joined in the order given, whichever ends first, and a panic
+// is the failure of its step alone.
 func TestGroupJoinsInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
@@ -327,7 +328,8 @@ func TestGroupsInside(t *testing.T) {
 	})
 }
 
-// The finalizer is written before the first Do that needs it, while no other step of the group runs, also if it is needed only since a step of the group. Run it with -race.
+// The finalizer is written before the first Do that needs it, while no other step of the group
+// runs, also if it is needed only since a step of the group. Run it with -race.
 func TestFinalizerInAGroup(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())

@@ -18,18 +18,21 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 )
 
-// WatchNamed adds a watch to b for objects that the reconciled ones name: a change of such an object asks for those that name it.
+// WatchNamed adds a watch to b for objects that the reconciled ones name: a change of such an
+// object asks for those that name it.
 //
 //	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Database{})
 //	return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(db *v1.Database) []client.ObjectKey {
 //		return []client.ObjectKey{{Name: db.Spec.PasswordSecret}}
 //	}))
 //
-// Named returns the keys of the objects that obj names. It depends on nothing but obj, and does not change it. A key without a name is none; one without a namespace is in that of
-// obj, if the watched kind has namespaces. The journal tells the causes, as with [Engine.Tell].
+// Named returns the keys of the objects that obj names. It depends on nothing but obj, and does not
+// change it. A key without a name is none; one without a namespace is in that of obj, if the
+// watched kind has namespaces. The journal tells the causes, as with [Engine.Tell].
 //
-// Who names what is kept in memory, from the events of the controller, so that nothing is listed and no index of the cache is needed. Filters that were given to b
-// before, with WithEventFilter, keep it from the events that they drop.
+// Who names what is kept in memory, from the events of the controller, so that nothing is listed
+// and no index of the cache is needed. Filters that were given to b before, with WithEventFilter,
+// keep it from the events that they drop.
 func (e *Engine[T]) WatchNamed(b *builder.Builder, watched client.Object, named func(obj T) []client.ObjectKey, options ...builder.WatchesOption) *builder.Builder {
 	r := &references[T]{named: named, namespaced: sync.OnceValue(func() bool { return namespaced(e.options.Client, watched) })}
 	return b.WithEventFilter(r).Watches(watched, e.Tell(handler.EnqueueRequestsFromMapFunc(r.naming)), options...)
@@ -41,8 +44,9 @@ func namespaced(c client.Client, obj client.Object) bool {
 	return err != nil || is
 }
 
-// references are the objects of an engine by the keys that they name. It is a predicate that lets everything pass, in order to hear of them before they are reconciled: what
-// changes between the two is seen by that reconcile.
+// references are the objects of an engine by the keys that they name. It is a predicate that lets
+// everything pass, in order to hear of them before they are reconciled: what changes between the
+// two is seen by that reconcile.
 type references[T client.Object] struct {
 	named      func(obj T) []client.ObjectKey
 	namespaced func() bool
@@ -130,15 +134,17 @@ func (r *references[T]) naming(_ context.Context, obj client.Object) []reconcile
 	return requests
 }
 
-// GetOrWait reads an object through Request.Client. If there is none, the error is a wait for it, such as "Secret default/db", which a step returns like any other:
+// GetOrWait reads an object through Request.Client. If there is none, the error is a wait for it,
+// such as "Secret default/db", which a step returns like any other:
 //
 //	secret, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: req.Object.Spec.PasswordSecret})
 //	if err != nil {
 //		return ctrlkit.RequeueIfError(err)
 //	}
 //
-// Whoever wants to know whether it is one asks ctrlkit.Waits(err). A key without a namespace is in that of req.Object, if the kind has namespaces. Only a watch ends
-// the wait: see [Engine.WatchNamed]. O is a pointer to a struct.
+// Whoever wants to know whether it is one asks ctrlkit.Waits(err). A key without a namespace is in
+// that of req.Object, if the kind has namespaces. Only a watch ends the wait: see
+// [Engine.WatchNamed]. O is a pointer to a struct.
 func GetOrWait[O, T client.Object](ctx context.Context, req *Request[T], key client.ObjectKey) (O, error) {
 	var none O
 	obj := reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O) //nolint:errcheck // it is the type

@@ -17,8 +17,9 @@ import (
 
 // A Request is one reconcile of one object, as its steps see it. It is made for the reconcile and must not be kept.
 //
-// A test may make one by hand, or with steptest.NewRequest: then no step of an engine is around it. EnsureFresh returns nil, Snapshot what
-// Object was when it was first asked for, and nothing is told to a journal.
+// A test may make one by hand, or with steptest.NewRequest: then no step of an engine is around it.
+// EnsureFresh returns nil, Snapshot what Object was when it was first asked for, and nothing is
+// told to a journal.
 type Request[T client.Object] struct {
 	// Object is the object, a copy that belongs to the request. Steps change its metadata and status; the engine saves it.
 	Object T
@@ -116,7 +117,8 @@ func NewKey[V any](name string) Key[V] { return Key[V]{&name} }
 // String returns the name of the key.
 func (k Key[V]) String() string { return *k.name }
 
-// Put leaves a value to later steps of the reconcile. It is safe for concurrent use, as [Lookup] is; the value itself is not copied.
+// Put leaves a value to later steps of the reconcile. It is safe for concurrent use, as [Lookup]
+// is; the value itself is not copied.
 func Put[V any, T client.Object](req *Request[T], key Key[V], value V) {
 	req.mu.Lock()
 	defer req.mu.Unlock()
@@ -136,7 +138,8 @@ func Lookup[V any, T client.Object](req *Request[T], key Key[V]) (V, bool) {
 
 type stepKey struct{}
 
-// stepFrom returns the name of the step that runs with a context, empty if none does. Steps may run at the same time, so that nothing else knows it.
+// stepFrom returns the name of the step that runs with a context, empty if none does. Steps may run
+// at the same time, so that nothing else knows it.
 func stepFrom(ctx context.Context) string {
 	name, _ := ctx.Value(stepKey{}).(string)
 	return name

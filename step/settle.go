@@ -9,9 +9,10 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 )
 
-// settle decides about the declared conditions that no step has set in this reconcile. Those of a step that has failed are not known any more if they were good, until
-// it passes. Those of a step that waits, or was not reached, stay as they were, and about the generation that they were about. Those of a step that has
-// passed are about the present one.
+// settle decides about the declared conditions that no step has set in this reconcile. Those of a
+// step that has failed are not known any more if they were good, until it passes. Those of a step
+// that waits, or was not reached, stay as they were, and about the generation that they were about.
+// Those of a step that has passed are about the present one.
 func (r *run[T]) settle(out *outcome) {
 	set := r.req.Conditions
 	var unsure []string
@@ -43,7 +44,8 @@ func kindsOf(declared []condition.Declaration) []string {
 	return kinds
 }
 
-// textsApart is how often the text of a failure may change in a condition while nothing else does, and how long one may be held that says the same in other numbers.
+// textsApart is how often the text of a failure may change in a condition while nothing else does,
+// and how long one may be held that says the same in other numbers.
 const textsApart = 10 * time.Minute
 
 // holdStill keeps a failure that says something else at each try from being a write at each try.

@@ -15,7 +15,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A condition that was good says nothing any more when its step fails, and is good again when that passes, also if it does not set it.
+// A condition that was good says nothing any more when its step fails, and is good again when that
+// passes, also if it does not set it.
 func TestConditionsOfAStepThatFails(t *testing.T) {
 	w := newWorld(t, newThing())
 	var err error
@@ -65,7 +66,8 @@ func TestConditionsThatAStepSetsBeforeItFails(t *testing.T) {
 	}
 }
 
-// While its step waits, or is not reached, a condition stays as it was, and about the generation that it was about.
+// While its step waits, or is not reached, a condition stays as it was, and about the generation
+// that it was about.
 func TestConditionsOfAStepThatWaits(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
@@ -103,7 +105,8 @@ func TestConditionsOfAStepThatWaits(t *testing.T) {
 	}
 }
 
-// A failure of something else comes through, also if only a number in a name or an address tells the two apart.
+// A failure of something else comes through, also if only a number in a name or an address tells
+// the two apart.
 func TestMessagesOfAnotherFailure(t *testing.T) {
 	for _, tt := range []struct {
 		name, before, after string
@@ -159,7 +162,8 @@ func TestMessagesWithANumberThatChanges(t *testing.T) {
 	})
 }
 
-// A Post may wait: the object is reconciled again, and nothing has failed. It does not keep an object that is being deleted.
+// A Post may wait: the object is reconciled again, and nothing has failed. It does not keep an
+// object that is being deleted.
 func TestPostThatWaits(t *testing.T) {
 	post := func(context.Context, *step.Request[*Thing]) error {
 		_, err := ctrlkit.PollFor("the replicas to drain", 10*time.Second)

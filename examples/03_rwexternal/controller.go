@@ -33,8 +33,8 @@ func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
 	if err != nil {
 		return err
 	}
-	// Both Secrets may be in other hands, and the output in another namespace, where it can't have an owner: so each change
-	// of a Secret asks those that name it.
+	// Both Secrets may be in other hands, and the output in another namespace, where it can't have
+	// an owner: so each change of a Secret asks those that name it.
 	b := ctrl.NewControllerManagedBy(mgr).For(&v1.RWExternal{})
 	return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(obj *v1.RWExternal) []client.ObjectKey {
 		return []client.ObjectKey{inputOf(obj), outputOf(obj)}

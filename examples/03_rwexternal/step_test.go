@@ -63,7 +63,7 @@ func TestWriteOutput(t *testing.T) {
 	}{
 		{"there is none", nil, []string{"create Secret default/quotient"}, ""},
 		{"it is as it should be", ours, nil, ""},
-		{"it is of somebody else", foreign, nil, failure.Terminal},
+		{"it is another owner's", foreign, nil, failure.Terminal},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			options := []steptest.Option{

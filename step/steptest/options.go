@@ -50,22 +50,25 @@ func (s *settings) definitions(t testing.TB) []*apiextensionsv1.CustomResourceDe
 	return options.CRDs
 }
 
-// WithScheme says which types there are. By default those are of client-go's scheme, and what the operator has added to it.
+// WithScheme says which types there are. By default those are of client-go's scheme, and what the
+// operator has added to it.
 func WithScheme(scheme *runtime.Scheme) Option { return func(s *settings) { s.scheme = scheme } }
 
-// WithCRDs installs the definitions in files or directories, relative to the directory of the test, so that objects are validated and defaulted as in a cluster.
-// Kinds for which there is none are taken for namespaced, with a status subresource and any fields.
+// WithCRDs installs the definitions in files or directories, relative to the directory of the test,
+// so that objects are validated and defaulted as in a cluster. Kinds for which there is none are
+// taken for namespaced, with a status subresource and any fields.
 func WithCRDs(paths ...string) Option {
 	return func(s *settings) { s.crds = append(s.crds, paths...) }
 }
 
-// WithObjects puts objects into the cluster, with their status. Their namespaces are made. An owner reference without a UID that has kind and name of
-// the object of the step gets its UID.
+// WithObjects puts objects into the cluster, with their status. Their namespaces are made. An owner
+// reference without a UID that has kind and name of the object of the step gets its UID.
 func WithObjects(objects ...client.Object) Option {
 	return func(s *settings) { s.objects = append(s.objects, objects...) }
 }
 
-// WithInterceptor lets functions stand between the step and the API server, to make requests fail. They see the requests of the engine for the object, too.
+// WithInterceptor lets functions stand between the step and the API server, to make requests fail.
+// They see the requests of the engine for the object, too.
 func WithInterceptor(funcs interceptor.Funcs) Option {
 	return func(s *settings) { s.funcs = &funcs }
 }
@@ -73,7 +76,8 @@ func WithInterceptor(funcs interceptor.Funcs) Option {
 // WithFailures says how errors are judged, as step.Options.Failures does.
 func WithFailures(table failure.Table) Option { return func(s *settings) { s.failures = table } }
 
-// WithConditionsOf declares the conditions of a step, for [NewRequest]. [Do] and [Cleanup] know their step.
+// WithConditionsOf declares the conditions of a step, for [NewRequest]. [Do] and [Cleanup] know
+// their step.
 func WithConditionsOf(manager interface {
 	Conditions() []condition.Declaration
 },
@@ -81,7 +85,8 @@ func WithConditionsOf(manager interface {
 	return func(s *settings) { s.declared = append(s.declared, manager.Conditions()...) }
 }
 
-// Given calls a function with the request before the step, as an earlier step would: to [step.Put] what the step looks up.
+// Given calls a function with the request before the step, as an earlier step would: to [step.Put]
+// what the step looks up.
 func Given[T client.Object](prepare func(req *step.Request[T])) Option {
 	return func(s *settings) { s.given = append(s.given, prepare) }
 }

@@ -30,18 +30,22 @@ import (
 type Result[T client.Object] struct {
 	// Object is the object as it is in the cluster now, nil if it is gone.
 	Object T
-	// Saved is what has changed of the metadata and the status, as a merge patch, without conditions and observed generation; empty if nothing has.
+	// Saved is what has changed of the metadata and the status, as a merge patch, without
+	// conditions and observed generation; empty if nothing has.
 	Saved string
-	// Conditions are those of the object, by type: "False Waiting: waits for Secret default/db". With the step alone in its engine, Ready is what the step makes of it.
+	// Conditions are those of the object, by type: "False Waiting: waits for Secret default/db".
+	// With the step alone in its engine, Ready is what the step makes of it.
 	Conditions map[string]string
-	// Writes are the writes of the step, in order, with their fields as far as they are known and the error if they were refused: "create Secret default/db".
+	// Writes are the writes of the step, in order, with their fields as far as they are known and
+	// the error if they were refused: "create Secret default/db".
 	Writes []string
 
 	// Passed says that steps after this one would be reached.
 	Passed bool
 	// Waits are what it waits for.
 	Waits []string
-	// After is when the object is to be reconciled again, zero for not before something changes. A failure is tried again with a backoff instead.
+	// After is when the object is to be reconciled again, zero for not before something changes. A
+	// failure is tried again with a backoff instead.
 	After time.Duration
 	// Err is what has failed, and Class its class. Waits and exits are not failures.
 	Err   error
@@ -51,21 +55,24 @@ type Result[T client.Object] struct {
 	Client client.Client
 }
 
-// Do runs Do of a step for an object that is not being deleted, and its Post, and saves the object. The step may be made of others. An object without a
-// name is called "test", and one without a namespace is in "default".
+// Do runs Do of a step for an object that is not being deleted, and its Post, and saves the object.
+// The step may be made of others. An object without a name is called "test", and one without a
+// namespace is in "default".
 func Do[T client.Object](t testing.TB, s step.Step[T], obj T, options ...Option) *Result[T] {
 	t.Helper()
 	return runStep(t, s, obj, newSettings(options), false)
 }
 
-// Cleanup runs Cleanup of a step for an object that is being deleted, and its Post. If it passes, the object is gone.
+// Cleanup runs Cleanup of a step for an object that is being deleted, and its Post. If it passes,
+// the object is gone.
 func Cleanup[T client.Object](t testing.TB, s step.Step[T], obj T, options ...Option) *Result[T] {
 	t.Helper()
 	return runStep(t, s, obj, newSettings(options), true)
 }
 
-// NewRequest returns a request for an object, for tests that call a method of a step, or a function of its own, themselves. Its client and its live reader are those
-// of the API server in memory, which has the object; nothing is saved. Declare conditions with [WithConditionsOf].
+// NewRequest returns a request for an object, for tests that call a method of a step, or a function
+// of its own, themselves. Its client and its live reader are those of the API server in memory,
+// which has the object; nothing is saved. Declare conditions with [WithConditionsOf].
 func NewRequest[T client.Object](t testing.TB, obj T, options ...Option) *step.Request[T] {
 	t.Helper()
 	s := newSettings(options)
@@ -86,7 +93,8 @@ func NewRequest[T client.Object](t testing.TB, obj T, options ...Option) *step.R
 	return req
 }
 
-// finalizer is on the objects of all tests, so that the step alone makes the difference between two tests.
+// finalizer is on the objects of all tests, so that the step alone makes the difference between two
+// tests.
 const finalizer = "steptest.ctrlkit.dev/object"
 
 func runStep[T client.Object](t testing.TB, s step.Step[T], obj T, with *settings, deleted bool) *Result[T] {
@@ -139,7 +147,8 @@ func (w *world) read(like client.Object) client.Object {
 	return obj
 }
 
-// A given is the step before the one that is tested. As it has a Cleanup, each object has the finalizer.
+// A given is the step before the one that is tested. As it has a Cleanup, each object has the
+// finalizer.
 type given[T client.Object] struct {
 	with    *settings
 	err     error
@@ -152,7 +161,8 @@ type end[T client.Object] struct {
 	reached bool
 }
 
-// edges returns a step with one before it that prepares the request, and one after it that is reached if it passes. A clean-up comes in reverse order.
+// edges returns a step with one before it that prepares the request, and one after it that is
+// reached if it passes. A clean-up comes in reverse order.
 func edges[T client.Object](start *given[T], s step.Step[T], last *end[T]) []step.Step[T] {
 	last.given = start
 	return []step.Step[T]{start, s, last}
