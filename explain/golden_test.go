@@ -336,8 +336,12 @@ func action(name string, err error) ctrlkit.Action {
 // writes is a step that keeps a ConfigMap.
 func writes(name string) step.Step[*Database] {
 	return step.Func(name, func(ctx context.Context, req *request) (ctrl.Result, error) {
+		settings := settingsOf(req.Object)
+		if err := req.Client.Get(ctx, client.ObjectKeyFromObject(settings), settings); err != nil {
+			return ctrl.Result{}, err
+		}
 		want := client.RawPatch(mergePatch, []byte(`{"data":{"size":"large"}}`))
-		return ctrlkit.RequeueIfError(req.Client.Patch(ctx, settingsOf(req.Object), want, client.FieldOwner("database")))
+		return ctrlkit.RequeueIfError(req.Client.Patch(ctx, settings, want))
 	})
 }
 

@@ -27,8 +27,8 @@ type core struct {
 	// fence makes sure before the first write that the object is not older than it looks; nil if that is not needed.
 	fence func(ctx context.Context) error
 
-	// What is known of objects before they are written: the reconciled one as it was read, what earlier reconciles know of the
-	// others, and the API server, which may be nil.
+	// What is known of objects before they are written: the reconciled one as it was read, what
+	// earlier reconciles know of the others, and the API server, which may be nil.
 	self      client.Object
 	apiReader client.Reader
 	began     map[uint64]factsOf // what others have changed back, as it was when the reconcile began
@@ -38,7 +38,8 @@ type core struct {
 	fenced bool
 	stale  error
 	writes []write
-	// vain are writes that have changed nothing, before which the API server was asked because of a suspicion.
+	// vain are writes that have changed nothing, before which the API server was asked because of a
+	// suspicion.
 	vain []write
 	// refused says that the API server did not accept a write.
 	refused bool
@@ -208,7 +209,8 @@ func (r *recorder) read(ctx context.Context, obj runtime.Object, key client.Obje
 	}
 }
 
-// begin prepares the note of a write: with what is known of the object before. Subresources that are no part of their object are not looked at.
+// begin prepares the note of a write: with what is known of the object before. Subresources that
+// are no part of their object are not looked at.
 func (r *recorder) begin(ctx context.Context, verb, sub string, obj client.Object) *write {
 	key := client.ObjectKeyFromObject(obj)
 	w := &write{verb: verb, subresource: sub, object: r.object(obj, key), owner: r.core.owner}
@@ -221,8 +223,8 @@ func (r *recorder) begin(ctx context.Context, verb, sub string, obj client.Objec
 // isPartOf reports whether what is written to a subresource is a part of the object.
 func isPartOf(sub string) bool { return sub == "" || sub == "status" }
 
-// before returns the object as it is before a write, nil if that is not known, and whether it was read from the API server: that is done
-// only if a hot loop is suspected.
+// before returns the object as it is before a write, nil if that is not known, and whether it was
+// read from the API server: that is done only if a hot loop is suspected.
 func (r *recorder) before(ctx context.Context, w *write, t reflect.Type, key client.ObjectKey) (before *snapshot, verified bool) {
 	c := r.core.root()
 	c.mu.Lock()
@@ -318,15 +320,16 @@ func (c *core) withTarget(object journal.Object, f func(*target)) {
 	f(c.hot.known(object))
 }
 
-// letGo leaves what earlier reconciles know to the end of this one, which changes it: an action that has not ended in time finds nothing any more.
+// letGo leaves what earlier reconciles know to the end of this one, which changes it: an action
+// that has not ended in time finds nothing any more.
 func (c *core) letGo() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hot = nil
 }
 
-// noteTarget remembers what a write has answered: the cache is to come to know it, and an object that was not read but found to be as it should is
-// something that the reconcile depends on.
+// noteTarget remembers what a write has answered: the cache is to come to know it, and an object
+// that was not read but found to be as it should is something that the reconcile depends on.
 func (r *recorder) noteTarget(w *write, obj client.Object, version string) {
 	if !isPartOf(w.subresource) {
 		return
@@ -399,8 +402,8 @@ func (r *recorder) Patch(ctx context.Context, obj client.Object, patch client.Pa
 	return err
 }
 
-// freeze makes the data of a patch once, before the answer of the API server changes the object that it is made from, and returns the paths that it
-// changes.
+// freeze makes the data of a patch once, before the answer of the API server changes the object
+// that it is made from, and returns the paths that it changes.
 func freeze(patch client.Patch, obj client.Object) (client.Patch, []string, error) {
 	data, err := patch.Data(obj)
 	if err != nil {
@@ -425,7 +428,8 @@ func (r *recorder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, op
 	return err
 }
 
-// An application is a write of an applied configuration, which does not say of what type its object is.
+// An application is a write of an applied configuration, which does not say of what type its object
+// is.
 type application struct {
 	*write
 	key client.ObjectKey
@@ -590,7 +594,8 @@ func (s *subRecorder) Patch(ctx context.Context, obj client.Object, patch client
 	return err
 }
 
-// end notes a write of a subresource. The answer to one with a body of its own is in that body: of the object nothing is known then.
+// end notes a write of a subresource. The answer to one with a body of its own is in that body: of
+// the object nothing is known then.
 func (s *subRecorder) end(ctx context.Context, w *write, obj, body client.Object, old string, dry bool, err error) {
 	if body == nil && isPartOf(w.subresource) {
 		s.recorder.end(ctx, w, obj, old, dry, err)

@@ -21,12 +21,13 @@ type write struct {
 	object            journal.Object
 	fields            []string // the paths that were sent, as far as they are known
 	owner             string   // the field owner that they were sent with
-	// noOp says that the object is as it was: an answer with a resource version that was known before, a dry run, or the
-	// deletion of an object that is being deleted.
+	// noOp says that the object is as it was: an answer with a resource version that was known
+	// before, a dry run, or the deletion of an object that is being deleted.
 	noOp bool
 
-	// What the write did, for the detection of hot loops. Before is nil if it is not known; then after is nil, too, unless the
-	// answer was an object. Both are nil for subresources that are no part of the object.
+	// What the write did, for the detection of hot loops. Before is nil if it is not known; then
+	// after is nil, too, unless the answer was an object. Both are nil for subresources that are no
+	// part of the object.
 	before, after *snapshot
 	verified      bool          // before was read from the API server
 	empty         client.Object // of the type of the object, if that is cached
@@ -44,7 +45,8 @@ type snapshot struct {
 	root   map[string]any // made of source when it is needed
 }
 
-// snapshotOf returns the state of an object that nobody changes: one that belongs to a cache or was read for this.
+// snapshotOf returns the state of an object that does not change any more: it belongs to a cache or
+// was read for this.
 func snapshotOf(obj client.Object) *snapshot {
 	return &snapshot{
 		uid: obj.GetUID(), version: obj.GetResourceVersion(), terminating: !obj.GetDeletionTimestamp().IsZero(),
@@ -52,8 +54,8 @@ func snapshotOf(obj client.Object) *snapshot {
 	}
 }
 
-// snapshotOfAnswer returns the state that the API server has answered with. The step may change obj afterwards. It returns nil
-// for an answer that names no version.
+// snapshotOfAnswer returns the state that the API server has answered with. The step may change obj
+// afterwards. It returns nil for an answer that names no version.
 func snapshotOfAnswer(obj any) *snapshot {
 	data, err := json.Marshal(obj)
 	if err != nil {
@@ -82,9 +84,10 @@ func (s *snapshot) content() map[string]any {
 	return s.root
 }
 
-// leaves returns the values that a write through a subresource can change, by their paths: those that are not maps, without
-// what the API server keeps itself. A list is one value. Conditions are one value each, without the time of their last
-// transition, which is another each time that a condition comes back.
+// leaves returns the values that a write through a subresource can change, by their paths: those
+// that are not maps, without what the API server keeps itself. A list is one value. Conditions are
+// one value each, without the time of their last transition, which is another each time that a
+// condition comes back.
 func (s *snapshot) leaves(subresource string) map[string]any {
 	all := make(map[string]any)
 	for name, value := range s.content() {
@@ -141,8 +144,8 @@ func conditionsOf(path string, value any) (map[string]any, bool) {
 	return conditions, true
 }
 
-// trimmed returns a value without the fields that one encoding of an object writes and another leaves out: those that are null,
-// zero or empty. It returns nil if nothing is left.
+// trimmed returns a value without the fields that one encoding of an object writes and another
+// leaves out: those that are null, zero or empty. It returns nil if nothing is left.
 func trimmed(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -39,10 +39,12 @@ type Options[T client.Object] struct {
 	// Client reads from a cache, as that of a manager does, and writes.
 	Client client.Client
 
-	// Live reads from the API server, past the cache: that is Manager.GetAPIReader. Steps find it in their request. The engine asks it once for each object and
-	// process, before the first write that is made for the object, whether the cache is behind: after a restart it may be as far as an API server
-	// is, and what a step does for an object that is not wanted any more can't always be undone. It also asks when it suspects a hot loop: what a write to an
-	// object that is in no cache will change, and who has written it.
+	// Live reads from the API server, past the cache: that is Manager.GetAPIReader. Steps find it
+	// in their request. The engine asks it once for each object and process, before the first write
+	// that is made for the object, whether the cache is behind: after a restart it may be as far as
+	// an API server is, and what a step does for an object that is not wanted any more can't always
+	// be undone. It also asks when it suspects a hot loop: what a write to an object that is in no
+	// cache will change, and who has written it.
 	Live client.Reader
 
 	// Finalizer is what keeps an object until the clean-up is done, if a step is a [Cleaner]: a qualified name. By default it is the API

@@ -47,7 +47,8 @@ func pathBelow(path, key string) string {
 	return path + "." + key
 }
 
-// fieldsOfJSONPatch returns the paths that a JSON patch changes, sorted. What is within a list is named by the list.
+// fieldsOfJSONPatch returns the paths that a JSON patch changes, sorted. What is within a list is
+// named by the list.
 func fieldsOfJSONPatch(data []byte) []string {
 	var operations []struct{ Op, Path, From string }
 	if json.Unmarshal(data, &operations) != nil {

@@ -17,16 +17,17 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// A hot loop is one of two things. A fight: another client undoes what we have written, and we write it again. An echo: each of
-// our writes makes the event of the next. docs/design/0008-what-is-a-hot-loop.md says why these, and what is
-// none.
+// A hot loop is one of two things. A fight: another client undoes what we have written, and we
+// write it again. An echo: each of our writes makes the event of the next.
+// docs/design/0008-what-is-a-hot-loop.md says why these, and what is none.
 const (
-	// sameWrites is how often the same value may be written within loopWindow because another client has undone it: the write
-	// that makes it so many is reported.
+	// sameWrites is how often the same value may be written within loopWindow because another
+	// client has undone it: the write that makes it so many is reported.
 	sameWrites = 6
 	loopWindow = 2 * time.Minute
-	// echoes is how many reconciles in a row may write although nothing that they depend on has changed but by our own writes, each
-	// within echoWithin of the one before. It is longer than the ways that operators go in small steps.
+	// echoes is how many reconciles in a row may write although nothing that they depend on has
+	// changed but by our own writes, each within echoWithin of the one before. It is longer than
+	// the ways that operators go in small steps.
 	echoes     = 60
 	echoWithin = time.Second
 	// echoesUnwatched is how many of them are not compared with what was read.
@@ -43,7 +44,8 @@ type hot struct {
 	echoes int
 	began  time.Time // of the last reconcile that wrote something
 	read   string    // the resource version that it began with
-	// While echoes are suspected: what the last reconcile has read, which versions we have written, and to which other objects.
+	// While echoes are suspected: what the last reconcile has read, which versions we have written,
+	// and to which other objects.
 	seen   *versions
 	ours   map[uint64]bool
 	others map[uint64]bool
@@ -66,9 +68,10 @@ type target struct {
 	empty client.Object
 	key   client.ObjectKey
 
-	// blind counts writes that have changed something of which it is not known whether it is what they sent. The API server is
-	// asked before the next one when there are need of them. Each time that this shows no fight, need doubles. Quiet counts the
-	// writes in a row that found our last one as it was.
+	// blind counts writes that have changed something of which it is not known whether it is what
+	// they sent. The API server is asked before the next one when there are need of them. Each time
+	// that this shows no fight, need doubles. Quiet counts the writes in a row that found our last
+	// one as it was.
 	blind, need, quiet int
 }
 
@@ -96,7 +99,8 @@ const (
 	gone
 )
 
-// slowed says whether the object has to wait. A change of its spec, its deletion and its pause do not.
+// slowed says whether the object has to wait. A change of its spec, its deletion and its pause do
+// not.
 func (m *memory[T]) slowed(obj T, now time.Time) bool {
 	paused, _ := pause(obj)
 	return now.Before(m.hot.until) && obj.GetGeneration() == m.hot.generation && obj.GetDeletionTimestamp().IsZero() && paused == ""
@@ -109,7 +113,8 @@ func (h *hot) cool(now time.Time) {
 	}
 }
 
-// untilCalm returns when to look again, so that the condition does not tell of a hot loop that is over; zero if none is told of.
+// untilCalm returns when to look again, so that the condition does not tell of a hot loop that is
+// over; zero if it tells of none.
 func (h *hot) untilCalm(now time.Time) time.Duration {
 	if h.text == "" {
 		return 0
@@ -126,7 +131,8 @@ type loop struct {
 	within time.Duration
 }
 
-// watchHotLoop judges what the reconcile has written, and returns how long the next one has to wait.
+// watchHotLoop judges what the reconcile has written, and returns how long the next one has to
+// wait.
 func (r *run[T]) watchHotLoop(ctx context.Context, failed bool) (slow time.Duration) {
 	if r.core == nil {
 		return 0
@@ -177,7 +183,8 @@ func (h *hot) forget(now time.Time) {
 	}
 }
 
-// known returns what is known of an object, nil if nothing is. All its methods for reading allow nil.
+// known returns what is known of an object, nil if nothing is. All its methods for reading allow
+// nil.
 func (h *hot) known(object journal.Object) *target {
 	if h == nil || len(h.targets) == 0 {
 		return nil
@@ -185,7 +192,8 @@ func (h *hot) known(object journal.Object) *target {
 	return h.targets[idOf(object)]
 }
 
-// target returns what is known of an object that was written. Of too many, the one that was written longest ago is forgotten.
+// target returns what is known of an object that was written. Of too many, the one that was written
+// longest ago is forgotten.
 func (h *hot) target(object journal.Object, now time.Time) *target {
 	id := idOf(object)
 	t := h.targets[id]
@@ -221,8 +229,9 @@ func (t *target) newerThan(s *snapshot) bool {
 	return err == nil && order < 0
 }
 
-// suspected reports whether the API server is to be asked before the next write: because nothing else shows what that changes, or because it
-// may prove a fight, and the managers of the fields are not known.
+// suspected reports whether the API server is to be asked before the next write: because nothing
+// else shows what that changes, or because it may prove a fight, and the managers of the fields are
+// not known.
 func (t *target) suspected(before *snapshot) bool {
 	if t == nil {
 		return false
@@ -234,7 +243,8 @@ func (t *target) suspected(before *snapshot) bool {
 	return near && (before == nil || !before.absent && len(before.managers) == 0)
 }
 
-// fought judges the writes of a reconcile, and returns a fight over what one of them has written, nil if there is none.
+// fought judges the writes of a reconcile, and returns a fight over what one of them has written,
+// nil if there is none.
 func (h *hot) fought(c *core, now time.Time) *loop {
 	for _, w := range c.inVain() {
 		h.target(w.object, now).found(w.before)
@@ -257,13 +267,14 @@ func (h *hot) fought(c *core, now time.Time) *loop {
 		}
 		paths, count := h.target(w.object, now).judge(w, now, h.window())
 		if count >= sameWrites && (found == nil || count > found.count) {
-			found = &loop{write: w, paths: paths, fight: true, count: count, within: h.window()}
+			found = &loop{write: w, paths: paths, fight: true, count: count, within: loopWindow}
 		}
 	}
 	return found
 }
 
-// judge compares what a write has changed with what we have written before. It returns how often the same was written to one field, and to which.
+// judge compares what a write has changed with what we have written before. It returns how often
+// the same was written to one field, and to which.
 func (t *target) judge(w *write, now time.Time, window time.Duration) (paths []string, count int) {
 	t.quiet = 0
 	if w.empty != nil {
@@ -342,8 +353,8 @@ func (t *target) has(path uint64) bool {
 	return slices.ContainsFunc(t.facts, func(f fact) bool { return f.path == path })
 }
 
-// wrote notes what we have written to a field, and whether that has changed it. It returns whether nothing was known of the field, and how often the same was
-// written because it was undone.
+// wrote notes what we have written to a field, and whether that has changed it. It returns whether
+// nothing was known of the field, and how often the same was written because it was undone.
 func (t *target) wrote(path, value uint64, changed bool, now time.Time, window time.Duration) (first bool, count int) {
 	i := slices.IndexFunc(t.facts, func(f fact) bool { return f.path == path })
 	if i < 0 {
@@ -373,8 +384,8 @@ func (t *target) onlyExistence() {
 // disputed reports whether a fact was undone.
 func (f fact) disputed() bool { return len(f.undone) > 0 }
 
-// disputes returns the fields of the objects that others have changed back before, as they are when the reconcile begins: its steps see
-// the same, or something newer.
+// disputes returns the fields of the objects that others have changed back before, as they are when
+// the reconcile begins: its steps see the same, or something newer.
 func (r *run[T]) disputes(ctx context.Context) map[uint64]factsOf {
 	var all map[uint64]factsOf
 	for id, t := range r.memory.hot.targets {
@@ -405,8 +416,9 @@ func (r *run[T]) disputes(ctx context.Context) map[uint64]factsOf {
 	return all
 }
 
-// accept drops what was undone when the reconcile began, and what it has not written again although nothing has failed: then the value may come and go,
-// for example as a request that another controller takes away when it has served it.
+// accept drops what was undone when the reconcile began, and what it has not written again although
+// nothing has failed: then the value may come and go, for example as a request that another
+// controller takes away when it has served it.
 func (h *hot) accept(began map[uint64]factsOf, now time.Time) {
 	for id, values := range began {
 		if t := h.targets[id]; t != nil {
@@ -489,8 +501,9 @@ func (h *hot) watchReads() *versions {
 
 func (h *hot) resetEchoes() { h.echoes, h.seen, h.ours, h.others = 0, nil, nil, nil }
 
-// echo counts reconciles that have written something although nothing has asked for that but the writes of the one before. A time that was asked for,
-// a change of anything that was read, and a write to an object that had no turn yet are reasons to write.
+// echo counts reconciles that have written something although nothing has asked for that but the
+// writes of the one before. A time that was asked for, a change of anything that was read, and a
+// write to an object that had no turn yet are reasons to write.
 func (r *run[T]) echo() bool {
 	h, m := &r.memory.hot, r.memory
 	version := r.read.GetResourceVersion()
@@ -517,7 +530,8 @@ func (r *run[T]) echo() bool {
 	return h.echoes >= echoes
 }
 
-// noteOurs remembers the versions that we have written, and reports whether another object was written for the first time.
+// noteOurs remembers the versions that we have written, and reports whether another object was
+// written for the first time.
 func (r *run[T]) noteOurs() (progress bool) {
 	h := &r.memory.hot
 	if h.ours == nil {
@@ -540,7 +554,8 @@ func (r *run[T]) noteOurs() (progress bool) {
 
 func (r *run[T]) self() journal.Object { return journal.ObjectOf(r.engine.kind, r.key()) }
 
-// lastWrite returns the last write to the object, or else the last to any other, nil if there was none.
+// lastWrite returns the last write to the object, or else the last to any other, nil if there was
+// none.
 func (r *run[T]) lastWrite() *write {
 	var last *write
 	self, writes := r.self(), r.core.written()
@@ -552,7 +567,8 @@ func (r *run[T]) lastWrite() *write {
 	return last
 }
 
-// tellHotLoop names it: in the journal, in an event when it begins, and in the condition of the next reconcile.
+// tellHotLoop names it: in the journal, in an event when it begins, and in the condition of the
+// next reconcile.
 func (r *run[T]) tellHotLoop(ctx context.Context, found *loop, slow time.Duration) {
 	h := &r.memory.hot
 	var managers []string

@@ -40,7 +40,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A cluster is an API server in memory with operators that run as they do in a cluster, in virtual time.
+// A cluster is an API server in memory with operators that run as they do in a cluster, in virtual
+// time.
 type cluster struct {
 	t      *testing.T
 	server *apiserver.Server
@@ -129,8 +130,9 @@ func (c *cluster) as(manager string) client.Client {
 	return cl
 }
 
-// A distant transport takes some time for each write, so that operators that are busy let time pass. Reads take none: those of discovery happen under a mutex,
-// which would stop the time of a bubble.
+// A distant transport takes some time for each write, so that operators that are busy let time
+// pass. Reads take none: those of discovery happen under a mutex, which would stop the time of a
+// bubble.
 type distant struct {
 	http.RoundTripper
 	cluster *cluster
@@ -156,7 +158,8 @@ type operator struct {
 	steps []step.Step[*Thing]
 	watch func(b *builder.Builder) *builder.Builder
 	strip bool // the cache has no managed fields
-	// of is the name of the only Thing that it reconciles, also when a ConfigMap changes; it is for all if empty.
+	// of is the name of the only Thing that it reconciles, also when a ConfigMap changes; it is for
+	// all if empty.
 	of string
 }
 
@@ -294,7 +297,8 @@ func (c *cluster) rollOut(replicas int) {
 	c.must(c.as("deployment-controller").Status().Update(c.t.Context(), d))
 }
 
-// An operator that applies its children in every reconcile is in no hot loop, also while they change by themselves.
+// An operator that applies its children in every reconcile is in no hot loop, also while they
+// change by themselves.
 func TestAppliesInEveryReconcile(t *testing.T) {
 	tests := []struct {
 		name string
@@ -340,7 +344,8 @@ func TestAppliesInEveryReconcile(t *testing.T) {
 	}
 }
 
-// What is applied and was as wanted already is no write: the object rests, but not when the child changes.
+// What is applied and was as wanted already is no write: the object rests, but not when the child
+// changes.
 func TestAnApplyThatChangesNothingMayRest(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -424,7 +429,8 @@ func TestPollsATerminatingChild(t *testing.T) {
 	}
 }
 
-// An operator that replaces a child every 20 seconds, and keeps in its status what is active, is in no hot loop.
+// An operator that replaces a child every 20 seconds, and keeps in its status what is active, is in
+// no hot loop.
 func TestReplacesChildren(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		c.start(operator{name: "things", watch: watchThree, steps: []step.Step[*Thing]{
@@ -606,7 +612,7 @@ func TestLegitimateWrites(t *testing.T) {
 				c.must(c.user.Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"size":"theirs"}}`)))
 			}
 		}},
-		{"a roll-out that goes on in small steps", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a roll-out in small steps", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 			cm := configMap("child", nil)
 			if err := req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm); err != nil {
 				return ctrlkit.RequeueIfError(err)
@@ -697,7 +703,7 @@ func TestFightsAreNamed(t *testing.T) {
 			}
 			return c.as("meddler").Status().Update(c.t.Context(), obj)
 		}, true, `.status.conditions[Ready] of Thing default/a is written again and again: field manager "meddler" writes it too`, []string{"meddler"}},
-		{"a list of which another manager owns an item that nobody disputes", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a list of which another manager owns an item that is not disputed", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), merge(`{"metadata":{"finalizers":["example.com/kept","example.com/ours"]}}`)))
 		}, func(c *cluster) error {
 			return c.as("helm").Patch(c.t.Context(), configMap("child", nil), merge(`{"metadata":{"finalizers":["example.com/kept"]}}`))
@@ -752,7 +758,8 @@ func TestFightsAreNamed(t *testing.T) {
 	}
 }
 
-// A step that writes another value into a child each time makes the event of the next reconcile, too.
+// A step that writes another value into a child each time makes the event of the next reconcile,
+// too.
 func TestEchoesThroughAChild(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		c.must(c.user.Create(t.Context(), ownChild(c.thing(), "child", map[string]string{"a": "b"})))
@@ -772,7 +779,8 @@ func TestEchoesThroughAChild(t *testing.T) {
 	})
 }
 
-// A step that asks for the next reconcile itself makes no echo, however soon, also if no event of its own writes comes back.
+// A step that asks for the next reconcile itself makes no echo, however soon, also if no event of
+// its own writes comes back.
 func TestAPollIsNoEcho(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
@@ -789,7 +797,8 @@ func TestAPollIsNoEcho(t *testing.T) {
 	})
 }
 
-// While a hot loop is slowed down, a pause is seen at once, as a change of the spec and a deletion are.
+// While a hot loop is slowed down, a pause is seen at once, as a change of the spec and a deletion
+// are.
 func TestAPauseIsNotSlowed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
@@ -852,7 +861,8 @@ func TestWritesCarryTheFieldOwner(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			inCluster(t, func(c *cluster) {
-				// Without a field there would be no managed fields, and then the API server tracks none until something is applied.
+				// Without a field there would be no managed fields, and then the API server tracks
+				// none until something is applied.
 				c.must(c.user.Create(t.Context(), configMap("child", map[string]string{"x": "y"})))
 				c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
 				c.start(operator{name: "things", of: "a", steps: []step.Step[*Thing]{doing("Write", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {

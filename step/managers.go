@@ -11,8 +11,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// managers returns the field managers that have given the fields the values that our write has replaced, the one that wrote last first: at
-// most three. Of an object that we delete they are those that have written it. Ours are left out, unless there is no other.
+// managers returns the field managers that have given the fields the values that our write has
+// replaced, the one that wrote last first: at most three. Of an object that we delete they are
+// those that have written it. Ours are left out, unless there is no other.
 func (l *loop) managers(ours []string) []string {
 	w := l.write
 	if w.before == nil || w.before.absent {
@@ -62,8 +63,8 @@ func afterOf(w *write) any {
 	return w.after.content()
 }
 
-// owns reports whether a set has a field that is fought over, and that had another value before the write than after it. Path is the path of the
-// set, and before and after are the values there.
+// owns reports whether a set has a field that is fought over, and that had another value before the
+// write than after it. Path is the path of the set, and before and after are the values there.
 func (l *loop) owns(set *fieldpath.Set, path string, before, after any) bool {
 	if !slices.ContainsFunc(l.paths, func(p string) bool { return path == "" || related(p, path) }) {
 		return false
@@ -90,7 +91,8 @@ func (l *loop) disputes(path string) bool {
 	return slices.ContainsFunc(l.paths, func(p string) bool { return related(p, path) })
 }
 
-// pathOf returns the path of an element as leaves are named: an item of a list has the path of the list, and a condition that of its type.
+// pathOf returns the path of an element as leaves are named: an item of a list has the path of the
+// list, and a condition that of its type.
 func pathOf(path string, element fieldpath.PathElement) string {
 	switch {
 	case element.FieldName != nil:

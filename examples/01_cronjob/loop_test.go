@@ -21,8 +21,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A CronJob that runs every 20 seconds fills and empties the list of its active Jobs for ever, as it must: that is no hot loop. The user
-// has written the spec, and an hour passes.
+// A CronJob that runs every 20 seconds fills and empties the list of its active Jobs for ever, as
+// it must: that is no hot loop. The user has written the spec, and an hour passes.
 func TestNoHotLoopInAnHour(t *testing.T) {
 	options := envtest.CRDInstallOptions{Paths: []string{"config/crd/bases"}, ErrorIfPathMissing: true}
 	if err := envtest.ReadCRDFiles(&options); err != nil {
@@ -85,7 +85,8 @@ func startManager(t *testing.T, server *apiserver.Server) {
 	})
 }
 
-// completeJobs does what the Job controller does with the Jobs that run. It returns how many there were.
+// completeJobs does what the Job controller does with the Jobs that run. It returns how many there
+// were.
 func completeJobs(t *testing.T, user client.Client) (completed int) {
 	t.Helper()
 	jobs := &batchv1.JobList{}
