@@ -336,7 +336,7 @@ func TestAppliesInEveryReconcile(t *testing.T) {
 				if got := c.ran("things"); got < 400 {
 					t.Errorf("the step ran %d times in an hour, want at every change of a child", got)
 				}
-				if got := c.requests["GET app"]; test.read && got > 0 || got > 400 {
+				if got := c.requested("GET app"); test.read && got > 0 || got > 400 {
 					t.Errorf("%d live reads of a child that changes every second", got)
 				}
 			})
@@ -421,12 +421,19 @@ func TestPollsATerminatingChild(t *testing.T) {
 				if got := c.ran("things"); got < 1700 {
 					t.Errorf("it was looked at %d times in an hour, want every two seconds", got)
 				}
-				if got := c.requests["GET child"]; got > 100 {
+				if got := c.requested("GET child"); got > 100 {
 					t.Errorf("%d live reads of the child", got)
 				}
 			})
 		})
 	}
+}
+
+// requested returns how many requests there were, as "METHOD name".
+func (c *cluster) requested(request string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.requests[request]
 }
 
 // An operator that replaces a child every 20 seconds, and keeps in its status what is active, is in
@@ -456,7 +463,7 @@ func TestReplacesChildren(t *testing.T) {
 		}})
 		c.everySecond(time.Hour, nil)
 		c.calm("things")
-		if got := c.requests["DELETE child"]; got < 150 {
+		if got := c.requested("DELETE child"); got < 150 {
 			t.Errorf("replaced %d times in an hour", got)
 		}
 	})
