@@ -23,7 +23,7 @@ type Set struct {
 
 	mu         sync.Mutex // for all below
 	conditions []metav1.Condition
-	stored     []metav1.Condition // as they were stored last; nil if they were not
+	stored     []metav1.Condition  // as they were stored last; nil if they were not
 	severities map[string]Severity // of what was set in this reconcile and is not good
 	set        map[string]bool     // what was set in this reconcile
 	doubted    map[string]bool     // what was not set because its step has failed
