@@ -56,6 +56,21 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
+// A condition that only informs stays: nothing depends on it, and a step that sets it once, when it is Unknown, would set it
+// again and again.
+func TestWhatInformsIsNotDoubted(t *testing.T) {
+	obj := newDatabase(stored("Missed", isFalse, "OnSchedule", "none was missed"))
+	declared := []condition.Declaration{{Type: "Missed", Polarity: condition.AbnormalTrue, Weight: condition.Informs}}
+	set, err := condition.NewSet(obj, declared, nil, later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Doubt([]string{"Missed"}, "no permission")
+	if c, _ := set.Get("Missed"); c.Reason != "OnSchedule" {
+		t.Errorf("got %s %s", c.Status, c.Reason)
+	}
+}
+
 // Ready tells the failure, and does not count what is not known because of it.
 func TestDoubtIsNotCounted(t *testing.T) {
 	set := newSet(t, newDatabase(stored("Degraded", isFalse, "Fine", "")))

@@ -205,14 +205,15 @@ func (s *Set) Worst() Severity {
 // Doubt says that whoever keeps declared conditions has failed. Those that were good, and were not
 // set in this reconcile, become Unknown with [ReasonLastTryFailed]: what was stored when all was
 // well says nothing any more. They stay about the generation that they were about, and Ready does
-// not count them beside the failure, which is their cause. [Set.Trust] ends the doubt.
+// not count them beside the failure, which is their cause. Conditions that only inform stay as they are.
+// [Set.Trust] ends the doubt.
 func (s *Set) Doubt(kinds []string, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, kind := range kinds {
 		d := s.declaration(kind)
 		c := meta.FindStatusCondition(s.conditions, kind)
-		if c == nil || s.set[kind] || c.Status != d.good() && (c.Status != metav1.ConditionUnknown || c.Reason != ReasonLastTryFailed) {
+		if c == nil || s.set[kind] || d.Weight == Informs || c.Status != d.good() && (c.Status != metav1.ConditionUnknown || c.Reason != ReasonLastTryFailed) {
 			continue
 		}
 		if s.doubted == nil {

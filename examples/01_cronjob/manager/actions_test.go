@@ -170,6 +170,7 @@ func TestCleanUpKeepsTheLatest(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, func(c *v1.CronJob) {
 				c.Spec.SuccessfulJobsHistoryLimit, c.Spec.FailedJobsHistoryLimit = tt.successful, tt.failed
+				recordedUntil("2026-05-01T12:09:00Z")(c)
 			})
 			// The order of starting is not that of names or of times in the schedule.
 			named := func(name string) func(*batchv1.Job) { return func(job *batchv1.Job) { job.Name = name } }
@@ -192,7 +193,7 @@ func TestCleanUpKeepsTheLatest(t *testing.T) {
 }
 
 func TestCleanUpDeletesPodsInTheBackgroundAndOnlyWhatItHasSeen(t *testing.T) {
-	w := newWorld(t, func(c *v1.CronJob) { c.Spec.SuccessfulJobsHistoryLimit = ptr.To[int32](0) })
+	w := newWorld(t, recordedUntil("2026-05-01T12:09:00Z"), func(c *v1.CronJob) { c.Spec.SuccessfulJobsHistoryLimit = ptr.To[int32](0) })
 	w.addJob("2026-05-01T12:01:00Z", finished(batchv1.JobComplete))
 	var got client.DeleteOptions
 	w.faults = interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
@@ -211,7 +212,7 @@ func TestCleanUpDeletesPodsInTheBackgroundAndOnlyWhatItHasSeen(t *testing.T) {
 }
 
 func TestCleanUpGoesOnAfterAnError(t *testing.T) {
-	w := newWorld(t, func(c *v1.CronJob) { c.Spec.SuccessfulJobsHistoryLimit = ptr.To[int32](0) })
+	w := newWorld(t, recordedUntil("2026-05-01T12:09:00Z"), func(c *v1.CronJob) { c.Spec.SuccessfulJobsHistoryLimit = ptr.To[int32](0) })
 	w.addJob("2026-05-01T12:00:00Z", finished(batchv1.JobComplete))
 	w.addJob("2026-05-01T12:01:00Z", finished(batchv1.JobComplete))
 	w.addJob("2026-05-01T12:02:00Z", finished(batchv1.JobComplete))
@@ -234,8 +235,26 @@ func TestCleanUpGoesOnAfterAnError(t *testing.T) {
 	}
 }
 
+// recordedUntil has the status know the runs until then.
+func recordedUntil(last string) func(*v1.CronJob) {
+	return func(c *v1.CronJob) { c.Status.LastScheduleTime = &metav1.Time{Time: at(last)} }
+}
+
+// The Job of a run that the status does not know yet is the only evidence of the run.
+func TestCleanUpKeepsTheEvidenceOfARun(t *testing.T) {
+	w := newWorld(t, recordedUntil("2026-05-01T12:01:00Z"), func(c *v1.CronJob) { c.Spec.SuccessfulJobsHistoryLimit = ptr.To[int32](0) })
+	w.addJob("2026-05-01T12:01:00Z", finished(batchv1.JobComplete))
+	w.addJob("2026-05-01T12:02:00Z", finished(batchv1.JobComplete))
+	if _, err := w.run(cleanUp); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{job1202}, w.jobNames()); diff != "" {
+		t.Errorf("Jobs (-want +got)\n%s", diff)
+	}
+}
+
 func TestJobsThatAreBeingDeletedCountForNothing(t *testing.T) {
-	w := newWorld(t, func(c *v1.CronJob) { c.Spec.SuccessfulJobsHistoryLimit = ptr.To[int32](1) })
+	w := newWorld(t, recordedUntil("2026-05-01T12:09:00Z"), func(c *v1.CronJob) { c.Spec.SuccessfulJobsHistoryLimit = ptr.To[int32](1) })
 	w.addJob("2026-05-01T12:01:00Z", finished(batchv1.JobComplete))
 	leaving := w.addJob("2026-05-01T12:02:00Z", finished(batchv1.JobComplete), func(job *batchv1.Job) {
 		job.Finalizers = []string{"example.com/wait"}
@@ -624,15 +643,15 @@ func TestSuspendedIsReady(t *testing.T) {
 func TestAConflictIsNotOverwritten(t *testing.T) {
 	w := newWorld(t)
 	newer := w.cronJob.DeepCopy()
-	newer.Labels = map[string]string{"by": "somebody"}
-	if err := w.api.Update(t.Context(), newer); err != nil {
+	newer.Status.Active = []corev1.ObjectReference{{Name: "of another process"}}
+	if err := w.api.Status().Update(t.Context(), newer); err != nil {
 		t.Fatal(err)
 	}
 	w.addJob("2026-05-01T12:01:00Z")
 	if _, err := w.run(listActive); err != nil {
 		t.Errorf("got error %v, want to look again without one", err)
 	}
-	if got := w.status().Active; got != nil {
+	if got := w.status().Active; len(got) != 1 || got[0].Name != "of another process" {
 		t.Errorf("active %v was written over a newer version", got)
 	}
 }

@@ -105,7 +105,9 @@ func (i *impl) noteRun(job *batchv1.Job, at time.Time) {
 	}
 }
 
-// CleanUpOldJobsExceedsHistoryLimits deletes the oldest of the Jobs that have finished.
+// CleanUpOldJobsExceedsHistoryLimits deletes the oldest of the Jobs that have finished. A Job whose run is not
+// recorded in the status yet stays until the next reconcile: it is the only evidence that the run was started, and
+// without it the run would be started again if the operator dies before it writes the status.
 func (i *impl) CleanUpOldJobsExceedsHistoryLimits(ctx context.Context, logger logr.Logger, jobs []batchv1.Job) (ctrl.Result, error) {
 	old := slices.Concat(
 		beyondHistory(jobs, batchv1.JobComplete, i.cronJob.Spec.SuccessfulJobsHistoryLimit, 3),
@@ -113,6 +115,9 @@ func (i *impl) CleanUpOldJobsExceedsHistoryLimits(ctx context.Context, logger lo
 	)
 	var errs []error
 	for _, job := range old {
+		if recorded := i.read.Status.LastScheduleTime; recorded == nil || scheduledAt(job).After(recorded.Time) {
+			continue
+		}
 		logger.Info("deleting old job", "job", job.Name)
 		errs = append(errs, i.deleteJob(ctx, reference(job)))
 	}
