@@ -87,3 +87,17 @@ func TestGuideToSteps(t *testing.T) {
 		}
 	}
 }
+
+// Each file of Go that a person has written begins with the license. What is generated, and what stands for files of users, has none.
+func TestLicenseHeaders(t *testing.T) {
+	const header = "// Copyright The ctrlkit Authors\n// SPDX-License-Identifier: Apache-2.0\n\n"
+	generated := regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+	for path, text := range filesBelow(t, ".go") {
+		if strings.Contains(path, "testdata/") || strings.Contains(path, "golden/") || generated.MatchString(text) {
+			continue
+		}
+		if !strings.HasPrefix(text, header) {
+			t.Errorf("%s does not begin with:\n%s", path, header)
+		}
+	}
+}

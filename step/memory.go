@@ -228,7 +228,7 @@ func (m *memory[T]) untilLook(now time.Time) time.Duration {
 // rememberRest notes what an object that is done has read, if that is all of it.
 func (r *run[T]) rememberRest(out outcome) {
 	in := r.core.inputs
-	if in == nil || in.unknown || r.saved.any() || len(r.core.written()) > 0 || r.memory.hot.text != "" {
+	if in == nil || in.unknown || r.stale || r.saved.any() || len(r.core.written()) > 0 || r.memory.hot.text != "" {
 		return
 	}
 	r.memory.rest = rest{version: r.read.GetResourceVersion(), inputs: in, until: r.now.Add(longestRest)}

@@ -196,6 +196,31 @@ func TestAFenceKeepsAnOldObjectFromWritingChildren(t *testing.T) {
 	})
 }
 
+// A step that ignores the wait of the fence does not make a stale object idle.
+func TestAStepThatIgnoresTheFence(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		options := w.options()
+		options.Live, options.Rest = w.liveReader(), step.RestUntilInputsChange
+		runs := 0
+		w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			runs++
+			_ = req.Client.Create(ctx, configMap("child", nil))
+			return ctrlkit.NoRequeue()
+		}))
+		w.lag()
+		w.edit(func(obj *Thing) { obj.Labels = map[string]string{"color": "blue"} })
+		for range 3 {
+			if got := w.must(); got.RequeueAfter <= 0 {
+				t.Error("nothing would end the wait for the cache")
+			}
+		}
+		if got := w.takeWrites(); runs != 3 || len(got) > 0 {
+			t.Errorf("%d runs, writes %v", runs, got)
+		}
+	})
+}
+
 func TestTheFenceOfAnObjectThatIsGone(t *testing.T) {
 	w := newWorld(t, newThing())
 	options := w.options()

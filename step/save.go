@@ -34,7 +34,8 @@ func (r *run[T]) save(ctx context.Context, out outcome) outcome {
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	if r.stale {
-		return out // what follows from an old version is not worth telling: the next reconcile has a newer one
+		// What follows from an old version is not saved: the next reconcile has a newer one. It comes also if a step has ignored the wait.
+		return out.join(outcome{after: lookAgainBehind})
 	}
 	changed, err := r.changes()
 	if err != nil {
