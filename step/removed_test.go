@@ -31,6 +31,7 @@ func TestFinalizersRemovedByHand(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")
 	}
+	t.Parallel()
 	const objects = 100
 	plane := controlplane.StartForTest(t, controlplane.Options{})
 	user := newRaceUser(t, plane)
