@@ -347,6 +347,89 @@ func TestAStepThatSavesTheObjectItself(t *testing.T) {
 	}
 }
 
+// It also brings along the line that reads the object again before its status is written, so that
+// the write meets no conflict. What the step has changed, what was saved and what other clients
+// have changed all stay.
+func TestAStepThatReadsTheObjectAgain(t *testing.T) {
+	readers := map[string]func(req *step.Request[*Thing]) client.Reader{
+		"Client": func(req *step.Request[*Thing]) client.Reader { return req.Client },
+		"Live":   func(req *step.Request[*Thing]) client.Reader { return req.Live },
+	}
+	for name, reader := range readers {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newThing())
+			options := w.options()
+			options.Live = w.liveReader()
+			w.cache[thingRequest.NamespacedName] = w.thing() // which does not come to know of what is saved
+			w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				req.Object.Status.Phase = "saved"
+				if err := req.Client.Status().Update(ctx, req.Object); err != nil {
+					return ctrl.Result{}, err
+				}
+				w.edit(func(obj *Thing) {
+					obj.Spec.Size = 5
+					metav1.SetMetaDataLabel(&obj.ObjectMeta, "by", "them")
+				})
+				meta.SetStatusCondition(&req.Object.Status.Conditions, metav1.Condition{Type: "Available", Status: metav1.ConditionTrue, Reason: "Because"})
+				if err := reader(req).Get(ctx, client.ObjectKeyFromObject(req.Object), req.Object); err != nil {
+					return ctrl.Result{}, err
+				}
+				req.Object.Status.Size = 7
+				return ctrlkit.RequeueIfError(req.Client.Status().Update(ctx, req.Object))
+			}))
+			w.must()
+			got := w.thing()
+			if got.Status.Size != 7 || got.Status.Phase != "saved" || got.Spec.Size != 5 || got.Labels["by"] != "them" {
+				t.Errorf("got %+v", got)
+			}
+			if got := w.conditionOf("Available"); got != "True Because" {
+				t.Errorf("Available: %q", got)
+			}
+		})
+	}
+}
+
+// To read it into another object shows the newest version, and an object that is gone is not there.
+func TestAStepThatReadsTheObjectElsewhere(t *testing.T) {
+	w := newWorld(t, newThing())
+	var sizes []int
+	var gone error
+	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		w.edit(func(obj *Thing) { obj.Spec.Size = 5 })
+		newest := &Thing{}
+		if err := req.Client.Get(ctx, client.ObjectKeyFromObject(req.Object), newest); err != nil {
+			return ctrl.Result{}, err
+		}
+		sizes = append(sizes, req.Object.Spec.Size, newest.Spec.Size)
+		w.remove(newThing())
+		gone = req.Client.Get(ctx, client.ObjectKeyFromObject(req.Object), req.Object)
+		return ctrlkit.NoRequeue()
+	}))
+	_, _ = w.reconcile()
+	if diff := cmp.Diff([]int{0, 5}, sizes); diff != "" {
+		t.Errorf("sizes of the request's object and of the newest (-want +got):\n%s", diff)
+	}
+	if !apierrors.IsNotFound(gone) {
+		t.Errorf("the object is gone, and reading it again: %v", gone)
+	}
+}
+
+// The client that a reconciler has kept from before writes past the request. The error says so.
+func TestAStepThatWritesTheObjectPastTheRequest(t *testing.T) {
+	w := newWorld(t, newThing())
+	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		req.Object.Status.Size++
+		return ctrlkit.RequeueIfError(w.client.Status().Update(ctx, req.Object))
+	}))
+	err := w.fails()
+	if !errors.Is(err, step.ErrNotOurs) || !strings.Contains(err.Error(), "Request.Client") {
+		t.Errorf("got %v, want an error that names Request.Client", err)
+	}
+	if way := failure.Judge(err).Way; !strings.Contains(way, "Request.Client") {
+		t.Errorf("the way out: %q", way)
+	}
+}
+
 // It also brings along the line that sets a condition.
 func TestConditionsThatAreSetOnTheObject(t *testing.T) {
 	set := func(kind string, status metav1.ConditionStatus) doFunc {
