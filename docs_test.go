@@ -65,7 +65,7 @@ func TestTestsNamedInTheDocumentation(t *testing.T) {
 	}
 }
 
-// The Go of the guide to steps stands in the examples: those of the module, or the Examples of the packages.
+// The Go of the guides to steps stands in the examples: those of the module, or the Examples of the packages.
 func TestGuideToSteps(t *testing.T) {
 	var examples strings.Builder
 	for path, text := range filesBelow(t, ".go") {
@@ -73,17 +73,19 @@ func TestGuideToSteps(t *testing.T) {
 			examples.WriteString(text)
 		}
 	}
-	guide, err := os.ReadFile("docs/steps.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
-	if len(blocks) < 4 {
-		t.Errorf("found %d blocks of Go: is the expression right?", len(blocks))
-	}
-	for _, block := range blocks {
-		if !strings.Contains(examples.String(), block[1]) {
-			t.Errorf("docs/steps.md has Go that is in no example:\n%s", block[1])
+	for page, least := range map[string]int{"docs/steps.md": 4, "docs/moving.md": 4} {
+		guide, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
+		if len(blocks) < least {
+			t.Errorf("found %d blocks of Go in %s: is the expression right?", len(blocks), page)
+		}
+		for _, block := range blocks {
+			if !strings.Contains(examples.String(), block[1]) {
+				t.Errorf("%s has Go that is in no example:\n%s", page, block[1])
+			}
 		}
 	}
 }

@@ -10,9 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 var repetitions = flag.Int("repetitions", 20, "compare so many `runs` of a plan with each other")
@@ -70,6 +73,47 @@ func TestCreateOrUpdateTakesOver(t *testing.T) {
 	}
 	if got, want := report.Findings[0].Plan.String(), "occupy the name before write 1"; got != want {
 		t.Errorf("found with %q, want %q", got, want)
+	}
+}
+
+// An operator that has the API server refuse to take over an object of others does not touch it.
+func TestARefusedTakeoverIsNone(t *testing.T) {
+	reconciler := func(c client.Client) reconcile.Func {
+		return func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+			var cm corev1.ConfigMap
+			if err := c.Get(ctx, req.NamespacedName, &cm); err != nil {
+				return ctrl.Result{}, client.IgnoreNotFound(err)
+			}
+			var secret corev1.Secret
+			err := c.Get(ctx, req.NamespacedName, &secret)
+			switch {
+			case err == nil && !metav1.IsControlledBy(&secret, &cm):
+				return ctrl.Result{RequeueAfter: time.Minute}, nil // until it is gone
+			case client.IgnoreNotFound(err) != nil:
+				return ctrl.Result{}, err
+			}
+			owner := metav1ac.OwnerReference().WithAPIVersion("v1").WithKind("ConfigMap").WithName(cm.Name).WithUID(cm.UID).WithController(true)
+			applied := corev1ac.Secret(req.Name, req.Namespace).WithOwnerReferences(owner).WithData(map[string][]byte{"a": []byte(cm.Data["a"])})
+			if err != nil {
+				applied.WithResourceVersion("1") // no object has it
+			} else if string(secret.Data["a"]) == cm.Data["a"] {
+				return ctrl.Result{}, nil
+			}
+			return ctrl.Result{}, c.Apply(ctx, applied, client.FieldOwner("me"))
+		}
+	}
+	workload := copyWorkload()
+	workload.Operator = Manager(func(mgr ctrl.Manager, _ *Process) error {
+		return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(reconciler(mgr.GetClient()))
+	})
+	report := Explore(t, workload)
+	if report == nil {
+		return
+	}
+	for _, f := range report.Findings {
+		if f.Violation.Oracle == Foreign {
+			t.Error(f.Text)
+		}
 	}
 }
 

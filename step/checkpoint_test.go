@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -172,6 +173,86 @@ func TestForeignChangesDoNotDiscardTheStatus(t *testing.T) {
 				t.Errorf("Ready: %v, generation %d", ready, got.Generation)
 			}
 		})
+	}
+}
+
+// What another client has written before a Save stays when the same part is written again.
+func TestForeignChangesBeforeASaveStay(t *testing.T) {
+	foreign := metav1.Condition{Type: "example.com/Scanned", Status: metav1.ConditionTrue, Reason: "Clean", LastTransitionTime: metav1.Now().Rfc3339Copy()}
+	tests := []struct {
+		name  string
+		again func(ctx context.Context, w *world, req *step.Request[*Thing]) error // between the Save and the end
+	}{
+		{"the end", func(context.Context, *world, *step.Request[*Thing]) error { return nil }},
+		{"a second Save", func(ctx context.Context, _ *world, req *step.Request[*Thing]) error {
+			req.Object.Status.Phase = "second"
+			req.Object.OwnerReferences = append(req.Object.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "b", UID: "b"})
+			return req.Save(ctx)
+		}},
+		{"a second Save and another client", func(ctx context.Context, w *world, req *step.Request[*Thing]) error {
+			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "by", "others") })
+			req.Object.Status.Phase = "second"
+			return req.Save(ctx)
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, newThing())
+			w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				if req.Object.Status.Size == 7 {
+					return ctrlkit.NoRequeue()
+				}
+				w.edit(func(obj *Thing) {
+					obj.OwnerReferences = append(obj.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "theirs"})
+				})
+				w.editStatus(func(obj *Thing) { meta.SetStatusCondition(&obj.Status.Conditions, foreign) })
+				req.Object.Status.Size = 7
+				req.Object.OwnerReferences = append(req.Object.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "a"})
+				if err := req.Save(ctx); err != nil {
+					return ctrl.Result{}, err
+				}
+				return ctrlkit.RequeueIfError(test.again(ctx, w, req))
+			}))
+			w.must()
+			got := w.thing()
+			if got.Status.Size != 7 || meta.FindStatusCondition(got.Status.Conditions, foreign.Type) == nil || w.conditionOf(condition.Ready) != "True Ready" {
+				t.Errorf("status: %+v", got.Status)
+			}
+			for _, uid := range []types.UID{"a", "theirs"} {
+				if !slices.ContainsFunc(got.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == uid }) {
+					t.Errorf("the owner reference to %s is lost: %v", uid, got.OwnerReferences)
+				}
+			}
+			w.takeWrites()
+			w.must()
+			if got := w.takeWrites(); len(got) > 0 {
+				t.Errorf("nothing has changed, and it wrote %v", got)
+			}
+		})
+	}
+}
+
+// A condition of which another client has changed only the time is no conflict, and its time stays.
+func TestATransitionTimeOfAnotherClientStays(t *testing.T) {
+	w := newWorld(t, newThing())
+	text := "one"
+	do := func(*step.Request[*Thing]) {}
+	w.engine(keeping("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		req.Conditions.Good("Found", "Found", text)
+		do(req)
+		return ctrlkit.NoRequeue()
+	}, "Found"))
+	w.must()
+	later := metav1.Now().Add(time.Hour).Truncate(time.Second)
+	text = "two"
+	do = func(*step.Request[*Thing]) {
+		w.editStatus(func(obj *Thing) {
+			meta.FindStatusCondition(obj.Status.Conditions, "Found").LastTransitionTime = metav1.NewTime(later)
+		})
+	}
+	w.must()
+	if c := meta.FindStatusCondition(w.thing().Status.Conditions, "Found"); c.Message != "two" || !c.LastTransitionTime.Time.Equal(later) {
+		t.Errorf("got %+v, want the time of the other client, %v", c, later)
 	}
 }
 
@@ -344,6 +425,89 @@ func TestAStepThatSavesTheObjectItself(t *testing.T) {
 				t.Errorf("writes: %v, want %v and the conditions", got, test.writes)
 			}
 		})
+	}
+}
+
+// It also brings along the line that reads the object again before its status is written, so that
+// the write meets no conflict. What the step has changed, what was saved and what other clients
+// have changed all stay.
+func TestAStepThatReadsTheObjectAgain(t *testing.T) {
+	readers := map[string]func(req *step.Request[*Thing]) client.Reader{
+		"Client": func(req *step.Request[*Thing]) client.Reader { return req.Client },
+		"Live":   func(req *step.Request[*Thing]) client.Reader { return req.Live },
+	}
+	for name, reader := range readers {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newThing())
+			options := w.options()
+			options.Live = w.liveReader()
+			w.cache[thingRequest.NamespacedName] = w.thing() // which does not come to know of what is saved
+			w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				req.Object.Status.Phase = "saved"
+				if err := req.Client.Status().Update(ctx, req.Object); err != nil {
+					return ctrl.Result{}, err
+				}
+				w.edit(func(obj *Thing) {
+					obj.Spec.Size = 5
+					metav1.SetMetaDataLabel(&obj.ObjectMeta, "by", "them")
+				})
+				meta.SetStatusCondition(&req.Object.Status.Conditions, metav1.Condition{Type: "Available", Status: metav1.ConditionTrue, Reason: "Because"})
+				if err := reader(req).Get(ctx, client.ObjectKeyFromObject(req.Object), req.Object); err != nil {
+					return ctrl.Result{}, err
+				}
+				req.Object.Status.Size = 7
+				return ctrlkit.RequeueIfError(req.Client.Status().Update(ctx, req.Object))
+			}))
+			w.must()
+			got := w.thing()
+			if got.Status.Size != 7 || got.Status.Phase != "saved" || got.Spec.Size != 5 || got.Labels["by"] != "them" {
+				t.Errorf("got %+v", got)
+			}
+			if got := w.conditionOf("Available"); got != "True Because" {
+				t.Errorf("Available: %q", got)
+			}
+		})
+	}
+}
+
+// To read it into another object shows the newest version, and an object that is gone is not there.
+func TestAStepThatReadsTheObjectElsewhere(t *testing.T) {
+	w := newWorld(t, newThing())
+	var sizes []int
+	var gone error
+	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		w.edit(func(obj *Thing) { obj.Spec.Size = 5 })
+		newest := &Thing{}
+		if err := req.Client.Get(ctx, client.ObjectKeyFromObject(req.Object), newest); err != nil {
+			return ctrl.Result{}, err
+		}
+		sizes = append(sizes, req.Object.Spec.Size, newest.Spec.Size)
+		w.remove(newThing())
+		gone = req.Client.Get(ctx, client.ObjectKeyFromObject(req.Object), req.Object)
+		return ctrlkit.NoRequeue()
+	}))
+	_, _ = w.reconcile()
+	if diff := cmp.Diff([]int{0, 5}, sizes); diff != "" {
+		t.Errorf("sizes of the request's object and of the newest (-want +got):\n%s", diff)
+	}
+	if !apierrors.IsNotFound(gone) {
+		t.Errorf("the object is gone, and reading it again: %v", gone)
+	}
+}
+
+// The client that a reconciler has kept from before writes past the request. The error says so.
+func TestAStepThatWritesTheObjectPastTheRequest(t *testing.T) {
+	w := newWorld(t, newThing())
+	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		req.Object.Status.Size++
+		return ctrlkit.RequeueIfError(w.client.Status().Update(ctx, req.Object))
+	}))
+	err := w.fails()
+	if !errors.Is(err, step.ErrNotOurs) || !strings.Contains(err.Error(), "Request.Client") {
+		t.Errorf("got %v, want an error that names Request.Client", err)
+	}
+	if way := failure.Judge(err).Way; !strings.Contains(way, "Request.Client") {
+		t.Errorf("the way out: %q", way)
 	}
 }
 

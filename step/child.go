@@ -47,6 +47,11 @@ func EnsureChild[T client.Object](ctx context.Context, req *Request[T], child cl
 	return c.ensure(ctx, child)
 }
 
+// onlyCreate is the resource version that an object is created with. The API server ignores it if
+// there is no such object, and answers with a conflict if there is one, because no object has it:
+// what another client has created meanwhile would be taken over otherwise.
+const onlyCreate = "1"
+
 // defaultOwner is the field owner of requests that no engine has made.
 const defaultOwner = "ctrlkit"
 
@@ -71,7 +76,9 @@ func (c *childOf) ensure(ctx context.Context, child client.Object) error {
 		return err
 	}
 	options := []client.ApplyOption{client.FieldOwner(c.manager)}
-	if current != nil {
+	if current == nil {
+		wanted.SetResourceVersion(onlyCreate)
+	} else {
 		if err := c.mayWrite(current); err != nil {
 			return err
 		}

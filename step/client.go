@@ -54,8 +54,19 @@ type core struct {
 	own *core // where the writes are noted, if not here
 
 	// object is that of the request. A step that writes it through the client has it saved instead, by save: there is one write path.
+	// See target for one that reads it again.
 	object client.Object
 	save   func(ctx context.Context) error
+}
+
+// target returns what is read instead of obj: an empty object for that of the request, which keeps
+// what steps have changed and what was saved. What other clients have changed meanwhile is merged
+// when it is saved.
+func (c *core) target(key client.ObjectKey, obj client.Object) client.Object {
+	if c.object == nil || obj != c.object || key != client.ObjectKeyFromObject(obj) {
+		return obj
+	}
+	return emptyOf(obj).(client.Object) //nolint:errcheck // of the same type
 }
 
 // saves reports whether a write of obj is one of the object of the request, which the engine saves. The error says that the write would change what is not the
@@ -173,6 +184,7 @@ func (r *recorder) object(obj runtime.Object, key client.ObjectKey) journal.Obje
 }
 
 func (r *recorder) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	obj = r.core.target(key, obj)
 	err := r.Client.Get(ctx, key, obj, opts...)
 	r.core.noteRead(obj)
 	r.core.mu.Lock()
@@ -624,6 +636,7 @@ type liveRecorder struct {
 }
 
 func (l *liveRecorder) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	obj = l.recorder.core.target(key, obj)
 	err := l.Reader.Get(ctx, key, obj, opts...)
 	l.recorder.core.noteUncached()
 	l.recorder.read(ctx, obj, key, err, true)

@@ -250,9 +250,11 @@ type run[T client.Object] struct {
 	// These are the resource versions of which the base has each part.
 	metadataVersion, statusVersion string
 	rebased                        bool // another client has changed the object since it was read
-	stale                          bool // the object is older than one that was seen past the cache
-	told                           bool // the journal was told that it has begun
-	newTexts                       bool // it writes texts of failures that say something else than before
+	// theirs is what the API server has of a part once the changes of another client are in it, which the base does not have.
+	theirs   map[savedPart]T
+	stale    bool // the object is older than one that was seen past the cache
+	told     bool // the journal was told that it has begun
+	newTexts bool // it writes texts of failures that say something else than before
 	// beganWith is the resource version after our last write before this reconcile.
 	beganWith string
 }

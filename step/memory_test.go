@@ -96,6 +96,25 @@ func TestACacheThatDoesNotKnowThatTheObjectIsGone(t *testing.T) {
 	})
 }
 
+// A cache is waited for from the write on, however long the reconcile has taken before it.
+func TestACacheThatIsBehindAfterALongReconcile(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		runs := 0
+		w.engine(doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			pass(2 * time.Minute)
+			runs++
+			req.Object.Status.Size++
+			return ctrlkit.NoRequeue()
+		}))
+		w.lag()
+		w.must()
+		if got := w.must(); w.lastResult() != journal.Behind || got.RequeueAfter <= 0 || runs != 1 {
+			t.Errorf("got %v, %s after %d runs, want a wait for the cache", got, w.lastResult(), runs)
+		}
+	})
+}
+
 // Another object of the same name is not one that the cache is behind with.
 func TestANewObjectIsNotBehind(t *testing.T) {
 	w := newWorld(t, newThing())

@@ -83,10 +83,23 @@ func (m *merge) item(path string, base, ours, theirs any) any {
 	switch {
 	case reflect.DeepEqual(ours, base) || reflect.DeepEqual(timeless(ours), timeless(theirs)):
 		return theirs
-	case !reflect.DeepEqual(theirs, base):
+	case !reflect.DeepEqual(timeless(theirs), timeless(base)):
 		m.both = append(m.both, path)
 	}
-	return ours
+	return withTimeOf(ours, theirs)
+}
+
+// withTimeOf returns a condition with the transition time of another one if both have the same
+// status; any other item as it is.
+func withTimeOf(ours, theirs any) any {
+	o, ok1 := ours.(map[string]any)
+	t, ok2 := theirs.(map[string]any)
+	if !ok1 || !ok2 || t["lastTransitionTime"] == nil || o["status"] != t["status"] {
+		return ours
+	}
+	o = maps.Clone(o)
+	o["lastTransitionTime"] = t["lastTransitionTime"]
+	return o
 }
 
 // timeless returns a condition without its time; anything else as it is.

@@ -25,6 +25,7 @@ type Request[T client.Object] struct {
 	Object T
 
 	// Client is the engine's client. What is read and written through it is told to the journal, and watched for hot loops.
+	// A write of Object itself is a Save, and to read Object again leaves it as it is.
 	Client client.Client
 
 	// Live reads from the API server, past the cache. It is nil if the engine was not given one.
@@ -65,7 +66,7 @@ type Request[T client.Object] struct {
 //   - It costs one request for the metadata and one for the status, each only if that part has changed, and none if nothing has.
 //   - What other clients have written meanwhile to other fields stays. If they have changed the same fields, nothing is
 //     overwritten: the error is a conflict, to be returned by the step.
-//   - Conditions are not saved: they are computed when all steps are done.
+//   - Conditions are not saved: they are computed when all steps are done. Those that a step has set on Object itself are.
 //   - For an object that is already gone, and in a request that was made by hand, it does nothing and returns nil.
 //   - In a [Group] it waits until the steps that run at the same time have ended or save, too, because it reads the object that they
 //     change. The context must be that of the step, or made from it.

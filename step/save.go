@@ -189,6 +189,10 @@ func (r *run[T]) refuse(changed map[string]any) error {
 	if len(refused) == 0 {
 		return nil
 	}
+	if slices.Contains(refused, ".metadata.resourceVersion") || slices.Contains(refused, ".metadata.managedFields") {
+		return failure.As(fmt.Errorf("%w: %s: Request.Object was read or written by another client than Request.Client", ErrNotOurs, strings.Join(refused, ", ")),
+			failure.OfClass(failure.Terminal), failure.WithWay("a step reads and writes through Request.Client: have it use that client, or an object of its own"))
+	}
 	return failure.As(fmt.Errorf("%w: %s: change labels, annotations, finalizers, owner references or the status of the object, and nothing else",
 		ErrNotOurs, strings.Join(refused, ", ")), failure.OfClass(failure.Terminal))
 }

@@ -8,8 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,47 +39,70 @@ const mostRebases = 10
 // has changed is applied to that version, and sent again. If the other client has changed the same
 // fields to something else, the conflict is returned: only a new reconcile can decide.
 //
+// From then on the API server has more than the base, which is what steps see: a patch that makes
+// the object of the base would take away list items of others. So each further change of that part
+// in this reconcile is applied to what the API server has answered.
+//
 // Ours is the object with the change, and content the merge patch that makes it of the base.
 func (r *run[T]) write(ctx context.Context, part savedPart, ours T, content any) error {
-	for rebased := 0; ; rebased++ {
-		err := r.send(ctx, part, ours, content)
+	theirs, merged := r.theirs[part]
+	changed, err := true, error(nil)
+	if merged {
+		conflict := apierrors.NewConflict(schema.GroupResource{Group: r.engine.kind.Group, Resource: r.engine.kind.Kind}, r.request.Name, errChangedMeanwhile)
+		if content, changed, err = r.merge(part, ours, theirs, conflict); err != nil {
+			return err
+		}
+	}
+	for rebased := 0; changed; rebased++ {
+		answer, err := r.send(ctx, part, ours, content)
+		if err == nil && merged {
+			r.merged(part, answer)
+		}
 		if !apierrors.IsConflict(err) || rebased == mostRebases {
 			return err
 		}
-		var changed bool
-		content, changed, err = r.rebase(ctx, part, ours, err)
-		if err != nil {
+		if content, changed, err = r.rebase(ctx, part, ours, err); err != nil {
 			return err
 		}
-		if !changed { // the other client has written the same
-			r.advance(part, ours, *r.basedOn(part))
-			return nil
-		}
+		merged = true
 	}
+	r.advance(part, ours, *r.basedOn(part)) // the other client has written the same
+	return nil
+}
+
+// errChangedMeanwhile is the cause of a conflict that no request was needed to find.
+var errChangedMeanwhile = errors.New("the object has been modified")
+
+// merged remembers what the API server has of a part, which is more than the base.
+func (r *run[T]) merged(part savedPart, theirs T) {
+	if r.theirs == nil {
+		r.theirs = make(map[savedPart]T)
+	}
+	r.theirs[part] = theirs
 }
 
 // send sends the patch once.
-func (r *run[T]) send(ctx context.Context, part savedPart, ours T, content any) error {
+func (r *run[T]) send(ctx context.Context, part savedPart, ours T, content any) (T, error) {
 	if part == partStatus {
 		answer, err := r.sendStatus(ctx, ours, content)
 		if err != nil {
-			return err
+			return answer, err
 		}
 		r.saved.status = true
 		r.wrote(part, answer)
 		r.advance(part, ours, answer.GetResourceVersion())
 		r.announce(answer)
-		return nil
+		return answer, nil
 	}
 	metadata, _ := content.(map[string]any)
 	answer, err := r.patch(ctx, part, metadata, nil)
 	if err != nil {
-		return err
+		return answer, err
 	}
 	r.saved.metadata = true
 	r.wrote(part, answer)
 	r.advance(part, ours, answer.GetResourceVersion())
-	return nil
+	return answer, nil
 }
 
 // sendStatus sends a patch of the status. A status that is not there yet may have required fields
@@ -158,7 +183,7 @@ func (r *run[T]) wrote(part savedPart, answer T) {
 		r.statusVersion, r.metadataVersion = version, version
 	}
 	*r.basedOn(part) = version
-	r.memory.wrote(version, r.now)
+	r.memory.wrote(version, time.Now())
 	if !r.rebased { // else what was read may be old
 		r.memory.setFresh()
 	}
@@ -191,9 +216,23 @@ func (r *run[T]) rebase(ctx context.Context, part savedPart, ours T, conflict er
 	case live.GetUID() != r.read.GetUID():
 		return nil, false, conflict
 	}
+	patch, changed, err := r.merge(part, ours, live, conflict)
+	if err != nil {
+		return nil, false, err
+	}
+	*r.basedOn(part), r.rebased = live.GetResourceVersion(), true
+	r.memory.sawLive(live.GetResourceVersion())
+	r.merged(part, live)
+	return patch, changed, nil
+}
+
+// merge returns the patch that makes what this reconcile has changed on theirs, an object as the
+// API server has it, and reports whether there is anything to change. The error is conflict, with
+// the fields, if another client has changed them too.
+func (r *run[T]) merge(part savedPart, ours, theirs T, conflict error) (any, bool, error) {
 	base, err1 := treeOf(r.base())
 	our, err2 := treeOf(ours)
-	their, err3 := treeOf(live)
+	their, err3 := treeOf(theirs)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, false, errors.Join(conflict, err)
 	}
@@ -202,11 +241,9 @@ func (r *run[T]) rebase(ctx context.Context, part savedPart, ours T, conflict er
 	if len(m.both) > 0 {
 		return nil, false, fmt.Errorf("another client has also changed %s: %w", strings.Join(m.both, ", "), conflict)
 	}
-	if !live.GetDeletionTimestamp().IsZero() && part == partMetadata && adds(their[string(part)], merged) {
+	if !theirs.GetDeletionTimestamp().IsZero() && part == partMetadata && adds(their[string(part)], merged) {
 		return nil, false, conflict // the API server takes no new finalizers any more
 	}
-	*r.basedOn(part), r.rebased = live.GetResourceVersion(), true
-	r.memory.sawLive(live.GetResourceVersion())
 	patch, changed := difference(their[string(part)], merged)
 	return patch, changed, nil
 }

@@ -148,6 +148,7 @@ func (s *Server) apply(w *writeContext) *Response {
 		return failure.response()
 	}
 	if old == nil {
+		obj.SetResourceVersion("") // there is no version to compare it with
 		v, failure := s.createObject(w, normal, applied)
 		if failure != nil {
 			return failure.response()

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -346,6 +347,25 @@ func BenchmarkUpdate(b *testing.B) {
 		cm.Data["a"] = fmt.Sprint(i)
 		return c.Update(context.Background(), cm)
 	})
+}
+
+// An applied object may name the version that it is about. There is nothing to compare it with when
+// the object is created.
+func TestApplyWithAResourceVersion(t *testing.T) {
+	c, err := client.New(apiserver.New(apiserver.Options{}).Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply := func(name, value string) error {
+		cm := corev1ac.ConfigMap(name, "default").WithResourceVersion("1").WithData(map[string]string{"a": value})
+		return c.Apply(t.Context(), cm, client.FieldOwner("me"))
+	}
+	if err := apply("x", "1"); err != nil {
+		t.Errorf("it is not there yet, and got %v", err)
+	}
+	if err := apply("x", "2"); !apierrors.IsConflict(err) {
+		t.Errorf("it is there, and got %v, want a conflict", err)
+	}
 }
 
 func BenchmarkApply(b *testing.B) {

@@ -1,0 +1,139 @@
+package moving_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	after "github.com/ctrlkit/ctrlkit/examples/moving/after"
+	v1 "github.com/ctrlkit/ctrlkit/examples/moving/api/v1"
+	before "github.com/ctrlkit/ctrlkit/examples/moving/before"
+	onestep "github.com/ctrlkit/ctrlkit/examples/moving/onestep"
+	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/step/steptest"
+)
+
+// The test of the reconciler need not change when it moves.
+func TestTheTestIsTheSame(t *testing.T) {
+	want, err := os.ReadFile("before/controller_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stage := range []string{"onestep", "after"} {
+		got, err := os.ReadFile(stage + "/controller_test.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("the test of %s is another one than that of before", stage)
+		}
+	}
+}
+
+// What the operator has made before it was moved is kept, also the fields that it does not set any more.
+func TestTheDeploymentIsTakenOver(t *testing.T) {
+	key := client.ObjectKey{Namespace: "default", Name: "cache"}
+	cache := &v1.Cache{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: v1.CacheSpec{Replicas: 1}}
+	c := steptest.NewRequest(t, cache, steptest.WithScheme(newScheme(t)), steptest.WithCRDs("config/crd")).Client
+	reconcileTwice := func(r reconcile.Reconciler) *appsv1.Deployment {
+		t.Helper()
+		for range 2 {
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		deployment := &appsv1.Deployment{}
+		if err := c.Get(t.Context(), key, deployment); err != nil {
+			t.Fatal(err)
+		}
+		return deployment
+	}
+	made := reconcileTwice(&before.CacheReconciler{Client: c, Scheme: c.Scheme()})
+	made.Spec.MinReadySeconds = 5 // an older version has set it
+	if err := c.Update(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	taken := reconcileTwice(&after.CacheReconciler{Client: c, Scheme: c.Scheme()})
+	if taken.UID != made.UID || taken.Spec.MinReadySeconds != 5 {
+		t.Errorf("got %+v", taken)
+	}
+	if again := reconcileTwice(&after.CacheReconciler{Client: c, Scheme: c.Scheme()}); again.ResourceVersion != taken.ResourceVersion {
+		t.Error("nothing has changed, and the Deployment was written")
+	}
+}
+
+func TestBefore(t *testing.T) {
+	explore(t, func(mgr ctrl.Manager) error {
+		return (&before.CacheReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
+	}, sim.SameEnd, sim.SilentAtRest)
+}
+
+func TestOneStep(t *testing.T) {
+	explore(t, func(mgr ctrl.Manager) error {
+		return (&onestep.CacheReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
+	}, sim.SameEnd)
+}
+
+func TestAfter(t *testing.T) {
+	explore(t, func(mgr ctrl.Manager) error {
+		return (&after.CacheReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
+	})
+}
+
+// explore simulates an operator, and compares which oracles have found something.
+func explore(t *testing.T, setUp func(ctrl.Manager) error, want ...sim.Oracle) {
+	t.Helper()
+	report := sim.Explore(t, workload(t, func(mgr ctrl.Manager, _ *sim.Process) error { return setUp(mgr) }))
+	if report == nil {
+		return
+	}
+	found := map[sim.Oracle]bool{}
+	for _, f := range report.Findings {
+		found[f.Violation.Oracle] = true
+		if !slices.Contains(want, f.Violation.Oracle) {
+			t.Error(f.Text)
+		}
+	}
+	for _, oracle := range want {
+		if !found[oracle] {
+			t.Errorf("%s has found nothing", oracle)
+		}
+	}
+}
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+func workload(t *testing.T, setUp func(ctrl.Manager, *sim.Process) error) sim.Workload {
+	t.Helper()
+	cache := &v1.Cache{ObjectMeta: metav1.ObjectMeta{Name: "cache", Namespace: "default"}, Spec: v1.CacheSpec{Replicas: 1}}
+	return sim.Workload{
+		Scheme: newScheme(t), CRDs: []string{"config/crd"},
+		Operator: sim.Manager(setUp),
+		Script: func(w *sim.World) {
+			w.Create(cache)
+			w.Settle()
+			sim.Update(w, cache, func(c *v1.Cache) { c.Spec.Replicas = 3 })
+			w.Settle()
+			w.Delete(cache)
+			w.Settle()
+		},
+	}
+}
