@@ -34,8 +34,8 @@ func TestReadInput(t *testing.T) {
 		passed    bool
 	}{
 		{"there is none", nil, "False SecretNotFound: Secret default/numbers does not exist: create it with the keys dividend and divisor", false},
-		{"it is empty", map[string]string{}, "False InvalidInput: Secret default/numbers: it needs two keys, dividend and divisor, with a whole number each", false},
-		{"zero", map[string]string{"dividend": "7", "divisor": "0"}, "False InvalidInput: Secret default/numbers: the divisor is zero", false},
+		{"it is empty", map[string]string{}, "False InvalidInput: Secret default/numbers: the key dividend is missing: add it, with a whole number", false},
+		{"zero can be read", map[string]string{"dividend": "7", "divisor": "0"}, "True InputRead", true},
 		{"two numbers", map[string]string{"dividend": "7", "divisor": "2"}, "True InputRead", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,6 +78,15 @@ func TestWriteOutput(t *testing.T) {
 				t.Errorf("failure class %q (%v), want %q; writes (-want +got):\n%s", got.Class, got.Err, tt.class, diff)
 			}
 		})
+	}
+}
+
+func TestNoOutputForADivisionByZero(t *testing.T) {
+	got := steptest.Do(t, writeOutput{}, newDivide(), steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"),
+		steptest.Given(func(req *step.Request[*v1.RWExternal]) { step.Put(req, divisionKey, division{7, 0}) }))
+	want := "False DivisorIsZero: nothing can be divided by zero: change the key divisor of Secret default/numbers"
+	if got.Conditions[v1.ConditionOutputReady] != want || got.Passed || len(got.Writes) > 0 {
+		t.Errorf("got %+v, want the condition %q and no write", got, want)
 	}
 }
 
