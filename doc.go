@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ctrlkit is the vocabulary of workflows: small actions, combined into what one reconcile does.
 //
 // An [Action] does one thing. Combinators such as [Sequential], [Join], [Graph] and [Finally] build bigger actions from

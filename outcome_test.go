@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 //lint:file-ignore SA1019 Result.Requeue is deprecated: it is never set, and honoured when an action returns it.
 
 package ctrlkit_test

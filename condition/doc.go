@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package condition keeps the conditions of an object: who declares them, how they are summarised, and that they hold still.
 //
 //	set, err := condition.NewSet(obj, []condition.Declaration{

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controlplane builds and starts a real Kubernetes control plane on a
 // machine that has nothing but Go: etcd and kube-apiserver and, where asked
 // for, the controller manager (garbage collector, namespaces, Jobs,

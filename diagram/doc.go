@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package diagram draws workflows: as text, as SVG, for Graphviz (DOT) and for Mermaid. Package [diagramtest] below it adds the
 // drawing to a failing test.
 //

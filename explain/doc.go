@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package explain says in words why an object is as it is: which step has failed or waits, for what and since when, what made the last reconciles run and
 // what they wrote, who holds which finalizer, and what a person can do about it.
 //

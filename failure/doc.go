@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package failure is the table of what goes wrong: for each class of errors how bad it is, which reason a condition gives, and when it is tried
 // again.
 //

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package journal says what happened in an operator: which changes made it reconcile an object, what each step and action did,
 // what was read and written, what is waited for, and when the object is looked at again.
 //

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package observe is what most operators want to know of themselves, in one line:
 //
 //	observer, err := observe.Manager(mgr)

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sim runs an operator, the real one with its manager, informers and queues, against an API server in memory and in virtual time,
 // and proves that it ends in the same state whatever goes wrong: it kills the operator before and after every write, loses answers, refuses
 // writes, lags caches, lets others interfere, and compares.

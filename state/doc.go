@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package state is what the code that ctrlkit generates reads the cluster with: selections, indexes of the cache, a
 // memory for one reconcile, and the mapping of events back to targets.
 //

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package step is an engine that reconciles one kind of object in named steps.
 //
 //	engine, err := step.New(step.Options[*v1.Simple]{Name: "simple", Client: mgr.GetClient()},

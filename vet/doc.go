@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package vet finds mistakes in the use of this module that the compiler lets pass.
 //
 // An action does nothing until it is run, and an outcome does nothing until it is returned. [Discarded] reports where one was made and

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package conditiontest checks the conditions of objects, of any operator: that others can read them, that they fit together, and that they hold still.
 //
 //	func TestConditions(t *testing.T) {

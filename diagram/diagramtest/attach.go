@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package diagramtest shows what became of a workflow in a test.
 //
 //	func TestReconcile(t *testing.T) {

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command 01_cronjob is an operator that starts Jobs at the times of a schedule.
 //
 // It needs a cluster that has the definition in config/crd:

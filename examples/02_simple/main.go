@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command 02_simple is an operator that divides the two numbers in the spec of an object, and says so when it can't.
 //
 // It needs a cluster that has the definition in config/crd:

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command 03_rwexternal is an operator that reads one Secret and writes another.
 //
 // It needs a cluster that has the definition in config/crd:

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package command is the command line of ctrlkit: one file per subcommand, put together by New.
 //
 // A subcommand takes its streams from the cobra command that it is given and returns errors instead of printing

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package drawing is a picture before it is drawn: nodes, edges and clusters with a meaning instead of a look.
 //
 // What a workflow or a document of the language looks like is decided by the packages that build a [Graph]. What a

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package drawing
 
 // A Tone is what a node means beyond its shape. Each has colours that people with any kind of colour vision can tell from

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gen writes the Go of a checked package of documents.
 //
 //	files, err := gen.Generate(pkg)

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package run is the main job of the ctrlkit command: it builds an operator, runs it against a cluster (one of its
 // own when none is given), applies sample objects and shows what becomes of them.
 //

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metrics keeps Prometheus series of what a journal tells: how reconciles end and what caused them, how long steps and actions
 // take, what fails, what is written.
 //

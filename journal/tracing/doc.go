@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tracing makes OpenTelemetry spans of what a journal tells.
 //
 //	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package apiserver is a Kubernetes API server in memory, for tests: the same answers, the same watch events and the same garbage collection
 // as the real one, in microseconds, without a process, a port or a download.
 //

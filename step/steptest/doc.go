@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package steptest runs one step as an engine of package step would, in a unit test:
 //
 //	func TestDivide(t *testing.T) {

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manager decides what a CronJob needs: the part of the operator that is worth reading.
 //
 //   - cronjob.ctrlkit declares the state that the actions look at (the Jobs of the CronJob) and the actions.

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command soak runs the operators of the examples against a real control plane, kills them with
 // SIGKILL at random times while schedules come due and objects are edited, then leaves them alone,
 // and checks that the world is as it should be.

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package layered lays a drawing out in layers and writes it as SVG.
 //
 // The layout is the one of Sugiyama, Tagawa and Toda, with frames: every edge leads from a layer to

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package layered
 
 // An arc keeps the variable head at least length above the variable tail. Every unit of the

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manager draws the controller managers that documents of the language declare: the target, the states with what selects them,
 // the actions, and which action reads which state.
 //

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ast is the tree of one document, comments included.
 //
 // The tree is what the parser makes and what the formatter and the checker read. It carries offsets into the source

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package check gives a document its meaning: it looks up every name, in the document and in the Go packages that the
 // document is bound to, and makes the model that code is generated from.
 //

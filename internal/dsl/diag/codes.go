@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package diag
 
 // A Code names a kind of mistake. Codes are stable: what one means never changes, and none is used again.

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package diag holds the diagnostics of the language: what is wrong where, under a stable code, with a hint.
 //
 // Every stage of the front end returns a [List] beside its result and prints nothing itself:

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package diag
 
 // table explains every code. docs/language.md shows it, and a test runs every example.

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package format writes documents in their canonical layout.
 //
 // Blocks are indented by four spaces, selectors have no space around the equals sign, blocks and comments that an empty

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package model is a checked document: what the checker hands to the generator.
 //
 // Everything in it has been resolved against the real Go packages. The generator trusts it and looks nothing up.

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package parser makes the tree of a document from its text.
 //
 // [Parse] never fails: it returns the tree of what it understood together with a diagnostic for everything that it did

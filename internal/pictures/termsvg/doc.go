@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package termsvg records what a command shows in a terminal and draws the recording as an SVG that plays by itself.
 //
 //	cast, err := termsvg.Record(ctx, termsvg.Size{Columns: 100, Rows: 30}, []string{"make", "demo"}, time.Minute)

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command kubernetes is the control plane in one binary: it acts as the
 // program by whose name it is called (etcd, kube-apiserver,
 // kube-controller-manager, kube-scheduler, kubectl), so that five links to one

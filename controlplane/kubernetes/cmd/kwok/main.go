@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command kwok runs Nodes and Pods that live without a machine.
 //
 // It is the program of sigs.k8s.io/kwok with one addition: it ends when the

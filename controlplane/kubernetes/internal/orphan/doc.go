@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package orphan ends a program when the process that started it is gone.
 //
 // A control plane in a test is a tree of processes whose root may be killed at

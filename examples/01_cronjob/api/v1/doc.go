@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1 holds the Go types of the API group batch.ctrlkit.dev, version v1: the CronJob of this example.
 //
 // The deep copies beside the types and the CustomResourceDefinition in ../../config/crd are written by

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1 holds the Go types of the API group demo.ctrlkit.dev, version v1: the Simple of this example.
 //
 // +kubebuilder:object:generate=true

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package builtin is what the API server in memory knows of the built-in kinds of Kubernetes: which there are, what their objects look like
 // when they have been stored, and what may be done to them.
 package builtin

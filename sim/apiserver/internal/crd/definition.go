@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package crd makes of a CustomResourceDefinition what the API server in memory needs of it. Nearly all of the work is done by the libraries
 // of the real server.
 package crd
