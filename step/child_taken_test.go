@@ -53,7 +53,9 @@ func TestEnsureChildDoesNotTakeOverWhatAppears(t *testing.T) {
 		created = true
 		return server.Create(ctx, configMap("child", map[string]string{"theirs": "1"}))
 	}}
-	ensure := func() error { return step.EnsureChild(t.Context(), req, configMap("child", map[string]string{"ours": "1"})) }
+	ensure := func() error {
+		return step.EnsureChild(t.Context(), req, configMap("child", map[string]string{"ours": "1"}))
+	}
 	if err := ensure(); !apierrors.IsConflict(err) || failure.Judge(err).Class != failure.Conflict {
 		t.Errorf("got %v, want a conflict", err)
 	}
