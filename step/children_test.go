@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -22,14 +23,17 @@ import (
 
 // What a reconcile has created is in the cache before the next one looks: else that would create it again.
 func TestWaitsForChildrenInCache(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newStaleChildren(t)
-		w.reconcile(t, 1, 0)
-		w.hidden = true
-		w.reconcile(t, 1, time.Second) // the step was not run
-		w.hidden = false
-		w.reconcile(t, 2, 0)
-	})
+	for _, applied := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newStaleChildren(t)
+			w.applied = applied
+			w.reconcile(t, 1, 0)
+			w.hidden = true
+			w.reconcile(t, 1, time.Second) // the step was not run
+			w.hidden = false
+			w.reconcile(t, 2, 0)
+		})
+	}
 }
 
 // A child that does not come, because somebody else has deleted it, is not waited for much longer than that.
@@ -54,9 +58,10 @@ func TestChildThatNeverComes(t *testing.T) {
 // staleChildren is a client whose cache does not have the child of a Secret yet, while it is hidden, and an engine that keeps this child.
 type staleChildren struct {
 	client.Client
-	hidden bool
-	engine *step.Engine[*corev1.Secret]
-	did    int
+	hidden  bool
+	applied bool // instead of created
+	engine  *step.Engine[*corev1.Secret]
+	did     int
 }
 
 func newStaleChildren(t *testing.T) *staleChildren {
@@ -68,7 +73,10 @@ func newStaleChildren(t *testing.T) *staleChildren {
 			w.did++
 			child := w.child()
 			err := req.Client.Get(ctx, client.ObjectKeyFromObject(child), child)
-			if apierrors.IsNotFound(err) {
+			switch {
+			case apierrors.IsNotFound(err) && w.applied:
+				err = req.Client.Apply(ctx, applycorev1.ConfigMap("child", "default").WithData(map[string]string{"a": "b"}))
+			case apierrors.IsNotFound(err):
 				err = req.Client.Create(ctx, w.child())
 			}
 			return ctrlkit.RequeueIfError(err)
