@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controller reconciles Caches by an engine of steps.
 package controller
 

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1 has the kind of the example for docs/moving.md.
 package v1
 
