@@ -647,7 +647,7 @@ func (s *sequence) steps(depth int, prefix string) []step.Step[*Thing] {
 		}
 		switch kind := rapid.SampledFrom(kinds).Draw(s.rt, name); kind {
 		case "group":
-			steps = append(steps, step.Group(name, s.steps(depth+1, name+".")...))
+			steps = append(steps, step.GroupOrdered(name, s.steps(depth+1, name+".")...)) // they change the same fields
 		case "when":
 			steps = append(steps, step.When(name, always, s.steps(depth+1, name+".")...))
 		case "never":
