@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
+	"github.com/ctrlkit/ctrlkit/sim"
+)
+
+var simPairs = flag.Int("pairs", 200, "run so many `pairs` of faults")
+
+// The operator ends in the same state whatever goes wrong, in the cluster and in the DNS.
+func TestSurvivesEverything(t *testing.T) {
+	sim.Run(t, sim.Workload{
+		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
+		Externals: []sim.External{{Name: "dns", Identity: sim.NamedByClient}},
+		Operator: func(ctx context.Context, p *sim.Process) error {
+			mgr, err := newManager(p.Config(), p.ManagerOptions(), simDNS{p.External("dns")})
+			if err != nil {
+				return err
+			}
+			return mgr.Start(ctx)
+		},
+		Script: func(w *sim.World) {
+			secret, site := newSecret(), newShop()
+			w.Create(site) // it waits for its credentials
+			w.Settle()
+			w.Create(secret)
+			w.Settle()
+			rollOut(w)
+			sim.Update(w, secret, func(s *corev1.Secret) { s.Data["DB_PASSWORD"] = []byte("s3cr3t-two") })
+			w.Settle()
+			rollOut(w)
+			sim.Update(w, site, func(s *v1.Website) { s.Spec.Content["index.html"] = "Closed" })
+			w.Settle()
+			w.Delete(site)
+			w.Settle()
+		},
+	}, sim.Pairs(*simPairs))
+}
+
+// rollOut plays the controller of Deployments, which the simulator does not run.
+func rollOut(w *sim.World) {
+	sim.UpdateStatus(w, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}}, func(d *appsv1.Deployment) {
+		d.Status.ObservedGeneration = d.Generation
+		d.Status.Replicas, d.Status.UpdatedReplicas = *d.Spec.Replicas, *d.Spec.Replicas
+		d.Status.ReadyReplicas, d.Status.AvailableReplicas = *d.Spec.Replicas, *d.Spec.Replicas
+	})
+	w.Settle()
+}
+
+// simDNS keeps the records in a system of the simulator, where calls fail and records outlive crashes.
+type simDNS struct{ records *sim.ExternalClient }
+
+var _ DNS = simDNS{}
+
+func (d simDNS) Ensure(ctx context.Context, host, target string, owner *v1.Website) error {
+	wanted := map[string]string{"target": target, "owner": client.ObjectKeyFromObject(owner).String()}
+	now, err := d.records.Get(ctx, host)
+	switch {
+	case errors.Is(err, sim.ErrNotFound):
+		_, err = d.records.Create(ctx, sim.Creation{Name: host, Spec: wanted, Owner: owner.UID})
+		return err
+	case err != nil:
+		return err
+	case now.Spec["owner"] != wanted["owner"]:
+		return ErrHostTaken
+	case now.Spec["target"] != target:
+		return d.records.Update(ctx, host, wanted)
+	}
+	return nil
+}
+
+func (d simDNS) Remove(ctx context.Context, host string, owner *v1.Website) error {
+	now, err := d.records.Get(ctx, host)
+	if err == nil && now.Spec["owner"] == client.ObjectKeyFromObject(owner).String() {
+		err = d.records.Delete(ctx, host)
+	}
+	if errors.Is(err, sim.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func newShop() *v1.Website {
+	return &v1.Website{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}, Spec: v1.WebsiteSpec{
+		Host: "shop.example.com", Image: "nginx:1.29", Replicas: new(int32(3)), Content: map[string]string{"index.html": "Open"}, CredentialsSecret: "credentials",
+	}}
+}
+
+func newSecret() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "credentials"}, Data: map[string][]byte{"DB_PASSWORD": []byte("s3cr3t-one")}}
+}
+
+func simScheme(t *testing.T) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
