@@ -41,7 +41,8 @@ const ReasonNotOurs = "NotOurs"
 // An object of that name that req.Object does not control is left alone: the error is terminal, and
 // says who controls it. One that is going, or that a predecessor of req.Object has left to the
 // garbage collector, is waited for. Before an object is created, Request.Live is asked whether it
-// exists: the cache may not have it yet.
+// exists: the cache may not have it yet. One that another client creates after that is left alone,
+// too: the error is a conflict then.
 func EnsureChild[T client.Object](ctx context.Context, req *Request[T], child client.Object) error {
 	c := &childOf{owner: req.Object, client: req.Client, live: req.Live, manager: orElse(req.owner, defaultOwner)}
 	return c.ensure(ctx, child)
@@ -49,6 +50,11 @@ func EnsureChild[T client.Object](ctx context.Context, req *Request[T], child cl
 
 // defaultOwner is the field owner of requests that no engine has made.
 const defaultOwner = "ctrlkit"
+
+// noObject is a resource version that no object has, as etcd begins with it: an apply that carries
+// it creates an object, and is a conflict if there is one. Without it, an object that another
+// client creates after our look would be shared, as far as both set other fields.
+const noObject = "1"
 
 // A childOf is one call of EnsureChild.
 type childOf struct {
@@ -71,7 +77,9 @@ func (c *childOf) ensure(ctx context.Context, child client.Object) error {
 		return err
 	}
 	options := []client.ApplyOption{client.FieldOwner(c.manager)}
-	if current != nil {
+	if current == nil {
+		wanted.SetResourceVersion(noObject)
+	} else {
 		if err := c.mayWrite(current); err != nil {
 			return err
 		}

@@ -232,6 +232,40 @@ func TestEnsureChildOfAnotherNamespace(t *testing.T) {
 
 // It asks like every write whether the object is fresh, and an error of the API server is one of
 // the step.
+// An object of the name that appears between the look and the write stays with its owner: to apply
+// without force would share it.
+func TestEnsureChildDoesNotJoinAnother(t *testing.T) {
+	req, writes := kitRequest(t)
+	child := func() *corev1.ConfigMap { return configMap("child", map[string]string{"a": "ours"}) }
+	req.Client = intruder{writes, configMap("child", map[string]string{"b": "theirs"})}
+	err := step.EnsureChild(t.Context(), req, child())
+	if got := failure.Judge(err).Class; got != failure.Conflict {
+		t.Errorf("got %v, of class %s, want a conflict", err, got)
+	}
+	there := readMap(t, req)
+	if diff := cmp.Diff(map[string]string{"b": "theirs"}, there.Data); diff != "" || len(there.OwnerReferences) > 0 {
+		t.Errorf("the object of others has owners %v and data (-want +got):\n%s", there.OwnerReferences, diff)
+	}
+	req.Client = writes
+	if err := step.EnsureChild(t.Context(), req, child()); failure.Judge(err).Reason != step.ReasonNotOurs {
+		t.Errorf("the next try: %v, want that it is not ours", err)
+	}
+}
+
+// An intruder creates an object just before another one is applied.
+type intruder struct {
+	client.Client
+	theirs *corev1.ConfigMap
+}
+
+func (i intruder) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	i.theirs.Namespace = "default"
+	if err := i.Create(ctx, i.theirs); err != nil {
+		return err
+	}
+	return i.Client.Apply(ctx, obj, opts...)
+}
+
 func TestEnsureChildFails(t *testing.T) {
 	req, writes := kitRequest(t)
 	broken := errors.New("the line is dead")
