@@ -148,6 +148,9 @@ func (s *Server) apply(w *writeContext) *Response {
 		return failure.response()
 	}
 	if old == nil {
+		if !r.DryRun {
+			obj.SetResourceVersion("") // which the real server ignores when it creates by an apply
+		}
 		v, failure := s.createObject(w, normal, applied)
 		if failure != nil {
 			return failure.response()

@@ -55,6 +55,12 @@ func (w world) do(method, path, body string) (int, map[string]any) {
 	if method == http.MethodPatch {
 		contentType = "application/merge-patch+json"
 	}
+	return w.send(method, path, contentType, body)
+}
+
+// send is do with a content type.
+func (w world) send(method, path, contentType, body string) (int, map[string]any) {
+	w.t.Helper()
 	r, err := apiserver.NewRequest(method, path, contentType, []byte(body))
 	if err != nil {
 		w.t.Fatal(err)
@@ -75,6 +81,20 @@ func (w world) create(name, metadata string) string {
 		w.t.Fatalf("creating %s: %v", name, answer)
 	}
 	return answer["metadata"].(map[string]any)["uid"].(string)
+}
+
+// A resource version in an apply has it refused if the object has another one, and ignored if there
+// is no object.
+func TestApplyWithAResourceVersion(t *testing.T) {
+	w := newWorld(t)
+	w.create("there", "")
+	for name, want := range map[string]int{"there": http.StatusConflict, "new": http.StatusCreated} {
+		body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","resourceVersion":"1"}}`
+		code, answer := w.send("PATCH", "/api/v1/namespaces/default/configmaps/"+name+"?fieldManager=me", "application/apply-patch+yaml", body)
+		if code != want {
+			t.Errorf("applying %s: %d %v, want %d", name, code, answer, want)
+		}
+	}
 }
 
 func owner(name, uid string, block bool) string {

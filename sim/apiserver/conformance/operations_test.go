@@ -166,7 +166,8 @@ func (g generator) patch(s subject, path string) operation {
 func (g generator) apply(s subject, path string) operation {
 	name := path[strings.LastIndex(path, "/")+1:]
 	query := pick(g, []string{"?fieldManager=me", "?fieldManager=you", "?fieldManager=me&force=true", "?fieldManager=you&force=true", ""})
-	return operation{Method: "PATCH", Path: path + query, Type: "application/apply-patch+yaml", Body: g.object(s, g.metadata(name))}
+	version := pick(g, []string{"", "", "", `,"resourceVersion":"1"`, `,"resourceVersion":"{rv}"`})
+	return operation{Method: "PATCH", Path: path + query, Type: "application/apply-patch+yaml", Body: g.object(s, g.metadata(name)+version)}
 }
 
 func (g generator) writeStatus(s subject, path string) operation {
