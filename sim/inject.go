@@ -219,7 +219,11 @@ func (w *World) answerWrite(n int, p *parked, faults []*pending, before []byte, 
 func (w *World) executeWrite(r *apiserver.Request, what string) *apiserver.Response {
 	w.active()
 	w.checkWrite(r)
+	foreign := w.isForeign(r)
 	response := w.execute(r, describe(r), what)
+	if foreign && response.Code < 300 {
+		w.violate(Foreign, fmt.Sprintf("%s: the object was created by somebody else, and the operator is not its owner", describe(r)))
+	}
 	if response.Code < 300 && w.mutations[w.targetOf(r)] {
 		w.mutate(r)
 	}

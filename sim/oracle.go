@@ -274,14 +274,20 @@ func (w *World) checkWrite(r *apiserver.Request) {
 	if w.proving != "" {
 		w.violate(SilentAtRest, fmt.Sprintf("%s at rest caused: %s", w.proving, describe(r)))
 	}
+}
+
+// isForeign reports whether a write, which is not done yet, is about an object of somebody else. Only if the server accepts it, the object
+// is touched: a write with a precondition that does not hold is how an operator leaves it alone.
+func (w *World) isForeign(r *apiserver.Request) bool {
 	if r.Verb == "create" {
-		return
+		return false
 	}
 	for _, o := range w.live {
 		if o.GetName() == r.Name && o.GetNamespace() == r.Namespace && o.GetAnnotations()[foreign] != "" && w.sameKind(o, r) {
-			w.violate(Foreign, fmt.Sprintf("%s: the object was created by somebody else, and the operator is not its owner", describe(r)))
+			return true
 		}
 	}
+	return false
 }
 
 func (w *World) sameKind(o *unstructured.Unstructured, r *apiserver.Request) bool {

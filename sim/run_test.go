@@ -5,14 +5,18 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 var repetitions = flag.Int("repetitions", 20, "compare so many `runs` of a plan with each other")
@@ -70,6 +74,38 @@ func TestCreateOrUpdateTakesOver(t *testing.T) {
 	}
 	if got, want := report.Findings[0].Plan.String(), "occupy the name before write 1"; got != want {
 		t.Errorf("found with %q, want %q", got, want)
+	}
+}
+
+// A write with a precondition that does not hold touches nothing, so that it is no finding.
+func TestRefusedWriteIsNotForeign(t *testing.T) {
+	workload := copyWorkload()
+	workload.Operator = Manager(func(mgr ctrl.Manager, _ *Process) error {
+		create := func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			var there corev1.Secret
+			if err := mgr.GetClient().Get(ctx, req.NamespacedName, &there); !apierrors.IsNotFound(err) {
+				return reconcile.Result{}, err
+			}
+			secret := corev1ac.Secret(req.Name, req.Namespace).WithResourceVersion("1") // which no object has
+			return reconcile.Result{}, mgr.GetClient().Apply(ctx, secret, client.FieldOwner("test"))
+		}
+		return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(reconcile.Func(create))
+	})
+	plan, err := ParsePlan("occupy the name before write 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := runPlan(t, &workload, nil, plan, nil, oracleSet{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !result.Fired[0] || !strings.Contains(result.Trace.String(), "409 Conflict") {
+		t.Fatalf("the write was not refused:\n%s", result.Trace)
+	}
+	for _, v := range result.Violations {
+		if v.Oracle == Foreign {
+			t.Error(v)
+		}
 	}
 }
 
