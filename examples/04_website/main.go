@@ -1,0 +1,76 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command 04_website is an operator that serves websites, and keeps a DNS record for each.
+//
+// It needs a cluster that has the definition in config/crd:
+//
+//	ctrlkit run ./examples/04_website
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
+	"github.com/ctrlkit/ctrlkit/observe"
+)
+
+func main() {
+	options := ctrl.Options{LeaderElectionID: "website.web.ctrlkit.dev"}
+	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics, and what ctrlkit explain reads, at this `address`, for example :8080; 0 is off")
+	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "work only while no other instance does")
+	flag.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "the `namespace` of the lease, needed outside a cluster")
+	logging := zap.Options{}
+	logging.BindFlags(flag.CommandLine)
+	flag.Parse()
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+
+	if err := run(ctrl.SetupSignalHandler(), options); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the operator until ctx is done.
+func run(ctx context.Context, options ctrl.Options) error {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding a cluster: %w", err)
+	}
+	mgr, err := newManager(config, options, newMemoryDNS()) // a real one would be a client of your provider
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// newManager returns a manager with the controller in it, not started yet.
+func newManager(config *rest.Config, options ctrl.Options, dns DNS) (ctrl.Manager, error) {
+	options.Scheme = runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
+		if err := add(options.Scheme); err != nil {
+			return nil, fmt.Errorf("registering types: %w", err)
+		}
+	}
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("creating the manager: %w", err)
+	}
+	observer, err := observe.Manager(mgr)
+	if err != nil {
+		return nil, fmt.Errorf("making the operator observable: %w", err)
+	}
+	if err := addController(mgr, dns, observer); err != nil {
+		return nil, fmt.Errorf("adding the controller: %w", err)
+	}
+	return mgr, nil
+}

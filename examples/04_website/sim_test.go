@@ -1,0 +1,143 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
+	"github.com/ctrlkit/ctrlkit/sim"
+)
+
+var simPairs = flag.Int("pairs", 200, "run so many `pairs` of faults")
+
+// The operator ends in the same state whatever goes wrong, in the cluster and in the DNS.
+func TestSurvivesEverything(t *testing.T) {
+	sim.Run(t, sim.Workload{
+		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
+		Externals: []sim.External{{Name: "dns", Identity: sim.NamedByClient}},
+		Quiet:     15 * time.Minute, // longer than the time after which a record is looked at again
+		Normalize: withoutAddresses,
+		Operator: func(ctx context.Context, p *sim.Process) error {
+			mgr, err := newManager(p.Config(), p.ManagerOptions(), simDNS{p.External("dns")})
+			if err != nil {
+				return err
+			}
+			if err := addDeploymentController(mgr); err != nil {
+				return err
+			}
+			return mgr.Start(ctx)
+		},
+		Script: func(w *sim.World) {
+			secret, site := newSecret(), newShop()
+			w.Create(site) // it waits for its credentials
+			w.Settle()
+			w.Create(secret)
+			w.Settle()
+			sim.Update(w, secret, func(s *corev1.Secret) { s.Data["DB_PASSWORD"] = []byte("s3cr3t-two") })
+			w.Settle()
+			sim.Update(w, site, func(s *v1.Website) { s.Spec.Content["index.html"] = "Closed" })
+			w.Settle()
+			w.Delete(site)
+			w.Settle()
+		},
+	}, sim.Pairs(*simPairs))
+}
+
+// addDeploymentController adds what the simulator does not run: a controller that makes the replicas of Deployments available. It is a part
+// of the operator's process because Deployments must become available again after each fault, while the script waits.
+func addDeploymentController(mgr ctrl.Manager) error {
+	rollOut := func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		var d appsv1.Deployment
+		if err := mgr.GetClient().Get(ctx, request.NamespacedName, &d); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+		n := *d.Spec.Replicas
+		want := appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+		if metav1.GetControllerOf(&d) == nil || equality.Semantic.DeepEqual(d.Status, want) {
+			return reconcile.Result{}, nil
+		}
+		d.Status = want
+		return reconcile.Result{}, mgr.GetClient().Status().Update(ctx, &d)
+	}
+	return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Complete(reconcile.Func(rollOut))
+}
+
+// withoutAddresses leaves out which addresses a Service got: another one, when it was created again.
+func withoutAddresses(obj *sim.Object) bool {
+	if obj.Resource.Resource == "services" {
+		unstructured.RemoveNestedField(obj.Content, "spec", "clusterIP")
+		unstructured.RemoveNestedField(obj.Content, "spec", "clusterIPs")
+	}
+	return true
+}
+
+// simDNS keeps the records in a system of the simulator, where calls fail and records outlive crashes.
+type simDNS struct{ records *sim.ExternalClient }
+
+var _ DNS = simDNS{}
+
+func (d simDNS) Ensure(ctx context.Context, host, target string, owner *v1.Website) error {
+	wanted := map[string]string{"target": target}
+	tags := map[string]string{"owner": client.ObjectKeyFromObject(owner).String()}
+	now, err := d.records.Get(ctx, host)
+	switch {
+	case errors.Is(err, sim.ErrNotFound):
+		_, err = d.records.Create(ctx, sim.Creation{Name: host, Tags: tags, Spec: wanted, Owner: owner.UID})
+		return err
+	case err != nil:
+		return err
+	case now.Tags["owner"] != tags["owner"]:
+		return ErrHostTaken
+	case now.Spec["target"] != target:
+		return d.records.Update(ctx, host, wanted)
+	}
+	return nil
+}
+
+func (d simDNS) Remove(ctx context.Context, host string, owner *v1.Website) error {
+	now, err := d.records.Get(ctx, host)
+	if err == nil && now.Tags["owner"] == client.ObjectKeyFromObject(owner).String() {
+		err = d.records.Delete(ctx, host)
+	}
+	if errors.Is(err, sim.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func newShop() *v1.Website {
+	return &v1.Website{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}, Spec: v1.WebsiteSpec{
+		Host: "shop.example.com", Image: "nginx:1.29", Replicas: new(int32(3)), Content: map[string]string{"index.html": "Open"}, CredentialsSecret: "credentials",
+	}}
+}
+
+func newSecret() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "credentials"}, Data: map[string][]byte{"DB_PASSWORD": []byte("s3cr3t-one")}}
+}
+
+func simScheme(t *testing.T) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
