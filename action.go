@@ -18,21 +18,22 @@ type Action interface {
 	// Description names the action: short, the same at every call, and without a line break.
 	Description() string
 
-	// Run does the work. It is called by the combinator that holds the action, at most once at a time for one run of the
-	// workflow, and possibly beside other actions on other goroutines.
+	// Run does the work. It is called by the combinator that holds the action, at most once at a
+	// time for one run of the workflow, and possibly beside other actions on other goroutines.
 	//
-	// Run must be idempotent: it is called again after every error, crash and change. It should return soon after ctx is
-	// done. A non-nil error, [WaitFor] and a result that requeues interrupt the sequence that the action is part of;
-	// [LookAgainWithin] does not. An action may change only what is its own; what other actions of the same run are given
-	// (states, the target) is shared and must be copied before it is changed.
+	// Run must be idempotent: it is called again after every error, crash and change. It should
+	// return soon after ctx is done. A non-nil error, [WaitFor] and a result that requeues
+	// interrupt the sequence that the action is part of; [LookAgainWithin] does not. An action may
+	// change only what is its own; what other actions of the same run are given (states, the
+	// target) is shared and must be copied before it is changed.
 	Run(ctx context.Context) (ctrl.Result, error)
 }
 
 // ReconcileAction is the name of [Action] in the document that this package goes back to.
 type ReconcileAction = Action
 
-// An ActionOption changes how one action is run. Generated managers take the same options and give them to every action
-// that they make.
+// An ActionOption changes how one action is run. Generated managers take the same options and give
+// them to every action that they make.
 type ActionOption func(*leaf)
 
 // WithHook has h told of this action, inside the hooks of the context.
@@ -52,9 +53,10 @@ func WithLogger(logger logr.Logger) ActionOption {
 	return func(l *leaf) { l.logger = logger }
 }
 
-// ForObject says which object the action works for. Two actions of the same description for the same object are the same
-// work, also when they belong to workflows of different reconciles: while one that outlived its [Timeout] is still running,
-// the other is not started. Without this option only the very same Action value is recognised.
+// ForObject says which object the action works for. Two actions of the same description for the
+// same object are the same work, also when they belong to workflows of different reconciles: while
+// one that outlived its [Timeout] is still running, the other is not started. Without this option
+// only the very same Action value is recognised.
 func ForObject(obj client.Object) ActionOption {
 	return func(l *leaf) {
 		l.identity = objectAction{
@@ -75,7 +77,8 @@ type objectAction struct {
 
 // NewAction returns an action that calls run.
 //
-// The error that it returns is run's, wrapped in an [ActionError]. A panic of run is returned as a [PanicError].
+// The error that it returns is run's, wrapped in an [ActionError]. A panic of run is returned as a
+// [PanicError].
 func NewAction(description string, run func(context.Context) (ctrl.Result, error), opts ...ActionOption) Action {
 	if run == nil {
 		panic("ctrlkit: NewAction " + description + ": run is nil")
@@ -181,7 +184,8 @@ type runner interface {
 	needsRun() bool
 }
 
-// runners returns actions as runners, in a slice of its own: the caller's is neither kept nor changed.
+// runners returns actions as runners, in a slice of its own: the caller's is neither kept nor
+// changed.
 func runners(combinator string, actions []Action) []runner {
 	rs := make([]runner, len(actions))
 	for i, a := range actions {
@@ -209,7 +213,8 @@ func identityOf(a Action) any {
 	return new(byte) // a value of its own: a type that is not a pointer says nothing about being the same work
 }
 
-// foreign is an action of a type that this package does not know. What it runs inside finds the run in the context.
+// foreign is an action of a type that this package does not know. What it runs inside finds the run
+// in the context.
 type foreign struct {
 	leaf
 	action Action

@@ -21,7 +21,8 @@ type directAction struct{}
 func (directAction) Description() string                          { return "" }
 func (directAction) Run(ctx context.Context) (ctrl.Result, error) { return work(ctx) }
 
-// BenchmarkWorkflow compares a workflow of n actions with n direct calls of the same function through an interface.
+// BenchmarkWorkflow compares a workflow of n actions with n direct calls of the same function
+// through an interface.
 func BenchmarkWorkflow(b *testing.B) {
 	ctrlkit.WithoutOnces(b)
 	for _, n := range []int{1, 10, 100} {

@@ -10,8 +10,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// If returns action if condition is true, and otherwise an action that does nothing. The condition is what holds while the workflow
-// is built; [IfFunc] asks when the run gets there.
+// If returns action if condition is true, and otherwise an action that does nothing. The condition
+// is what holds while the workflow is built; [IfFunc] asks when the run gets there.
 func If(condition bool, action Action) Action { //nolint:revive // the flag is the point
 	return &branch{kind: KindIf, label: fmt.Sprint(condition), static: condition, yes: runnerOf("If", action), no: nop{}}
 }
@@ -24,13 +24,15 @@ func IfElse(condition bool, yes, no Action) Action { //nolint:revive // the flag
 	}
 }
 
-// IfFunc returns an action that asks condition when the run gets to it, and runs action if the answer is true. The description says what is
-// asked ("spec.suspend is not set"). An error of condition interrupts the workflow like that of an action.
+// IfFunc returns an action that asks condition when the run gets to it, and runs action if the
+// answer is true. The description says what is asked ("spec.suspend is not set"). An error of
+// condition interrupts the workflow like that of an action.
 func IfFunc(description string, condition func(context.Context) (bool, error), action Action) Action {
 	return newLazy(KindIf, description, condition, runnerOf("IfFunc", action), nop{})
 }
 
-// IfElseFunc returns an action that asks condition when the run gets to it, and runs yes or no. See [IfFunc].
+// IfElseFunc returns an action that asks condition when the run gets to it, and runs yes or no. See
+// [IfFunc].
 func IfElseFunc(description string, condition func(context.Context) (bool, error), yes, no Action) Action {
 	return newLazy(KindIfElse, description, condition, runnerOf("IfElseFunc", yes), runnerOf("IfElseFunc", no))
 }

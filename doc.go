@@ -1,10 +1,12 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ctrlkit is the vocabulary of workflows: small actions, combined into what one reconcile does.
+// Package ctrlkit is the vocabulary of workflows: small actions, combined into what one reconcile
+// does.
 //
-// An [Action] does one thing. Combinators such as [Sequential], [Join], [Graph] and [Finally] build bigger actions from
-// smaller ones, and what the parts return is joined into one result by fixed rules:
+// An [Action] does one thing. Combinators such as [Sequential], [Join], [Graph] and [Finally] build
+// bigger actions from smaller ones, and what the parts return is joined into one result by fixed
+// rules:
 //
 //	workflow := ctrlkit.Finally(
 //		ctrlkit.Join(
@@ -15,27 +17,31 @@
 //	)
 //	return ctrlkit.IgnoreExit(workflow.Run(ctx))
 //
-// An action ends with one of the outcomes of this package: [NoRequeue], [RequeueAfter], [RequeueIfError], [Exit], [WaitFor]
-// and their kin. Joining keeps every cause, and an interruption never happens later than the earliest of its parts asked for.
+// An action ends with one of the outcomes of this package: [NoRequeue], [RequeueAfter],
+// [RequeueIfError], [Exit], [WaitFor] and their kin. Joining keeps every cause, and an interruption
+// never happens later than the earliest of its parts asked for.
 //
 // # Rules of joining
 //
-// Two outcomes are joined like this; the order of the operands does not matter but for the order of the causes in the text:
+// Two outcomes are joined like this; the order of the operands does not matter but for the order of
+// the causes in the text:
 //
-//   - nil joined with an error is that error; two errors become one that holds both, for errors.Is and errors.As too;
+//   - nil joined with an error is that error; two errors become one that holds both, for errors.Is
+//     and errors.As too;
 //   - Result.Requeue is or-ed;
 //   - Result.RequeueAfter is the shortest that is not zero; a negative one means now;
 //   - Result.Priority is the highest that is set;
-//   - an error that wraps a terminal one (reconcile.TerminalError) is terminal only if nothing beside it asks for another reconcile: no
-//     other error, no wait, no time and no requeue.
+//   - an error that wraps a terminal one (reconcile.TerminalError) is terminal only if nothing
+//     beside it asks for another reconcile: no other error, no wait, no time and no requeue.
 //
 // # What it leaves to others
 //
-// The package neither reads nor writes the cluster and keeps nothing between two reconciles: every run starts at the root of
-// the workflow and looks at the world. Build the workflow anew for each reconcile, as generated managers do.
-// Finalizers, conditions and saving the object belong to the step engine.
+// The package neither reads nor writes the cluster and keeps nothing between two reconciles: every
+// run starts at the root of the workflow and looks at the world. Build the workflow anew for each
+// reconcile, as generated managers do. Finalizers, conditions and saving the object belong to the
+// step engine.
 package ctrlkit
 
-// SupportsGeneratedV1 is named by generated code, so that code from a generator that is too new for this library, or too old,
-// does not compile.
+// SupportsGeneratedV1 is named by generated code, so that code from a generator that is too new for
+// this library, or too old, does not compile.
 const SupportsGeneratedV1 = true

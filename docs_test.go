@@ -68,7 +68,8 @@ func TestTestsNamedInTheDocumentation(t *testing.T) {
 	}
 }
 
-// The Go of the guides to steps stands in the examples: those of the module, or the Examples of the packages.
+// The Go of the guides to steps stands in the examples: those of the module, or the Examples of the
+// packages.
 func TestGuideToSteps(t *testing.T) {
 	var examples strings.Builder
 	for path, text := range filesBelow(t, ".go") {
@@ -93,7 +94,8 @@ func TestGuideToSteps(t *testing.T) {
 	}
 }
 
-// Each file of Go that a person has written begins with the license. What is generated, and what stands for files of users, has none.
+// Each file of Go that a person has written begins with the license. What is generated, and what
+// stands for files of users, has none.
 func TestLicenseHeaders(t *testing.T) {
 	const header = "// Copyright The ctrlkit Authors\n// SPDX-License-Identifier: Apache-2.0\n\n"
 	generated := regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)

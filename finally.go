@@ -17,12 +17,14 @@ import (
 // Pod, also when one Finally stands in another.
 const FinallyGrace = 10 * time.Second
 
-// Finally runs action and then tail, whatever action returned: also after an error, a panic, an exit or a wait, and joins the two outcomes.
-// It is the place for what always has to be done, such as updating the status:
+// Finally runs action and then tail, whatever action returned: also after an error, a panic, an
+// exit or a wait, and joins the two outcomes. It is the place for what always has to be done, such
+// as updating the status:
 //
 //	ctrlkit.Finally(workflow, mgr.UpdateStatus())
 //
-// Note that `defer mgr.UpdateStatus()` builds an action and does not run it; `ctrlkit vet` reports that.
+// Note that `defer mgr.UpdateStatus()` builds an action and does not run it; `ctrlkit vet` reports
+// that.
 //
 // The tail is owed: it runs with a context that has the values of the run's and does not end with
 // it. When the run is cancelled (a shutdown) or its time is over (a [Timeout] around it), whether

@@ -11,8 +11,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Graph returns an action that runs actions in the order of their dependencies, as completely as possible: an action runs as soon as all
-// that it comes after have passed, beside everything that is independent of it.
+// Graph returns an action that runs actions in the order of their dependencies, as completely as
+// possible: an action runs as soon as all that it comes after have passed, beside everything that
+// is independent of it.
 //
 //	ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
 //		config := g.Add(mgr.SyncConfig())
@@ -21,10 +22,12 @@ import (
 //		g.Add(mgr.SyncMonitor(), pods)
 //	})
 //
-// An action has passed if it does not interrupt: no error, no wait, no exit, no requeue. What comes after one that has not passed is
-// not run and reported as a [BlockedError] that names it. A handle exists only once its action was added, so a cycle cannot be written.
+// An action has passed if it does not interrupt: no error, no wait, no exit, no requeue. What comes
+// after one that has not passed is not run and reported as a [BlockedError] that names it. A handle
+// exists only once its action was added, so a cycle cannot be written.
 //
-// The graph is what build adds; build is called once, before Graph returns. The outcomes are joined in the order of the Adds.
+// The graph is what build adds; build is called once, before Graph returns. The outcomes are joined
+// in the order of the Adds.
 func Graph(build func(*GraphBuilder)) Action {
 	b := &GraphBuilder{graph: &graph{}}
 	build(b)
@@ -50,8 +53,8 @@ type GraphNode struct {
 	index int
 }
 
-// Add adds action, to be run when all of after have passed. It panics if action is nil, if one of after was not added to the same graph,
-// and after the graph was built.
+// Add adds action, to be run when all of after have passed. It panics if action is nil, if one of
+// after was not added to the same graph, and after the graph was built.
 func (b *GraphBuilder) Add(action Action, after ...GraphNode) GraphNode {
 	if b.graph == nil {
 		panic("ctrlkit: Add on a Graph that is built: add everything inside the function")
@@ -153,7 +156,8 @@ func (t *traversal) start(i int) {
 	})
 }
 
-// pass tells the dependents of the i-th action that it has ended, and what blocks them because of it; t.mu is held.
+// pass tells the dependents of the i-th action that it has ended, and what blocks them because of
+// it; t.mu is held.
 func (t *traversal) pass(i int, blockers []int) {
 	for _, d := range t.graph.nodes[i].dependents {
 		s := &t.states[d]

@@ -13,15 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// A Hook is told of the actions of a workflow as they begin and end: of every action with work of its own, not of the combinators.
-// For a generated action the reading of its states lies between the two calls.
+// A Hook is told of the actions of a workflow as they begin and end: of every action with work of
+// its own, not of the combinators. For a generated action the reading of its states lies between
+// the two calls.
 //
 // Its methods are called on the goroutine of the action, so several at once in a workflow that runs
 // in parallel, and must not block. A panic of one fails the action with a [PanicError]: the other
 // hooks and actions are not affected.
 type Hook interface {
-	// BeforeAction is called before action runs. The action and AfterAction get the context that it returns, which must be
-	// ctx or made from it. If it panics, the action does not run, and AfterAction is not called.
+	// BeforeAction is called before action runs. The action and AfterAction get the context that it
+	// returns, which must be ctx or made from it. If it panics, the action does not run, and
+	// AfterAction is not called.
 	BeforeAction(ctx context.Context, action string) context.Context
 
 	// AfterAction is called after action has run, also when it failed or panicked, or was refused
@@ -61,21 +63,24 @@ func LoggerFromContext(ctx context.Context) logr.Logger {
 	return log.FromContext(ctx)
 }
 
-// A BlockHook is a [Hook] that is also told of the actions of a [Graph] that are not run because others did not pass.
+// A BlockHook is a [Hook] that is also told of the actions of a [Graph] that are not run because
+// others did not pass.
 type BlockHook interface {
 	Hook
-	// ActionBlocked is called once for every such action, with the descriptions of those that failed or wait.
+	// ActionBlocked is called once for every such action, with the descriptions of those that
+	// failed or wait.
 	ActionBlocked(ctx context.Context, action string, by []string)
 }
 
-// ContextWithHook returns a context under which h is told of every action, inside the hooks that ctx has already.
+// ContextWithHook returns a context under which h is told of every action, inside the hooks that
+// ctx has already.
 func ContextWithHook(ctx context.Context, h Hook) context.Context {
 	ctx, _ = runFrom(ctx).with(ctx, func(r *run) { r.hook = ChainHooks(r.hook, h) })
 	return ctx
 }
 
-// ChainHooks returns a hook that calls all of hooks: before an action in the order given, after it in the reverse. Nil hooks are left
-// out; without any other it returns nil.
+// ChainHooks returns a hook that calls all of hooks: before an action in the order given, after it
+// in the reverse. Nil hooks are left out; without any other it returns nil.
 func ChainHooks(hooks ...Hook) Hook {
 	var chain hookChain
 	for _, h := range hooks {
@@ -160,8 +165,9 @@ func caught(ctx context.Context, action string, call func()) (err error) {
 	return nil
 }
 
-// LogHook returns a hook that logs the beginning and the end of every action to logger at verbosity 1, and real errors to
-// its error log; a wait is not one. A zero logger stands for the one in the context.
+// LogHook returns a hook that logs the beginning and the end of every action to logger at verbosity
+// 1, and real errors to its error log; a wait is not one. A zero logger stands for the one in the
+// context.
 func LogHook(logger logr.Logger) Hook { return logHook{logger} }
 
 type logHook struct{ logger logr.Logger }
@@ -190,8 +196,9 @@ func (h logHook) AfterAction(ctx context.Context, action string, result ctrl.Res
 	logger.V(1).Info("Action ends", "exit", errors.Is(err, ErrExit), "requeueAfter", result.RequeueAfter)
 }
 
-// ControllerManagerActionLifeCycleHook is the hook of the document that this package goes back to. [LifeCycleHook] makes a [Hook]
-// of it, which is told of more: the outcome, and the actions whose states could not be read.
+// ControllerManagerActionLifeCycleHook is the hook of the document that this package goes back to.
+// [LifeCycleHook] makes a [Hook] of it, which is told of more: the outcome, and the actions whose
+// states could not be read.
 type ControllerManagerActionLifeCycleHook interface {
 	BeforeActionRun(action string, ctx context.Context, logger logr.Logger) //nolint:revive // the order of the document
 	AfterActionRun(action string, ctx context.Context, logger logr.Logger)  //nolint:revive // the order of the document

@@ -15,9 +15,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Join runs all actions, whatever any of them returns, and joins the outcomes. The order in which they run is not promised: an
-// action that needs another one before it belongs into [JoinOrdered], [Sequential] or a [Graph].
-// [ContextWithShuffle] changes the order in tests.
+// Join runs all actions, whatever any of them returns, and joins the outcomes. The order in which
+// they run is not promised: an action that needs another one before it belongs into [JoinOrdered],
+// [Sequential] or a [Graph]. [ContextWithShuffle] changes the order in tests.
 func Join(actions ...Action) Action {
 	return newGroup(KindJoin, actions)
 }
@@ -27,14 +27,15 @@ func JoinOrdered(actions ...Action) Action {
 	return newGroup(KindJoinOrdered, actions)
 }
 
-// ParallelJoin is [Join] with every action on a goroutine of its own. It returns when all have ended; only [Timeout] ends the waiting for
-// one that ignores its context. A panic becomes that action's [PanicError], with the stack of its goroutine.
+// ParallelJoin is [Join] with every action on a goroutine of its own. It returns when all have
+// ended; only [Timeout] ends the waiting for one that ignores its context. A panic becomes that
+// action's [PanicError], with the stack of its goroutine.
 func ParallelJoin(actions ...Action) Action {
 	return newGroup(KindParallelJoin, actions)
 }
 
-// Sequential runs actions one after the other. If one interrupts the workflow (an error, a wait, an exit, a requeue), those after it are
-// not run, and its outcome is that of the sequence.
+// Sequential runs actions one after the other. If one interrupts the workflow (an error, a wait, an
+// exit, a requeue), those after it are not run, and its outcome is that of the sequence.
 func Sequential(actions ...Action) Action {
 	return newGroup(KindSequential, actions)
 }
@@ -105,8 +106,8 @@ func (g *group) each(ctx context.Context, r *run, perm []int) (ctrl.Result, erro
 	return all.outcome()
 }
 
-// permuted runs the actions in the order of perm and joins what they return in the order given, so that the text of an error does not
-// depend on perm.
+// permuted runs the actions in the order of perm and joins what they return in the order given, so
+// that the text of an error does not depend on perm.
 func (g *group) permuted(ctx context.Context, r *run, perm []int) (ctrl.Result, error) {
 	outcomes := make([]outcome, len(g.actions))
 	for _, i := range perm {
@@ -143,8 +144,8 @@ func (o *outcome) text() string {
 	return o.err.Error()
 }
 
-// of runs a and keeps what it returns. Nothing escapes it: not a panic of a hook or a condition, and not runtime.Goexit, which would
-// otherwise pass for success.
+// of runs a and keeps what it returns. Nothing escapes it: not a panic of a hook or a condition,
+// and not runtime.Goexit, which would otherwise pass for success.
 func (o *outcome) of(ctx context.Context, r *run, a runner) {
 	returned := false
 	defer func() {
@@ -210,8 +211,8 @@ func (j *joined) shares(err error) bool {
 	return s != nil && slices.ContainsFunc(j.errs, func(other error) bool { return sharedIn(other) == s })
 }
 
-// outcome returns what was gathered. The mark to go on is left out once something interrupts: the time that it asked for is in the
-// result.
+// outcome returns what was gathered. The mark to go on is left out once something interrupts: the
+// time that it asked for is in the result.
 func (j *joined) outcome() (ctrl.Result, error) {
 	if j.goOn && !j.interrupted {
 		return j.result, errGoOn

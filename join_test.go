@@ -24,7 +24,8 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 )
 
-// The laws: joining is commutative but for the order of the causes in the text, associative, and NoRequeue is its identity.
+// The laws: joining is commutative but for the order of the causes in the text, associative, and
+// NoRequeue is its identity.
 
 type result struct {
 	requeue  bool
@@ -249,7 +250,8 @@ func TestLookAgainWithinGoesOnAndIsNotForgotten(t *testing.T) {
 		return ctrlkit.NewAction("Again", func(context.Context) (ctrl.Result, error) { return ctrlkit.LookAgainWithin(d) })
 	}
 	var j journal
-	// Nested on purpose: the mark has to survive each level, and a real interruption beside it has to win.
+	// Nested on purpose: the mark has to survive each level, and a real interruption beside it has
+	// to win.
 	w := ctrlkit.Sequential(
 		ctrlkit.Join(ctrlkit.Sequential(again(5*time.Second), j.ok("A")), again(3*time.Second)),
 		j.ok("B"),

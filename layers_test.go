@@ -19,8 +19,8 @@ import (
 
 const module = "github.com/ctrlkit/ctrlkit"
 
-// layers says on which layer each package of the module stands. A package imports only packages of lower layers. A directory that ends
-// in "/..." stands for everything below it that is not listed.
+// layers says on which layer each package of the module stands. A package imports only packages of
+// lower layers. A directory that ends in "/..." stands for everything below it that is not listed.
 //
 // The table is docs/architecture.md as a test: change both, and say why.
 var layers = map[string]int{
@@ -78,8 +78,8 @@ var layers = map[string]int{
 	"internal/gen/golden/seed/api/...": 0,
 }
 
-// allowed restricts what packages may import from outside the standard library and the module. A package that is not listed may import
-// anything that is not banned.
+// allowed restricts what packages may import from outside the standard library and the module. A
+// package that is not listed may import anything that is not banned.
 var allowed = map[string][]string{
 	"":                   {"github.com/go-logr/logr", "k8s.io/apimachinery/", "sigs.k8s.io/controller-runtime"},
 	"state":              {"k8s.io/apimachinery/", "sigs.k8s.io/controller-runtime"},

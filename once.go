@@ -12,8 +12,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Once returns an action that is run at most once in a run, however often and wherever in the workflow the returned value stands. All
-// places get the outcome of the one time; those that come while it is running wait for it, or for the end of their own context.
+// Once returns an action that is run at most once in a run, however often and wherever in the
+// workflow the returned value stands. All places get the outcome of the one time; those that come
+// while it is running wait for it, or for the end of their own context.
 //
 //	endpoint := ctrlkit.Once(mgr.LookUpEndpoint())
 //	ctrlkit.ParallelJoin(

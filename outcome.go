@@ -12,15 +12,17 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// immediately is the delay of a requeue that should not wait: the shortest that controller-runtime does not take for none.
+// immediately is the delay of a requeue that should not wait: the shortest that controller-runtime
+// does not take for none.
 const immediately = time.Nanosecond
 
-// legacyRequeue bounds the delay where one action asked for the deprecated Result.Requeue and another for a time.
-// controller-runtime would look at the time alone and requeue later than the first one wanted.
+// legacyRequeue bounds the delay where one action asked for the deprecated Result.Requeue and
+// another for a time. controller-runtime would look at the time alone and requeue later than the
+// first one wanted.
 const legacyRequeue = time.Second
 
-// ErrExit ends the workflow without a reason. It is not a failure: [IgnoreExit] takes it out. Test for it with errors.Is,
-// which is also true for waits.
+// ErrExit ends the workflow without a reason. It is not a failure: [IgnoreExit] takes it out. Test
+// for it with errors.Is, which is also true for waits.
 var ErrExit = errors.New("exit")
 
 // errGoOn marks a result that asks for another look without interrupting anything.
@@ -45,41 +47,44 @@ func RequeueImmediately() (ctrl.Result, error) {
 // error. Joined with a time, it means that time, or one second if that is sooner.
 func RequeueWithBackoff() (ctrl.Result, error) { return ctrl.Result{Requeue: true}, nil }
 
-// RequeueAfter interrupts the workflow and has the request reconciled again after d. A d of zero or less, such as the time until
-// an instant that has just passed, means at once: it is not lost.
+// RequeueAfter interrupts the workflow and has the request reconciled again after d. A d of zero or
+// less, such as the time until an instant that has just passed, means at once: it is not lost.
 func RequeueAfter(d time.Duration) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: max(d, immediately)}, nil
 }
 
-// RequeueIfError interrupts the workflow and has the request reconciled again with backoff if err is not nil; if it is nil, it is
-// [NoRequeue].
+// RequeueIfError interrupts the workflow and has the request reconciled again with backoff if err
+// is not nil; if it is nil, it is [NoRequeue].
 func RequeueIfError(err error) (ctrl.Result, error) { return ctrl.Result{}, err }
 
-// Exit interrupts the workflow without a reason and without a requeue. It is RequeueIfError(ErrExit).
+// Exit interrupts the workflow without a reason and without a requeue. It is
+// RequeueIfError(ErrExit).
 func Exit() (ctrl.Result, error) { return RequeueIfError(ErrExit) }
 
-// WaitFor interrupts the workflow because something is missing: what names it ("Secret default/db", "3 of 3 replicas ready").
-// It is not an error. Nothing is scheduled: a change of something that the operator watches must end the wait.
-// Where no watch can, use [PollFor].
+// WaitFor interrupts the workflow because something is missing: what names it ("Secret default/db",
+// "3 of 3 replicas ready"). It is not an error. Nothing is scheduled: a change of something that
+// the operator watches must end the wait. Where no watch can, use [PollFor].
 func WaitFor(what string) (ctrl.Result, error) {
 	return ctrl.Result{}, &waitSignal{what: what}
 }
 
-// PollFor is [WaitFor] for what no watch tells of, such as something outside the cluster: the request is reconciled again after every
-// (at once if that is not positive).
+// PollFor is [WaitFor] for what no watch tells of, such as something outside the cluster: the
+// request is reconciled again after every (at once if that is not positive).
 func PollFor(what string, every time.Duration) (ctrl.Result, error) {
 	result, _ := RequeueAfter(every)
 	return result, &waitSignal{what: what, every: result.RequeueAfter}
 }
 
-// LookAgainWithin goes on with the workflow, and has the request reconciled again within d (at once if that is not positive)
-// whatever the rest of it returns. [RequeueAfter] interrupts; this does not.
+// LookAgainWithin goes on with the workflow, and has the request reconciled again within d (at once
+// if that is not positive) whatever the rest of it returns. [RequeueAfter] interrupts; this does
+// not.
 func LookAgainWithin(d time.Duration) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: max(d, immediately)}, errGoOn
 }
 
-// IgnoreExit turns the outcome of a workflow into what controller-runtime expects from Reconcile: exits, waits, blocked actions
-// and the mark of [LookAgainWithin] are taken out of err, also where they are wrapped or joined with others; real errors stay, and so does the result.
+// IgnoreExit turns the outcome of a workflow into what controller-runtime expects from Reconcile:
+// exits, waits, blocked actions and the mark of [LookAgainWithin] are taken out of err, also where
+// they are wrapped or joined with others; real errors stay, and so does the result.
 //
 //	return ctrlkit.IgnoreExit(workflow.Run(ctx))
 //

@@ -19,8 +19,8 @@ import (
 // that is done or will be before the next attempt. Of several errors, one that another attempt can
 // change is enough, but for a panic. The error is that of the last attempt.
 //
-// The worker is held while it waits. Retry in place only what passes within moments, such as a conflict; for everything else return
-// the error and leave the backoff to the queue.
+// The worker is held while it waits. Retry in place only what passes within moments, such as a
+// conflict; for everything else return the error and leave the backoff to the queue.
 func Retry(backoff wait.Backoff, action Action) Action {
 	return &retry{backoff: backoff, action: runnerOf("Retry", action)}
 }

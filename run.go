@@ -10,8 +10,9 @@ import (
 	"sync"
 )
 
-// A run is what the actions of one run of a workflow share. It is nil when there is nothing to share and nobody observes;
-// then a workflow costs nothing but its calls. Changing a run means making another one.
+// A run is what the actions of one run of a workflow share. It is nil when there is nothing to
+// share and nobody observes; then a workflow costs nothing but its calls. Changing a run means
+// making another one.
 type run struct {
 	hook   Hook
 	order  *order
@@ -38,7 +39,8 @@ func (r *run) with(ctx context.Context, change func(*run)) (context.Context, *ru
 	return context.WithValue(ctx, runKey{}, changed), changed
 }
 
-// enter returns the run that a combinator's Run is part of. It begins one if something below the combinator needs it.
+// enter returns the run that a combinator's Run is part of. It begins one if something below the
+// combinator needs it.
 func enter(ctx context.Context, c runner) (context.Context, *run) {
 	r := runFrom(ctx)
 	if !c.needsRun() && !onceMade.Load() || r != nil && r.shared != nil {
@@ -47,8 +49,9 @@ func enter(ctx context.Context, c runner) (context.Context, *run) {
 	return r.with(ctx, func(r *run) { r.shared = &shared{} })
 }
 
-// NewRun returns a context under which everything is one run: an action shared by [Once] is run once for all workflows that are run with it.
-// Without it, a run is what one call of Run on the outermost combinator does.
+// NewRun returns a context under which everything is one run: an action shared by [Once] is run
+// once for all workflows that are run with it. Without it, a run is what one call of Run on the
+// outermost combinator does.
 func NewRun(ctx context.Context) context.Context {
 	ctx, _ = runFrom(ctx).with(ctx, func(r *run) { r.shared = &shared{} })
 	return ctx
@@ -61,8 +64,9 @@ func (r *run) observer() Hook {
 	return r.hook
 }
 
-// ContextWithShuffle returns a context under which [Join] and [ParallelJoin] run their actions in an order that depends on seed. It
-// is for tests: a workflow must end in the same state in every order.
+// ContextWithShuffle returns a context under which [Join] and [ParallelJoin] run their actions in
+// an order that depends on seed. It is for tests: a workflow must end in the same state in every
+// order.
 func ContextWithShuffle(ctx context.Context, seed uint64) context.Context {
 	ctx, _ = runFrom(ctx).with(ctx, func(r *run) { r.order = &order{seed: seed} })
 	return ctx
@@ -71,7 +75,8 @@ func ContextWithShuffle(ctx context.Context, seed uint64) context.Context {
 // order chooses the order in which a Join runs its actions.
 type order struct{ seed uint64 }
 
-// at returns which of n actions runs as the i-th. perm is the permutation made by permutation, nil for the order given.
+// at returns which of n actions runs as the i-th. perm is the permutation made by permutation, nil
+// for the order given.
 func at(perm []int, i int) int {
 	if perm == nil {
 		return i

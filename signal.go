@@ -14,7 +14,8 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// Signals travel as errors because they interrupt as errors do; IgnoreExit takes them out at the root.
+// Signals travel as errors because they interrupt as errors do; IgnoreExit takes them out at the
+// root.
 
 // waitSignal is what WaitFor and PollFor return.
 type waitSignal struct {
@@ -27,7 +28,8 @@ func (w *waitSignal) Is(target error) bool { return target == ErrExit }
 
 // A Wait is one thing that a workflow waits for.
 type Wait struct {
-	// Action is the description of the action that waits; empty if the wait did not come out of an action.
+	// Action is the description of the action that waits; empty if the wait did not come out of an
+	// action.
 	Action string
 	// For is what it waits for.
 	For string
@@ -49,13 +51,15 @@ func Waits(err error) []Wait {
 	return waits
 }
 
-// A BlockedError says that an action of a [Graph] was not run because others, which it comes after, did not pass. It is not a
-// failure of its own: the cause is reported beside it, and [IgnoreExit] takes it out.
+// A BlockedError says that an action of a [Graph] was not run because others, which it comes after,
+// did not pass. It is not a failure of its own: the cause is reported beside it, and [IgnoreExit]
+// takes it out.
 type BlockedError struct {
 	// Action is the description of the action that was not run.
 	Action string
-	// By are the descriptions of the actions that failed, waited or asked to be run again, in the order of the graph. An action
-	// that was itself blocked does not appear: the ones that blocked it do.
+	// By are the descriptions of the actions that failed, waited or asked to be run again, in the
+	// order of the graph. An action that was itself blocked does not appear: the ones that blocked
+	// it do.
 	By []string
 }
 
@@ -78,7 +82,8 @@ func BlockedActions(err error) []*BlockedError {
 	return blocked
 }
 
-// walk calls visit for every error in the tree of err, with the innermost action that it came out of.
+// walk calls visit for every error in the tree of err, with the innermost action that it came out
+// of.
 func walk(err error, action string, visit func(action string, err error)) {
 	if err == nil {
 		return
@@ -215,7 +220,8 @@ func (e *ActionError) Error() string { return e.Action + ": " + e.Err.Error() }
 // Unwrap returns what the action returned.
 func (e *ActionError) Unwrap() error { return e.Err }
 
-// causes are the errors of several actions. It is always used as a pointer, so that two of them can be compared.
+// causes are the errors of several actions. It is always used as a pointer, so that two of them can
+// be compared.
 type causes struct{ all []error }
 
 // joinErrors returns one error for all of errs: nil for none, the error itself for one.

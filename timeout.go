@@ -41,7 +41,8 @@ type TimeoutError struct {
 	After time.Duration
 	// Action is the description of the action inside the Timeout.
 	Action string
-	// Running are the descriptions of the actions that were running at the deadline, and may still be, in the order in which they began.
+	// Running are the descriptions of the actions that were running at the deadline, and may still
+	// be, in the order in which they began.
 	Running []string
 	// Err is what the actions that heeded their context returned because of the deadline, and
 	// otherwise why the action was given up: if it is still running, that is an [ErrStillRunning].
@@ -209,7 +210,8 @@ func newScope(r *run, over func() error) *scope {
 	return s
 }
 
-// add notes that r has begun. What begins after the deadline, such as the tail of a Finally, was not running at it.
+// add notes that r has begun. What begins after the deadline, such as the tail of a Finally, was
+// not running at it.
 func (s *scope) add(r *span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +222,8 @@ func (s *scope) add(r *span) {
 	}
 }
 
-// remove forgets r, which has ended. What was running at the deadline stays: the error names it, however soon it ended after that.
+// remove forgets r, which has ended. What was running at the deadline stays: the error names it,
+// however soon it ended after that.
 func (s *scope) remove(r *span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -431,8 +434,9 @@ func (a *abandoned) get(identity any) *span {
 	return a.runs[identity]
 }
 
-// awaitAbandoned returns when no earlier run of l that outlived its timeout is running. It waits for that as long as ctx has time; where
-// ctx has no deadline it does not wait, which would hold a worker for ever.
+// awaitAbandoned returns when no earlier run of l that outlived its timeout is running. It waits
+// for that as long as ctx has time; where ctx has no deadline it does not wait, which would hold a
+// worker for ever.
 func awaitAbandoned(ctx context.Context, l *leaf) error {
 	earlier := outliving.get(l.identity)
 	if earlier == nil {

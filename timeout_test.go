@@ -24,7 +24,8 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 )
 
-// deaf returns an action that ignores its context until release is closed, and counts how many of its runs overlap.
+// deaf returns an action that ignores its context until release is closed, and counts how many of
+// its runs overlap.
 func deaf(name string, release <-chan struct{}, most *atomic.Int32, opts ...ctrlkit.ActionOption) ctrlkit.Action {
 	var now atomic.Int32
 	return ctrlkit.NewAction(name, func(context.Context) (ctrl.Result, error) {
@@ -285,7 +286,8 @@ func TestTimeoutReturnsWhenTheRunIsCancelled(t *testing.T) {
 	})
 }
 
-// The action of an earlier reconcile still runs: the workflow of the next one, built anew, must not start it again.
+// The action of an earlier reconcile still runs: the workflow of the next one, built anew, must not
+// start it again.
 func TestAbandonedActionNeverRunsTwiceAtOnce(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}}
 	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "2"}}
@@ -326,7 +328,8 @@ func TestAbandonedActionNeverRunsTwiceAtOnce(t *testing.T) {
 	})
 }
 
-// With a deadline the next run waits for the abandoned one, so that an action which was only a little late is not an error.
+// With a deadline the next run waits for the abandoned one, so that an action which was only a
+// little late is not an error.
 func TestNextRunAwaitsTheAbandonedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -360,7 +363,8 @@ func TestAbandonedSequenceStartsNothingFurther(t *testing.T) {
 	})
 }
 
-// The tail of a Finally begins after its Timeout has returned: nobody waits for it either, and it must not run twice at once.
+// The tail of a Finally begins after its Timeout has returned: nobody waits for it either, and it
+// must not run twice at once.
 func TestTailThatBeginsAfterTheTimeoutNeverRunsTwiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		releaseBody, releaseTail := make(chan struct{}), make(chan struct{})

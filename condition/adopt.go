@@ -19,7 +19,8 @@ import (
 //   - A declared condition counts as if it had been set here; one that is bad has severity Warning.
 //   - A condition that is neither declared nor computed is kept as it was set. One that was removed
 //     stays removed.
-//   - A computed condition (Ready, Reconciling, Stalled, Paused) is not taken over: the error names it.
+//   - A computed condition (Ready, Reconciling, Stalled, Paused) is not taken over: the error names
+//     it.
 func (s *Set) Adopt(obj any) error {
 	now, err := Of(obj)
 	if err != nil {

@@ -17,7 +17,8 @@ const (
 	Paused = "Paused"
 )
 
-// A Severity says how bad a condition is. The zero value is none, and is refused where one is needed.
+// A Severity says how bad a condition is. The zero value is none, and is refused where one is
+// needed.
 type Severity int
 
 // The severities, the worst last.
@@ -46,7 +47,8 @@ func (s Severity) String() string {
 
 // A Declaration says that somebody keeps a condition.
 type Declaration struct {
-	// Type is the type of the condition, in upper camel case. Ready, Reconciling, Stalled and Paused can't be declared.
+	// Type is the type of the condition, in upper camel case. Ready, Reconciling, Stalled and
+	// Paused can't be declared.
 	Type string
 	// Polarity says which status is the good one: NormalTrue unless it is set.
 	Polarity Polarity

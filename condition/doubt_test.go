@@ -59,8 +59,8 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// A condition that only informs stays: nothing depends on it, and a step that sets it once, when it is Unknown, would set it
-// again and again.
+// A condition that only informs stays: nothing depends on it, and a step that sets it once, when it
+// is Unknown, would set it again and again.
 func TestWhatInformsIsNotDoubted(t *testing.T) {
 	obj := newDatabase(stored("Missed", isFalse, "OnSchedule", "none was missed"))
 	declared := []condition.Declaration{{Type: "Missed", Polarity: condition.AbnormalTrue, Weight: condition.Informs}}

@@ -66,7 +66,8 @@ func endings() *rapid.Generator[operation] {
 	})
 }
 
-// leftovers are conditions as an older version of the operator, or somebody else, may have left them.
+// leftovers are conditions as an older version of the operator, or somebody else, may have left
+// them.
 func leftovers() *rapid.Generator[metav1.Condition] {
 	return rapid.Custom(func(t *rapid.T) metav1.Condition {
 		types := append(slices.Clone(kinds), condition.Ready, condition.Reconciling, condition.Stalled, condition.Paused, "Retired")
@@ -79,7 +80,8 @@ func leftovers() *rapid.Generator[metav1.Condition] {
 	})
 }
 
-// Whatever reconciles do, the conditions keep what conditiontest demands, and the same reconcile again changes nothing.
+// Whatever reconciles do, the conditions keep what conditiontest demands, and the same reconcile
+// again changes nothing.
 func TestConditionsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		obj := &database{}

@@ -50,7 +50,8 @@ var (
 	typePattern   = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
 )
 
-// Check returns an error if declarations can't be: types that the API server refuses, that are declared twice, or that are computed.
+// Check returns an error if declarations can't be: types that the API server refuses, that are
+// declared twice, or that are computed.
 func Check(declared []Declaration) error {
 	seen := make(map[string]bool)
 	for _, d := range declared {
@@ -69,8 +70,9 @@ func Check(declared []Declaration) error {
 
 func computed(kind string) bool { return kind == Ready || kind == Reconciling || kind == Stalled }
 
-// NewSet returns the conditions of obj, with the declared ones that it does not have as Unknown. A condition that is among retired and
-// not declared is removed, and so are all but the first of a type that is declared or computed. Now is the transition time of what changes.
+// NewSet returns the conditions of obj, with the declared ones that it does not have as Unknown. A
+// condition that is among retired and not declared is removed, and so are all but the first of a
+// type that is declared or computed. Now is the transition time of what changes.
 func NewSet(obj metav1.Object, declared []Declaration, retired []string, now time.Time) (*Set, error) {
 	conditions, err := Of(obj)
 	if err != nil {
@@ -121,7 +123,8 @@ func (s *Set) Good(kind, reason, message string) {
 	s.put(kind, d.good(), reason, message)
 }
 
-// Bad sets a declared condition to its bad status. What is not good needs a message; without one it has the reason.
+// Bad sets a declared condition to its bad status. What is not good needs a message; without one it
+// has the reason.
 func (s *Set) Bad(kind string, severity Severity, reason, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +136,8 @@ func (s *Set) Bad(kind string, severity Severity, reason, message string) {
 	s.put(kind, bad, reason, orElse(message, reason))
 }
 
-// Unknown sets a declared condition to Unknown, which keeps the object from being Ready with severity Info.
+// Unknown sets a declared condition to Unknown, which keeps the object from being Ready with
+// severity Info.
 func (s *Set) Unknown(kind, reason, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +163,8 @@ func (s *Set) note(kind string, severity Severity) {
 	s.severities[kind] = severity
 }
 
-// checkSeverity and checkReason panic about what is a mistake of the caller: both are words of the operator's code.
+// checkSeverity and checkReason panic about what is a mistake of the caller: both are words of the
+// operator's code.
 func checkSeverity(kind string, severity Severity) {
 	if severity < Info || severity > Error {
 		panic("condition: " + kind + " is set without a severity: use Info, Warning or Error")
@@ -179,8 +184,8 @@ func orElse(a, b string) string {
 	return a
 }
 
-// declaration returns the declaration of a type. To set what is not declared is a mistake of the caller that no input can cause: nobody would
-// initialise such a condition, and nobody count it.
+// declaration returns the declaration of a type. To set what is not declared is a mistake of the
+// caller that no input can cause: nobody would initialise such a condition, and nobody count it.
 func (s *Set) declaration(kind string) Declaration {
 	i := slices.IndexFunc(s.declared, func(d Declaration) bool { return d.Type == kind })
 	if i < 0 {
@@ -192,7 +197,8 @@ func (s *Set) declaration(kind string) Declaration {
 // Declared says whether a type is declared.
 func (s *Set) Declared(kind string) bool { return s.isDeclared(kind) }
 
-// Worst returns the severity of the worst declared condition that counts and was set in this reconcile; zero if none was.
+// Worst returns the severity of the worst declared condition that counts and was set in this
+// reconcile; zero if none was.
 func (s *Set) Worst() Severity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,8 +214,8 @@ func (s *Set) Worst() Severity {
 // Doubt says that whoever keeps declared conditions has failed. Those that were good, and were not
 // set in this reconcile, become Unknown with [ReasonLastTryFailed]: what was stored when all was
 // well says nothing any more. They stay about the generation that they were about, and Ready does
-// not count them beside the failure, which is their cause. Conditions that only inform stay as they are.
-// [Set.Trust] ends the doubt.
+// not count them beside the failure, which is their cause. Conditions that only inform stay as they
+// are. [Set.Trust] ends the doubt.
 func (s *Set) Doubt(kinds []string, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +250,8 @@ func (s *Set) Trust(kinds []string) {
 	}
 }
 
-// Observed says that all declared conditions are about the present generation, also those that were not set because they stay as they were.
+// Observed says that all declared conditions are about the present generation, also those that were
+// not set because they stay as they were.
 func (s *Set) Observed() { s.ObservedExcept() }
 
 // ObservedExcept is [Set.Observed] without some kinds: whoever keeps them has not finished looking.
@@ -258,8 +265,8 @@ func (s *Set) ObservedExcept(kinds ...string) {
 	}
 }
 
-// OnlyPaused undoes everything and says that the object is left alone. An object that was never looked at is Ready Unknown: without Ready,
-// others would take it for ready.
+// OnlyPaused undoes everything and says that the object is left alone. An object that was never
+// looked at is Ready Unknown: without Ready, others would take it for ready.
 func (s *Set) OnlyPaused(reason, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,14 +277,16 @@ func (s *Set) OnlyPaused(reason, message string) {
 	}
 }
 
-// Calm makes all that is not good count as Info: nobody has to act on it any more, because the object is about to go.
+// Calm makes all that is not good count as Info: nobody has to act on it any more, because the
+// object is about to go.
 func (s *Set) Calm() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.severities, s.failure = nil, nil
 }
 
-// Failed says what went wrong where no declared condition says it. Of several the worst stays, and the first of those.
+// Failed says what went wrong where no declared condition says it. Of several the worst stays, and
+// the first of those.
 func (s *Set) Failed(severity Severity, reason, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -303,8 +312,9 @@ func (s *Set) pause(reason, message string) {
 	s.put(Paused, metav1.ConditionTrue, reason, orElse(message, reason))
 }
 
-// put changes a condition. What counts is what was stored, not what was set a moment ago: a condition that goes and comes back within one
-// reconcile has not changed. The transition time moves with the status only.
+// put changes a condition. What counts is what was stored, not what was set a moment ago: a
+// condition that goes and comes back within one reconcile has not changed. The transition time
+// moves with the status only.
 func (s *Set) put(kind string, status metav1.ConditionStatus, reason, message string) {
 	checkReason(kind, reason)
 	c := metav1.Condition{
@@ -327,12 +337,14 @@ func (s *Set) remove(kind string) {
 	s.conditions = slices.DeleteFunc(s.conditions, func(c metav1.Condition) bool { return c.Type == kind })
 }
 
-// Summarise computes Ready, Reconciling and Stalled from the declared conditions that count and from what has [Set.Failed].
+// Summarise computes Ready, Reconciling and Stalled from the declared conditions that count and
+// from what has [Set.Failed].
 //
-// Ready is True when all are good and about the present generation: what was set before the spec changed, and was neither set nor
-// [Set.Observed] since, says nothing about the object as it is. Otherwise Ready has the reason and the message of the worst, the first
-// declared of those, and says which condition that is and how many others there are. A severity of Error makes the object Stalled, a lesser
-// one Reconciling.
+// Ready is True when all are good and about the present generation: what was set before the spec
+// changed, and was neither set nor [Set.Observed] since, says nothing about the object as it is.
+// Otherwise Ready has the reason and the message of the worst, the first declared of those, and
+// says which condition that is and how many others there are. A severity of Error makes the object
+// Stalled, a lesser one Reconciling.
 func (s *Set) Summarise() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -361,8 +373,9 @@ func (s *Set) Summarise() {
 	s.remove(Stalled)
 }
 
-// worst returns what is worst, the type of the condition that says it (none for what has failed), and how many others are not good. A good
-// one about an older generation counts only when nothing else does.
+// worst returns what is worst, the type of the condition that says it (none for what has failed),
+// and how many others are not good. A good one about an older generation counts only when nothing
+// else does.
 func (s *Set) worst() (worst *failed, kind string, others int) {
 	found, old := 0, ""
 	if s.failure != nil {
@@ -392,13 +405,16 @@ func (s *Set) worst() (worst *failed, kind string, others int) {
 	return worst, kind, max(0, found-1)
 }
 
-// HoldMessages gives back to each condition the message that it had on the object if status and reason, and the generation that they are about,
-// are still the same, and says whether there was one. Call it after [Set.Summarise] when the texts come from an error that may say something
-// else at each try: a message that changes makes a write, the write makes an event, and the event makes the next try.
+// HoldMessages gives back to each condition the message that it had on the object if status and
+// reason, and the generation that they are about, are still the same, and says whether there was
+// one. Call it after [Set.Summarise] when the texts come from an error that may say something else
+// at each try: a message that changes makes a write, the write makes an event, and the event makes
+// the next try.
 func (s *Set) HoldMessages() bool { return s.hold(func(string, string) bool { return true }) }
 
-// HoldNumbers is HoldMessages for messages that say the same in other numbers (see [Same]). Call it when the texts come from an error. Progress that
-// counts ("2 of 3 replicas are ready") must not be held.
+// HoldNumbers is HoldMessages for messages that say the same in other numbers (see [Same]). Call it
+// when the texts come from an error. Progress that counts ("2 of 3 replicas are ready") must not be
+// held.
 func (s *Set) HoldNumbers() bool { return s.hold(Same) }
 
 func (s *Set) hold(old func(before, now string) bool) bool {
@@ -461,8 +477,8 @@ func (s *Set) severity(c metav1.Condition) Severity {
 	return max(s.severities[c.Type], Info)
 }
 
-// Conditions returns the conditions in the order in which they are stored: the computed ones first, then the declared ones, then those of
-// others in the order in which they were.
+// Conditions returns the conditions in the order in which they are stored: the computed ones first,
+// then the declared ones, then those of others in the order in which they were.
 func (s *Set) Conditions() []metav1.Condition {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,7 +30,8 @@ var nameGroup = volatile.SubexpIndex("name")
 // first of two texts of failures that say the same.
 func Same(a, b string) bool { return a == b || steady(a) == steady(b) }
 
-// steady returns a text without what differs. Words of letters that happen to be hexadecimal digits stay.
+// steady returns a text without what differs. Words of letters that happen to be hexadecimal digits
+// stay.
 func steady(text string) string {
 	var b strings.Builder
 	rest := 0
@@ -51,7 +52,8 @@ func steady(text string) string {
 // longestMessage is what a person would read, far below what the API server would accept.
 const longestMessage = 1024
 
-// shorten cuts a message to so many bytes, and replaces what is not UTF-8, which would come back from the API server as something else.
+// shorten cuts a message to so many bytes, and replaces what is not UTF-8, which would come back
+// from the API server as something else.
 func shorten(message string, most int) string {
 	const cut = " ..."
 	message = strings.ToValidUTF8(message, "\uFFFD")

@@ -1,17 +1,18 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diagram draws workflows: as text, as SVG, for Graphviz (DOT) and for Mermaid. Package [diagramtest] below it adds the
-// drawing to a failing test.
+// Package diagram draws workflows: as text, as SVG, for Graphviz (DOT) and for Mermaid. Package
+// [diagramtest] below it adds the drawing to a failing test.
 //
 //	workflow := ctrlkit.Sequential(mgr.SyncService(), mgr.SyncPods())
 //	diagram.Text(os.Stdout, ctrlkit.Describe(workflow))
 //
-// A drawing shows what is in the workflow, and with a [Recorder] also what became of every action in a run: which are done, which
-// failed and why, what is being waited for, and what was held back by what.
+// A drawing shows what is in the workflow, and with a [Recorder] also what became of every action
+// in a run: which are done, which failed and why, what is being waited for, and what was held back
+// by what.
 //
-// The same workflow with the same outcomes is drawn the same, byte by byte. Labels and error texts may contain anything; each
-// format writes them so that they are text and nothing else.
+// The same workflow with the same outcomes is drawn the same, byte by byte. Labels and error texts
+// may contain anything; each format writes them so that they are text and nothing else.
 //
 // [diagramtest]: https://pkg.go.dev/github.com/ctrlkit/ctrlkit/diagram/diagramtest
 package diagram

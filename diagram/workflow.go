@@ -22,8 +22,9 @@ func Mermaid(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
 	return drawing.Mermaid(w, newConfig(workflow, opts).draw(workflow))
 }
 
-// SVG writes the workflow as an SVG document. It contains no scripts and refers to no other files, so that it can stand in a
-// README, and it follows the light or dark color scheme of the reader's system.
+// SVG writes the workflow as an SVG document. It contains no scripts and refers to no other files,
+// so that it can stand in a README, and it follows the light or dark color scheme of the reader's
+// system.
 func SVG(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
 	return layered.SVG(w, newConfig(workflow, opts).draw(workflow))
 }
@@ -36,8 +37,8 @@ func (c *config) draw(workflow ctrlkit.Node) *drawing.Graph {
 	return p.g
 }
 
-// A painter turns the tree of a workflow into nodes and edges. Every part of a workflow is drawn as a piece with one way in and
-// any number of loose ends, which lead on to whatever is drawn next.
+// A painter turns the tree of a workflow into nodes and edges. Every part of a workflow is drawn as
+// a piece with one way in and any number of loose ends, which lead on to whatever is drawn next.
 type painter struct {
 	*config
 	g *drawing.Graph
@@ -134,7 +135,8 @@ func (p *painter) meet(ends []end, c *drawing.Cluster) []end {
 	return []end{{node: meet}}
 }
 
-// graph draws the dependencies as they are: what depends on nothing begins at the fork, what nothing depends on leads on.
+// graph draws the dependencies as they are: what depends on nothing begins at the fork, what
+// nothing depends on leads on.
 func (p *painter) graph(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
 	if len(n.Children) == 0 {
 		return ends
@@ -183,7 +185,8 @@ func (p *painter) frame(ends []end, c *drawing.Cluster, n ctrlkit.Node, label st
 	return p.sequence(ends, p.g.AddCluster(c, label), n)
 }
 
-// finally draws the body in a frame, and from the frame a dashed edge to the tail: it is run however the body ends.
+// finally draws the body in a frame, and from the frame a dashed edge to the tail: it is run
+// however the body ends.
 func (p *painter) finally(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
 	if len(n.Children) != 2 {
 		return p.sequence(ends, c, n)

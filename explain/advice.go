@@ -19,7 +19,8 @@ import (
 // advice is one thing to do, with what belongs to it: a command, or an error in full.
 type advice struct{ text, detail string }
 
-// todo says what a person can do, each thing once, and never nothing about an object that is not ready.
+// todo says what a person can do, each thing once, and never nothing about an object that is not
+// ready.
 func (p *page) todo() {
 	var all []advice
 	most, more := mostAdvice, 0
@@ -101,7 +102,8 @@ func (p *page) withoutFinalizer(finalizer string) string {
 	return fmt.Sprintf(`[{"op":"test","path":"%s","value":"%s"},{"op":"remove","path":"%s"}]`, path, finalizer, path)
 }
 
-// adviseController looks at what a controller knows. What it knew of an object that it is done with is over.
+// adviseController looks at what a controller knows. What it knew of an object that it is done with
+// is over.
 func (p *page) adviseController(c *Controller, add adder) {
 	if p.x.Object == nil && c.over() || c.Gated != "" {
 		return

@@ -23,13 +23,15 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// An Explanation is what is known of an object, from both sides. At least one of Object and Report is there.
+// An Explanation is what is known of an object, from both sides. At least one of Object and Report
+// is there.
 type Explanation struct {
 	// Object is the object as the API server has it; nil if it does not exist, or could not be
 	// read, and then NoObject says why.
 	Object   *unstructured.Unstructured `json:"object,omitempty"`
 	NoObject string                     `json:"noObject,omitempty"`
-	// Resource is how kubectl calls it, for the commands that are proposed: "rwexternals.demo.ctrlkit.dev".
+	// Resource is how kubectl calls it, for the commands that are proposed:
+	// "rwexternals.demo.ctrlkit.dev".
 	Resource string `json:"resource"`
 	// Report is what the operator knows; nil if it could not be asked, and then NoReport says why.
 	Report   *Report `json:"report,omitempty"`

@@ -18,7 +18,8 @@ import (
 // Path is where an operator serves what it knows, below the address of its metrics.
 const Path = "/debug/ctrlkit/explain"
 
-// Unknown is what the answer of a [Handler] begins with when it knows nothing of an object, by which it differs from that of a server that has no such path.
+// Unknown is what the answer of a [Handler] begins with when it knows nothing of an object, by
+// which it differs from that of a server that has no such path.
 const Unknown = "nothing is known"
 
 // Headers of the answer that nothing is known: whether the process that was asked is the leader,
@@ -30,14 +31,16 @@ const (
 	NamespaceHeader = "Ctrlkit-Namespace"
 )
 
-// Serve has mgr serve what ring keeps beside its metrics, guarded as they are (metricsserver.Options.FilterProvider). It does nothing when
-// metrics are off. It is called once, before the manager is started.
+// Serve has mgr serve what ring keeps beside its metrics, guarded as they are
+// (metricsserver.Options.FilterProvider). It does nothing when metrics are off. It is called once,
+// before the manager is started.
 func Serve(mgr manager.Manager, ring *journal.Ring) error {
 	return mgr.AddMetricsServerExtraHandler(Path, handler(ring, mgr.Elected))
 }
 
-// Handler answers GET ?kind=KIND&group=GROUP&namespace=NAMESPACE&name=NAME with the [Report] of an object in JSON, 404 if nothing is known of it, and
-// without a name with the list of objects that something is known of. Without group the kind alone has to match.
+// Handler answers GET ?kind=KIND&group=GROUP&namespace=NAMESPACE&name=NAME with the [Report] of an
+// object in JSON, 404 if nothing is known of it, and without a name with the list of objects that
+// something is known of. Without group the kind alone has to match.
 func Handler(ring *journal.Ring) http.Handler { return handler(ring, nil) }
 
 // handler is a Handler of a process that may be the leader or not: elected, if not nil, returns a

@@ -29,7 +29,8 @@ type Class string
 
 // The classes, from what passes by itself to what does not.
 const (
-	// Cancelled: the operator is stopping, or has lost its lease. The object has nothing to do with it.
+	// Cancelled: the operator is stopping, or has lost its lease. The object has nothing to do with
+	// it.
 	Cancelled Class = "Cancelled"
 	// Conflict: somebody else has changed the object since it was read.
 	Conflict Class = "Conflict"
@@ -56,14 +57,15 @@ type Verdict struct {
 	// Reason is for conditions and events: the class, unless the error has one of its own.
 	Reason  string
 	Backoff Backoff
-	// RetryAfter replaces the backoff: it is what a server asked for that throttled us, or what [RetryAfter] says. Zero if nobody asked.
+	// RetryAfter replaces the backoff: it is what a server asked for that throttled us, or what
+	// [RetryAfter] says. Zero if nobody asked.
 	RetryAfter time.Duration
 	// Way is the way out, in a sentence for people who have never seen the operator's code.
 	Way string
 }
 
-// Silent says that a failure after so many in a row is none of the object's business: no condition and no event tell of it. A conflict
-// is, unless it does not go away.
+// Silent says that a failure after so many in a row is none of the object's business: no condition
+// and no event tell of it. A conflict is, unless it does not go away.
 func (v Verdict) Silent(failures int) bool {
 	return v.Class == "" || v.Class == Cancelled || v.Class == Conflict && failures < loudConflicts
 }
@@ -74,8 +76,9 @@ const loudConflicts = 6
 // A Backoff is how long to wait between tries.
 type Backoff struct{ First, Most time.Duration }
 
-// Delay returns how long to wait after so many failures in a row, at least one: First, doubled for each further one, at most Most, and then up to a
-// tenth longer, so that what failed together does not come back together.
+// Delay returns how long to wait after so many failures in a row, at least one: First, doubled for
+// each further one, at most Most, and then up to a tenth longer, so that what failed together does
+// not come back together.
 func (b Backoff) Delay(failures int) time.Duration {
 	doubled := min(max(failures, 1)-1, 62) // no duration can be doubled more often
 	d := max(0, time.Duration(min(float64(b.Most), float64(b.First)*math.Exp2(float64(doubled)))))
@@ -84,8 +87,9 @@ func (b Backoff) Delay(failures int) time.Duration {
 
 // A Table judges errors. The zero value is the table of this package.
 type Table struct {
-	// Classify is asked before everything else about each error of a chain, from the outside in, when joined errors have been taken apart (see
-	// [Causes]). It returns false for what it does not know. What [As] says besides the class still holds.
+	// Classify is asked before everything else about each error of a chain, from the outside in,
+	// when joined errors have been taken apart (see [Causes]). It returns false for what it does
+	// not know. What [As] says besides the class still holds.
 	Classify func(error) (Class, bool)
 	// Backoffs replace those of classes. A time that is zero stays as it is.
 	Backoffs map[Class]Backoff
@@ -112,8 +116,8 @@ var rows = map[Class]row{
 // Judge is [Table.Judge] of the zero table.
 func Judge(err error) Verdict { return Table{}.Judge(err) }
 
-// Judge says what kind of failure err is. Of joined errors the worst counts, of those that are equally bad the first, but it is tried again as
-// soon as the soonest of them wants.
+// Judge says what kind of failure err is. Of joined errors the worst counts, of those that are
+// equally bad the first, but it is tried again as soon as the soonest of them wants.
 //
 // In fmt.Errorf("%w: %w", ErrSync, err) the name says what was being done and not what failed: what
 // errors.New made, or an error that is a string, counts for nothing before another error of the
@@ -160,7 +164,8 @@ func (v Verdict) join(w Verdict) Verdict {
 	return worst
 }
 
-// rank orders verdicts: by how bad they are, and what is none of the object's business below all else.
+// rank orders verdicts: by how bad they are, and what is none of the object's business below all
+// else.
 func (v Verdict) rank() int {
 	switch {
 	case v.Severity > condition.Info:
@@ -182,8 +187,9 @@ func (v Verdict) wish() Backoff {
 	return v.Backoff
 }
 
-// Causes returns the errors that err joins, with errors.Join, several %w or as an aggregate of Kubernetes, and err alone if it joins none. What wraps
-// joined errors is left out, unless it says what they are: an error that was judged with [As], a terminal error and a panic stay whole.
+// Causes returns the errors that err joins, with errors.Join, several %w or as an aggregate of
+// Kubernetes, and err alone if it joins none. What wraps joined errors is left out, unless it says
+// what they are: an error that was judged with [As], a terminal error and a panic stay whole.
 func Causes(err error) []error { return causes(err, func(error) bool { return false }) }
 
 // causes is Causes without those errors of a sentence that isName is true for and that stand before
@@ -202,7 +208,8 @@ func causes(err error, isName func(error) bool) []error {
 	return all
 }
 
-// joinedIn returns what the first error of a chain that joins others joins, nil if none does before one that is whole.
+// joinedIn returns what the first error of a chain that joins others joins, nil if none does before
+// one that is whole.
 func joinedIn(err error, isName func(error) bool) []error {
 	for e := err; e != nil && !isWhole(e); e = errors.Unwrap(e) {
 		switch x := e.(type) { //nolint:errorlint // the chain is walked node by node
@@ -340,7 +347,8 @@ func classOf(err error) Class {
 	}
 }
 
-// Unavailable says whether the server could not be reached or did not answer: it may have done what it was asked for, or not.
+// Unavailable says whether the server could not be reached or did not answer: it may have done what
+// it was asked for, or not.
 func Unavailable(err error) bool {
 	var timeout net.Error
 	return apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
@@ -348,5 +356,6 @@ func Unavailable(err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded)
 }
 
-// WayOut says what a person can do about failures of a class, in a sentence; empty for an unknown one.
+// WayOut says what a person can do about failures of a class, in a sentence; empty for an unknown
+// one.
 func WayOut(class Class) string { return rows[class].way }

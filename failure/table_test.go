@@ -217,8 +217,9 @@ func TestJoinedErrors(t *testing.T) {
 	}
 }
 
-// The verdict about several errors is never later than one of them wants, never less bad, and does not depend on how they are joined. Their order decides
-// only which of several that are equally bad gives its name.
+// The verdict about several errors is never later than one of them wants, never less bad, and does
+// not depend on how they are joined. Their order decides only which of several that are equally bad
+// gives its name.
 func TestJoiningIsAnAlgebra(t *testing.T) {
 	errs := rapid.Custom(func(t *rapid.T) error {
 		err := rapid.SampledFrom(known).Draw(t, "error").err
@@ -290,7 +291,8 @@ type empty struct{}
 func (empty) Error() string   { return "nothing" }
 func (empty) Unwrap() []error { return []error{nil} }
 
-// A conflict is nobody's business until it does not go away, and a cancelled reconcile is nobody's ever.
+// A conflict is nobody's business until it does not go away, and a cancelled reconcile is nobody's
+// ever.
 func TestSilent(t *testing.T) {
 	for _, tt := range []struct {
 		name string

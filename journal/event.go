@@ -9,15 +9,17 @@ import (
 	"time"
 )
 
-// An Event is something that happened: one of the types of this package that have its name in their list of methods. The list is sealed: a
-// switch over all of them needs no other case but an empty default.
+// An Event is something that happened: one of the types of this package that have its name in their
+// list of methods. The list is sealed: a switch over all of them needs no other case but an empty
+// default.
 type Event interface {
 	// String describes the event in a few words, the same for the same event.
 	String() string
 	event()
 }
 
-// Triggered says that something has asked for a reconcile. It happens when the object enters the queue, so before the reconcile begins.
+// Triggered says that something has asked for a reconcile. It happens when the object enters the
+// queue, so before the reconcile begins.
 type Triggered struct{ Cause Cause }
 
 // Started says that a reconcile has begun.
@@ -57,10 +59,12 @@ type StepBegan struct {
 	Phase Phase
 }
 
-// StepSkipped says that a step was not run: its condition does not hold, or a step before it did not pass.
+// StepSkipped says that a step was not run: its condition does not hold, or a step before it did
+// not pass.
 type StepSkipped struct {
 	Step string
-	// After is the step that was run last, which did not pass or has ended the reconcile; empty if the step has a condition that does not hold.
+	// After is the step that was run last, which did not pass or has ended the reconcile; empty if
+	// the step has a condition that does not hold.
 	After string
 }
 

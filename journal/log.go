@@ -9,9 +9,10 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Logger returns an observer that logs what happens to logger, with constant messages: at verbosity 1 what steps and actions do and what is written, at
-// 2 also what is read, and what asks for reconciles. A wait is not an error, and neither is a failure: controller-runtime logs what Reconcile returns as an
-// error, once, and this observer what became of it at verbosity 1.
+// Logger returns an observer that logs what happens to logger, with constant messages: at verbosity
+// 1 what steps and actions do and what is written, at 2 also what is read, and what asks for
+// reconciles. A wait is not an error, and neither is a failure: controller-runtime logs what
+// Reconcile returns as an error, once, and this observer what became of it at verbosity 1.
 func Logger(logger logr.Logger) Observer { return logs{logger} }
 
 type logs struct{ logger logr.Logger }

@@ -181,7 +181,8 @@ func historyIn(element *list.Element) *history {
 	return element.Value.(*history) //nolint:errcheck // nothing else is in the lists
 }
 
-// Entries returns what is kept about an object, over all controllers, in the order in which it happened.
+// Entries returns what is kept about an object, over all controllers, in the order in which it
+// happened.
 func (r *Ring) Entries(object Object) []Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()

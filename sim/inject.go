@@ -295,7 +295,8 @@ func (w *World) injectCall(n int, p *parked) {
 	p.answers <- a
 }
 
-// injectBeforeCall lets a fault strike before a call, and reports whether the call is over with that.
+// injectBeforeCall lets a fault strike before a call, and reports whether the call is over with
+// that.
 func (w *World) injectBeforeCall(n int, f *pending, p *parked) bool {
 	noted := func() { w.fire(f, p.process.name) }
 	switch f.Kind {
@@ -405,7 +406,8 @@ func (w *World) behind(kind string, by int) {
 	})
 }
 
-// close ends the watches of a kind, as a load balancer does: the client watches again from where it was.
+// close ends the watches of a kind, as a load balancer does: the client watches again from where it
+// was.
 func (w *World) close(kind string) {
 	for _, o := range w.watchesOf(kind) {
 		w.endings = append(w.endings, func() { o.body.end(io.EOF) })
@@ -443,12 +445,14 @@ func (w *World) outageOf(system string) *outage {
 	return nil
 }
 
-// slowDown makes the world wait longer for rest, after something has failed for so long: whoever backs off exponentially comes back later.
+// slowDown makes the world wait longer for rest, after something has failed for so long: whoever
+// backs off exponentially comes back later.
 func (w *World) slowDown(d time.Duration) {
 	w.quiet = max(w.quiet, 2*d+w.workload.quiet(), backoffCap)
 }
 
-// backoffCap is how long controller-runtime's rate limiter makes a failing object wait at most, and a little more.
+// backoffCap is how long controller-runtime's rate limiter makes a failing object wait at most, and
+// a little more.
 const backoffCap = 17 * time.Minute
 
 // pause lets a process stand still.
@@ -467,7 +471,8 @@ func (w *World) pause(p *parked, d time.Duration) {
 	w.after(d, func() { delete(w.paused, p.process) })
 }
 
-// secondLeader starts a process beside one, which dies after a while, as one does that has lost its lease.
+// secondLeader starts a process beside one, which dies after a while, as one does that has lost its
+// lease.
 func (w *World) secondLeader(first *Process) {
 	w.start(0)
 	w.after(leaderTime, func() {

@@ -155,7 +155,8 @@ func (w *World) changed(c apiserver.Change) {
 func (w *World) changedByOperator(c apiserver.Change, canonical string) {
 	switch {
 	case c.Type == "ADDED" && w.ownersGone(c.New):
-		// Made for an owner that the operator's cache still had: the garbage collector takes it away.
+		// Made for an owner that the operator's cache still had: the garbage collector takes it
+		// away.
 	case c.Type == "ADDED":
 		w.created[canonical]++
 		w.checkWork("created", canonical, w.created[canonical], func(r *reference) int { return r.created[canonical] })
@@ -204,7 +205,8 @@ func (w *World) disturbs() bool {
 	return false
 }
 
-// comesAndGoes says whether a condition is there only while something is out of the ordinary, as kstatus has it.
+// comesAndGoes says whether a condition is there only while something is out of the ordinary, as
+// kstatus has it.
 func comesAndGoes(kind string) bool {
 	return kind == "Reconciling" || kind == "Stalled" || kind == "Paused"
 }
@@ -280,7 +282,8 @@ func (w *World) checkWrite(r *apiserver.Request) {
 }
 
 // isForeign reports whether a request is about an object that somebody else has created. It touches
-// the object unless the API server refuses it: an operator may rely on that, with a resource version.
+// the object unless the API server refuses it: an operator may rely on that, with a resource
+// version.
 func (w *World) isForeign(r *apiserver.Request) bool {
 	if r.Verb == "create" {
 		return false
@@ -454,8 +457,8 @@ func (w *World) lookForSecretsIn(where, text string) {
 	}
 }
 
-// noteEvent looks at an Event that the operator is about to write. Events are answered at once, not by the driver: client-go holds a lock
-// while it writes them.
+// noteEvent looks at an Event that the operator is about to write. Events are answered at once, not
+// by the driver: client-go holds a lock while it writes them.
 func (w *World) noteEvent(r *apiserver.Request) {
 	w.lookForSecretsIn("an Event", string(r.Body))
 	w.mu.Lock()

@@ -62,7 +62,8 @@ func copyWorkload() Workload {
 	}
 }
 
-// The pattern that most operators begin with takes over objects of others, and that is all that is wrong with it.
+// The pattern that most operators begin with takes over objects of others, and that is all that is
+// wrong with it.
 func TestCreateOrUpdateTakesOver(t *testing.T) {
 	report := Explore(t, copyWorkload(), Pairs(100))
 	if report == nil {

@@ -35,13 +35,14 @@ func (e *SeveralError) Error() string {
 	return fmt.Sprintf("at most one object may match, but %d do: %s", len(names), strings.Join(names, ", "))
 }
 
-// A NotOwnedError says that a state which must be owned by the target is an object of another owner, or of none.
+// A NotOwnedError says that a state which must be owned by the target is an object of another
+// owner, or of none.
 type NotOwnedError struct {
 	Object, Target types.NamespacedName
 	// Owners are the owners that the object has, as "Kind name".
 	Owners []string
-	// ByController is true if the target had to be the controlling owner. Controller is then the owner that is, as
-	// "Kind name", and empty if there is none.
+	// ByController is true if the target had to be the controlling owner. Controller is then the
+	// owner that is, as "Kind name", and empty if there is none.
 	ByController bool
 	Controller   string
 }
@@ -65,8 +66,8 @@ func (e *NotOwnedError) Error() string {
 	}
 }
 
-// IsOwned reports whether obj has an owner reference to target: one with its UID, whether it is the controller or not.
-// [metav1.IsControlledBy] is for the controller alone.
+// IsOwned reports whether obj has an owner reference to target: one with its UID, whether it is the
+// controller or not. [metav1.IsControlledBy] is for the controller alone.
 func IsOwned(target, obj client.Object) bool {
 	for _, owner := range obj.GetOwnerReferences() {
 		if owner.UID == target.GetUID() {
@@ -76,13 +77,14 @@ func IsOwned(target, obj client.Object) bool {
 	return false
 }
 
-// ControlledBy returns the items that target controls, by its UID, in the same order. It reuses the memory of items.
+// ControlledBy returns the items that target controls, by its UID, in the same order. It reuses the
+// memory of items.
 func ControlledBy[T any, P object[T]](target client.Object, items []T) []T {
 	return keep(items, func(item P) bool { return metav1.IsControlledBy(item, target) })
 }
 
-// OwnedBy returns the items that target owns, whether it is the controller or not, in the same order. It reuses the
-// memory of items.
+// OwnedBy returns the items that target owns, whether it is the controller or not, in the same
+// order. It reuses the memory of items.
 func OwnedBy[T any, P object[T]](target client.Object, items []T) []T {
 	return keep(items, func(item P) bool { return IsOwned(target, item) })
 }
@@ -151,7 +153,8 @@ func Only[T any, P object[T]](items []T) (P, error) {
 	return nil, several
 }
 
-// Sorted returns the items in the order of their namespaces and names. It leaves the slice that it is given as it is.
+// Sorted returns the items in the order of their namespaces and names. It leaves the slice that it
+// is given as it is.
 func Sorted[T any, P object[T]](items []T) []T {
 	order := make([]P, len(items))
 	for i := range items {
@@ -189,7 +192,8 @@ func Copies[T any, P object[T]](items []T) []T {
 	return copies
 }
 
-// copyInto makes to a deep copy of from, by the method DeepCopyInto if the type has it as well as DeepCopyObject.
+// copyInto makes to a deep copy of from, by the method DeepCopyInto if the type has it as well as
+// DeepCopyObject.
 func copyInto[T any, P object[T]](from, to P) {
 	if copier, ok := any(from).(interface{ DeepCopyInto(*T) }); ok {
 		copier.DeepCopyInto(to)

@@ -19,22 +19,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Selection says which objects of a kind are meant. An object is selected when it satisfies every field that is set.
+// A Selection says which objects of a kind are meant. An object is selected when it satisfies every
+// field that is set.
 type Selection struct {
-	// Namespace is empty for cluster-scoped kinds, and for objects of all namespaces. A selection in the namespace of a
-	// target takes it from NamespaceOf, which never returns an empty one.
+	// Namespace is empty for cluster-scoped kinds, and for objects of all namespaces. A selection
+	// in the namespace of a target takes it from NamespaceOf, which never returns an empty one.
 	Namespace string
 	// Name is empty when objects are not selected by name.
 	Name string
-	// Labels are labels that the object must have with these values. An empty value selects the objects that have the
-	// label with an empty value.
+	// Labels are labels that the object must have with these values. An empty value selects the
+	// objects that have the label with an empty value.
 	Labels map[string]string
 	// Fields are values by the name of an Index.
 	Fields map[string]string
 }
 
-// NamespaceOf returns the namespace of target. A target that has none is an error: to a client the empty namespace means
-// all namespaces.
+// NamespaceOf returns the namespace of target. A target that has none is an error: to a client the
+// empty namespace means all namespaces.
 func NamespaceOf(target client.Object) (string, error) {
 	if namespace := target.GetNamespace(); namespace != "" {
 		return namespace, nil
@@ -59,10 +60,11 @@ func (s Selection) Key() string {
 	return string(key)
 }
 
-// List reads the selected objects into list, through the index of each field. It does not look at s.Name: see Named.
+// List reads the selected objects into list, through the index of each field. It does not look at
+// s.Name: see Named.
 //
-// A label value that no object can have is an error rather than an empty list. A selection with Fields can only be
-// read from a cache with these indexes.
+// A label value that no object can have is an error rather than an empty list. A selection with
+// Fields can only be read from a cache with these indexes.
 func (s Selection) List(ctx context.Context, reader client.Reader, list client.ObjectList) error {
 	if err := s.checkLabels(); err != nil {
 		return err
@@ -83,8 +85,9 @@ func (s Selection) List(ctx context.Context, reader client.Reader, list client.O
 	return err
 }
 
-// A MismatchError says that the object which a state selects by its name does not satisfy the other selectors. It is an
-// error rather than an absent object, because creating the object would fail for as long as this one is there.
+// A MismatchError says that the object which a state selects by its name does not satisfy the other
+// selectors. It is an error rather than an absent object, because creating the object would fail
+// for as long as this one is there.
 type MismatchError struct {
 	Object types.NamespacedName
 	// Mismatches are the selectors that are not satisfied, as `label app is "a", not "b"`.
@@ -97,9 +100,10 @@ func (e *MismatchError) Error() string {
 		nameOf(e.Object), strings.Join(e.Mismatches, ", "))
 }
 
-// Get reads the object that s.Name names into obj. It returns nil without an error if there is none, and a MismatchError
-// if it does not have the labels, or the fields, which are computed by the indexes. Get works with every reader, not
-// only with a cache that has these indexes; a field without its index is an error.
+// Get reads the object that s.Name names into obj. It returns nil without an error if there is
+// none, and a MismatchError if it does not have the labels, or the fields, which are computed by
+// the indexes. Get works with every reader, not only with a cache that has these indexes; a field
+// without its index is an error.
 func Get[T any, P object[T]](ctx context.Context, reader client.Reader, s Selection, obj P, indexes ...Index[P]) (P, error) {
 	obj, mismatches, err := get(ctx, reader, s, obj, indexes)
 	if err != nil || len(mismatches) == 0 {
@@ -108,7 +112,8 @@ func Get[T any, P object[T]](ctx context.Context, reader client.Reader, s Select
 	return nil, &MismatchError{Object: client.ObjectKeyFromObject(obj), Mismatches: mismatches}
 }
 
-// GetList is Get for a state that is a list: the object if it satisfies all selectors, and otherwise no objects.
+// GetList is Get for a state that is a list: the object if it satisfies all selectors, and
+// otherwise no objects.
 func GetList[T any, P object[T]](ctx context.Context, reader client.Reader, s Selection, obj P, indexes ...Index[P]) ([]T, error) {
 	obj, mismatches, err := get(ctx, reader, s, obj, indexes)
 	if err != nil || obj == nil || len(mismatches) > 0 {
@@ -117,7 +122,8 @@ func GetList[T any, P object[T]](ctx context.Context, reader client.Reader, s Se
 	return []T{*obj}, nil
 }
 
-// get reads the object that s.Name names, nil if there is none, and says which other selectors it does not satisfy.
+// get reads the object that s.Name names, nil if there is none, and says which other selectors it
+// does not satisfy.
 func get[T any, P object[T]](
 	ctx context.Context, reader client.Reader, s Selection, obj P, indexes []Index[P],
 ) (found P, mismatches []string, err error) {

@@ -101,7 +101,8 @@ func wantError(t *testing.T, err error, want string) {
 	}
 }
 
-// TestKey checks that a key is the same exactly when the selection is. The alphabet is small, so that equal ones are drawn as well.
+// TestKey checks that a key is the same exactly when the selection is. The alphabet is small, so
+// that equal ones are drawn as well.
 func TestKey(t *testing.T) {
 	word := rapid.StringOfN(rapid.SampledFrom([]rune(`a" 0\`)), 0, 2, -1)
 	selections := rapid.Custom(func(t *rapid.T) Selection {

@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Targets are ConfigMaps here, which select a Secret of their namespace by the name that they have as data.
+// Targets are ConfigMaps here, which select a Secret of their namespace by the name that they have
+// as data.
 func selectSecret(target *corev1.ConfigMap) (Selection, error) {
 	if target.Data["secret"] == "" {
 		return Selection{}, errors.New("no secret")
@@ -45,7 +46,8 @@ func secretNamed(namespace, name string) *corev1.Secret {
 	return secret
 }
 
-// enqueued returns what a handler adds to a queue for an event in which an object changes from one state to another.
+// enqueued returns what a handler adds to a queue for an event in which an object changes from one
+// state to another.
 func enqueued(t *testing.T, reader client.Reader, from, to client.Object) []string {
 	t.Helper()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -93,7 +95,8 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
-// TestNameIndex has a target find by name also the object that does not satisfy its other selectors.
+// TestNameIndex has a target find by name also the object that does not satisfy its other
+// selectors.
 func TestNameIndex(t *testing.T) {
 	index := NameIndex("ctrlkit:v1/Secret", func(target *corev1.ConfigMap) (Selection, error) {
 		selection, err := selectSecret(target)

@@ -28,7 +28,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A step writes down what it is about to make, makes it, and crashes. The next reconcile finds what was written down.
+// A step writes down what it is about to make, makes it, and crashes. The next reconcile finds what
+// was written down.
 func TestSaveBeforeActing(t *testing.T) {
 	w := newWorld(t, newThing())
 	crash := true
@@ -131,7 +132,8 @@ func TestSaveRefusesTheSpec(t *testing.T) {
 	}
 }
 
-// Other clients may change other fields while a reconcile works: nothing that it has earned is discarded, and nothing of theirs is overwritten.
+// Other clients may change other fields while a reconcile works: nothing that it has earned is
+// discarded, and nothing of theirs is overwritten.
 func TestForeignChangesDoNotDiscardTheStatus(t *testing.T) {
 	foreign := metav1.Condition{Type: "example.com/Scanned", Status: metav1.ConditionTrue, Reason: "Clean", LastTransitionTime: metav1.Now().Rfc3339Copy()}
 	for _, live := range []bool{true, false} {
@@ -259,7 +261,8 @@ func TestATransitionTimeOfAnotherClientStays(t *testing.T) {
 	}
 }
 
-// With an edit of another client every 100 ms and steps that take longer, everything is done within seconds.
+// With an edit of another client every 100 ms and steps that take longer, everything is done within
+// seconds.
 func TestABusyCoWriterStarvesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
@@ -614,7 +617,8 @@ func TestLiveReadsKeepFromRest(t *testing.T) {
 	}
 }
 
-// Integers that a float64 does not hold are written as they are, also when the write has to be repeated on a newer version.
+// Integers that a float64 does not hold are written as they are, also when the write has to be
+// repeated on a newer version.
 func TestLargeIntegersStayExact(t *testing.T) {
 	const large = 1<<63 - 1
 	for _, interfere := range []bool{false, true} {

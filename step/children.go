@@ -14,13 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A cache of children is filled by another watch than that of their object. When the object comes back with what we have written to it, its children need not
-// have: a step would not find what it has just created, and create it again. So a reconcile waits for them, as it does for our write to the object.
+// A cache of children is filled by another watch than that of their object. When the object comes
+// back with what we have written to it, its children need not have: a step would not find what it
+// has just created, and create it again. So a reconcile waits for them, as it does for our write to
+// the object.
 
-// longestChildrenBehind is how long. It is short, because a child that somebody else has deleted in the meantime never comes.
+// longestChildrenBehind is how long. It is short, because a child that somebody else has deleted in
+// the meantime never comes.
 const longestChildrenBehind = 2 * time.Second
 
-// typeOf returns the type of the objects that are cached when obj, an object or a list, is read; nil for those of which this is not known.
+// typeOf returns the type of the objects that are cached when obj, an object or a list, is read;
+// nil for those of which this is not known.
 func typeOf(obj runtime.Object) reflect.Type {
 	if standsForAny(obj) {
 		return nil
@@ -36,7 +40,8 @@ func typeOf(obj runtime.Object) reflect.Type {
 	return reflect.PointerTo(items.Type.Elem())
 }
 
-// noteRead remembers that there is a cache for a type: to look into one that there is not would make it.
+// noteRead remembers that there is a cache for a type: to look into one that there is not would
+// make it.
 func (c *core) noteRead(obj runtime.Object) {
 	if t := typeOf(obj); t != nil {
 		c.mu.Lock()

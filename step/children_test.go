@@ -21,7 +21,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// What a reconcile has created is in the cache before the next one looks: else that would create it again.
+// What a reconcile has created is in the cache before the next one looks: else that would create it
+// again.
 func TestWaitsForChildrenInCache(t *testing.T) {
 	for _, applied := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -36,7 +37,8 @@ func TestWaitsForChildrenInCache(t *testing.T) {
 	}
 }
 
-// A child that does not come, because somebody else has deleted it, is not waited for much longer than that.
+// A child that does not come, because somebody else has deleted it, is not waited for much longer
+// than that.
 func TestChildThatNeverComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStaleChildren(t)
@@ -55,7 +57,8 @@ func TestChildThatNeverComes(t *testing.T) {
 	})
 }
 
-// staleChildren is a client whose cache does not have the child of a Secret yet, while it is hidden, and an engine that keeps this child.
+// staleChildren is a client whose cache does not have the child of a Secret yet, while it is
+// hidden, and an engine that keeps this child.
 type staleChildren struct {
 	client.Client
 	hidden  bool
@@ -99,7 +102,8 @@ func (w *staleChildren) Get(ctx context.Context, key client.ObjectKey, obj clien
 	return w.Client.Get(ctx, key, obj, opts...)
 }
 
-// reconcile reconciles, and wants that the step was run so often by then, and that the next reconcile is asked for.
+// reconcile reconciles, and wants that the step was run so often by then, and that the next
+// reconcile is asked for.
 func (w *staleChildren) reconcile(t *testing.T, did int, after time.Duration) {
 	t.Helper()
 	result, err := w.engine.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "one"}})

@@ -27,7 +27,8 @@ type core struct {
 	table failure.Table
 	owner string // the field owner of writes that name no other
 
-	// fence makes sure before the first write that the object is not older than it looks; nil if that is not needed.
+	// fence makes sure before the first write that the object is not older than it looks; nil if
+	// that is not needed.
 	fence func(ctx context.Context) error
 
 	// What is known of objects before they are written: the reconciled one as it was read, what
@@ -56,8 +57,8 @@ type core struct {
 
 	own *core // where the writes are noted, if not here
 
-	// object is that of the request. A step that writes it through the client has it saved instead, by save: there is one write path.
-	// See target for one that reads it again.
+	// object is that of the request. A step that writes it through the client has it saved instead,
+	// by save: there is one write path. See target for one that reads it again.
 	object client.Object
 	save   func(ctx context.Context) error
 }
@@ -72,8 +73,9 @@ func (c *core) target(key client.ObjectKey, obj client.Object) client.Object {
 	return emptyOf(obj).(client.Object) //nolint:errcheck // of the same type
 }
 
-// saves reports whether a write of obj is one of the object of the request, which the engine saves. The error says that the write would change what is not the
-// operator's. Patch is nil for an update.
+// saves reports whether a write of obj is one of the object of the request, which the engine saves.
+// The error says that the write would change what is not the operator's. Patch is nil for an
+// update.
 func (c *core) saves(obj client.Object, sub string, patch client.Patch) (bool, error) {
 	if c.object == nil || obj != c.object || sub != "" && sub != string(partStatus) {
 		return false, nil
@@ -106,7 +108,8 @@ func (c *core) root() *core {
 	return c
 }
 
-// mayWrite is asked before each write for the object. The answer is kept for the reconcile. Two writes beside one another may both ask.
+// mayWrite is asked before each write for the object. The answer is kept for the reconcile. Two
+// writes beside one another may both ask.
 func (c *core) mayWrite(ctx context.Context) error {
 	if c.fence == nil {
 		return nil

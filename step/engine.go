@@ -36,7 +36,8 @@ import (
 
 // Options are what an engine needs. Name and Client are needed, all else may be zero.
 type Options[T client.Object] struct {
-	// Name is the name of the controller: of its metrics, its field manager and its finalizer. A DNS label, unique in the process.
+	// Name is the name of the controller: of its metrics, its field manager and its finalizer. A
+	// DNS label, unique in the process.
 	Name string
 
 	// Client reads from a cache, as that of a manager does, and writes.
@@ -50,18 +51,20 @@ type Options[T client.Object] struct {
 	// cache will change, and who has written it.
 	Live client.Reader
 
-	// Finalizer is what keeps an object until the clean-up is done, if a step is a [Cleaner]: a qualified name. By default it is the API
-	// group of T and Name, "example.com/backup". Objects keep the old one when it changes: put that into RetiredFinalizers.
+	// Finalizer is what keeps an object until the clean-up is done, if a step is a [Cleaner]: a
+	// qualified name. By default it is the API group of T and Name, "example.com/backup". Objects
+	// keep the old one when it changes: put that into RetiredFinalizers.
 	Finalizer string
 
-	// RetiredFinalizers are finalizers that older versions of the operator have put on objects: under another name, or when there was
-	// still a Cleaner. They are taken off: from a living object by the next reconcile, from one that is being deleted after its
-	// clean-up, if there is any.
+	// RetiredFinalizers are finalizers that older versions of the operator have put on objects:
+	// under another name, or when there was still a Cleaner. They are taken off: from a living
+	// object by the next reconcile, from one that is being deleted after its clean-up, if there is
+	// any.
 	RetiredFinalizers []string
 
-	// Recorder records one event for each condition that becomes bad with severity Warning or Error, and for each
-	// finalizer that another client has removed. Waits and other conditions of severity Info make no event. Without
-	// it there are no events.
+	// Recorder records one event for each condition that becomes bad with severity Warning or
+	// Error, and for each finalizer that another client has removed. Waits and other conditions of
+	// severity Info make no event. Without it there are no events.
 	Recorder events.EventRecorder
 
 	// Observers are told of everything that happens.
@@ -70,10 +73,12 @@ type Options[T client.Object] struct {
 	// Failures judges errors.
 	Failures failure.Table
 
-	// Retired are types of conditions that older versions of the operator kept. They are removed from objects.
+	// Retired are types of conditions that older versions of the operator kept. They are removed
+	// from objects.
 	Retired []string
 
-	// Rest says whether an object that is done is looked at again before something that it depends on has changed.
+	// Rest says whether an object that is done is looked at again before something that it depends
+	// on has changed.
 	Rest Rest
 
 	// Controller are options for the controller that [Engine.Complete] makes.
@@ -87,20 +92,24 @@ const (
 	// NeverRest runs the steps in every reconcile. It is the default, and right for every operator.
 	NeverRest Rest = iota
 
-	// RestUntilInputsChange ends a reconcile before it builds anything if the one before has done all its work, without a write, a failure or a wait, and nothing
-	// that it read has changed since: neither the object nor what was read through Request.Client, which is compared with the cache by resource
-	// versions. A time that was asked for is kept.
+	// RestUntilInputsChange ends a reconcile before it builds anything if the one before has done
+	// all its work, without a write, a failure or a wait, and nothing that it read has changed
+	// since: neither the object nor what was read through Request.Client, which is compared with
+	// the cache by resource versions. A time that was asked for is kept.
 	//
-	// It is right only if what the steps do depends on nothing else: they read through Request.Client and from its cache, ask for a time
-	// when they depend on the time, and for one within which to look again at what is outside the cluster. Package sim finds out
-	// if they do not. As a precaution the steps run all the same once an hour, if anything triggers a reconcile.
+	// It is right only if what the steps do depends on nothing else: they read through
+	// Request.Client and from its cache, ask for a time when they depend on the time, and for one
+	// within which to look again at what is outside the cluster. Package sim finds out if they do
+	// not. As a precaution the steps run all the same once an hour, if anything triggers a
+	// reconcile.
 	RestUntilInputsChange
 )
 
 // longestRest is how long the inputs are believed.
 const longestRest = time.Hour
 
-// An Engine reconciles the objects of one kind in steps. It is made by [New], and safe for concurrent use.
+// An Engine reconciles the objects of one kind in steps. It is made by [New], and safe for
+// concurrent use.
 type Engine[T client.Object] struct {
 	options   Options[T]
 	plan      *plan[T]
@@ -113,7 +122,8 @@ type Engine[T client.Object] struct {
 	finalizer string // empty if nothing is to be cleaned up
 	status    statusType
 	summary   *summary // the claim to the computed conditions, once the controller is made
-	// wholeStatus is true once the API server has refused a first status in which fields were missing.
+	// wholeStatus is true once the API server has refused a first status in which fields were
+	// missing.
 	wholeStatus atomic.Bool
 	// namespaced says whether the objects have a namespace. It asks what the cluster serves, once.
 	namespaced func() bool
@@ -216,10 +226,12 @@ func (e *Engine[T]) newObject() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:errcheck // it is the type
 }
 
-// Finalizer returns the finalizer that the engine puts on its objects, empty if no step has something to clean up.
+// Finalizer returns the finalizer that the engine puts on its objects, empty if no step has
+// something to clean up.
 func (e *Engine[T]) Finalizer() string { return e.finalizer }
 
-// Reconcile brings an object nearer to what its spec wants. The error is what has failed, all causes joined; waits are not errors.
+// Reconcile brings an object nearer to what its spec wants. The error is what has failed, all
+// causes joined; waits are not errors.
 func (e *Engine[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	memory := e.memories.of(request.NamespacedName)
 	r := &run[T]{engine: e, request: request, memory: memory, now: time.Now()}
@@ -253,7 +265,8 @@ type run[T client.Object] struct {
 	// These are the resource versions of which the base has each part.
 	metadataVersion, statusVersion string
 	rebased                        bool // another client has changed the object since it was read
-	// theirs is what the API server has of a part once the changes of another client are in it, which the base does not have.
+	// theirs is what the API server has of a part once the changes of another client are in it,
+	// which the base does not have.
 	theirs   map[savedPart]T
 	stale    bool // the object is older than one that was seen past the cache
 	told     bool // the journal was told that it has begun
@@ -263,8 +276,9 @@ type run[T client.Object] struct {
 }
 
 func (r *run[T]) reconcile(ctx context.Context) (reconcile.Result, error) {
-	// An object of this name that went before comes first, and before the cache is read: what is read first may be that very object, and its
-	// Do would make again what the clean-up has removed.
+	// An object of this name that went before comes first, and before the cache is read: what is
+	// read first may be that very object, and its Do would make again what the clean-up has
+	// removed.
 	if r.memory.hasLost() {
 		r.startedBlind(ctx)
 	}
@@ -301,8 +315,8 @@ func (r *run[T]) reconcile(ctx context.Context) (reconcile.Result, error) {
 	return r.delete(ctx)
 }
 
-// early ends a reconcile before anything is built: because the cache is behind our own last write, because the object is slowed down, or because
-// nothing has changed.
+// early ends a reconcile before anything is built: because the cache is behind our own last write,
+// because the object is slowed down, or because nothing has changed.
 func (r *run[T]) early(ctx context.Context) (reconcile.Result, bool) {
 	m := r.memory
 	m.startFor(r.read)
@@ -413,7 +427,8 @@ func (r *run[T]) post(ctx context.Context, out outcome) outcome {
 	return out.join(after)
 }
 
-// granted returns ctx while it is not done, and a context that has its values and some time more when it is.
+// granted returns ctx while it is not done, and a context that has its values and some time more
+// when it is.
 func granted(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
 		return ctx, func() {}
@@ -436,7 +451,8 @@ func (r *run[T]) noteSkipped(ctx context.Context) {
 	}
 }
 
-// conclude computes the conditions of an object that was not being deleted, saves it and says how it went.
+// conclude computes the conditions of an object that was not being deleted, saves it and says how
+// it went.
 func (r *run[T]) conclude(ctx context.Context, out outcome) (reconcile.Result, error) {
 	r.judge(ctx, &out)
 	r.summarise(ctx, &out, "")
@@ -479,7 +495,8 @@ func (r *run[T]) outcome(result ctrl.Result, err error) outcome {
 	if o.after == 0 && result.Requeue {
 		o.after = time.Second
 	}
-	// A time beside the mark of LookAgainWithin, which is all that can be left of such an error, interrupts nothing.
+	// A time beside the mark of LookAgainWithin, which is all that can be left of such an error,
+	// interrupts nothing.
 	o.passed = o.err == nil && len(o.waits) == 0 && !errors.Is(signal, ctrlkit.ErrExit) && (o.after == 0 || signal != nil)
 	return o
 }
@@ -515,7 +532,8 @@ func (j *joined) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// errPanicked stands for the error of a step that has panicked: the action around it makes the real one.
+// errPanicked stands for the error of a step that has panicked: the action around it makes the real
+// one.
 var errPanicked = errors.New("panicked")
 
 // judge asks the table about a failure, counts it, and says how long it has to wait.
@@ -530,7 +548,8 @@ func (r *run[T]) judge(ctx context.Context, out *outcome) {
 		out.verdict = table.Judge(context.Canceled)
 		out.silent = true
 	case out.verdict.Class == failure.Cancelled:
-		// The reconcile goes on: a step has canceled a context of its own, which is an error like any other.
+		// The reconcile goes on: a step has canceled a context of its own, which is an error like
+		// any other.
 		out.verdict = table.Judge(errors.New(out.err.Error()))
 	}
 	if out.verdict.Class == failure.Conflict && !out.silent {
@@ -545,7 +564,8 @@ func (r *run[T]) judge(ctx context.Context, out *outcome) {
 	out.silent = out.silent || out.verdict.Silent(max(r.failures, r.memory.conflicts))
 }
 
-// finish tells how it ended and turns it into what controller-runtime expects. Beside an error it uses the limiter, which knows the delay.
+// finish tells how it ended and turns it into what controller-runtime expects. Beside an error it
+// uses the limiter, which knows the delay.
 func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (reconcile.Result, error) {
 	if out.err != nil && out.verdict.Class == "" {
 		r.judge(ctx, &out)
@@ -569,7 +589,8 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 		r.engine.limiter.Forget(r.request)
 		return result, nil
 	case out.silent && out.verdict.Class == failure.Conflict:
-		// Nobody has to know of a conflict that the next look resolves: controller-runtime would log it, and count it among the errors.
+		// Nobody has to know of a conflict that the next look resolves: controller-runtime would
+		// log it, and count it among the errors.
 		r.logger.V(1).Info("Looking again after a conflict", "failure", out.err.Error(), "after", out.delay)
 		return reconcile.Result{RequeueAfter: out.delay}, nil
 	case errors.Is(out.err, reconcile.TerminalError(nil)):
@@ -579,8 +600,9 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 	}
 }
 
-// retried is a failure that is tried again, also if the error says that it is terminal: controller-runtime would drop it, and what is called terminal is
-// often not. It is the error in everything else.
+// retried is a failure that is tried again, also if the error says that it is terminal:
+// controller-runtime would drop it, and what is called terminal is often not. It is the error in
+// everything else.
 type retried struct{ err error }
 
 func (e *retried) Error() string { return e.err.Error() }

@@ -598,8 +598,9 @@ func TestTheJournalTellsSteps(t *testing.T) {
 	}
 }
 
-// Whatever the steps return, in any order and nesting: at most one patch of the metadata besides that of the finalizer, and one of the status, every cause in the error,
-// Post of every step, the finalizer before any Do, and the object goes when, and only when, its clean-up has passed.
+// Whatever the steps return, in any order and nesting: at most one patch of the metadata besides
+// that of the finalizer, and one of the status, every cause in the error, Post of every step, the
+// finalizer before any Do, and the object goes when, and only when, its clean-up has passed.
 func TestAnySequenceOfOutcomes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -625,7 +626,8 @@ type sequence struct {
 	all     int  // steps
 	cleans  bool // one of them is a Cleaner
 
-	// What will happen is drawn before each reconcile: the engine would catch the panics by which rapid ends a run.
+	// What will happen is drawn before each reconcile: the engine would catch the panics by which
+	// rapid ends a run.
 	draws    []func()
 	outcomes map[string]string
 	changes  map[string]bool

@@ -24,7 +24,8 @@ const (
 	idAnnotation    = "example.com/bucket"
 )
 
-// bucketService makes buckets. It answers a token that it has seen with the bucket that it has made for it.
+// bucketService makes buckets. It answers a token that it has seen with the bucket that it has made
+// for it.
 type bucketService map[string]string
 
 func (s bucketService) Create(_ context.Context, token string) (id string, err error) {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// fieldsOf returns the paths of the leaves of a merge patch or an applied configuration, sorted, without what names the object and guards the
-// write. A list is a leaf.
+// fieldsOf returns the paths of the leaves of a merge patch or an applied configuration, sorted,
+// without what names the object and guards the write. A list is a leaf.
 func fieldsOf(data []byte) []string {
 	var root map[string]any
 	if len(data) == 0 || json.Unmarshal(data, &root) != nil {

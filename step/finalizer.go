@@ -31,26 +31,34 @@ const (
 	ReasonWaiting = "Waiting"
 	// ReasonCleaningUp: the object is being deleted, and its clean-up is not done.
 	ReasonCleaningUp = "CleaningUp"
-	// ReasonCleanedUp: the object is being deleted, its clean-up is done, and finalizers of others keep it.
+	// ReasonCleanedUp: the object is being deleted, its clean-up is done, and finalizers of others
+	// keep it.
 	ReasonCleanedUp = "CleanedUp"
-	// ReasonDeleting: the object is being deleted, has nothing of ours to clean up, and finalizers of others keep it.
+	// ReasonDeleting: the object is being deleted, has nothing of ours to clean up, and finalizers
+	// of others keep it.
 	ReasonDeleting = "Deleting"
-	// ReasonFinalizerRemoved: the object is being deleted, another client has taken our finalizer off, and nothing is cleaned up.
+	// ReasonFinalizerRemoved: the object is being deleted, another client has taken our finalizer
+	// off, and nothing is cleaned up.
 	ReasonFinalizerRemoved = "FinalizerRemoved"
 	// ReasonPredecessor: an object of the same name is gone, and its clean-up is not done.
 	ReasonPredecessor = "PredecessorNotCleanedUp"
-	// ReasonNoStatusSubresource: the definition of the kind has no status subresource, so that the status can't be written.
+	// ReasonNoStatusSubresource: the definition of the kind has no status subresource, so that the
+	// status can't be written.
 	ReasonNoStatusSubresource = "NoStatusSubresource"
-	// ReasonHotLoop: the object is reconciled again and again because of what is written to it, and slowed down.
+	// ReasonHotLoop: the object is reconciled again and again because of what is written to it, and
+	// slowed down.
 	ReasonHotLoop = "HotLoop"
 )
 
-// FinalizerRemovedAnnotation records on an object that another client has taken off a finalizer of its operators: its value are these finalizers, separated by commas. They are not put
-// back, and the object is not cleaned up after, until the annotation is removed or the finalizer is there again.
+// FinalizerRemovedAnnotation records on an object that another client has taken off a finalizer of
+// its operators: its value are these finalizers, separated by commas. They are not put back, and
+// the object is not cleaned up after, until the annotation is removed or the finalizer is there
+// again.
 const FinalizerRemovedAnnotation = "ctrlkit.dev/finalizer-removed"
 
-// ensureFinalizer puts the finalizer on an object that needs it, before anything is done that it stands for. Where an admission policy has put it there
-// (see [FinalizerPolicy]) it costs nothing. One that another client has taken off stays off.
+// ensureFinalizer puts the finalizer on an object that needs it, before anything is done that it
+// stands for. Where an admission policy has put it there (see [FinalizerPolicy]) it costs nothing.
+// One that another client has taken off stays off.
 func (r *run[T]) ensureFinalizer(ctx context.Context) outcome {
 	e := r.engine
 	switch {
@@ -76,7 +84,8 @@ func (r *run[T]) ensureFinalizer(ctx context.Context) outcome {
 	}).Run(ctx))
 }
 
-// putFinalizer puts the finalizer on the object, if it is not there, and takes retired ones off. What steps have changed meanwhile stays to be saved.
+// putFinalizer puts the finalizer on the object, if it is not there, and takes retired ones off.
+// What steps have changed meanwhile stays to be saved.
 func (r *run[T]) putFinalizer(ctx context.Context) error {
 	e := r.engine
 	r.saving.Lock()
@@ -84,7 +93,8 @@ func (r *run[T]) putFinalizer(ctx context.Context) error {
 	if slices.Contains(r.base().GetFinalizers(), e.finalizer) || r.memory.isReleased() {
 		return nil
 	}
-	// Remembered before it is written: if the answer is lost, or the object goes at the same instant, the clean-up is owed.
+	// Remembered before it is written: if the answer is lost, or the object goes at the same
+	// instant, the clean-up is owed.
 	r.memory.setFinalized()
 	protected := r.base().DeepCopyObject().(T) //nolint:errcheck // a copy has the type
 	protected.SetFinalizers(e.withFinalizer(protected.GetFinalizers()))
@@ -94,7 +104,8 @@ func (r *run[T]) putFinalizer(ctx context.Context) error {
 	r.req.Object.SetFinalizers(e.withFinalizer(r.req.Object.GetFinalizers()))
 	r.memory.setHeld(r.base().GetResourceVersion())
 	if r.rebased {
-		// What comes now must not follow from an old version: the object may be another by now, or be about to be deleted.
+		// What comes now must not follow from an old version: the object may be another by now, or
+		// be about to be deleted.
 		return r.awaitNewest()
 	}
 	return nil
@@ -116,7 +127,8 @@ func (r *run[T]) dropRetired() {
 	}
 }
 
-// removedByHand reports whether another client has taken our finalizer off an object that is not being deleted: it was seen there before, or the object says so.
+// removedByHand reports whether another client has taken our finalizer off an object that is not
+// being deleted: it was seen there before, or the object says so.
 func (r *run[T]) removedByHand() bool {
 	annotated := slices.Contains(removedFinalizers(r.read), r.engine.finalizer)
 	m := r.memory
@@ -228,8 +240,9 @@ func (r *run[T]) delete(ctx context.Context) (reconcile.Result, error) {
 	return r.finish(ctx, journal.Deleted, out)
 }
 
-// stillProtected returns an outcome that has passed if the object still has our finalizer, past the cache: a clean-up can't be undone, and who has just taken the
-// finalizer off does not want it. Without Options.Live the cache is believed.
+// stillProtected returns an outcome that has passed if the object still has our finalizer, past the
+// cache: a clean-up can't be undone, and who has just taken the finalizer off does not want it.
+// Without Options.Live the cache is believed.
 func (r *run[T]) stillProtected(ctx context.Context) outcome {
 	if r.engine.options.Live == nil {
 		return outcome{passed: true}
@@ -244,8 +257,9 @@ func (r *run[T]) stillProtected(ctx context.Context) outcome {
 	return outcome{} // the cache is behind
 }
 
-// bystand is the end of a reconcile of an object that is being deleted and does not have our finalizer: because it was cleaned up, because it never
-// had one, or because another client has taken it off. Nothing is cleaned up. What keeps the object belongs to others.
+// bystand is the end of a reconcile of an object that is being deleted and does not have our
+// finalizer: because it was cleaned up, because it never had one, or because another client has
+// taken it off. Nothing is cleaned up. What keeps the object belongs to others.
 func (r *run[T]) bystand(ctx context.Context) (reconcile.Result, error) {
 	reason := ReasonDeleting
 	switch {
@@ -298,8 +312,9 @@ func (r *run[T]) gone(ctx context.Context) (reconcile.Result, error) {
 	return reconcile.Result{}, nil
 }
 
-// awaitLost returns how long to wait for the event that tells the last state of an object that is owed its clean-up: the cache lets it go before
-// the watch tells. Zero means that nothing is to be waited for.
+// awaitLost returns how long to wait for the event that tells the last state of an object that is
+// owed its clean-up: the cache lets it go before the watch tells. Zero means that nothing is to be
+// waited for.
 func (r *run[T]) awaitLost(ctx context.Context) time.Duration {
 	m := r.memory
 	m.mu.Lock()
@@ -320,8 +335,9 @@ func (r *run[T]) awaitLost(ctx context.Context) time.Duration {
 	return lookAgainBehind
 }
 
-// blockSuccessor ends a reconcile in which a clean-up that is owed to an object that is gone did not pass. An object that has its name now has to wait, because what is outside of the
-// cluster may have the same name, too. It says so.
+// blockSuccessor ends a reconcile in which a clean-up that is owed to an object that is gone did
+// not pass. An object that has its name now has to wait, because what is outside of the cluster may
+// have the same name, too. It says so.
 func (r *run[T]) blockSuccessor(ctx context.Context, out outcome) (reconcile.Result, error) {
 	last, _ := r.memory.firstLost()
 	obj := r.engine.newObject()
@@ -358,11 +374,13 @@ func (r *run[T]) finishLost(ctx context.Context, out outcome) (reconcile.Result,
 	return r.finish(ctx, journal.Waiting, out)
 }
 
-// lookAgainLost is when a clean-up that waits, of an object that does not exist any more, is tried again: no event may come.
+// lookAgainLost is when a clean-up that waits, of an object that does not exist any more, is tried
+// again: no event may come.
 const lookAgainLost = 30 * time.Second
 
-// cleanUpLost runs the clean-up from the last known state of objects of this name that the API server has let go although they had our
-// finalizer, or should have had: a finalizer that is added while the object is being deleted may be lost with it.
+// cleanUpLost runs the clean-up from the last known state of objects of this name that the API
+// server has let go although they had our finalizer, or should have had: a finalizer that is added
+// while the object is being deleted may be lost with it.
 func (r *run[T]) cleanUpLost(ctx context.Context) outcome {
 	for {
 		last, ok := r.memory.firstLost()
@@ -385,7 +403,8 @@ func (r *run[T]) cleanUpLost(ctx context.Context) outcome {
 	}
 }
 
-// setFinalized and its kin are called by reconciles, and read when an event tells that an object is gone.
+// setFinalized and its kin are called by reconciles, and read when an event tells that an object is
+// gone.
 func (m *memory[T]) setFinalized() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -399,7 +418,8 @@ func (m *memory[T]) setHeld(version string) {
 	m.finalized, m.held, m.released = true, version, false
 }
 
-// setReleased notes that another client has taken our finalizer off, and reports whether that is new.
+// setReleased notes that another client has taken our finalizer off, and reports whether that is
+// new.
 func (m *memory[T]) setReleased() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -433,7 +453,8 @@ func (m *memory[T]) isCleaned() bool {
 	return m.cleaned
 }
 
-// deleted is called for each object that is gone, with its last state. Final says that it is the state in which the object was deleted.
+// deleted is called for each object that is gone, with its last state. Final says that it is the
+// state in which the object was deleted.
 func (e *Engine[T]) deleted(obj client.Object, final bool) {
 	typed, ok := obj.(T)
 	if !ok || e.finalizer == "" {
@@ -444,7 +465,8 @@ func (e *Engine[T]) deleted(obj client.Object, final bool) {
 	}
 }
 
-// summarise computes the conditions from what the steps have set and from how they ended. A deletion has a reason.
+// summarise computes the conditions from what the steps have set and from how they ended. A
+// deletion has a reason.
 func (r *run[T]) summarise(_ context.Context, out *outcome, deletion string) {
 	set := r.req.Conditions
 	if out.silent {

@@ -306,7 +306,8 @@ func count(all []string, one string) int {
 	return n
 }
 
-// An object that is being deleted and never had our finalizer has nothing of ours: no Do was ever called for it, or another client has taken the finalizer off.
+// An object that is being deleted and never had our finalizer has nothing of ours: no Do was ever
+// called for it, or another client has taken the finalizer off.
 func TestAnObjectWithoutOurFinalizerIsNotCleanedUp(t *testing.T) {
 	w := newWorld(t, deletedThing(foreignFinalizer))
 	var log []string
@@ -338,7 +339,8 @@ func TestDeletionWithoutACleaner(t *testing.T) {
 	}
 }
 
-// TestLostFinalizer is about objects that the API server has let go although they had our finalizer, or should have had it.
+// TestLostFinalizer is about objects that the API server has let go although they had our
+// finalizer, or should have had it.
 func TestLostFinalizer(t *testing.T) {
 	last := newThing()
 	last.Finalizers = []string{finalizer}
@@ -522,7 +524,8 @@ func TestTheFinalizerCantBeRemoved(t *testing.T) {
 	}
 }
 
-// What a step finds bad while it cleans up does not hide that the clean-up is done: after a restart nothing is cleaned up again.
+// What a step finds bad while it cleans up does not hide that the clean-up is done: after a restart
+// nothing is cleaned up again.
 func TestCleanedUpIsNotHidden(t *testing.T) {
 	w := newWorld(t, deletedThing(foreignFinalizer, finalizer))
 	cleanups := 0

@@ -16,10 +16,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// When returns a step whose steps are only done for objects that cond is true for. Description says when that is, for [journal.StepSkipped].
+// When returns a step whose steps are only done for objects that cond is true for. Description says
+// when that is, for [journal.StepSkipped].
 //
-// Their Cleanup is called for all objects, as cond may have been true once, and so is their Post. The finalizer is put on an object when
-// cond is first true. A condition of theirs is good, with reason [ReasonNotNeeded], as long as cond is false.
+// Their Cleanup is called for all objects, as cond may have been true once, and so is their Post.
+// The finalizer is put on an object when cond is first true. A condition of theirs is good, with
+// reason [ReasonNotNeeded], as long as cond is false.
 func When[T client.Object](description string, cond func(req *Request[T]) bool, steps ...Step[T]) Step[T] {
 	return &composite[T]{name: description, cond: cond, steps: steps}
 }
@@ -68,7 +70,8 @@ func (c *composite[T]) Do(context.Context, *Request[T]) (ctrl.Result, error) {
 	panic("step: " + c.name + " is made of other steps and can only be given to New, When, Group and GroupOrdered")
 }
 
-// Workflow returns a step that runs a workflow of package ctrlkit, built anew for each reconcile. A generated manager plugs in like this:
+// Workflow returns a step that runs a workflow of package ctrlkit, built anew for each reconcile. A
+// generated manager plugs in like this:
 //
 //	step.Workflow("Run", func(req *step.Request[*v1.CronJob]) ctrlkit.Action {
 //		mgr := manager.NewCronJobControllerManager(manager.NewCronJobControllerManagerState(req.Client, req.Object), newImpl(req), req.Logger)
@@ -102,7 +105,8 @@ func (w *cleanedWorkflow[T]) Cleanup(ctx context.Context, req *Request[T]) (ctrl
 	return RunWorkflow(ctx, req, w.cleanup)
 }
 
-// RunWorkflow builds a workflow and runs it, for a step of a type of your own. The journal is told of its actions.
+// RunWorkflow builds a workflow and runs it, for a step of a type of your own. The journal is told
+// of its actions.
 func RunWorkflow[T client.Object](ctx context.Context, req *Request[T], build func(req *Request[T]) ctrlkit.Action) (ctrl.Result, error) {
 	if req.core != nil && req.core.run != nil {
 		ctx = ctrlkit.ContextWithHook(ctx, &actionEvents{run: req.core.run, step: stepFrom(ctx), table: req.core.table})
@@ -137,7 +141,8 @@ func (p *part[T]) wanted(req *Request[T]) bool {
 	return true
 }
 
-// A plan is the steps of an engine as actions, built once. The actions find the request in their context.
+// A plan is the steps of an engine as actions, built once. The actions find the request in their
+// context.
 type plan[T client.Object] struct {
 	parts             []*part[T]
 	do, cleanup, post ctrlkit.Action

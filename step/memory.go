@@ -19,15 +19,15 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// memories are what an engine knows of its objects beyond the cluster. It may be lost at any time: it saves work, makes things quieter, and
-// helps to explain, and nothing else.
+// memories are what an engine knows of its objects beyond the cluster. It may be lost at any time:
+// it saves work, makes things quieter, and helps to explain, and nothing else.
 type memories[T client.Object] struct {
 	mu  sync.Mutex // for all
 	all map[types.NamespacedName]*memory[T]
 }
 
-// of returns the memory of an object. The queue never runs two reconciles of an object at once, so that it needs no lock of its own; what
-// events leave in it has one.
+// of returns the memory of an object. The queue never runs two reconciles of an object at once, so
+// that it needs no lock of its own; what events leave in it has one.
 func (m *memories[T]) of(key types.NamespacedName) *memory[T] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,12 +113,12 @@ func older(version, than string) bool {
 	return order < 0
 }
 
-// lookAgainBehind is when to look again at an object of which the cache does not know our last write. The event of that write comes
-// sooner, most likely.
+// lookAgainBehind is when to look again at an object of which the cache does not know our last
+// write. The event of that write comes sooner, most likely.
 const lookAgainBehind = time.Second
 
-// longestBehind is how long the cache may be behind before the reconcile runs all the same. The resource version that guards
-// each write keeps it from doing harm.
+// longestBehind is how long the cache may be behind before the reconcile runs all the same. The
+// resource version that guards each write keeps it from doing harm.
 const longestBehind = 10 * time.Second
 
 // behind says whether obj is older than our own last write to it, or should be gone by that.
@@ -154,8 +154,9 @@ func (m *memory[T]) isFresh() bool {
 	return m.fresh
 }
 
-// ensureFresh returns a wait if the object that the reconcile has read may be older than the process has started. It asks for the newest version once for each
-// object and process: as soon as the cache has that version, or a later one, its watch goes forward.
+// ensureFresh returns a wait if the object that the reconcile has read may be older than the
+// process has started. It asks for the newest version once for each object and process: as soon as
+// the cache has that version, or a later one, its watch goes forward.
 func (r *run[T]) ensureFresh(ctx context.Context) error {
 	if r.memory.isFresh() { // the finalizer was written meanwhile
 		return nil
@@ -182,7 +183,8 @@ func (r *run[T]) ensureFresh(ctx context.Context) error {
 	return r.awaitNewest()
 }
 
-// awaitNewest returns a wait, and has nothing be saved that follows from an old version. The caller has the lock.
+// awaitNewest returns a wait, and has nothing be saved that follows from an old version. The caller
+// has the lock.
 func (r *run[T]) awaitNewest() error {
 	r.stale = true
 	_, wait := ctrlkit.PollFor("the newest version of the object to arrive in the cache", lookAgainBehind)
@@ -277,8 +279,10 @@ func (m *memory[T]) explainCauses(told []seen, now time.Time) []journal.Cause {
 	}
 }
 
-// lose decides what is to be done for an object that is gone, and keeps its last state if the clean-up is owed to it. Final says that last is the state in which it
-// was deleted, and not one that the cache had before. It reports whether another client has taken our finalizer off, which nobody knows yet.
+// lose decides what is to be done for an object that is gone, and keeps its last state if the
+// clean-up is owed to it. Final says that last is the state in which it was deleted, and not one
+// that the cache had before. It reports whether another client has taken our finalizer off, which
+// nobody knows yet.
 func (m *memories[T]) lose(last T, final bool, protects func(client.Object) bool) (released bool) {
 	memory := m.of(client.ObjectKeyFromObject(last))
 	if reason, _ := pause(last); reason != "" {
@@ -300,10 +304,12 @@ func (m *memories[T]) lose(last T, final bool, protects func(client.Object) bool
 	return released
 }
 
-// fate says what became of an object that is gone without our having let it go: it is owed a clean-up, or another client has taken our finalizer off, or neither.
+// fate says what became of an object that is gone without our having let it go: it is owed a
+// clean-up, or another client has taken our finalizer off, or neither.
 //
-// An object goes at once, or when its last finalizer is taken off. If it goes at once although it has our finalizer, the finalizer was lost in a race with the
-// deletion: the clean-up is owed. All other ways lead over a client that has taken it off, which is a decision.
+// An object goes at once, or when its last finalizer is taken off. If it goes at once although it
+// has our finalizer, the finalizer was lost in a race with the deletion: the clean-up is owed. All
+// other ways lead over a client that has taken it off, which is a decision.
 func (m *memory[T]) fate(last T, final, protected bool) (owed, released bool) {
 	known := m.uid == last.GetUID()
 	switch {

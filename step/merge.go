@@ -80,8 +80,8 @@ func (m *merge) lists(path string, base, ours, theirs keyedList) any {
 	return merged
 }
 
-// item merges an item of a list, which is one value: reason, message and status of a condition belong
-// together. Conditions that say the same are equal, whenever they began to; theirs is older.
+// item merges an item of a list, which is one value: reason, message and status of a condition
+// belong together. Conditions that say the same are equal, whenever they began to; theirs is older.
 func (m *merge) item(path string, base, ours, theirs any) any {
 	switch {
 	case reflect.DeepEqual(ours, base) || reflect.DeepEqual(timeless(ours), timeless(theirs)):

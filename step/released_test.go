@@ -24,7 +24,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// removeFinalizers is what a person does who wants an object gone and what is outside kept. It returns the state that the event of the deletion tells.
+// removeFinalizers is what a person does who wants an object gone and what is outside kept. It
+// returns the state that the event of the deletion tells.
 func (w *world) removeFinalizers(keep ...string) *Thing {
 	w.tb.Helper()
 	last := w.thing()
@@ -35,7 +36,8 @@ func (w *world) removeFinalizers(keep ...string) *Thing {
 // reports is what the journal of the deletion of a Thing tells an engine.
 func gone(e *step.Engine[*Thing], last *Thing) { e.Listen().Delete(event.DeleteEvent{Object: last}) }
 
-// A finalizer that a person has taken off is a decision: nothing is cleaned up after that, and an event says so.
+// A finalizer that a person has taken off is a decision: nothing is cleaned up after that, and an
+// event says so.
 func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 	cleanups := func(log []string) int { return count(log, "Cleanup A") }
 	t.Run("while the clean-up fails", func(t *testing.T) {
@@ -164,7 +166,8 @@ func successor() *Thing {
 	return obj
 }
 
-// A finalizer that was taken off an object that is not being deleted stays off, also after a restart, and until that is taken back.
+// A finalizer that was taken off an object that is not being deleted stays off, also after a
+// restart, and until that is taken back.
 func TestAFinalizerThatWasTakenOffALivingObject(t *testing.T) {
 	w := newWorld(t, newThing())
 	var log []string
@@ -242,7 +245,8 @@ func TestAFinalizerThatWasTakenOffALivingObject(t *testing.T) {
 	})
 }
 
-// The right twins: nobody has taken anything off, so that the finalizer is put there, and the clean-up is owed.
+// The right twins: nobody has taken anything off, so that the finalizer is put there, and the
+// clean-up is owed.
 func TestNobodyHasTakenTheFinalizerOff(t *testing.T) {
 	t.Run("the cache is older than the write of the finalizer", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
@@ -498,7 +502,8 @@ func TestAnObservedGenerationBehindAPointer(t *testing.T) {
 	}
 }
 
-// The finalizer is taken off by hand at any moment of the life of an object: it is not cleaned up by a reconcile that begins afterwards.
+// The finalizer is taken off by hand at any moment of the life of an object: it is not cleaned up
+// by a reconcile that begins afterwards.
 func TestFinalizersTakenOffAtAnyMoment(t *testing.T) {
 	for moment := range 12 {
 		t.Run(fmt.Sprint("before request ", moment), func(t *testing.T) {

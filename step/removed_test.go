@@ -28,8 +28,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// People take our finalizer off 100 objects, at random moments of their lives, while most clean-ups fail at first: no reconcile that begins afterwards cleans one up. Beside
-// them are as many that are left alone, and all of these are cleaned up.
+// People take our finalizer off 100 objects, at random moments of their lives, while most clean-ups
+// fail at first: no reconcile that begins afterwards cleans one up. Beside them are as many that
+// are left alone, and all of these are cleaned up.
 func TestFinalizersRemovedByHand(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")
@@ -84,7 +85,8 @@ type people struct {
 	early   int
 }
 
-// live is the life of an object: it is created and deleted, and if remove is true our finalizer is taken off at a random moment. It returns when the object is gone.
+// live is the life of an object: it is created and deleted, and if remove is true our finalizer is
+// taken off at a random moment. It returns when the object is gone.
 func (p *people) live(ctx context.Context, obj *corev1.ConfigMap, random *rand.Rand, remove bool) error {
 	if err := p.user.Create(ctx, obj); err != nil {
 		return err

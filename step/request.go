@@ -18,17 +18,20 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// A Request is one reconcile of one object, as its steps see it. It is made for the reconcile and must not be kept.
+// A Request is one reconcile of one object, as its steps see it. It is made for the reconcile and
+// must not be kept.
 //
 // A test may make one by hand, or with steptest.NewRequest: then no step of an engine is around it.
 // EnsureFresh returns nil, Snapshot what Object was when it was first asked for, and nothing is
 // told to a journal.
 type Request[T client.Object] struct {
-	// Object is the object, a copy that belongs to the request. Steps change its metadata and status; the engine saves it.
+	// Object is the object, a copy that belongs to the request. Steps change its metadata and
+	// status; the engine saves it.
 	Object T
 
-	// Client is the engine's client. What is read and written through it is told to the journal, and watched for hot loops.
-	// A write of Object itself is a Save, and to read Object again leaves it as it is.
+	// Client is the engine's client. What is read and written through it is told to the journal,
+	// and watched for hot loops. A write of Object itself is a Save, and to read Object again
+	// leaves it as it is.
 	Client client.Client
 
 	// Live reads from the API server, past the cache. It is nil if the engine was not given one.
@@ -37,7 +40,8 @@ type Request[T client.Object] struct {
 	// Logger has the object in its values.
 	Logger logr.Logger
 
-	// Conditions are those of the object, ready to be set. A type without conditions has none: then it is nil.
+	// Conditions are those of the object, ready to be set. A type without conditions has none: then
+	// it is nil.
 	Conditions *condition.Set
 
 	// Now is the time of the reconcile: all steps agree on what is due.
@@ -62,17 +66,21 @@ type Request[T client.Object] struct {
 	taken bool          // a request that was made by hand has its snapshot
 }
 
-// Save writes what has changed in the metadata and the status of Object now, instead of at the end of the reconcile. Call it
-// for what must not be lost before the step continues: the intent to make something outside the cluster, before it is made, or
-// the id that it got.
+// Save writes what has changed in the metadata and the status of Object now, instead of at the end
+// of the reconcile. Call it for what must not be lost before the step continues: the intent to make
+// something outside the cluster, before it is made, or the id that it got.
 //
-//   - It costs one request for the metadata and one for the status, each only if that part has changed, and none if nothing has.
-//   - What other clients have written meanwhile to other fields stays. If they have changed the same fields, nothing is
-//     overwritten: the error is a conflict, to be returned by the step.
-//   - Conditions are not saved: they are computed when all steps are done. Those that a step has set on Object itself are.
-//   - For an object that is already gone, and in a request that was made by hand, it does nothing and returns nil.
-//   - In a [Group] it waits until the steps that run at the same time have ended or save, too, because it reads the object that they
-//     change. The context must be that of the step, or made from it.
+//   - It costs one request for the metadata and one for the status, each only if that part has
+//     changed, and none if nothing has.
+//   - What other clients have written meanwhile to other fields stays. If they have changed the
+//     same fields, nothing is overwritten: the error is a conflict, to be returned by the step.
+//   - Conditions are not saved: they are computed when all steps are done. Those that a step has
+//     set on Object itself are.
+//   - For an object that is already gone, and in a request that was made by hand, it does nothing
+//     and returns nil.
+//   - In a [Group] it waits until the steps that run at the same time have ended or save, too,
+//     because it reads the object that they change. The context must be that of the step, or made
+//     from it.
 func (r *Request[T]) Save(ctx context.Context) error {
 	if r.save == nil {
 		return nil
@@ -80,7 +88,8 @@ func (r *Request[T]) Save(ctx context.Context) error {
 	return exclusively(ctx, func() error { return r.save(ctx) })
 }
 
-// Snapshot returns the object as it was when the reconcile began. It belongs to the cache: it must not be changed.
+// Snapshot returns the object as it was when the reconcile began. It belongs to the cache: it must
+// not be changed.
 func (r *Request[T]) Snapshot() T {
 	if r.core != nil {
 		return r.snapshot
@@ -96,9 +105,11 @@ func (r *Request[T]) Snapshot() T {
 // Failure returns what has failed in Do or Cleanup, without waits. It is for Post.
 func (r *Request[T]) Failure() error { return r.failure }
 
-// EnsureFresh returns a wait, as an error, if the API server has a newer version of the object than the reconcile has begun with, or none. Call it before something outside the
-// cluster is made that an object which is gone would leave behind: after a restart the cache may be as far behind as an API server is. Writes through Client ask it by themselves.
-// It costs a live read once for each object and process, and nothing after that; without Options.Live it returns nil.
+// EnsureFresh returns a wait, as an error, if the API server has a newer version of the object than
+// the reconcile has begun with, or none. Call it before something outside the cluster is made that
+// an object which is gone would leave behind: after a restart the cache may be as far behind as an
+// API server is. Writes through Client ask it by themselves. It costs a live read once for each
+// object and process, and nothing after that; without Options.Live it returns nil.
 func (r *Request[T]) EnsureFresh(ctx context.Context) error {
 	if r.core == nil {
 		return nil
@@ -106,8 +117,8 @@ func (r *Request[T]) EnsureFresh(ctx context.Context) error {
 	return r.core.mayWrite(ctx)
 }
 
-// A Key is the name and the type of what a step leaves to later steps of the same reconcile. Each key is one of its own, also if it has the
-// name of another.
+// A Key is the name and the type of what a step leaves to later steps of the same reconcile. Each
+// key is one of its own, also if it has the name of another.
 //
 //	var quotient = step.NewKey[int]("quotient")
 //	...

@@ -31,13 +31,15 @@ type saved struct{ metadata, status bool }
 
 func (s saved) any() bool { return s.metadata || s.status }
 
-// save writes what the steps have changed since the object was read, or saved last: the metadata, then the status, each if it has changed. See [run.write] for what happens
-// when the object has changed meanwhile.
+// save writes what the steps have changed since the object was read, or saved last: the metadata,
+// then the status, each if it has changed. See [run.write] for what happens when the object has
+// changed meanwhile.
 func (r *run[T]) save(ctx context.Context, out outcome) outcome {
 	r.saving.Lock()
 	defer r.saving.Unlock()
 	if r.stale {
-		// What follows from an old version is not saved: the next reconcile has a newer one. It comes also if a step has ignored the wait.
+		// What follows from an old version is not saved: the next reconcile has a newer one. It
+		// comes also if a step has ignored the wait.
 		return out.join(outcome{after: lookAgainBehind})
 	}
 	changed, err := r.changes()
@@ -57,7 +59,8 @@ func (r *run[T]) save(ctx context.Context, out outcome) outcome {
 		err := r.write(ctx, partMetadata, r.req.Object, metadata)
 		switch {
 		case apierrors.IsNotFound(err) && !r.read.GetDeletionTimestamp().IsZero():
-			// It is gone already, most likely. A wrong answer looks the same, and only looking again tells them apart.
+			// It is gone already, most likely. A wrong answer looks the same, and only looking
+			// again tells them apart.
 			return out.join(outcome{after: lookAgainGone})
 		case apierrors.IsConflict(err) || apierrors.IsNotFound(err): // the status would fare the same
 			return r.failedSaving(ctx, out, append(errs, r.writeFailed(ctx, partMetadata, err))...)
@@ -151,7 +154,8 @@ func hasStatus(obj client.Object) bool {
 
 // changes returns what differs from the base, as a merge patch; nil if nothing does.
 func (r *run[T]) changes() (map[string]any, error) {
-	// The cheaper comparison first: mostly nothing has changed, not even what the other one overlooks.
+	// The cheaper comparison first: mostly nothing has changed, not even what the other one
+	// overlooks.
 	if reflect.DeepEqual(r.base(), r.req.Object) || equality.Semantic.DeepEqual(r.base(), r.req.Object) {
 		return nil, nil
 	}
@@ -233,7 +237,8 @@ func textOf(waits []ctrlkit.Wait) string {
 	return strings.Join(texts, "; ")
 }
 
-// adopt takes over conditions that a step has set on the object itself instead of on Request.Conditions.
+// adopt takes over conditions that a step has set on the object itself instead of on
+// Request.Conditions.
 func (r *run[T]) adopt(out outcome) outcome {
 	if r.req.Conditions == nil {
 		return out
@@ -259,8 +264,8 @@ func statusTypeOf(obj any) statusType {
 	return statusType{append(append([]int{}, status.Index...), field.Index...)}
 }
 
-// observe says in the status which generation it is about, if the type has a field for that. Where the field is in an embedded struct that is a pointer and nil, there is
-// nothing to say it in.
+// observe says in the status which generation it is about, if the type has a field for that. Where
+// the field is in an embedded struct that is a pointer and nil, there is nothing to say it in.
 func (s statusType) observe(obj client.Object) {
 	if s.observedGeneration == nil {
 		return

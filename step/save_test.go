@@ -78,7 +78,8 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// What a step records in the metadata is saved by the reconcile that has done it, also by the one that has written the finalizer: the next would do it again.
+// What a step records in the metadata is saved by the reconcile that has done it, also by the one
+// that has written the finalizer: the next would do it again.
 func TestMetadataIsSavedBesideTheFinalizer(t *testing.T) {
 	w := newWorld(t, newThing())
 	made := 0
@@ -633,8 +634,8 @@ func TestATypeWithoutConditions(t *testing.T) {
 	}
 }
 
-// A new text that is due is written, also when the conditions are computed a second time because something could not be saved. Of two failures that are
-// as bad the first is told.
+// A new text that is due is written, also when the conditions are computed a second time because
+// something could not be saved. Of two failures that are as bad the first is told.
 func TestANewTextBesideAFailureToSave(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())

@@ -24,10 +24,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/state"
 )
 
-// Complete makes a controller of the engine: with its rate limiter, and with an ear for the events of its watches, from which it learns the causes
-// of reconciles, and the last states of objects that went without their clean-up. It replaces options that b was given: use Options.Controller.
+// Complete makes a controller of the engine: with its rate limiter, and with an ear for the events
+// of its watches, from which it learns the causes of reconciles, and the last states of objects
+// that went without their clean-up. It replaces options that b was given: use Options.Controller.
 //
-// A second engine of the same manager for a kind that has conditions is refused: both would compute Ready.
+// A second engine of the same manager for a kind that has conditions is refused: both would compute
+// Ready.
 //
 //	err := engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Database{}).Owns(&corev1.Secret{}))
 //
@@ -43,12 +45,14 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.Listen()).Complete(e)
 }
 
-// Listen returns a predicate that lets every event pass and tells the engine of it. [Engine.Complete] installs it; who builds the controller
-// otherwise gives it to builder.WithEventFilter.
+// Listen returns a predicate that lets every event pass and tells the engine of it.
+// [Engine.Complete] installs it; who builds the controller otherwise gives it to
+// builder.WithEventFilter.
 func (e *Engine[T]) Listen() predicate.Predicate { return listener[T]{e} }
 
-// Limiter returns the rate limiter for the queue of the controller, for who does not use [Engine.Complete]. Without it, failures are tried again
-// with the backoff of controller-runtime, whatever their class.
+// Limiter returns the rate limiter for the queue of the controller, for who does not use
+// [Engine.Complete]. Without it, failures are tried again with the backoff of controller-runtime,
+// whatever their class.
 func (e *Engine[T]) Limiter() workqueue.TypedRateLimiter[reconcile.Request] { return e.limiter }
 
 type listener[T client.Object] struct{ engine *Engine[T] }
@@ -88,7 +92,8 @@ type seen struct {
 	version string
 }
 
-// causes are what has asked for reconciles since the one before. They are kept beside the queue, which only knows names.
+// causes are what has asked for reconciles since the one before. They are kept beside the queue,
+// which only knows names.
 type causes struct {
 	kind schema.GroupKind
 
@@ -177,8 +182,8 @@ func (e *Engine[T]) because(key types.NamespacedName, s seen) {
 	})
 }
 
-// Tell returns h so that the engine learns which event has asked for which reconcile. Use it for watches of objects that the reconciled one
-// does not own:
+// Tell returns h so that the engine learns which event has asked for which reconcile. Use it for
+// watches of objects that the reconciled one does not own:
 //
 //	b.Watches(&corev1.Secret{}, engine.Tell(handler.EnqueueRequestsFromMapFunc(databasesOf)))
 func (e *Engine[T]) Tell(h handler.EventHandler) handler.EventHandler {

@@ -315,7 +315,8 @@ func (w *world) fails() error {
 	return err
 }
 
-// conflicts reconciles, and wants a conflict: one that is no error for controller-runtime, but looked at again soon. It returns what the journal tells of it.
+// conflicts reconciles, and wants a conflict: one that is no error for controller-runtime, but
+// looked at again soon. It returns what the journal tells of it.
 func (w *world) conflicts() error {
 	w.tb.Helper()
 	result, err := w.reconcile()
@@ -425,7 +426,8 @@ func (w *world) lastResult() journal.Result {
 	return all[len(all)-1].Result
 }
 
-// conditionOf describes a condition of the Thing a as "False TemporaryError: text", empty if there is none.
+// conditionOf describes a condition of the Thing a as "False TemporaryError: text", empty if there
+// is none.
 func (w *world) conditionOf(kind string) string {
 	w.tb.Helper()
 	obj := w.thing()

@@ -10,8 +10,9 @@
 //		...
 //	}
 //
-// When the test fails, its log ends with the workflow and the outcome of each action. With CTRLKIT_DIAGRAMS set to a directory, every test
-// writes the same as an SVG file into it, whether it fails or not:
+// When the test fails, its log ends with the workflow and the outcome of each action. With
+// CTRLKIT_DIAGRAMS set to a directory, every test writes the same as an SVG file into it, whether
+// it fails or not:
 //
 //	CTRLKIT_DIAGRAMS=/tmp/diagrams go test ./...
 package diagramtest
@@ -32,15 +33,16 @@ import (
 	"github.com/ctrlkit/ctrlkit/diagram"
 )
 
-// Directory is the environment variable that names the directory for SVG files. A relative name is relative to the directory of the
-// package under test.
+// Directory is the environment variable that names the directory for SVG files. A relative name is
+// relative to the directory of the package under test.
 const Directory = "CTRLKIT_DIAGRAMS"
 
-// Attach returns a context under which the outcomes of the actions of workflow are recorded, and draws them when the test ends. Run
-// the workflow with it, once or, to follow a story over several reconciles, any number of times: what is drawn is the latest outcome of
-// each action.
+// Attach returns a context under which the outcomes of the actions of workflow are recorded, and
+// draws them when the test ends. Run the workflow with it, once or, to follow a story over several
+// reconciles, any number of times: what is drawn is the latest outcome of each action.
 //
-// A test may attach several workflows. A picture that cannot be written fails the test: somebody has asked for it.
+// A test may attach several workflows. A picture that cannot be written fails the test: somebody
+// has asked for it.
 func Attach(ctx context.Context, tb testing.TB, workflow ctrlkit.Action) context.Context {
 	tb.Helper()
 	recorder := &diagram.Recorder{}
@@ -89,7 +91,8 @@ func fileName(test string) string {
 	return filepath.Join(parts...)
 }
 
-// attached counts the workflows of the running tests, so that each gets a file of its own, and the same one in every run.
+// attached counts the workflows of the running tests, so that each gets a file of its own, and the
+// same one in every run.
 var attached sync.Map // of test name to *atomic.Int32
 
 func numbered(tb testing.TB) string {

@@ -44,7 +44,8 @@ func (readInput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (ctr
 	}
 	numbers, problem := divisionOf(secret)
 	if problem != "" {
-		// Its owner must change it, and that is an event. The message names the key and not what is in it: it is a secret.
+		// Its owner must change it, and that is an event. The message names the key and not what is
+		// in it: it is a secret.
 		req.Conditions.Bad(v1.ConditionInputReady, condition.Error, "InvalidInput", fmt.Sprintf("Secret %s: %s", key, problem))
 		return ctrlkit.Exit()
 	}

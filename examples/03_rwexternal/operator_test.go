@@ -26,7 +26,8 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
 )
 
-// The operator does its work against the real API server, with the permissions of its role and no others.
+// The operator does its work against the real API server, with the permissions of its role and no
+// others.
 func TestOperator(t *testing.T) {
 	plane := controlplane.StartForTest(t, controlplane.Options{CRDs: []string{"config/crd/bases"}})
 	user, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: simScheme(t)})

@@ -23,8 +23,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// ownerAnnotation is on the output, and names its RWExternal: an owner reference can't lead to another namespace. It is the name and not the
-// UID, so that an output which a predecessor of the same name could not remove is not in the way for ever.
+// ownerAnnotation is on the output, and names its RWExternal: an owner reference can't lead to
+// another namespace. It is the name and not the UID, so that an output which a predecessor of the
+// same name could not remove is not in the way for ever.
 const ownerAnnotation = "demo.ctrlkit.dev/owner"
 
 func ownerOf(obj *v1.RWExternal) string { return obj.Namespace + "/" + obj.Name }
@@ -101,7 +102,8 @@ func write(ctx context.Context, req *step.Request[*v1.RWExternal], data map[stri
 func (writeOutput) Cleanup(ctx context.Context, req *step.Request[*v1.RWExternal]) (ctrl.Result, error) {
 	key := outputOf(req.Object)
 	var secret corev1.Secret
-	// Live, as it is the last chance: a cache that is behind may not have what the reconcile before this one has created.
+	// Live, as it is the last chance: a cache that is behind may not have what the reconcile before
+	// this one has created.
 	err := req.Live.Get(ctx, key, &secret)
 	if apierrors.IsNotFound(err) || err == nil && secret.Annotations[ownerAnnotation] != ownerOf(req.Object) {
 		return ctrlkit.NoRequeue()
@@ -111,7 +113,8 @@ func (writeOutput) Cleanup(ctx context.Context, req *step.Request[*v1.RWExternal
 	}
 	err = req.Client.Delete(ctx, &secret, client.Preconditions{UID: &secret.UID})
 	if apierrors.IsNotFound(err) {
-		// It was there a moment ago. Most likely somebody else was faster; but only looking again tells that from a wrong answer.
+		// It was there a moment ago. Most likely somebody else was faster; but only looking again
+		// tells that from a wrong answer.
 		return ctrlkit.PollFor(fmt.Sprintf("Secret %s to be gone", key), time.Second)
 	}
 	if err != nil {

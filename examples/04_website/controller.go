@@ -75,7 +75,8 @@ func ensureService(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Re
 	return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: req.Object.Name}, Spec: spec}))
 }
 
-// ensureDeployment also waits for the replicas, which keeps the Website from being Ready before they are available.
+// ensureDeployment also waits for the replicas, which keeps the Website from being Ready before
+// they are available.
 func ensureDeployment(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {
 	hash, _ := step.Lookup(req, credentials)
 	deployment := newDeployment(req.Object, hash)

@@ -16,16 +16,20 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 )
 
-// DNS is the service outside the cluster that holds the records. A record belongs to the Website, by namespace and name, for which it was
-// made. Both methods may be called again after a crash, and concurrently for different hosts.
+// DNS is the service outside the cluster that holds the records. A record belongs to the Website,
+// by namespace and name, for which it was made. Both methods may be called again after a crash, and
+// concurrently for different hosts.
 type DNS interface {
-	// Ensure points host to target. The error is ErrHostTaken if the record of host belongs to another owner.
+	// Ensure points host to target. The error is ErrHostTaken if the record of host belongs to
+	// another owner.
 	Ensure(ctx context.Context, host, target string, owner *v1.Website) error
-	// Remove removes the record of host. It does nothing if there is none, or if it belongs to another owner.
+	// Remove removes the record of host. It does nothing if there is none, or if it belongs to
+	// another owner.
 	Remove(ctx context.Context, host string, owner *v1.Website) error
 }
 
-// ErrHostTaken says that the record of a host belongs to another owner. Trying again does not help, so it is a terminal error.
+// ErrHostTaken says that the record of a host belongs to another owner. Trying again does not help,
+// so it is a terminal error.
 var ErrHostTaken = failure.As(errors.New("the DNS record of the host belongs to another owner: remove it there, or make a Website with another host"),
 	failure.OfClass(failure.Terminal), failure.WithReason("HostTaken"), failure.WithSeverity(condition.Error))
 

@@ -60,8 +60,9 @@ func TestSurvivesEverything(t *testing.T) {
 	}, sim.Pairs(*simPairs))
 }
 
-// addDeploymentController adds what the simulator does not run: a controller that makes the replicas of Deployments available. It is a part
-// of the operator's process because Deployments must become available again after each fault, while the script waits.
+// addDeploymentController adds what the simulator does not run: a controller that makes the
+// replicas of Deployments available. It is a part of the operator's process because Deployments
+// must become available again after each fault, while the script waits.
 func addDeploymentController(mgr ctrl.Manager) error {
 	rollOut := func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		var d appsv1.Deployment
@@ -79,7 +80,8 @@ func addDeploymentController(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Complete(reconcile.Func(rollOut))
 }
 
-// withoutAddresses leaves out which addresses a Service got: another one, when it was created again.
+// withoutAddresses leaves out which addresses a Service got: another one, when it was created
+// again.
 func withoutAddresses(obj *sim.Object) bool {
 	if obj.Resource.Resource == "services" {
 		unstructured.RemoveNestedField(obj.Content, "spec", "clusterIP")
@@ -88,7 +90,8 @@ func withoutAddresses(obj *sim.Object) bool {
 	return true
 }
 
-// simDNS keeps the records in a system of the simulator, where calls fail and records outlive crashes.
+// simDNS keeps the records in a system of the simulator, where calls fail and records outlive
+// crashes.
 type simDNS struct{ records *sim.ExternalClient }
 
 var _ DNS = simDNS{}

@@ -42,7 +42,8 @@ func TestTheTestIsTheSame(t *testing.T) {
 	}
 }
 
-// What the operator has made before it was moved is kept, also the fields that it does not set any more.
+// What the operator has made before it was moved is kept, also the fields that it does not set any
+// more.
 func TestTheDeploymentIsTakenOver(t *testing.T) {
 	key := client.ObjectKey{Namespace: "default", Name: "cache"}
 	cache := &v1.Cache{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: v1.CacheSpec{Replicas: 1}}

@@ -108,7 +108,8 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// checkFiles checks the documents of each directory together. It returns their texts by the names that diagnostics use.
+// checkFiles checks the documents of each directory together. It returns their texts by the names
+// that diagnostics use.
 func checkFiles(ctx context.Context, files []string, loader check.Loader) (diag.List, map[string][]byte, error) {
 	if ctx == nil {
 		ctx = context.Background() // cobra gives none when the program was not started with one
@@ -143,7 +144,8 @@ func checkFiles(ctx context.Context, files []string, loader check.Loader) (diag.
 
 // explainCode prints what the manual says about a code, or about all codes in a line each.
 func explainCode(w io.Writer, code string, args []string) error {
-	// A flag whose value is optional takes it with an equals sign only; `--explain CK0103` gives it as an argument.
+	// A flag whose value is optional takes it with an equals sign only; `--explain CK0103` gives it
+	// as an argument.
 	if code == "all" && len(args) == 1 {
 		code = args[0]
 	} else if len(args) > 0 {
@@ -168,7 +170,8 @@ func explainCode(w io.Writer, code string, args []string) error {
 	return nil
 }
 
-// visible is an example with four spaces before each line, and with marks for what a terminal would act upon.
+// visible is an example with four spaces before each line, and with marks for what a terminal would
+// act upon.
 func visible(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

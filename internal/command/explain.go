@@ -36,7 +36,8 @@ type explainFlags struct {
 	insecure                       bool
 }
 
-// defaultEndpoint is where an operator on this machine serves its metrics, by the convention of kubebuilder.
+// defaultEndpoint is where an operator on this machine serves its metrics, by the convention of
+// kubebuilder.
 const defaultEndpoint = "http://localhost:8080"
 
 func newExplainCommand() *cobra.Command {

@@ -32,7 +32,8 @@ import (
 
 var rwexternals = schema.GroupVersionResource{Group: "demo.ctrlkit.dev", Version: "v1", Resource: "rwexternals"}
 
-// A demo is an API server with RWExternals default/waits, which is not ready, and default/divide, which is.
+// A demo is an API server with RWExternals default/waits, which is not ready, and default/divide,
+// which is.
 type demo struct {
 	kubeconfig string
 	config     *rest.Config
@@ -126,7 +127,8 @@ func (d *demo) run(t *testing.T, args ...string) (output string, code int, err e
 	return text.String(), exitCode(err), err
 }
 
-// operator returns a handler that knows of the RWExternal default/waits, and of default/gone, which does not exist.
+// operator returns a handler that knows of the RWExternal default/waits, and of default/gone, which
+// does not exist.
 func operator(t *testing.T) http.Handler {
 	t.Helper()
 	ring := journal.NewRing(journal.RingOptions{})

@@ -81,7 +81,8 @@ func runFmt(cmd *cobra.Command, args []string, options formatOptions) error {
 	return f.result()
 }
 
-// A formatter formats one document after the other and remembers whether there was something to complain about.
+// A formatter formats one document after the other and remembers whether there was something to
+// complain about.
 type formatter struct {
 	formatOptions
 	out, errOut  io.Writer
@@ -127,7 +128,8 @@ func (f *formatter) result() error {
 	return nil
 }
 
-// replaceFile gives a file new content in one step, so that a crash leaves the old or the new one, and keeps its mode.
+// replaceFile gives a file new content in one step, so that a crash leaves the old or the new one,
+// and keeps its mode.
 func replaceFile(name string, content []byte) (err error) {
 	info, err := os.Stat(name)
 	if err != nil {

@@ -148,7 +148,8 @@ func targetsOf(args []string) ([]target, error) {
 	return targets, nil
 }
 
-// sweep calls visit for root and the directories below it that ./... of the go command would look into.
+// sweep calls visit for root and the directories below it that ./... of the go command would look
+// into.
 func sweep(root string, visit func(dir string)) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -165,7 +166,8 @@ func sweep(root string, visit func(dir string)) error {
 	})
 }
 
-// directory brings the generated files of a directory up to date, or tells how they differ. An error ends the command.
+// directory brings the generated files of a directory up to date, or tells how they differ. An
+// error ends the command.
 func (g *generator) directory(ctx context.Context, t target) error {
 	present, err := generatedIn(t.dir)
 	if err != nil {
@@ -215,8 +217,8 @@ func (g *generator) directory(ctx context.Context, t target) error {
 // errMistakes says that mistakes were found in documents, and printed.
 var errMistakes = errors.New("mistakes in documents")
 
-// generate returns the files of a whole directory: its documents are one package, of which each can spoil the others.
-// The skeletons are those that were asked for.
+// generate returns the files of a whole directory: its documents are one package, of which each can
+// spoil the others. The skeletons are those that were asked for.
 func (g *generator) generate(ctx context.Context, t target) (files, skeletons []gen.File, err error) {
 	in, err := check.Read(t.dir)
 	if err != nil {
@@ -252,8 +254,8 @@ func (g *generator) print(in check.Input, list diag.List) error {
 	return printer.Print(g.problems, list)
 }
 
-// put writes a file that is not as it should be. Before is what was generated before, nil for nothing: a file that is
-// there nevertheless is somebody else's.
+// put writes a file that is not as it should be. Before is what was generated before, nil for
+// nothing: a file that is there nevertheless is somebody else's.
 func (g *generator) put(path string, before, content []byte) error {
 	if before != nil && bytes.Equal(before, content) {
 		g.upToDate++
@@ -335,8 +337,8 @@ func generatedIn(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// moduleRoot returns the directory of the go.mod that holds for dir, so that packages are loaded once for a module, and
-// dir itself if there is none.
+// moduleRoot returns the directory of the go.mod that holds for dir, so that packages are loaded
+// once for a module, and dir itself if there is none.
 func moduleRoot(dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

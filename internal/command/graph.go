@@ -23,7 +23,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
 )
 
-// graphFormats are the formats of "ctrlkit graph" with the file name extensions that stand for them.
+// graphFormats are the formats of "ctrlkit graph" with the file name extensions that stand for
+// them.
 var graphFormats = map[string][]string{
 	"text":    {".txt"},
 	"dot":     {".dot", ".gv"},

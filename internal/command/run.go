@@ -145,7 +145,8 @@ func checkFlags(cmd *cobra.Command, o run.Options) error {
 	return nil
 }
 
-// asExit gives the errors of a run their exit codes. Ctrl-C is how a run without conditions is meant to end.
+// asExit gives the errors of a run their exit codes. Ctrl-C is how a run without conditions is
+// meant to end.
 func asExit(err error, conditions bool) error {
 	var syntax *run.SyntaxError
 	switch {

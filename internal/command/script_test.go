@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// The scripts have one command more than testscript's own: "exits CODE PROGRAM ..." runs a program and wants this exit
-// code of it.
+// The scripts have one command more than testscript's own: "exits CODE PROGRAM ..." runs a program
+// and wants this exit code of it.
 func TestScripts(t *testing.T) {
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {

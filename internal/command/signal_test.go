@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// TestDocumentCommandsEndOnSIGTERM interrupts commands that wait for a document which never ends, and do not look at their context.
+// TestDocumentCommandsEndOnSIGTERM interrupts commands that wait for a document which never ends,
+// and do not look at their context.
 func TestDocumentCommandsEndOnSIGTERM(t *testing.T) {
 	for _, name := range []string{"check", "fmt", "generate"} {
 		t.Run(name, func(t *testing.T) {

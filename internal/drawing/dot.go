@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// DOT writes g in Graphviz' language. Every node has a class, which Graphviz passes on to the SVG that it makes.
+// DOT writes g in Graphviz' language. Every node has a class, which Graphviz passes on to the SVG
+// that it makes.
 func DOT(w io.Writer, g *Graph) error {
 	p := &dotPrinter{w: bufio.NewWriter(w), forks: map[string]bool{}}
 	p.printf("digraph %s {\n", dotQuote(Clean(cmp.Or(g.Title, "Diagram"))))
@@ -37,7 +38,8 @@ func rankdir(d Direction) string {
 // A dotPrinter leaves errors to the Flush of its writer, which keeps the first one.
 type dotPrinter struct {
 	w *bufio.Writer
-	// forks are the IDs of the forks. What follows a fork is kept close to it, so that branches begin on one line.
+	// forks are the IDs of the forks. What follows a fork is kept close to it, so that branches
+	// begin on one line.
 	forks map[string]bool
 }
 
@@ -133,7 +135,8 @@ func nodeAttributes(n Node) []string {
 		"label="+dotLabel(n.Lines()))
 }
 
-// dotLabel returns the label of a node: HTML-like when it has details, which are set in smaller letters.
+// dotLabel returns the label of a node: HTML-like when it has details, which are set in smaller
+// letters.
 func dotLabel(lines, details []string) string {
 	if len(details) == 0 {
 		return dotText(lines)
@@ -151,13 +154,14 @@ func dotLabel(lines, details []string) string {
 	return "<" + b.String() + ">"
 }
 
-// dotMarkup writes text for an HTML-like label, in which a backslash still begins an escape such as \N, the name of the node.
+// dotMarkup writes text for an HTML-like label, in which a backslash still begins an escape such as
+// \N, the name of the node.
 func dotMarkup(text string) string {
 	return strings.ReplaceAll(html.EscapeString(text), `\`, `\\`)
 }
 
-// dotText returns lines as a quoted label. A label with nothing in it is a space, because an empty one would stand for the
-// name of the node.
+// dotText returns lines as a quoted label. A label with nothing in it is a space, because an empty
+// one would stand for the name of the node.
 func dotText(lines []string) string {
 	text := strings.Join(lines, "\n")
 	if strings.TrimSpace(text) == "" {
@@ -166,8 +170,8 @@ func dotText(lines []string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;", "\n", `\n`).Replace(text) + `"`
 }
 
-// dotQuote returns s as a quoted string of the DOT language, where only the quote itself has to be escaped; a backslash
-// would escape a quote that follows it, so that it is written as two.
+// dotQuote returns s as a quoted string of the DOT language, where only the quote itself has to be
+// escaped; a backslash would escape a quote that follows it, so that it is written as two.
 func dotQuote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(s) + `"`
 }

@@ -62,7 +62,8 @@ func (n *Node) Lines() (label, details []string) {
 	return Lines(n.Label, width, labelLines), details
 }
 
-// Class names the look of n in SVG and Mermaid. Dots and forks have no tone and look the same on every background.
+// Class names the look of n in SVG and Mermaid. Dots and forks have no tone and look the same on
+// every background.
 func (n *Node) Class() string {
 	switch n.Shape {
 	case Start, End, Meet:

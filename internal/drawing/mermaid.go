@@ -120,8 +120,8 @@ func mermaidNode(n Node) string {
 	}
 }
 
-// mermaidQuote returns a quoted label. Everything that Mermaid, its Markdown or the HTML of the page could take for
-// something else than text is written as a character code.
+// mermaidQuote returns a quoted label. Everything that Mermaid, its Markdown or the HTML of the
+// page could take for something else than text is written as a character code.
 func mermaidQuote(lines, details []string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -155,8 +155,8 @@ func mermaidEscape(b *strings.Builder, s string) {
 	}
 }
 
-// mermaidPlain reports whether r stands for itself after before, which is 0 at the beginning of a line. There a dash or a
-// plus, and after a digit a dot, would begin a list.
+// mermaidPlain reports whether r stands for itself after before, which is 0 at the beginning of a
+// line. There a dash or a plus, and after a digit a dot, would begin a list.
 func mermaidPlain(before, r rune) bool {
 	switch {
 	case unicode.IsLetter(r), unicode.IsDigit(r), r > unicode.MaxLatin1:

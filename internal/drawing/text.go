@@ -19,8 +19,9 @@ const (
 // LabelLines breaks the label of an edge or a cluster.
 func LabelLines(label string) []string { return Lines(label, labelWidth, labelLines) }
 
-// Lines breaks text into lines of at most width runes, at spaces where there are any, and at most limit lines; what is
-// left over is marked by an ellipsis. Line breaks in the text stay. Characters that no format can carry are replaced.
+// Lines breaks text into lines of at most width runes, at spaces where there are any, and at most
+// limit lines; what is left over is marked by an ellipsis. Line breaks in the text stay. Characters
+// that no format can carry are replaced.
 func Lines(text string, width, limit int) []string {
 	var lines []string
 	for _, paragraph := range strings.Split(Clean(text), "\n") {
@@ -34,8 +35,8 @@ func Lines(text string, width, limit int) []string {
 	return lines
 }
 
-// Clean makes text fit for every format: line ends become "\n", invalid UTF-8 and control characters the replacement
-// character, and a final line end goes away.
+// Clean makes text fit for every format: line ends become "\n", invalid UTF-8 and control
+// characters the replacement character, and a final line end goes away.
 func Clean(text string) string {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\t", " ").Replace(text)
 	text = strings.Map(func(r rune) rune {

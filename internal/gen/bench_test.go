@@ -56,8 +56,9 @@ func generateLarge(b *testing.B, dir string, loader check.Loader) []File {
 	return files
 }
 
-// BenchmarkLarge parses, checks and generates a document of 20 states and 40 actions: with packages that were loaded before,
-// and with the go command loading them each time from a warm build cache. BenchmarkLarge/generate is the last stage alone.
+// BenchmarkLarge parses, checks and generates a document of 20 states and 40 actions: with packages
+// that were loaded before, and with the go command loading them each time from a warm build cache.
+// BenchmarkLarge/generate is the last stage alone.
 func BenchmarkLarge(b *testing.B) {
 	b.Run("loaded", func(b *testing.B) {
 		generateLarge(b, ".", checktest.Loader{})
@@ -109,8 +110,8 @@ func hugeModel(n int) *model.Package {
 	return packageOf("huge", "huge", document("huge.ctrlkit", manager("Huge", shop, states, actions...)))
 }
 
-// TestCostIsLinear compares the memory that is allocated for a document with that for one of eight times its size. It cannot
-// see work without allocation; BenchmarkHuge can.
+// TestCostIsLinear compares the memory that is allocated for a document with that for one of eight
+// times its size. It cannot see work without allocation; BenchmarkHuge can.
 func TestCostIsLinear(t *testing.T) {
 	allocated := func(n int) float64 {
 		pkg := hugeModel(n)
@@ -125,7 +126,8 @@ func TestCostIsLinear(t *testing.T) {
 	}
 }
 
-// BenchmarkHuge generates the Go of documents of growing size: the time for each state stays about the same.
+// BenchmarkHuge generates the Go of documents of growing size: the time for each state stays about
+// the same.
 func BenchmarkHuge(b *testing.B) {
 	for _, n := range []int{500, 5_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {

@@ -168,7 +168,8 @@ func TestUnexported(t *testing.T) {
 	}
 }
 
-// TestNothingIsUnused looks for declarations of a generated file that nothing refers to, apart from those that are for the user.
+// TestNothingIsUnused looks for declarations of a generated file that nothing refers to, apart from
+// those that are for the user.
 func TestNothingIsUnused(t *testing.T) {
 	actionNames := map[string]bool{"logger": true, "state": true, "impl": true} // the methods of nasty, which belong to the user
 	for name, pkg := range goldenModels() {
@@ -220,7 +221,8 @@ func privateDeclarations(file *ast.File) []string {
 	return private
 }
 
-// TestNameDefinition has two states of one name share an index exactly if both select whenever the other does.
+// TestNameDefinition has two states of one name share an index exactly if both select whenever the
+// other does.
 func TestNameDefinition(t *testing.T) {
 	definition := func(options ...stateOption) string {
 		return newLookup(one("a", secret, append(options, named(ref("Name")))...)).nameDefinition(shop)

@@ -49,7 +49,8 @@ func value(parts ...any) model.Value {
 	return v
 }
 
-// ref refers to a string of the target. A question mark behind a field marks a pointer: Spec.Ref?.Name
+// ref refers to a string of the target. A question mark behind a field marks a pointer:
+// Spec.Ref?.Name
 func ref(path string) *model.Ref { return refAs(path, model.TextString) }
 
 func refAs(path string, text model.Text) *model.Ref {
@@ -137,8 +138,9 @@ func document(file string, managers ...*model.Manager) *model.Document {
 	return &model.Document{File: file, Managers: managers}
 }
 
-// goldenModels are the models whose Go is in the directories below golden, by those. What no document can say is in
-// directories that ctrlkit generate ./... does not go into; tests import them.
+// goldenModels are the models whose Go is in the directories below golden, by those. What no
+// document can say is in directories that ctrlkit generate ./... does not go into; tests import
+// them.
 func goldenModels() map[string]*model.Package {
 	return map[string]*model.Package{
 		"seed/manager":    seedModel(),
@@ -237,7 +239,8 @@ func valuesModel() *model.Package {
 	return packageOf("values", "values", document("values.ctrlkit", manager("Values", shop, states, action("Use", states...))))
 }
 
-// severalModel has two documents, two managers in one of them, the same states in several, and managers of few words.
+// severalModel has two documents, two managers in one of them, the same states in several, and
+// managers of few words.
 func severalModel() *model.Package {
 	settings := func() *model.State { return one("settings", configMap, named(ref("Name"))) }
 	controlled := func() *model.State { return list("controlled", configMap, controlledBy(ref("Name"))) }

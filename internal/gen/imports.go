@@ -34,7 +34,8 @@ var ownImports = map[string]string{
 	"testing": "testing",
 }
 
-// variables are the receivers, parameters and variables of generated code, which must not hide a package.
+// variables are the receivers, parameters and variables of generated code, which must not hide a
+// package.
 var variables = []string{
 	"action", "b", "ctx", "double", "err", "getter", "impl", "indexer", "items", "list", "logger", "m", "mgr", "name", "namespace", "obj", "opts", "reader", "s",
 	"selection", "target",
@@ -92,9 +93,9 @@ func (i *imports) all() []string { return slices.Sorted(maps.Values(i.names)) }
 
 var version = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
-// chooseName returns the name of an imported package: its own, or, for packages of API versions, the one that is customary
-// among users of Kubernetes, such as batchv1. Packages that would be called the same are told apart by the
-// directories above them, and as a last resort by numbers.
+// chooseName returns the name of an imported package: its own, or, for packages of API versions,
+// the one that is customary among users of Kubernetes, such as batchv1. Packages that would be
+// called the same are told apart by the directories above them, and as a last resort by numbers.
 func chooseName(importPath, packageName string, taken scope) string {
 	var elements []string
 	for element := range strings.SplitSeq(path.Dir(importPath), "/") {
@@ -125,7 +126,8 @@ func identifierOf(element string) string {
 	}, element)
 }
 
-// usedBy returns the import declaration for a file that goes on with body: the standard library first, then the others.
+// usedBy returns the import declaration for a file that goes on with body: the standard library
+// first, then the others.
 func (i *imports) usedBy(body []byte) string {
 	mentioned := qualifiers(body)
 	var standard, others []string

@@ -38,9 +38,9 @@ func (a actionView) SkeletonDoc() []string {
 	return append([]string{a.Name + " is not implemented" + colonIf(a.Doc)}, a.Doc...)
 }
 
-// Skeletons returns for each document with actions the files that its author goes on with: NAME_actions.go, in which every
-// action returns an error, and NAME_actions_test.go, which runs each action once. They are not generated files: they
-// are written once and changed by hand.
+// Skeletons returns for each document with actions the files that its author goes on with:
+// NAME_actions.go, in which every action returns an error, and NAME_actions_test.go, which runs
+// each action once. They are not generated files: they are written once and changed by hand.
 func Skeletons(pkg *model.Package) ([]File, error) {
 	if err := validate(pkg); err != nil {
 		return nil, err

@@ -11,7 +11,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// A lookup is how a state is read. It says the same as the state, with as little need for indexes as possible.
+// A lookup is how a state is read. It says the same as the state, with as little need for indexes
+// as possible.
 type lookup struct {
 	state     *model.State
 	namespace model.Namespace
@@ -22,9 +23,10 @@ type lookup struct {
 
 const fieldName, fieldNamespace = ".metadata.name", ".metadata.namespace"
 
-// newLookup turns fields that the API server's own lookups know into those: the field .metadata.namespace of a state that
-// looks everywhere into a namespace, and the field .metadata.name of one that looks in a known place into a name.
-// A name that is looked for everywhere is the other way round: that takes an index.
+// newLookup turns fields that the API server's own lookups know into those: the field
+// .metadata.namespace of a state that looks everywhere into a namespace, and the field
+// .metadata.name of one that looks in a known place into a name. A name that is looked for
+// everywhere is the other way round: that takes an index.
 func newLookup(st *model.State) lookup {
 	l := lookup{state: st, namespace: st.Namespace, name: st.ObjectName, labels: st.Labels, fields: slices.Clone(st.Fields)}
 	if l.namespace.Mode == model.AllNamespaces {
@@ -97,8 +99,8 @@ func (l lookup) place(target model.Kind) string {
 	}
 }
 
-// definition says completely which objects are selected: two states of managers of one target type with the same
-// definition select the same. It is the name of the index of the targets.
+// definition says completely which objects are selected: two states of managers of one target type
+// with the same definition select the same. It is the name of the index of the targets.
 func (l lookup) definition(targetKind model.Kind) string {
 	kind := l.state.Kind
 	words := []string{strings.TrimPrefix(kind.Group+"/"+kind.Version, "/") + "/" + kind.Kind}
@@ -124,8 +126,9 @@ func (l lookup) definition(targetKind model.Kind) string {
 	return "ctrlkit:" + strings.Join(slices.Concat(words, labels, fields), " ")
 }
 
-// nameDefinition is the definition for state.NameIndex, which is about the namespace and the name. The other selectors are in
-// it as far as they decide whether the target selects anything: when they refer to what may be nil.
+// nameDefinition is the definition for state.NameIndex, which is about the namespace and the name.
+// The other selectors are in it as far as they decide whether the target selects anything: when
+// they refer to what may be nil.
 func (l lookup) nameDefinition(targetKind model.Kind) string {
 	certain := func(selector model.Selector) bool {
 		_, guards := valueExpr(selector.Value)

@@ -117,7 +117,8 @@ func containsNil(states []*model.State) bool {
 	return false
 }
 
-// TestGeneratedCodeTypeChecks draws models that the validation lets through, and has the compiler's front end check their Go.
+// TestGeneratedCodeTypeChecks draws models that the validation lets through, and has the compiler's
+// front end check their Go.
 func TestGeneratedCodeTypeChecks(t *testing.T) {
 	kinds := []model.Kind{shop, region, depot, westDepot, secret, configMap, pod, namespace}
 	importer := newLoadedImporter(t, kinds)

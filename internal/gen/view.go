@@ -305,7 +305,8 @@ func (s *stateView) require(selector string, value model.Value) string {
 	return selector
 }
 
-// index returns the variable of the index that a field selector needs, which is declared once for each manager.
+// index returns the variable of the index that a field selector needs, which is declared once for
+// each manager.
 func (w *managerWriter) index(kind model.Kind, field model.Selector) string {
 	view := indexView{
 		Name: strconv.Quote(indexName(field, w.manager.Target)),
@@ -332,10 +333,10 @@ func (w *managerWriter) register(index string) {
 	w.view.Indexes[i].Registered = true
 }
 
-// addWatch sees to it that changes of the state's objects are noticed. Owned objects are found by their owner references.
-// A single owned object is watched by its selectors as well: while another owns it the state is an error, and only an
-// event of that object tells when this is over. For the same reason a single object that is selected by its name is
-// watched by its name alone.
+// addWatch sees to it that changes of the state's objects are noticed. Owned objects are found by
+// their owner references. A single owned object is watched by its selectors as well: while another
+// owns it the state is an error, and only an event of that object tells when this is over. For the
+// same reason a single object that is selected by its name is watched by its name alone.
 func (w *managerWriter) addWatch(view stateView, l lookup) {
 	w.addOwns(l.state.Owned, view.Type)
 	index, definition := "state.TargetIndex", l.definition(w.manager.Target)
@@ -370,7 +371,8 @@ func (w *managerWriter) addOwns(owned model.Ownership, kind string) {
 	w.view.Owns[i].EveryOwner = w.view.Owns[i].EveryOwner || owned == model.OwnershipAny
 }
 
-// offer is the selection by which obj is selected: the same fields as in the wanted one, with what obj has.
+// offer is the selection by which obj is selected: the same fields as in the wanted one, with what
+// obj has.
 func (w *managerWriter) offer(l lookup) *selectionLiteral {
 	var literal selectionLiteral
 	if l.hasNamespace() {

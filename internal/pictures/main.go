@@ -9,7 +9,8 @@
 //	go run ./internal/pictures record --size 100x30 --for 45s demo.cast -- make demo
 //	go run ./internal/pictures terminal demo.cast docs/images/demo.svg
 //
-// A recording is made once, by a person who looks at it; the picture is made from the recording, always the same.
+// A recording is made once, by a person who looks at it; the picture is made from the recording,
+// always the same.
 package main
 
 import (

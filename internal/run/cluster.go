@@ -114,8 +114,8 @@ func (c *cluster) installDefinitions(ctx context.Context, definitions []*apiexte
 	return nil
 }
 
-// apply makes an object what its manifest says, by server-side apply. A namespace that is missing is
-// created. When the cluster is not ready for the object, apply calls waiting with the reason and
+// apply makes an object what its manifest says, by server-side apply. A namespace that is missing
+// is created. When the cluster is not ready for the object, apply calls waiting with the reason and
 // tries again while there is patience left, from which it takes the time that it waits. It tries
 // once what can never be applied.
 func (c *cluster) apply(ctx context.Context, manifest Manifest, namespace string, patience *time.Duration, waiting func(string)) error {
@@ -212,7 +212,8 @@ func mayPass(err error, obj *unstructured.Unstructured) bool {
 	}
 }
 
-// retry calls try until it does not ask for another try, retryFor has passed, or ctx ends, and returns its last error.
+// retry calls try until it does not ask for another try, retryFor has passed, or ctx ends, and
+// returns its last error.
 func retry(ctx context.Context, try func() (again bool, err error)) error {
 	giveUp := time.After(retryFor)
 	ticker := time.NewTicker(retryEvery)

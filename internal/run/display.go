@@ -14,8 +14,8 @@ import (
 type display interface {
 	// tell is given every notice when it happened.
 	tell(notice Notice, at time.Time) error
-	// log is given lines that are no notices and where they come from: of the operator's log, if it is to be shown, and
-	// what is wrong with the watches.
+	// log is given lines that are no notices and where they come from: of the operator's log, if it
+	// is to be shown, and what is wrong with the watches.
 	log(source, text string)
 	// refresh shows the present state, where that is not told by the notices.
 	refresh(w *World, now time.Time) error

@@ -30,8 +30,8 @@ type operator struct {
 	stopping sync.Once
 }
 
-// startOperator runs argv under the supervisor, which is the beginning of a command line. Each line that it logs goes to
-// log.
+// startOperator runs argv under the supervisor, which is the beginning of a command line. Each line
+// that it logs goes to log.
 func startOperator(supervisor, argv []string, environment []string, log *logTail) (*operator, error) {
 	commandLine := append(append(append([]string{}, supervisor...), "--"), argv...)
 	cmd := exec.Command(commandLine[0], commandLine[1:]...)

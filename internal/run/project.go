@@ -26,8 +26,9 @@ type Project struct {
 	pattern string // what it is told to build
 }
 
-// FindProject asks the go command about the package named by arg: a directory, a Go file in one, or an import path.
-// The directory may be in another module than the current one. The package must be a command.
+// FindProject asks the go command about the package named by arg: a directory, a Go file in one, or
+// an import path. The directory may be in another module than the current one. The package must be
+// a command.
 func FindProject(ctx context.Context, arg string) (*Project, error) {
 	p := &Project{workDir: ".", pattern: arg}
 	if info, err := os.Stat(arg); err == nil {
@@ -94,13 +95,15 @@ func goError(ctx context.Context, doing string, err error, stderr string) error 
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// CRDFiles returns the files of the first conventional directory with custom resource definitions, config/crd/bases
-// or config/crd, looking from the package up to the root of its module; none when there is no such directory.
+// CRDFiles returns the files of the first conventional directory with custom resource definitions,
+// config/crd/bases or config/crd, looking from the package up to the root of its module; none when
+// there is no such directory.
 func (p *Project) CRDFiles() ([]string, error) {
 	return p.conventional("config/crd/bases", "config/crd")
 }
 
-// SampleFiles returns the files of the first config/samples from the package up to the root of its module.
+// SampleFiles returns the files of the first config/samples from the package up to the root of its
+// module.
 func (p *Project) SampleFiles() ([]string, error) {
 	return p.conventional("config/samples")
 }
@@ -122,8 +125,8 @@ func (p *Project) conventional(names ...string) ([]string, error) {
 	}
 }
 
-// ManifestFiles returns path itself if it is a file, or the files with manifests in the directory, sorted. Files for
-// kustomize are not manifests.
+// ManifestFiles returns path itself if it is a file, or the files with manifests in the directory,
+// sorted. Files for kustomize are not manifests.
 func ManifestFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

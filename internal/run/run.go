@@ -52,13 +52,13 @@ var ErrOperatorEnded = errors.New("the operator ended")
 // ErrConditionsMissed is returned by Run when the conditions did not hold in time.
 var ErrConditionsMissed = errors.New("the conditions do not hold")
 
-// ErrWatchingInterrupted is returned by Run, together with the cause of the context's end, when that came after the
-// set-up was done.
+// ErrWatchingInterrupted is returned by Run, together with the cause of the context's end, when
+// that came after the set-up was done.
 var ErrWatchingInterrupted = errors.New("watching was interrupted")
 
-// Run runs an operator, with everything that it needs, and shows what becomes of its objects until one of the ends that
-// the options name, an error, or the end of ctx, whose cause it then returns. Every process that it started has ended
-// when it returns.
+// Run runs an operator, with everything that it needs, and shows what becomes of its objects until
+// one of the ends that the options name, an error, or the end of ctx, whose cause it then returns.
+// Every process that it started has ended when it returns.
 func Run(ctx context.Context, options Options) error {
 	klog.SetLogger(logr.Discard()) // what matters is returned as an error or shown
 	ctrllog.SetLogger(logr.Discard())
@@ -149,7 +149,8 @@ func (r *runner) run(ctx context.Context) (err error) {
 	return r.show(ctx)
 }
 
-// plan finds out everything that can be known before anything is started, so that mistakes are told at once.
+// plan finds out everything that can be known before anything is started, so that mistakes are told
+// at once.
 func (r *runner) plan(ctx context.Context) (err error) {
 	if r.project, err = FindProject(ctx, r.Package); err != nil {
 		return err
@@ -206,7 +207,8 @@ func (r *runner) readSamples() error {
 	return nil
 }
 
-// parseConditions reads --until. Kinds that --watch adds are not known yet; they are taken by the name that was given.
+// parseConditions reads --until. Kinds that --watch adds are not known yet; they are taken by the
+// name that was given.
 func (r *runner) parseConditions() error {
 	kinds := r.kinds
 	for _, name := range r.Watch {
@@ -425,7 +427,8 @@ func summary(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:enough-1], ", "), len(names)-enough+1)
 }
 
-// refreshEvery is the highest rate at which the picture is redrawn, and ageEvery the lowest: ages grow.
+// refreshEvery is the highest rate at which the picture is redrawn, and ageEvery the lowest: ages
+// grow.
 const (
 	refreshEvery = 200 * time.Millisecond
 	ageEvery     = time.Second

@@ -81,8 +81,9 @@ type Column struct {
 	Path string // JSONPath without braces, beginning with a dot
 }
 
-// stateOf finds the state of u: by the rules of its kind where it is a built-in one, otherwise by the conventions that
-// custom resources follow (conditions, then a phase, then the telling fields of the status).
+// stateOf finds the state of u: by the rules of its kind where it is a built-in one, otherwise by
+// the conventions that custom resources follow (conditions, then a phase, then the telling fields
+// of the status).
 func stateOf(u *unstructured.Unstructured, columns []Column) State {
 	if u.GetDeletionTimestamp() != nil {
 		state := State{Word: "Terminating", Level: LevelBusy}
@@ -121,7 +122,8 @@ func phaseState(object map[string]any) State {
 	return State{Word: phase, Level: levelOfWord(phase)}
 }
 
-// podState says what "kubectl get pods" says: the phase, or the reason why a container is not running.
+// podState says what "kubectl get pods" says: the phase, or the reason why a container is not
+// running.
 func podState(object map[string]any) State {
 	phase, _, _ := unstructured.NestedString(object, "status", "phase")
 	word := phase
@@ -295,8 +297,8 @@ func conditionsOf(object map[string]any) map[string]condition {
 	return conditions
 }
 
-// fieldsOf returns the fields that tell most: what the definition prints as columns from the status, or else the plain
-// fields of the status themselves.
+// fieldsOf returns the fields that tell most: what the definition prints as columns from the
+// status, or else the plain fields of the status themselves.
 func fieldsOf(object map[string]any, columns []Column) []Field {
 	var fields []Field
 	for _, column := range columns {

@@ -19,15 +19,17 @@ const terminateRequest = 't'
 // signalCode is added to the number of the signal that ended a program to make its exit code.
 const signalCode = 128
 
-// Supervise runs a program until it ends by itself, or until the process that holds the other end of lifeline wants it
-// to end: the byte 't' asks the program's whole process group to terminate and kills it when grace has passed; the end
-// of the stream kills it at once. As the stream ends in whichever way its holder dies, nothing outlives the holder.
-// What the program leaves in its process group when it ends is killed too.
+// Supervise runs a program until it ends by itself, or until the process that holds the other end
+// of lifeline wants it to end: the byte 't' asks the program's whole process group to terminate and
+// kills it when grace has passed; the end of the stream kills it at once. As the stream ends in
+// whichever way its holder dies, nothing outlives the holder. What the program leaves in its
+// process group when it ends is killed too.
 //
 // The result is the program's exit code: as in a shell, 128 and the number of the signal when one
 // ended it. An error means that it could not be started.
 func Supervise(lifeline io.Reader, argv []string, grace time.Duration, stdout, stderr io.Writer) (int, error) {
-	// The parent-death signal of the program, where there is one, fires when the thread that started it ends.
+	// The parent-death signal of the program, where there is one, fires when the thread that
+	// started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// The shell programs of these tests say "up" when they are ready. Whatever is left of them holds their standard output
-// open, so that its end shows that every process has gone.
+// The shell programs of these tests say "up" when they are ready. Whatever is left of them holds
+// their standard output open, so that its end shows that every process has gone.
 
 const stubborn = `trap '' TERM; sleep 1000 & echo up; while :; do wait; done`
 
@@ -57,7 +57,8 @@ func supervise(t *testing.T, grace time.Duration, script string) *supervised {
 	return s
 }
 
-// gone waits until no process is left, and returns what they wrote until then and the supervisor's exit code.
+// gone waits until no process is left, and returns what they wrote until then and the supervisor's
+// exit code.
 func (s *supervised) gone(t *testing.T) (rest string, code int) {
 	t.Helper()
 	tooLong := time.AfterFunc(20*time.Second, func() { panic("a process is left") })

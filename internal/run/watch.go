@@ -28,8 +28,8 @@ type watcher struct {
 	troubled func(Kind, error)
 }
 
-// start watches all of kinds that the cluster serves, and events, until ctx ends; it returns when what is there already
-// has been listed. The goroutines that it starts are counted in running.
+// start watches all of kinds that the cluster serves, and events, until ctx ends; it returns when
+// what is there already has been listed. The goroutines that it starts are counted in running.
 func (w *watcher) start(ctx context.Context, kinds []Kind, running *sync.WaitGroup) error {
 	var synced []cache.InformerSynced
 	watch := func(informer cache.SharedIndexInformer, kind Kind, convert func(any) (Change, bool)) error {
@@ -72,7 +72,8 @@ func (w *watcher) start(ctx context.Context, kinds []Kind, running *sync.WaitGro
 	return waitForSync(ctx, synced)
 }
 
-// syncFor is how long the first lists may take. A kind that may not be listed must not hold up the others.
+// syncFor is how long the first lists may take. A kind that may not be listed must not hold up the
+// others.
 const syncFor = 10 * time.Second
 
 func waitForSync(ctx context.Context, synced []cache.InformerSynced) error {
@@ -136,7 +137,8 @@ func slim(obj any) (any, error) {
 	return obj, nil
 }
 
-// converter returns a function that makes changes of the objects of a kind that an informer delivers.
+// converter returns a function that makes changes of the objects of a kind that an informer
+// delivers.
 func converter(kind Kind) func(any) (Change, bool) {
 	return func(obj any) (Change, bool) {
 		u, ok := obj.(*unstructured.Unstructured)

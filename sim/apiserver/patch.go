@@ -60,8 +60,8 @@ func (s *Server) patch(k *kind, r *Request) *Response {
 	return w.respond(http.StatusOK, v)
 }
 
-// applyPatch returns what a patch makes of a document. A merge patch that is no object is refused in two ways, the second when fields are not
-// validated.
+// applyPatch returns what a patch makes of a document. A merge patch that is no object is refused
+// in two ways, the second when fields are not validated.
 func applyPatch(k *kind, patchType types.PatchType, document, patch []byte, lenient bool) ([]byte, *failure) {
 	switch patchType {
 	case types.JSONPatchType:

@@ -309,7 +309,8 @@ func newConfigMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}, Data: map[string]string{"a": "b"}}
 }
 
-// clients are what the benchmarks compare: the same client interface over this server and over controller-runtime's fake.
+// clients are what the benchmarks compare: the same client interface over this server and over
+// controller-runtime's fake.
 func clients(b *testing.B) map[string]client.WithWatch {
 	c, err := client.NewWithWatch(apiserver.New(apiserver.Options{}).Config(), client.Options{})
 	if err != nil {

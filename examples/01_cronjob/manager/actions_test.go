@@ -102,7 +102,8 @@ func TestLastScheduleTimeNeverGoesBack(t *testing.T) {
 	}
 }
 
-// What the status calls active and the cache does not know is either too new for the cache, or it was deleted.
+// What the status calls active and the cache does not know is either too new for the cache, or it
+// was deleted.
 func TestActiveJobsThatTheCacheDoesNotKnow(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -454,7 +455,8 @@ func TestConcurrencyPolicies(t *testing.T) {
 	}
 }
 
-// A run that had to wait is started when the Job before it has finished, and only the latest of those that waited.
+// A run that had to wait is started when the Job before it has finished, and only the latest of
+// those that waited.
 func TestARunThatWasForbiddenIsStartedLater(t *testing.T) {
 	w := newWorld(t, func(c *v1.CronJob) { c.Spec.ConcurrencyPolicy = v1.ForbidConcurrent })
 	job := w.addJob("2026-05-01T12:01:00Z")
@@ -531,7 +533,8 @@ func TestNothingIsStartedFromAnOldVersion(t *testing.T) {
 	}
 }
 
-// A crash after the Job was created and before the status was written, and a cache that has neither yet.
+// A crash after the Job was created and before the status was written, and a cache that has neither
+// yet.
 func TestARunIsStartedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.now = at("2026-05-01T12:01:00Z")

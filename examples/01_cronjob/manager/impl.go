@@ -29,8 +29,9 @@ import (
 
 // impl implements the actions for one reconcile of one CronJob.
 //
-// The actions change the status of the request's CronJob, and the step engine writes it, if it differs. Effects come
-// first and the status after them: if the operator dies in between, the next reconcile finds the effect by its name.
+// The actions change the status of the request's CronJob, and the step engine writes it, if it
+// differs. Effects come first and the status after them: if the operator dies in between, the next
+// reconcile finds the effect by its name.
 type impl struct {
 	client   client.Client
 	live     client.Reader // reads from the API server, past the cache
@@ -46,8 +47,8 @@ var _ CronJobControllerManagerImpl = (*impl)(nil)
 
 // NewCronJobControllerManagerImpl returns the actions for one reconcile of a CronJob at a time.
 //
-// The live reader is asked only where a cache that is behind would do harm: before a Job is created, and about
-// active Jobs that the cache does not know.
+// The live reader is asked only where a cache that is behind would do harm: before a Job is
+// created, and about active Jobs that the cache does not know.
 func NewCronJobControllerManagerImpl(
 	req *step.Request[*v1.CronJob], live client.Reader, recorder events.EventRecorder, now time.Time,
 ) CronJobControllerManagerImpl {
@@ -74,8 +75,9 @@ func (i *impl) ListActiveJobsAndUpdateStatus(ctx context.Context, _ logr.Logger,
 	return ctrlkit.NoRequeue()
 }
 
-// activeButNotIn returns the Jobs that the status calls active and that are not among the given ones. Either they were
-// deleted, or they are so new that the cache does not have them yet. Only the API server knows which.
+// activeButNotIn returns the Jobs that the status calls active and that are not among the given
+// ones. Either they were deleted, or they are so new that the cache does not have them yet. Only
+// the API server knows which.
 func (i *impl) activeButNotIn(ctx context.Context, jobs []batchv1.Job) ([]batchv1.Job, error) {
 	var unseen []batchv1.Job
 	for _, ref := range i.cronJob.Status.Active {
@@ -108,9 +110,10 @@ func (i *impl) noteRun(job *batchv1.Job, at time.Time) {
 	}
 }
 
-// CleanUpOldJobsExceedsHistoryLimits deletes the oldest of the Jobs that have finished. A Job whose run is not
-// recorded in the status yet stays until the next reconcile: it is the only evidence that the run was started, and
-// without it the run would be started again if the operator dies before it writes the status.
+// CleanUpOldJobsExceedsHistoryLimits deletes the oldest of the Jobs that have finished. A Job whose
+// run is not recorded in the status yet stays until the next reconcile: it is the only evidence
+// that the run was started, and without it the run would be started again if the operator dies
+// before it writes the status.
 func (i *impl) CleanUpOldJobsExceedsHistoryLimits(ctx context.Context, logger logr.Logger, jobs []batchv1.Job) (ctrl.Result, error) {
 	old := slices.Concat(
 		beyondHistory(jobs, batchv1.JobComplete, i.cronJob.Spec.SuccessfulJobsHistoryLimit, 3),
@@ -127,7 +130,8 @@ func (i *impl) CleanUpOldJobsExceedsHistoryLimits(ctx context.Context, logger lo
 	return ctrlkit.RequeueIfError(errors.Join(errs...))
 }
 
-// deleteJob deletes a Job and, in the background, its Pods. A Job of the same name with another UID is left alone.
+// deleteJob deletes a Job and, in the background, its Pods. A Job of the same name with another UID
+// is left alone.
 func (i *impl) deleteJob(ctx context.Context, ref corev1.ObjectReference) error {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
 	err := i.client.Delete(ctx, job,

@@ -31,8 +31,9 @@ type Source struct {
 	Text []byte
 }
 
-// Check returns the meaning of the documents and everything that is wrong with them. The package is nil when the list
-// has an error in it. Check reads no files; it asks the loader once, for all packages together.
+// Check returns the meaning of the documents and everything that is wrong with them. The package is
+// nil when the list has an error in it. Check reads no files; it asks the loader once, for all
+// packages together.
 func Check(ctx context.Context, in Input, loader Loader) (*model.Package, diag.List, error) {
 	c := &checker{managers: map[string]*scopedName{}, path: in.Path, ownTypes: map[string]bool{}}
 	sources := slices.Clone(in.Sources)
@@ -80,10 +81,12 @@ func compareFiles(a, b string) int {
 type checker struct {
 	documents []*document
 	packages  map[string]*Package
-	// managers are the managers of all documents by name, order their names in the order of declaration.
+	// managers are the managers of all documents by name, order their names in the order of
+	// declaration.
 	managers map[string]*scopedName
 	order    []string
-	// path is the import path of the Go package, ownTypes the names of the kinds in use that are declared in it.
+	// path is the import path of the Go package, ownTypes the names of the kinds in use that are
+	// declared in it.
 	path     string
 	ownTypes map[string]bool
 }
@@ -192,7 +195,8 @@ func (c *checker) document(d *document) *model.Document {
 	return result
 }
 
-// warnUnused reports what nothing uses. In a document with errors that may be a consequence of them and is not said.
+// warnUnused reports what nothing uses. In a document with errors that may be a consequence of them
+// and is not said.
 func (d *document) warnUnused() {
 	if d.list.HasErrors() {
 		return

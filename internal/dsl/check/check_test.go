@@ -25,8 +25,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
 )
 
-// FuzzCheck checks arbitrary texts against the packages of checktest.Loader: no panic, a model just when there is no
-// error, and nothing in the model that the generator could not use.
+// FuzzCheck checks arbitrary texts against the packages of checktest.Loader: no panic, a model just
+// when there is no error, and nothing in the model that the generator could not use.
 func FuzzCheck(f *testing.F) {
 	names, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil || len(names) == 0 {
@@ -86,7 +86,8 @@ func hostile() [][]byte {
 	}
 }
 
-// TestHostileDocumentsAreAnsweredBriefly checks documents of up to a megabyte that are wrong all over.
+// TestHostileDocumentsAreAnsweredBriefly checks documents of up to a megabyte that are wrong all
+// over.
 func TestHostileDocumentsAreAnsweredBriefly(t *testing.T) {
 	for i, text := range hostile() {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -263,7 +264,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkCheck parses and checks: with packages that are there already, and with packages that the go command loads.
+// BenchmarkCheck parses and checks: with packages that are there already, and with packages that
+// the go command loads.
 func BenchmarkCheck(b *testing.B) {
 	in := check.Input{Dir: moduleDir, Name: "manager", Sources: []check.Source{{File: "large.ctrlkit", Text: largeDocument()}}}
 	for _, loader := range []struct {

@@ -12,18 +12,19 @@ import (
 
 // Facts are what the source of an API package says beside its types.
 type Facts struct {
-	// Group and Version are the API group and version that the package declares. HasGroup tells the core group, which is
-	// empty, from a package that declares none.
+	// Group and Version are the API group and version that the package declares. HasGroup tells the
+	// core group, which is empty, from a package that declares none.
 	Group, Version string
 	HasGroup       bool
-	// ClusterScoped holds the names of the types whose markers say that their objects lie in no namespace.
+	// ClusterScoped holds the names of the types whose markers say that their objects lie in no
+	// namespace.
 	ClusterScoped map[string]bool
 	// Resources holds, by the names of the types, the names of the resources that markers give.
 	Resources map[string]string
 }
 
-// ReadFacts reads the group from a variable GroupVersion or SchemeGroupVersion or from a marker +groupName, and the
-// scopes from markers above the types.
+// ReadFacts reads the group from a variable GroupVersion or SchemeGroupVersion or from a marker
+// +groupName, and the scopes from markers above the types.
 func ReadFacts(files []*ast.File) Facts {
 	facts := Facts{ClusterScoped: map[string]bool{}, Resources: map[string]string{}}
 	constants := stringConstants(files)
@@ -52,8 +53,8 @@ func (f *Facts) readMarkers(file *ast.File) {
 	}
 }
 
-// readVariables looks for `GroupVersion = schema.GroupVersion{Group: ..., Version: ...}`. What is not a constant of the
-// same package is not understood and leaves the markers in force.
+// readVariables looks for `GroupVersion = schema.GroupVersion{Group: ..., Version: ...}`. What is
+// not a constant of the same package is not understood and leaves the markers in force.
 func (f *Facts) readVariables(file *ast.File, constants map[string]string) {
 	eachValue(file, token.VAR, func(name string, value ast.Expr) {
 		literal, ok := value.(*ast.CompositeLit)
@@ -78,8 +79,8 @@ func (f *Facts) readVariables(file *ast.File, constants map[string]string) {
 	})
 }
 
-// readScopes looks for markers in the comments between each type and the declaration before it: the markers often
-// stand apart from the documentation, with an empty line between.
+// readScopes looks for markers in the comments between each type and the declaration before it: the
+// markers often stand apart from the documentation, with an empty line between.
 func (f *Facts) readScopes(file *ast.File) {
 	comments := file.Comments
 	end := file.Name.End()
@@ -142,7 +143,8 @@ func clusterScoped(group *ast.CommentGroup) bool {
 	return false
 }
 
-// resourceName returns the name of the resource that a marker of controller-gen gives, "" if none does.
+// resourceName returns the name of the resource that a marker of controller-gen gives, "" if none
+// does.
 func resourceName(group *ast.CommentGroup) string {
 	for _, c := range group.List {
 		if path := resourceOption(strings.TrimSpace(strings.TrimPrefix(c.Text, "//")), "path"); path != "" {
@@ -152,7 +154,8 @@ func resourceName(group *ast.CommentGroup) string {
 	return ""
 }
 
-// resourceOption returns an option of the marker +kubebuilder:resource, "" if the text is no such marker or has no such option.
+// resourceOption returns an option of the marker +kubebuilder:resource, "" if the text is no such
+// marker or has no such option.
 func resourceOption(text, name string) string {
 	options, ok := strings.CutPrefix(text, "+kubebuilder:resource:")
 	if !ok {
@@ -191,7 +194,8 @@ func constantText(e ast.Expr, constants map[string]string) (string, bool) {
 	return "", false
 }
 
-// eachValue calls do for every variable or constant at the top level of the file that has a value of its own.
+// eachValue calls do for every variable or constant at the top level of the file that has a value
+// of its own.
 func eachValue(file *ast.File, tok token.Token, do func(name string, value ast.Expr)) {
 	for _, decl := range file.Decls {
 		gen, ok := decl.(*ast.GenDecl)

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// controllerField is the field that no object has: the name of the controlling owner, if that is of the target's kind.
+	// controllerField is the field that no object has: the name of the controlling owner, if that
+	// is of the target's kind.
 	controllerField = ".metadata.controller"
 	nameField       = ".metadata.name"
 	namespaceField  = ".metadata.namespace"
@@ -189,8 +190,8 @@ func (s *stateScope) fieldValue(v ast.Value, out model.Selector, end types.Type)
 	}
 }
 
-// likely warns of a value that is none of the constants that the Go package has for the type of the field. It is no
-// error: the server may know more of them than this version of the package.
+// likely warns of a value that is none of the constants that the Go package has for the type of the
+// field. It is no error: the server may know more of them than this version of the package.
 func (s *stateScope) likely(v ast.Value, key string, end types.Type) {
 	named, ok := types.Unalias(deref(end)).(*types.Named)
 	if !ok || named.Obj().Pkg() == nil {
@@ -212,7 +213,8 @@ func (s *stateScope) likely(v ast.Value, key string, end types.Type) {
 	s.d.report(diag.UnlikelyValue, v.Span, fmt.Sprintf("%s is none of the values that %s has", shown(v), key), hint)
 }
 
-// constantsOf returns the values of the string constants of a type that are declared in its package, sorted.
+// constantsOf returns the values of the string constants of a type that are declared in its
+// package, sorted.
 func constantsOf(pkg *types.Package, typeName string) []string {
 	var values []string
 	for _, name := range pkg.Scope().Names() {

@@ -48,8 +48,8 @@ func TestMain(m *testing.M) {
 
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
-// sources returns the files of an archive that are documents. A line that begins with "quoted " stands for a whole
-// document as a Go string, for texts that an archive cannot hold.
+// sources returns the files of an archive that are documents. A line that begins with "quoted "
+// stands for a whole document as a Go string, for texts that an archive cannot hold.
 func sources(t *testing.T, archive *txtar.Archive) check.Input {
 	t.Helper()
 	in := check.Input{Dir: moduleDir, Name: "manager", Path: "controller-kit-demo/manager"}
@@ -110,7 +110,8 @@ func compareGolden(t *testing.T, name string, archive *txtar.Archive, got string
 	}
 }
 
-// TestWrongDocuments checks every archive of testdata/wrong: what is said about the documents in it is in its file want.
+// TestWrongDocuments checks every archive of testdata/wrong: what is said about the documents in it
+// is in its file want.
 func TestWrongDocuments(t *testing.T) {
 	eachArchive(t, "testdata/wrong/*.txtar", 50, func(t *testing.T, name string, archive *txtar.Archive) {
 		in := sources(t, archive)
@@ -128,7 +129,8 @@ func TestWrongDocuments(t *testing.T) {
 	})
 }
 
-// TestRightDocuments checks every archive of testdata/right: the model of the documents in it is in its file want.
+// TestRightDocuments checks every archive of testdata/right: the model of the documents in it is in
+// its file want.
 func TestRightDocuments(t *testing.T) {
 	eachArchive(t, "testdata/right/*.txtar", 5, func(t *testing.T, name string, archive *txtar.Archive) {
 		in := sources(t, archive)

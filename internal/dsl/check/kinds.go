@@ -40,7 +40,8 @@ var (
 	versionPattern = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
 )
 
-// declare collects binds and aliases and the kinds that the document names. It needs no Go packages.
+// declare collects binds and aliases and the kinds that the document names. It needs no Go
+// packages.
 func (d *document) declare() {
 	for _, item := range d.file.Items {
 		switch n := item.(type) {
@@ -129,7 +130,8 @@ func (d *document) declareAlias(n *ast.Alias) {
 	d.aliasOrder = append(d.aliasOrder, a)
 }
 
-// resolveAlias resolves the kind of an alias. An alias of one word means a built-in kind, never another alias.
+// resolveAlias resolves the kind of an alias. An alias of one word means a built-in kind, never
+// another alias.
 func (d *document) resolveAlias(a *alias) {
 	if !strings.Contains(a.kind.Text, "/") {
 		if other, ok := d.aliases[a.kind.Text]; ok && other != a {
@@ -164,7 +166,8 @@ func (d *document) resolve(w ast.Word) {
 	}
 }
 
-// resolveBare resolves a kind of one word among the built-in ones. The hint is for when no name is near.
+// resolveBare resolves a kind of one word among the built-in ones. The hint is for when no name is
+// near.
 func (d *document) resolveBare(w ast.Word, hint string) *kindRef {
 	rows := builtins.byKind[w.Text]
 	switch len(rows) {
@@ -249,7 +252,8 @@ func (d *document) nearLabel(label string) string {
 	return ""
 }
 
-// checkBinds reports packages that cannot be loaded, and packages that hold something else than the bind says.
+// checkBinds reports packages that cannot be loaded, and packages that hold something else than the
+// bind says.
 func (c *checker) checkBinds(d *document) {
 	for _, b := range d.bindOrder {
 		if b.bad {
@@ -273,8 +277,9 @@ func (c *checker) checkBinds(d *document) {
 	}
 }
 
-// warnProblem reports a package with mistakes of its own, unless they are mistakes in the kinds that are reported anyway.
-// The package that is generated into may wait for just that, and is not reported.
+// warnProblem reports a package with mistakes of its own, unless they are mistakes in the kinds
+// that are reported anyway. The package that is generated into may wait for just that, and is not
+// reported.
 func (c *checker) warnProblem(d *document, b *binding) {
 	p := c.packages[b.path.Text]
 	if p.Problem == "" || b.path.Text == c.path {
@@ -346,7 +351,8 @@ func (c *checker) checkAliases(d *document) {
 	}
 }
 
-// kind returns the Go type for a kind as it is written, nil when there is none: then that has been reported.
+// kind returns the Go type for a kind as it is written, nil when there is none: then that has been
+// reported.
 func (c *checker) kind(d *document, w ast.Word) *kindType {
 	if a, ok := d.aliases[w.Text]; ok {
 		if ref := d.refs["alias "+a.name.Text]; ref != nil {
@@ -364,7 +370,8 @@ func (c *checker) kind(d *document, w ast.Word) *kindType {
 	return c.lookup(d, ref, w)
 }
 
-// warnShadowed says when a bare name means a built-in kind although a bound package has a kind of that name.
+// warnShadowed says when a bare name means a built-in kind although a bound package has a kind of
+// that name.
 func (c *checker) warnShadowed(d *document, ref *kindRef, w ast.Word) {
 	for _, b := range d.bindOrder {
 		p := c.packages[b.path.Text]
@@ -380,7 +387,8 @@ func (c *checker) warnShadowed(d *document, ref *kindRef, w ast.Word) {
 	}
 }
 
-// lookup finds the Go type once and reports each place where that fails, underlining the name of the kind alone.
+// lookup finds the Go type once and reports each place where that fails, underlining the name of
+// the kind alone.
 func (c *checker) lookup(d *document, ref *kindRef, w ast.Word) *kindType {
 	if ref.path == "" || ref.checked && ref.typ != nil {
 		return ref.typ
@@ -411,7 +419,8 @@ func (c *checker) lookup(d *document, ref *kindRef, w ast.Word) *kindType {
 	return ref.typ
 }
 
-// boundTo reports whether a bind names the package, so that its failure to load has been reported there.
+// boundTo reports whether a bind names the package, so that its failure to load has been reported
+// there.
 func (d *document) boundTo(path string) bool {
 	return slices.ContainsFunc(d.bindOrder, func(b *binding) bool { return !b.bad && b.path.Text == path })
 }

@@ -82,7 +82,8 @@ func (c *checker) declareManager(d *document, name ast.Word) {
 	c.order = append(c.order, name.Text)
 }
 
-// declareState checks a state, and makes it known also when it is wrong: its users should not be blamed.
+// declareState checks a state, and makes it known also when it is wrong: its users should not be
+// blamed.
 func (m *managerScope) declareState(s *ast.State) {
 	state := &declaredState{model: m.state(s), name: s.Name}
 	if first, ok := m.states[s.Name.Text]; ok {

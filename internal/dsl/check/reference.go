@@ -14,8 +14,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// reference resolves `${target.A.B}` against the Go type of the target. It returns nil for a reference that is wrong,
-// or that cannot be judged because the type of the target is not known.
+// reference resolves `${target.A.B}` against the Go type of the target. It returns nil for a
+// reference that is wrong, or that cannot be judged because the type of the target is not known.
 func (m *managerScope) reference(ref *ast.Ref) *model.Ref {
 	root := ref.Path[0]
 	if root.Text != "target" {
@@ -96,7 +96,8 @@ type walkProblem struct {
 	fields []string
 }
 
-// referenceHint finds the name that was meant: by the spelling, by the name in JSON, or by the getter.
+// referenceHint finds the name that was meant: by the spelling, by the name in JSON, or by the
+// getter.
 func (m *managerScope) referenceHint(ref *ast.Ref, at int, problem *walkProblem) string {
 	got := ref.Path[at].Text
 	if problem.code == diag.MethodReference {
@@ -124,7 +125,8 @@ func withName(ref *ast.Ref, at int, name string) string {
 	return (&ast.Ref{Path: words}).String()
 }
 
-// goNames reads the whole reference as names of the JSON form and returns the names of the Go fields, if that works.
+// goNames reads the whole reference as names of the JSON form and returns the names of the Go
+// fields, if that works.
 func (m *managerScope) goNames(ref *ast.Ref) []string {
 	walk := goWalk{current: m.target.obj.Type()}
 	for _, w := range ref.Path[1:] {

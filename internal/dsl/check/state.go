@@ -71,7 +71,8 @@ func (s *stateScope) combination() {
 	}
 }
 
-// triedToSelect reports whether a selector is there that has been reported as wrong and may have been meant to select.
+// triedToSelect reports whether a selector is there that has been reported as wrong and may have
+// been meant to select.
 func (s *stateScope) triedToSelect() bool {
 	for _, item := range s.node.Body.Items {
 		if sel, ok := item.(*ast.Selector); ok && sel != s.owned && sel != s.namespace {
@@ -110,8 +111,8 @@ func (s *stateScope) scope() {
 	}
 }
 
-// elsewhereHint is the way out for an owned state in another namespace. A target that is not built in is taken for namespaced
-// when it has no marker, so it may be the marker that is missing.
+// elsewhereHint is the way out for an owned state in another namespace. A target that is not built
+// in is taken for namespaced when it has no marker, so it may be the marker that is missing.
 func (s *stateScope) elsewhereHint() string {
 	if lookupBuiltin(s.target.Package) != nil {
 		return "take owned or namespace= away"
@@ -332,7 +333,8 @@ func nameHint(v ast.Value, rule string) string {
 	return rule
 }
 
-// sample is the value with a letter in place of each reference: good enough to judge the literal parts by.
+// sample is the value with a letter in place of each reference: good enough to judge the literal
+// parts by.
 func sample(v ast.Value) string {
 	var b strings.Builder
 	for _, p := range v.Parts {
@@ -358,7 +360,8 @@ func shown(v ast.Value) string {
 	return strconv.Quote(b.String())
 }
 
-// literalSpan is the piece to underline when literal text is wrong: the text alone if there is just one piece of it.
+// literalSpan is the piece to underline when literal text is wrong: the text alone if there is just
+// one piece of it.
 func literalSpan(v ast.Value) ast.Span {
 	var spans []ast.Span
 	for _, p := range v.Parts {

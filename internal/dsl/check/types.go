@@ -61,8 +61,8 @@ func isNamed(t types.Type, path, name string) bool {
 	return ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == path && named.Obj().Name() == name
 }
 
-// listType returns the name of the type for a list of the kind, or the empty string: a struct KINDList with a field
-// Items that is a slice of the kind, and with the method DeepCopyObject.
+// listType returns the name of the type for a list of the kind, or the empty string: a struct
+// KINDList with a field Items that is a slice of the kind, and with the method DeepCopyObject.
 func listType(kind *types.TypeName) string {
 	name := kind.Name() + "List"
 	if _, ok := kind.Pkg().Scope().Lookup(name).(*types.TypeName); !ok || listProblem(kind) != "" {
@@ -71,7 +71,8 @@ func listType(kind *types.TypeName) string {
 	return name
 }
 
-// listProblem says what is wrong with the type KINDList. It is empty if that is as it should be, or not there.
+// listProblem says what is wrong with the type KINDList. It is empty if that is as it should be, or
+// not there.
 func listProblem(kind *types.TypeName) string {
 	list, ok := kind.Pkg().Scope().Lookup(kind.Name() + "List").(*types.TypeName)
 	if !ok {

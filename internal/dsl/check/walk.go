@@ -20,7 +20,8 @@ type goWalk struct {
 	steps   []model.Step
 	// embedding is the struct whose embedded field was the last step, nil after other steps.
 	embedding types.Type
-	// unset is true when the last step was to a field of the object's own TypeMeta, which is empty in a cache.
+	// unset is true when the last step was to a field of the object's own TypeMeta, which is empty
+	// in a cache.
 	unset bool
 }
 
@@ -61,8 +62,8 @@ func (w *goWalk) step(name string) *walkProblem {
 	return &walkProblem{code: diag.UnknownTargetField, message: fmt.Sprintf("%s has no field %q", typeName(base), name), fields: fieldNames(s)}
 }
 
-// hiddenPointer returns the embedded pointer on the way to a promoted field that cannot be tested for nil from outside its
-// package, because its name is not exported.
+// hiddenPointer returns the embedded pointer on the way to a promoted field that cannot be tested
+// for nil from outside its package, because its name is not exported.
 func hiddenPointer(s *types.Struct, index []int) string {
 	for _, n := range index[:len(index)-1] {
 		f := s.Field(n)
@@ -74,8 +75,8 @@ func hiddenPointer(s *types.Struct, index []int) string {
 	return ""
 }
 
-// follow goes down an index path. Embedded structs on the way are left out, as in Go, unless there is a pointer among
-// them that has to be tested.
+// follow goes down an index path. Embedded structs on the way are left out, as in Go, unless there
+// is a pointer among them that has to be tested.
 func (w *goWalk) follow(s *types.Struct, index []int) {
 	var steps []model.Step
 	pointers := false
@@ -106,7 +107,8 @@ func (w *goWalk) follow(s *types.Struct, index []int) {
 	w.current = f.Type()
 }
 
-// promotes reports whether the name of the embedded struct that was stepped into can be left out before the field.
+// promotes reports whether the name of the embedded struct that was stepped into can be left out
+// before the field.
 func (w *goWalk) promotes(f *types.Var) bool {
 	if w.embedding == nil {
 		return false
@@ -115,7 +117,8 @@ func (w *goWalk) promotes(f *types.Var) bool {
 	return obj == f
 }
 
-// jsonStep takes the field with the name of the JSON form. If there is none, it returns the names that there are.
+// jsonStep takes the field with the name of the JSON form. If there is none, it returns the names
+// that there are.
 func (w *goWalk) jsonStep(name string) ([]string, bool) {
 	s, ok := deref(w.current).Underlying().(*types.Struct)
 	if !ok {
@@ -133,7 +136,8 @@ func (w *goWalk) jsonStep(name string) ([]string, bool) {
 // maxEmbedding bounds how deep structs are searched that embed each other by pointers.
 const maxEmbedding = 8
 
-// jsonIndex finds a field by its JSON name, also in embedded structs that are inlined, and collects all names.
+// jsonIndex finds a field by its JSON name, also in embedded structs that are inlined, and collects
+// all names.
 func jsonIndex(s *types.Struct, name string, names *[]string, depth int) []int {
 	for i := range s.NumFields() {
 		f := s.Field(i)
@@ -166,7 +170,8 @@ func (w *goWalk) text() ([]model.Step, model.Text, string) {
 	return w.steps, text, problem
 }
 
-// textOf says how a type becomes text. A pointer to text is text. If the type cannot, it says what it is.
+// textOf says how a type becomes text. A pointer to text is text. If the type cannot, it says what
+// it is.
 func textOf(t types.Type) (model.Text, string) {
 	base := t
 	if isPointer(t) {
@@ -206,7 +211,8 @@ func isStringer(t types.Type) bool {
 		types.Identical(sig.Results().At(0).Type(), types.Typ[types.String])
 }
 
-// isTime reports whether a type is a point in time: its String method gives a text that no object and no label has.
+// isTime reports whether a type is a point in time: its String method gives a text that no object
+// and no label has.
 func isTime(t types.Type) bool {
 	return isNamed(t, metaPackage, "Time") || isNamed(t, metaPackage, "MicroTime") || isNamed(t, "time", "Time")
 }

@@ -3,7 +3,8 @@
 
 package diag
 
-// A Code names a kind of mistake. Codes are stable: what one means never changes, and none is used again.
+// A Code names a kind of mistake. Codes are stable: what one means never changes, and none is used
+// again.
 type Code string
 
 // The codes. [Codes] says what each of them means.

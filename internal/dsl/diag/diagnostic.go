@@ -17,7 +17,8 @@ type Severity int
 const (
 	// Error means that nothing can be generated from the document.
 	Error Severity = iota + 1
-	// Warning means that the document has a meaning, but probably not the one that its author had in mind.
+	// Warning means that the document has a meaning, but probably not the one that its author had
+	// in mind.
 	Warning
 )
 
@@ -32,8 +33,8 @@ func (s Severity) String() string {
 // A Diagnostic is one mistake in one place.
 type Diagnostic struct {
 	Code Code
-	// Start and End enclose the smallest piece that is wrong. End is behind its last byte. Columns count bytes from 1, as
-	// those of the Go tools do.
+	// Start and End enclose the smallest piece that is wrong. End is behind its last byte. Columns
+	// count bytes from 1, as those of the Go tools do.
 	Start, End token.Position
 	// Message says what was got and what was wanted, in lower case.
 	Message string
@@ -43,7 +44,8 @@ type Diagnostic struct {
 	Related []Related
 }
 
-// A Related is a place that explains a diagnostic, such as the first of two declarations of one name.
+// A Related is a place that explains a diagnostic, such as the first of two declarations of one
+// name.
 type Related struct {
 	Start, End token.Position
 	Message    string
@@ -121,8 +123,8 @@ func newJSONSpan(start, end token.Position) jsonSpan {
 // A List is the diagnostics of one or more documents.
 type List []Diagnostic
 
-// Sort orders the list by file, position and code, and drops what is said twice about the same place. It returns the
-// shortened list.
+// Sort orders the list by file, position and code, and drops what is said twice about the same
+// place. It returns the shortened list.
 func (l List) Sort() List {
 	slices.SortStableFunc(l, func(a, b Diagnostic) int {
 		return cmp.Or(

@@ -20,10 +20,11 @@ import (
 // tabWidth is the number of columns that a tab of the source takes when the source is shown.
 const tabWidth = 4
 
-// A Printer writes diagnostics for people: the place, the message, the source line and the wrong piece underlined.
+// A Printer writes diagnostics for people: the place, the message, the source line and the wrong
+// piece underlined.
 type Printer struct {
-	// Sources holds the text of every document by the file name that positions give. A line of a file that is missing
-	// here is not shown.
+	// Sources holds the text of every document by the file name that positions give. A line of a
+	// file that is missing here is not shown.
 	Sources map[string][]byte
 	// Style decides about colours.
 	Style Style
@@ -39,12 +40,12 @@ const (
 	Colour
 )
 
-// maxPrinted is the number of diagnostics after which a Printer stops and counts the rest. Who mends these first will
-// often find that the others were their consequences.
+// maxPrinted is the number of diagnostics after which a Printer stops and counts the rest. Who
+// mends these first will often find that the others were their consequences.
 const maxPrinted = 100
 
-// Print writes the diagnostics in the order of the list, the first 100 of them and the number of the others. Of a line that
-// is too long it shows the piece around the position.
+// Print writes the diagnostics in the order of the list, the first 100 of them and the number of
+// the others. Of a line that is too long it shows the piece around the position.
 func (p Printer) Print(w io.Writer, list List) error {
 	out := bufio.NewWriter(w)
 	lines := lineCache{sources: p.Sources, split: map[string][][]byte{}}
@@ -93,8 +94,8 @@ func (p Printer) printOne(w *bufio.Writer, lines *lineCache, d Diagnostic) {
 	}
 }
 
-// snippet shows the line of start and marks what lies between start and end on it. What goes on in further lines is not
-// shown: the place where it begins is what one has to look at.
+// snippet shows the line of start and marks what lies between start and end on it. What goes on in
+// further lines is not shown: the place where it begins is what one has to look at.
 func (p Printer) snippet(w *bufio.Writer, lines *lineCache, start, end token.Position, ink, hint string) {
 	line, ok := lines.line(start)
 	if !ok {
@@ -131,8 +132,8 @@ const cut = "…"
 // The numbers of bytes that are shown of a line that is longer: before the position, and behind it.
 const maxBefore, maxBehind = 60, 160
 
-// window cuts a line that is too long to the piece around a position, between characters. It says what from and to are in
-// that piece, and on which sides something was cut off.
+// window cuts a line that is too long to the piece around a position, between characters. It says
+// what from and to are in that piece, and on which sides something was cut off.
 func window(line []byte, from, to int) (piece []byte, newFrom, newTo int, before, behind bool) {
 	if len(line) <= maxBefore+maxBehind {
 		return line, from, to, false, false
@@ -147,7 +148,8 @@ func window(line []byte, from, to int) (piece []byte, newFrom, newTo int, before
 	return line[first:last], from - first, min(to, last) - first, first > 0, last < len(line)
 }
 
-// The numbers of bytes that are shown of a message that is longer: of its beginning, and of its end.
+// The numbers of bytes that are shown of a message that is longer: of its beginning, and of its
+// end.
 const maxHead, maxTail = 400, 100
 
 // brief leaves out the middle of a text that repeats a very long piece of a document.
@@ -195,7 +197,8 @@ func (c *lineCache) line(pos token.Position) ([]byte, bool) {
 	return bytes.TrimSuffix(lines[pos.Line-1], []byte("\r")), true
 }
 
-// expand makes a line of source fit to be shown: tabs become spaces, and what a terminal would act upon becomes visible.
+// expand makes a line of source fit to be shown: tabs become spaces, and what a terminal would act
+// upon becomes visible.
 func expand(line []byte) string {
 	var b strings.Builder
 	col := 0
@@ -243,13 +246,14 @@ func runeColumns(r rune, size, col int) int {
 	return 1
 }
 
-// unprintable reports whether showing the rune could do anything but put a glyph on the screen: control characters,
-// marks that turn the direction of text, joiners.
+// unprintable reports whether showing the rune could do anything but put a glyph on the screen:
+// control characters, marks that turn the direction of text, joiners.
 func unprintable(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// PrintJSON writes the list as an array of objects, `[]` when it is empty, for editors and other programs.
+// PrintJSON writes the list as an array of objects, `[]` when it is empty, for editors and other
+// programs.
 func PrintJSON(w io.Writer, list List) error {
 	if list == nil {
 		list = List{}
@@ -260,5 +264,6 @@ func PrintJSON(w io.Writer, list List) error {
 	return enc.Encode(list)
 }
 
-// Visible returns a line of text with everything replaced that a terminal would act upon or could not show.
+// Visible returns a line of text with everything replaced that a terminal would act upon or could
+// not show.
 func Visible(line string) string { return expand([]byte(line)) }

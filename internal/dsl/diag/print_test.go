@@ -15,7 +15,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 )
 
-// at makes a diagnostic about the n-th line of a source, from one byte to another, both counted from 0.
+// at makes a diagnostic about the n-th line of a source, from one byte to another, both counted
+// from 0.
 func at(src string, line, from, to int, d diag.Diagnostic) diag.Diagnostic {
 	offset := 0
 	for i, text := range strings.SplitAfter(src, "\n") {
@@ -185,7 +186,8 @@ func printed(t *testing.T, src string, list ...diag.Diagnostic) string {
 	return out.String()
 }
 
-// TestPrintCutsLongLines has mistakes at the beginning, in the middle and at the end of a line that is too long to be shown.
+// TestPrintCutsLongLines has mistakes at the beginning, in the middle and at the end of a line that
+// is too long to be shown.
 func TestPrintCutsLongLines(t *testing.T) {
 	const size = 1 << 20
 	line := strings.Repeat("(", size)

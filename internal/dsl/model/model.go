@@ -3,12 +3,14 @@
 
 // Package model is a checked document: what the checker hands to the generator.
 //
-// Everything in it has been resolved against the real Go packages. The generator trusts it and looks nothing up.
+// Everything in it has been resolved against the real Go packages. The generator trusts it and
+// looks nothing up.
 package model
 
 import "go/token"
 
-// A Package is everything that one output package is generated from: all documents of one directory, merged.
+// A Package is everything that one output package is generated from: all documents of one
+// directory, merged.
 type Package struct {
 	// Name is the name of the Go package that the generated files belong to.
 	Name string
@@ -43,8 +45,8 @@ type Kind struct {
 	Type, List           string // for example Job and JobList; List is empty when the package has none
 	// Namespaced is false for cluster-scoped kinds.
 	Namespaced bool
-	// Resource is the name of the kind in paths and roles, such as jobs, if the package says it. If it is empty, the name is the
-	// plural of the kind.
+	// Resource is the name of the kind in paths and roles, such as jobs, if the package says it. If
+	// it is empty, the name is the plural of the kind.
 	Resource string
 }
 
@@ -81,11 +83,13 @@ const (
 type NamespaceMode int
 
 const (
-	// TargetNamespace is the namespace of the target: what holds when no namespace selector is given.
+	// TargetNamespace is the namespace of the target: what holds when no namespace selector is
+	// given.
 	TargetNamespace NamespaceMode = iota + 1
 	// NamedNamespace is the namespace that Namespace.Value gives.
 	NamedNamespace
-	// AllNamespaces are all namespaces; only for lists and for single objects that are selected without a name.
+	// AllNamespaces are all namespaces; only for lists and for single objects that are selected
+	// without a name.
 	AllNamespaces
 	// NoNamespace is for cluster-scoped kinds.
 	NoNamespace
@@ -101,12 +105,13 @@ type Namespace struct {
 type Selector struct {
 	Key   string
 	Value Value
-	// Path is, for a field, the way to it in the Go type of the state's kind; empty for ControllerField.
+	// Path is, for a field, the way to it in the Go type of the state's kind; empty for
+	// ControllerField.
 	Path []Step
 	// Text says how what stands at the end of Path becomes text.
 	Text Text
-	// ControllerField is true for the field .metadata.controller: the name of the controlling owner if that owner is of
-	// the target's kind.
+	// ControllerField is true for the field .metadata.controller: the name of the controlling owner
+	// if that owner is of the target's kind.
 	ControllerField bool
 	Pos             token.Position
 }
@@ -132,7 +137,8 @@ type Ref struct {
 // A Step goes from a struct to one of its fields.
 type Step struct {
 	Field string // the Go name
-	// Pointer is true when the field is a pointer that has to be tested for nil before it is followed or read.
+	// Pointer is true when the field is a pointer that has to be tested for nil before it is
+	// followed or read.
 	Pointer bool
 }
 

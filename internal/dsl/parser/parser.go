@@ -11,8 +11,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 )
 
-// Parse returns the tree of the document and everything that is wrong with its form, sorted by position. The name is
-// what positions give as their file. The tree is never nil; where the text makes no sense, the tree has less in it.
+// Parse returns the tree of the document and everything that is wrong with its form, sorted by
+// position. The name is what positions give as their file. The tree is never nil; where the text
+// makes no sense, the tree has less in it.
 func Parse(name string, src []byte) (*ast.File, diag.List) {
 	file := ast.NewFile(name, src)
 	if d, ok := foreignText(file, src); ok {
@@ -30,7 +31,8 @@ func Parse(name string, src []byte) (*ast.File, diag.List) {
 	return file, append(scanned, p.list...).Sort()
 }
 
-// foreignText recognizes texts of which every line would be wrong for one reason, and says that reason once.
+// foreignText recognizes texts of which every line would be wrong for one reason, and says that
+// reason once.
 func foreignText(file *ast.File, src []byte) (diag.Diagnostic, bool) {
 	report := func(code diag.Code, start, end int, message, hint string) (diag.Diagnostic, bool) {
 		return diag.Diagnostic{Code: code, Start: file.Position(start), End: file.Position(end), Message: message, Hint: hint}, true
@@ -44,7 +46,8 @@ func foreignText(file *ast.File, src []byte) (diag.Diagnostic, bool) {
 	return diag.Diagnostic{}, false
 }
 
-// isUTF16 reports whether a text begins with a byte order mark of UTF-16, or with two ASCII characters in it.
+// isUTF16 reports whether a text begins with a byte order mark of UTF-16, or with two ASCII
+// characters in it.
 func isUTF16(src []byte) bool {
 	if len(src) < 4 {
 		return false
@@ -63,7 +66,8 @@ type parser struct {
 	open []openBlock
 	// unbalanced is set when a block is found to have no end.
 	unbalanced bool
-	// byIndent makes a closing brace at the beginning of a line close the block whose first line is indented alike.
+	// byIndent makes a closing brace at the beginning of a line close the block whose first line is
+	// indented alike.
 	byIndent bool
 }
 
@@ -106,7 +110,8 @@ func (p *parser) report(code diag.Code, span ast.Span, message, hint string) {
 	})
 }
 
-// here is the place of the current token. At the end of a line it is right behind what stands last on the line.
+// here is the place of the current token. At the end of a line it is right behind what stands last
+// on the line.
 func (p *parser) here() ast.Span {
 	t := p.tok()
 	if (t.kind == tokenNewline || t.kind == tokenEOF || t.kind == tokenComment) && p.pos > 0 {
@@ -175,8 +180,9 @@ func (p *parser) endOfLine(after, hint string) *ast.Comment {
 	return nil
 }
 
-// items reads the nodes of a block, or of the file, with the comments between them. It stops before a closing brace,
-// at the end of the file, and where leave says that what stands there belongs further out.
+// items reads the nodes of a block, or of the file, with the comments between them. It stops before
+// a closing brace, at the end of the file, and where leave says that what stands there belongs
+// further out.
 func (p *parser) items(leave func() bool, one func(ast.Lead) ast.Node) []ast.Node {
 	l := itemList{parser: p}
 	for {
@@ -227,7 +233,8 @@ func (l *itemList) addComment(c ast.Comment) {
 	l.lead.Doc = append(l.lead.Doc, c)
 }
 
-// begin notes, at the first token of a node or of its comment, whether an empty line comes before it.
+// begin notes, at the first token of a node or of its comment, whether an empty line comes before
+// it.
 func (l *itemList) begin() {
 	if len(l.lead.Doc) == 0 {
 		l.lead.Blank = l.newlines >= 2 && len(l.nodes) > 0
@@ -256,7 +263,8 @@ func (p *parser) parseFile() {
 	}
 }
 
-// isStray reports whether the closing brace, going by its indentation, is inside of the block that it would close.
+// isStray reports whether the closing brace, going by its indentation, is inside of the block that
+// it would close.
 func (p *parser) isStray(t token) bool {
 	return t.kind == tokenRightBrace && p.byIndent && len(p.open) > 0 && t.indent > p.open[len(p.open)-1].indent
 }
@@ -298,8 +306,8 @@ func orNil[T any, P interface {
 	return node
 }
 
-// unknownStatement reports a misspelt keyword and reads on as if it had been spelt well, so that the names that the
-// statement declares are not missed later.
+// unknownStatement reports a misspelt keyword and reads on as if it had been spelt well, so that
+// the names that the statement declares are not missed later.
 func (p *parser) unknownStatement(lead ast.Lead, t token) ast.Node {
 	near, _ := diag.Near(t.text, statements)
 	hint := "a document has bind, alias and decl"
@@ -414,8 +422,9 @@ func (p *parser) decl(lead ast.Lead) *ast.Decl {
 	return n
 }
 
-// block reads `{ ... }`. startsBody says whether what follows can be the content of the block: then a missing opening
-// brace is taken as read. leave says that what follows belongs outside, so that the closing brace is missing.
+// block reads `{ ... }`. startsBody says whether what follows can be the content of the block: then
+// a missing opening brace is taken as read. leave says that what follows belongs outside, so that
+// the closing brace is missing.
 func (p *parser) block(b *ast.Block, what string, head ast.Span, indent int, startsBody, leave func() bool, one func(ast.Lead) ast.Node) {
 	if !p.leftBrace(b, what, startsBody) {
 		return
@@ -447,7 +456,8 @@ func (p *parser) block(b *ast.Block, what string, head ast.Span, indent int, sta
 	p.report(diag.UnclosedBlock, self.head, fmt.Sprintf("block of %s is never closed", self.what), hint)
 }
 
-// belongsOutside reports whether the closing brace, going by its indentation, closes a block around the given one.
+// belongsOutside reports whether the closing brace, going by its indentation, closes a block around
+// the given one.
 func (p *parser) belongsOutside(brace token, self openBlock) bool {
 	if !p.byIndent || brace.indent < 0 || brace.indent >= self.indent {
 		return false

@@ -44,7 +44,8 @@ type castHeader struct {
 	Title   string `json:"title,omitempty"`
 }
 
-// ReadCast reads a recording in the format of asciinema, version 2. Events other than output are left out.
+// ReadCast reads a recording in the format of asciinema, version 2. Events other than output are
+// left out.
 func ReadCast(r io.Reader) (Cast, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
@@ -113,8 +114,8 @@ func (c Cast) Write(w io.Writer) error {
 	return nil
 }
 
-// Cut returns the recording without the time before from and, unless until is 0, without what came after until. What was written before
-// from is written at once, so that the screen is the same.
+// Cut returns the recording without the time before from and, unless until is 0, without what came
+// after until. What was written before from is written at once, so that the screen is the same.
 func (c Cast) Cut(from, until time.Duration) Cast {
 	cut := Cast{Size: c.Size, Title: c.Title}
 	for _, e := range c.Events {

@@ -22,8 +22,9 @@ import (
 // grace is how long a command may take to end after it was interrupted.
 const grace = 30 * time.Second
 
-// Record runs a command in a terminal of its own and returns what it shows. After limit it presses Ctrl-C; what the command shows
-// from then on, until it ends, is part of the recording. That the command fails is not an error; that it cannot be started is.
+// Record runs a command in a terminal of its own and returns what it shows. After limit it presses
+// Ctrl-C; what the command shows from then on, until it ends, is part of the recording. That the
+// command fails is not an error; that it cannot be started is.
 func Record(ctx context.Context, size Size, command []string, limit time.Duration) (Cast, error) {
 	if err := size.check(); err != nil {
 		return Cast{}, fmt.Errorf("recording: %w", err)
@@ -51,7 +52,8 @@ func Record(ctx context.Context, size Size, command []string, limit time.Duratio
 	return Cast{Size: size, Events: events}, nil
 }
 
-// press ends the command: by Ctrl-C after limit or when ctx is done, and by force when that does not help.
+// press ends the command: by Ctrl-C after limit or when ctx is done, and by force when that does
+// not help.
 func press(ctx context.Context, terminal io.Writer, process *os.Process, limit time.Duration, ended <-chan struct{}) {
 	enough := time.NewTimer(limit)
 	defer enough.Stop()

@@ -41,8 +41,8 @@ const (
 	modeItalic    = 1 << 4
 )
 
-// frames plays the recording and returns what the screen shows at every multiple of interval, where it differs from the frame
-// before. Pauses longer than idle are shortened to it.
+// frames plays the recording and returns what the screen shows at every multiple of interval, where
+// it differs from the frame before. Pauses longer than idle are shortened to it.
 func (c Cast) frames(interval, idle time.Duration) (frames []frame, length time.Duration, err error) {
 	defer func() {
 		if v := recover(); v != nil { // the emulator is not ours, and the recording may be anybody's

@@ -26,9 +26,11 @@ type Options struct {
 	Interval time.Duration
 	// MaxIdle is what longer pauses are shortened to; 0 means two seconds.
 	MaxIdle time.Duration
-	// Hold is how long the last frame stays before the recording begins again; 0 means four seconds.
+	// Hold is how long the last frame stays before the recording begins again; 0 means four
+	// seconds.
 	Hold time.Duration
-	// MaxBytes is the size that the picture may have; 0 means 300,000. If it would be larger, it gets fewer frames.
+	// MaxBytes is the size that the picture may have; 0 means 300,000. If it would be larger, it
+	// gets fewer frames.
 	MaxBytes int
 }
 
@@ -130,8 +132,8 @@ func (d *drawer) frame(f frame, x float64) {
 	d.frames.WriteString("</g>\n")
 }
 
-// rowMarkup returns the pieces of a row. Each has its width written down, so that the columns stand where they stood in the
-// terminal also in a font of another width.
+// rowMarkup returns the pieces of a row. Each has its width written down, so that the columns stand
+// where they stood in the terminal also in a font of another width.
 func rowMarkup(r row) string {
 	var b strings.Builder
 	for _, piece := range r {
@@ -171,7 +173,8 @@ const (
 
 func styleSheet(frames []frame, length time.Duration, width float64, hold time.Duration) string {
 	var b strings.Builder
-	// On the film and not on the letters: their own attributes are weaker than any rule, but stronger than what they inherit.
+	// On the film and not on the letters: their own attributes are weaker than any rule, but
+	// stronger than what they inherit.
 	fmt.Fprintf(&b, ".film{font:14px %s;fill:%s}text{white-space:pre}\n", fonts, foreground)
 	fmt.Fprintf(&b, ".window{fill:%s;stroke:#30363d}.buttons{fill:#3d444d}.title{font:13px Helvetica,Arial,sans-serif;fill:#9198a1}\n", background)
 	if len(frames) == 1 {
@@ -214,7 +217,8 @@ var palette = [16]string{
 	"#8b949e", "#ffa198", "#56d364", "#e3b341", "#79c0ff", "#d2a8ff", "#56d4dd", "#f0f6fc",
 }
 
-// color returns a colour of the terminal for SVG. Numbers below 256 are those of the xterm palette, others red, green and blue.
+// color returns a colour of the terminal for SVG. Numbers below 256 are those of the xterm palette,
+// others red, green and blue.
 func color(c vt10x.Color) string {
 	switch {
 	case c == vt10x.DefaultFG:

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// operation is one request of a sequence. {ns} in it stands for the namespace of the sequence, {rv} for the resource version of the object
-// when it was last seen, {old} for one before that.
+// operation is one request of a sequence. {ns} in it stands for the namespace of the sequence, {rv}
+// for the resource version of the object when it was last seen, {old} for one before that.
 type operation struct {
 	Method, Path, Type, Body string
 }

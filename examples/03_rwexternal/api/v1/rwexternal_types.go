@@ -9,13 +9,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:validation:XValidation:rule="has(self.outputSecret) == has(oldSelf.outputSecret) && (!has(self.outputSecret) || self.outputSecret == oldSelf.outputSecret)",message="the output can't be changed: make another RWExternal"
 type RWExternalSpec struct {
-	// InputSecret is the name of a Secret in the namespace of the RWExternal, with the keys "dividend" and "divisor".
+	// InputSecret is the name of a Secret in the namespace of the RWExternal, with the keys
+	// "dividend" and "divisor".
 	//
 	// +kubebuilder:validation:MinLength=1
 	InputSecret string `json:"inputSecret"`
 
-	// OutputSecret is the Secret that is written. It is removed when the RWExternal is, and a Secret that is there already is never
-	// taken over. It can't be changed. By default it is in the namespace of the RWExternal and has its name with "-output" behind it.
+	// OutputSecret is the Secret that is written. It is removed when the RWExternal is, and a
+	// Secret that is there already is never taken over. It can't be changed. By default it is in
+	// the namespace of the RWExternal and has its name with "-output" behind it.
 	//
 	// +optional
 	OutputSecret SecretReference `json:"outputSecret,omitzero"`

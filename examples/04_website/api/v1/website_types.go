@@ -7,14 +7,16 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // WebsiteSpec says what a site shows, and where.
 type WebsiteSpec struct {
-	// Host is the name under which the site is found, such as shop.example.com. It can't be changed.
+	// Host is the name under which the site is found, such as shop.example.com. It can't be
+	// changed.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the host can't be changed: make another Website"
 	Host string `json:"host"`
 
-	// Image is the web server. It finds the content in /usr/share/nginx/html and listens on port 80.
+	// Image is the web server. It finds the content in /usr/share/nginx/html and listens on port
+	// 80.
 	//
 	// +kubebuilder:default="nginx:1.29"
 	// +optional
@@ -32,8 +34,8 @@ type WebsiteSpec struct {
 	// +optional
 	Content map[string]string `json:"content,omitempty"`
 
-	// CredentialsSecret is the name of a Secret in the namespace of the Website. Its keys are environment variables of the web servers,
-	// which are rolled when it changes.
+	// CredentialsSecret is the name of a Secret in the namespace of the Website. Its keys are
+	// environment variables of the web servers, which are rolled when it changes.
 	//
 	// +kubebuilder:validation:MinLength=1
 	CredentialsSecret string `json:"credentialsSecret"`
