@@ -67,7 +67,7 @@ conformance: ## Compare the API server in memory with the real one in 1,000 sequ
 explore: ## Run more of the simulations: 2,000 pairs against each operator, each mutant's plan 100 times, each trace 200 times
 	$(GO) test -timeout 60m ./sim/internal/mutants -pairs 2000 -repetitions 100
 	$(GO) test -race -timeout 60m -run TestEqualPlans ./sim -repetitions 200
-	cd examples && $(GO) test -timeout 60m -run TestSurvivesEverything ./01_cronjob ./02_simple ./03_rwexternal -pairs 2000
+	cd examples && $(GO) test -timeout 60m -run TestSurvivesEverything ./01_cronjob ./02_simple ./03_rwexternal ./04_website -pairs 2000
 
 .PHONY: soak
 soak: controlplane ## Kill the examples' operators at random for 10 minutes, leave them alone for 10, check all; SOAK="-help" for more
