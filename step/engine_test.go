@@ -138,7 +138,7 @@ func full(log *[]string, name string, do, cleanup doFunc, post error) step.Step[
 	return poster{
 		cleaner{doing(name, logged(log, "Do "+name, do)), logged(log, "Cleanup "+name, cleanup)},
 		func(context.Context, *step.Request[*Thing]) error {
-			*log = append(*log, "Post "+name)
+			addTo(log, "Post "+name)
 			return post
 		},
 	}

@@ -479,9 +479,18 @@ func failsWith(err error) doFunc {
 // logged is a Do that notes that it was called.
 func logged(log *[]string, text string, then doFunc) doFunc {
 	return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		*log = append(*log, text)
+		addTo(log, text)
 		return then(ctx, req)
 	}
+}
+
+// logs is for all logs: steps of a group write them at the same time.
+var logs sync.Mutex
+
+func addTo(log *[]string, text string) {
+	logs.Lock()
+	defer logs.Unlock()
+	*log = append(*log, text)
 }
 
 func doing(name string, do doFunc) step.Step[*Thing] { return step.Func(name, do) }
