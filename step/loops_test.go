@@ -472,7 +472,7 @@ func TestReplacesChildren(t *testing.T) {
 	})
 }
 
-// Two operators that want another value each are told of each other.
+// Two operators that write different values to one field: each reports the other.
 func TestTwoOperatorsFight(t *testing.T) {
 	update := func(value string) doFunc {
 		return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {

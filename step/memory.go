@@ -281,8 +281,8 @@ func (m *memory[T]) explainCauses(told []seen, now time.Time) []journal.Cause {
 
 // lose decides what is to be done for an object that is gone, and keeps its last state if the
 // clean-up is owed to it. Final says that last is the state in which it was deleted, and not one
-// that the cache had before. It reports whether another client has taken our finalizer off, which
-// nobody knows yet.
+// that the cache had before. It reports whether another client has taken our finalizer off and
+// no event has said so yet.
 func (m *memories[T]) lose(last T, final bool, protects func(client.Object) bool) (released bool) {
 	memory := m.of(client.ObjectKeyFromObject(last))
 	if reason, _ := pause(last); reason != "" {

@@ -245,7 +245,7 @@ func TestAFinalizerThatWasTakenOffALivingObject(t *testing.T) {
 	})
 }
 
-// The right twins: nobody has taken anything off, so that the finalizer is put there, and the
+// The right twins: no client has removed it, so that the finalizer is put there, and the
 // clean-up is owed.
 func TestNobodyHasTakenTheFinalizerOff(t *testing.T) {
 	t.Run("the cache is older than the write of the finalizer", func(t *testing.T) {

@@ -52,7 +52,7 @@ func TestOperator(t *testing.T) {
 		t.Errorf("the host points to %q", got)
 	}
 
-	// With its Secret, the other one goes on, and finds that a name is taken.
+	// With its Secret, the other one continues, and finds that a name is taken.
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blog-credentials"}}
 	if err := user.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestOperator(t *testing.T) {
 	conditiontest.Check(t, blog)
 	var now corev1.ConfigMap
 	if err := user.Get(t.Context(), client.ObjectKeyFromObject(theirs), &now); err != nil || now.ResourceVersion != theirs.ResourceVersion {
-		t.Errorf("the ConfigMap of somebody else: version %s and error %v, want that it is untouched", now.ResourceVersion, err)
+		t.Errorf("the foreign ConfigMap: version %s and error %v, want that it is untouched", now.ResourceVersion, err)
 	}
 
 	// New credentials are rolled out.
