@@ -253,7 +253,7 @@ func (r *recorder) before(ctx context.Context, w *write, t reflect.Type, key cli
 	case own:
 		before = snapshotOf(c.self)
 	case cached:
-		w.empty = newOf(t)
+		w.cached = t
 		before = r.cachedSnapshot(ctx, t, key)
 	}
 	suspected := false

@@ -32,8 +32,8 @@ type write struct {
 	// after is nil, too, unless the answer was an object. Both are nil for subresources that are no
 	// part of the object.
 	before, after *snapshot
-	verified      bool          // before was read from the API server
-	empty         client.Object // of the type of the object, if that is cached
+	verified      bool         // before was read from the API server
+	cached        reflect.Type // of the object, if that is cached
 }
 
 // A snapshot is an object as the API server had it.

@@ -5,6 +5,7 @@ package step
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -67,9 +68,10 @@ type target struct {
 	version string // of the last answer
 	facts   []fact
 
-	// The type and name, for an object that is in the cache.
-	empty client.Object
-	key   client.ObjectKey
+	// The type and name, for an object that is in the cache. It is not an object to read into: there
+	// may be many targets, and objects are large.
+	cached reflect.Type
+	key    client.ObjectKey
 
 	// blind counts writes that have changed something of which it is not known whether it is what
 	// they sent. The API server is asked before the next one when there are need of them. Each time
@@ -280,8 +282,8 @@ func (h *hot) fought(c *core, now time.Time) *loop {
 // the same was written to one field, and to which.
 func (t *target) judge(w *write, now time.Time, window time.Duration) (paths []string, count int) {
 	t.quiet = 0
-	if w.empty != nil {
-		t.empty, t.key = w.empty, w.object.Key()
+	if w.cached != nil {
+		t.cached, t.key = w.cached, w.object.Key()
 	}
 	switch {
 	case w.verb == "delete":
@@ -399,8 +401,8 @@ func (r *run[T]) disputes(ctx context.Context) map[uint64]factsOf {
 		switch {
 		case id == idOf(r.self()):
 			now = snapshotOf(r.read)
-		case t.empty != nil:
-			obj := emptyOf(t.empty).(client.Object) //nolint:errcheck // of the same type
+		case t.cached != nil:
+			obj := newOf(t.cached)
 			switch err := r.engine.options.Client.Get(ctx, t.key, obj, sharing...); {
 			case err == nil:
 				now = snapshotOf(obj)
