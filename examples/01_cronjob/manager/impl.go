@@ -121,7 +121,8 @@ func (i *impl) CleanUpOldJobsExceedsHistoryLimits(ctx context.Context, logger lo
 	)
 	var errs []error
 	for _, job := range old {
-		if recorded := i.read.Status.LastScheduleTime; recorded == nil || scheduledAt(job).After(recorded.Time) {
+		recorded, at := i.read.Status.LastScheduleTime, scheduledAt(job)
+		if !at.IsZero() && (recorded == nil || at.After(recorded.Time)) {
 			continue
 		}
 		logger.Info("deleting old job", "job", job.Name)
