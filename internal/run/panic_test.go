@@ -20,9 +20,9 @@ panic: runtime error: index out of range [5] with length 3
 
 goroutine 1 [running]:
 example.com/op/internal/lib.Third(...)
-	/work/op/internal/lib/lib.go:7
+	/home/dev/op/internal/lib/lib.go:7
 main.main()
-	/work/op/main.go:12 +0x1d
+	/home/dev/op/main.go:12 +0x1d
 exit status 2`
 
 	reconcilePanic = `panic: assignment to entry in nil map [recovered, repanicked]
@@ -33,7 +33,7 @@ sigs.k8s.io/controller-runtime/pkg/internal/controller.(*Controller[...]).Reconc
 panic({0x1b7fa40?, 0x2124ad0?})
 	/usr/local/go/src/runtime/panic.go:783 +0x132
 main.(*reconciler).Reconcile(0xc0001, {0x1, 0x2}, {{{0x1, 0x2}, {0x3, 0x4}}})
-	/work/op/reconcile.go:42 +0x9c
+	/home/dev/op/reconcile.go:42 +0x9c
 sigs.k8s.io/controller-runtime/pkg/internal/controller.(*Controller[...]).Reconcile(0xc0001)
 	/root/go/pkg/mod/sigs.k8s.io/controller-runtime@v0.25.0/pkg/internal/controller/controller.go:202 +0x1
 created by sigs.k8s.io/controller-runtime/pkg/internal/controller.(*Controller[...]).Start.func2 in goroutine 190
@@ -54,11 +54,11 @@ created by main.main in goroutine 1
 
 goroutine 1 [chan receive]:
 main.main()
-	/work/op/main.go:5 +0x2a`
+	/home/dev/op/main.go:5 +0x2a`
 
 	noManager = `2026-01-01T00:00:00Z	ERROR	setup	problem running manager	{"error": "no"}
 main.main
-	/work/op/main.go:80
+	/home/dev/op/main.go:80
 runtime.main
 	/usr/local/go/src/runtime/proc.go:283
 goodbye`
@@ -66,18 +66,18 @@ goodbye`
 
 func TestPanicIn(t *testing.T) {
 	for name, test := range map[string]struct{ log, want string }{
-		"in a library of the module":  {indexPanic, "runtime error: index out of range [5] with length 3\n    in example.com/op/internal/lib.Third, /work/op/internal/lib/lib.go:7"},
-		"in a reconcile":              {reconcilePanic, "assignment to entry in nil map [recovered, repanicked]\n    in main.(*reconciler).Reconcile, /work/op/reconcile.go:42"},
+		"in a library of the module":  {indexPanic, "runtime error: index out of range [5] with length 3\n    in example.com/op/internal/lib.Third, /home/dev/op/internal/lib/lib.go:7"},
+		"in a reconcile":              {reconcilePanic, "assignment to entry in nil map [recovered, repanicked]\n    in main.(*reconciler).Reconcile, /home/dev/op/reconcile.go:42"},
 		"built with -trimpath":        {nilPanic, "runtime error: invalid memory address or nil pointer dereference\n    in example.com/op/internal/cloud.Create, example.com/op/internal/cloud/create.go:31"},
-		"a fatal error":               {deadlock, "all goroutines are asleep - deadlock!\n    in main.main, /work/op/main.go:5"},
+		"a fatal error":               {deadlock, "all goroutines are asleep - deadlock!\n    in main.main, /home/dev/op/main.go:5"},
 		"without a stack":             {"panic: no", "no"},
-		"the last of several":         {"panic: handled\n\ngoroutine 1 [running]:\nmain.a()\n\t/work/op/a.go:1\n" + deadlock, "all goroutines are asleep - deadlock!\n    in main.main, /work/op/main.go:5"},
+		"the last of several":         {"panic: handled\n\ngoroutine 1 [running]:\nmain.a()\n\t/home/dev/op/a.go:1\n" + deadlock, "all goroutines are asleep - deadlock!\n    in main.main, /home/dev/op/main.go:5"},
 		"with control characters":     {"panic: a\x1b[2Jb", "a[2Jb"},
 		"no panic":                    {noManager, ""},
 		"one that the operator tells": {"INFO: it said panic: no", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := panicIn(strings.Split(test.log, "\n"), "/work/op")
+			got, ok := panicIn(strings.Split(test.log, "\n"), "/home/dev/op")
 			if got != test.want || ok != (test.want != "") {
 				t.Errorf("%v\ngot  %q\nwant %q", ok, got, test.want)
 			}
@@ -86,7 +86,7 @@ func TestPanicIn(t *testing.T) {
 }
 
 func TestWithoutStacks(t *testing.T) {
-	lines := append(strings.Split(noManager, "\n"), `{"level":"error","msg":"no","stacktrace":"main.main\n\t/work/op/main.go:80 \"x\"","error":"e"}`, "main.main", "	indented", "\x1b[31mred\x1b[0m \x1b[2J")
+	lines := append(strings.Split(noManager, "\n"), `{"level":"error","msg":"no","stacktrace":"main.main\n\t/home/dev/op/main.go:80 \"x\"","error":"e"}`, "main.main", "	indented", "\x1b[31mred\x1b[0m \x1b[2J")
 	got, found := withoutStacks(lines)
 	want := []string{
 		`2026-01-01T00:00:00Z    ERROR    setup    problem running manager    {"error": "no"}`, "goodbye", `{"level":"error","msg":"no","error":"e"}`, "main.main", "    indented",
@@ -108,14 +108,14 @@ func TestOperatorEnded(t *testing.T) {
 		want, not string
 		file      bool
 	}{
-		{"panicked", reconcilePanic, false, "it panicked: assignment to entry in nil map [recovered, repanicked]\n    in main.(*reconciler).Reconcile, /work/op/reconcile.go:42\n    its log is in ", "goroutine", true},
+		{"panicked", reconcilePanic, false, "it panicked: assignment to entry in nil map [recovered, repanicked]\n    in main.(*reconciler).Reconcile, /home/dev/op/reconcile.go:42\n    its log is in ", "goroutine", true},
 		{"panicked, with its log shown", reconcilePanic, true, "it panicked: assignment to entry in nil map", "goroutine", true},
 		{"ended", noManager, false, "; its last lines:\n    2026-01-01T00:00:00Z    ERROR    setup    problem running manager    {\"error\": \"no\"}\n    goodbye\n    its log is in ", "proc.go", true},
 		{"ended with few words", "no", false, "; its last lines:\n    no", "its log is", false},
 		{"ended with few words, with its log shown", "no", true, "exit status 2 after", "no", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := &runner{Options: Options{Logs: test.logs}, project: &Project{ModuleDir: "/work/op"}, program: filepath.Join(t.TempDir(), "op"), start: time.Now()}
+			r := &runner{Options: Options{Logs: test.logs}, project: &Project{ModuleDir: "/home/dev/op"}, program: filepath.Join(t.TempDir(), "op"), start: time.Now()}
 			r.operator = startTestOperator(t, "cat <<'END'\n"+test.log+"\nEND\nexit 2", nil)
 			err := r.operatorEnded()
 			if !errors.Is(err, ErrOperatorEnded) || !strings.Contains(err.Error(), "exit status 2 after") || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), test.not) {
