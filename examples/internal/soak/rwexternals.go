@@ -84,6 +84,13 @@ func (in input) quotient() (quotient, remainder string, ok bool) {
 	return strconv.FormatInt(dividend/divisor, 10), strconv.FormatInt(dividend%divisor, 10), true
 }
 
+// dividesByZero reports whether both numbers can be read, and still there is no result.
+func (in input) dividesByZero() bool {
+	_, err1 := strconv.ParseInt(in.dividend, 10, 64)
+	divisor, err2 := strconv.ParseInt(in.divisor, 10, 64)
+	return err1 == nil && err2 == nil && divisor == 0
+}
+
 func (in input) String() string {
 	if !in.exists {
 		return "missing"
@@ -267,6 +274,8 @@ func (r *rwExternals) want(m rwExternal) readiness {
 	switch {
 	case !in.exists:
 		return readiness{reason: "SecretNotFound"}
+	case in.dividesByZero():
+		return readiness{reason: "DivisorIsZero"}
 	case !valid:
 		return readiness{reason: "InvalidInput"}
 	case m.foreign != "":

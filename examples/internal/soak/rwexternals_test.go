@@ -175,3 +175,22 @@ func TestEditsOfRWExternalsMakeTheModel(t *testing.T) {
 		}
 	}
 }
+
+// A division by zero is another reason than an input that can't be read.
+func TestReasonsOfAnInput(t *testing.T) {
+	for _, test := range []struct {
+		in   input
+		want string
+	}{
+		{input{exists: true, dividend: "7", divisor: "2"}, ""},
+		{input{exists: true, dividend: "7", divisor: "0"}, "DivisorIsZero"},
+		{input{exists: true, dividend: "seven", divisor: "0"}, "InvalidInput"},
+		{input{exists: true, dividend: "7", divisor: "two"}, "InvalidInput"},
+		{input{}, "SecretNotFound"},
+	} {
+		r := &rwExternals{model: []rwExternal{{own: test.in}}}
+		if got := r.want(r.model[0]).reason; got != test.want {
+			t.Errorf("%s: reason %q, want %q", test.in, got, test.want)
+		}
+	}
+}
