@@ -6,7 +6,7 @@
 // Command pictures makes the pictures of the documentation:
 //
 //	go run ./internal/pictures workflows docs/images
-//	go run ./internal/pictures record --size 100x30 --for 45s demo.cast -- make demo
+//	go run ./internal/pictures record --size 100x30 --for 45s demo.cast make demo
 //	go run ./internal/pictures terminal demo.cast docs/images/demo.svg
 //
 // A recording is made once, by a person who looks at it; the picture is made from the recording,
