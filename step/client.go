@@ -285,7 +285,7 @@ func (r *recorder) cachedSnapshot(ctx context.Context, t reflect.Type, key clien
 	}
 }
 
-// liveSnapshot asks the API server. The journal is told.
+// liveSnapshot asks the API server, and records that in the journal.
 func (r *recorder) liveSnapshot(ctx context.Context, object journal.Object, key client.ObjectKey) *snapshot {
 	mapping, err := r.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: object.Group, Kind: object.Kind})
 	if err != nil {

@@ -14,10 +14,12 @@
 //	...
 //	err = engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Simple{}))
 //
-// The engine loads the object, keeps its finalizer if a step has something to clean up, runs Do of each step or, when the object is being
-// deleted, Cleanup in reverse order, then Post of each, computes the conditions, and writes what has changed: at most one patch of
-// the metadata and one of the status, none when nothing has changed. A step changes Request.Object and leaves the writing to the engine.
+// The engine loads the object, keeps its finalizer if a step has something to clean up, runs Do of
+// each step or, when the object is being deleted, Cleanup in reverse order, then Post of each,
+// computes the conditions, and writes what has changed: besides the finalizer at most one patch of
+// the metadata and one of the status, none when nothing has changed. A step changes Request.Object
+// and leaves the writing to the engine.
 //
-// An [Engine] is a reconcile.Reconciler. What a step does inside is the user's: plain code, or a workflow of package ctrlkit. Children are
-// written through Request.Client.
+// An [Engine] is a reconcile.Reconciler. What a step does inside is the user's: plain code, or a
+// workflow of package ctrlkit. Children are written through Request.Client.
 package step

@@ -25,7 +25,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// The operator does its work against a real control plane, whose Pods become ready, with the permissions of its role and no others.
+// The operator does its work against a real control plane, whose Pods become ready, with the
+// permissions of its role and no others.
 func TestOperator(t *testing.T) {
 	plane := controlplane.StartForTest(t, controlplane.Options{Parts: controlplane.Everything, CRDs: []string{"config/crd/bases"}})
 	user, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: simScheme(t)})

@@ -22,7 +22,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/state"
 )
 
-// list names what a getter of a list returns, as namespace/name with the test's own namespace left out.
+// list names what a getter of a list returns, as namespace/name with the test's own namespace left
+// out.
 func list[T any, P interface {
 	*T
 	client.Object
@@ -74,8 +75,8 @@ func byLabelOwned(c *cluster, s *selectors.SelectorsState) ([]string, error) {
 }
 func byField(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByField) }
 
-// variouslyOwned has ConfigMaps that the target controls, one that it owns beside its controller, one of a namesake, and one
-// without an owner.
+// variouslyOwned has ConfigMaps that the target controls, one that it owns beside its controller,
+// one of a namesake, and one without an owner.
 func variouslyOwned(c *cluster, target *shopv1.Shop, _ string) {
 	namesake := target.DeepCopy()
 	namesake.UID = "another-uid"
@@ -573,7 +574,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestBeyondTheChecker has states that the checker refuses: the generated code does not rely on that.
+// TestBeyondTheChecker has states that the checker refuses: the generated code does not rely on
+// that.
 func TestBeyondTheChecker(t *testing.T) {
 	c := newCluster(t)
 	place := c.newNamespace("place-")
@@ -588,7 +590,8 @@ func TestBeyondTheChecker(t *testing.T) {
 	checkError(t, err, `labels/app="say \"hi\"" is not a value that a label can have`)
 }
 
-// TestSeveralManagersShareACache has managers of one package and of several, some of which need the same indexes.
+// TestSeveralManagersShareACache has managers of one package and of several, some of which need the
+// same indexes.
 func TestSeveralManagersShareACache(t *testing.T) {
 	c := newCluster(t)
 	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: shopv1.Spec{Place: c.namespace}}
