@@ -83,6 +83,16 @@ func (o *operator) run(ctx context.Context) {
 	}
 }
 
+// wasKilled reports whether SIGKILL ended a process, given what Wait returned.
+func wasKilled(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}
+
 func describeEnd(err error) string {
 	if err == nil {
 		return "exit status 0"
@@ -107,9 +117,12 @@ func (o *operator) start(args []string) (*exec.Cmd, <-chan error, error) {
 	return cmd, ended, nil
 }
 
+// end kills the process. One that had ended before is a crash.
 func (o *operator) end(cmd *exec.Cmd, ended <-chan error) {
 	_ = cmd.Process.Signal(syscall.SIGKILL) // it fails if the process has ended already
-	<-ended
+	if err := <-ended; !wasKilled(err) {
+		o.crashed(errors.New(describeEnd(err)))
+	}
 	o.mu.Lock()
 	o.pid = 0
 	o.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -34,15 +35,29 @@ func TestOperatorIsKilledAndStartedAgain(t *testing.T) {
 // An operator that ends by itself is found out.
 func TestOperatorEndsByItself(t *testing.T) {
 	o, stop := startTested(t, "sh", "-c", "echo 'error: no such cluster' >&2; exit 3")
-	for o.log.last() == "[]" {
-		if t.Context().Err() != nil {
-			t.Fatal("the operator never said anything")
-		}
+	var ends []violation
+	for len(ends) == 0 && t.Context().Err() == nil {
+		time.Sleep(time.Millisecond) // another process can't be synchronized with
+		ends = o.ends()
 	}
 	stop()
-	ends := o.ends()
-	if len(ends) == 0 || !strings.Contains(ends[0].evidence, "exit status 3") || !strings.Contains(ends[0].evidence, "no such cluster") {
+	if !strings.Contains(ends[0].evidence, "exit status 3") || !strings.Contains(ends[0].evidence, "no such cluster") {
 		t.Errorf("ends %v, want one with its exit status and its last words", ends)
+	}
+}
+
+// An operator that has ended is not killed: it is found out, however late that is noticed.
+func TestOperatorEndsBeforeItIsKilled(t *testing.T) {
+	o := newOperator("sh", nil, newLogScan(io.Discard))
+	cmd, ended, err := o.start([]string{"-c", "exit 3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait := make(chan error, 1)
+	wait <- <-ended // it ends by itself, before end is called
+	o.end(cmd, wait)
+	if ends := o.ends(); len(ends) != 1 || !strings.Contains(ends[0].evidence, "exit status 3") {
+		t.Errorf("ends %v, want one with its exit status", ends)
 	}
 }
 
