@@ -23,7 +23,7 @@ type Action interface {
 	//
 	// Run must be idempotent: it is called again after every error, crash and change. It should
 	// return soon after ctx is done. A non-nil error, [WaitFor] and a result that requeues
-	// interrupt the sequence that the action is part of; [LookAgainWithin] does not. An action may
+	// interrupt the sequence that the action is part of; [ContinueAndRequeueAfter] does not. An action may
 	// change only what is its own; what other actions of the same run are given (states, the
 	// target) is shared and must be copied before it is changed.
 	Run(ctx context.Context) (ctrl.Result, error)
@@ -53,11 +53,11 @@ func WithLogger(logger logr.Logger) ActionOption {
 	return func(l *leaf) { l.logger = logger }
 }
 
-// ForObject says which object the action works for. Two actions of the same description for the
+// WithObject says which object the action works for. Two actions of the same description for the
 // same object are the same work, also when they belong to workflows of different reconciles: while
 // one that outlived its [Timeout] is still running, the other is not started. Without this option
 // only the very same Action value is recognised.
-func ForObject(obj client.Object) ActionOption {
+func WithObject(obj client.Object) ActionOption {
 	return func(l *leaf) {
 		l.identity = objectAction{
 			object:      reflect.TypeOf(obj),

@@ -92,7 +92,7 @@ func TestRetry(t *testing.T) {
 		{"terminal beside what may pass", []error{errors.Join(terminal, errBoom)}, 2, 2, time.Second, "after 2 attempts: A: terminal error: boom\nboom"},
 		{"panic", []error{&ctrlkit.PanicError{Value: "no"}}, 3, 1, 0, "A: panic: no"},
 		{"panic beside what may pass", []error{errors.Join(errBoom, &ctrlkit.PanicError{Value: "no"})}, 3, 1, 0, "A: boom\npanic: no"},
-		{"go on", []error{second(ctrlkit.LookAgainWithin(1))}, 3, 1, 0, "A: go on, but look again"},
+		{"go on", []error{second(ctrlkit.ContinueAndRequeueAfter(1))}, 3, 1, 0, "A: go on, but look again"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestRetryWaitsAsItsBackoffSaysInEachRun(t *testing.T) {
 
 func TestConditionIsNotAskedWhenCancelled(t *testing.T) {
 	asked := func(context.Context) (bool, error) { t.Error("the condition was asked"); return true, nil }
-	if _, err := ctrlkit.IfFunc("ready", asked, ctrlkit.Nop()).Run(cancelled()); !errors.Is(err, context.Canceled) {
+	if _, err := ctrlkit.IfFunc("ready", asked, ctrlkit.Nop()).Run(canceled()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
 }
@@ -181,7 +181,7 @@ func TestConditionIsNotAskedWhenCancelled(t *testing.T) {
 func TestRetryStopsWithTheContext(t *testing.T) {
 	backoff := wait.Backoff{Duration: 10 * time.Second, Steps: 100}
 	for name, limit := range map[string]func(context.Context) (context.Context, context.CancelFunc){
-		"cancelled while it waits": func(ctx context.Context) (context.Context, context.CancelFunc) {
+		"canceled while it waits": func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(15*time.Second, cancel)
 			return ctx, cancel
@@ -280,7 +280,7 @@ func TestFailureOfAOnceIsOneCause(t *testing.T) {
 		{"several", ctrlkit.Once(ctrlkit.Join(j.fails("A"), j.waits("C"))), "A: boom; C: waiting for the world; B: boom", 1, "A: boom; B: boom"},
 		{"a wait", ctrlkit.Once(j.waits("A")), "A: waiting for the world; B: boom", 1, "B: boom"},
 		{"a terminal error", ctrlkit.Once(fails("A", errTerminal)), "A: terminal error: no such region; B: boom", 0, "A: terminal error: no such region; B: boom"},
-		{"a mark to go on", ctrlkit.Once(returns("A", func() (ctrl.Result, error) { return ctrlkit.LookAgainWithin(1) })), "B: boom", 0, "B: boom"},
+		{"a mark to go on", ctrlkit.Once(returns("A", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(1) })), "B: boom", 0, "B: boom"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, w := range []ctrlkit.Action{
@@ -338,13 +338,13 @@ func TestOnceIsAwaitedWhileItEnds(t *testing.T) {
 func TestNewRunSharesOverWorkflows(t *testing.T) {
 	var j journal
 	shared := ctrlkit.Once(j.ok("Shared"))
-	ctx := ctrlkit.NewRun(background())
+	ctx := ctrlkit.ContextWithRun(background())
 	for range 3 {
 		_, _ = ctrlkit.Sequential(shared).Run(ctx)
 	}
 	_, _ = shared.Run(ctx)
 	j.want(t, "Shared")
-	_, _ = shared.Run(ctrlkit.NewRun(ctx))
+	_, _ = shared.Run(ctrlkit.ContextWithRun(ctx))
 	j.want(t, "Shared", "Shared")
 }
 
@@ -353,7 +353,7 @@ func TestOnceNeverHangs(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
 		shared := ctrlkit.Once(deaf("Shared", release, new(atomic.Int32)))
-		ctx := ctrlkit.NewRun(t.Context())
+		ctx := ctrlkit.ContextWithRun(t.Context())
 		_, err := ctrlkit.ParallelJoin(
 			ctrlkit.Timeout(time.Second, shared),
 			ctrlkit.Sequential(ctrlkit.NewAction("Late", func(context.Context) (ctrl.Result, error) {
@@ -427,7 +427,7 @@ func TestFinallyFinishesItsTail(t *testing.T) {
 		err  error                                                       // of the tail's context in the end
 		most time.Duration                                               // what its deadline leaves, zero if it has none
 	}{
-		{"cancelled", func(ctx context.Context) (context.Context, context.CancelFunc) {
+		{"canceled", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)
 			return ctx, cancel
@@ -435,7 +435,7 @@ func TestFinallyFinishesItsTail(t *testing.T) {
 		{"deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, time.Second)
 		}, context.DeadlineExceeded, time.Second + ctrlkit.FinallyGrace},
-		{"cancelled before its deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
+		{"canceled before its deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithTimeout(ctx, time.Hour)
 			time.AfterFunc(time.Second, cancel)
 			return ctx, cancel

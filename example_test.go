@@ -74,9 +74,9 @@ func ExampleGraph() {
 	// error: <nil>
 }
 
-func ExampleLookAgainWithin() {
+func ExampleContinueAndRequeueAfter() {
 	quota := ctrlkit.NewAction("RefreshQuota", func(context.Context) (ctrl.Result, error) {
-		return ctrlkit.LookAgainWithin(time.Minute) // the sequence goes on
+		return ctrlkit.ContinueAndRequeueAfter(time.Minute) // the sequence goes on
 	})
 	result, err := ctrlkit.IgnoreExit(ctrlkit.Sequential(quota, say("SyncPods")).Run(context.Background()))
 	fmt.Println(result.RequeueAfter, err)

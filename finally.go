@@ -27,7 +27,7 @@ const FinallyGrace = 10 * time.Second
 // that.
 //
 // The tail is owed: it runs with a context that has the values of the run's and does not end with
-// it. When the run is cancelled (a shutdown) or its time is over (a [Timeout] around it), whether
+// it. When the run is canceled (a shutdown) or its time is over (a [Timeout] around it), whether
 // before the tail or while it runs, the tail has [FinallyGrace] from then on. A deadline of the
 // run's context is as much later in that of the tail.
 func Finally(action, tail Action) Action {

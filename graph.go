@@ -177,12 +177,12 @@ func (t *traversal) pass(i int, blockers []int) {
 
 func (t *traversal) outcome() (ctrl.Result, error) {
 	var all joined
-	var cancelled []runner
+	var canceled []runner
 	for i := range t.states {
 		s := &t.states[i]
 		switch {
 		case s.notStarted:
-			cancelled = append(cancelled, t.graph.nodes[i].action)
+			canceled = append(canceled, t.graph.nodes[i].action)
 		case len(s.blockers) > 0:
 			b, err := t.blocked(i)
 			all.add(ctrl.Result{}, b)
@@ -191,8 +191,8 @@ func (t *traversal) outcome() (ctrl.Result, error) {
 			all.add(s.result, s.err)
 		}
 	}
-	if len(cancelled) > 0 {
-		all.add(ctrl.Result{}, notStarted(t.ctx, cancelled...))
+	if len(canceled) > 0 {
+		all.add(ctrl.Result{}, notStarted(t.ctx, canceled...))
 	}
 	return all.outcome()
 }

@@ -90,7 +90,7 @@ func outcomes() *rapid.Generator[ctrlkit.Action] {
 			func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errBoom) },
 			func() (ctrl.Result, error) { return ctrlkit.WaitFor(name) },
 			func() (ctrl.Result, error) { return ctrlkit.PollFor(name, d) },
-			func() (ctrl.Result, error) { return ctrlkit.LookAgainWithin(d) },
+			func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(d) },
 			ctrlkit.RequeueWithBackoff,
 			func() (ctrl.Result, error) { return ctrl.Result{RequeueAfter: d}, nil },
 			func() (ctrl.Result, error) { return ctrl.Result{Priority: new(int(d))}, nil },
@@ -245,9 +245,9 @@ func TestSequential(t *testing.T) {
 	}
 }
 
-func TestLookAgainWithinGoesOnAndIsNotForgotten(t *testing.T) {
+func TestContinueAndRequeueAfterGoesOnAndIsNotForgotten(t *testing.T) {
 	again := func(d time.Duration) ctrlkit.Action {
-		return ctrlkit.NewAction("Again", func(context.Context) (ctrl.Result, error) { return ctrlkit.LookAgainWithin(d) })
+		return ctrlkit.NewAction("Again", func(context.Context) (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(d) })
 	}
 	var j journal
 	// Nested on purpose: the mark has to survive each level, and a real interruption beside it has
@@ -335,7 +335,7 @@ func TestCancelledStartsNothing(t *testing.T) {
 	for name, build := range combinators() {
 		t.Run(name, func(t *testing.T) {
 			var j journal
-			_, err := build(j.ok("A"), j.ok("B")).Run(cancelled())
+			_, err := build(j.ok("A"), j.ok("B")).Run(canceled())
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("got error %v, want context.Canceled", err)
 			}

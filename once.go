@@ -22,7 +22,7 @@ import (
 //		ctrlkit.Sequential(endpoint, mgr.SyncSecret()),
 //	)
 //
-// A run is one call of Run on the outermost combinator, or everything under one [NewRun]. An action
+// A run is one call of Run on the outermost combinator, or everything under one [ContextWithRun]. An action
 // whose function runs the returned value by itself, with the context that it was given, is one of
 // the places.
 //

@@ -75,15 +75,15 @@ func PollFor(what string, every time.Duration) (ctrl.Result, error) {
 	return result, &waitSignal{what: what, every: result.RequeueAfter}
 }
 
-// LookAgainWithin goes on with the workflow, and has the request reconciled again within d (at once
+// ContinueAndRequeueAfter goes on with the workflow, and has the request reconciled again within d (at once
 // if that is not positive) whatever the rest of it returns. [RequeueAfter] interrupts; this does
 // not.
-func LookAgainWithin(d time.Duration) (ctrl.Result, error) {
+func ContinueAndRequeueAfter(d time.Duration) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: max(d, immediately)}, errGoOn
 }
 
 // IgnoreExit turns the outcome of a workflow into what controller-runtime expects from Reconcile:
-// exits, waits, blocked actions and the mark of [LookAgainWithin] are taken out of err, also where
+// exits, waits, blocked actions and the mark of [ContinueAndRequeueAfter] are taken out of err, also where
 // they are wrapped or joined with others; real errors stay, and so does the result.
 //
 //	return ctrlkit.IgnoreExit(workflow.Run(ctx))
@@ -127,7 +127,7 @@ func interrupts(result ctrl.Result, err error) bool {
 // requeues reports whether result asks for another reconcile.
 func requeues(result ctrl.Result) bool { return result.RequeueAfter != 0 || result.Requeue }
 
-// isGoOn reports whether err is nothing but the mark of [LookAgainWithin].
+// isGoOn reports whether err is nothing but the mark of [ContinueAndRequeueAfter].
 func isGoOn(err error) bool {
 	rest, _ := without(err, func(e error) bool { return e == errGoOn }) //nolint:errorlint // without walks the tree
 	return rest == nil

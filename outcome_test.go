@@ -23,7 +23,7 @@ func second[T, E any](_ T, e E) E { return e }
 
 func TestIgnoreExit(t *testing.T) {
 	wait := second(ctrlkit.WaitFor("a Secret"))
-	goOn := second(ctrlkit.LookAgainWithin(time.Second))
+	goOn := second(ctrlkit.ContinueAndRequeueAfter(time.Second))
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -119,10 +119,10 @@ func TestIgnoreExitNeverRequeuesLater(t *testing.T) {
 
 func TestRequeueAtOnceIsNotLost(t *testing.T) {
 	for name, run := range map[string]func() (ctrl.Result, error){
-		"RequeueImmediately": ctrlkit.RequeueImmediately,
-		"RequeueAfter":       func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(-time.Minute) },
-		"PollFor":            func() (ctrl.Result, error) { return ctrlkit.PollFor("x", 0) },
-		"LookAgainWithin":    func() (ctrl.Result, error) { return ctrlkit.LookAgainWithin(0) },
+		"RequeueImmediately":      ctrlkit.RequeueImmediately,
+		"RequeueAfter":            func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(-time.Minute) },
+		"PollFor":                 func() (ctrl.Result, error) { return ctrlkit.PollFor("x", 0) },
+		"ContinueAndRequeueAfter": func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(0) },
 	} {
 		got, _ := run()
 		if got.RequeueAfter <= 0 || got.RequeueAfter > time.Millisecond || got.Requeue {

@@ -49,10 +49,10 @@ func enter(ctx context.Context, c runner) (context.Context, *run) {
 	return r.with(ctx, func(r *run) { r.shared = &shared{} })
 }
 
-// NewRun returns a context under which everything is one run: an action shared by [Once] is run
+// ContextWithRun returns a context under which everything is one run: an action shared by [Once] is run
 // once for all workflows that are run with it. Without it, a run is what one call of Run on the
 // outermost combinator does.
-func NewRun(ctx context.Context) context.Context {
+func ContextWithRun(ctx context.Context) context.Context {
 	ctx, _ = runFrom(ctx).with(ctx, func(r *run) { r.shared = &shared{} })
 	return ctx
 }

@@ -43,7 +43,7 @@ func TestTerminalErrorSilencesNothing(t *testing.T) {
 	poll := func() (ctrl.Result, error) { return ctrlkit.PollFor("the bucket", time.Second) }
 	wait := func() (ctrl.Result, error) { return ctrlkit.WaitFor("a Secret") }
 	later := func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(time.Minute) }
-	within := func() (ctrl.Result, error) { return ctrlkit.LookAgainWithin(time.Minute) }
+	within := func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Minute) }
 	blocking := ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { g.Add(ctrlkit.Nop(), g.Add(gone)) })
 	for _, tt := range []struct {
 		name    string

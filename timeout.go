@@ -27,7 +27,7 @@ const TimeoutGrace = 100 * time.Millisecond
 //
 // An action that ignores its context runs on by itself; it is named in the error, what it returns
 // is lost, and it is not started again before it has ended, neither in this workflow nor (see
-// [ForObject]) in that of a later reconcile. Of two runs of the same action under Timeouts in one
+// [WithObject]) in that of a later reconcile. Of two runs of the same action under Timeouts in one
 // workflow, the second waits for the first as long as it has time. A d that is not positive leaves
 // no time: the action is not started.
 func Timeout(d time.Duration, action Action) Action {

@@ -194,8 +194,8 @@ func TestEqualActionsUnderTimeoutsDoNotOverlap(t *testing.T) {
 		around func(ctrlkit.Action) ctrlkit.Action
 		want   int32
 	}{
-		{"the same work", ctrlkit.ForObject(pod), func(a ctrlkit.Action) ctrlkit.Action { return a }, 1},
-		{"the same work inside an action", ctrlkit.ForObject(pod), func(a ctrlkit.Action) ctrlkit.Action { return ctrlkit.NewAction("Outer", a.Run) }, 1},
+		{"the same work", ctrlkit.WithObject(pod), func(a ctrlkit.Action) ctrlkit.Action { return a }, 1},
+		{"the same work inside an action", ctrlkit.WithObject(pod), func(a ctrlkit.Action) ctrlkit.Action { return ctrlkit.NewAction("Outer", a.Run) }, 1},
 		{"other work", ctrlkit.WithHook(nil), func(a ctrlkit.Action) ctrlkit.Action { return a }, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -235,8 +235,8 @@ func TestEqualActionsUnderTimeoutsDoNotOverlap(t *testing.T) {
 	})
 	t.Run("inside itself", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			inner := ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }, ctrlkit.ForObject(pod))
-			outer := ctrlkit.NewAction("A", ctrlkit.Timeout(time.Second, inner).Run, ctrlkit.ForObject(pod))
+			inner := ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }, ctrlkit.WithObject(pod))
+			outer := ctrlkit.NewAction("A", ctrlkit.Timeout(time.Second, inner).Run, ctrlkit.WithObject(pod))
 			if _, err := ctrlkit.Timeout(time.Second, outer).Run(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -294,7 +294,7 @@ func TestAbandonedActionNeverRunsTwiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var most atomic.Int32
-		build := func(obj *corev1.Pod) ctrlkit.Action { return deaf("A", release, &most, ctrlkit.ForObject(obj)) }
+		build := func(obj *corev1.Pod) ctrlkit.Action { return deaf("A", release, &most, ctrlkit.WithObject(obj)) }
 
 		_, err := ctrlkit.Timeout(time.Second, build(pod)).Run(t.Context())
 		if !errors.Is(err, context.DeadlineExceeded) {

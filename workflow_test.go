@@ -67,7 +67,7 @@ func text(err error) string {
 
 func background() context.Context { return context.Background() }
 
-func cancelled() context.Context {
+func canceled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx

@@ -133,8 +133,8 @@ func (w *world) contenders(tb testing.TB) []contender {
 	tb.Helper()
 	contenders := []contender{
 		{name: "by hand", reconciler: &widget.CarefulByHand{Client: w.client, External: &widget.External{}}},
-		{name: "never rests", reconciler: w.engine(tb, step.NeverRest)},
-		{name: "at rest", reconciler: w.engine(tb, step.RestUntilInputsChange)},
+		{name: "always run", reconciler: w.engine(tb, false)},
+		{name: "at rest", reconciler: w.engine(tb, true)},
 	}
 	for i, name := range []string{"one", "two", "three"} {
 		contenders[i].request.Namespace, contenders[i].request.Name = "default", name
@@ -143,9 +143,9 @@ func (w *world) contenders(tb testing.TB) []contender {
 	return contenders
 }
 
-func (w *world) engine(tb testing.TB, rest step.Rest) *step.Engine[*widget.Widget] {
+func (w *world) engine(tb testing.TB, skipUnchanged bool) *step.Engine[*widget.Widget] {
 	tb.Helper()
-	engine, err := widget.NewEngine(step.Options[*widget.Widget]{Client: w.client, Live: w.live, Rest: rest}, &widget.External{})
+	engine, err := widget.NewEngine(step.Options[*widget.Widget]{Client: w.client, APIReader: w.live, SkipUnchanged: skipUnchanged}, &widget.External{})
 	must(tb, err)
 	return engine
 }

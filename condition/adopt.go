@@ -14,7 +14,7 @@ import (
 )
 
 // Adopt takes over conditions that were set on the object itself, for example by
-// meta.SetStatusCondition, since the set was made or stored. Call it before [Set.Summarise].
+// meta.SetStatusCondition, since the set was made or stored. Call it before [Set.Summarize].
 //
 //   - A declared condition counts as if it had been set here; one that is bad has severity Warning.
 //   - A condition that is neither declared nor computed is kept as it was set. One that was removed
@@ -58,11 +58,11 @@ func (s *Set) adoptDeclared(c metav1.Condition) {
 	reason := orElse(c.Reason, string(c.Status))
 	switch c.Status {
 	case s.declaration(c.Type).good():
-		s.Good(c.Type, reason, c.Message)
+		s.MarkHealthy(c.Type, reason, c.Message)
 	case metav1.ConditionUnknown:
-		s.Unknown(c.Type, reason, c.Message)
+		s.MarkUnknown(c.Type, reason, c.Message)
 	default:
-		s.Bad(c.Type, Warning, reason, c.Message)
+		s.MarkUnhealthy(c.Type, SeverityWarning, reason, c.Message)
 	}
 }
 

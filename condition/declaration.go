@@ -23,22 +23,22 @@ type Severity int
 
 // The severities, the worst last.
 const (
-	// Info: on its way. Something is being made, or waited for.
-	Info Severity = iota + 1
-	// Warning: something fails, and the operator tries again by itself.
-	Warning
-	// Error: somebody must act.
-	Error
+	// SeverityInfo: on its way. Something is being made, or waited for.
+	SeverityInfo Severity = iota + 1
+	// SeverityWarning: something fails, and the operator tries again by itself.
+	SeverityWarning
+	// SeverityError: somebody must act.
+	SeverityError
 )
 
 // String returns "info", "warning" or "error".
 func (s Severity) String() string {
 	switch s {
-	case Info:
+	case SeverityInfo:
 		return "info"
-	case Warning:
+	case SeverityWarning:
 		return "warning"
-	case Error:
+	case SeverityError:
 		return "error"
 	default:
 		return "no severity"
@@ -61,8 +61,8 @@ type Polarity int
 
 // The polarities.
 const (
-	NormalTrue   Polarity = iota // True is good: "SecretFound"
-	AbnormalTrue                 // False is good: "Degraded"
+	PolarityNormalTrue   Polarity = iota // True is good: "SecretFound"
+	PolarityAbnormalTrue                 // False is good: "Degraded"
 )
 
 // A Weight says what a condition means for Ready.
@@ -70,13 +70,13 @@ type Weight int
 
 // The weights.
 const (
-	Counts  Weight = iota // Ready is not True while the condition is not good
-	Informs               // Ready does not depend on it
+	WeightRequired      Weight = iota // Ready is not True while the condition is not good
+	WeightInformational               // Ready does not depend on it
 )
 
 // good returns the status that is good.
 func (d Declaration) good() metav1.ConditionStatus {
-	if d.Polarity == AbnormalTrue {
+	if d.Polarity == PolarityAbnormalTrue {
 		return metav1.ConditionFalse
 	}
 	return metav1.ConditionTrue

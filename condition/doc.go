@@ -1,14 +1,14 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package condition keeps the conditions of an object: who declares them, how they are summarised, and that they hold still.
+// Package condition keeps the conditions of an object: who declares them, how they are summarized, and that they hold still.
 //
 //	set, err := condition.NewSet(obj, []condition.Declaration{
 //		{Type: "SecretFound"},
-//		{Type: "Degraded", Polarity: condition.AbnormalTrue, Weight: condition.Informs},
+//		{Type: "Degraded", Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational},
 //	}, nil, time.Now())
-//	set.Bad("SecretFound", condition.Info, "NotFound", `waiting for Secret "db"`)
-//	set.Summarise()
+//	set.Bad("SecretFound", condition.SeverityInfo, "NotFound", `waiting for Secret "db"`)
+//	set.Summarize()
 //	err = set.Store(obj)
 //
 // A [Set] is one reconcile's view. Declared conditions are there from the first reconcile on, also on objects that an older version of the

@@ -24,11 +24,11 @@ func TestDoubt(t *testing.T) {
 		{"a bad one that was stored stays", func(s *condition.Set) { s.Doubt([]string{"SecretFound"}, "no permission") }, "SecretFound=False NotFound: it is missing"},
 		{"one that was never looked at", func(s *condition.Set) { s.Doubt([]string{"BackupDone"}, "no permission") }, "BackupDone=Unknown NotReached: it was not looked at yet"},
 		{"one that was set good before it failed stays", func(s *condition.Set) {
-			s.Good("Degraded", "Better", "")
+			s.MarkHealthy("Degraded", "Better", "")
 			s.Doubt([]string{"Degraded"}, "no permission")
 		}, "Degraded=False Better"},
 		{"one that was set bad before it failed stays", func(s *condition.Set) {
-			s.Bad("Degraded", condition.Error, "Broken", "it is broken")
+			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "it is broken")
 			s.Doubt([]string{"Degraded"}, "no permission")
 		}, "Degraded=True Broken: it is broken"},
 		{"one that is trusted again", func(s *condition.Set) {
@@ -40,7 +40,7 @@ func TestDoubt(t *testing.T) {
 		{"to trust a bad one changes nothing", func(s *condition.Set) { s.Trust([]string{"SecretFound"}) }, "SecretFound=False NotFound: it is missing"},
 		{"one that is set afterwards", func(s *condition.Set) {
 			s.Doubt([]string{"Degraded"}, "no permission")
-			s.Good("Degraded", "Better", "")
+			s.MarkHealthy("Degraded", "Better", "")
 		}, "Degraded=False Better"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestDoubt(t *testing.T) {
 // is Unknown, would set it again and again.
 func TestWhatInformsIsNotDoubted(t *testing.T) {
 	obj := newDatabase(stored("Missed", isFalse, "OnSchedule", "none was missed"))
-	declared := []condition.Declaration{{Type: "Missed", Polarity: condition.AbnormalTrue, Weight: condition.Informs}}
+	declared := []condition.Declaration{{Type: "Missed", Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational}}
 	set, err := condition.NewSet(obj, declared, nil, later)
 	if err != nil {
 		t.Fatal(err)
@@ -77,10 +77,10 @@ func TestWhatInformsIsNotDoubted(t *testing.T) {
 // Ready tells the failure, and does not count what is not known because of it.
 func TestDoubtIsNotCounted(t *testing.T) {
 	set := newSet(t, newDatabase(stored("Degraded", isFalse, "Fine", "")))
-	set.Good("SecretFound", "Found", "")
-	set.Failed(condition.Error, "Forbidden", "no permission")
+	set.MarkHealthy("SecretFound", "Found", "")
+	set.MarkFailed(condition.SeverityError, "Forbidden", "no permission")
 	set.Doubt([]string{"Degraded"}, "no permission")
-	set.Summarise()
+	set.Summarize()
 	if diff := cmp.Diff("no permission", get(t, set, condition.Ready).Message); diff != "" {
 		t.Errorf("Ready (-want +got):\n%s", diff)
 	}
@@ -106,14 +106,14 @@ func TestSetIsSafeForConcurrentUse(t *testing.T) {
 	set := newSet(t, newDatabase())
 	var wg sync.WaitGroup
 	for _, do := range []func(){
-		func() { set.Good("SecretFound", "Found", "") },
-		func() { set.Bad("Degraded", condition.Error, "Broken", "") },
-		func() { set.Unknown("BackupDone", "Asking", "") },
-		func() { set.Failed(condition.Warning, "Failed", "") },
+		func() { set.MarkHealthy("SecretFound", "Found", "") },
+		func() { set.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "") },
+		func() { set.MarkUnknown("BackupDone", "Asking", "") },
+		func() { set.MarkFailed(condition.SeverityWarning, "Failed", "") },
 		func() { set.Doubt([]string{"BackupDone"}, "") },
 		func() { set.SetPaused("", "") },
 		func() { set.Observed() },
-		func() { set.Summarise() },
+		func() { set.Summarize() },
 		func() { set.HoldMessages() },
 		func() { set.HoldNumbers() },
 		func() { set.NewMessages() },
@@ -130,7 +130,7 @@ func TestSetIsSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	set.Summarise()
+	set.Summarize()
 	if got := texts(set.Conditions()); len(got) == 0 || got[0] != "Ready=False Broken: Degraded: Broken (and 2 more)" && got[0] != "Ready=False Broken: Degraded: Broken (and 1 more)" {
 		t.Errorf("got %q", got)
 	}

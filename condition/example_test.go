@@ -22,16 +22,16 @@ func Example() {
 
 	set, err := condition.NewSet(&database, []condition.Declaration{
 		{Type: "SecretFound"},
-		{Type: "Degraded", Polarity: condition.AbnormalTrue},
-		{Type: "BackupDone", Weight: condition.Informs},
+		{Type: "Degraded", Polarity: condition.PolarityAbnormalTrue},
+		{Type: "BackupDone", Weight: condition.WeightInformational},
 	}, nil, time.Now())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	set.Bad("SecretFound", condition.Info, "NotFound", `waiting for Secret "db"`)
-	set.Good("Degraded", "Fine", "all replicas answer")
-	set.Summarise()
+	set.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", `waiting for Secret "db"`)
+	set.MarkHealthy("Degraded", "Fine", "all replicas answer")
+	set.Summarize()
 	if err := set.Store(&database); err != nil {
 		fmt.Println(err)
 		return

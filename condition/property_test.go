@@ -36,17 +36,17 @@ var (
 func operations() *rapid.Generator[operation] {
 	return rapid.Custom(func(t *rapid.T) operation {
 		kind := rapid.SampledFrom(kinds).Draw(t, "type")
-		severity := rapid.SampledFrom([]condition.Severity{condition.Info, condition.Warning, condition.Error}).Draw(t, "severity")
+		severity := rapid.SampledFrom([]condition.Severity{condition.SeverityInfo, condition.SeverityWarning, condition.SeverityError}).Draw(t, "severity")
 		reason := rapid.SampledFrom(reasons).Draw(t, "reason")
 		message := rapid.SampledFrom(messages).Draw(t, "message")
 		return rapid.SampledFrom([]operation{
-			{"Good", func(s *condition.Set) { s.Good(kind, reason, message) }},
-			{"Bad", func(s *condition.Set) { s.Bad(kind, severity, reason, message) }},
-			{"Unknown", func(s *condition.Set) { s.Unknown(kind, reason, message) }},
-			{"Failed", func(s *condition.Set) { s.Failed(severity, reason, message) }},
+			{"Good", func(s *condition.Set) { s.MarkHealthy(kind, reason, message) }},
+			{"Bad", func(s *condition.Set) { s.MarkUnhealthy(kind, severity, reason, message) }},
+			{"Unknown", func(s *condition.Set) { s.MarkUnknown(kind, reason, message) }},
+			{"Failed", func(s *condition.Set) { s.MarkFailed(severity, reason, message) }},
 			{"SetPaused", func(s *condition.Set) { s.SetPaused(reason, message) }},
 			{"not paused", func(s *condition.Set) { s.SetPaused("", "") }},
-			{"Summarise", (*condition.Set).Summarise},
+			{"Summarize", (*condition.Set).Summarize},
 			{"Observed", (*condition.Set).Observed},
 			{"Doubt", func(s *condition.Set) { s.Doubt([]string{kind}, message) }},
 			{"Trust", func(s *condition.Set) { s.Trust([]string{kind}) }},
@@ -59,9 +59,9 @@ const onlyPaused = "OnlyPaused"
 // endings are how a reconcile ends.
 func endings() *rapid.Generator[operation] {
 	return rapid.SampledFrom([]operation{
-		{"Summarise", (*condition.Set).Summarise},
-		{"Observed, Summarise", func(s *condition.Set) { s.Observed(); s.Summarise() }},
-		{"Summarise, HoldMessages", func(s *condition.Set) { s.Summarise(); s.HoldMessages() }},
+		{"Summarize", (*condition.Set).Summarize},
+		{"Observed, Summarize", func(s *condition.Set) { s.Observed(); s.Summarize() }},
+		{"Summarize, HoldMessages", func(s *condition.Set) { s.Summarize(); s.HoldMessages() }},
 		{onlyPaused, func(s *condition.Set) { s.OnlyPaused("Paused", "its owner wants it") }},
 	})
 }
@@ -106,7 +106,7 @@ func TestConditionsHold(t *testing.T) {
 				found = append(found, conditiontest.Problems(obj)...)
 			}
 			for _, p := range found {
-				if p.Rule == conditiontest.Observed && strings.Contains(p.Text, `"BackupDone"`) {
+				if p.Rule == conditiontest.RuleObserved && strings.Contains(p.Text, `"BackupDone"`) {
 					continue // it only informs: Ready does not wait until it is set again
 				}
 				t.Error(p)

@@ -113,8 +113,8 @@ func (s *Set) Get(kind string) (metav1.Condition, bool) {
 	return metav1.Condition{}, false
 }
 
-// Good sets a declared condition to its good status. The message may be empty.
-func (s *Set) Good(kind, reason, message string) {
+// MarkHealthy sets a declared condition to its good status. The message may be empty.
+func (s *Set) MarkHealthy(kind, reason, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.declaration(kind)
@@ -123,26 +123,26 @@ func (s *Set) Good(kind, reason, message string) {
 	s.put(kind, d.good(), reason, message)
 }
 
-// Bad sets a declared condition to its bad status. What is not good needs a message; without one it
+// MarkUnhealthy sets a declared condition to its bad status. What is not good needs a message; without one it
 // has the reason.
-func (s *Set) Bad(kind string, severity Severity, reason, message string) {
+func (s *Set) MarkUnhealthy(kind string, severity Severity, reason, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	bad := metav1.ConditionFalse
-	if s.declaration(kind).Polarity == AbnormalTrue {
+	if s.declaration(kind).Polarity == PolarityAbnormalTrue {
 		bad = metav1.ConditionTrue
 	}
 	s.note(kind, severity)
 	s.put(kind, bad, reason, orElse(message, reason))
 }
 
-// Unknown sets a declared condition to Unknown, which keeps the object from being Ready with
+// MarkUnknown sets a declared condition to Unknown, which keeps the object from being Ready with
 // severity Info.
-func (s *Set) Unknown(kind, reason, message string) {
+func (s *Set) MarkUnknown(kind, reason, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.declaration(kind)
-	s.note(kind, Info)
+	s.note(kind, SeverityInfo)
 	s.put(kind, metav1.ConditionUnknown, reason, orElse(message, reason))
 }
 
@@ -166,7 +166,7 @@ func (s *Set) note(kind string, severity Severity) {
 // checkSeverity and checkReason panic about what is a mistake of the caller: both are words of the
 // operator's code.
 func checkSeverity(kind string, severity Severity) {
-	if severity < Info || severity > Error {
+	if severity < SeverityInfo || severity > SeverityError {
 		panic("condition: " + kind + " is set without a severity: use Info, Warning or Error")
 	}
 }
@@ -204,7 +204,7 @@ func (s *Set) Worst() Severity {
 	defer s.mu.Unlock()
 	var worst Severity
 	for _, d := range s.declared {
-		if d.Weight == Counts {
+		if d.Weight == WeightRequired {
 			worst = max(worst, s.severities[d.Type])
 		}
 	}
@@ -222,7 +222,7 @@ func (s *Set) Doubt(kinds []string, message string) {
 	for _, kind := range kinds {
 		d := s.declaration(kind)
 		c := meta.FindStatusCondition(s.conditions, kind)
-		if c == nil || s.set[kind] || d.Weight == Informs || c.Status != d.good() && (c.Status != metav1.ConditionUnknown || c.Reason != ReasonLastTryFailed) {
+		if c == nil || s.set[kind] || d.Weight == WeightInformational || c.Status != d.good() && (c.Status != metav1.ConditionUnknown || c.Reason != ReasonLastTryFailed) {
 			continue
 		}
 		if s.doubted == nil {
@@ -285,9 +285,9 @@ func (s *Set) Calm() {
 	s.severities, s.failure = nil, nil
 }
 
-// Failed says what went wrong where no declared condition says it. Of several the worst stays, and
+// MarkFailed says what went wrong where no declared condition says it. Of several the worst stays, and
 // the first of those.
-func (s *Set) Failed(severity Severity, reason, message string) {
+func (s *Set) MarkFailed(severity Severity, reason, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	checkSeverity("what has failed", severity)
@@ -337,15 +337,15 @@ func (s *Set) remove(kind string) {
 	s.conditions = slices.DeleteFunc(s.conditions, func(c metav1.Condition) bool { return c.Type == kind })
 }
 
-// Summarise computes Ready, Reconciling and Stalled from the declared conditions that count and
-// from what has [Set.Failed].
+// Summarize computes Ready, Reconciling and Stalled from the declared conditions that count and
+// from what has [Set.MarkFailed].
 //
 // Ready is True when all are good and about the present generation: what was set before the spec
 // changed, and was neither set nor [Set.Observed] since, says nothing about the object as it is.
 // Otherwise Ready has the reason and the message of the worst, the first declared of those, and
 // says which condition that is and how many others there are. A severity of Error makes the object
 // Stalled, a lesser one Reconciling.
-func (s *Set) Summarise() {
+func (s *Set) Summarize() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	worst, kind, others := s.worst()
@@ -364,7 +364,7 @@ func (s *Set) Summarise() {
 	}
 	message = shorten(message, longestMessage-len(more)) + more
 	s.put(Ready, metav1.ConditionFalse, worst.reason, message)
-	if worst.severity == Error {
+	if worst.severity == SeverityError {
 		s.put(Stalled, metav1.ConditionTrue, worst.reason, message)
 		s.remove(Reconciling)
 		return
@@ -383,7 +383,7 @@ func (s *Set) worst() (worst *failed, kind string, others int) {
 	}
 	for _, d := range s.declared {
 		c := meta.FindStatusCondition(s.conditions, d.Type)
-		if d.Weight == Informs || c == nil {
+		if d.Weight == WeightInformational || c == nil {
 			continue
 		}
 		if c.Status == d.good() {
@@ -400,14 +400,14 @@ func (s *Set) worst() (worst *failed, kind string, others int) {
 		}
 	}
 	if worst == nil && old != "" {
-		return &failed{Info, ReasonNotReached, "it was not looked at since the spec has changed"}, old, 0
+		return &failed{SeverityInfo, ReasonNotReached, "it was not looked at since the spec has changed"}, old, 0
 	}
 	return worst, kind, max(0, found-1)
 }
 
 // HoldMessages gives back to each condition the message that it had on the object if status and
 // reason, and the generation that they are about, are still the same, and says whether there was
-// one. Call it after [Set.Summarise] when the texts come from an error that may say something else
+// one. Call it after [Set.Summarize] when the texts come from an error that may say something else
 // at each try: a message that changes makes a write, the write makes an event, and the event makes
 // the next try.
 func (s *Set) HoldMessages() bool { return s.hold(func(string, string) bool { return true }) }
@@ -474,7 +474,7 @@ func (s *Set) severity(c metav1.Condition) Severity {
 	if c.Status == s.declaration(c.Type).good() {
 		return 0
 	}
-	return max(s.severities[c.Type], Info)
+	return max(s.severities[c.Type], SeverityInfo)
 }
 
 // Conditions returns the conditions in the order in which they are stored: the computed ones first,

@@ -140,12 +140,12 @@ func TestSetIsACopy(t *testing.T) {
 	d := newDatabase(stored("SecretFound", isFalse, "NotFound", "it is gone"), stored("Old", isTrue, "Old", ""))
 	want := slices.Clone(d.Status.Conditions)
 	set := newSet(t, d, "Old")
-	set.Good("SecretFound", "Found", "")
+	set.MarkHealthy("SecretFound", "Found", "")
 	if diff := cmp.Diff(want, d.Status.Conditions); diff != "" {
 		t.Errorf("on the object (-want +got):\n%s", diff)
 	}
 	d.Status.Conditions[0] = stored("SecretFound", isTrue, "Found", "a step has written here itself")
-	set.Summarise()
+	set.Summarize()
 	if changes := set.Changes(); len(changes) == 0 || changes[1].Type != "SecretFound" {
 		t.Errorf("SecretFound is not among the changes %v", changes)
 	}
@@ -163,17 +163,17 @@ func TestSetting(t *testing.T) {
 		kind string
 		want string
 	}{
-		{"good", func(s *condition.Set) { s.Good("SecretFound", "Found", "") }, "SecretFound", "SecretFound=True Found"},
-		{"good, with a message", func(s *condition.Set) { s.Good("SecretFound", "Found", "it is there") }, "SecretFound", "SecretFound=True Found: it is there"},
-		{"good is False", func(s *condition.Set) { s.Good("Degraded", "Fine", "") }, "Degraded", "Degraded=False Fine"},
-		{"bad", func(s *condition.Set) { s.Bad("SecretFound", condition.Error, "NotFound", "gone") }, "SecretFound", "SecretFound=False NotFound: gone"},
-		{"bad is True", func(s *condition.Set) { s.Bad("Degraded", condition.Info, "Slow", "slow") }, "Degraded", "Degraded=True Slow: slow"},
-		{"bad without a message", func(s *condition.Set) { s.Bad("Degraded", condition.Info, "Slow", "") }, "Degraded", "Degraded=True Slow: Slow"},
-		{"unknown", func(s *condition.Set) { s.Unknown("Degraded", "NoAnswer", "silence") }, "Degraded", "Degraded=Unknown NoAnswer: silence"},
-		{"unknown without a message", func(s *condition.Set) { s.Unknown("Degraded", "NoAnswer", "") }, "Degraded", "Degraded=Unknown NoAnswer: NoAnswer"},
+		{"good", func(s *condition.Set) { s.MarkHealthy("SecretFound", "Found", "") }, "SecretFound", "SecretFound=True Found"},
+		{"good, with a message", func(s *condition.Set) { s.MarkHealthy("SecretFound", "Found", "it is there") }, "SecretFound", "SecretFound=True Found: it is there"},
+		{"good is False", func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", "") }, "Degraded", "Degraded=False Fine"},
+		{"bad", func(s *condition.Set) { s.MarkUnhealthy("SecretFound", condition.SeverityError, "NotFound", "gone") }, "SecretFound", "SecretFound=False NotFound: gone"},
+		{"bad is True", func(s *condition.Set) { s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "slow") }, "Degraded", "Degraded=True Slow: slow"},
+		{"bad without a message", func(s *condition.Set) { s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "") }, "Degraded", "Degraded=True Slow: Slow"},
+		{"unknown", func(s *condition.Set) { s.MarkUnknown("Degraded", "NoAnswer", "silence") }, "Degraded", "Degraded=Unknown NoAnswer: silence"},
+		{"unknown without a message", func(s *condition.Set) { s.MarkUnknown("Degraded", "NoAnswer", "") }, "Degraded", "Degraded=Unknown NoAnswer: NoAnswer"},
 		{"paused", func(s *condition.Set) { s.SetPaused("Wanted", "its owner wants it") }, "Paused", "Paused=True Wanted: its owner wants it"},
 		{"paused without a message", func(s *condition.Set) { s.SetPaused("Wanted", "") }, "Paused", "Paused=True Wanted: Wanted"},
-		{"the last counts", func(s *condition.Set) { s.Good("Degraded", "Fine", ""); s.Unknown("Degraded", "A", "b") }, "Degraded", "Degraded=Unknown A: b"},
+		{"the last counts", func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", ""); s.MarkUnknown("Degraded", "A", "b") }, "Degraded", "Degraded=Unknown A: b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, newDatabase())
@@ -204,17 +204,17 @@ func TestMistakesOfTheCaller(t *testing.T) {
 		do   func(*condition.Set)
 		want string
 	}{
-		{"not declared", func(s *condition.Set) { s.Good("Reddy", "A", "") }, "Reddy is set but not declared"},
-		{"bad, not declared", func(s *condition.Set) { s.Bad("Reddy", condition.Info, "A", "") }, "not declared"},
-		{"unknown, not declared", func(s *condition.Set) { s.Unknown("Reddy", "A", "") }, "not declared"},
-		{"computed", func(s *condition.Set) { s.Good("Ready", "A", "") }, "not declared"},
-		{"no severity", func(s *condition.Set) { s.Bad("Degraded", 0, "A", "") }, "Degraded is set without a severity: use Info, Warning or Error"},
-		{"a severity that is none", func(s *condition.Set) { s.Bad("Degraded", 4, "A", "") }, "without a severity"},
-		{"failed without a severity", func(s *condition.Set) { s.Failed(0, "A", "") }, "what has failed is set without a severity"},
-		{"no reason", func(s *condition.Set) { s.Good("Degraded", "", "") }, `reason "" of Degraded: a reason looks like "SecretNotFound"`},
-		{"a reason with a space", func(s *condition.Set) { s.Unknown("Degraded", "not found", "") }, `reason "not found" of Degraded`},
-		{"a reason that is too long", func(s *condition.Set) { s.Unknown("Degraded", strings.Repeat("a", 1025), "") }, "of Degraded"},
-		{"failed without a reason", func(s *condition.Set) { s.Failed(condition.Info, "", "") }, `reason "" of what has failed`},
+		{"not declared", func(s *condition.Set) { s.MarkHealthy("Reddy", "A", "") }, "Reddy is set but not declared"},
+		{"bad, not declared", func(s *condition.Set) { s.MarkUnhealthy("Reddy", condition.SeverityInfo, "A", "") }, "not declared"},
+		{"unknown, not declared", func(s *condition.Set) { s.MarkUnknown("Reddy", "A", "") }, "not declared"},
+		{"computed", func(s *condition.Set) { s.MarkHealthy("Ready", "A", "") }, "not declared"},
+		{"no severity", func(s *condition.Set) { s.MarkUnhealthy("Degraded", 0, "A", "") }, "Degraded is set without a severity: use Info, Warning or Error"},
+		{"a severity that is none", func(s *condition.Set) { s.MarkUnhealthy("Degraded", 4, "A", "") }, "without a severity"},
+		{"failed without a severity", func(s *condition.Set) { s.MarkFailed(0, "A", "") }, "what has failed is set without a severity"},
+		{"no reason", func(s *condition.Set) { s.MarkHealthy("Degraded", "", "") }, `reason "" of Degraded: a reason looks like "SecretNotFound"`},
+		{"a reason with a space", func(s *condition.Set) { s.MarkUnknown("Degraded", "not found", "") }, `reason "not found" of Degraded`},
+		{"a reason that is too long", func(s *condition.Set) { s.MarkUnknown("Degraded", strings.Repeat("a", 1025), "") }, "of Degraded"},
+		{"failed without a reason", func(s *condition.Set) { s.MarkFailed(condition.SeverityInfo, "", "") }, `reason "" of what has failed`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			defer func() {
@@ -229,8 +229,8 @@ func TestMistakesOfTheCaller(t *testing.T) {
 
 func TestSummarise(t *testing.T) {
 	allGood := func(s *condition.Set) {
-		s.Good("SecretFound", "Found", "")
-		s.Good("Degraded", "Fine", "")
+		s.MarkHealthy("SecretFound", "Found", "")
+		s.MarkHealthy("Degraded", "Fine", "")
 	}
 	for _, tt := range []struct {
 		name  string
@@ -247,91 +247,109 @@ func TestSummarise(t *testing.T) {
 			}, 0,
 		},
 		{
-			"info", func(s *condition.Set) { allGood(s); s.Bad("SecretFound", condition.Info, "NotFound", "waits for it") },
-			[]string{"Ready=False NotFound: SecretFound: waits for it", "Reconciling=True NotFound: SecretFound: waits for it"}, condition.Info,
+			"info", func(s *condition.Set) {
+				allGood(s)
+				s.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")
+			},
+			[]string{"Ready=False NotFound: SecretFound: waits for it", "Reconciling=True NotFound: SecretFound: waits for it"}, condition.SeverityInfo,
 		},
 		{
-			"warning", func(s *condition.Set) { allGood(s); s.Bad("Degraded", condition.Warning, "Slow", "it is slow") },
-			[]string{"Ready=False Slow: Degraded: it is slow", "Reconciling=True Slow: Degraded: it is slow"}, condition.Warning,
+			"warning", func(s *condition.Set) {
+				allGood(s)
+				s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
+			},
+			[]string{"Ready=False Slow: Degraded: it is slow", "Reconciling=True Slow: Degraded: it is slow"}, condition.SeverityWarning,
 		},
 		{
-			"error", func(s *condition.Set) { allGood(s); s.Bad("Degraded", condition.Error, "Broken", "replace the disk") },
-			[]string{"Ready=False Broken: Degraded: replace the disk", "Stalled=True Broken: Degraded: replace the disk"}, condition.Error,
+			"error", func(s *condition.Set) {
+				allGood(s)
+				s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "replace the disk")
+			},
+			[]string{"Ready=False Broken: Degraded: replace the disk", "Stalled=True Broken: Degraded: replace the disk"}, condition.SeverityError,
 		},
 		{
-			"unknown", func(s *condition.Set) { allGood(s); s.Unknown("Degraded", "NoAnswer", "silence") },
-			[]string{"Ready=False NoAnswer: Degraded: silence", "Reconciling=True NoAnswer: Degraded: silence"}, condition.Info,
+			"unknown", func(s *condition.Set) { allGood(s); s.MarkUnknown("Degraded", "NoAnswer", "silence") },
+			[]string{"Ready=False NoAnswer: Degraded: silence", "Reconciling=True NoAnswer: Degraded: silence"}, condition.SeverityInfo,
 		},
 		{
-			"what informs does not count", func(s *condition.Set) { allGood(s); s.Bad("BackupDone", condition.Error, "Full", "the disk is full") },
+			"what informs does not count", func(s *condition.Set) {
+				allGood(s)
+				s.MarkUnhealthy("BackupDone", condition.SeverityError, "Full", "the disk is full")
+			},
 			[]string{"Ready=True Ready"}, 0,
 		},
 		{
 			"the worst", func(s *condition.Set) {
-				s.Bad("SecretFound", condition.Info, "NotFound", "waits for it")
-				s.Bad("Degraded", condition.Warning, "Slow", "it is slow")
+				s.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")
+				s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
 			},
-			[]string{"Ready=False Slow: Degraded: it is slow (and 1 more)", "Reconciling=True Slow: Degraded: it is slow (and 1 more)"}, condition.Warning,
+			[]string{"Ready=False Slow: Degraded: it is slow (and 1 more)", "Reconciling=True Slow: Degraded: it is slow (and 1 more)"}, condition.SeverityWarning,
 		},
 		{
 			"the first declared of those that are equally bad", func(s *condition.Set) {
-				s.Bad("Degraded", condition.Warning, "Slow", "it is slow")
-				s.Bad("SecretFound", condition.Warning, "NotFound", "it is gone")
+				s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
+				s.MarkUnhealthy("SecretFound", condition.SeverityWarning, "NotFound", "it is gone")
 			},
-			[]string{"Ready=False NotFound: SecretFound: it is gone (and 1 more)", "Reconciling=True NotFound: SecretFound: it is gone (and 1 more)"}, condition.Warning,
+			[]string{"Ready=False NotFound: SecretFound: it is gone (and 1 more)", "Reconciling=True NotFound: SecretFound: it is gone (and 1 more)"}, condition.SeverityWarning,
 		},
 		{
-			"the type is not said twice", func(s *condition.Set) { allGood(s); s.Bad("Degraded", condition.Info, "Slow", "Degraded: it is slow") },
-			[]string{"Ready=False Slow: Degraded: it is slow", "Reconciling=True Slow: Degraded: it is slow"}, condition.Info,
+			"the type is not said twice", func(s *condition.Set) {
+				allGood(s)
+				s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "Degraded: it is slow")
+			},
+			[]string{"Ready=False Slow: Degraded: it is slow", "Reconciling=True Slow: Degraded: it is slow"}, condition.SeverityInfo,
 		},
 		{
-			"bad and then good", func(s *condition.Set) { s.Bad("Degraded", condition.Error, "Broken", "broken"); allGood(s) },
+			"bad and then good", func(s *condition.Set) {
+				s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
+				allGood(s)
+			},
 			[]string{"Ready=True Ready"}, 0,
 		},
 		{
 			"failed", func(s *condition.Set) {
 				allGood(s)
-				s.Failed(condition.Warning, "NoAnswer", "calling the server: no answer")
+				s.MarkFailed(condition.SeverityWarning, "NoAnswer", "calling the server: no answer")
 			},
 			[]string{"Ready=False NoAnswer: calling the server: no answer", "Reconciling=True NoAnswer: calling the server: no answer"}, 0,
 		},
 		{
-			"failed without a message", func(s *condition.Set) { allGood(s); s.Failed(condition.Error, "NoAnswer", "") },
+			"failed without a message", func(s *condition.Set) { allGood(s); s.MarkFailed(condition.SeverityError, "NoAnswer", "") },
 			[]string{"Ready=False NoAnswer: NoAnswer", "Stalled=True NoAnswer: NoAnswer"}, 0,
 		},
 		{
 			"failed twice: the worst stays", func(s *condition.Set) {
 				allGood(s)
-				s.Failed(condition.Info, "A", "first")
-				s.Failed(condition.Error, "B", "second")
-				s.Failed(condition.Error, "C", "third")
+				s.MarkFailed(condition.SeverityInfo, "A", "first")
+				s.MarkFailed(condition.SeverityError, "B", "second")
+				s.MarkFailed(condition.SeverityError, "C", "third")
 			},
 			[]string{"Ready=False B: second", "Stalled=True B: second"}, 0,
 		},
 		{
 			"failed, and a condition that is as bad", func(s *condition.Set) {
 				allGood(s)
-				s.Bad("Degraded", condition.Warning, "Slow", "it is slow")
-				s.Failed(condition.Warning, "NoAnswer", "no answer")
+				s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
+				s.MarkFailed(condition.SeverityWarning, "NoAnswer", "no answer")
 			},
-			[]string{"Ready=False NoAnswer: no answer (and 1 more)", "Reconciling=True NoAnswer: no answer (and 1 more)"}, condition.Warning,
+			[]string{"Ready=False NoAnswer: no answer (and 1 more)", "Reconciling=True NoAnswer: no answer (and 1 more)"}, condition.SeverityWarning,
 		},
 		{
 			"failed, and a condition that is worse", func(s *condition.Set) {
 				allGood(s)
-				s.Failed(condition.Warning, "NoAnswer", "no answer")
-				s.Bad("Degraded", condition.Error, "Broken", "broken")
+				s.MarkFailed(condition.SeverityWarning, "NoAnswer", "no answer")
+				s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
 			},
-			[]string{"Ready=False Broken: Degraded: broken (and 1 more)", "Stalled=True Broken: Degraded: broken (and 1 more)"}, condition.Error,
+			[]string{"Ready=False Broken: Degraded: broken (and 1 more)", "Stalled=True Broken: Degraded: broken (and 1 more)"}, condition.SeverityError,
 		},
 		{
-			"summarised again", func(s *condition.Set) {
-				s.Bad("Degraded", condition.Error, "Broken", "broken")
-				s.Summarise()
+			"summarized again", func(s *condition.Set) {
+				s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
+				s.Summarize()
 				allGood(s)
-				s.Bad("SecretFound", condition.Info, "NotFound", "waits for it")
+				s.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")
 			},
-			[]string{"Ready=False NotFound: SecretFound: waits for it", "Reconciling=True NotFound: SecretFound: waits for it"}, condition.Info,
+			[]string{"Ready=False NotFound: SecretFound: waits for it", "Reconciling=True NotFound: SecretFound: waits for it"}, condition.SeverityInfo,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -339,7 +357,7 @@ func TestSummarise(t *testing.T) {
 			set := newSet(t, newDatabase(
 				stored(condition.Ready, isFalse, "Old", "old"), stored(condition.Reconciling, isTrue, "Old", "old"), stored(condition.Stalled, isTrue, "Old", "old")))
 			tt.do(set)
-			set.Summarise()
+			set.Summarize()
 			got := slices.DeleteFunc(set.Conditions(), func(c metav1.Condition) bool { return set.Declared(c.Type) })
 			if diff := cmp.Diff(tt.want, texts(got)); diff != "" {
 				t.Errorf("what is computed (-want +got):\n%s", diff)
@@ -361,16 +379,19 @@ func TestReadyIsAboutThePresentGeneration(t *testing.T) {
 		want string
 	}{
 		{"none was looked at again", func(*condition.Set) {}, "Ready=False NotReached: SecretFound: it was not looked at since the spec has changed"},
-		{"one was not looked at again", func(s *condition.Set) { s.Good("SecretFound", "Found", "") },
+		{"one was not looked at again", func(s *condition.Set) { s.MarkHealthy("SecretFound", "Found", "") },
 			"Ready=False NotReached: Degraded: it was not looked at since the spec has changed"},
-		{"another is worse", func(s *condition.Set) { s.Unknown("SecretFound", "NoAnswer", "silence") }, "Ready=False NoAnswer: SecretFound: silence"},
-		{"set again", func(s *condition.Set) { s.Good("SecretFound", "Found", ""); s.Good("Degraded", "Fine", "") }, "Ready=True Ready"},
+		{"another is worse", func(s *condition.Set) { s.MarkUnknown("SecretFound", "NoAnswer", "silence") }, "Ready=False NoAnswer: SecretFound: silence"},
+		{"set again", func(s *condition.Set) {
+			s.MarkHealthy("SecretFound", "Found", "")
+			s.MarkHealthy("Degraded", "Fine", "")
+		}, "Ready=True Ready"},
 		{"looked at", func(s *condition.Set) { s.Observed() }, "Ready=True Ready"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, d)
 			tt.do(set)
-			set.Summarise()
+			set.Summarize()
 			if got := texts(set.Conditions())[0]; got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
@@ -402,19 +423,22 @@ func TestTransitionTime(t *testing.T) {
 		do     func(*condition.Set)
 		want   metav1.Time
 	}{
-		{"the same", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.Good("Degraded", "Fine", "") }, noon},
-		{"another message", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.Good("Degraded", "Fine", "very") }, noon},
-		{"another reason", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.Good("Degraded", "Better", "") }, noon},
-		{"another status", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.Unknown("Degraded", "Fine", "") }, hour},
+		{"the same", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", "") }, noon},
+		{"another message", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", "very") }, noon},
+		{"another reason", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkHealthy("Degraded", "Better", "") }, noon},
+		{"another status", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkUnknown("Degraded", "Fine", "") }, hour},
 		{"not set", stored("Degraded", isFalse, "Fine", ""), func(*condition.Set) {}, noon},
 		{"looked at", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.Observed() }, noon},
 		{
 			"to and fro in one reconcile", stored("Degraded", isFalse, "Fine", ""),
-			func(s *condition.Set) { s.Unknown("Degraded", "Asking", "asks"); s.Good("Degraded", "Fine", "") }, noon,
+			func(s *condition.Set) {
+				s.MarkUnknown("Degraded", "Asking", "asks")
+				s.MarkHealthy("Degraded", "Fine", "")
+			}, noon,
 		},
 		{
 			"a time that was missing", metav1.Condition{Type: "Degraded", Status: isFalse, Reason: "Fine"},
-			func(s *condition.Set) { s.Good("Degraded", "Fine", "") }, hour,
+			func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", "") }, hour,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -432,10 +456,10 @@ func TestTransitionTimeOfWhatComesBack(t *testing.T) {
 	set := newSet(t, newDatabase(stored(condition.Reconciling, isTrue, "Waiting", "waits"), stored(condition.Paused, isTrue, "Wanted", "its owner wants it")))
 	set.SetPaused("", "")
 	set.SetPaused("Wanted", "its owner wants it")
-	set.Bad("Degraded", condition.Error, "Broken", "broken")
-	set.Summarise()
-	set.Good("Degraded", "Fine", "")
-	set.Summarise()
+	set.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
+	set.Summarize()
+	set.MarkHealthy("Degraded", "Fine", "")
+	set.Summarize()
 	for _, kind := range []string{condition.Reconciling, condition.Paused} {
 		if got := get(t, set, kind).LastTransitionTime; !got.Equal(&noon) {
 			t.Errorf("%s is of %v, want %v", kind, got, noon)
@@ -451,14 +475,16 @@ func TestHoldNumbers(t *testing.T) {
 		do         func(*condition.Set)
 		want       string
 	}{
-		{"other numbers", 1, func(s *condition.Set) { s.Bad("Degraded", condition.Info, "Slow", "try 2 took 30ms") }, "try 1 took 20ms"},
-		{"other words", 1, func(s *condition.Set) { s.Bad("Degraded", condition.Info, "Slow", "try 2 was lost") }, "try 2 was lost"},
-		{"another reason", 1, func(s *condition.Set) { s.Bad("Degraded", condition.Info, "Slower", "try 2 took 30ms") }, "try 2 took 30ms"},
-		{"another status", 1, func(s *condition.Set) { s.Good("Degraded", "Slow", "try 2 took 30ms") }, "try 2 took 30ms"},
-		{"another spec, which is written anyway", 2, func(s *condition.Set) { s.Bad("Degraded", condition.Info, "Slow", "try 2 took 30ms") }, "try 2 took 30ms"},
+		{"other numbers", 1, func(s *condition.Set) { s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "try 2 took 30ms") }, "try 1 took 20ms"},
+		{"other words", 1, func(s *condition.Set) { s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "try 2 was lost") }, "try 2 was lost"},
+		{"another reason", 1, func(s *condition.Set) {
+			s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slower", "try 2 took 30ms")
+		}, "try 2 took 30ms"},
+		{"another status", 1, func(s *condition.Set) { s.MarkHealthy("Degraded", "Slow", "try 2 took 30ms") }, "try 2 took 30ms"},
+		{"another spec, which is written anyway", 2, func(s *condition.Set) { s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "try 2 took 30ms") }, "try 2 took 30ms"},
 		{"to and fro", 1, func(s *condition.Set) {
-			s.Unknown("Degraded", "Asking", "asks")
-			s.Bad("Degraded", condition.Info, "Slow", "try 2 took 30ms")
+			s.MarkUnknown("Degraded", "Asking", "asks")
+			s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "try 2 took 30ms")
 		}, "try 1 took 20ms"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -487,14 +513,14 @@ func TestHoldMessages(t *testing.T) {
 		want       string // of SecretFound, Degraded and BackupDone
 	}{
 		{"nothing is new", 1, func(*condition.Set) {}, false, "old old old"},
-		{"a message", 1, func(s *condition.Set) { s.Bad("Degraded", condition.Info, "Slow", "new") }, true, "old old old"},
-		{"a reason", 1, func(s *condition.Set) { s.Bad("Degraded", condition.Info, "Slower", "new") }, false, "old new old"},
-		{"a status", 1, func(s *condition.Set) { s.Unknown("Degraded", "Slow", "new") }, false, "old new old"},
+		{"a message", 1, func(s *condition.Set) { s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "new") }, true, "old old old"},
+		{"a reason", 1, func(s *condition.Set) { s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slower", "new") }, false, "old new old"},
+		{"a status", 1, func(s *condition.Set) { s.MarkUnknown("Degraded", "Slow", "new") }, false, "old new old"},
 		{"a message and a reason", 1, func(s *condition.Set) {
-			s.Bad("Degraded", condition.Info, "Slow", "new")
-			s.Good("BackupDone", "Done", "new")
+			s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "new")
+			s.MarkHealthy("BackupDone", "Done", "new")
 		}, true, "old old new"},
-		{"a message about another spec", 2, func(s *condition.Set) { s.Bad("Degraded", condition.Info, "Slow", "new") }, true, "old new old"},
+		{"a message about another spec", 2, func(s *condition.Set) { s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "new") }, true, "old new old"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := d.copy()
@@ -533,26 +559,26 @@ func TestChanges(t *testing.T) {
 		do   func(*condition.Set)
 		want []change
 	}{
-		{"nothing but what is new", func(*condition.Set) {}, []change{{"BackupDone", condition.Info}}},
-		{"a message", func(s *condition.Set) { s.Good("Degraded", "Fine", "very") }, []change{{"BackupDone", condition.Info}}},
-		{"a good reason", func(s *condition.Set) { s.Good("Degraded", "Better", "") }, []change{{"Degraded", 0}, {"BackupDone", condition.Info}}},
+		{"nothing but what is new", func(*condition.Set) {}, []change{{"BackupDone", condition.SeverityInfo}}},
+		{"a message", func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", "very") }, []change{{"BackupDone", condition.SeverityInfo}}},
+		{"a good reason", func(s *condition.Set) { s.MarkHealthy("Degraded", "Better", "") }, []change{{"Degraded", 0}, {"BackupDone", condition.SeverityInfo}}},
 		{
 			"a status", func(s *condition.Set) {
-				s.Bad("Degraded", condition.Error, "Broken", "broken")
-				s.Good("BackupDone", "Done", "")
+				s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
+				s.MarkHealthy("BackupDone", "Done", "")
 			},
-			[]change{{condition.Ready, condition.Error}, {"Degraded", condition.Error}, {"BackupDone", 0}},
+			[]change{{condition.Ready, condition.SeverityError}, {"Degraded", condition.SeverityError}, {"BackupDone", 0}},
 		},
 		{
-			"a failure", func(s *condition.Set) { s.Failed(condition.Warning, "NoAnswer", "") },
-			[]change{{condition.Ready, condition.Warning}, {"BackupDone", condition.Info}},
+			"a failure", func(s *condition.Set) { s.MarkFailed(condition.SeverityWarning, "NoAnswer", "") },
+			[]change{{condition.Ready, condition.SeverityWarning}, {"BackupDone", condition.SeverityInfo}},
 		},
-		{"a pause is none", func(s *condition.Set) { s.SetPaused("Wanted", "") }, []change{{"BackupDone", condition.Info}}},
+		{"a pause is none", func(s *condition.Set) { s.SetPaused("Wanted", "") }, []change{{"BackupDone", condition.SeverityInfo}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, d)
 			tt.do(set)
-			set.Summarise()
+			set.Summarize()
 			var got []change
 			for _, c := range set.Changes() {
 				if want := get(t, set, c.Type); c.Condition != want {
@@ -571,8 +597,8 @@ func TestChanges(t *testing.T) {
 func TestOrder(t *testing.T) {
 	set := newSet(t, newDatabase(stored("Z", isTrue, "Z", ""), stored("BackupDone", isTrue, "Done", ""), stored("A", isTrue, "A", "")))
 	set.SetPaused("Wanted", "")
-	set.Bad("Degraded", condition.Info, "Slow", "")
-	set.Summarise()
+	set.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "")
+	set.Summarize()
 	var got []string
 	for _, c := range set.Conditions() {
 		got = append(got, c.Type)
@@ -601,9 +627,9 @@ func TestOnlyPaused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, newDatabase(tt.before...), "Old")
-			set.Bad("Degraded", condition.Error, "Broken", "broken")
-			set.Failed(condition.Error, "NoAnswer", "")
-			set.Summarise()
+			set.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
+			set.MarkFailed(condition.SeverityError, "NoAnswer", "")
+			set.Summarize()
 			set.OnlyPaused("Wanted", "its owner wants it")
 			if diff := cmp.Diff(tt.want, texts(set.Conditions())); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
@@ -626,12 +652,12 @@ func TestLongMessages(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, newDatabase())
-			set.Bad("SecretFound", condition.Info, "A", tt.message)
-			set.Bad("Degraded", condition.Info, "B", "another")
+			set.MarkUnhealthy("SecretFound", condition.SeverityInfo, "A", tt.message)
+			set.MarkUnhealthy("Degraded", condition.SeverityInfo, "B", "another")
 			if got := get(t, set, "SecretFound").Message; got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			set.Summarise()
+			set.Summarize()
 			got := get(t, set, condition.Ready).Message
 			if len(got) > 1024 || !utf8.ValidString(got) || !strings.HasPrefix(got, "SecretFound: ") || !strings.HasSuffix(got, " (and 1 more)") {
 				t.Errorf("Ready says %q, want 1,024 bytes of text that end with how many more there are", got)
@@ -643,7 +669,7 @@ func TestLongMessages(t *testing.T) {
 func TestStore(t *testing.T) {
 	d := newDatabase()
 	set := newSet(t, d)
-	set.Summarise()
+	set.Summarize()
 	if err := set.Store(d); err != nil {
 		t.Fatal(err)
 	}

@@ -55,13 +55,13 @@ func (a Assets) check(parts Parts) error {
 // programsOf lists the programs that a control plane with parts consists of.
 func programsOf(parts Parts) []string {
 	programs := []string{etcdProgram, apiServerProgram}
-	if parts.Has(ControllerManager) {
+	if parts.Has(PartControllerManager) {
 		programs = append(programs, controllerManagerProgram)
 	}
-	if parts.Has(Scheduler) {
+	if parts.Has(PartScheduler) {
 		programs = append(programs, schedulerProgram)
 	}
-	if parts.Has(Nodes) {
+	if parts.Has(PartNodes) {
 		programs = append(programs, kwokProgram)
 	}
 	return programs

@@ -67,7 +67,7 @@ func build(ctx context.Context, options BuildOptions) (Assets, error) {
 		return Assets{}, err
 	}
 	assets := Assets{Dir: filepath.Join(cache, recipe.key())}
-	if assets.check(Everything) == nil {
+	if assets.check(AllParts) == nil {
 		markUsed(assets.Dir)
 		return assets, nil
 	}
@@ -80,14 +80,14 @@ func build(ctx context.Context, options BuildOptions) (Assets, error) {
 		return Assets{}, err
 	}
 	defer unlock()
-	if assets.check(Everything) == nil { // somebody else has built it meanwhile
+	if assets.check(AllParts) == nil { // somebody else has built it meanwhile
 		return assets, nil
 	}
 	if err := recipe.buildInto(ctx, assets.Dir, progress); err != nil {
 		return Assets{}, err
 	}
 	forgetUnused(cache, time.Now().Add(-forgetAfter))
-	return assets, assets.check(Everything)
+	return assets, assets.check(AllParts)
 }
 
 // forgetAfter is how long a build is kept that nobody uses.

@@ -53,7 +53,7 @@ func TestBuildMakesAllPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(programsOf(Everything), kubectlProgram) {
+	for _, name := range append(programsOf(AllParts), kubectlProgram) {
 		path := assets.Program(name)
 		output, err := exec.Command(path).Output()
 		if err != nil {
@@ -109,7 +109,7 @@ func TestBuildRepairsAnIncompleteBuild(t *testing.T) {
 	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := assets.check(Everything); err != nil {
+	if err := assets.check(AllParts); err != nil {
 		t.Error(err)
 	}
 }
@@ -345,7 +345,7 @@ func TestFindAssetsTakesTheUsersDirectory(t *testing.T) {
 	if !strings.Contains(said.String(), dir) {
 		t.Errorf("said %q, want the directory named", &said)
 	}
-	_, err = FindAssets(t.Context(), Nodes, BuildOptions{})
+	_, err = FindAssets(t.Context(), PartNodes, BuildOptions{})
 	if err == nil || !strings.Contains(err.Error(), kwokProgram) || !strings.Contains(err.Error(), AssetsVariable) {
 		t.Errorf("err = %v, want one that names a missing program and %s", err, AssetsVariable)
 	}

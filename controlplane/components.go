@@ -51,13 +51,13 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 // their work.
 func (c *ControlPlane) startParts(ctx context.Context) error {
 	parts := c.options.Parts
-	if parts.Has(ControllerManager) {
+	if parts.Has(PartControllerManager) {
 		if err := c.run(controllerManagerProgram, c.controllerManagerArgs()); err != nil {
 			return err
 		}
 	}
 	var schedulerHealthy func(context.Context) error
-	if parts.Has(Scheduler) {
+	if parts.Has(PartScheduler) {
 		port, err := c.reservePort()
 		if err != nil {
 			return err
@@ -67,22 +67,22 @@ func (c *ControlPlane) startParts(ctx context.Context) error {
 		}
 		schedulerHealthy = c.healthy(port, "/readyz")
 	}
-	if parts.Has(Nodes) {
+	if parts.Has(PartNodes) {
 		if err := c.startNodes(ctx); err != nil {
 			return err
 		}
 	}
-	if parts.Has(ControllerManager) {
+	if parts.Has(PartControllerManager) {
 		if err := c.await(ctx, "kube-controller-manager", c.defaultNamespaceUsable); err != nil {
 			return err
 		}
 	}
-	if parts.Has(Scheduler) {
+	if parts.Has(PartScheduler) {
 		if err := c.await(ctx, "kube-scheduler", schedulerHealthy); err != nil {
 			return err
 		}
 	}
-	if parts.Has(Nodes) {
+	if parts.Has(PartNodes) {
 		return c.await(ctx, "Nodes", c.nodesUsable)
 	}
 	return nil
@@ -166,7 +166,7 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--endpoint-reconciler-type=none", // Pods that would use the kubernetes Service do not run
 		"--profiling=false",
 	}
-	if !c.options.Parts.Has(ControllerManager) {
+	if !c.options.Parts.Has(PartControllerManager) {
 		// Nobody creates the ServiceAccounts without which it refuses Pods.
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}

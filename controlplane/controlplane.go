@@ -31,7 +31,7 @@ type Options struct {
 	// Parts are the optional parts to start.
 	Parts Parts
 
-	// Nodes is how many Nodes there are if Parts has [Nodes]; zero means one.
+	// Nodes is how many Nodes there are if Parts has [PartNodes]; zero means one.
 	Nodes int
 
 	// CRDs are files and directories with CustomResourceDefinitions to install

@@ -12,7 +12,7 @@
 // as KUBEBUILDER_ASSETS. [Start] runs them as processes, on ports of their own,
 // so that any number of control planes live side by side:
 //
-//	plane, err := controlplane.Start(ctx, controlplane.Options{Parts: controlplane.Everything})
+//	plane, err := controlplane.Start(ctx, controlplane.Options{Parts: controlplane.AllParts})
 //	if err != nil {
 //		return err
 //	}

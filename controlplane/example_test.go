@@ -42,7 +42,7 @@ func ExampleStart() {
 func ExampleStartForTest() {
 	_ = func(t *testing.T) {
 		plane := controlplane.StartForTest(t, controlplane.Options{
-			Parts: controlplane.Everything,
+			Parts: controlplane.AllParts,
 			CRDs:  []string{"config/crd"},
 		})
 		_ = plane.Config() // for the manager under test

@@ -12,7 +12,7 @@ import (
 )
 
 // shared serves the tests that need all parts and do not stop anything.
-var shared = Shared{Options: Options{Parts: Everything, Nodes: 2, CRDs: []string{"testdata/crds"}}}
+var shared = Shared{Options: Options{Parts: AllParts, Nodes: 2, CRDs: []string{"testdata/crds"}}}
 
 // childVariable makes this test binary the child that a test kills.
 const childVariable = "CTRLKIT_TEST_CHILD"

@@ -13,7 +13,7 @@ import (
 
 const (
 	// RunsForAnnotation on a Pod whose restart policy is not Always says how long
-	// it runs on a Node of [Nodes], as a duration such as "10s". Without it, Pods of
+	// it runs on a Node of [PartNodes], as a duration such as "10s". Without it, Pods of
 	// Jobs run for a second and a half, and others run on.
 	RunsForAnnotation = "controlplane.ctrlkit.dev/runs-for"
 

@@ -41,7 +41,7 @@ func beChild(kind string) int {
 }
 
 func startAsChild() (report, error) {
-	plane, err := Start(context.Background(), Options{Parts: Everything})
+	plane, err := Start(context.Background(), Options{Parts: AllParts})
 	if err != nil {
 		return report{}, err
 	}

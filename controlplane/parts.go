@@ -14,22 +14,22 @@ import (
 type Parts uint8
 
 const (
-	// ControllerManager runs Kubernetes' own controllers, among them the garbage
+	// PartControllerManager runs Kubernetes' own controllers, among them the garbage
 	// collector and those of Namespaces, ServiceAccounts, Jobs, CronJobs,
 	// Deployments, ReplicaSets, StatefulSets, DaemonSets and EndpointSlices.
-	ControllerManager Parts = 1 << iota
+	PartControllerManager Parts = 1 << iota
 
-	// Scheduler assigns Pods to Nodes.
-	Scheduler
+	// PartScheduler assigns Pods to Nodes.
+	PartScheduler
 
-	// Nodes provides Nodes whose Pods become ready at once and whose Jobs'
+	// PartNodes provides Nodes whose Pods become ready at once and whose Jobs'
 	// Pods complete after a moment, although nothing is run. It brings the
 	// controller manager, which declares Nodes usable, and the scheduler.
-	Nodes
+	PartNodes
 )
 
-// Everything is all parts.
-const Everything = ControllerManager | Scheduler | Nodes
+// AllParts is all parts.
+const AllParts = PartControllerManager | PartScheduler | PartNodes
 
 // A namedPart is a single part and what it is called.
 type namedPart struct {
@@ -38,9 +38,9 @@ type namedPart struct {
 }
 
 var namedParts = []namedPart{
-	{ControllerManager, "controller-manager"},
-	{Scheduler, "scheduler"},
-	{Nodes, "nodes"},
+	{PartControllerManager, "controller-manager"},
+	{PartScheduler, "scheduler"},
+	{PartNodes, "nodes"},
 }
 
 // PartNames returns the names that [ParseParts] accepts for single parts.
@@ -69,7 +69,7 @@ func ParseParts(names []string) (Parts, error) {
 func partNamed(name string) (Parts, bool) {
 	switch name {
 	case "all":
-		return Everything, true
+		return AllParts, true
 	case "none":
 		return 0, true
 	}
@@ -101,8 +101,8 @@ func (parts Parts) String() string {
 
 // withNeeded adds the parts without which others do not work.
 func (parts Parts) withNeeded() Parts {
-	if parts.Has(Nodes) {
-		return Everything
+	if parts.Has(PartNodes) {
+		return AllParts
 	}
 	return parts
 }

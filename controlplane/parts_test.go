@@ -15,10 +15,10 @@ func TestParseParts(t *testing.T) {
 	}{
 		{"", 0},
 		{"none", 0},
-		{"all", Everything},
-		{"scheduler", Scheduler},
-		{"controller-manager scheduler", ControllerManager | Scheduler},
-		{"nodes", Everything}, // a Node needs both others to be of use
+		{"all", AllParts},
+		{"scheduler", PartScheduler},
+		{"controller-manager scheduler", PartControllerManager | PartScheduler},
+		{"nodes", AllParts}, // a Node needs both others to be of use
 	}
 	for _, test := range tests {
 		got, err := ParseParts(strings.Fields(test.names))
@@ -36,7 +36,7 @@ func TestParsePartsNamesTheUnknown(t *testing.T) {
 }
 
 func TestPartsReadBack(t *testing.T) {
-	for parts := Parts(0); parts <= Everything; parts++ {
+	for parts := Parts(0); parts <= AllParts; parts++ {
 		got, err := ParseParts(strings.Split(parts.String(), ","))
 		if err != nil || got != parts.withNeeded() {
 			t.Errorf("%s reads back as %s, %v", parts, got, err)

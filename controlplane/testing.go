@@ -37,7 +37,7 @@ func StartForTest(tb testing.TB, options Options) *ControlPlane {
 // A Shared is one control plane for all tests of a package. It is started for
 // the first test that asks for it, so that a run of other tests does not pay:
 //
-//	var shared = controlplane.Shared{Options: controlplane.Options{Parts: controlplane.Everything}}
+//	var shared = controlplane.Shared{Options: controlplane.Options{Parts: controlplane.AllParts}}
 //
 //	func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 //

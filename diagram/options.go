@@ -37,11 +37,11 @@ func WithOutcomes(o Outcomes) Option {
 	return func(c *config) { c.outcomes, c.observed = o, true }
 }
 
-// LeftToRight draws the workflow from left to right instead of from top to bottom. It means nothing to [Text].
-func LeftToRight() Option { return func(c *config) { c.direction = drawing.LeftRight } }
+// WithLeftToRight draws the workflow from left to right instead of from top to bottom. It means nothing to [Text].
+func WithLeftToRight() Option { return func(c *config) { c.direction = drawing.LeftRight } }
 
-// ASCII draws [Text] without any character outside of ASCII, save those in the labels. It means nothing to other formats.
-func ASCII() Option { return func(c *config) { c.symbols = asciiSymbols } }
+// WithASCII draws [Text] without any character outside of ASCII, save those in the labels. It means nothing to other formats.
+func WithASCII() Option { return func(c *config) { c.symbols = asciiSymbols } }
 
-// Colored adds the escape sequences for colours that terminals understand to [Text]. It means nothing to other formats.
-func Colored() Option { return func(c *config) { c.color = true } }
+// WithColors adds the escape sequences for colors that terminals understand to [Text]. It means nothing to other formats.
+func WithColors() Option { return func(c *config) { c.color = true } }

@@ -34,22 +34,22 @@ type Outcome struct {
 type State int
 
 const (
-	// NotRun is the state of an action that was not reached.
-	NotRun State = iota
-	// Running is the state of an action that has begun and not ended.
-	Running
-	// Done is the state of an action that went well and let the workflow go on.
-	Done
-	// Exited is the state of an action that ended its branch of the workflow without a reason.
-	Exited
-	// Requeued is the state of an action that ended its branch and asked to be run again.
-	Requeued
-	// Waiting is the state of an action that waits for something.
-	Waiting
-	// Blocked is the state of an action that was held back because others did not pass.
-	Blocked
-	// Failed is the state of an action that returned an error.
-	Failed
+	// StateNotRun is the state of an action that was not reached.
+	StateNotRun State = iota
+	// StateRunning is the state of an action that has begun and not ended.
+	StateRunning
+	// StateDone is the state of an action that went well and let the workflow go on.
+	StateDone
+	// StateExited is the state of an action that ended its branch of the workflow without a reason.
+	StateExited
+	// StateRequeued is the state of an action that ended its branch and asked to be run again.
+	StateRequeued
+	// StateWaiting is the state of an action that waits for something.
+	StateWaiting
+	// StateBlocked is the state of an action that was held back because others did not pass.
+	StateBlocked
+	// StateFailed is the state of an action that returned an error.
+	StateFailed
 
 	stateCount
 )
@@ -110,7 +110,7 @@ func (o Outcome) String() string {
 	if o.Runs > 1 {
 		runs = fmt.Sprintf(" (%d runs)", o.Runs)
 	}
-	if o.State == Failed { // an error may be long
+	if o.State == StateFailed { // an error may be long
 		return fmt.Sprintf("failed%s: %v", runs, o.Err)
 	}
 	return o.text() + runs
@@ -118,20 +118,20 @@ func (o Outcome) String() string {
 
 func (o Outcome) text() string {
 	switch o.State {
-	case Running:
+	case StateRunning:
 		return "running"
-	case Done:
+	case StateDone:
 		if o.RequeueAfter > 0 {
 			return "done, looks again " + delay("within", o.RequeueAfter)
 		}
 		return "done"
-	case Exited:
+	case StateExited:
 		return "ended the workflow"
-	case Requeued:
+	case StateRequeued:
 		return "runs again " + delay("after", o.RequeueAfter)
-	case Waiting:
+	case StateWaiting:
 		return "waits for " + waits(o.Waits)
-	case Blocked:
+	case StateBlocked:
 		return "blocked by " + strings.Join(o.BlockedBy, ", ")
 	default:
 		return "not run"
@@ -172,17 +172,17 @@ func waits(all []ctrlkit.Wait) string {
 // tone is how a state looks.
 func (s State) tone() drawing.Tone {
 	switch s {
-	case Running:
+	case StateRunning:
 		return drawing.Active
-	case Done, Exited:
+	case StateDone, StateExited:
 		return drawing.Good
-	case Requeued:
+	case StateRequeued:
 		return drawing.Again
-	case Waiting:
+	case StateWaiting:
 		return drawing.Waiting
-	case Blocked:
+	case StateBlocked:
 		return drawing.Blocked
-	case Failed:
+	case StateFailed:
 		return drawing.Bad
 	default:
 		return drawing.Faded
@@ -197,21 +197,21 @@ type symbols struct {
 
 var unicodeSymbols = symbols{
 	states: [stateCount]string{
-		NotRun: "○", Running: "▶", Done: "✓", Exited: "◼", Requeued: "↻", Waiting: "…", Blocked: "⊘", Failed: "✗",
+		StateNotRun: "○", StateRunning: "▶", StateDone: "✓", StateExited: "◼", StateRequeued: "↻", StateWaiting: "…", StateBlocked: "⊘", StateFailed: "✗",
 	},
 	branches: drawing.BoxBranches,
 }
 
 var asciiSymbols = symbols{
 	states: [stateCount]string{
-		NotRun: "[ ]", Running: "[>]", Done: "[+]", Exited: "[x]", Requeued: "[@]", Waiting: "[.]", Blocked: "[/]", Failed: "[!]",
+		StateNotRun: "[ ]", StateRunning: "[>]", StateDone: "[+]", StateExited: "[x]", StateRequeued: "[@]", StateWaiting: "[.]", StateBlocked: "[/]", StateFailed: "[!]",
 	},
 	branches: drawing.ASCIIBranches,
 }
 
 func (s *symbols) of(state State) string {
 	if state < 0 || state >= stateCount {
-		state = NotRun
+		state = StateNotRun
 	}
 	return s.states[state]
 }

@@ -42,7 +42,7 @@ func (r *Recorder) BeforeAction(ctx context.Context, action string) context.Cont
 	defer r.mu.Unlock()
 	rec := r.record(action)
 	rec.active++
-	rec.outcome = Outcome{Action: action, State: Running, Runs: rec.outcome.Runs + 1}
+	rec.outcome = Outcome{Action: action, State: StateRunning, Runs: rec.outcome.Runs + 1}
 	return ctx
 }
 
@@ -62,7 +62,7 @@ func (r *Recorder) ActionBlocked(_ context.Context, action string, by []string) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rec := r.record(action)
-	rec.outcome = Outcome{Action: action, State: Blocked, Runs: rec.outcome.Runs, BlockedBy: slices.Clone(by)}
+	rec.outcome = Outcome{Action: action, State: StateBlocked, Runs: rec.outcome.Runs, BlockedBy: slices.Clone(by)}
 }
 
 // Outcomes returns what is known by now. What is returned does not change any more.
@@ -73,7 +73,7 @@ func (r *Recorder) Outcomes() Outcomes {
 	for i, rec := range r.records {
 		outcomes[i] = rec.outcome
 		if rec.active > 0 {
-			outcomes[i] = Outcome{Action: rec.outcome.Action, State: Running, Runs: rec.outcome.Runs}
+			outcomes[i] = Outcome{Action: rec.outcome.Action, State: StateRunning, Runs: rec.outcome.Runs}
 		}
 	}
 	return outcomes
@@ -101,19 +101,19 @@ func (r *Recorder) record(action string) *record {
 }
 
 func outcomeOf(action string, result ctrl.Result, err error) Outcome {
-	o := Outcome{Action: action, State: Done, Waits: ctrlkit.Waits(err)}
+	o := Outcome{Action: action, State: StateDone, Waits: ctrlkit.Waits(err)}
 	result, failure := ctrlkit.IgnoreExit(result, err)
 	o.RequeueAfter = result.RequeueAfter
 	switch {
 	case failure != nil:
-		o.State, o.Err = Failed, withoutName(action, failure)
+		o.State, o.Err = StateFailed, withoutName(action, failure)
 	case len(o.Waits) > 0:
-		o.State = Waiting
+		o.State = StateWaiting
 	case errors.Is(err, ctrlkit.ErrExit):
-		o.State = Exited
+		o.State = StateExited
 	case err != nil: // what is left is the mark to go on
 	case !result.IsZero():
-		o.State = Requeued
+		o.State = StateRequeued
 	}
 	return o
 }

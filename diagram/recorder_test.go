@@ -33,27 +33,27 @@ func TestOutcomes(t *testing.T) {
 		want    diagram.Outcome
 		text    string
 	}{
-		{"done", ctrlkit.NoRequeue, diagram.Outcome{State: diagram.Done}, "done"},
-		{"exit", ctrlkit.Exit, diagram.Outcome{State: diagram.Exited}, "ended the workflow"},
+		{"done", ctrlkit.NoRequeue, diagram.Outcome{State: diagram.StateDone}, "done"},
+		{"exit", ctrlkit.Exit, diagram.Outcome{State: diagram.StateExited}, "ended the workflow"},
 		{
 			"requeue", func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(90 * time.Minute) },
-			diagram.Outcome{State: diagram.Requeued, RequeueAfter: 90 * time.Minute}, "runs again after 1h30m",
+			diagram.Outcome{State: diagram.StateRequeued, RequeueAfter: 90 * time.Minute}, "runs again after 1h30m",
 		},
-		{"at once", ctrlkit.RequeueImmediately, diagram.Outcome{State: diagram.Requeued, RequeueAfter: 1}, "runs again at once"},
+		{"at once", ctrlkit.RequeueImmediately, diagram.Outcome{State: diagram.StateRequeued, RequeueAfter: 1}, "runs again at once"},
 		{
-			"look again", func() (ctrl.Result, error) { return ctrlkit.LookAgainWithin(2 * time.Hour) },
-			diagram.Outcome{State: diagram.Done, RequeueAfter: 2 * time.Hour}, "done, looks again within 2h",
+			"look again", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(2 * time.Hour) },
+			diagram.Outcome{State: diagram.StateDone, RequeueAfter: 2 * time.Hour}, "done, looks again within 2h",
 		},
 		{
 			"wait", wrapped,
-			diagram.Outcome{State: diagram.Waiting, Waits: []ctrlkit.Wait{{Action: "A", For: "a secret"}}}, "waits for a secret",
+			diagram.Outcome{State: diagram.StateWaiting, Waits: []ctrlkit.Wait{{Action: "A", For: "a secret"}}}, "waits for a secret",
 		},
 		{
 			"poll", func() (ctrl.Result, error) { return ctrlkit.PollFor("a bucket", 10*time.Second) },
-			diagram.Outcome{State: diagram.Waiting, RequeueAfter: 10 * time.Second, Waits: []ctrlkit.Wait{{Action: "A", For: "a bucket", Every: 10 * time.Second}}},
+			diagram.Outcome{State: diagram.StateWaiting, RequeueAfter: 10 * time.Second, Waits: []ctrlkit.Wait{{Action: "A", For: "a bucket", Every: 10 * time.Second}}},
 			"waits for a bucket (looks every 10s)",
 		},
-		{"error", func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errQuota) }, diagram.Outcome{State: diagram.Failed, Err: errQuota}, "failed: quota exceeded"},
+		{"error", func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errQuota) }, diagram.Outcome{State: diagram.StateFailed, Err: errQuota}, "failed: quota exceeded"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var recorder diagram.Recorder
@@ -84,12 +84,12 @@ func TestOutcomesWhileRunning(t *testing.T) {
 			_, _ = ctrlkit.Sequential(slow, action("Next", ctrlkit.NoRequeue)).Run(ctrlkit.ContextWithHook(t.Context(), &recorder))
 		}()
 		synctest.Wait()
-		if got := recorder.Outcomes(); got.Of("Slow").State != diagram.Running || got.Of("Next").State != diagram.NotRun {
+		if got := recorder.Outcomes(); got.Of("Slow").State != diagram.StateRunning || got.Of("Next").State != diagram.StateNotRun {
 			t.Errorf("while Slow is running: %v, want it running and Next not run", got)
 		}
 		close(release)
 		<-done
-		if got := recorder.Outcomes(); got.Of("Slow").State != diagram.Done || got.Of("Next").State != diagram.Done {
+		if got := recorder.Outcomes(); got.Of("Slow").State != diagram.StateDone || got.Of("Next").State != diagram.StateDone {
 			t.Errorf("at the end: %v, want both done", got)
 		}
 	})

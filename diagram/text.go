@@ -74,7 +74,7 @@ func (p *textPrinter) action(name, note string) []string {
 	color := colorOf(outcome.State)
 	symbol := p.symbols.of(outcome.State)
 	text := note + p.paint(color, symbol) + " " + oneLine(name)
-	if outcome.State != Done || outcome.Runs > 1 || outcome.RequeueAfter > 0 {
+	if outcome.State != StateDone || outcome.Runs > 1 || outcome.RequeueAfter > 0 {
 		text += "  " + p.paint(color, lines[0])
 	}
 	all := []string{text}
@@ -137,20 +137,20 @@ func collectActions(n ctrlkit.Node, names map[string]bool) {
 
 func oneLine(text string) string { return strings.ReplaceAll(drawing.Clean(text), "\n", " ") }
 
-// Colours are numbers of the terminal's own palette, which its owner has chosen to be legible.
+// Colors are numbers of the terminal's own palette, which its owner has chosen to be legible.
 const faint = "2"
 
 func colorOf(s State) string {
 	switch s {
-	case Running:
+	case StateRunning:
 		return "34"
-	case Done, Exited:
+	case StateDone, StateExited:
 		return "32"
-	case Requeued:
+	case StateRequeued:
 		return "35"
-	case Waiting:
+	case StateWaiting:
 		return "33"
-	case Blocked, NotRun:
+	case StateBlocked, StateNotRun:
 		return faint
 	default:
 		return "31"

@@ -40,7 +40,7 @@ func everything() ctrlkit.Action {
 				action("NeverReached", ok),
 			),
 			ctrlkit.JoinOrdered(
-				action("First", func() (ctrl.Result, error) { return ctrlkit.LookAgainWithin(time.Minute) }),
+				action("First", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Minute) }),
 				ctrlkit.Once(action("Second", ctrlkit.Exit)),
 				action("Third", ctrlkit.RequeueImmediately),
 				action("Fourth", func() (ctrl.Result, error) { return ctrlkit.PollFor("the bucket to be empty", 90*time.Second) }),
@@ -74,11 +74,11 @@ func TestGolden(t *testing.T) {
 		options []diagram.Option
 	}{
 		{"everything.txt", diagram.Text, nil},
-		{"everything.ascii.txt", diagram.Text, []diagram.Option{diagram.ASCII(), outcomes, diagram.WithTitle("A \x1b[31mtitle")}},
-		{"everything.color.txt", diagram.Text, []diagram.Option{diagram.Colored(), outcomes}},
+		{"everything.ascii.txt", diagram.Text, []diagram.Option{diagram.WithASCII(), outcomes, diagram.WithTitle("A \x1b[31mtitle")}},
+		{"everything.color.txt", diagram.Text, []diagram.Option{diagram.WithColors(), outcomes}},
 		{"everything.dot", diagram.DOT, []diagram.Option{outcomes}},
 		{"everything.svg", diagram.SVG, []diagram.Option{outcomes, diagram.WithTitle("Everything")}},
-		{"everything.mmd", diagram.Mermaid, []diagram.Option{outcomes, diagram.LeftToRight(), diagram.WithTitle("Everything")}},
+		{"everything.mmd", diagram.Mermaid, []diagram.Option{outcomes, diagram.WithLeftToRight(), diagram.WithTitle("Everything")}},
 	} {
 		t.Run(test.file, func(t *testing.T) {
 			var got bytes.Buffer
@@ -155,7 +155,7 @@ func TestEveryActionIsDrawnOnce(t *testing.T) {
 func TestActionsOfAnotherWorkflowAreListed(t *testing.T) {
 	var b strings.Builder
 	node := ctrlkit.Describe(action("Mine", ctrlkit.NoRequeue))
-	err := diagram.Text(&b, node, diagram.WithOutcomes(diagram.Outcomes{{Action: "Mine", State: diagram.Done, Runs: 2}, {Action: "Other", State: diagram.Running}}))
+	err := diagram.Text(&b, node, diagram.WithOutcomes(diagram.Outcomes{{Action: "Mine", State: diagram.StateDone, Runs: 2}, {Action: "Other", State: diagram.StateRunning}}))
 	want := "✓ Mine  done (2 runs)\nnot part of this workflow\n└── ▶ Other  running\n"
 	if diff := cmp.Diff(want, b.String()); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

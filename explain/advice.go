@@ -110,7 +110,7 @@ func (p *page) adviseController(c *Controller, add adder) {
 	}
 	for _, s := range stuck(c.Steps) {
 		name := s.Name
-		if s.Phase == journal.Cleanup {
+		if s.Phase == journal.PhaseCleanup {
 			name = "The clean-up of " + name
 		}
 		if s.State == StateFailed {

@@ -68,8 +68,8 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		return s.explain()
 	},
 	"own-way-out": func(t *testing.T) *explain.Explanation {
-		err := failure.As(errors.New("the plan \"free\" has no replicas"), failure.OfClass(failure.Terminal), failure.WithReason("PlanTooSmall"),
-			failure.WithWay("choose the plan \"team\", or set .spec.replicas to 1"))
+		err := failure.Mark(errors.New("the plan \"free\" has no replicas"), failure.WithClass(failure.ClassTerminal), failure.WithReason("PlanTooSmall"),
+			failure.WithRemedy("choose the plan \"team\", or set .spec.replicas to 1"))
 		s := newScene(t, fails("CreateDatabase", err))
 		s.create()
 		s.settle()
@@ -122,7 +122,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 			if err := s.client.Patch(s.ctx(), settings, undo, client.FieldOwner("helm")); err != nil {
 				t.Fatal(err)
 			}
-			s.engine.Listen().Update(event.UpdateEvent{ObjectOld: settings, ObjectNew: settings})
+			s.engine.EventFilter().Update(event.UpdateEvent{ObjectOld: settings, ObjectNew: settings})
 			time.Sleep(900 * time.Millisecond)
 		}
 		return s.explain()
@@ -167,7 +167,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 	},
 	"ready": func(t *testing.T) *explain.Explanation {
 		s := newScene(t, readPassword{optional: true}, step.When("has replicas", func(r *request) bool { return r.Object.Spec["replicas"] != "" }, done("Replicate")),
-			returns("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.LookAgainWithin(time.Hour) }))
+			returns("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Hour) }))
 		s.create()
 		s.settle()
 		time.Sleep(20 * time.Minute)
@@ -379,10 +379,10 @@ func (r readPassword) Do(ctx context.Context, req *request) (ctrl.Result, error)
 	key := client.ObjectKey{Namespace: req.Object.Namespace, Name: "db-password"}
 	err := req.Client.Get(ctx, key, &corev1.Secret{})
 	if apierrors.IsNotFound(err) && !r.optional {
-		req.Conditions.Bad("PasswordRead", condition.Info, "SecretNotFound", fmt.Sprintf("Secret %s does not exist: create it with the key password", key))
+		req.Conditions.MarkUnhealthy("PasswordRead", condition.SeverityInfo, "SecretNotFound", fmt.Sprintf("Secret %s does not exist: create it with the key password", key))
 		return ctrlkit.WaitFor("Secret " + key.String())
 	}
-	req.Conditions.Good("PasswordRead", "PasswordRead", "")
+	req.Conditions.MarkHealthy("PasswordRead", "PasswordRead", "")
 	return ctrlkit.NoRequeue()
 }
 
@@ -396,7 +396,7 @@ func (checkSpec) Conditions() []condition.Declaration {
 }
 
 func (checkSpec) Do(_ context.Context, req *request) (ctrl.Result, error) {
-	req.Conditions.Bad("SpecValid", condition.Error, "UnknownSize", "spec.size is \"\": give \"small\" or \"large\"")
+	req.Conditions.MarkUnhealthy("SpecValid", condition.SeverityError, "UnknownSize", "spec.size is \"\": give \"small\" or \"large\"")
 	return ctrlkit.Exit()
 }
 

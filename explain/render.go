@@ -334,7 +334,7 @@ func (p *page) rows(steps []Step, depth int, rows *[][]string) {
 	for _, i := range chosen {
 		s := steps[i]
 		name := strings.Repeat("  ", depth) + s.mark() + " " + s.Name
-		if s.Phase == journal.Cleanup {
+		if s.Phase == journal.PhaseCleanup {
 			name += " (clean-up)"
 		}
 		text := p.stateOf(&s, steps)
@@ -511,7 +511,7 @@ func (p *page) runs(c *Controller) {
 
 // results are those that do not speak for themselves.
 var results = map[journal.Result]string{
-	journal.Converged: "nothing to do", journal.Behind: "cache too old", journal.Gone: "it is gone", journal.Deleted: "cleaned up",
+	journal.ResultConverged: "nothing to do", journal.ResultStale: "cache too old", journal.ResultGone: "it is gone", journal.ResultDeleted: "cleaned up",
 }
 
 // like says whether two reconciles differ in nothing but their times.

@@ -73,20 +73,20 @@ func TestWrite(t *testing.T) {
 		},
 		{
 			"what is owed for an object that went without it",
-			explain.Explanation{Report: reportOf(explain.Controller{Result: journal.Failed, Steps: []explain.Step{failing}})},
+			explain.Explanation{Report: reportOf(explain.Controller{Result: journal.ResultFailed, Steps: []explain.Step{failing}})},
 			[]string{"Zone eu does not exist\n", "  - Zone fails (TemporaryError): wait.\n"}, "",
 		},
 		{
 			"what an operator is done with is over",
-			explain.Explanation{Report: reportOf(explain.Controller{Name: "a", Result: journal.Gone, Steps: []explain.Step{failing}})},
+			explain.Explanation{Report: reportOf(explain.Controller{Name: "a", Result: journal.ResultGone, Steps: []explain.Step{failing}})},
 			[]string{"Zone eu does not exist any more, and controller a has nothing left to do for it\n"}, "What to do",
 		},
 		{
 			"reconciles that wrote something else are told apart",
 			explain.Explanation{Report: reportOf(explain.Controller{Runs: []explain.Run{
-				{Began: at(0), Result: journal.Done},
-				{Began: at(0).Add(10 * time.Second), Result: journal.Done},
-				{Began: at(0).Add(20 * time.Second), Result: journal.Done, Writes: []explain.Write{{What: "create it", Error: "exists"}}},
+				{Began: at(0), Result: journal.ResultDone},
+				{Began: at(0).Add(10 * time.Second), Result: journal.ResultDone},
+				{Began: at(0).Add(20 * time.Second), Result: journal.ResultDone, Writes: []explain.Write{{What: "create it", Error: "exists"}}},
 			}})},
 			[]string{"40s ago   done", "refused: create it: exists\n", "50s ago   done   (and 1 like it before, since 60s ago)\n"}, "",
 		},
@@ -117,7 +117,7 @@ func TestWrite(t *testing.T) {
 		},
 		{
 			"an object that can't be read, and that its operator has seen go",
-			explain.Explanation{NoObject: "its definition was removed", Report: reportOf(explain.Controller{Name: "a", Result: journal.Gone})},
+			explain.Explanation{NoObject: "its definition was removed", Report: reportOf(explain.Controller{Name: "a", Result: journal.ResultGone})},
 			[]string{"Zone eu can't be read: its definition was removed\n"}, "does not exist",
 		},
 		{"nothing at all", explain.Explanation{}, []string{"The object does not exist\n"}, "What to do"},

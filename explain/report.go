@@ -56,7 +56,9 @@ type Controller struct {
 }
 
 // over says whether the controller has seen the object go, or has let it go.
-func (c *Controller) over() bool { return c.Result == journal.Gone || c.Result == journal.Deleted }
+func (c *Controller) over() bool {
+	return c.Result == journal.ResultGone || c.Result == journal.ResultDeleted
+}
 
 // busy says whether the controller looks at the object now, or will by itself.
 func (c *Controller) busy() bool { return !c.Running.IsZero() || len(c.Queued) > 0 || !c.Next.IsZero() }
@@ -202,7 +204,7 @@ func (r *reading) start(e journal.Entry, ev journal.Started) {
 	run := Run{Began: e.Time}
 	for _, cause := range ev.Causes {
 		run.Causes = append(run.Causes, causeText(cause))
-		if cause.Kind == journal.OwnChange && cause.Verb == "created" {
+		if cause.Kind == journal.CauseOwnChange && cause.Verb == "created" {
 			r.known = true
 		}
 	}
@@ -218,13 +220,13 @@ func (r *reading) finish(e journal.Entry, ev journal.Finished) {
 		last := &r.Runs[len(r.Runs)-1]
 		last.Result, last.Duration = ev.Result, ev.Duration
 	}
-	if !r.current.requeued && (ev.Result != journal.Converged || r.Next.Before(e.Time)) {
+	if !r.current.requeued && (ev.Result != journal.ResultConverged || r.Next.Before(e.Time)) {
 		r.Next, r.Why = time.Time{}, ""
 	}
-	if ev.Result != journal.Failed {
+	if ev.Result != journal.ResultFailed {
 		r.Failures = 0
 	}
-	if ev.Result != journal.Paused {
+	if ev.Result != journal.ResultPaused {
 		r.Gated = ""
 	}
 	if !e.Time.Before(r.hot) {
@@ -235,13 +237,13 @@ func (r *reading) finish(e journal.Entry, ev journal.Finished) {
 		r.Steps = r.keepSince(r.current.steps, e.Time)
 		r.known = r.known || len(r.Runs) > 0
 	}
-	if ev.Result != journal.Behind {
+	if ev.Result != journal.ResultStale {
 		r.Failure, r.Class, r.Way = "", "", ""
 		if outside := outsideOf(r.current.steps, ev.Outcome.Err); outside != "" {
-			r.Failure, r.Class, r.Way = outside, ev.Outcome.Class, ev.Outcome.Way
+			r.Failure, r.Class, r.Way = outside, ev.Outcome.Class, ev.Outcome.Remedy
 		}
 	}
-	if ev.Result == journal.Gone { // another object of this name has a history of its own
+	if ev.Result == journal.ResultGone { // another object of this name has a history of its own
 		clear(r.since)
 		r.known = true
 	}
@@ -284,17 +286,17 @@ func causeText(c journal.Cause) string {
 		times = fmt.Sprintf(" %d times", c.Times)
 	}
 	switch c.Kind {
-	case journal.OwnChange:
+	case journal.CauseOwnChange:
 		return strings.TrimSpace("the object was "+orElse(c.Verb, "changed")) + times
-	case journal.OwnWrite:
+	case journal.CauseOwnWrite:
 		return "the operator's own write" + times
-	case journal.Timer:
+	case journal.CauseTimer:
 		return "the time had come"
-	case journal.Backoff:
+	case journal.CauseBackoff:
 		return "the next try was due"
-	case journal.Start:
+	case journal.CauseStart:
 		return "the operator had not looked at it yet"
-	case journal.Unknown:
+	case journal.CauseUnknown:
 		return "something that was not recorded"
 	default:
 		c.Times = 0
@@ -326,18 +328,18 @@ func writeOf(ev journal.Wrote) Write {
 func stepEvent(steps []Step, e journal.Entry) ([]Step, bool) {
 	switch ev := e.Event.(type) {
 	case journal.StepBegan:
-		if ev.Phase == journal.Post { // it says something only if it fails
+		if ev.Phase == journal.PhasePost { // it says something only if it fails
 			return steps, true
 		}
 		return put(steps, Step{Name: ev.Step, Phase: ev.Phase, State: StateRunning}), true
 	case journal.StepEnded:
 		ended := stepOf(ev.Step, ev.Phase, ev.Outcome)
-		if ev.Phase == journal.Post && ended.passed() {
+		if ev.Phase == journal.PhasePost && ended.passed() {
 			return steps, true
 		}
 		if i := slices.IndexFunc(steps, func(s Step) bool { return s.Name == ev.Step }); i >= 0 {
 			ended.Actions = steps[i].Actions
-			if ev.Phase == journal.Post && !steps[i].passed() { // what came first is why it did not pass
+			if ev.Phase == journal.PhasePost && !steps[i].passed() { // what came first is why it did not pass
 				return steps, true
 			}
 		}
@@ -366,7 +368,7 @@ func stepOf(name string, phase journal.Phase, o journal.Outcome) Step {
 	}
 	switch {
 	case o.Err != nil:
-		s.State, s.Error, s.Class, s.Way = StateFailed, o.Err.Error(), o.Class, orElse(o.Way, failure.WayOut(failure.Class(o.Class)))
+		s.State, s.Error, s.Class, s.Way = StateFailed, o.Err.Error(), o.Class, orElse(o.Remedy, failure.RemedyOf(failure.Class(o.Class)))
 	case len(o.Waits) > 0:
 		s.State = StateWaiting
 	}
@@ -395,7 +397,7 @@ func inStep(steps []Step, name string, action Step) []Step {
 // settle finds out, when a reconcile has ended, which steps kept others from being run: the journal tells which one was run last, and in a group
 // that may be another one.
 func settle(steps []Step, ev journal.Finished, deleting bool) {
-	cut := slices.ContainsFunc(steps, func(s Step) bool { return s.State == StateNotReached }) || deleting && ev.Result == journal.Waiting
+	cut := slices.ContainsFunc(steps, func(s Step) bool { return s.State == StateNotReached }) || deleting && ev.Result == journal.ResultWaiting
 	stopped := func(s Step) bool { return !s.passed() }
 	if cut && !slices.ContainsFunc(steps, stopped) {
 		for i := range slices.Backward(steps) { // nothing failed and nothing waits: the last that has asked for a time did so to be run again

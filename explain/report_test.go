@@ -19,10 +19,10 @@ import (
 var (
 	database = journal.Object{Group: "example.com", Kind: "Database", Namespace: "shop", Name: "db"}
 	secret   = journal.Object{Kind: "Secret", Namespace: "shop", Name: "db-password"}
-	created  = journal.Started{Causes: []journal.Cause{{Kind: journal.OwnChange, Verb: "created", Times: 1}}}
-	begun    = journal.Started{Causes: []journal.Cause{{Kind: journal.Timer, Times: 1}}}
+	created  = journal.Started{Causes: []journal.Cause{{Kind: journal.CauseOwnChange, Verb: "created", Times: 1}}}
+	begun    = journal.Started{Causes: []journal.Cause{{Kind: journal.CauseTimer, Times: 1}}}
 	waits    = journal.Outcome{Waits: []journal.Wait{{For: "Secret shop/db-password"}}}
-	broken   = journal.Outcome{Err: errors.New("connection refused"), Class: string(failure.Transient)}
+	broken   = journal.Outcome{Err: errors.New("connection refused"), Class: string(failure.ClassTransient)}
 	epoch    = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
@@ -44,10 +44,10 @@ func read(minutes ...minute) explain.Controller {
 }
 
 func ended(step string, o journal.Outcome) journal.Event {
-	return journal.StepEnded{Step: step, Phase: journal.Do, Outcome: o}
+	return journal.StepEnded{Step: step, Phase: journal.PhaseDo, Outcome: o}
 }
 
-func began(step string) journal.Event { return journal.StepBegan{Step: step, Phase: journal.Do} }
+func began(step string) journal.Event { return journal.StepBegan{Step: step, Phase: journal.PhaseDo} }
 
 func finished(r journal.Result, o journal.Outcome) journal.Event {
 	return journal.Finished{Result: r, Outcome: o}
@@ -55,15 +55,15 @@ func finished(r journal.Result, o journal.Outcome) journal.Event {
 
 // waiting is a reconcile in which a step waits.
 func waiting(begin journal.Started) minute {
-	return minute{begin, began("Read"), ended("Read", waits), finished(journal.Waiting, waits)}
+	return minute{begin, began("Read"), ended("Read", waits), finished(journal.ResultWaiting, waits)}
 }
 
 func TestSteps(t *testing.T) {
 	wait := []explain.Wait{{For: "Secret shop/db-password"}}
 	waitsSince := func(minutes int) explain.Step {
-		return explain.Step{Name: "Read", Phase: journal.Do, State: explain.StateWaiting, Since: at(minutes), Waits: wait}
+		return explain.Step{Name: "Read", Phase: journal.PhaseDo, State: explain.StateWaiting, Since: at(minutes), Waits: wait}
 	}
-	passed := minute{begun, began("Read"), ended("Read", journal.Outcome{}), finished(journal.Done, journal.Outcome{})}
+	passed := minute{begun, began("Read"), ended("Read", journal.Outcome{}), finished(journal.ResultDone, journal.Outcome{})}
 	for _, test := range []struct {
 		name  string
 		story []minute
@@ -73,105 +73,105 @@ func TestSteps(t *testing.T) {
 		{"since begins anew after a break", []minute{waiting(created), passed, waiting(begun)}, []explain.Step{waitsSince(2)}},
 		{
 			"since begins anew with another object of the name",
-			[]minute{waiting(created), {begun, finished(journal.Gone, journal.Outcome{})}, waiting(begun)},
+			[]minute{waiting(created), {begun, finished(journal.ResultGone, journal.Outcome{})}, waiting(begun)},
 			[]explain.Step{waitsSince(2)},
 		},
 		{"what was before is not known", []minute{waiting(begun), waiting(begun)}, []explain.Step{
-			{Name: "Read", Phase: journal.Do, State: explain.StateWaiting, Since: at(0), OrLonger: true, Waits: wait},
+			{Name: "Read", Phase: journal.PhaseDo, State: explain.StateWaiting, Since: at(0), OrLonger: true, Waits: wait},
 		}},
 		{"what began later is known", []minute{passed, waiting(begun)}, []explain.Step{waitsSince(1)}},
 		{
 			"entries that begin in the middle of a reconcile",
-			[]minute{{finished(journal.Waiting, waits)}, waiting(begun)},
-			[]explain.Step{{Name: "Read", Phase: journal.Do, State: explain.StateWaiting, Since: at(1), OrLonger: true, Waits: wait}},
+			[]minute{{finished(journal.ResultWaiting, waits)}, waiting(begun)},
+			[]explain.Step{{Name: "Read", Phase: journal.PhaseDo, State: explain.StateWaiting, Since: at(1), OrLonger: true, Waits: wait}},
 		},
 		{
 			"entries that begin in the middle of a step",
-			[]minute{{ended("Write", waits), finished(journal.Waiting, waits)}, waiting(begun)},
-			[]explain.Step{{Name: "Read", Phase: journal.Do, State: explain.StateWaiting, Since: at(1), OrLonger: true, Waits: wait}},
+			[]minute{{ended("Write", waits), finished(journal.ResultWaiting, waits)}, waiting(begun)},
+			[]explain.Step{{Name: "Read", Phase: journal.PhaseDo, State: explain.StateWaiting, Since: at(1), OrLonger: true, Waits: wait}},
 		},
 		{
 			"the clean-up waits for the same",
 			[]minute{waiting(created), {
-				journal.Started{Deleting: true}, journal.StepEnded{Step: "Read", Phase: journal.Cleanup, Outcome: waits}, finished(journal.Waiting, waits),
+				journal.Started{Deleting: true}, journal.StepEnded{Step: "Read", Phase: journal.PhaseCleanup, Outcome: waits}, finished(journal.ResultWaiting, waits),
 			}},
-			[]explain.Step{{Name: "Read", Phase: journal.Cleanup, State: explain.StateWaiting, Since: at(1), Waits: wait}},
+			[]explain.Step{{Name: "Read", Phase: journal.PhaseCleanup, State: explain.StateWaiting, Since: at(1), Waits: wait}},
 		},
 		{"a wait for something else", []minute{
-			{created, began("Read"), ended("Read", journal.Outcome{Waits: []journal.Wait{{For: "a quota"}}}), finished(journal.Waiting, journal.Outcome{})},
+			{created, began("Read"), ended("Read", journal.Outcome{Waits: []journal.Wait{{For: "a quota"}}}), finished(journal.ResultWaiting, journal.Outcome{})},
 			waiting(begun),
 		}, []explain.Step{waitsSince(1)}},
 		{"behind and converged say nothing about steps", []minute{
-			waiting(created), {begun, finished(journal.Behind, journal.Outcome{})}, {begun, finished(journal.Converged, journal.Outcome{})},
+			waiting(created), {begun, finished(journal.ResultStale, journal.Outcome{})}, {begun, finished(journal.ResultConverged, journal.Outcome{})},
 		}, []explain.Step{waitsSince(0)}},
 		{"post does not hide what failed", []minute{{
 			created, began("Read"), ended("Read", waits),
-			journal.StepBegan{Step: "Read", Phase: journal.Post}, journal.StepEnded{Step: "Read", Phase: journal.Post}, finished(journal.Waiting, waits),
+			journal.StepBegan{Step: "Read", Phase: journal.PhasePost}, journal.StepEnded{Step: "Read", Phase: journal.PhasePost}, finished(journal.ResultWaiting, waits),
 		}}, []explain.Step{waitsSince(0)}},
 		{"post of a step that was not reached", []minute{{
 			created, began("Read"), ended("Read", waits), journal.StepSkipped{Step: "Write", After: "Read"},
-			journal.StepBegan{Step: "Write", Phase: journal.Post}, journal.StepEnded{Step: "Write", Phase: journal.Post}, finished(journal.Waiting, waits),
+			journal.StepBegan{Step: "Write", Phase: journal.PhasePost}, journal.StepEnded{Step: "Write", Phase: journal.PhasePost}, finished(journal.ResultWaiting, waits),
 		}}, []explain.Step{waitsSince(0), {Name: "Write", State: explain.StateNotReached, Since: at(0), By: []string{"Read"}}}},
 		{"post that fails, too", []minute{{
 			created, began("Read"), ended("Read", waits),
-			journal.StepEnded{Step: "Read", Phase: journal.Post, Outcome: broken}, finished(journal.Failed, broken),
+			journal.StepEnded{Step: "Read", Phase: journal.PhasePost, Outcome: broken}, finished(journal.ResultFailed, broken),
 		}}, []explain.Step{waitsSince(0)}},
 		{"post that fails", []minute{{
-			created, began("Read"), ended("Read", journal.Outcome{}), journal.StepBegan{Step: "Read", Phase: journal.Post},
-			journal.StepEnded{Step: "Read", Phase: journal.Post, Outcome: broken}, finished(journal.Failed, broken),
+			created, began("Read"), ended("Read", journal.Outcome{}), journal.StepBegan{Step: "Read", Phase: journal.PhasePost},
+			journal.StepEnded{Step: "Read", Phase: journal.PhasePost, Outcome: broken}, finished(journal.ResultFailed, broken),
 		}}, []explain.Step{{
-			Name: "Read", Phase: journal.Post, State: explain.StateFailed, Since: at(0), Error: "connection refused",
-			Class: "TemporaryError", Way: failure.WayOut(failure.Transient),
+			Name: "Read", Phase: journal.PhasePost, State: explain.StateFailed, Since: at(0), Error: "connection refused",
+			Class: "TemporaryError", Way: failure.RemedyOf(failure.ClassTransient),
 		}}},
 		{"actions in a step", []minute{{
 			created, began("Run"), journal.ActionBegan{Step: "Run", Action: "A"}, journal.ActionEnded{Step: "Run", Action: "A", Outcome: waits},
-			journal.ActionBlocked{Step: "Run", Action: "B", By: []string{"A"}}, ended("Run", waits), finished(journal.Waiting, waits),
+			journal.ActionBlocked{Step: "Run", Action: "B", By: []string{"A"}}, ended("Run", waits), finished(journal.ResultWaiting, waits),
 		}}, []explain.Step{{
-			Name: "Run", Phase: journal.Do, State: explain.StateWaiting, Since: at(0), Waits: wait, Actions: []explain.Step{
+			Name: "Run", Phase: journal.PhaseDo, State: explain.StateWaiting, Since: at(0), Waits: wait, Actions: []explain.Step{
 				{Name: "A", State: explain.StateWaiting, Since: at(0), Waits: wait},
 				{Name: "B", State: explain.StateBlocked, Since: at(0), By: []string{"A"}},
 			},
 		}}},
 		{"a reconcile that runs", []minute{
-			{created, began("Read"), ended("Read", journal.Outcome{}), began("Write"), ended("Write", broken), finished(journal.Failed, broken)},
+			{created, began("Read"), ended("Read", journal.Outcome{}), began("Write"), ended("Write", broken), finished(journal.ResultFailed, broken)},
 			{begun, began("Read")},
 		}, []explain.Step{
-			{Name: "Read", Phase: journal.Do, State: explain.StateDone, Since: at(0), Again: true},
+			{Name: "Read", Phase: journal.PhaseDo, State: explain.StateDone, Since: at(0), Again: true},
 			{
-				Name: "Write", Phase: journal.Do, State: explain.StateFailed, Since: at(0), Error: "connection refused",
-				Class: "TemporaryError", Way: failure.WayOut(failure.Transient),
+				Name: "Write", Phase: journal.PhaseDo, State: explain.StateFailed, Since: at(0), Error: "connection refused",
+				Class: "TemporaryError", Way: failure.RemedyOf(failure.ClassTransient),
 			},
 		}},
 		{"the first reconcile runs", []minute{{created, began("Read")}}, []explain.Step{
-			{Name: "Read", Phase: journal.Do, State: explain.StateRunning, Since: at(0)},
+			{Name: "Read", Phase: journal.PhaseDo, State: explain.StateRunning, Since: at(0)},
 		}},
-		{"a condition that does not hold", []minute{{created, journal.StepSkipped{Step: "Read"}, finished(journal.Done, journal.Outcome{})}}, []explain.Step{
+		{"a condition that does not hold", []minute{{created, journal.StepSkipped{Step: "Read"}, finished(journal.ResultDone, journal.Outcome{})}}, []explain.Step{
 			{Name: "Read", State: explain.StateNotNeeded, Since: at(0)},
 		}},
 		{"in a group another than the last keeps the rest from being run", []minute{{
 			created, began("A"), ended("A", waits), began("B"), ended("B", journal.Outcome{}),
-			journal.StepSkipped{Step: "C", After: "B"}, finished(journal.Waiting, waits),
+			journal.StepSkipped{Step: "C", After: "B"}, finished(journal.ResultWaiting, waits),
 		}}, []explain.Step{
-			{Name: "A", Phase: journal.Do, State: explain.StateWaiting, Since: at(0), Waits: wait},
-			{Name: "B", Phase: journal.Do, State: explain.StateDone, Since: at(0)},
+			{Name: "A", Phase: journal.PhaseDo, State: explain.StateWaiting, Since: at(0), Waits: wait},
+			{Name: "B", Phase: journal.PhaseDo, State: explain.StateDone, Since: at(0)},
 			{Name: "C", State: explain.StateNotReached, Since: at(0), By: []string{"A"}},
 		}},
 		{"a requeue", []minute{{
 			created, began("A"), ended("A", journal.Outcome{RequeueAfter: time.Second}), journal.StepSkipped{Step: "B", After: "A"},
-			finished(journal.Done, journal.Outcome{RequeueAfter: time.Second}),
+			finished(journal.ResultDone, journal.Outcome{RequeueAfter: time.Second}),
 		}}, []explain.Step{
-			{Name: "A", Phase: journal.Do, State: explain.StateRequeued, Since: at(0), After: time.Second},
+			{Name: "A", Phase: journal.PhaseDo, State: explain.StateRequeued, Since: at(0), After: time.Second},
 			{Name: "B", State: explain.StateNotReached, Since: at(0), By: []string{"A"}},
 		}},
 		{"a requeue in a clean-up", []minute{{
-			created, finished(journal.Done, journal.Outcome{}),
+			created, finished(journal.ResultDone, journal.Outcome{}),
 		}, {
-			journal.Started{Deleting: true}, journal.StepEnded{Step: "A", Phase: journal.Cleanup, Outcome: journal.Outcome{RequeueAfter: time.Second}},
-			finished(journal.Waiting, journal.Outcome{RequeueAfter: time.Second}),
-		}}, []explain.Step{{Name: "A", Phase: journal.Cleanup, State: explain.StateRequeued, Since: at(1), After: time.Second}}},
+			journal.Started{Deleting: true}, journal.StepEnded{Step: "A", Phase: journal.PhaseCleanup, Outcome: journal.Outcome{RequeueAfter: time.Second}},
+			finished(journal.ResultWaiting, journal.Outcome{RequeueAfter: time.Second}),
+		}}, []explain.Step{{Name: "A", Phase: journal.PhaseCleanup, State: explain.StateRequeued, Since: at(1), After: time.Second}}},
 		{"a look again is no requeue", []minute{{
-			created, began("A"), ended("A", journal.Outcome{RequeueAfter: time.Second}), finished(journal.Done, journal.Outcome{RequeueAfter: time.Second}),
-		}}, []explain.Step{{Name: "A", Phase: journal.Do, State: explain.StateDone, Since: at(0), After: time.Second}}},
+			created, began("A"), ended("A", journal.Outcome{RequeueAfter: time.Second}), finished(journal.ResultDone, journal.Outcome{RequeueAfter: time.Second}),
+		}}, []explain.Step{{Name: "A", Phase: journal.PhaseDo, State: explain.StateDone, Since: at(0), After: time.Second}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, read(test.story...).Steps); diff != "" {
@@ -186,62 +186,62 @@ func TestController(t *testing.T) {
 	fails := func(after time.Duration, failures int) minute {
 		return minute{
 			begun, began("Read"), ended("Read", broken),
-			journal.Requeued{After: after, Why: "backoff", Failures: failures}, finished(journal.Failed, broken),
+			journal.Requeued{After: after, Why: "backoff", Failures: failures}, finished(journal.ResultFailed, broken),
 		}
 	}
-	outside := journal.Outcome{Err: errors.New("writing the status: forbidden"), Class: string(failure.Forbidden), Way: "ask somebody"}
-	both := journal.Outcome{Err: errors.Join(errors.New("Read: connection refused"), outside.Err), Class: string(failure.Forbidden)}
+	outside := journal.Outcome{Err: errors.New("writing the status: forbidden"), Class: string(failure.ClassForbidden), Remedy: "ask somebody"}
+	both := journal.Outcome{Err: errors.Join(errors.New("Read: connection refused"), outside.Err), Class: string(failure.ClassForbidden)}
 	hot := journal.HotLoop{Reconciles: 6, Within: time.Minute, Managers: []string{"helm"}, Slowed: 3 * time.Minute}
-	fine := minute{begun, began("Read"), ended("Read", journal.Outcome{}), finished(journal.Done, journal.Outcome{})}
-	pausedFor := minute{begun, journal.Gated{Reason: "Paused", Message: "by its annotation"}, finished(journal.Paused, journal.Outcome{})}
+	fine := minute{begun, began("Read"), ended("Read", journal.Outcome{}), finished(journal.ResultDone, journal.Outcome{})}
+	pausedFor := minute{begun, journal.Gated{Reason: "Paused", Message: "by its annotation"}, finished(journal.ResultPaused, journal.Outcome{})}
 	for _, test := range []struct {
 		name  string
 		story []minute
 		want  explain.Controller
 	}{
-		{"a backoff", []minute{fails(time.Minute, 1), fails(2*time.Minute, 2)}, explain.Controller{Result: journal.Failed, Next: at(3), Why: "backoff", Failures: 2}},
-		{"a backoff is over after a success", []minute{fails(time.Hour, 1), fine}, explain.Controller{Result: journal.Done}},
+		{"a backoff", []minute{fails(time.Minute, 1), fails(2*time.Minute, 2)}, explain.Controller{Result: journal.ResultFailed, Next: at(3), Why: "backoff", Failures: 2}},
+		{"a backoff is over after a success", []minute{fails(time.Hour, 1), fine}, explain.Controller{Result: journal.ResultDone}},
 		{
 			"a time stays planned while nothing has changed",
 			[]minute{
-				{begun, journal.Requeued{After: time.Hour, Why: "time"}, finished(journal.Done, journal.Outcome{})},
-				{begun, finished(journal.Converged, journal.Outcome{})},
+				{begun, journal.Requeued{After: time.Hour, Why: "time"}, finished(journal.ResultDone, journal.Outcome{})},
+				{begun, finished(journal.ResultConverged, journal.Outcome{})},
 			},
-			explain.Controller{Result: journal.Converged, Next: at(60), Why: "time"},
+			explain.Controller{Result: journal.ResultConverged, Next: at(60), Why: "time"},
 		},
 		{
-			"a failure before the steps", []minute{{begun, finished(journal.Failed, outside)}},
-			explain.Controller{Result: journal.Failed, Failure: "writing the status: forbidden", Class: "Forbidden", Way: "ask somebody"},
+			"a failure before the steps", []minute{{begun, finished(journal.ResultFailed, outside)}},
+			explain.Controller{Result: journal.ResultFailed, Failure: "writing the status: forbidden", Class: "Forbidden", Way: "ask somebody"},
 		},
 		{
-			"a failure beside one of a step", []minute{{begun, began("Read"), ended("Read", broken), finished(journal.Failed, both)}},
-			explain.Controller{Result: journal.Failed, Failure: "writing the status: forbidden", Class: "Forbidden"},
+			"a failure beside one of a step", []minute{{begun, began("Read"), ended("Read", broken), finished(journal.ResultFailed, both)}},
+			explain.Controller{Result: journal.ResultFailed, Failure: "writing the status: forbidden", Class: "Forbidden"},
 		},
 		{
-			"it stays while the cache is behind", []minute{{begun, finished(journal.Failed, outside)}, {begun, finished(journal.Behind, journal.Outcome{})}},
-			explain.Controller{Result: journal.Behind, Failure: "writing the status: forbidden", Class: "Forbidden", Way: "ask somebody"},
+			"it stays while the cache is behind", []minute{{begun, finished(journal.ResultFailed, outside)}, {begun, finished(journal.ResultStale, journal.Outcome{})}},
+			explain.Controller{Result: journal.ResultStale, Failure: "writing the status: forbidden", Class: "Forbidden", Way: "ask somebody"},
 		},
-		{"it goes", []minute{{begun, finished(journal.Failed, outside)}, fine}, explain.Controller{Result: journal.Done}},
-		{"a pause", []minute{pausedFor}, explain.Controller{Result: journal.Paused, Gated: "by its annotation"}},
-		{"a pause that is over", []minute{pausedFor, fine}, explain.Controller{Result: journal.Done}},
+		{"it goes", []minute{{begun, finished(journal.ResultFailed, outside)}, fine}, explain.Controller{Result: journal.ResultDone}},
+		{"a pause", []minute{pausedFor}, explain.Controller{Result: journal.ResultPaused, Gated: "by its annotation"}},
+		{"a pause that is over", []minute{pausedFor, fine}, explain.Controller{Result: journal.ResultDone}},
 		{
 			"a hot loop, also when the reconcile fails", []minute{append(minute{begun, hot}, fails(time.Minute, 1)[1:]...)},
-			explain.Controller{Result: journal.Failed, Next: at(1), Why: "backoff", Failures: 1, HotLoop: &explain.HotLoop{What: hot.String(), Managers: []string{"helm"}}},
+			explain.Controller{Result: journal.ResultFailed, Next: at(1), Why: "backoff", Failures: 1, HotLoop: &explain.HotLoop{What: hot.String(), Managers: []string{"helm"}}},
 		},
-		{"a hot loop that is over", []minute{{begun, hot, finished(journal.Done, journal.Outcome{})}, fine, fine, fine}, explain.Controller{Result: journal.Done}},
+		{"a hot loop that is over", []minute{{begun, hot, finished(journal.ResultDone, journal.Outcome{})}, fine, fine, fine}, explain.Controller{Result: journal.ResultDone}},
 		{
 			"what is in the queue, counted", []minute{fine, {
-				journal.Triggered{Cause: journal.Cause{Kind: journal.ForeignChange, Verb: "updated", Object: secret}},
-				journal.Triggered{Cause: journal.Cause{Kind: journal.ForeignChange, Verb: "updated", Object: secret}},
-				journal.Triggered{Cause: journal.Cause{Kind: journal.OwnChange, Verb: "updated", Object: database}},
+				journal.Triggered{Cause: journal.Cause{Kind: journal.CauseForeignChange, Verb: "updated", Object: secret}},
+				journal.Triggered{Cause: journal.Cause{Kind: journal.CauseForeignChange, Verb: "updated", Object: secret}},
+				journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnChange, Verb: "updated", Object: database}},
 			}},
-			explain.Controller{Result: journal.Done, Queued: []string{"Secret shop/db-password was updated 2 times", "the object was updated"}},
+			explain.Controller{Result: journal.ResultDone, Queued: []string{"Secret shop/db-password was updated 2 times", "the object was updated"}},
 		},
 		{
-			"what was in the queue", []minute{{journal.Triggered{Cause: journal.Cause{Kind: journal.OwnChange, Verb: "created"}}}, fine},
-			explain.Controller{Result: journal.Done},
+			"what was in the queue", []minute{{journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnChange, Verb: "created"}}}, fine},
+			explain.Controller{Result: journal.ResultDone},
 		},
-		{"a reconcile that runs", []minute{fine, {begun}}, explain.Controller{Result: journal.Done, Running: at(1)}},
+		{"a reconcile that runs", []minute{fine, {begun}}, explain.Controller{Result: journal.ResultDone, Running: at(1)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.want.Name = "database"
@@ -257,15 +257,15 @@ func TestRuns(t *testing.T) {
 	refused := journal.Wrote{Verb: "create", Object: secret, Err: errors.New("exists")}
 	done := func(cause journal.Cause, events ...journal.Event) minute {
 		m := append(minute{journal.Started{Causes: []journal.Cause{cause}}}, events...)
-		return append(m, journal.Finished{Result: journal.Done, Duration: time.Second})
+		return append(m, journal.Finished{Result: journal.ResultDone, Duration: time.Second})
 	}
-	story := []minute{done(journal.Cause{Kind: journal.OwnChange, Verb: "created"}, refused)}
+	story := []minute{done(journal.Cause{Kind: journal.CauseOwnChange, Verb: "created"}, refused)}
 	for _, kind := range []journal.CauseKind{
-		journal.OwnWrite, journal.ChildChange, journal.Timer, journal.Backoff, journal.Start, journal.Unknown, journal.OwnChange,
+		journal.CauseOwnWrite, journal.CauseChildChange, journal.CauseTimer, journal.CauseBackoff, journal.CauseStart, journal.CauseUnknown, journal.CauseOwnChange,
 	} {
 		story = append(story, done(journal.Cause{Kind: kind, Times: 1}))
 	}
-	story = append(story, done(journal.Cause{Kind: journal.ChildChange, Verb: "deleted", Object: secret, Times: 3}, wrote))
+	story = append(story, done(journal.Cause{Kind: journal.CauseChildChange, Verb: "deleted", Object: secret, Times: 3}, wrote))
 	var causes []string
 	runs := read(story...).Runs
 	for _, r := range runs {
@@ -279,7 +279,7 @@ func TestRuns(t *testing.T) {
 		t.Error(diff)
 	}
 	last := explain.Run{
-		Began: at(8), Duration: time.Second, Result: journal.Done, Causes: want[7:],
+		Began: at(8), Duration: time.Second, Result: journal.ResultDone, Causes: want[7:],
 		Writes: []explain.Write{{What: "patch status of Database shop/db (.status.conditions)"}},
 	}
 	if diff := cmp.Diff(last, runs[7]); diff != "" {

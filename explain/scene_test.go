@@ -97,10 +97,10 @@ func newScene(t *testing.T, steps ...step.Step[*Database]) *scene {
 func (s *scene) start() {
 	s.t.Helper()
 	s.ring = journal.NewRing(journal.RingOptions{})
-	backoff := failure.Backoff{First: 8 * time.Second, Most: 8 * time.Second} // what chance adds is less than a second
+	backoff := failure.Backoff{Initial: 8 * time.Second, Max: 8 * time.Second} // what chance adds is less than a second
 	options := step.Options[*Database]{
-		Name: "database", Client: s.client, Live: s.client, Observers: []journal.Observer{s.ring},
-		Failures: failure.Table{Backoffs: map[failure.Class]failure.Backoff{failure.Forbidden: backoff, failure.Terminal: backoff, failure.Transient: backoff}},
+		Name: "database", Client: s.client, APIReader: s.client, Observers: []journal.Observer{s.ring},
+		Failures: failure.Table{Backoffs: map[failure.Class]failure.Backoff{failure.ClassForbidden: backoff, failure.ClassTerminal: backoff, failure.ClassTransient: backoff}},
 	}
 	engine, err := step.New(options, s.steps...)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *scene) start() {
 	}
 	s.engine = engine
 	if db := s.get(); db != nil {
-		engine.Listen().Create(event.CreateEvent{Object: db, IsInInitialList: true})
+		engine.EventFilter().Create(event.CreateEvent{Object: db, IsInInitialList: true})
 	}
 }
 
@@ -133,7 +133,7 @@ func (s *scene) create(change ...func(*Database)) {
 	if err := s.client.Create(s.ctx(), db); err != nil {
 		s.t.Fatal(err)
 	}
-	s.engine.Listen().Create(event.CreateEvent{Object: db})
+	s.engine.EventFilter().Create(event.CreateEvent{Object: db})
 }
 
 // get returns shop/db, nil if it does not exist.
@@ -159,7 +159,7 @@ func (s *scene) update(change func(*Database)) {
 	if err := s.client.Update(s.ctx(), db); err != nil {
 		s.t.Fatal(err)
 	}
-	s.engine.Listen().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: db})
+	s.engine.EventFilter().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: db})
 }
 
 // delete deletes shop/db and tells the operator.
@@ -169,7 +169,7 @@ func (s *scene) delete() {
 		s.t.Fatal(err)
 	}
 	if db := s.get(); db != nil {
-		s.engine.Listen().Update(event.UpdateEvent{ObjectNew: db})
+		s.engine.EventFilter().Update(event.UpdateEvent{ObjectNew: db})
 	}
 }
 
@@ -180,9 +180,9 @@ func (s *scene) reconcile() reconcile.Result {
 	result, _ := s.engine.Reconcile(s.ctx(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "shop", Name: "db"}}) //nolint:errcheck // the journal has it
 	switch after := s.get(); {
 	case before != nil && after == nil:
-		s.engine.Listen().Delete(event.DeleteEvent{Object: before})
+		s.engine.EventFilter().Delete(event.DeleteEvent{Object: before})
 	case before != nil && after.ResourceVersion != before.ResourceVersion:
-		s.engine.Listen().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+		s.engine.EventFilter().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 	}
 	return result
 }

@@ -135,7 +135,7 @@ func TestWriteIsBounded(t *testing.T) {
 	x := &explain.Explanation{Object: obj, Resource: "zones.example.com", Now: at(1), Report: reportOf(explain.Controller{
 		Name: "a", Finalizer: "ours.io/a",
 		Steps: []explain.Step{{Name: "Run", State: explain.StateFailed, Since: at(0), Error: "it broke", Actions: actions}, {Name: "Wait", State: explain.StateWaiting, Since: at(0), Waits: waits}},
-		Runs:  []explain.Run{{Began: at(0), Result: journal.Failed, Writes: writes}},
+		Runs:  []explain.Run{{Began: at(0), Result: journal.ResultFailed, Writes: writes}},
 	})}
 	text := textOf(t, x)
 	if lines := strings.Count(text, "\n"); lines > 120 || len(text) > 32<<10 {

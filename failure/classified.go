@@ -29,7 +29,7 @@ type classified struct {
 func (c *classified) Error() string { return c.err.Error() }
 func (c *classified) Unwrap() error { return c.err }
 
-func (c *classified) apply(v *Verdict) {
+func (c *classified) apply(v *Classification) {
 	if c.severity != 0 {
 		v.Severity = c.severity
 	}
@@ -37,17 +37,17 @@ func (c *classified) apply(v *Verdict) {
 		v.Reason = c.reason
 	}
 	if c.way != "" {
-		v.Way = c.way
+		v.Remedy = c.way
 	}
 	if c.retryAfter != 0 {
 		v.RetryAfter = c.retryAfter
 	}
 }
 
-// As returns err with what the options say about it, nil if err is nil. The text stays the same, and errors.Is and errors.As see through it.
+// Mark returns err with what the options say about it, nil if err is nil. The text stays the same, and errors.Is and errors.As see through it.
 // Options of an inner error that the outer one does not give anew are kept. Options about one of several joined errors are about that one alone:
 // they do not become options of the whole.
-func As(err error, options ...Option) error {
+func Mark(err error, options ...Option) error {
 	if err == nil {
 		return nil
 	}
@@ -72,18 +72,18 @@ func judgedIn(err error) *classified {
 	return nil
 }
 
-// OfClass says which class it is. Unknown classes are refused by a panic: a class is a constant of this package.
-func OfClass(class Class) Option {
+// WithClass says which class it is. Unknown classes are refused by a panic: a class is a constant of this package.
+func WithClass(class Class) Option {
 	if _, ok := rows[class]; !ok {
 		panic("failure: there is no class " + string(class))
 	}
 	return func(c *classified) { c.class = class }
 }
 
-// WithSeverity says how bad it is. What is no severity is refused by a panic, as with [OfClass].
+// WithSeverity says how bad it is. What is no severity is refused by a panic, as with [WithClass].
 func WithSeverity(severity condition.Severity) Option {
-	if severity < condition.Info || severity > condition.Error {
-		panic(fmt.Sprintf("failure: there is no severity %d: use condition.Info, Warning or Error", severity))
+	if severity < condition.SeverityInfo || severity > condition.SeverityError {
+		panic(fmt.Sprintf("failure: there is no severity %d: use condition.SeverityInfo, Warning or Error", severity))
 	}
 	return func(c *classified) { c.severity = severity }
 }
@@ -100,8 +100,8 @@ func WithReason(reason string) Option {
 // notInReasons matches what the API server refuses in the reason of a condition, wherever it stands.
 var notInReasons = regexp.MustCompile(`[^A-Za-z0-9_,:]+`)
 
-// WithWay says what a person can do about it.
-func WithWay(way string) Option { return func(c *classified) { c.way = way } }
+// WithRemedy says what a person can do about it.
+func WithRemedy(way string) Option { return func(c *classified) { c.way = way } }
 
-// RetryAfter says when it is tried again, whatever the backoff.
-func RetryAfter(d time.Duration) Option { return func(c *classified) { c.retryAfter = d } }
+// WithRetryAfter says when it is tried again, whatever the backoff.
+func WithRetryAfter(d time.Duration) Option { return func(c *classified) { c.retryAfter = d } }

@@ -22,7 +22,7 @@ import (
 // A judged error is still the error that it is.
 func TestJudgedErrorsAreSeenThrough(t *testing.T) {
 	inner := &fs.PathError{Op: "open", Path: "db", Err: fs.ErrNotExist}
-	err := fmt.Errorf("a: %w", failure.As(fmt.Errorf("b: %w", failure.As(inner, failure.OfClass(failure.Terminal))), failure.WithReason("Gone")))
+	err := fmt.Errorf("a: %w", failure.Mark(fmt.Errorf("b: %w", failure.Mark(inner, failure.WithClass(failure.ClassTerminal))), failure.WithReason("Gone")))
 	if got, want := err.Error(), "a: b: open db: "+fs.ErrNotExist.Error(); got != want {
 		t.Errorf("got text %q, want %q", got, want)
 	}
@@ -32,56 +32,59 @@ func TestJudgedErrorsAreSeenThrough(t *testing.T) {
 	if found := (*fs.PathError)(nil); !errors.As(err, &found) || found != inner {
 		t.Errorf("errors.As finds %v, want %v", found, inner)
 	}
-	if !apierrors.IsConflict(failure.As(apierrors.NewConflict(secrets, "db", errBoom))) {
+	if !apierrors.IsConflict(failure.Mark(apierrors.NewConflict(secrets, "db", errBoom))) {
 		t.Error("the helpers of Kubernetes do not see through it")
 	}
-	if failure.As(nil, failure.OfClass(failure.Terminal)) != nil {
+	if failure.Mark(nil, failure.WithClass(failure.ClassTerminal)) != nil {
 		t.Error("nil has become an error")
 	}
 }
 
 func TestOptions(t *testing.T) {
 	missing := apierrors.NewNotFound(secrets, "db")
-	plain := failure.Judge(missing)
-	forbidden := failure.Judge(apierrors.NewForbidden(secrets, "db", errBoom))
-	change := func(v failure.Verdict, f func(*failure.Verdict)) failure.Verdict { f(&v); return v }
+	plain := failure.Classify(missing)
+	forbidden := failure.Classify(apierrors.NewForbidden(secrets, "db", errBoom))
+	change := func(v failure.Classification, f func(*failure.Classification)) failure.Classification {
+		f(&v)
+		return v
+	}
 	for _, tt := range []struct {
 		name string
 		err  error
-		want failure.Verdict
+		want failure.Classification
 	}{
-		{"none", failure.As(missing), plain},
-		{"a class", failure.As(missing, failure.OfClass(failure.Forbidden)), forbidden},
-		{"a severity", failure.As(missing, failure.WithSeverity(condition.Info)), change(plain, func(v *failure.Verdict) { v.Severity = condition.Info })},
-		{"a reason", failure.As(missing, failure.WithReason("NoSecret")), change(plain, func(v *failure.Verdict) { v.Reason = "NoSecret" })},
-		{"a way", failure.As(missing, failure.WithWay("make it")), change(plain, func(v *failure.Verdict) { v.Way = "make it" })},
-		{"a time", failure.As(missing, failure.RetryAfter(time.Hour)), change(plain, func(v *failure.Verdict) { v.RetryAfter = time.Hour })},
+		{"none", failure.Mark(missing), plain},
+		{"a class", failure.Mark(missing, failure.WithClass(failure.ClassForbidden)), forbidden},
+		{"a severity", failure.Mark(missing, failure.WithSeverity(condition.SeverityInfo)), change(plain, func(v *failure.Classification) { v.Severity = condition.SeverityInfo })},
+		{"a reason", failure.Mark(missing, failure.WithReason("NoSecret")), change(plain, func(v *failure.Classification) { v.Reason = "NoSecret" })},
+		{"a way", failure.Mark(missing, failure.WithRemedy("make it")), change(plain, func(v *failure.Classification) { v.Remedy = "make it" })},
+		{"a time", failure.Mark(missing, failure.WithRetryAfter(time.Hour)), change(plain, func(v *failure.Classification) { v.RetryAfter = time.Hour })},
 		{
-			"the later option", failure.As(missing, failure.WithReason("A"), failure.WithReason("B")),
-			change(plain, func(v *failure.Verdict) { v.Reason = "B" }),
+			"the later option", failure.Mark(missing, failure.WithReason("A"), failure.WithReason("B")),
+			change(plain, func(v *failure.Classification) { v.Reason = "B" }),
 		},
 		{
 			"what an inner error says is kept, unless an outer one says it anew",
-			failure.As(fmt.Errorf("a: %w", failure.As(missing, failure.OfClass(failure.Forbidden), failure.WithReason("A"), failure.WithWay("w"))), failure.WithReason("B")),
-			change(forbidden, func(v *failure.Verdict) { v.Reason, v.Way = "B", "w" }),
+			failure.Mark(fmt.Errorf("a: %w", failure.Mark(missing, failure.WithClass(failure.ClassForbidden), failure.WithReason("A"), failure.WithRemedy("w"))), failure.WithReason("B")),
+			change(forbidden, func(v *failure.Classification) { v.Reason, v.Remedy = "B", "w" }),
 		},
 		{
 			"what one of several joined errors says is not about the whole",
-			failure.As(errors.Join(failure.As(errBoom, failure.WithReason("A"), failure.WithSeverity(condition.Info)), missing), failure.WithWay("w")),
-			change(plain, func(v *failure.Verdict) { v.Way, v.Backoff.First = "w", 100*time.Millisecond }),
+			failure.Mark(errors.Join(failure.Mark(errBoom, failure.WithReason("A"), failure.WithSeverity(condition.SeverityInfo)), missing), failure.WithRemedy("w")),
+			change(plain, func(v *failure.Classification) { v.Remedy, v.Backoff.Initial = "w", 100*time.Millisecond }),
 		},
 		{
-			"about a terminal error", failure.As(reconcile.TerminalError(missing), failure.WithReason("A")),
-			change(failure.Judge(reconcile.TerminalError(missing)), func(v *failure.Verdict) { v.Reason = "A" }),
+			"about a terminal error", failure.Mark(reconcile.TerminalError(missing), failure.WithReason("A")),
+			change(failure.Classify(reconcile.TerminalError(missing)), func(v *failure.Classification) { v.Reason = "A" }),
 		},
 		{
-			"inside a terminal error", reconcile.TerminalError(failure.As(errors.Join(missing, errBoom), failure.WithReason("A"))),
-			change(failure.Judge(reconcile.TerminalError(missing)), func(v *failure.Verdict) { v.Reason = "A" }),
+			"inside a terminal error", reconcile.TerminalError(failure.Mark(errors.Join(missing, errBoom), failure.WithReason("A"))),
+			change(failure.Classify(reconcile.TerminalError(missing)), func(v *failure.Classification) { v.Reason = "A" }),
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, err := range []error{tt.err, fmt.Errorf("around: %w", tt.err), errors.Join(tt.err)} {
-				if diff := cmp.Diff(tt.want, failure.Judge(err)); diff != "" {
+				if diff := cmp.Diff(tt.want, failure.Classify(err)); diff != "" {
 					t.Errorf("%v (-want +got):\n%s", err, diff)
 				}
 			}
@@ -104,8 +107,8 @@ func TestReasons(t *testing.T) {
 		{"too long, and cut at a colon", strings.Repeat("a", 1023) + ":b", strings.Repeat("a", 1023)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := failure.As(apierrors.NewNotFound(secrets, "db"), failure.WithReason(tt.reason))
-			if got := failure.Judge(err).Reason; got != tt.want {
+			err := failure.Mark(apierrors.NewNotFound(secrets, "db"), failure.WithReason(tt.reason))
+			if got := failure.Classify(err).Reason; got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -118,8 +121,8 @@ func TestMistakesOfTheCaller(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{"a class that is none", func() { failure.OfClass("Nonsense") }, "there is no class Nonsense"},
-		{"no class", func() { failure.OfClass("") }, "there is no class"},
+		{"a class that is none", func() { failure.WithClass("Nonsense") }, "there is no class Nonsense"},
+		{"no class", func() { failure.WithClass("") }, "there is no class"},
 		{"no severity", func() { failure.WithSeverity(0) }, "there is no severity 0"},
 		{"a severity that is none", func() { failure.WithSeverity(4) }, "there is no severity 4"},
 	} {

@@ -17,15 +17,15 @@ import (
 var errQuota = errors.New("quota of 3 buckets is used up")
 
 // The table judges what it can see, and believes who knows more.
-func ExampleJudge() {
+func ExampleClassify() {
 	buckets := schema.GroupResource{Group: "example.com", Resource: "buckets"}
 	for _, err := range []error{
 		apierrors.NewConflict(buckets, "photos", errors.New("it was changed")),
 		fmt.Errorf("creating bucket: %w", context.DeadlineExceeded),
-		failure.As(errQuota, failure.OfClass(failure.Terminal), failure.WithReason("QuotaExceeded"), failure.WithWay("delete a bucket, or ask for more")),
+		failure.Mark(errQuota, failure.WithClass(failure.ClassTerminal), failure.WithReason("QuotaExceeded"), failure.WithRemedy("delete a bucket, or ask for more")),
 	} {
-		v := failure.Judge(err)
-		fmt.Printf("%s: %s, silent at first: %t, again after %v to %v\n", v.Reason, v.Severity, v.Silent(1), v.Backoff.First, v.Backoff.Most)
+		v := failure.Classify(err)
+		fmt.Printf("%s: %s, silent at first: %t, again after %v to %v\n", v.Reason, v.Severity, v.Silent(1), v.Backoff.Initial, v.Backoff.Max)
 	}
 	// Output:
 	// Conflict: info, silent at first: true, again after 20ms to 30s

@@ -27,14 +27,14 @@ type try struct {
 func NewLimiter[K comparable]() *Limiter[K] { return &Limiter[K]{tries: make(map[K]try)} }
 
 // Failed notes a failure of a request, and returns how many there were in a row and how long the next try waits.
-func (l *Limiter[K]) Failed(key K, v Verdict) (failures int, delay time.Duration) {
+func (l *Limiter[K]) Failed(key K, v Classification) (failures int, delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.failed(key, v)
 	return t.failures, t.delay
 }
 
-func (l *Limiter[K]) failed(key K, v Verdict) try {
+func (l *Limiter[K]) failed(key K, v Classification) try {
 	t := l.tries[key]
 	t.failures++
 	t.untold++
@@ -46,13 +46,13 @@ func (l *Limiter[K]) failed(key K, v Verdict) try {
 	return t
 }
 
-// When returns how long the next try of a request waits. The queue asks, once for each failure. One that was not judged counts as [Transient].
+// When returns how long the next try of a request waits. The queue asks, once for each failure. One that was not judged counts as [ClassTransient].
 func (l *Limiter[K]) When(key K) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.tries[key]
 	if t.untold == 0 {
-		t = l.failed(key, Verdict{Backoff: rows[Transient].backoff})
+		t = l.failed(key, Classification{Backoff: rows[ClassTransient].backoff})
 	}
 	t.untold--
 	l.tries[key] = t

@@ -11,7 +11,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 )
 
-var slow = failure.Verdict{Backoff: failure.Backoff{First: time.Minute, Most: 3 * time.Minute}}
+var slow = failure.Classification{Backoff: failure.Backoff{Initial: time.Minute, Max: 3 * time.Minute}}
 
 // about says whether d is want, or up to a tenth longer.
 func about(d, want time.Duration) bool { return d >= want && d <= want+want/10 }
@@ -59,11 +59,11 @@ func TestLimiterIsPerKey(t *testing.T) {
 func TestLimiterHonoursTheLatestVerdict(t *testing.T) {
 	l := failure.NewLimiter[string]()
 	l.Failed("db", slow)
-	fast := failure.Verdict{Backoff: failure.Backoff{First: time.Second, Most: time.Minute}}
+	fast := failure.Classification{Backoff: failure.Backoff{Initial: time.Second, Max: time.Minute}}
 	if failures, delay := l.Failed("db", fast); failures != 2 || !about(delay, 2*time.Second) {
 		t.Errorf("failure %d waits %v, want 2 and 2s", failures, delay)
 	}
-	asked := failure.Verdict{Backoff: slow.Backoff, RetryAfter: 7 * time.Second}
+	asked := failure.Classification{Backoff: slow.Backoff, RetryAfter: 7 * time.Second}
 	for want := 3; want < 6; want++ {
 		if failures, delay := l.Failed("db", asked); failures != want || delay != 7*time.Second {
 			t.Errorf("failure %d waits %v, want %d and what the server asked for", failures, delay, want)
@@ -74,8 +74,8 @@ func TestLimiterHonoursTheLatestVerdict(t *testing.T) {
 // What nobody has judged is tried again as something unknown is: later each time.
 func TestLimiterOfWhatWasNotJudged(t *testing.T) {
 	l := failure.NewLimiter[string]()
-	unknown := failure.Judge(errBoom).Backoff
-	for i, want := range []time.Duration{unknown.First, 2 * unknown.First, 4 * unknown.First} {
+	unknown := failure.Classify(errBoom).Backoff
+	for i, want := range []time.Duration{unknown.Initial, 2 * unknown.Initial, 4 * unknown.Initial} {
 		if got := l.When("db"); !about(got, want) {
 			t.Errorf("the queue is told %v at failure %d, want %v", got, i+1, want)
 		}
@@ -84,7 +84,7 @@ func TestLimiterOfWhatWasNotJudged(t *testing.T) {
 	if got := l.When("db"); !about(got, 3*time.Minute) {
 		t.Errorf("the queue is told %v, want what the verdict says", got)
 	}
-	if got := l.When("db"); !about(got, 16*unknown.First) {
+	if got := l.When("db"); !about(got, 16*unknown.Initial) {
 		t.Errorf("the queue is told %v, want that of an unknown failure, the fifth in a row", got)
 	}
 }

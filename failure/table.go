@@ -29,68 +29,68 @@ type Class string
 
 // The classes, from what passes by itself to what does not.
 const (
-	// Cancelled: the operator is stopping, or has lost its lease. The object has nothing to do with
+	// Canceled: the operator is stopping, or has lost its lease. The object has nothing to do with
 	// it.
-	Cancelled Class = "Cancelled"
-	// Conflict: somebody else has changed the object since it was read.
-	Conflict Class = "Conflict"
-	// Throttled: the server wants less, and may have said when it is ready for more.
-	Throttled Class = "Throttled"
-	// Transient: a network, a server or something unknown fails; it may work the next time.
-	Transient Class = "TemporaryError"
-	// NotFound: something is missing, an object or a kind.
-	NotFound Class = "NotFound"
-	// Forbidden: the operator may not.
-	Forbidden Class = "Forbidden"
-	// Invalid: the API server does not accept what the operator wants to write.
-	Invalid Class = "Invalid"
-	// Terminal: the code that failed has said that trying again is of no use.
-	Terminal Class = "TerminalError"
-	// Panic: the operator has a bug.
-	Panic Class = "Panic"
+	ClassCanceled Class = "Canceled"
+	// ClassConflict: somebody else has changed the object since it was read.
+	ClassConflict Class = "Conflict"
+	// ClassThrottled: the server wants less, and may have said when it is ready for more.
+	ClassThrottled Class = "Throttled"
+	// ClassTransient: a network, a server or something unknown fails; it may work the next time.
+	ClassTransient Class = "TemporaryError"
+	// ClassNotFound: something is missing, an object or a kind.
+	ClassNotFound Class = "NotFound"
+	// ClassForbidden: the operator may not.
+	ClassForbidden Class = "Forbidden"
+	// ClassInvalid: the API server does not accept what the operator wants to write.
+	ClassInvalid Class = "Invalid"
+	// ClassTerminal: the code that failed has said that trying again is of no use.
+	ClassTerminal Class = "TerminalError"
+	// ClassPanic: the operator has a bug.
+	ClassPanic Class = "Panic"
 )
 
 // A Verdict is what the table says about an error. The zero value is about no error.
-type Verdict struct {
+type Classification struct {
 	Class    Class
 	Severity condition.Severity
 	// Reason is for conditions and events: the class, unless the error has one of its own.
 	Reason  string
 	Backoff Backoff
 	// RetryAfter replaces the backoff: it is what a server asked for that throttled us, or what
-	// [RetryAfter] says. Zero if nobody asked.
+	// [WithRetryAfter] says. Zero if nobody asked.
 	RetryAfter time.Duration
-	// Way is the way out, in a sentence for people who have never seen the operator's code.
-	Way string
+	// Remedy is the way out, in a sentence for people who have never seen the operator's code.
+	Remedy string
 }
 
 // Silent says that a failure after so many in a row is none of the object's business: no condition
 // and no event tell of it. A conflict is, unless it does not go away.
-func (v Verdict) Silent(failures int) bool {
-	return v.Class == "" || v.Class == Cancelled || v.Class == Conflict && failures < loudConflicts
+func (v Classification) Silent(failures int) bool {
+	return v.Class == "" || v.Class == ClassCanceled || v.Class == ClassConflict && failures < loudConflicts
 }
 
 // loudConflicts is how many conflicts in a row are one too many.
 const loudConflicts = 6
 
 // A Backoff is how long to wait between tries.
-type Backoff struct{ First, Most time.Duration }
+type Backoff struct{ Initial, Max time.Duration }
 
 // Delay returns how long to wait after so many failures in a row, at least one: First, doubled for
 // each further one, at most Most, and then up to a tenth longer, so that what failed together does
 // not come back together.
 func (b Backoff) Delay(failures int) time.Duration {
 	doubled := min(max(failures, 1)-1, 62) // no duration can be doubled more often
-	d := max(0, time.Duration(min(float64(b.Most), float64(b.First)*math.Exp2(float64(doubled)))))
+	d := max(0, time.Duration(min(float64(b.Max), float64(b.Initial)*math.Exp2(float64(doubled)))))
 	return d + rand.N(d/10+1) //nolint:gosec // nothing secret
 }
 
 // A Table judges errors. The zero value is the table of this package.
 type Table struct {
-	// Classify is asked before everything else about each error of a chain, from the outside in,
+	// ClassOf is asked before everything else about each error of a chain, from the outside in,
 	// when joined errors have been taken apart (see [Causes]). It returns false for what it does
-	// not know. What [As] says besides the class still holds.
-	Classify func(error) (Class, bool)
+	// not know. What [Mark] says besides the class still holds.
+	ClassOf func(error) (Class, bool)
 	// Backoffs replace those of classes. A time that is zero stays as it is.
 	Backoffs map[Class]Backoff
 }
@@ -102,28 +102,28 @@ type row struct {
 }
 
 var rows = map[Class]row{
-	Cancelled: {condition.Info, Backoff{100 * time.Millisecond, time.Second}, "nothing is to be done: the operator was stopping, and goes on when it is back"},
-	Conflict:  {condition.Info, Backoff{20 * time.Millisecond, 30 * time.Second}, "nothing is to be done: the newer version is read, and it is tried again"},
-	Throttled: {condition.Info, Backoff{time.Second, 5 * time.Minute}, "the server asks for fewer requests: wait, or raise its limits"},
-	Transient: {condition.Warning, Backoff{100 * time.Millisecond, 5 * time.Minute}, "it is tried again by itself; if it stays, look at what the message names"},
-	NotFound:  {condition.Warning, Backoff{500 * time.Millisecond, 5 * time.Minute}, "make what is missing; a missing kind needs its CustomResourceDefinition"},
-	Forbidden: {condition.Error, Backoff{5 * time.Second, 10 * time.Minute}, "give the operator's ServiceAccount the permission that the message names"},
-	Invalid:   {condition.Error, Backoff{5 * time.Second, 10 * time.Minute}, "change the spec, so that what follows from it is valid"},
-	Terminal:  {condition.Error, Backoff{time.Minute, time.Hour}, "change what the message names; a change of the object is tried at once"},
-	Panic:     {condition.Error, Backoff{time.Second, 10 * time.Minute}, "this is a bug of the operator: report it with the stack from its log"},
+	ClassCanceled:  {condition.SeverityInfo, Backoff{100 * time.Millisecond, time.Second}, "nothing is to be done: the operator was stopping, and goes on when it is back"},
+	ClassConflict:  {condition.SeverityInfo, Backoff{20 * time.Millisecond, 30 * time.Second}, "nothing is to be done: the newer version is read, and it is tried again"},
+	ClassThrottled: {condition.SeverityInfo, Backoff{time.Second, 5 * time.Minute}, "the server asks for fewer requests: wait, or raise its limits"},
+	ClassTransient: {condition.SeverityWarning, Backoff{100 * time.Millisecond, 5 * time.Minute}, "it is tried again by itself; if it stays, look at what the message names"},
+	ClassNotFound:  {condition.SeverityWarning, Backoff{500 * time.Millisecond, 5 * time.Minute}, "make what is missing; a missing kind needs its CustomResourceDefinition"},
+	ClassForbidden: {condition.SeverityError, Backoff{5 * time.Second, 10 * time.Minute}, "give the operator's ServiceAccount the permission that the message names"},
+	ClassInvalid:   {condition.SeverityError, Backoff{5 * time.Second, 10 * time.Minute}, "change the spec, so that what follows from it is valid"},
+	ClassTerminal:  {condition.SeverityError, Backoff{time.Minute, time.Hour}, "change what the message names; a change of the object is tried at once"},
+	ClassPanic:     {condition.SeverityError, Backoff{time.Second, 10 * time.Minute}, "this is a bug of the operator: report it with the stack from its log"},
 }
 
-// Judge is [Table.Judge] of the zero table.
-func Judge(err error) Verdict { return Table{}.Judge(err) }
+// Classify is [Table.Classify] of the zero table.
+func Classify(err error) Classification { return Table{}.Classify(err) }
 
-// Judge says what kind of failure err is. Of joined errors the worst counts, of those that are
+// Classify says what kind of failure err is. Of joined errors the worst counts, of those that are
 // equally bad the first, but it is tried again as soon as the soonest of them wants.
 //
 // In fmt.Errorf("%w: %w", ErrSync, err) the name says what was being done and not what failed: what
 // errors.New made, or an error that is a string, counts for nothing before another error of the
 // same sentence. In errors.Join it is a failure like every other.
-func (t Table) Judge(err error) Verdict {
-	var all Verdict
+func (t Table) Classify(err error) Classification {
+	var all Classification
 	for _, cause := range causes(err, t.isName) {
 		all = all.join(t.judge(cause))
 	}
@@ -138,7 +138,7 @@ func (t Table) isName(err error) bool {
 		return false
 	}
 	_, known := t.ask(err)
-	return !known && classOf(err) == Transient && !Unavailable(err)
+	return !known && classOf(err) == ClassTransient && !unavailable(err)
 }
 
 var (
@@ -147,7 +147,7 @@ var (
 )
 
 // join returns the verdict about two errors. The zero verdict changes nothing.
-func (v Verdict) join(w Verdict) Verdict {
+func (v Classification) join(w Classification) Classification {
 	switch {
 	case v.Class == "":
 		return w
@@ -159,20 +159,20 @@ func (v Verdict) join(w Verdict) Verdict {
 		worst = w
 	}
 	a, b := v.wish(), w.wish()
-	worst.Backoff = Backoff{min(a.First, b.First), min(a.Most, b.Most)}
+	worst.Backoff = Backoff{min(a.Initial, b.Initial), min(a.Max, b.Max)}
 	worst.RetryAfter = min(v.RetryAfter, w.RetryAfter) // none if one of the two has none
 	return worst
 }
 
 // rank orders verdicts: by how bad they are, and what is none of the object's business below all
 // else.
-func (v Verdict) rank() int {
+func (v Classification) rank() int {
 	switch {
-	case v.Severity > condition.Info:
+	case v.Severity > condition.SeverityInfo:
 		return int(v.Severity) + 2
-	case v.Class == Cancelled:
+	case v.Class == ClassCanceled:
 		return 0
-	case v.Class == Conflict:
+	case v.Class == ClassConflict:
 		return 1
 	default:
 		return 2
@@ -180,7 +180,7 @@ func (v Verdict) rank() int {
 }
 
 // wish returns when an error wants to be tried again.
-func (v Verdict) wish() Backoff {
+func (v Classification) wish() Backoff {
 	if v.RetryAfter > 0 {
 		return Backoff{v.RetryAfter, v.RetryAfter}
 	}
@@ -189,7 +189,7 @@ func (v Verdict) wish() Backoff {
 
 // Causes returns the errors that err joins, with errors.Join, several %w or as an aggregate of
 // Kubernetes, and err alone if it joins none. What wraps joined errors is left out, unless it says
-// what they are: an error that was judged with [As], a terminal error and a panic stay whole.
+// what they are: an error that was judged with [Mark], a terminal error and a panic stay whole.
 func Causes(err error) []error { return causes(err, func(error) bool { return false }) }
 
 // causes is Causes without those errors of a sentence that isName is true for and that stand before
@@ -239,17 +239,17 @@ func isWhole(err error) bool {
 func sayingItself(err error) (Class, bool) {
 	switch x := err.(type) { //nolint:errorlint // the chain is walked node by node
 	case *ctrlkit.PanicError:
-		return Panic, true
+		return ClassPanic, true
 	case interface{ Unwrap() []error }, utilerrors.Aggregate: // it is what its parts are
 		return "", false
 	case interface{ Is(error) bool }:
-		return Terminal, x.Is(reconcile.TerminalError(nil))
+		return ClassTerminal, x.Is(reconcile.TerminalError(nil))
 	}
 	return "", false
 }
 
 // judge says what kind of failure a single cause is.
-func (t Table) judge(err error) Verdict {
+func (t Table) judge(err error) Classification {
 	own := judgedIn(err)
 	class, known := t.ask(err)
 	if !known && own != nil && own.class != "" {
@@ -258,12 +258,12 @@ func (t Table) judge(err error) Verdict {
 	if !known && own != nil {
 		class, known = saidAbove(err, own)
 	}
-	var v Verdict
+	var v Classification
 	switch {
 	case known:
 		v = t.verdict(class, err)
 	case own != nil: // it says more about an error, but not which it is
-		v = t.Judge(own.err)
+		v = t.Classify(own.err)
 	default:
 		v = t.verdict(classOf(err), err)
 	}
@@ -275,11 +275,11 @@ func (t Table) judge(err error) Verdict {
 
 // ask asks Classify about each error of a chain.
 func (t Table) ask(err error) (Class, bool) {
-	if t.Classify == nil {
+	if t.ClassOf == nil {
 		return "", false
 	}
 	for e := err; e != nil; e = errors.Unwrap(e) {
-		if class, ok := t.Classify(e); ok {
+		if class, ok := t.ClassOf(e); ok {
 			if _, known := rows[class]; known {
 				return class, true
 			}
@@ -299,13 +299,13 @@ func saidAbove(err error, own *classified) (Class, bool) {
 }
 
 // verdict returns what the table says about errors of a class.
-func (t Table) verdict(class Class, err error) Verdict {
+func (t Table) verdict(class Class, err error) Classification {
 	r := rows[class]
-	v := Verdict{Class: class, Severity: r.severity, Reason: string(class), Backoff: r.backoff, Way: r.way}
-	if own := t.Backoffs[class]; own.First > 0 || own.Most > 0 {
+	v := Classification{Class: class, Severity: r.severity, Reason: string(class), Backoff: r.backoff, Remedy: r.way}
+	if own := t.Backoffs[class]; own.Initial > 0 || own.Max > 0 {
 		v.Backoff = own.over(r.backoff)
 	}
-	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && class == Throttled {
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && class == ClassThrottled {
 		v.RetryAfter = time.Duration(seconds) * time.Second
 	}
 	return v
@@ -313,11 +313,11 @@ func (t Table) verdict(class Class, err error) Verdict {
 
 // over returns b with what it lacks from c.
 func (b Backoff) over(c Backoff) Backoff {
-	if b.First <= 0 {
-		b.First = c.First
+	if b.Initial <= 0 {
+		b.Initial = c.Initial
 	}
-	if b.Most <= 0 {
-		b.Most = max(c.Most, b.First)
+	if b.Max <= 0 {
+		b.Max = max(c.Max, b.Initial)
 	}
 	return b
 }
@@ -327,35 +327,35 @@ func classOf(err error) Class {
 	var panicked *ctrlkit.PanicError
 	switch {
 	case errors.As(err, &panicked):
-		return Panic
+		return ClassPanic
 	case errors.Is(err, reconcile.TerminalError(nil)):
-		return Terminal
+		return ClassTerminal
 	case errors.Is(err, context.Canceled):
-		return Cancelled
+		return ClassCanceled
 	case apierrors.IsTooManyRequests(err):
-		return Throttled
+		return ClassThrottled
 	case apierrors.IsConflict(err):
-		return Conflict
+		return ClassConflict
 	case apierrors.IsNotFound(err), apierrors.IsGone(err), meta.IsNoMatchError(err):
-		return NotFound
+		return ClassNotFound
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return Forbidden
+		return ClassForbidden
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err):
-		return Invalid
+		return ClassInvalid
 	default:
-		return Transient
+		return ClassTransient
 	}
 }
 
-// Unavailable says whether the server could not be reached or did not answer: it may have done what
+// unavailable says whether the server could not be reached or did not answer: it may have done what
 // it was asked for, or not.
-func Unavailable(err error) bool {
+func unavailable(err error) bool {
 	var timeout net.Error
 	return apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
 		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded)
 }
 
-// WayOut says what a person can do about failures of a class, in a sentence; empty for an unknown
+// RemedyOf says what a person can do about failures of a class, in a sentence; empty for an unknown
 // one.
-func WayOut(class Class) string { return rows[class].way }
+func RemedyOf(class Class) string { return rows[class].way }

@@ -43,38 +43,38 @@ var known = []struct {
 	err   error
 	class failure.Class
 }{
-	{"the operator stops", context.Canceled, failure.Cancelled},
-	{"somebody else was first", apierrors.NewConflict(secrets, "db", errBoom), failure.Conflict},
-	{"somebody else owns a field", apierrors.NewApplyConflict([]metav1.StatusCause{{Field: ".spec"}}, "conflict"), failure.Conflict},
-	{"too many requests", apierrors.NewTooManyRequests("slow down", 0), failure.Throttled},
-	{"too many requests, without details", apierrors.NewTooManyRequestsError("slow down"), failure.Throttled},
-	{"too many requests, from a proxy", apierrors.NewGenericServerResponse(429, "get", secrets, "db", "", 0, true), failure.Throttled},
-	{"unknown", errBoom, failure.Transient},
-	{"a deadline", context.DeadlineExceeded, failure.Transient},
-	{"a refused connection", refused, failure.Transient},
-	{"an internal error", apierrors.NewInternalError(errBoom), failure.Transient},
-	{"an unavailable server", apierrors.NewServiceUnavailable("starting"), failure.Transient},
-	{"a timeout of the server", apierrors.NewTimeoutError("slow", 1), failure.Transient},
-	{"a timeout of a server behind it", apierrors.NewServerTimeout(secrets, "get", 1), failure.Transient},
-	{"something that is there already", apierrors.NewAlreadyExists(secrets, "db"), failure.Transient},
-	{"a list that has expired", apierrors.NewResourceExpired("too old"), failure.Transient},
-	{"a missing object", apierrors.NewNotFound(secrets, "db"), failure.NotFound},
-	{"an object that has gone", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonGone}}, failure.NotFound},
-	{"a missing kind", &meta.NoKindMatchError{GroupKind: secret}, failure.NotFound},
-	{"a missing resource", &meta.NoResourceMatchError{PartialResource: secrets.WithVersion("v1")}, failure.NotFound},
-	{"forbidden", apierrors.NewForbidden(secrets, "db", errBoom), failure.Forbidden},
-	{"unauthorized", apierrors.NewUnauthorized("who?"), failure.Forbidden},
-	{"invalid", apierrors.NewInvalid(secret, "db", field.ErrorList{field.Required(field.NewPath("data"), "")}), failure.Invalid},
-	{"a bad request", apierrors.NewBadRequest("what?"), failure.Invalid},
-	{"a method that is not supported", apierrors.NewMethodNotSupported(secrets, "create"), failure.Invalid},
-	{"too large", apierrors.NewRequestEntityTooLargeError("3 MiB"), failure.Invalid},
-	{"terminal", reconcile.TerminalError(errBoom), failure.Terminal},
-	{"terminal about something that passes", reconcile.TerminalError(apierrors.NewConflict(secrets, "db", errBoom)), failure.Terminal},
-	{"terminal about nothing", reconcile.TerminalError(nil), failure.Terminal},
-	{"a panic", &ctrlkit.PanicError{Value: "boom"}, failure.Panic},
-	{"a panic with an error", &ctrlkit.PanicError{Value: apierrors.NewConflict(secrets, "db", errBoom)}, failure.Panic},
-	{"a panic with several errors", &ctrlkit.PanicError{Value: errors.Join(context.Canceled, errBoom)}, failure.Panic},
-	{"terminal about several errors", reconcile.TerminalError(errors.Join(context.Canceled, errBoom)), failure.Terminal},
+	{"the operator stops", context.Canceled, failure.ClassCanceled},
+	{"somebody else was first", apierrors.NewConflict(secrets, "db", errBoom), failure.ClassConflict},
+	{"somebody else owns a field", apierrors.NewApplyConflict([]metav1.StatusCause{{Field: ".spec"}}, "conflict"), failure.ClassConflict},
+	{"too many requests", apierrors.NewTooManyRequests("slow down", 0), failure.ClassThrottled},
+	{"too many requests, without details", apierrors.NewTooManyRequestsError("slow down"), failure.ClassThrottled},
+	{"too many requests, from a proxy", apierrors.NewGenericServerResponse(429, "get", secrets, "db", "", 0, true), failure.ClassThrottled},
+	{"unknown", errBoom, failure.ClassTransient},
+	{"a deadline", context.DeadlineExceeded, failure.ClassTransient},
+	{"a refused connection", refused, failure.ClassTransient},
+	{"an internal error", apierrors.NewInternalError(errBoom), failure.ClassTransient},
+	{"an unavailable server", apierrors.NewServiceUnavailable("starting"), failure.ClassTransient},
+	{"a timeout of the server", apierrors.NewTimeoutError("slow", 1), failure.ClassTransient},
+	{"a timeout of a server behind it", apierrors.NewServerTimeout(secrets, "get", 1), failure.ClassTransient},
+	{"something that is there already", apierrors.NewAlreadyExists(secrets, "db"), failure.ClassTransient},
+	{"a list that has expired", apierrors.NewResourceExpired("too old"), failure.ClassTransient},
+	{"a missing object", apierrors.NewNotFound(secrets, "db"), failure.ClassNotFound},
+	{"an object that has gone", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonGone}}, failure.ClassNotFound},
+	{"a missing kind", &meta.NoKindMatchError{GroupKind: secret}, failure.ClassNotFound},
+	{"a missing resource", &meta.NoResourceMatchError{PartialResource: secrets.WithVersion("v1")}, failure.ClassNotFound},
+	{"forbidden", apierrors.NewForbidden(secrets, "db", errBoom), failure.ClassForbidden},
+	{"unauthorized", apierrors.NewUnauthorized("who?"), failure.ClassForbidden},
+	{"invalid", apierrors.NewInvalid(secret, "db", field.ErrorList{field.Required(field.NewPath("data"), "")}), failure.ClassInvalid},
+	{"a bad request", apierrors.NewBadRequest("what?"), failure.ClassInvalid},
+	{"a method that is not supported", apierrors.NewMethodNotSupported(secrets, "create"), failure.ClassInvalid},
+	{"too large", apierrors.NewRequestEntityTooLargeError("3 MiB"), failure.ClassInvalid},
+	{"terminal", reconcile.TerminalError(errBoom), failure.ClassTerminal},
+	{"terminal about something that passes", reconcile.TerminalError(apierrors.NewConflict(secrets, "db", errBoom)), failure.ClassTerminal},
+	{"terminal about nothing", reconcile.TerminalError(nil), failure.ClassTerminal},
+	{"a panic", &ctrlkit.PanicError{Value: "boom"}, failure.ClassPanic},
+	{"a panic with an error", &ctrlkit.PanicError{Value: apierrors.NewConflict(secrets, "db", errBoom)}, failure.ClassPanic},
+	{"a panic with several errors", &ctrlkit.PanicError{Value: errors.Join(context.Canceled, errBoom)}, failure.ClassPanic},
+	{"terminal about several errors", reconcile.TerminalError(errors.Join(context.Canceled, errBoom)), failure.ClassTerminal},
 }
 
 // Each class is seen in each error, however it is wrapped.
@@ -90,8 +90,8 @@ func TestClasses(t *testing.T) {
 		{"joined twice", func(err error) error { return fmt.Errorf("reading: %w", errors.Join(errors.Join(err, err), err)) }},
 		{"an aggregate", func(err error) error { return fmt.Errorf("reading: %w", utilerrors.NewAggregate([]error{err, err})) }},
 		{"two in a sentence", func(err error) error { return fmt.Errorf("first %w, then %w", err, err) }},
-		{"judged, without a word", func(err error) error { return failure.As(err) }},
-		{"judged, and joined", func(err error) error { return failure.As(errors.Join(err, err), failure.WithWay("wait")) }},
+		{"judged, without a word", func(err error) error { return failure.Mark(err) }},
+		{"judged, and joined", func(err error) error { return failure.Mark(errors.Join(err, err), failure.WithRemedy("wait")) }},
 		{"joined beside a conflict", func(err error) error {
 			if errors.Is(err, context.Canceled) {
 				return err
@@ -110,11 +110,11 @@ func TestClasses(t *testing.T) {
 	for _, tt := range known {
 		for _, w := range wraps {
 			t.Run(tt.name+"/"+w.name, func(t *testing.T) {
-				v := failure.Judge(w.wrap(tt.err))
+				v := failure.Classify(w.wrap(tt.err))
 				if v.Class != tt.class {
 					t.Errorf("got %s, want %s", v.Class, tt.class)
 				}
-				if v.Reason != string(tt.class) || v.Severity == 0 || v.Way == "" || v.Backoff.First <= 0 || v.Backoff.Most < v.Backoff.First {
+				if v.Reason != string(tt.class) || v.Severity == 0 || v.Remedy == "" || v.Backoff.Initial <= 0 || v.Backoff.Max < v.Backoff.Initial {
 					t.Errorf("the verdict is not complete: %+v", v)
 				}
 			})
@@ -145,13 +145,13 @@ func TestTerminalErrorOfAWorkflow(t *testing.T) {
 	if errors.Is(err, reconcile.TerminalError(nil)) {
 		t.Error("controller-runtime would drop the request")
 	}
-	if v := failure.Judge(err); v.Class != failure.Terminal || v.Backoff.First != 20*time.Millisecond {
-		t.Errorf("got %s after %v, want %s after 20ms", v.Class, v.Backoff.First, failure.Terminal)
+	if v := failure.Classify(err); v.Class != failure.ClassTerminal || v.Backoff.Initial != 20*time.Millisecond {
+		t.Errorf("got %s after %v, want %s after 20ms", v.Class, v.Backoff.Initial, failure.ClassTerminal)
 	}
 }
 
 func TestNoError(t *testing.T) {
-	if diff := cmp.Diff(failure.Verdict{}, failure.Judge(nil)); diff != "" {
+	if diff := cmp.Diff(failure.Classification{}, failure.Classify(nil)); diff != "" {
 		t.Errorf("a verdict about no error (-want +got):\n%s", diff)
 	}
 	if got := failure.Causes(nil); got != nil {
@@ -162,12 +162,12 @@ func TestNoError(t *testing.T) {
 // Only what a person must clear is an error, and only that makes an object Stalled.
 func TestSeverities(t *testing.T) {
 	want := map[failure.Class]condition.Severity{
-		failure.Cancelled: condition.Info, failure.Conflict: condition.Info, failure.Throttled: condition.Info,
-		failure.Transient: condition.Warning, failure.NotFound: condition.Warning,
-		failure.Forbidden: condition.Error, failure.Invalid: condition.Error, failure.Terminal: condition.Error, failure.Panic: condition.Error,
+		failure.ClassCanceled: condition.SeverityInfo, failure.ClassConflict: condition.SeverityInfo, failure.ClassThrottled: condition.SeverityInfo,
+		failure.ClassTransient: condition.SeverityWarning, failure.ClassNotFound: condition.SeverityWarning,
+		failure.ClassForbidden: condition.SeverityError, failure.ClassInvalid: condition.SeverityError, failure.ClassTerminal: condition.SeverityError, failure.ClassPanic: condition.SeverityError,
 	}
 	for _, tt := range known {
-		if got := failure.Judge(tt.err); got.Severity != want[tt.class] {
+		if got := failure.Classify(tt.err); got.Severity != want[tt.class] {
 			t.Errorf("%s: got severity %v, want %v", tt.name, got.Severity, want[tt.class])
 		}
 	}
@@ -190,27 +190,27 @@ func TestJoinedErrors(t *testing.T) {
 		most  time.Duration
 		after time.Duration
 	}{
-		{"a conflict and the end", []error{conflict, context.Canceled}, failure.Conflict, 20 * time.Millisecond, time.Second, 0},
-		{"throttled beside a conflict", []error{conflict, throttled(0)}, failure.Throttled, 20 * time.Millisecond, 30 * time.Second, 0},
-		{"what passes and what does not", []error{errBoom, forbidden}, failure.Forbidden, 100 * time.Millisecond, 5 * time.Minute, 0},
-		{"what does not and what passes", []error{forbidden, errBoom}, failure.Forbidden, 100 * time.Millisecond, 5 * time.Minute, 0},
-		{"the first of those that are equally bad", []error{missing, errBoom}, failure.NotFound, 100 * time.Millisecond, 5 * time.Minute, 0},
-		{"three", []error{conflict, terminal, errBoom}, failure.Terminal, 20 * time.Millisecond, 30 * time.Second, 0},
-		{"throttled twice", []error{throttled(7), throttled(5), throttled(9)}, failure.Throttled, 5 * time.Second, 5 * time.Second, 5 * time.Second},
-		{"throttled, and what may be tried sooner", []error{throttled(7), errBoom}, failure.Transient, 100 * time.Millisecond, 7 * time.Second, 0},
-		{"throttled, and what wants to be tried later", []error{throttled(7), terminal}, failure.Terminal, 7 * time.Second, 7 * time.Second, 0},
-		{"throttled, and another server says nothing", []error{throttled(7), throttled(0)}, failure.Throttled, time.Second, 7 * time.Second, 0},
+		{"a conflict and the end", []error{conflict, context.Canceled}, failure.ClassConflict, 20 * time.Millisecond, time.Second, 0},
+		{"throttled beside a conflict", []error{conflict, throttled(0)}, failure.ClassThrottled, 20 * time.Millisecond, 30 * time.Second, 0},
+		{"what passes and what does not", []error{errBoom, forbidden}, failure.ClassForbidden, 100 * time.Millisecond, 5 * time.Minute, 0},
+		{"what does not and what passes", []error{forbidden, errBoom}, failure.ClassForbidden, 100 * time.Millisecond, 5 * time.Minute, 0},
+		{"the first of those that are equally bad", []error{missing, errBoom}, failure.ClassNotFound, 100 * time.Millisecond, 5 * time.Minute, 0},
+		{"three", []error{conflict, terminal, errBoom}, failure.ClassTerminal, 20 * time.Millisecond, 30 * time.Second, 0},
+		{"throttled twice", []error{throttled(7), throttled(5), throttled(9)}, failure.ClassThrottled, 5 * time.Second, 5 * time.Second, 5 * time.Second},
+		{"throttled, and what may be tried sooner", []error{throttled(7), errBoom}, failure.ClassTransient, 100 * time.Millisecond, 7 * time.Second, 0},
+		{"throttled, and what wants to be tried later", []error{throttled(7), terminal}, failure.ClassTerminal, 7 * time.Second, 7 * time.Second, 0},
+		{"throttled, and another server says nothing", []error{throttled(7), throttled(0)}, failure.ClassThrottled, time.Second, 7 * time.Second, 0},
 		{
-			"a conflict that somebody has judged", []error{failure.As(conflict, failure.WithSeverity(condition.Error)), errBoom},
-			failure.Conflict, 20 * time.Millisecond, 30 * time.Second, 0,
+			"a conflict that somebody has judged", []error{failure.Mark(conflict, failure.WithSeverity(condition.SeverityError)), errBoom},
+			failure.ClassConflict, 20 * time.Millisecond, 30 * time.Second, 0,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := failure.Judge(errors.Join(tt.errs...))
+			v := failure.Classify(errors.Join(tt.errs...))
 			if v.Class != tt.class {
 				t.Errorf("got %s, want %s", v.Class, tt.class)
 			}
-			if want := (failure.Backoff{First: tt.first, Most: tt.most}); v.Backoff != want || v.RetryAfter != tt.after {
+			if want := (failure.Backoff{Initial: tt.first, Max: tt.most}); v.Backoff != want || v.RetryAfter != tt.after {
 				t.Errorf("got backoff %v and %v, want %v and %v", v.Backoff, v.RetryAfter, want, tt.after)
 			}
 		})
@@ -224,29 +224,29 @@ func TestJoiningIsAnAlgebra(t *testing.T) {
 	errs := rapid.Custom(func(t *rapid.T) error {
 		err := rapid.SampledFrom(known).Draw(t, "error").err
 		if after := rapid.IntRange(0, 3).Draw(t, "seconds"); after > 0 {
-			err = failure.As(err, failure.RetryAfter(time.Duration(after)*time.Second))
+			err = failure.Mark(err, failure.WithRetryAfter(time.Duration(after)*time.Second))
 		}
 		return err
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := errs.Draw(t, "a"), errs.Draw(t, "b"), errs.Draw(t, "c")
-		left, right := failure.Judge(errors.Join(errors.Join(a, b), c)), failure.Judge(errors.Join(a, errors.Join(b, c)))
+		left, right := failure.Classify(errors.Join(errors.Join(a, b), c)), failure.Classify(errors.Join(a, errors.Join(b, c)))
 		if diff := cmp.Diff(left, right); diff != "" {
 			t.Errorf("it depends on how they are joined:\n%s", diff)
 		}
-		there, back := failure.Judge(errors.Join(a, b)), failure.Judge(errors.Join(b, a))
+		there, back := failure.Classify(errors.Join(a, b)), failure.Classify(errors.Join(b, a))
 		if there.Severity != back.Severity || there.Backoff != back.Backoff || there.RetryAfter != back.RetryAfter || there.Silent(1) != back.Silent(1) {
 			t.Errorf("it depends on the order:\n%+v\n%+v", there, back)
 		}
 		for _, single := range []error{a, b} {
-			v := failure.Judge(single)
+			v := failure.Classify(single)
 			if there.Severity < v.Severity {
 				t.Errorf("together they are less bad, %v, than one of them, %v", there.Severity, v.Severity)
 			}
 			if v.RetryAfter > 0 {
-				v.Backoff = failure.Backoff{First: v.RetryAfter, Most: v.RetryAfter}
+				v.Backoff = failure.Backoff{Initial: v.RetryAfter, Max: v.RetryAfter}
 			}
-			if there.Backoff.First > v.Backoff.First || there.Backoff.Most > v.Backoff.Most || there.RetryAfter > v.Backoff.Most {
+			if there.Backoff.Initial > v.Backoff.Initial || there.Backoff.Max > v.Backoff.Max || there.RetryAfter > v.Backoff.Max {
 				t.Errorf("together they are tried later, %+v, than one of them, %+v", there, v)
 			}
 		}
@@ -258,7 +258,7 @@ func TestCauses(t *testing.T) {
 	wrapped := fmt.Errorf("doing: %w", a)
 	terminal := fmt.Errorf("doing: %w", reconcile.TerminalError(errors.Join(a, b)))
 	panicked := &ctrlkit.PanicError{Value: errors.Join(a, b)}
-	judged := fmt.Errorf("doing: %w", failure.As(errors.Join(a, b)))
+	judged := fmt.Errorf("doing: %w", failure.Mark(errors.Join(a, b)))
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -291,7 +291,7 @@ type empty struct{}
 func (empty) Error() string   { return "nothing" }
 func (empty) Unwrap() []error { return []error{nil} }
 
-// A conflict is nobody's business until it does not go away, and a cancelled reconcile is nobody's
+// A conflict is nobody's business until it does not go away, and a canceled reconcile is nobody's
 // ever.
 func TestSilent(t *testing.T) {
 	for _, tt := range []struct {
@@ -319,7 +319,7 @@ func TestSilent(t *testing.T) {
 		{"unknown", errBoom, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, loud := failure.Judge(tt.err), 0
+			v, loud := failure.Classify(tt.err), 0
 			for failures := 20; failures > 0; failures-- {
 				if !v.Silent(failures) {
 					loud = failures
@@ -335,7 +335,7 @@ func TestSilent(t *testing.T) {
 }
 
 func TestDelay(t *testing.T) {
-	b := failure.Backoff{First: 100 * time.Millisecond, Most: time.Second}
+	b := failure.Backoff{Initial: 100 * time.Millisecond, Max: time.Second}
 	for _, tt := range []struct {
 		name     string
 		backoff  failure.Backoff
@@ -350,10 +350,10 @@ func TestDelay(t *testing.T) {
 		{"the fifth is capped", b, 5, time.Second},
 		{"the thousandth", b, 1000, time.Second},
 		{"more than a float can double", b, 1 << 40, time.Second},
-		{"no first", failure.Backoff{Most: time.Second}, 1 << 40, 0},
-		{"a first that is more than the most", failure.Backoff{First: time.Minute, Most: time.Second}, 1, time.Second},
+		{"no first", failure.Backoff{Max: time.Second}, 1 << 40, 0},
+		{"a first that is more than the most", failure.Backoff{Initial: time.Minute, Max: time.Second}, 1, time.Second},
 		{"nothing", failure.Backoff{}, 3, 0},
-		{"less than nothing", failure.Backoff{First: -time.Hour, Most: time.Second}, 3, 0},
+		{"less than nothing", failure.Backoff{Initial: -time.Hour, Max: time.Second}, 3, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			shortest, longest := time.Duration(1<<62), time.Duration(0)
@@ -381,11 +381,11 @@ func TestRetryAfterOfServers(t *testing.T) {
 		{"it says when, wrapped", fmt.Errorf("reading: %w", apierrors.NewTooManyRequests("slow down", 7)), 7 * time.Second},
 		{"it does not say", apierrors.NewTooManyRequestsError("slow down"), 0},
 		{"a server that is down doubles the time instead", apierrors.NewServerTimeout(secrets, "get", 7), 0},
-		{"we know better", failure.As(apierrors.NewTooManyRequests("slow down", 7), failure.RetryAfter(time.Hour)), time.Hour},
-		{"we know better, and wrap it", fmt.Errorf("a: %w", failure.As(apierrors.NewTooManyRequests("slow down", 7), failure.RetryAfter(time.Hour))), time.Hour},
+		{"we know better", failure.Mark(apierrors.NewTooManyRequests("slow down", 7), failure.WithRetryAfter(time.Hour)), time.Hour},
+		{"we know better, and wrap it", fmt.Errorf("a: %w", failure.Mark(apierrors.NewTooManyRequests("slow down", 7), failure.WithRetryAfter(time.Hour))), time.Hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := failure.Judge(tt.err).RetryAfter; got != tt.want {
+			if got := failure.Classify(tt.err).RetryAfter; got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
@@ -394,10 +394,10 @@ func TestRetryAfterOfServers(t *testing.T) {
 
 // A classifier of one's own is asked before all else, about each error of the chain.
 func TestClassify(t *testing.T) {
-	table := failure.Table{Classify: func(err error) (failure.Class, bool) {
+	table := failure.Table{ClassOf: func(err error) (failure.Class, bool) {
 		switch err { //nolint:errorlint // the table walks the chain
 		case errBoom:
-			return failure.Invalid, true
+			return failure.ClassInvalid, true
 		case io.EOF:
 			return "Nonsense", true
 		}
@@ -409,18 +409,18 @@ func TestClassify(t *testing.T) {
 		class  failure.Class
 		reason string
 	}{
-		{"known", errBoom, failure.Invalid, "Invalid"},
-		{"known, wrapped", fmt.Errorf("a: %w", fmt.Errorf("b: %w", errBoom)), failure.Invalid, "Invalid"},
-		{"known, joined", errors.Join(context.Canceled, fmt.Errorf("a: %w", errBoom)), failure.Invalid, "Invalid"},
-		{"not known", apierrors.NewNotFound(secrets, "db"), failure.NotFound, "NotFound"},
-		{"of a class that is none", io.EOF, failure.Transient, "TemporaryError"},
-		{"known, but judged otherwise", failure.As(errBoom, failure.OfClass(failure.Forbidden)), failure.Invalid, "Invalid"},
-		{"known, with more to say", failure.As(errBoom, failure.WithReason("Quota")), failure.Invalid, "Quota"},
-		{"known, and first in a sentence", fmt.Errorf("%w: %w", errBoom, apierrors.NewConflict(secrets, "db", io.EOF)), failure.Invalid, "Invalid"},
-		{"known, and terminal", reconcile.TerminalError(errBoom), failure.Invalid, "Invalid"},
+		{"known", errBoom, failure.ClassInvalid, "Invalid"},
+		{"known, wrapped", fmt.Errorf("a: %w", fmt.Errorf("b: %w", errBoom)), failure.ClassInvalid, "Invalid"},
+		{"known, joined", errors.Join(context.Canceled, fmt.Errorf("a: %w", errBoom)), failure.ClassInvalid, "Invalid"},
+		{"not known", apierrors.NewNotFound(secrets, "db"), failure.ClassNotFound, "NotFound"},
+		{"of a class that is none", io.EOF, failure.ClassTransient, "TemporaryError"},
+		{"known, but judged otherwise", failure.Mark(errBoom, failure.WithClass(failure.ClassForbidden)), failure.ClassInvalid, "Invalid"},
+		{"known, with more to say", failure.Mark(errBoom, failure.WithReason("Quota")), failure.ClassInvalid, "Quota"},
+		{"known, and first in a sentence", fmt.Errorf("%w: %w", errBoom, apierrors.NewConflict(secrets, "db", io.EOF)), failure.ClassInvalid, "Invalid"},
+		{"known, and terminal", reconcile.TerminalError(errBoom), failure.ClassInvalid, "Invalid"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if v := table.Judge(tt.err); v.Class != tt.class || v.Reason != tt.reason {
+			if v := table.Classify(tt.err); v.Class != tt.class || v.Reason != tt.reason {
 				t.Errorf("got %s (%s), want %s (%s)", v.Class, v.Reason, tt.class, tt.reason)
 			}
 		})
@@ -432,18 +432,18 @@ func TestBackoffsOfOnesOwn(t *testing.T) {
 		name      string
 		own, want failure.Backoff
 	}{
-		{"both", failure.Backoff{First: time.Minute, Most: time.Hour}, failure.Backoff{First: time.Minute, Most: time.Hour}},
-		{"nothing", failure.Backoff{}, failure.Backoff{First: 100 * time.Millisecond, Most: 5 * time.Minute}},
-		{"the first", failure.Backoff{First: time.Second}, failure.Backoff{First: time.Second, Most: 5 * time.Minute}},
-		{"a late first", failure.Backoff{First: time.Hour}, failure.Backoff{First: time.Hour, Most: time.Hour}},
-		{"the most", failure.Backoff{Most: time.Second}, failure.Backoff{First: 100 * time.Millisecond, Most: time.Second}},
+		{"both", failure.Backoff{Initial: time.Minute, Max: time.Hour}, failure.Backoff{Initial: time.Minute, Max: time.Hour}},
+		{"nothing", failure.Backoff{}, failure.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Minute}},
+		{"the first", failure.Backoff{Initial: time.Second}, failure.Backoff{Initial: time.Second, Max: 5 * time.Minute}},
+		{"a late first", failure.Backoff{Initial: time.Hour}, failure.Backoff{Initial: time.Hour, Max: time.Hour}},
+		{"the most", failure.Backoff{Max: time.Second}, failure.Backoff{Initial: 100 * time.Millisecond, Max: time.Second}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			table := failure.Table{Backoffs: map[failure.Class]failure.Backoff{failure.Transient: tt.own}}
-			if got := table.Judge(errBoom).Backoff; got != tt.want {
+			table := failure.Table{Backoffs: map[failure.Class]failure.Backoff{failure.ClassTransient: tt.own}}
+			if got := table.Classify(errBoom).Backoff; got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
-			if got, want := table.Judge(context.Canceled), failure.Judge(context.Canceled); got != want {
+			if got, want := table.Classify(context.Canceled), failure.Classify(context.Canceled); got != want {
 				t.Errorf("another class has %v, want %v", got, want)
 			}
 		})
@@ -467,7 +467,7 @@ func TestUnavailable(t *testing.T) {
 		{"a timeout of the network", &net.DNSError{IsTimeout: true}, true},
 		{"a name that is not known", &net.DNSError{IsNotFound: true}, false},
 		{"a deadline", context.DeadlineExceeded, true},
-		{"cancelled", context.Canceled, false},
+		{"canceled", context.Canceled, false},
 		{"not found", apierrors.NewNotFound(secrets, "db"), false},
 		{"unknown", errBoom, false},
 	} {

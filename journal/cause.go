@@ -13,20 +13,20 @@ type CauseKind string
 
 // The kinds of causes.
 const (
-	// OwnChange is a change of the object itself, OwnWrite one that the operator made by its own write to it.
-	OwnChange CauseKind = "own change"
-	OwnWrite  CauseKind = "own write"
-	// ChildChange is a change of an object that has the reconciled one as its owner.
-	ChildChange CauseKind = "child change"
-	// ForeignChange is a change of another object that the operator watches.
-	ForeignChange CauseKind = "foreign change"
-	// Timer is a time that an earlier reconcile asked for, Backoff the next try after a failure.
-	Timer   CauseKind = "timer"
-	Backoff CauseKind = "backoff"
-	// Start is the first look at an object after the operator has started, or after it came into being while it ran.
-	Start CauseKind = "start"
-	// Unknown is something that was not recorded: a watch whose handler does not tell.
-	Unknown CauseKind = "unknown"
+	// CauseOwnChange is a change of the object itself, OwnWrite one that the operator made by its own write to it.
+	CauseOwnChange CauseKind = "own change"
+	CauseOwnWrite  CauseKind = "own write"
+	// CauseChildChange is a change of an object that has the reconciled one as its owner.
+	CauseChildChange CauseKind = "child change"
+	// CauseForeignChange is a change of another object that the operator watches.
+	CauseForeignChange CauseKind = "foreign change"
+	// CauseTimer is a time that an earlier reconcile asked for, Backoff the next try after a failure.
+	CauseTimer   CauseKind = "timer"
+	CauseBackoff CauseKind = "backoff"
+	// CauseStart is the first look at an object after the operator has started, or after it came into being while it ran.
+	CauseStart CauseKind = "start"
+	// CauseUnknown is something that was not recorded: a watch whose handler does not tell.
+	CauseUnknown CauseKind = "unknown"
 )
 
 // A Cause is why an object is reconciled.
@@ -42,7 +42,7 @@ type Cause struct {
 // String describes the cause.
 func (c Cause) String() string {
 	text := string(c.Kind)
-	if c.Object != (Object{}) && (c.Kind == ChildChange || c.Kind == ForeignChange) {
+	if c.Object != (Object{}) && (c.Kind == CauseChildChange || c.Kind == CauseForeignChange) {
 		text = strings.TrimSpace(c.Object.String() + " " + c.Verb)
 	} else if c.Verb != "" {
 		text += " (" + c.Verb + ")"

@@ -19,17 +19,17 @@ func TestCauseString(t *testing.T) {
 		cause journal.Cause
 		want  string
 	}{
-		{journal.Cause{Kind: journal.OwnChange}, "own change"},
-		{journal.Cause{Kind: journal.OwnChange, Verb: "updated"}, "own change (updated)"},
-		{journal.Cause{Kind: journal.OwnWrite, Verb: "updated", Times: 2}, "own write (updated) 2 times"},
-		{journal.Cause{Kind: journal.ChildChange, Verb: "deleted", Object: secret, Times: 1}, "Secret default/db deleted"},
-		{journal.Cause{Kind: journal.ForeignChange, Object: journal.Object{Kind: "Node", Name: "n1"}}, "Node n1"},
-		{journal.Cause{Kind: journal.ForeignChange, Object: journal.Object{Kind: "Node"}, Times: 30}, "Node 30 times"},
-		{journal.Cause{Kind: journal.ChildChange, Verb: "updated"}, "child change (updated)"},
-		{journal.Cause{Kind: journal.Timer}, "timer"},
-		{journal.Cause{Kind: journal.Backoff, Times: 3}, "backoff 3 times"},
-		{journal.Cause{Kind: journal.Start}, "start"},
-		{journal.Cause{Kind: journal.Unknown}, "unknown"},
+		{journal.Cause{Kind: journal.CauseOwnChange}, "own change"},
+		{journal.Cause{Kind: journal.CauseOwnChange, Verb: "updated"}, "own change (updated)"},
+		{journal.Cause{Kind: journal.CauseOwnWrite, Verb: "updated", Times: 2}, "own write (updated) 2 times"},
+		{journal.Cause{Kind: journal.CauseChildChange, Verb: "deleted", Object: secret, Times: 1}, "Secret default/db deleted"},
+		{journal.Cause{Kind: journal.CauseForeignChange, Object: journal.Object{Kind: "Node", Name: "n1"}}, "Node n1"},
+		{journal.Cause{Kind: journal.CauseForeignChange, Object: journal.Object{Kind: "Node"}, Times: 30}, "Node 30 times"},
+		{journal.Cause{Kind: journal.CauseChildChange, Verb: "updated"}, "child change (updated)"},
+		{journal.Cause{Kind: journal.CauseTimer}, "timer"},
+		{journal.Cause{Kind: journal.CauseBackoff, Times: 3}, "backoff 3 times"},
+		{journal.Cause{Kind: journal.CauseStart}, "start"},
+		{journal.Cause{Kind: journal.CauseUnknown}, "unknown"},
 	} {
 		if got := tt.cause.String(); got != tt.want {
 			t.Errorf("%+v: got %q, want %q", tt.cause, got, tt.want)
@@ -39,7 +39,7 @@ func TestCauseString(t *testing.T) {
 
 func TestMergeCauses(t *testing.T) {
 	child := func(verb string, times int) journal.Cause {
-		return journal.Cause{Kind: journal.ChildChange, Verb: verb, Object: secret, Times: times}
+		return journal.Cause{Kind: journal.CauseChildChange, Verb: verb, Object: secret, Times: times}
 	}
 	for _, tt := range []struct {
 		name   string
@@ -52,12 +52,12 @@ func TestMergeCauses(t *testing.T) {
 		{"the same", []journal.Cause{child("updated", 1), child("updated", 0), child("updated", 5)}, []journal.Cause{child("updated", 7)}},
 		{"another verb", []journal.Cause{child("updated", 1), child("deleted", 1)}, []journal.Cause{child("updated", 1), child("deleted", 1)}},
 		{
-			"another kind of cause", []journal.Cause{child("updated", 1), {Kind: journal.ForeignChange, Verb: "updated", Object: secret, Times: 1}},
-			[]journal.Cause{child("updated", 1), {Kind: journal.ForeignChange, Verb: "updated", Object: secret, Times: 1}},
+			"another kind of cause", []journal.Cause{child("updated", 1), {Kind: journal.CauseForeignChange, Verb: "updated", Object: secret, Times: 1}},
+			[]journal.Cause{child("updated", 1), {Kind: journal.CauseForeignChange, Verb: "updated", Object: secret, Times: 1}},
 		},
 		{
-			"another object", []journal.Cause{{Kind: journal.Timer}, child("updated", 1), {Kind: journal.Timer}},
-			[]journal.Cause{{Kind: journal.Timer, Times: 2}, child("updated", 1)},
+			"another object", []journal.Cause{{Kind: journal.CauseTimer}, child("updated", 1), {Kind: journal.CauseTimer}},
+			[]journal.Cause{{Kind: journal.CauseTimer, Times: 2}, child("updated", 1)},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -81,10 +81,10 @@ func TestMergeManyCauses(t *testing.T) {
 			kind, verb = "Secret", "created"
 		}
 		object := journal.Object{Kind: kind, Name: fmt.Sprint(i)}
-		causes = journal.MergeCauses(causes, journal.Cause{Kind: journal.ForeignChange, Verb: verb, Object: object})
+		causes = journal.MergeCauses(causes, journal.Cause{Kind: journal.CauseForeignChange, Verb: verb, Object: object})
 	}
-	causes = journal.MergeCauses(causes, journal.Cause{Kind: journal.Timer})
-	causes = journal.MergeCauses(causes, journal.Cause{Kind: journal.ForeignChange, Verb: "updated", Object: journal.Object{Kind: "Pod", Name: "0"}})
+	causes = journal.MergeCauses(causes, journal.Cause{Kind: journal.CauseTimer})
+	causes = journal.MergeCauses(causes, journal.Cause{Kind: journal.CauseForeignChange, Verb: "updated", Object: journal.Object{Kind: "Pod", Name: "0"}})
 	var got []string
 	for _, c := range causes {
 		got = append(got, c.String())
@@ -100,7 +100,7 @@ func TestMergeManyCauses(t *testing.T) {
 
 // Merging loses no count, of no kind, keeps nothing twice, and stays small.
 func TestMergingLosesNothing(t *testing.T) {
-	kinds := []journal.CauseKind{journal.OwnChange, journal.ChildChange, journal.ForeignChange, journal.Timer}
+	kinds := []journal.CauseKind{journal.CauseOwnChange, journal.CauseChildChange, journal.CauseForeignChange, journal.CauseTimer}
 	cause := rapid.Custom(func(t *rapid.T) journal.Cause {
 		return journal.Cause{
 			Kind:   rapid.SampledFrom(kinds).Draw(t, "kind"),

@@ -40,9 +40,9 @@ type Phase string
 
 // The phases of a step, as the methods are called.
 const (
-	Do      Phase = "Do"
-	Cleanup Phase = "Cleanup"
-	Post    Phase = "Post"
+	PhaseDo      Phase = "Do"
+	PhaseCleanup Phase = "Cleanup"
+	PhasePost    Phase = "Post"
 )
 
 // StepEnded says that a phase of a step has ended.
@@ -89,7 +89,7 @@ type Outcome struct {
 	// Err is the failure, without waits and exits.
 	Err error
 	// Class is the word for the kind of failure, and Way the way out, as package failure has them.
-	Class, Way string
+	Class, Remedy string
 	// Waits are what it waits for.
 	Waits []Wait
 	// RequeueAfter is the time that was asked for, zero if none was.
@@ -163,14 +163,14 @@ type Result string
 
 // The results of reconciles.
 const (
-	Done      Result = "done"      // everything is as it should be
-	Converged Result = "converged" // nothing that it depends on has changed since it was done
-	Waiting   Result = "waiting"   // something is missing that will come
-	Failed    Result = "failed"
-	Paused    Result = "paused"  // the object is left alone
-	Gone      Result = "gone"    // the object does not exist any more
-	Behind    Result = "behind"  // the cache does not know our last write yet
-	Deleted   Result = "deleted" // the clean-up is done
+	ResultDone      Result = "done"      // everything is as it should be
+	ResultConverged Result = "converged" // nothing that it depends on has changed since it was done
+	ResultWaiting   Result = "waiting"   // something is missing that will come
+	ResultFailed    Result = "failed"
+	ResultPaused    Result = "paused"  // the object is left alone
+	ResultGone      Result = "gone"    // the object does not exist any more
+	ResultStale     Result = "behind"  // the cache does not know our last write yet
+	ResultDeleted   Result = "deleted" // the clean-up is done
 )
 
 // Finished says that a reconcile has ended.

@@ -11,19 +11,19 @@ import (
 )
 
 func TestEventString(t *testing.T) {
-	timer := journal.Cause{Kind: journal.Timer}
+	timer := journal.Cause{Kind: journal.CauseTimer}
 	for _, tt := range []struct {
 		event journal.Event
 		want  string
 	}{
-		{journal.Triggered{Cause: journal.Cause{Kind: journal.ChildChange, Verb: "updated", Object: secret}}, "triggered by Secret default/db updated"},
+		{journal.Triggered{Cause: journal.Cause{Kind: journal.CauseChildChange, Verb: "updated", Object: secret}}, "triggered by Secret default/db updated"},
 		{journal.Started{}, "started"},
 		{journal.Started{Deleting: true}, "started clean-up"},
-		{journal.Started{Causes: []journal.Cause{timer, {Kind: journal.OwnChange}}}, "started, because of timer, own change"},
+		{journal.Started{Causes: []journal.Cause{timer, {Kind: journal.CauseOwnChange}}}, "started, because of timer, own change"},
 		{journal.Started{Causes: []journal.Cause{timer}, Deleting: true}, "started clean-up, because of timer"},
-		{journal.StepBegan{Step: "Bucket", Phase: journal.Do}, "Do of Bucket begins"},
-		{journal.StepEnded{Step: "Bucket", Phase: journal.Cleanup}, "Cleanup of Bucket done"},
-		{journal.StepEnded{Step: "Bucket", Phase: journal.Post, Outcome: journal.Outcome{Err: errBoom}}, "Post of Bucket failed: boom"},
+		{journal.StepBegan{Step: "Bucket", Phase: journal.PhaseDo}, "Do of Bucket begins"},
+		{journal.StepEnded{Step: "Bucket", Phase: journal.PhaseCleanup}, "Cleanup of Bucket done"},
+		{journal.StepEnded{Step: "Bucket", Phase: journal.PhasePost, Outcome: journal.Outcome{Err: errBoom}}, "Post of Bucket failed: boom"},
 		{journal.StepSkipped{Step: "Bucket"}, "Bucket is skipped: its condition does not hold"},
 		{journal.StepSkipped{Step: "Bucket", After: "Secret"}, "Bucket is not reached: Secret did not pass"},
 		{journal.ActionBegan{Action: "Create"}, "action Create begins"},
@@ -53,7 +53,7 @@ func TestEventString(t *testing.T) {
 			"hot loop: 12 reconciles in 1m0s, .spec.a to and fro, written by x and y",
 		},
 		{journal.Requeued{After: time.Minute, Why: "poll"}, "looks again within 1m0s (poll)"},
-		{journal.Finished{Result: journal.Waiting}, "finished: waiting"},
+		{journal.Finished{Result: journal.ResultWaiting}, "finished: waiting"},
 	} {
 		if got := tt.event.String(); got != tt.want {
 			t.Errorf("%#v: got %q, want %q", tt.event, got, tt.want)

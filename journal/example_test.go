@@ -19,12 +19,12 @@ func Example() {
 	run := journal.NewRun(ring, "1", "databases", database)
 	ctx := journal.ContextWithRun(context.Background(), run)
 	run.Note(ctx, journal.Started{Causes: []journal.Cause{
-		{Kind: journal.ChildChange, Verb: "updated", Object: journal.Object{Kind: "Secret", Namespace: "default", Name: "db"}, Times: 2},
+		{Kind: journal.CauseChildChange, Verb: "updated", Object: journal.Object{Kind: "Secret", Namespace: "default", Name: "db"}, Times: 2},
 	}})
-	if run := journal.RunFrom(ctx); run != nil {
+	if run := journal.RunFromContext(ctx); run != nil {
 		run.Note(ctx, journal.Called{What: "POST /buckets"})
 	}
-	run.Note(ctx, journal.Finished{Result: journal.Done})
+	run.Note(ctx, journal.Finished{Result: journal.ResultDone})
 
 	for _, entry := range ring.Entries(database) {
 		fmt.Println(entry)

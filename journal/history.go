@@ -61,7 +61,7 @@ func (h *history) add(entry kept, limit int) {
 	case Started:
 		h.deleteFunc(kept.isTriggered)
 	case Finished:
-		if event.Result == Converged {
+		if event.Result == ResultConverged {
 			h.mergeConverged()
 		}
 	}
@@ -87,10 +87,10 @@ func (h *history) stand(entry kept) {
 		h.hot = entry.when.Add(event.Slowed)
 	case Finished:
 		switch event.Result {
-		case Failed, Waiting, Paused:
+		case ResultFailed, ResultWaiting, ResultPaused:
 			h.settled = stuck
-		case Behind: // it has found out nothing
-		case Gone, Deleted: // another object of this name has a history of its own
+		case ResultStale: // it has found out nothing
+		case ResultGone, ResultDeleted: // another object of this name has a history of its own
 			h.settled, h.hot = well, time.Time{}
 		default:
 			h.settled = well
@@ -176,7 +176,7 @@ func (h *history) mergeConverged() {
 	this, started := h.entries[n-1].event.(Started)
 	before, _ := h.entries[n-2].event.(Finished) // the zero result is not Converged
 	first, startedBefore := h.entries[n-3].event.(Started)
-	if !started || !startedBefore || before.Result != Converged {
+	if !started || !startedBefore || before.Result != ResultConverged {
 		return
 	}
 	merged := h.entries[n-1]

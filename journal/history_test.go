@@ -19,10 +19,10 @@ func TestRingCountsWhatItKeeps(t *testing.T) {
 		event := func() Event {
 			object := Object{Name: texts.Draw(t, "name")}
 			outcome := Outcome{Waits: []Wait{{For: texts.Draw(t, "wait")}}, Err: errors.New(texts.Draw(t, "error"))}
-			result := rapid.SampledFrom([]Result{Done, Failed, Converged}).Draw(t, "result")
+			result := rapid.SampledFrom([]Result{ResultDone, ResultFailed, ResultConverged}).Draw(t, "result")
 			events := []Event{
 				Triggered{Cause{Object: object}}, Started{Causes: []Cause{{Object: object}}}, Started{}, Finished{Result: result, Outcome: outcome},
-				Finished{Result: Converged}, Wrote{Object: object, Fields: []string{texts.Draw(t, "field")}}, Gated{Message: fmt.Sprintf("%09000d", 1)},
+				Finished{Result: ResultConverged}, Wrote{Object: object, Fields: []string{texts.Draw(t, "field")}}, Gated{Message: fmt.Sprintf("%09000d", 1)},
 				StepEnded{Outcome: Outcome{Err: errors.Join(errors.New("a"), errors.New("x"))}}, ActionBlocked{By: []string{"a", "a"}}, HotLoop{Managers: []string{"b"}},
 			}
 			return events[rapid.IntRange(0, len(events)-1).Draw(t, "event")]
@@ -52,9 +52,9 @@ func BenchmarkRing(b *testing.B) {
 	for b.Loop() {
 		object := Object{Kind: "Database", Namespace: "shop", Name: "db"}
 		for _, e := range []Event{
-			Triggered{Cause{Kind: OwnChange, Verb: "updated", Object: object}}, Started{Causes: []Cause{{Kind: OwnChange, Object: object}}},
-			StepBegan{Step: "A", Phase: Do}, StepEnded{Step: "A", Phase: Do}, StepBegan{Step: "B", Phase: Do}, StepEnded{Step: "B", Phase: Do},
-			Wrote{Verb: "patch", Object: object, Fields: []string{".status"}}, Finished{Result: Done},
+			Triggered{Cause{Kind: CauseOwnChange, Verb: "updated", Object: object}}, Started{Causes: []Cause{{Kind: CauseOwnChange, Object: object}}},
+			StepBegan{Step: "A", Phase: PhaseDo}, StepEnded{Step: "A", Phase: PhaseDo}, StepBegan{Step: "B", Phase: PhaseDo}, StepEnded{Step: "B", Phase: PhaseDo},
+			Wrote{Verb: "patch", Object: object, Fields: []string{".status"}}, Finished{Result: ResultDone},
 		} {
 			r.Observe(b.Context(), Entry{Object: object, Event: e})
 		}

@@ -21,8 +21,8 @@ func TestLogger(t *testing.T) {
 	for _, event := range []journal.Event{
 		journal.Triggered{}, // too much for verbosity 1
 		journal.Read{},
-		journal.StepEnded{Step: "Connect", Phase: journal.Do, Outcome: journal.Outcome{Waits: []journal.Wait{{For: "Secret shop/db"}}}},
-		journal.Finished{Result: journal.Failed, Outcome: journal.Outcome{Err: errors.New("connection refused"), Class: "TemporaryError"}},
+		journal.StepEnded{Step: "Connect", Phase: journal.PhaseDo, Outcome: journal.Outcome{Waits: []journal.Wait{{For: "Secret shop/db"}}}},
+		journal.Finished{Result: journal.ResultFailed, Outcome: journal.Outcome{Err: errors.New("connection refused"), Class: "TemporaryError"}},
 	} {
 		journal.Logger(logger).Observe(t.Context(), journal.Entry{Controller: "database", Object: object, Event: event})
 	}

@@ -20,12 +20,12 @@ import (
 
 // Objects that are stuck, each in its own way.
 var stuck = map[string][]journal.Event{
-	"waiting":       {start, journal.Finished{Result: journal.Waiting}},
-	"failing":       {start, journal.Finished{Result: journal.Failed, Outcome: journal.Outcome{Err: errBoom}}},
-	"paused":        {start, journal.Gated{Reason: "Paused"}, journal.Finished{Result: journal.Paused}},
+	"waiting":       {start, journal.Finished{Result: journal.ResultWaiting}},
+	"failing":       {start, journal.Finished{Result: journal.ResultFailed, Outcome: journal.Outcome{Err: errBoom}}},
+	"paused":        {start, journal.Gated{Reason: "Paused"}, journal.Finished{Result: journal.ResultPaused}},
 	"ended early":   {start, journal.StepSkipped{Step: "B", After: "A"}, done},
 	"slowed down":   {start, journal.HotLoop{Reconciles: 6, Slowed: time.Minute}, done},
-	"cache too old": {start, journal.Finished{Result: journal.Waiting}, start, journal.Finished{Result: journal.Behind}},
+	"cache too old": {start, journal.Finished{Result: journal.ResultWaiting}, start, journal.Finished{Result: journal.ResultStale}},
 	"at it":         {start, wrote},
 }
 
@@ -47,10 +47,10 @@ func TestRingKeepsWhatIsStuck(t *testing.T) {
 
 // An object that is well again, or gone, is forgotten like any other that is.
 func TestRingForgetsWhatWasStuck(t *testing.T) {
-	for name, end := range map[string]journal.Result{"done": journal.Done, "converged": journal.Converged, "gone": journal.Gone, "deleted": journal.Deleted} {
+	for name, end := range map[string]journal.Result{"done": journal.ResultDone, "converged": journal.ResultConverged, "gone": journal.ResultGone, "deleted": journal.ResultDeleted} {
 		t.Run(name, func(t *testing.T) {
 			r := journal.NewRing(journal.RingOptions{Objects: 3})
-			observe(r, "databases", db, start, journal.Finished{Result: journal.Waiting}, start, journal.Finished{Result: end})
+			observe(r, "databases", db, start, journal.Finished{Result: journal.ResultWaiting}, start, journal.Finished{Result: end})
 			for i := range 3 {
 				observe(r, "databases", journal.Object{Kind: "Database", Name: fmt.Sprint(i)}, start, done)
 			}
@@ -67,7 +67,7 @@ func TestRingBoundsWhatIsStuck(t *testing.T) {
 	r := journal.NewRing(journal.RingOptions{Objects: 2})
 	object := func(name string) journal.Object { return journal.Object{Kind: "Database", Name: name} }
 	for _, name := range []string{"a", "b", "a", "c"} {
-		observe(r, "databases", object(name), start, journal.Finished{Result: journal.Failed})
+		observe(r, "databases", object(name), start, journal.Finished{Result: journal.ResultFailed})
 	}
 	for name, want := range map[string]int{"a": 4, "b": 0, "c": 2} {
 		if got := len(r.Entries(object(name))); got != want {
@@ -85,23 +85,23 @@ func (*payload) Error() string { return "the body was refused" }
 // fails or waits. Every string is one of its own, as it is when it comes from the API server.
 func reconcileOf(ctx context.Context, o journal.Observer, object journal.Object, number int, err error) {
 	object.Name, object.Namespace = strings.Clone(object.Name), strings.Clone(object.Namespace)
-	cause := journal.Cause{Kind: journal.ForeignChange, Verb: "updated", Object: journal.Object{Kind: "Secret", Namespace: object.Namespace, Name: strings.Clone(object.Name)}}
+	cause := journal.Cause{Kind: journal.CauseForeignChange, Verb: "updated", Object: journal.Object{Kind: "Secret", Namespace: object.Namespace, Name: strings.Clone(object.Name)}}
 	o.Observe(ctx, journal.Entry{Time: time.Now(), Controller: "databases", Object: object, Event: journal.Triggered{Cause: cause}})
 	run := journal.NewRun(o, types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", number)), "databases", object)
 	outcome := journal.Outcome{Waits: []journal.Wait{{For: fmt.Sprintf("Secret %s/%s", object.Namespace, object.Name)}}}
-	result := journal.Waiting
+	result := journal.ResultWaiting
 	if err != nil {
 		err = fmt.Errorf("Publish: creating the service: %w", err)
-		outcome = journal.Outcome{Err: err, Class: "Forbidden", Way: "give the operator's ServiceAccount the permission that the message names"}
-		result = journal.Failed
+		outcome = journal.Outcome{Err: err, Class: "Forbidden", Remedy: "give the operator's ServiceAccount the permission that the message names"}
+		result = journal.ResultFailed
 	}
 	run.Note(ctx, journal.Started{Causes: []journal.Cause{cause}, Generation: 3, ResourceVersion: fmt.Sprint(number), Finalizer: "example.com/database"})
 	for _, step := range []string{"ReadPassword", "CreateDatabase"} {
-		run.Note(ctx, journal.StepBegan{Step: step, Phase: journal.Do})
-		run.Note(ctx, journal.StepEnded{Step: step, Phase: journal.Do})
+		run.Note(ctx, journal.StepBegan{Step: step, Phase: journal.PhaseDo})
+		run.Note(ctx, journal.StepEnded{Step: step, Phase: journal.PhaseDo})
 	}
-	run.Note(ctx, journal.StepBegan{Step: "Publish", Phase: journal.Do})
-	run.Note(ctx, journal.StepEnded{Step: "Publish", Phase: journal.Do, Outcome: outcome})
+	run.Note(ctx, journal.StepBegan{Step: "Publish", Phase: journal.PhaseDo})
+	run.Note(ctx, journal.StepEnded{Step: "Publish", Phase: journal.PhaseDo, Outcome: outcome})
 	run.Note(ctx, journal.Wrote{Verb: "patch", Object: object, Subresource: "status", Fields: []string{strings.Clone(".status.conditions")}})
 	run.Note(ctx, journal.Requeued{After: time.Second, Why: "backoff", Failures: number})
 	run.Note(ctx, journal.Finished{Result: result, Outcome: outcome})
@@ -167,7 +167,7 @@ func TestRingKeepsErrorsAsText(t *testing.T) {
 	long := strings.Repeat("é", 10_000)
 	joined := fmt.Errorf("both: %w", errors.Join(errors.New("a"), errors.New("b")))
 	for _, err := range []error{errBoom, errors.New(long), joined} {
-		observe(r, "databases", db, journal.Finished{Result: journal.Failed, Outcome: journal.Outcome{Err: err, Class: "Transient"}})
+		observe(r, "databases", db, journal.Finished{Result: journal.ResultFailed, Outcome: journal.Outcome{Err: err, Class: "Transient"}})
 	}
 	entries := r.Entries(db)
 	errOf := func(i int) error { return entries[i].Event.(journal.Finished).Outcome.Err }
@@ -196,7 +196,7 @@ func TestRingProperties(t *testing.T) {
 		var order []string // of those that are stuck, the latest last
 		for range rapid.IntRange(1, 60).Draw(t, "reconciles") {
 			name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "object")
-			result := rapid.SampledFrom([]journal.Result{journal.Done, journal.Failed, journal.Waiting, journal.Converged}).Draw(t, "result")
+			result := rapid.SampledFrom([]journal.Result{journal.ResultDone, journal.ResultFailed, journal.ResultWaiting, journal.ResultConverged}).Draw(t, "result")
 			object := journal.Object{Kind: "Database", Name: name}
 			observe(r, "databases", object, triggered("A"), because("A"), wrote, journal.Finished{Result: result, Outcome: journal.Outcome{Err: errBoom}})
 			last[name] = result
@@ -206,7 +206,7 @@ func TestRingProperties(t *testing.T) {
 					kept = append(kept, o)
 				}
 			}
-			if order = kept; result == journal.Failed || result == journal.Waiting {
+			if order = kept; result == journal.ResultFailed || result == journal.ResultWaiting {
 				order = append(order, name)
 				order = order[max(0, len(order)-objects):]
 			}

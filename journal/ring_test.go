@@ -24,14 +24,14 @@ var (
 	errBoom = errors.New("boom")
 
 	start     = journal.Started{}
-	converged = journal.Finished{Result: journal.Converged}
-	done      = journal.Finished{Result: journal.Done}
+	converged = journal.Finished{Result: journal.ResultConverged}
+	done      = journal.Finished{Result: journal.ResultDone}
 	wrote     = journal.Wrote{Verb: "patch", Object: db}
 )
 
 // triggered and because are a change of something, before and in the reconcile that it makes.
 func triggered(name string) journal.Triggered {
-	return journal.Triggered{Cause: journal.Cause{Kind: journal.ForeignChange, Object: journal.Object{Kind: name}}}
+	return journal.Triggered{Cause: journal.Cause{Kind: journal.CauseForeignChange, Object: journal.Object{Kind: name}}}
 }
 
 func because(names ...string) journal.Started {

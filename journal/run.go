@@ -100,12 +100,12 @@ func ContextWithRun(ctx context.Context, r *Run) context.Context {
 	return context.WithValue(ctx, runKey{}, r)
 }
 
-// RunFrom returns the run that ctx carries, nil if nobody listens:
+// RunFromContext returns the run that ctx carries, nil if nobody listens:
 //
-//	if run := journal.RunFrom(ctx); run != nil {
+//	if run := journal.RunFromContext(ctx); run != nil {
 //		run.Note(ctx, journal.Called{What: "POST /buckets", Err: err})
 //	}
-func RunFrom(ctx context.Context) *Run {
+func RunFromContext(ctx context.Context) *Run {
 	r, _ := ctx.Value(runKey{}).(*Run)
 	return r
 }

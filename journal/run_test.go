@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 		run := journal.NewRun(ring, "1", "databases", db)
 		ctx := journal.ContextWithRun(t.Context(), run)
 		time.Sleep(time.Minute) // in no time
-		journal.RunFrom(ctx).Note(ctx, start)
+		journal.RunFromContext(ctx).Note(ctx, start)
 		want := []journal.Entry{{Time: time.Now(), Run: run, Controller: "databases", Object: db, Event: start}}
 		same := cmp.Comparer(func(a, b *journal.Run) bool { return a == b })
 		if diff := cmp.Diff(want, ring.Entries(db), same); diff != "" {
@@ -82,11 +82,11 @@ func TestNobodyListens(t *testing.T) {
 	if got := journal.ContextWithRun(ctx, run); got != ctx {
 		t.Error("the context is another")
 	}
-	if got := journal.RunFrom(ctx); got != nil {
+	if got := journal.RunFromContext(ctx); got != nil {
 		t.Errorf("the context has the run %v", got)
 	}
 	allocations := testing.AllocsPerRun(100, func() {
-		journal.RunFrom(ctx).Note(ctx, nil)
+		journal.RunFromContext(ctx).Note(ctx, nil)
 	})
 	if allocations > 0 {
 		t.Errorf("to note nothing allocates %v times", allocations)

@@ -233,7 +233,7 @@ func (c Cause) withTexts(f func(string) string) Cause {
 }
 
 func (o Outcome) withTexts(f func(string) string) Outcome {
-	o.Err, o.Way = errorWithTexts(o.Err, f), f(o.Way)
+	o.Err, o.Remedy = errorWithTexts(o.Err, f), f(o.Remedy)
 	if len(o.Waits) > 0 {
 		waits := slices.Clone(o.Waits[:min(len(o.Waits), mostTexts)])
 		for i := range waits {

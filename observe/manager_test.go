@@ -28,12 +28,12 @@ func TestManager(t *testing.T) {
 		}
 		run := journal.NewRun(observer, "1", "database", journal.Object{Kind: "Database", Namespace: "shop", Name: name})
 		run.Note(t.Context(), journal.Started{})
-		run.Note(t.Context(), journal.Finished{Result: journal.Done})
+		run.Note(t.Context(), journal.Finished{Result: journal.ResultDone})
 
 		answer := httptest.NewRecorder()
 		served.handlers[explain.Path].ServeHTTP(answer, httptest.NewRequest(http.MethodGet, explain.Path+"?kind=Database&namespace=shop&name="+name, nil))
 		var report explain.Report
-		if err := json.Unmarshal(answer.Body.Bytes(), &report); err != nil || len(report.Controllers) != 1 || report.Controllers[0].Result != journal.Done {
+		if err := json.Unmarshal(answer.Body.Bytes(), &report); err != nil || len(report.Controllers) != 1 || report.Controllers[0].Result != journal.ResultDone {
 			t.Errorf("the %s manager answers %s (%v)", name, answer.Body, err)
 		}
 	}

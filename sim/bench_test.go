@@ -77,7 +77,7 @@ func TestPlansPerSecond(t *testing.T) {
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
 	workload := &Workload{
-		Externals: []External{{Name: "buckets", Identity: NamedByClient}},
+		Externals: []External{{Name: "buckets", Identity: IdentityName}},
 		Operator: Manager(func(mgr ctrl.Manager, p *Process) error {
 			return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(keeper{mgr.GetClient(), p.External("buckets")})
 		}),

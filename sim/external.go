@@ -30,10 +30,10 @@ type Identity int
 
 // The identities of external systems, the easiest first.
 const (
-	NamedByClient Identity = iota + 1 // the client chooses the name, which is the id; Create of a name that is taken fails with ErrExists
-	Tokens                            // ids are minted; Create with the token of an earlier Create returns what that one created
-	Tagged                            // ids are minted; a resource can be found by its tags
-	Minted                            // ids are minted and there is nothing to find a resource by
+	IdentityName  Identity = iota + 1 // the client chooses the name, which is the id; Create of a name that is taken fails with ErrExists
+	IdentityToken                     // ids are minted; Create with the token of an earlier Create returns what that one created
+	IdentityTag                       // ids are minted; a resource can be found by its tags
+	IdentityNone                      // ids are minted and there is nothing to find a resource by
 )
 
 // External describes a fake system outside the cluster: a service with an inventory of resources.
@@ -104,7 +104,7 @@ func (c *ExternalClient) List(ctx context.Context) ([]Resource, error) {
 // FindByTag returns the resources that have a tag with this value, ordered by id.
 func (c *ExternalClient) FindByTag(ctx context.Context, key, value string) ([]Resource, error) {
 	return callFor(ctx, c, c.call("find", false, "", key+"="+value), func() ([]Resource, error) {
-		if c.system.Identity == Minted {
+		if c.system.Identity == IdentityNone {
 			return nil, fmt.Errorf("external system %q has no tags to search by", c.system.Name)
 		}
 		return c.system.find(func(r Resource) bool { return r.Tags[key] == value }), nil
@@ -183,14 +183,14 @@ func newInventory(e External, now func() time.Time) *inventory {
 func (s *inventory) create(c Creation) (Resource, error) {
 	id := c.Name
 	switch s.Identity {
-	case NamedByClient:
+	case IdentityName:
 		if id == "" {
 			return Resource{}, fmt.Errorf("external system %q wants a name", s.Name)
 		}
 		if _, taken := s.resources[id]; taken {
 			return Resource{}, fmt.Errorf("%w: %s", ErrExists, id)
 		}
-	case Tokens:
+	case IdentityToken:
 		if known, ok := s.tokens[c.Token]; ok && c.Token != "" {
 			if e, ok := s.resources[known]; ok {
 				return e.clone(), nil

@@ -65,7 +65,7 @@ func copyWorkload() Workload {
 // The pattern that most operators begin with takes over objects of others, and that is all that is
 // wrong with it.
 func TestCreateOrUpdateTakesOver(t *testing.T) {
-	report := Explore(t, copyWorkload(), Pairs(100))
+	report := Explore(t, copyWorkload(), WithPairs(100))
 	if report == nil {
 		return
 	}

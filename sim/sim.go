@@ -29,22 +29,22 @@ type settings struct {
 	skipped map[FaultKind]string
 }
 
-// Pairs adds plans of two faults, chosen by the seed, to the plans of one.
-func Pairs(n int) Option { return func(s *settings) { s.pairs = n } }
+// WithPairs adds plans of two faults, chosen by the seed, to the plans of one.
+func WithPairs(n int) Option { return func(s *settings) { s.pairs = n } }
 
-// Seed chooses other pairs.
-func Seed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
+// WithSeed chooses other pairs.
+func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 
-// Until stops the exploration when one of the oracles is violated, instead of running all plans.
-func Until(oracles ...Oracle) Option { return func(s *settings) { s.until = oracles } }
+// WithStopOn stops the exploration when one of the oracles is violated, instead of running all plans.
+func WithStopOn(oracles ...Oracle) Option { return func(s *settings) { s.until = oracles } }
 
-// Without switches an oracle off. The reason is printed with the result.
-func Without(oracle Oracle, reason string) Option {
+// WithoutOracle switches an oracle off. The reason is printed with the result.
+func WithoutOracle(oracle Oracle, reason string) Option {
 	return func(s *settings) { s.without[oracle] = reason }
 }
 
-// WithoutFaults leaves out the faults of a kind. The reason is printed with the result.
-func WithoutFaults(kind FaultKind, reason string) Option {
+// WithoutFault leaves out the faults of a kind. The reason is printed with the result.
+func WithoutFault(kind FaultKind, reason string) Option {
 	return func(s *settings) { s.skipped[kind] = reason }
 }
 

@@ -123,7 +123,7 @@ func (w *World) symbols() *strings.Replacer {
 	}
 	for _, system := range slices.Sorted(maps.Keys(w.externals)) {
 		s := w.externals[system]
-		if s.Identity == NamedByClient {
+		if s.Identity == IdentityName {
 			continue
 		}
 		for _, e := range s.sorted() {

@@ -94,7 +94,7 @@ func newWorld(workload *Workload, crds []*apiextensionsv1.CustomResourceDefiniti
 	}
 	w.server.OnChange(w.changed)
 	for _, e := range workload.Externals {
-		if e.Identity < NamedByClient || e.Identity > Minted {
+		if e.Identity < IdentityName || e.Identity > IdentityNone {
 			return nil, fmt.Errorf("external system %q: set its Identity", e.Name)
 		}
 		w.externals[e.Name] = newInventory(e, time.Now)
@@ -315,7 +315,7 @@ func (w *World) shutDown() {
 			return
 		}
 	}
-	w.violate(GoroutineLeft, fmt.Sprintf("the operator has not returned within %s after its context was cancelled", shutDownTime))
+	w.violate(GoroutineLeft, fmt.Sprintf("the operator has not returned within %s after its context was canceled", shutDownTime))
 }
 
 func (w *World) notePlanted() {

@@ -124,8 +124,8 @@ func TestMemoWaiterGetsTheErrorOfTheRead(t *testing.T) {
 
 func TestMemoWaiterReadsForItselfWhenTheReaderGaveUp(t *testing.T) {
 	endings := map[string]func(ctx context.Context, release chan struct{}) (int, error){
-		"cancelled": func(ctx context.Context, _ chan struct{}) (int, error) { <-ctx.Done(); return 0, ctx.Err() },
-		"panicked":  func(_ context.Context, release chan struct{}) (int, error) { <-release; panic("on purpose") },
+		"canceled": func(ctx context.Context, _ chan struct{}) (int, error) { <-ctx.Done(); return 0, ctx.Err() },
+		"panicked": func(_ context.Context, release chan struct{}) (int, error) { <-release; panic("on purpose") },
 	}
 	for name, end := range endings {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func NameIndex[T client.Object](name string, sel func(T) (Selection, error)) Ind
 // An object is selected by the targets whose Selection is equal to offer of the object, so offer
 // must set the fields that the function given to TargetIndex sets. The targets are looked up with
 // reader, which has to read from a cache with the index; if that fails, all targets are enqueued,
-// and the error is logged. Targets is an empty list of them. A reader that is a [Teller] is told of
+// and the error is logged. Targets is an empty list of them. A reader that is a [HandlerWrapper] is told of
 // each request.
 func Enqueue[T, O client.Object](reader client.Reader, targets client.ObjectList, index Index[T], offer func(O) Selection) handler.EventHandler {
 	h := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
@@ -64,17 +64,17 @@ func Enqueue[T, O client.Object](reader client.Reader, targets client.ObjectList
 		}
 		return requests
 	})
-	if teller, ok := reader.(Teller); ok {
-		return teller.Tell(h)
+	if teller, ok := reader.(HandlerWrapper); ok {
+		return teller.WrapHandler(h)
 	}
 	return h
 }
 
 // A Teller is a reader that also wants to know which change has asked for which reconcile, such as
-// that of an engine of package step (Engine.Reader).
-type Teller interface {
-	// Tell returns h so that it tells.
-	Tell(h handler.EventHandler) handler.EventHandler
+// that of an engine of package step (Engine.WatchReader).
+type HandlerWrapper interface {
+	// WrapHandler returns h so that it tells.
+	WrapHandler(h handler.EventHandler) handler.EventHandler
 }
 
 // requestsFor returns a request for each target that the options select. It only reads names, so

@@ -124,7 +124,7 @@ func TestSaveRefusesTheSpec(t *testing.T) {
 		req.Object.Spec.Size, req.Object.Status.Size = 3, 7
 		return ctrl.Result{}, req.Save(ctx)
 	}))
-	if err := w.fails(); !errors.Is(err, step.ErrNotOurs) || !strings.Contains(err.Error(), ".spec.size") {
+	if err := w.fails(); !errors.Is(err, step.ErrReadOnlyField) || !strings.Contains(err.Error(), ".spec.size") {
 		t.Errorf("got %v", err)
 	}
 	if got := w.thing(); got.Status.Size != 7 || got.Spec.Size != 0 {
@@ -141,7 +141,7 @@ func TestForeignChangesDoNotDiscardTheStatus(t *testing.T) {
 			w := newWorld(t, newThing())
 			options := w.options()
 			if live {
-				options.Live = w.liveReader()
+				options.APIReader = w.liveReader()
 			}
 			made := 0
 			steps := cleaning("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
@@ -243,7 +243,7 @@ func TestATransitionTimeOfAnotherClientStays(t *testing.T) {
 	text := "one"
 	do := func(*step.Request[*Thing]) {}
 	w.engine(keeping("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		req.Conditions.Good("Found", "Found", text)
+		req.Conditions.MarkHealthy("Found", "Found", text)
 		do(req)
 		return ctrlkit.NoRequeue()
 	}, "Found"))
@@ -267,7 +267,7 @@ func TestABusyCoWriterStarvesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		options := w.options()
-		options.Live = w.liveReader()
+		options.APIReader = w.liveReader()
 		cleanups := 0
 		w.engineWith(options, cleaning("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 			pass(300 * time.Millisecond)
@@ -371,8 +371,8 @@ func TestADefinitionWithoutStatusSubresource(t *testing.T) {
 	w.fault = failOn("patch status", apierrors.NewNotFound(things, "a"))
 	w.engine(doing("A", passes))
 	err := w.fails()
-	verdict := failure.Judge(err)
-	if verdict.Class != failure.Invalid || verdict.Reason != step.ReasonNoStatusSubresource || !strings.Contains(verdict.Way, "+kubebuilder:subresource:status") {
+	verdict := failure.Classify(err)
+	if verdict.Class != failure.ClassInvalid || verdict.Reason != step.ReasonNoStatusSubresource || !strings.Contains(verdict.Remedy, "+kubebuilder:subresource:status") {
 		t.Errorf("got %v: %+v", err, verdict)
 	}
 }
@@ -420,7 +420,7 @@ func TestAStepThatSavesTheObjectItself(t *testing.T) {
 				return ctrlkit.RequeueIfError(test.do(ctx, req))
 			}))
 			_, err := w.reconcile()
-			if (err != nil) != (test.fails != "") || err != nil && (!errors.Is(err, step.ErrNotOurs) || !strings.Contains(err.Error(), test.fails)) {
+			if (err != nil) != (test.fails != "") || err != nil && (!errors.Is(err, step.ErrReadOnlyField) || !strings.Contains(err.Error(), test.fails)) {
 				t.Errorf("got %v", err)
 			}
 			if got := w.thing(); got.Status.Size != 7 || got.Spec.Size != 0 {
@@ -440,13 +440,13 @@ func TestAStepThatSavesTheObjectItself(t *testing.T) {
 func TestAStepThatReadsTheObjectAgain(t *testing.T) {
 	readers := map[string]func(req *step.Request[*Thing]) client.Reader{
 		"Client": func(req *step.Request[*Thing]) client.Reader { return req.Client },
-		"Live":   func(req *step.Request[*Thing]) client.Reader { return req.Live },
+		"Live":   func(req *step.Request[*Thing]) client.Reader { return req.APIReader },
 	}
 	for name, reader := range readers {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newThing())
 			options := w.options()
-			options.Live = w.liveReader()
+			options.APIReader = w.liveReader()
 			w.cache[thingRequest.NamespacedName] = w.thing() // which does not come to know of what is saved
 			w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 				req.Object.Status.Phase = "saved"
@@ -509,10 +509,10 @@ func TestAStepThatWritesTheObjectPastTheRequest(t *testing.T) {
 		return ctrlkit.RequeueIfError(w.client.Status().Update(ctx, req.Object))
 	}))
 	err := w.fails()
-	if !errors.Is(err, step.ErrNotOurs) || !strings.Contains(err.Error(), "Request.Client") {
+	if !errors.Is(err, step.ErrReadOnlyField) || !strings.Contains(err.Error(), "Request.Client") {
 		t.Errorf("got %v, want an error that names Request.Client", err)
 	}
-	if way := failure.Judge(err).Way; !strings.Contains(way, "Request.Client") {
+	if way := failure.Classify(err).Remedy; !strings.Contains(way, "Request.Client") {
 		t.Errorf("the way out: %q", way)
 	}
 }
@@ -597,10 +597,10 @@ func TestAContextThatAStepHasCanceled(t *testing.T) {
 func TestLiveReadsKeepFromRest(t *testing.T) {
 	w := newWorld(t, newThing(), configMap("input", map[string]string{"size": "1"}))
 	options := w.options()
-	options.Live, options.Rest = w.liveReader(), step.RestUntilInputsChange
+	options.APIReader, options.SkipUnchanged = w.liveReader(), true
 	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		input := configMap("input", nil)
-		if err := req.Live.Get(ctx, client.ObjectKeyFromObject(input), input); err != nil {
+		if err := req.APIReader.Get(ctx, client.ObjectKeyFromObject(input), input); err != nil {
 			return ctrl.Result{}, err
 		}
 		req.Object.Status.Phase = input.Data["size"]

@@ -24,9 +24,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 )
 
-// ReasonNotOurs is the reason of a failure because an object that is wanted exists and belongs to
+// ReasonReadOnlyField is the reason of a failure because an object that is wanted exists and belongs to
 // another owner.
-const ReasonNotOurs = "NotOurs"
+const ReasonReadOnlyField = "ReadOnlyField"
 
 // EnsureChild makes an object in the cluster what child says, and owned by req.Object, with a
 // controller reference:
@@ -43,10 +43,10 @@ const ReasonNotOurs = "NotOurs"
 //
 // An object of that name that req.Object does not control is left alone: the error is terminal, and
 // says who controls it. One that is going, or that a predecessor of req.Object has left to the
-// garbage collector, is waited for. Before an object is created, Request.Live is asked whether it
+// garbage collector, is waited for. Before an object is created, Request.APIReader is asked whether it
 // exists: the cache may not have it yet.
 func EnsureChild[T client.Object](ctx context.Context, req *Request[T], child client.Object) error {
-	c := &childOf{owner: req.Object, client: req.Client, live: req.Live, manager: orElse(req.owner, defaultOwner)}
+	c := &childOf{owner: req.Object, client: req.Client, live: req.APIReader, manager: orElse(req.owner, defaultOwner)}
 	return c.ensure(ctx, child)
 }
 
@@ -72,7 +72,7 @@ type childOf struct {
 func (c *childOf) ensure(ctx context.Context, child client.Object) error {
 	wanted, err := c.configuration(child)
 	if err != nil {
-		return failure.As(err, failure.OfClass(failure.Terminal))
+		return failure.Mark(err, failure.WithClass(failure.ClassTerminal))
 	}
 	current, err := c.find(ctx, child)
 	if err != nil {
@@ -216,9 +216,9 @@ func (c *childOf) mayWrite(current client.Object) error {
 	if controller != nil {
 		by = "is controlled by " + controller.Kind + " " + controller.Name
 	}
-	return failure.As(fmt.Errorf("%s exists, %s and is not ours", c.name, by),
-		failure.OfClass(failure.Terminal), failure.WithSeverity(condition.Error), failure.WithReason(ReasonNotOurs),
-		failure.WithWay("delete it if it is not needed, or have the "+c.kind()+" use another name"))
+	return failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.name, by),
+		failure.WithClass(failure.ClassTerminal), failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonReadOnlyField),
+		failure.WithRemedy("delete it if it is not needed, or have the "+c.kind()+" use another name"))
 }
 
 // isPredecessor reports whether a controller is an object of the name of ours that was there before

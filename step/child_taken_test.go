@@ -56,11 +56,11 @@ func TestEnsureChildDoesNotTakeOverWhatAppears(t *testing.T) {
 	ensure := func() error {
 		return step.EnsureChild(t.Context(), req, configMap("child", map[string]string{"ours": "1"}))
 	}
-	if err := ensure(); !apierrors.IsConflict(err) || failure.Judge(err).Class != failure.Conflict {
+	if err := ensure(); !apierrors.IsConflict(err) || failure.Classify(err).Class != failure.ClassConflict {
 		t.Errorf("got %v, want a conflict", err)
 	}
-	if verdict := failure.Judge(ensure()); verdict.Reason != step.ReasonNotOurs {
-		t.Errorf("got %+v, want %s at the next try", verdict, step.ReasonNotOurs)
+	if verdict := failure.Classify(ensure()); verdict.Reason != step.ReasonReadOnlyField {
+		t.Errorf("got %+v, want %s at the next try", verdict, step.ReasonReadOnlyField)
 	}
 	got := &corev1.ConfigMap{}
 	if err := server.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, got); err != nil {

@@ -69,7 +69,7 @@ func (c *counting) Apply(ctx context.Context, obj runtime.ApplyConfiguration, op
 func readMap(t *testing.T, req *step.Request[*Thing]) *corev1.ConfigMap {
 	t.Helper()
 	obj := &corev1.ConfigMap{}
-	if err := req.Live.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, obj); err != nil {
+	if err := req.APIReader.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, obj); err != nil {
 		t.Fatal(err)
 	}
 	return obj
@@ -200,8 +200,8 @@ func TestEnsureChildOfOthers(t *testing.T) {
 				}
 				return
 			}
-			verdict := failure.Judge(err)
-			if err == nil || err.Error() != tt.err || verdict.Class != failure.Terminal || verdict.Severity != condition.Error || verdict.Reason != step.ReasonNotOurs || verdict.Way == "" {
+			verdict := failure.Classify(err)
+			if err == nil || err.Error() != tt.err || verdict.Class != failure.ClassTerminal || verdict.Severity != condition.SeverityError || verdict.Reason != step.ReasonReadOnlyField || verdict.Remedy == "" {
 				t.Errorf("got %v, judged %+v", err, verdict)
 			}
 		})
@@ -225,10 +225,10 @@ func TestEnsureChildOfAnotherNamespace(t *testing.T) {
 	req, _ := kitRequest(t)
 	child := configMap("child", nil)
 	child.Namespace = "kube-system"
-	if err := step.EnsureChild(t.Context(), req, child); err == nil || failure.Judge(err).Class != failure.Terminal || !strings.Contains(err.Error(), "owning ConfigMap kube-system/child") {
+	if err := step.EnsureChild(t.Context(), req, child); err == nil || failure.Classify(err).Class != failure.ClassTerminal || !strings.Contains(err.Error(), "owning ConfigMap kube-system/child") {
 		t.Errorf("got %v", err)
 	}
-	if err := step.EnsureChild(t.Context(), req, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "child-"}}); err == nil || failure.Judge(err).Class != failure.Terminal {
+	if err := step.EnsureChild(t.Context(), req, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "child-"}}); err == nil || failure.Classify(err).Class != failure.ClassTerminal {
 		t.Errorf("got %v", err)
 	}
 }

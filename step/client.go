@@ -94,8 +94,8 @@ func (c *core) saves(obj client.Object, sub string, patch client.Patch) (bool, e
 	delete(content, string(partMetadata))
 	delete(content, string(partStatus))
 	if len(content) > 0 {
-		return false, failure.As(fmt.Errorf("%w: %v of Request.Object is patched: patch a copy of the object if its user allows that", ErrNotOurs, fieldsOf(mustJSON(content))),
-			failure.OfClass(failure.Terminal))
+		return false, failure.Mark(fmt.Errorf("%w: %v of Request.Object is patched: patch a copy of the object if its user allows that", ErrReadOnlyField, fieldsOf(mustJSON(content))),
+			failure.WithClass(failure.ClassTerminal))
 	}
 	return true, nil
 }

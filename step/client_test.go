@@ -104,11 +104,11 @@ func TestTheJournalTellsWrites(t *testing.T) {
 func TestTheJournalTellsReads(t *testing.T) {
 	w := newWorld(t, newThing())
 	options := w.options()
-	options.Live = w.liveReader()
+	options.APIReader = w.liveReader()
 	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		_ = req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "absent"}, &corev1.ConfigMap{})
-		_ = req.Live.Get(ctx, thingRequest.NamespacedName, &Thing{})
-		_ = req.Live.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("default"))
+		_ = req.APIReader.Get(ctx, thingRequest.NamespacedName, &Thing{})
+		_ = req.APIReader.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("default"))
 		_ = req.Client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("default"))
 		return ctrlkit.NoRequeue()
 	}))

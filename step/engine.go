@@ -43,13 +43,13 @@ type Options[T client.Object] struct {
 	// Client reads from a cache, as that of a manager does, and writes.
 	Client client.Client
 
-	// Live reads from the API server, past the cache: that is Manager.GetAPIReader. Steps find it
+	// APIReader reads from the API server, past the cache: that is Manager.GetAPIReader. Steps find it
 	// in their request. The engine asks it once for each object and process, before the first write
 	// that is made for the object, whether the cache is behind: after a restart it may be as far as
 	// an API server is, and what a step does for an object that is not wanted any more can't always
 	// be undone. It also asks when it suspects a hot loop: what a write to an object that is in no
 	// cache will change, and who has written it.
-	Live client.Reader
+	APIReader client.Reader
 
 	// Finalizer is what keeps an object until the clean-up is done, if a step is a [Cleaner]: a
 	// qualified name. By default it is the API group of T and Name, "example.com/backup". Objects
@@ -77,33 +77,23 @@ type Options[T client.Object] struct {
 	// from objects.
 	Retired []string
 
-	// Rest says whether an object that is done is looked at again before something that it depends
-	// on has changed.
-	Rest Rest
+	// SkipUnchanged ends a reconcile before its steps when nothing can have changed for them: the
+	// reconcile before did all its work without a write, a failure or a wait, and nothing that it
+	// read has changed since, neither the object nor what was read through Request.Client, which
+	// is compared with the cache by resource versions. A requested time is kept.
+	//
+	// It is right only if the steps depend on nothing else:
+	//   - they read through Request.Client, from its cache;
+	//   - they request a time when they depend on the time;
+	//   - they request a time within which to observe what is outside the cluster.
+	//
+	// Package sim finds out if they depend on more. As a precaution the steps run once an hour all
+	// the same, if anything triggers a reconcile.
+	SkipUnchanged bool
 
 	// Controller are options for the controller that [Engine.Complete] makes.
 	Controller controller.Options
 }
-
-// Rest says when a reconcile of an object that is done may end before its steps.
-type Rest int
-
-const (
-	// NeverRest runs the steps in every reconcile. It is the default, and right for every operator.
-	NeverRest Rest = iota
-
-	// RestUntilInputsChange ends a reconcile before it builds anything if the one before has done
-	// all its work, without a write, a failure or a wait, and nothing that it read has changed
-	// since: neither the object nor what was read through Request.Client, which is compared with
-	// the cache by resource versions. A time that was asked for is kept.
-	//
-	// It is right only if what the steps do depends on nothing else: they read through
-	// Request.Client and from its cache, ask for a time when they depend on the time, and for one
-	// within which to look again at what is outside the cluster. Package sim finds out if they do
-	// not. As a precaution the steps run all the same once an hour, if anything triggers a
-	// reconcile.
-	RestUntilInputsChange
-)
 
 // longestRest is how long the inputs are believed.
 const longestRest = time.Hour
@@ -293,7 +283,7 @@ func (r *run[T]) reconcile(ctx context.Context) (reconcile.Result, error) {
 		return r.gone(ctx)
 	case err != nil:
 		r.startedBlind(ctx)
-		return r.finish(ctx, journal.Failed, outcome{err: fmt.Errorf("reading %s %s: %w", e.kind.Kind, r.request, err)})
+		return r.finish(ctx, journal.ResultFailed, outcome{err: fmt.Errorf("reading %s %s: %w", e.kind.Kind, r.request, err)})
 	}
 	r.read = obj
 	if r.journal != nil && !r.told {
@@ -325,11 +315,11 @@ func (r *run[T]) early(ctx context.Context) (reconcile.Result, bool) {
 	switch {
 	case m.behind(r.read, r.now) || m.childrenBehind(ctx, r.engine.options.Client, r.now):
 		m.next, m.failed = r.now.Add(lookAgainBehind), false
-		return r.endEarly(ctx, journal.Behind, lookAgainBehind), true
+		return r.endEarly(ctx, journal.ResultStale, lookAgainBehind), true
 	case m.slowed(r.read, r.now):
-		return r.endEarly(ctx, journal.Waiting, m.hot.until.Sub(r.now)), true
+		return r.endEarly(ctx, journal.ResultWaiting, m.hot.until.Sub(r.now)), true
 	case m.atRest(ctx, r.read, r.engine.options.Client, r.now):
-		return r.endEarly(ctx, journal.Converged, m.untilLook(r.now)), true
+		return r.endEarly(ctx, journal.ResultConverged, m.untilLook(r.now)), true
 	default:
 		m.rest = rest{}
 		return reconcile.Result{}, false
@@ -340,9 +330,9 @@ func (r *run[T]) endEarly(ctx context.Context, how journal.Result, after time.Du
 	if r.journal != nil {
 		r.started(ctx)
 		switch {
-		case how == journal.Waiting && after > 0:
+		case how == journal.ResultWaiting && after > 0:
 			r.journal.Note(ctx, journal.Requeued{After: after, Why: "hot loop"})
-		case how == journal.Behind:
+		case how == journal.ResultStale:
 			r.journal.Note(ctx, journal.Requeued{After: after, Why: "poll"})
 		}
 		r.journal.Note(ctx, journal.Finished{Result: how, Duration: time.Since(r.began)})
@@ -373,9 +363,9 @@ func (r *run[T]) prepare(ctx context.Context) {
 	e := r.engine
 	r.core = &core{
 		run: r.journal, table: e.options.Failures, owner: e.options.Name,
-		self: r.read, hot: &r.memory.hot, apiReader: e.options.Live, reads: r.memory.hot.watchReads(), began: r.disputes(ctx),
+		self: r.read, hot: &r.memory.hot, apiReader: e.options.APIReader, reads: r.memory.hot.watchReads(), began: r.disputes(ctx),
 	}
-	if e.options.Rest == RestUntilInputsChange {
+	if e.options.SkipUnchanged {
 		r.core.inputs = &inputs{}
 	}
 	r.logger = log.FromContext(ctx)
@@ -385,8 +375,8 @@ func (r *run[T]) prepare(ctx context.Context) {
 		Client: recording, Logger: r.logger, Now: r.now,
 		snapshot: r.read, core: r.core, ran: make([]bool, len(e.plan.parts)),
 	}
-	if e.options.Live != nil {
-		r.req.Live = &liveRecorder{e.options.Live, recording}
+	if e.options.APIReader != nil {
+		r.req.APIReader = &liveRecorder{e.options.APIReader, recording}
 		if !r.memory.isFresh() {
 			r.core.fence = r.ensureFresh
 		}
@@ -455,16 +445,16 @@ func (r *run[T]) noteSkipped(ctx context.Context) {
 // it went.
 func (r *run[T]) conclude(ctx context.Context, out outcome) (reconcile.Result, error) {
 	r.judge(ctx, &out)
-	r.summarise(ctx, &out, "")
+	r.summarize(ctx, &out, "")
 	out = r.save(ctx, out)
 	switch {
 	case out.err != nil:
-		return r.finish(ctx, journal.Failed, out)
+		return r.finish(ctx, journal.ResultFailed, out)
 	case len(out.waits) > 0:
-		return r.finish(ctx, journal.Waiting, out)
+		return r.finish(ctx, journal.ResultWaiting, out)
 	}
 	r.rememberRest(out)
-	return r.finish(ctx, journal.Done, out)
+	return r.finish(ctx, journal.ResultDone, out)
 }
 
 // outcome is what steps have returned, taken apart.
@@ -474,7 +464,7 @@ type outcome struct {
 	after time.Duration
 	// priority is what a step wants for the next reconcile, nil if none does.
 	priority *int
-	verdict  failure.Verdict
+	verdict  failure.Classification
 	silent   bool
 	delay    time.Duration // of the backoff
 	// passed says that nothing has interrupted the steps: no error, wait, requeue or exit.
@@ -495,7 +485,7 @@ func (r *run[T]) outcome(result ctrl.Result, err error) outcome {
 	if o.after == 0 && result.Requeue {
 		o.after = time.Second
 	}
-	// A time beside the mark of LookAgainWithin, which is all that can be left of such an error,
+	// A time beside the mark of ContinueAndRequeueAfter, which is all that can be left of such an error,
 	// interrupts nothing.
 	o.passed = o.err == nil && len(o.waits) == 0 && !errors.Is(signal, ctrlkit.ErrExit) && (o.after == 0 || signal != nil)
 	return o
@@ -542,17 +532,17 @@ func (r *run[T]) judge(ctx context.Context, out *outcome) {
 		return
 	}
 	table := r.engine.options.Failures
-	out.verdict = table.Judge(out.err)
+	out.verdict = table.Classify(out.err)
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
-		out.verdict = table.Judge(context.Canceled)
+		out.verdict = table.Classify(context.Canceled)
 		out.silent = true
-	case out.verdict.Class == failure.Cancelled:
+	case out.verdict.Class == failure.ClassCanceled:
 		// The reconcile goes on: a step has canceled a context of its own, which is an error like
 		// any other.
-		out.verdict = table.Judge(errors.New(out.err.Error()))
+		out.verdict = table.Classify(errors.New(out.err.Error()))
 	}
-	if out.verdict.Class == failure.Conflict && !out.silent {
+	if out.verdict.Class == failure.ClassConflict && !out.silent {
 		// It is repeated without being an error, so that the queue forgets it: it is counted here.
 		r.memory.conflicts++
 		r.failures, out.delay = r.memory.conflicts, out.verdict.Backoff.Delay(r.memory.conflicts)
@@ -588,7 +578,7 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 		r.memory.conflicts = 0
 		r.engine.limiter.Forget(r.request)
 		return result, nil
-	case out.silent && out.verdict.Class == failure.Conflict:
+	case out.silent && out.verdict.Class == failure.ClassConflict:
 		// Nobody has to know of a conflict that the next look resolves: controller-runtime would
 		// log it, and count it among the errors.
 		r.logger.V(1).Info("Looking again after a conflict", "failure", out.err.Error(), "after", out.delay)
@@ -616,7 +606,7 @@ func (e *retried) Is(target error) bool {
 func (e *retried) As(target any) bool { return errors.As(e.err, target) }
 
 func (r *run[T]) tellEnd(ctx context.Context, how journal.Result, out outcome, result reconcile.Result) {
-	o := journal.Outcome{Err: out.err, Class: string(out.verdict.Class), Way: out.verdict.Way, RequeueAfter: result.RequeueAfter}
+	o := journal.Outcome{Err: out.err, Class: string(out.verdict.Class), Remedy: out.verdict.Remedy, RequeueAfter: result.RequeueAfter}
 	for _, w := range out.waits {
 		o.Waits = append(o.Waits, journal.Wait{For: w.For, Every: w.Every})
 	}

@@ -197,7 +197,9 @@ func again(d time.Duration) doFunc {
 }
 
 func looksAgain(d time.Duration) doFunc {
-	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.LookAgainWithin(d) }
+	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+		return ctrlkit.ContinueAndRequeueAfter(d)
+	}
 }
 
 func panics(value any) doFunc {
@@ -277,7 +279,7 @@ func TestPanicIsAFailure(t *testing.T) {
 			return []step.Step[*Thing]{
 				doing("C", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 					defer func() { _ = recover(); panic(errBug) }()
-					req.Conditions.Good("Undeclared", "Fine", "")
+					req.Conditions.MarkHealthy("Undeclared", "Fine", "")
 					return ctrlkit.NoRequeue()
 				}),
 				full(log, "A", passes, passes, nil),
@@ -376,18 +378,18 @@ func TestResults(t *testing.T) {
 		how   journal.Result
 		fails bool
 	}{
-		{"done", passes, 0, journal.Done, false},
-		{"look again", looksAgain(time.Minute), time.Minute, journal.Done, false},
-		{"wait", waits("Secret default/db"), 0, journal.Waiting, false},
+		{"done", passes, 0, journal.ResultDone, false},
+		{"look again", looksAgain(time.Minute), time.Minute, journal.ResultDone, false},
+		{"wait", waits("Secret default/db"), 0, journal.ResultWaiting, false},
 		{"poll", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
 			return ctrlkit.PollFor("the bucket", 3*time.Second)
-		}, 3 * time.Second, journal.Waiting, false},
-		{"exit", failsWith(ctrlkit.ErrExit), 0, journal.Done, false},
+		}, 3 * time.Second, journal.ResultWaiting, false},
+		{"exit", failsWith(ctrlkit.ErrExit), 0, journal.ResultDone, false},
 		{"deprecated requeue", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
 			//lint:ignore SA1019 deprecated upstream, and honoured when a step returns it
 			return ctrl.Result{Requeue: true}, nil
-		}, time.Second, journal.Done, false},
-		{"failure", failsWith(errFirst), 0, journal.Failed, true},
+		}, time.Second, journal.ResultDone, false},
+		{"failure", failsWith(errFirst), 0, journal.ResultFailed, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -428,7 +430,7 @@ func TestBackoffIsThatOfTheClass(t *testing.T) {
 		{"transient", errFirst, 100 * time.Millisecond},
 		{"forbidden", forbiddenError(), 5 * time.Second},
 		{"terminal", reconcile.TerminalError(errFirst), time.Minute},
-		{"asked for", failure.As(errFirst, failure.RetryAfter(42*time.Second)), 42 * time.Second},
+		{"asked for", failure.Mark(errFirst, failure.WithRetryAfter(42*time.Second)), 42 * time.Second},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -468,7 +470,7 @@ func TestGone(t *testing.T) {
 	if diff := cmp.Diff(reconcile.Result{}, w.must()); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
-	if len(log) > 0 || w.lastResult() != journal.Gone {
+	if len(log) > 0 || w.lastResult() != journal.ResultGone {
 		t.Errorf("calls %v, finished %q", log, w.lastResult())
 	}
 }
@@ -719,7 +721,7 @@ func (s *sequence) outcome(what string) (ctrl.Result, error) {
 	case "requeue":
 		return ctrlkit.RequeueAfter(time.Minute)
 	case "again":
-		return ctrlkit.LookAgainWithin(time.Minute)
+		return ctrlkit.ContinueAndRequeueAfter(time.Minute)
 	default:
 		return ctrlkit.NoRequeue()
 	}
@@ -740,7 +742,7 @@ func (s *sequence) reconcile() {
 		mostMetadata = 2 // the finalizer, and what the steps have changed
 	}
 	result, err := s.world.reconcile()
-	if s.world.lastResult() == journal.Waiting && len(s.posts) == 0 {
+	if s.world.lastResult() == journal.ResultWaiting && len(s.posts) == 0 {
 		return // it is slowed down
 	}
 	for _, cause := range s.causes {

@@ -17,7 +17,7 @@ import (
 //
 // Ensure must find what it has made before: by a name that is computed from the object's, or by an
 // id that was saved before anything was made. Remove must not fail when there is nothing to remove.
-// Nothing watches what is outside: return ctrlkit.LookAgainWithin from ensure to find out what
+// Nothing watches what is outside: return ctrlkit.ContinueAndRequeueAfter from ensure to find out what
 // others have changed.
 func External[T client.Object](name string, ensure, remove func(ctx context.Context, req *Request[T]) (ctrl.Result, error)) Cleaner[T] {
 	return external[T]{funcStep[T]{name, ensure}, remove}

@@ -34,11 +34,11 @@ func TestExternalOfAnObjectThatIsGone(t *testing.T) {
 				w.remove(newThing())
 			}
 			options := w.options()
-			options.Live = w.liveReader()
+			options.APIReader = w.liveReader()
 			buckets := 0
 			w.engineWith(options, step.External("Bucket", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
 				buckets++
-				return ctrlkit.LookAgainWithin(time.Hour)
+				return ctrlkit.ContinueAndRequeueAfter(time.Hour)
 			}, passes))
 			_, _ = w.reconcile()
 			if buckets != tt.want {

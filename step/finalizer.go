@@ -207,7 +207,7 @@ func (r *run[T]) delete(ctx context.Context) (reconcile.Result, error) {
 	case out.passed:
 		out = r.outcome(e.plan.cleanup.Run(ctx))
 	case out.err == nil:
-		return r.endEarly(ctx, journal.Behind, lookAgainBehind), nil
+		return r.endEarly(ctx, journal.ResultStale, lookAgainBehind), nil
 	}
 	done := out.passed
 	if done {
@@ -216,35 +216,35 @@ func (r *run[T]) delete(ctx context.Context) (reconcile.Result, error) {
 	out = r.adopt(r.post(ctx, out))
 	if !done {
 		r.judge(ctx, &out)
-		r.summarise(ctx, &out, ReasonCleaningUp)
+		r.summarize(ctx, &out, ReasonCleaningUp)
 		out = r.save(ctx, out)
 		if out.err != nil {
-			return r.finish(ctx, journal.Failed, out)
+			return r.finish(ctx, journal.ResultFailed, out)
 		}
-		return r.finish(ctx, journal.Waiting, out)
+		return r.finish(ctx, journal.ResultWaiting, out)
 	}
 	r.judge(ctx, &out) // a Post may have failed, which does not keep the object
 	r.memory.setCleaned()
 	others := slices.DeleteFunc(slices.Clone(r.req.Object.GetFinalizers()), func(f string) bool { return f == e.finalizer || e.retired(f) })
 	r.req.Object.SetFinalizers(others)
 	if len(others) > 0 {
-		r.summarise(ctx, &out, ReasonCleanedUp)
+		r.summarize(ctx, &out, ReasonCleanedUp)
 	} else {
 		r.keepStatus()
 	}
 	out = r.save(ctx, out)
 	if out.err != nil {
-		return r.finish(ctx, journal.Failed, out)
+		return r.finish(ctx, journal.ResultFailed, out)
 	}
 	r.memory.left = len(others) == 0 && r.saved.metadata
-	return r.finish(ctx, journal.Deleted, out)
+	return r.finish(ctx, journal.ResultDeleted, out)
 }
 
 // stillProtected returns an outcome that has passed if the object still has our finalizer, past the
 // cache: a clean-up can't be undone, and who has just taken the finalizer off does not want it.
-// Without Options.Live the cache is believed.
+// Without Options.APIReader the cache is believed.
 func (r *run[T]) stillProtected(ctx context.Context) outcome {
-	if r.engine.options.Live == nil {
+	if r.engine.options.APIReader == nil {
 		return outcome{passed: true}
 	}
 	obj, err := r.metadata(ctx)
@@ -276,14 +276,14 @@ func (r *run[T]) bystand(ctx context.Context) (reconcile.Result, error) {
 	out := r.adopt(r.post(ctx, outcome{passed: true}))
 	r.judge(ctx, &out)
 	if len(r.req.Object.GetFinalizers()) > 0 {
-		r.summarise(ctx, &out, reason)
+		r.summarize(ctx, &out, reason)
 	} else {
 		r.keepStatus()
 	}
 	if out = r.save(ctx, out); out.err != nil {
-		return r.finish(ctx, journal.Failed, out)
+		return r.finish(ctx, journal.ResultFailed, out)
 	}
-	return r.finish(ctx, journal.Deleted, out)
+	return r.finish(ctx, journal.ResultDeleted, out)
 }
 
 // says reports whether the object says why it is kept, by this process or one before it.
@@ -302,12 +302,12 @@ func (r *run[T]) gone(ctx context.Context) (reconcile.Result, error) {
 		return r.finishLost(ctx, out)
 	}
 	if wait := r.awaitLost(ctx); wait > 0 {
-		return r.finish(ctx, journal.Waiting, outcome{after: wait})
+		return r.finish(ctx, journal.ResultWaiting, outcome{after: wait})
 	}
 	r.engine.memories.forget(r.key())
 	r.engine.limiter.Forget(r.request)
 	if r.journal != nil {
-		r.journal.Note(ctx, journal.Finished{Result: journal.Gone, Duration: time.Since(r.began)})
+		r.journal.Note(ctx, journal.Finished{Result: journal.ResultGone, Duration: time.Since(r.began)})
 	}
 	return reconcile.Result{}, nil
 }
@@ -352,15 +352,15 @@ func (r *run[T]) blockSuccessor(ctx context.Context, out outcome) (reconcile.Res
 	r.prepare(ctx)
 	r.judge(ctx, &out)
 	if set := r.req.Conditions; set != nil {
-		why, severity := "it waits for "+textOf(out.waits), condition.Warning
+		why, severity := "it waits for "+textOf(out.waits), condition.SeverityWarning
 		switch {
 		case out.err != nil:
 			why, severity = out.err.Error(), max(severity, out.verdict.Severity)
 		case len(out.waits) == 0:
 			why = "it continues soon"
 		}
-		set.Failed(severity, ReasonPredecessor, fmt.Sprintf("an object of this name with UID %s was deleted, and its clean-up is not done: %s", last.GetUID(), why))
-		r.summarise(ctx, &out, "")
+		set.MarkFailed(severity, ReasonPredecessor, fmt.Sprintf("an object of this name with UID %s was deleted, and its clean-up is not done: %s", last.GetUID(), why))
+		r.summarize(ctx, &out, "")
 		out = r.save(ctx, out)
 	}
 	return r.finishLost(ctx, out)
@@ -369,9 +369,9 @@ func (r *run[T]) blockSuccessor(ctx context.Context, out outcome) (reconcile.Res
 // finishLost ends a reconcile in which a clean-up that is owed did not pass.
 func (r *run[T]) finishLost(ctx context.Context, out outcome) (reconcile.Result, error) {
 	if out.err != nil {
-		return r.finish(ctx, journal.Failed, out)
+		return r.finish(ctx, journal.ResultFailed, out)
 	}
-	return r.finish(ctx, journal.Waiting, out)
+	return r.finish(ctx, journal.ResultWaiting, out)
 }
 
 // lookAgainLost is when a clean-up that waits, of an object that does not exist any more, is tried
@@ -465,9 +465,9 @@ func (e *Engine[T]) deleted(obj client.Object, final bool) {
 	}
 }
 
-// summarise computes the conditions from what the steps have set and from how they ended. A
+// summarize computes the conditions from what the steps have set and from how they ended. A
 // deletion has a reason.
-func (r *run[T]) summarise(_ context.Context, out *outcome, deletion string) {
+func (r *run[T]) summarize(_ context.Context, out *outcome, deletion string) {
 	set := r.req.Conditions
 	if out.silent {
 		return
@@ -479,26 +479,26 @@ func (r *run[T]) summarise(_ context.Context, out *outcome, deletion string) {
 	switch {
 	case deletion == ReasonCleanedUp || deletion == ReasonFinalizerRemoved || deletion == ReasonDeleting:
 		set.Calm() // what a step has found bad must not hide this: after a restart the engine reads it
-		set.Failed(condition.Info, deletion, r.kept(deletion))
+		set.MarkFailed(condition.SeverityInfo, deletion, r.kept(deletion))
 	case out.err != nil && set.Worst() < out.verdict.Severity:
-		set.Failed(out.verdict.Severity, out.verdict.Reason, during(deletion, out.err.Error()))
+		set.MarkFailed(out.verdict.Severity, out.verdict.Reason, during(deletion, out.err.Error()))
 	case len(out.waits) > 0 && (set.Worst() == 0 || deletion != ""):
-		set.Failed(condition.Info, orElse(deletion, ReasonWaiting), during(deletion, "waits for "+textOf(out.waits)))
+		set.MarkFailed(condition.SeverityInfo, orElse(deletion, ReasonWaiting), during(deletion, "waits for "+textOf(out.waits)))
 	case deletion != "" && set.Worst() == 0:
-		set.Failed(condition.Info, deletion, during(deletion, "it goes on soon"))
+		set.MarkFailed(condition.SeverityInfo, deletion, during(deletion, "it goes on soon"))
 	case out.after > 0 && !r.allRan() && set.Worst() == 0:
-		set.Failed(condition.Info, ReasonWaiting, "a step wants to be run again before the steps after it")
+		set.MarkFailed(condition.SeverityInfo, ReasonWaiting, "a step wants to be run again before the steps after it")
 	}
 	if text := r.memory.hot.text; text != "" { // until it is calm
-		set.Failed(condition.Warning, ReasonHotLoop, text)
+		set.MarkFailed(condition.SeverityWarning, ReasonHotLoop, text)
 	}
 	if deletion == "" {
 		r.settle(out)
 	}
-	set.Summarise()
+	set.Summarize()
 	r.holdStill(out)
 	if err := set.Store(r.req.Object); err != nil {
-		out.err = failure.As(err, failure.OfClass(failure.Terminal)) // New has looked: it can't be
+		out.err = failure.Mark(err, failure.WithClass(failure.ClassTerminal)) // New has looked: it can't be
 	}
 	r.engine.status.observe(r.req.Object)
 }

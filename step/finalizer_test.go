@@ -186,11 +186,11 @@ func TestCleanupEndsWithTheFinalizer(t *testing.T) {
 	if diff := cmp.Diff([]string{"patch Thing a"}, w.takeWrites()); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	if got := w.lastResult(); got != journal.Deleted {
+	if got := w.lastResult(); got != journal.ResultDeleted {
 		t.Errorf("finished: %q", got)
 	}
 	w.must()
-	if got := w.lastResult(); got != journal.Gone {
+	if got := w.lastResult(); got != journal.ResultGone {
 		t.Errorf("finished: %q", got)
 	}
 }
@@ -286,7 +286,7 @@ func TestOtherFinalizersKeepTheObject(t *testing.T) {
 	t.Run("gone at last", func(t *testing.T) {
 		last := w.thing()
 		w.edit(func(obj *Thing) { obj.Finalizers = nil })
-		e.Listen().Delete(event.DeleteEvent{Object: last})
+		e.EventFilter().Delete(event.DeleteEvent{Object: last})
 		if _, err := e.Reconcile(t.Context(), thingRequest); err != nil {
 			t.Error(err)
 		}
@@ -407,7 +407,7 @@ func TestLostFinalizer(t *testing.T) {
 				test.before(t, w, e)
 			}
 			w.takeWrites()
-			if !e.Listen().Delete(event.DeleteEvent{Object: test.last}) {
+			if !e.EventFilter().Delete(event.DeleteEvent{Object: test.last}) {
 				t.Error("an event was filtered")
 			}
 			w.must()
@@ -444,7 +444,7 @@ func TestLostFinalizerOfAnObjectThatHasASuccessor(t *testing.T) {
 		old, successor := newThing(), newThing()
 		old.Finalizers, successor.UID = []string{finalizer}, "uid-b"
 		w.create(successor)
-		e.Listen().Delete(event.DeleteEvent{Object: old})
+		e.EventFilter().Delete(event.DeleteEvent{Object: old})
 		if err := w.fails(); !errors.Is(err, errFirst) { // the clean-up is tried again until it passes
 			t.Errorf("got %v", err)
 		}
@@ -470,13 +470,13 @@ func TestLostFinalizerOfAnObjectThatHasASuccessor(t *testing.T) {
 func TestLostFinalizerMayWriteBesideAFence(t *testing.T) {
 	w := newWorld(t, configMap("child", nil))
 	options := w.options()
-	options.Live = w.liveReader()
+	options.APIReader = w.liveReader()
 	e := w.engineWith(options, cleaning("A", passes, func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		return ctrlkit.RequeueIfError(client.IgnoreNotFound(req.Client.Delete(ctx, configMap("child", nil))))
 	}))
 	last := newThing()
 	last.Finalizers = []string{finalizer}
-	e.Listen().Delete(event.DeleteEvent{Object: last})
+	e.EventFilter().Delete(event.DeleteEvent{Object: last})
 	if got := w.must(); got.RequeueAfter != 0 {
 		t.Errorf("the clean-up waits %v", got.RequeueAfter)
 	}
@@ -499,7 +499,7 @@ func TestAnotherObjectOfTheNameIsAnotherObject(t *testing.T) {
 	last := w.thing() // it goes at once although it has the finalizer
 	w.edit(func(obj *Thing) { obj.Finalizers = nil })
 	w.remove(second)
-	e.Listen().Delete(event.DeleteEvent{Object: last})
+	e.EventFilter().Delete(event.DeleteEvent{Object: last})
 	w.must()
 	if w.thing() != nil || count(log, "Cleanup A") != 2 {
 		t.Errorf("calls: %v", log)
@@ -531,7 +531,7 @@ func TestCleanedUpIsNotHidden(t *testing.T) {
 	cleanups := 0
 	complaint := complaining{cleaner{doing("A", passes), func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		cleanups++
-		req.Conditions.Bad("Found", condition.Error, "Removed", "it was removed")
+		req.Conditions.MarkUnhealthy("Found", condition.SeverityError, "Removed", "it was removed")
 		return ctrlkit.NoRequeue()
 	}}}
 	w.engine(complaint)

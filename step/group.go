@@ -123,7 +123,7 @@ type part[T client.Object] struct {
 	index    int
 	cond     []func(*Request[T]) bool // of all When around it
 	cleaner  Cleaner[T]
-	poster   Poster[T]
+	poster   PostStep[T]
 	declared []condition.Declaration
 	grouped  bool // it runs at the same time as others
 	// afterDo and afterCleanup are the parts that begin before this one in a group, nil if none
@@ -159,7 +159,7 @@ func newPlan[T client.Object](steps []Step[T]) *plan[T] {
 	for _, part := range p.parts {
 		p.declared = append(p.declared, part.declared...)
 		if part.poster != nil {
-			posts = append(posts, act(part, journal.Post, func(ctx context.Context, req *Request[T]) (ctrl.Result, error) {
+			posts = append(posts, act(part, journal.PhasePost, func(ctx context.Context, req *Request[T]) (ctrl.Result, error) {
 				return ctrl.Result{}, part.poster.Post(ctx, req)
 			}))
 		}
@@ -209,13 +209,13 @@ func (p *plan[T]) arrange(c *composite[T], cond []func(*Request[T]) bool, groupe
 func (p *plan[T]) leaf(s Step[T], cond []func(*Request[T]) bool, grouped bool) arrangement[T] {
 	part := &part[T]{step: s, index: len(p.parts), cond: cond, grouped: grouped}
 	p.parts = append(p.parts, part)
-	part.poster, _ = s.(Poster[T])
-	if manager, ok := s.(ConditionManager[T]); ok {
+	part.poster, _ = s.(PostStep[T])
+	if manager, ok := s.(ConditionDeclarer[T]); ok {
 		part.declared = manager.Conditions()
 	}
-	a := arrangement[T]{do: act(part, journal.Do, s.Do), firstDo: part}
+	a := arrangement[T]{do: act(part, journal.PhaseDo, s.Do), firstDo: part}
 	if part.cleaner, _ = s.(Cleaner[T]); part.cleaner != nil {
-		a.cleanup, a.firstCleanup = act(part, journal.Cleanup, part.cleaner.Cleanup), part
+		a.cleanup, a.firstCleanup = act(part, journal.PhaseCleanup, part.cleaner.Cleanup), part
 	}
 	return a
 }
@@ -269,7 +269,7 @@ func join[T client.Object](w way, all []arrangement[T]) arrangement[T] {
 func act[T client.Object](p *part[T], phase journal.Phase, call func(context.Context, *Request[T]) (ctrl.Result, error)) ctrlkit.Action {
 	return ctrlkit.NewAction(p.step.Name(), func(ctx context.Context) (ctrl.Result, error) {
 		req := requestFrom[T](ctx)
-		if p.grouped && phase != journal.Post {
+		if p.grouped && phase != journal.PhasePost {
 			defer req.gate.begin(p.index) // also if it never comes to that
 			leave, err := req.gate.enter(ctx, p.after(phase))
 			if err != nil {
@@ -278,11 +278,11 @@ func act[T client.Object](p *part[T], phase journal.Phase, call func(context.Con
 			defer leave()
 			ctx = context.WithValue(ctx, placeKey{}, &place{gate: req.gate})
 		}
-		if phase == journal.Do && !p.wanted(req) {
+		if phase == journal.PhaseDo && !p.wanted(req) {
 			req.skip(ctx, p)
 			return ctrlkit.NoRequeue()
 		}
-		if phase == journal.Do && p.cleaner != nil { // its condition may hold only since a step before it
+		if phase == journal.PhaseDo && p.cleaner != nil { // its condition may hold only since a step before it
 			if err := req.guard(ctx, p); err != nil {
 				return ctrl.Result{}, err
 			}
@@ -294,7 +294,7 @@ func act[T client.Object](p *part[T], phase journal.Phase, call func(context.Con
 // after returns the index of the part that begins before this one, -1 if none does.
 func (p *part[T]) after(phase journal.Phase) int {
 	before := p.afterDo
-	if phase == journal.Cleanup {
+	if phase == journal.PhaseCleanup {
 		before = p.afterCleanup
 	}
 	if before == nil {

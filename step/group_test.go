@@ -106,7 +106,7 @@ func TestConditionsOfStepsThatAreNotNeeded(t *testing.T) {
 	w := newWorld(t, newThing())
 	w.engine(
 		step.When("it has a size", func(req *step.Request[*Thing]) bool { return req.Object.Spec.Size > 0 },
-			keeper{doing("A", failsWith(errFirst)), []condition.Declaration{{Type: "Found"}, {Type: "Degraded", Polarity: condition.AbnormalTrue}}}),
+			keeper{doing("A", failsWith(errFirst)), []condition.Declaration{{Type: "Found"}, {Type: "Degraded", Polarity: condition.PolarityAbnormalTrue}}}),
 	)
 	ready := func(found, degraded, ready string) {
 		t.Helper()
@@ -198,7 +198,7 @@ func TestGroupRunsAtTheSameTime(t *testing.T) {
 				a := func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 					met <- struct{}{}
 					req.Object.Status.Size = 3
-					req.Conditions.Good("A", "Fine", "")
+					req.Conditions.MarkHealthy("A", "Fine", "")
 					step.Put(req, key, 1)
 					_ = req.Client.Get(ctx, thingRequest.NamespacedName, &Thing{})
 					return ctrlkit.NoRequeue()
@@ -206,7 +206,7 @@ func TestGroupRunsAtTheSameTime(t *testing.T) {
 				b := func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 					<-met
 					req.Object.Status.Counters = map[string]int{"b": 1}
-					req.Conditions.Bad("B", condition.Info, "Slow", "it is slow")
+					req.Conditions.MarkUnhealthy("B", condition.SeverityInfo, "Slow", "it is slow")
 					step.Lookup(req, key)
 					_ = req.Client.Get(ctx, thingRequest.NamespacedName, &Thing{})
 					return ctrlkit.NoRequeue()
@@ -426,8 +426,8 @@ func TestRequestInAParallelWorkflow(t *testing.T) {
 			var actions []ctrlkit.Action
 			for i := range 10 {
 				actions = append(actions, ctrlkit.NewAction(fmt.Sprint(i), func(context.Context) (ctrl.Result, error) {
-					req.Conditions.Good("A", "Fine", "")
-					req.Conditions.Bad("B", condition.Info, "Slow", "")
+					req.Conditions.MarkHealthy("A", "Fine", "")
+					req.Conditions.MarkUnhealthy("B", condition.SeverityInfo, "Slow", "")
 					step.Put(req, key, i)
 					step.Lookup(req, key)
 					return ctrlkit.NoRequeue()

@@ -96,21 +96,21 @@ func first[E any](all []E, n int) []E { return all[:min(n, len(all))] }
 // When it is over the object says so without anybody's help.
 func TestAHotLoopEnds(t *testing.T) {
 	tests := []struct {
-		name string
-		rest step.Rest
-		end  func(w *world)
-		most time.Duration // until it is Ready
+		name          string
+		skipUnchanged bool
+		end           func(w *world)
+		most          time.Duration // until it is Ready
 	}{
-		{"nobody undoes it any more", step.NeverRest, func(*world) {}, 20 * time.Minute},
-		{"nobody undoes it any more, at rest", step.RestUntilInputsChange, func(*world) {}, 20 * time.Minute},
-		{"the spec is changed", step.NeverRest, func(w *world) { w.edit(func(obj *Thing) { obj.Spec.Size++ }) }, 5 * time.Second},
+		{"nobody undoes it any more", false, func(*world) {}, 20 * time.Minute},
+		{"nobody undoes it any more, at rest", true, func(*world) {}, 20 * time.Minute},
+		{"the spec is changed", false, func(w *world) { w.edit(func(obj *Thing) { obj.Spec.Size++ }) }, 5 * time.Second},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				w := newWorld(t, newThing())
 				options := w.options()
-				options.Rest = test.rest
+				options.SkipUnchanged = test.skipUnchanged
 				w.engineWith(options, doing("A", labelling(func(*Thing) string { return "ours" })))
 				var result ctrl.Result
 				for range 20 {
@@ -302,7 +302,7 @@ func TestAChildIsFoughtOver(t *testing.T) {
 				}
 				child.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "helm", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)}}
 				options := w.options()
-				options.Live = managed{w.liveReader(), child.ManagedFields}
+				options.APIReader = managed{w.liveReader(), child.ManagedFields}
 				w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 					return ctrlkit.RequeueIfError(test.write(ctx, req.Client))
 				}))

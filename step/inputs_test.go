@@ -25,8 +25,8 @@ func resting(t *testing.T, do doFunc, objects ...client.Object) (w *world, runs 
 	t.Helper()
 	w = newWorld(t, append(objects, newThing())...)
 	options := w.options()
-	options.Live = w.liveReader()
-	options.Rest = step.RestUntilInputsChange
+	options.APIReader = w.liveReader()
+	options.SkipUnchanged = true
 	runs = new(int)
 	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		*runs++
@@ -57,7 +57,7 @@ func listed(name string) *corev1.ConfigMap {
 	return cm
 }
 
-func TestRestUntilInputsChange(t *testing.T) {
+func TestSkipUnchanged(t *testing.T) {
 	update := func(w *world, name string) {
 		cm := configMap(name, nil)
 		if err := w.server.Get(context.Background(), client.ObjectKeyFromObject(cm), cm); err != nil {
@@ -109,7 +109,7 @@ func TestRestUntilInputsChange(t *testing.T) {
 					t.Errorf("live reads: %v", got)
 				}
 				if !test.runs {
-					if got := w.lastResult(); got != journal.Converged {
+					if got := w.lastResult(); got != journal.ResultConverged {
 						t.Errorf("finished: %q", got)
 					}
 				}

@@ -156,11 +156,11 @@ func (d distant) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // An operator is an engine in a manager of its own.
 type operator struct {
-	name  string
-	rest  step.Rest
-	steps []step.Step[*Thing]
-	watch func(b *builder.Builder) *builder.Builder
-	strip bool // the cache has no managed fields
+	name          string
+	skipUnchanged bool
+	steps         []step.Step[*Thing]
+	watch         func(b *builder.Builder) *builder.Builder
+	strip         bool // the cache has no managed fields
 	// of is the name of the only Thing that it reconciles, also when a ConfigMap changes; it is for
 	// all if empty.
 	of string
@@ -181,7 +181,7 @@ func (c *cluster) start(o operator) {
 	mgr, err := ctrl.NewManager(config, options)
 	c.must(err)
 	engine, err := step.New(step.Options[*Thing]{
-		Name: o.name, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Observers: []journal.Observer{c.observer(o.name)}, Rest: o.rest,
+		Name: o.name, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Observers: []journal.Observer{c.observer(o.name)}, SkipUnchanged: o.skipUnchanged,
 	}, o.steps...)
 	c.must(err)
 	mine := predicate.NewPredicateFuncs(func(obj client.Object) bool { return o.of == "" || obj.GetName() == o.of })
@@ -361,7 +361,7 @@ func TestAnApplyThatChangesNothingMayRest(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			inCluster(t, func(c *cluster) {
-				c.start(operator{name: "things", rest: step.RestUntilInputsChange, watch: watchThree, steps: []step.Step[*Thing]{
+				c.start(operator{name: "things", skipUnchanged: true, watch: watchThree, steps: []step.Step[*Thing]{
 					doing("Apply", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 						if test.read {
 							if err := req.Client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("elsewhere")); err != nil {
@@ -822,8 +822,8 @@ func TestAPauseIsNotSlowed(t *testing.T) {
 		}
 		w.edit(func(obj *Thing) { metav1.SetMetaDataAnnotation(&obj.ObjectMeta, step.PauseAnnotation, "true") })
 		w.must()
-		if got := w.lastResult(); got != journal.Paused {
-			t.Errorf("the reconcile ended as %q, want %q", got, journal.Paused)
+		if got := w.lastResult(); got != journal.ResultPaused {
+			t.Errorf("the reconcile ended as %q, want %q", got, journal.ResultPaused)
 		}
 		if got := w.conditionOf(condition.Paused); !strings.HasPrefix(got, "True Paused") {
 			t.Errorf("Paused: %q", got)

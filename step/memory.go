@@ -191,11 +191,11 @@ func (r *run[T]) awaitNewest() error {
 	return wait
 }
 
-// metadata reads the metadata of the object past the cache. It is for engines with Options.Live.
+// metadata reads the metadata of the object past the cache. It is for engines with Options.APIReader.
 func (r *run[T]) metadata(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(r.engine.gvk)
-	err := r.engine.options.Live.Get(ctx, r.key(), obj)
+	err := r.engine.options.APIReader.Get(ctx, r.key(), obj)
 	if r.journal != nil {
 		r.journal.Note(ctx, journal.Read{Step: stepFrom(ctx), Object: r.journal.Object, Live: true, Err: err})
 	}
@@ -257,15 +257,15 @@ func (m *memory[T]) plan(now time.Time, after time.Duration, out outcome) {
 func (m *memory[T]) explainCauses(told []seen, now time.Time) []journal.Cause {
 	var causes []journal.Cause
 	for _, s := range told {
-		if s.cause.Kind == journal.OwnChange && s.version != "" && s.version == m.written {
-			s.cause.Kind = journal.OwnWrite
+		if s.cause.Kind == journal.CauseOwnChange && s.version != "" && s.version == m.written {
+			s.cause.Kind = journal.CauseOwnWrite
 		}
 		causes = journal.MergeCauses(causes, s.cause)
 	}
 	if !m.next.IsZero() && !now.Before(m.next) {
-		kind := journal.Timer
+		kind := journal.CauseTimer
 		if m.failed {
-			kind = journal.Backoff
+			kind = journal.CauseBackoff
 		}
 		causes = journal.MergeCauses(causes, journal.Cause{Kind: kind})
 	}
@@ -273,9 +273,9 @@ func (m *memory[T]) explainCauses(told []seen, now time.Time) []journal.Cause {
 	case len(causes) > 0:
 		return causes
 	case !m.looked:
-		return []journal.Cause{{Kind: journal.Start, Times: 1}}
+		return []journal.Cause{{Kind: journal.CauseStart, Times: 1}}
 	default:
-		return []journal.Cause{{Kind: journal.Unknown, Times: 1}}
+		return []journal.Cause{{Kind: journal.CauseUnknown, Times: 1}}
 	}
 }
 

@@ -35,7 +35,7 @@ func TestACacheBehindOurOwnWrite(t *testing.T) {
 		w.lag()
 		w.must()
 		for range 3 {
-			if got := w.must(); got.RequeueAfter != time.Second || w.lastResult() != journal.Behind {
+			if got := w.must(); got.RequeueAfter != time.Second || w.lastResult() != journal.ResultStale {
 				t.Errorf("got %v, %s", got, w.lastResult())
 			}
 			pass(time.Second)
@@ -83,7 +83,7 @@ func TestACacheThatDoesNotKnowThatTheObjectIsGone(t *testing.T) {
 		w.engine(full(&log, "A", passes, passes, nil))
 		w.lag()
 		w.must()
-		if got := w.must(); w.lastResult() != journal.Behind || got.RequeueAfter <= 0 {
+		if got := w.must(); w.lastResult() != journal.ResultStale || got.RequeueAfter <= 0 {
 			t.Errorf("got %v, %s", got, w.lastResult())
 		}
 		if got := count(log, "Cleanup A"); got != 1 {
@@ -93,7 +93,7 @@ func TestACacheThatDoesNotKnowThatTheObjectIsGone(t *testing.T) {
 		_, _ = w.reconcile() // to clean up again does no harm
 		w.catchUp()
 		w.must()
-		if got := w.lastResult(); got != journal.Gone {
+		if got := w.lastResult(); got != journal.ResultGone {
 			t.Errorf("finished: %q", got)
 		}
 	})
@@ -112,7 +112,7 @@ func TestACacheThatIsBehindAfterALongReconcile(t *testing.T) {
 		}))
 		w.lag()
 		w.must()
-		if got := w.must(); w.lastResult() != journal.Behind || got.RequeueAfter <= 0 || runs != 1 {
+		if got := w.must(); w.lastResult() != journal.ResultStale || got.RequeueAfter <= 0 || runs != 1 {
 			t.Errorf("got %v, %s after %d runs, want a wait for the cache", got, w.lastResult(), runs)
 		}
 	})
@@ -171,7 +171,7 @@ func TestTimersAndBackoffsAreCauses(t *testing.T) {
 		check("unknown") // behind
 		pass(time.Second)
 		check("timer")
-		if got := w.lastResult(); got != journal.Behind {
+		if got := w.lastResult(); got != journal.ResultStale {
 			t.Errorf("finished: %q", got)
 		}
 	})
@@ -181,7 +181,7 @@ func TestAFenceKeepsAnOldObjectFromWritingChildren(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		options := w.options()
-		options.Live = w.liveReader()
+		options.APIReader = w.liveReader()
 		w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child-"+req.Object.Labels["color"], nil)))
 		}))
@@ -223,7 +223,7 @@ func TestAStepThatIgnoresTheFence(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		options := w.options()
-		options.Live, options.Rest = w.liveReader(), step.RestUntilInputsChange
+		options.APIReader, options.SkipUnchanged = w.liveReader(), true
 		runs := 0
 		w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 			runs++
@@ -246,7 +246,7 @@ func TestAStepThatIgnoresTheFence(t *testing.T) {
 func TestTheFenceOfAnObjectThatIsGone(t *testing.T) {
 	w := newWorld(t, newThing())
 	options := w.options()
-	options.Live = w.liveReader()
+	options.APIReader = w.liveReader()
 	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child", nil)))
 	}))
@@ -262,7 +262,7 @@ func TestTheFenceCantAsk(t *testing.T) {
 	w := newWorld(t, newThing())
 	w.fault = failOn("live get", errFirst)
 	options := w.options()
-	options.Live = w.liveReader()
+	options.APIReader = w.liveReader()
 	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child", nil)))
 	}))
@@ -278,7 +278,7 @@ func TestTheFenceCantAsk(t *testing.T) {
 func TestTheFinalizerIsAFence(t *testing.T) {
 	w := newWorld(t, newThing())
 	options := w.options()
-	options.Live = w.liveReader()
+	options.APIReader = w.liveReader()
 	w.engineWith(options, cleaning("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child", nil)))
 	}, passes))
@@ -292,8 +292,8 @@ func TestTheFinalizerIsAFence(t *testing.T) {
 func TestTheFenceIsSafeForConcurrentUse(t *testing.T) {
 	w := newWorld(t, newThing())
 	options := w.options()
-	options.Live = w.liveReader()
-	options.Rest = step.RestUntilInputsChange
+	options.APIReader = w.liveReader()
+	options.SkipUnchanged = true
 	w.engineWith(options, step.Workflow("A", func(req *step.Request[*Thing]) ctrlkit.Action {
 		var actions []ctrlkit.Action
 		for _, name := range []string{"one", "two", "three", "four"} {

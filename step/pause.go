@@ -55,7 +55,7 @@ func (r *run[T]) paused(ctx context.Context, reason, message string) (reconcile.
 		}
 	}
 	if out.err != nil {
-		return r.finish(ctx, journal.Failed, out)
+		return r.finish(ctx, journal.ResultFailed, out)
 	}
-	return r.finish(ctx, journal.Paused, out)
+	return r.finish(ctx, journal.ResultPaused, out)
 }

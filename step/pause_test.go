@@ -63,7 +63,7 @@ func TestPause(t *testing.T) {
 			if got := w.conditionOf(condition.Paused); got != test.want {
 				t.Errorf("Paused: got %q, want %q", got, test.want)
 			}
-			if got := len(heard[journal.Gated](w)); got != 1 || w.lastResult() != journal.Paused {
+			if got := len(heard[journal.Gated](w)); got != 1 || w.lastResult() != journal.ResultPaused {
 				t.Errorf("the journal says %d times that it is left alone, and %q", got, w.lastResult())
 			}
 			if result := w.must(); result.RequeueAfter != 0 || len(w.takeWrites()) > 0 {

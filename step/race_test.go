@@ -89,7 +89,7 @@ func TestLostWhileRead(t *testing.T) {
 	if !made["1"] {
 		t.Fatal("Do was not called")
 	}
-	c.afterGet = func(last client.Object) { engine.Listen().Delete(event.DeleteEvent{Object: last}) }
+	c.afterGet = func(last client.Object) { engine.EventFilter().Delete(event.DeleteEvent{Object: last}) }
 	reconcileOnce()
 	reconcileOnce() // it was asked for by the event
 	if made["1"] {
@@ -396,7 +396,7 @@ func (r *race) startOperator() (stop func()) {
 		r.t.Fatal(err)
 	}
 	engine, err := step.New(step.Options[*corev1.ConfigMap]{
-		Name: "race", Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Finalizer: raceFinalizer, Rest: step.RestUntilInputsChange,
+		Name: "race", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Finalizer: raceFinalizer, SkipUnchanged: true,
 		Controller: controller.Options{MaxConcurrentReconciles: 4, SkipNameValidation: new(true)},
 	}, r)
 	if err != nil {

@@ -31,14 +31,14 @@ import (
 //
 // Named returns the keys of the objects that obj names. It depends on nothing but obj, and does not
 // change it. A key without a name is none; one without a namespace is in that of obj, if the
-// watched kind has namespaces. The journal tells the causes, as with [Engine.Tell].
+// watched kind has namespaces. The journal tells the causes, as with [Engine.WrapHandler].
 //
 // Who names what is kept in memory, from the events of the controller, so that nothing is listed
 // and no index of the cache is needed. Filters that were given to b before, with WithEventFilter,
 // keep it from the events that they drop.
 func (e *Engine[T]) WatchNamed(b *builder.Builder, watched client.Object, named func(obj T) []client.ObjectKey, options ...builder.WatchesOption) *builder.Builder {
 	r := &references[T]{named: named, namespaced: sync.OnceValue(func() bool { return namespaced(e.options.Client, watched) })}
-	return b.WithEventFilter(r).Watches(watched, e.Tell(handler.EnqueueRequestsFromMapFunc(r.naming)), options...)
+	return b.WithEventFilter(r).Watches(watched, e.WrapHandler(handler.EnqueueRequestsFromMapFunc(r.naming)), options...)
 }
 
 // namespaced reports whether the kind of obj has namespaces, as most have.

@@ -34,7 +34,9 @@ func (w *world) removeFinalizers(keep ...string) *Thing {
 }
 
 // reports is what the journal of the deletion of a Thing tells an engine.
-func gone(e *step.Engine[*Thing], last *Thing) { e.Listen().Delete(event.DeleteEvent{Object: last}) }
+func gone(e *step.Engine[*Thing], last *Thing) {
+	e.EventFilter().Delete(event.DeleteEvent{Object: last})
+}
 
 // A finalizer that a person has taken off is a decision: nothing is cleaned up after that, and an
 // event says so.
@@ -142,7 +144,7 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 		obj.Finalizers = []string{foreignFinalizer}
 		w := newWorld(t, obj)
 		options := w.options()
-		options.Live = w.liveReader()
+		options.APIReader = w.liveReader()
 		var log []string
 		w.engineWith(options, full(&log, "A", passes, passes, nil))
 		w.must()
@@ -276,7 +278,7 @@ func TestNobodyHasTakenTheFinalizerOff(t *testing.T) {
 		w.edit(func(obj *Thing) { obj.Finalizers = nil })
 		w.remove(newThing())
 		w.create(successor())
-		e.Listen().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: w.thing()})
+		e.EventFilter().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: w.thing()})
 		w.must()
 		w.must()
 		return cleaned
@@ -300,7 +302,7 @@ func TestNobodyHasTakenTheFinalizerOff(t *testing.T) {
 		w.fails()
 		w.fault = nil
 		w.remove(newThing())
-		e.Listen().Delete(event.DeleteEvent{Object: newThing(), DeleteStateUnknown: true})
+		e.EventFilter().Delete(event.DeleteEvent{Object: newThing(), DeleteStateUnknown: true})
 		w.must()
 		if got := count(log, "Cleanup A"); got != 1 {
 			t.Errorf("%d clean-ups, want one: the write may have arrived", got)
@@ -358,8 +360,8 @@ func TestWhatEndsACleanup(t *testing.T) {
 		cleanup doFunc
 		gone    bool
 	}{
-		{"LookAgainWithin does not interrupt it", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
-			return ctrlkit.LookAgainWithin(time.Minute)
+		{"ContinueAndRequeueAfter does not interrupt it", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+			return ctrlkit.ContinueAndRequeueAfter(time.Minute)
 		}, true},
 		{"RequeueAfter does", again(time.Minute), false},
 		{"Exit does: the clean-ups after it are not done", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.Exit() }, false},
@@ -509,7 +511,7 @@ func TestFinalizersTakenOffAtAnyMoment(t *testing.T) {
 		t.Run(fmt.Sprint("before request ", moment), func(t *testing.T) {
 			w := newWorld(t, newThing())
 			options := w.options()
-			options.Live = w.liveReader()
+			options.APIReader = w.liveReader()
 			released, after, n := false, 0, 0
 			var e *step.Engine[*Thing]
 			w.fault = func(string) error {

@@ -161,7 +161,7 @@ func (p *people) startOperator(t *testing.T, plane *controlplane.ControlPlane, n
 		t.Fatal(err)
 	}
 	engine, err := step.New(step.Options[*corev1.ConfigMap]{
-		Name: "removed", Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Finalizer: raceFinalizer,
+		Name: "removed", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Finalizer: raceFinalizer,
 		Controller: controller.Options{MaxConcurrentReconciles: 4, SkipNameValidation: new(true)},
 	}, p)
 	if err != nil {

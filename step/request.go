@@ -34,8 +34,8 @@ type Request[T client.Object] struct {
 	// leaves it as it is.
 	Client client.Client
 
-	// Live reads from the API server, past the cache. It is nil if the engine was not given one.
-	Live client.Reader
+	// APIReader reads from the API server, past the cache. It is nil if the engine was not given one.
+	APIReader client.Reader
 
 	// Logger has the object in its values.
 	Logger logr.Logger
@@ -109,7 +109,7 @@ func (r *Request[T]) Failure() error { return r.failure }
 // the reconcile has begun with, or none. Call it before something outside the cluster is made that
 // an object which is gone would leave behind: after a restart the cache may be as far behind as an
 // API server is. Writes through Client ask it by themselves. It costs a live read once for each
-// object and process, and nothing after that; without Options.Live it returns nil.
+// object and process, and nothing after that; without Options.APIReader it returns nil.
 func (r *Request[T]) EnsureFresh(ctx context.Context) error {
 	if r.core == nil {
 		return nil
@@ -171,7 +171,7 @@ func (r *Request[T]) skip(ctx context.Context, p *part[T]) {
 	r.ran[p.index] = true
 	if r.Conditions != nil {
 		for _, d := range p.declared {
-			r.Conditions.Good(d.Type, ReasonNotNeeded, "")
+			r.Conditions.MarkHealthy(d.Type, ReasonNotNeeded, "")
 		}
 	}
 	if r.core.run != nil {
@@ -183,7 +183,7 @@ func (r *Request[T]) skip(ctx context.Context, p *part[T]) {
 func (r *Request[T]) observe(
 	ctx context.Context, p *part[T], phase journal.Phase, call func(context.Context, *Request[T]) (ctrl.Result, error),
 ) (result ctrl.Result, err error) {
-	if phase == journal.Do {
+	if phase == journal.PhaseDo {
 		r.ran[p.index] = true
 		result, err = ctrl.Result{}, errPanicked
 		defer func() { r.did(p.index, err) }()
@@ -230,8 +230,8 @@ func outcomeOf(table failure.Table, result ctrl.Result, err error) journal.Outco
 		o.Waits = append(o.Waits, journal.Wait{For: w.For, Every: w.Every})
 	}
 	if _, o.Err = ctrlkit.IgnoreExit(result, err); o.Err != nil {
-		verdict := table.Judge(o.Err)
-		o.Class, o.Way = string(verdict.Class), verdict.Way
+		verdict := table.Classify(o.Err)
+		o.Class, o.Remedy = string(verdict.Class), verdict.Remedy
 	}
 	return o
 }

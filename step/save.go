@@ -112,7 +112,7 @@ func (r *run[T]) retold(ctx context.Context, out *outcome, changed map[string]an
 	if !r.read.GetDeletionTimestamp().IsZero() {
 		deletion = ReasonCleaningUp
 	}
-	r.summarise(ctx, out, deletion)
+	r.summarize(ctx, out, deletion)
 	if again, err := r.changes(); err == nil {
 		return again
 	}
@@ -170,8 +170,8 @@ func (r *run[T]) changes() (map[string]any, error) {
 	return changed, nil
 }
 
-// ErrNotOurs says that a step has changed a part of the object that the engine does not write.
-var ErrNotOurs = errors.New("a step has changed what is not the operator's")
+// ErrReadOnlyField says that a step has changed a part of the object that the engine does not write.
+var ErrReadOnlyField = errors.New("a step has changed what is not the operator's")
 
 // ours are the keys of the metadata that steps may change.
 var ours = []string{"labels", "annotations", "finalizers", "ownerReferences"}
@@ -197,11 +197,11 @@ func (r *run[T]) refuse(changed map[string]any) error {
 		return nil
 	}
 	if slices.Contains(refused, ".metadata.resourceVersion") || slices.Contains(refused, ".metadata.managedFields") {
-		return failure.As(fmt.Errorf("%w: %s: Request.Object was read or written by another client than Request.Client", ErrNotOurs, strings.Join(refused, ", ")),
-			failure.OfClass(failure.Terminal), failure.WithWay("a step reads and writes through Request.Client: have it use that client, or an object of its own"))
+		return failure.Mark(fmt.Errorf("%w: %s: Request.Object was read or written by another client than Request.Client", ErrReadOnlyField, strings.Join(refused, ", ")),
+			failure.WithClass(failure.ClassTerminal), failure.WithRemedy("a step reads and writes through Request.Client: have it use that client, or an object of its own"))
 	}
-	return failure.As(fmt.Errorf("%w: %s: change labels, annotations, finalizers, owner references or the status of the object, and nothing else",
-		ErrNotOurs, strings.Join(refused, ", ")), failure.OfClass(failure.Terminal))
+	return failure.Mark(fmt.Errorf("%w: %s: change labels, annotations, finalizers, owner references or the status of the object, and nothing else",
+		ErrReadOnlyField, strings.Join(refused, ", ")), failure.WithClass(failure.ClassTerminal))
 }
 
 func mustJSON(v any) []byte {
@@ -220,7 +220,7 @@ func (r *run[T]) announce(obj T) {
 		said := c.Type == condition.Ready && slices.ContainsFunc(set.Conditions(), func(o metav1.Condition) bool {
 			return set.Declared(o.Type) && o.Reason == c.Reason && strings.HasPrefix(c.Message, o.Type+": ")
 		})
-		if c.Severity >= condition.Warning && !said {
+		if c.Severity >= condition.SeverityWarning && !said {
 			r.engine.options.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, c.Reason, "Reconcile", "%s", c.Message)
 		}
 	}
@@ -244,7 +244,7 @@ func (r *run[T]) adopt(out outcome) outcome {
 		return out
 	}
 	if err := r.req.Conditions.Adopt(r.req.Object); err != nil {
-		out = out.join(outcome{err: failure.As(fmt.Errorf("%w: %w", ErrNotOurs, err), failure.OfClass(failure.Terminal))})
+		out = out.join(outcome{err: failure.Mark(fmt.Errorf("%w: %w", ErrReadOnlyField, err), failure.WithClass(failure.ClassTerminal))})
 	}
 	return out
 }

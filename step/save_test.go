@@ -186,7 +186,7 @@ func TestStatusIsKeptWhenTheMetadataCantBeWritten(t *testing.T) {
 		metav1.SetMetaDataLabel(&obj.ObjectMeta, "size", "7")
 		obj.Status.Size = 7
 	})))
-	if err := w.fails(); !strings.Contains(err.Error(), "writing the metadata") || failure.Judge(err).Class != failure.Forbidden {
+	if err := w.fails(); !strings.Contains(err.Error(), "writing the metadata") || failure.Classify(err).Class != failure.ClassForbidden {
 		t.Errorf("got %v", err)
 	}
 	if got := w.thing().Status.Size; got != 7 {
@@ -226,7 +226,7 @@ func TestTheObjectGoesMeanwhile(t *testing.T) {
 	}))
 	w.conflicts()
 	w.must()
-	if got := w.lastResult(); got != journal.Gone {
+	if got := w.lastResult(); got != journal.ResultGone {
 		t.Errorf("finished: %q", got)
 	}
 }
@@ -249,8 +249,8 @@ func TestWhatIsNotOursIsRefused(t *testing.T) {
 				metav1.SetMetaDataLabel(&obj.ObjectMeta, "size", "7")
 			})))
 			err := w.fails()
-			if !errors.Is(err, step.ErrNotOurs) || !strings.Contains(err.Error(), test.want) || failure.Judge(err).Class != failure.Terminal {
-				t.Errorf("got %v, want ErrNotOurs and %q", err, test.want)
+			if !errors.Is(err, step.ErrReadOnlyField) || !strings.Contains(err.Error(), test.want) || failure.Classify(err).Class != failure.ClassTerminal {
+				t.Errorf("got %v, want ErrReadOnlyField and %q", err, test.want)
 			}
 			got := w.thing()
 			if got.Spec.Size != 0 || got.GenerateName != "" {
@@ -302,12 +302,12 @@ func TestConditionsAreInitialisedAndRetired(t *testing.T) {
 func TestReadyAndItsKin(t *testing.T) {
 	set := func(severity condition.Severity) doFunc {
 		return func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-			req.Conditions.Bad("Found", severity, "NotFound", "there is no Secret")
+			req.Conditions.MarkUnhealthy("Found", severity, "NotFound", "there is no Secret")
 			return ctrlkit.NoRequeue()
 		}
 	}
 	good := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		req.Conditions.Good("Found", "Found", "")
+		req.Conditions.MarkHealthy("Found", "Found", "")
 		return ctrlkit.NoRequeue()
 	}
 	then := func(first, second doFunc) doFunc {
@@ -323,9 +323,9 @@ func TestReadyAndItsKin(t *testing.T) {
 	}{
 		{"good", good, "True Ready", "", ""},
 		{"not reached", passes, "False NotReached: Found: it was not looked at yet", "True NotReached: Found: it was not looked at yet", ""},
-		{"info", set(condition.Info), "False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", ""},
-		{"warning", set(condition.Warning), "False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", ""},
-		{"error", set(condition.Error), "False NotFound: Found: there is no Secret", "", "True NotFound: Found: there is no Secret"},
+		{"info", set(condition.SeverityInfo), "False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", ""},
+		{"warning", set(condition.SeverityWarning), "False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", ""},
+		{"error", set(condition.SeverityError), "False NotFound: Found: there is no Secret", "", "True NotFound: Found: there is no Secret"},
 		{
 			"an error of its own", then(good, failsWith(errFirst)),
 			"False TemporaryError: A: the first thing broke", "True TemporaryError: A: the first thing broke", "",
@@ -335,12 +335,12 @@ func TestReadyAndItsKin(t *testing.T) {
 			"False TerminalError: A: terminal error: the first thing broke", "", "True TerminalError: A: terminal error: the first thing broke",
 		},
 		{
-			"a condition that is worse than the error", then(set(condition.Error), failsWith(errFirst)),
+			"a condition that is worse than the error", then(set(condition.SeverityError), failsWith(errFirst)),
 			"False NotFound: Found: there is no Secret", "", "True NotFound: Found: there is no Secret",
 		},
 		{"a wait", then(good, waits("Secret default/db")), "False Waiting: waits for Secret default/db", "True Waiting: waits for Secret default/db", ""},
 		{
-			"a wait that a condition explains", then(set(condition.Info), waits("Secret default/db")),
+			"a wait that a condition explains", then(set(condition.SeverityInfo), waits("Secret default/db")),
 			"False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", "",
 		},
 	}
@@ -397,7 +397,7 @@ func TestObservedGenerationOfDeclaredConditions(t *testing.T) {
 	once := false
 	w.engine(keeping("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		if !once { // later it stays as it is
-			req.Conditions.Good("Found", "Found", "")
+			req.Conditions.MarkHealthy("Found", "Found", "")
 			once = true
 		}
 		return ctrl.Result{}, err
@@ -469,7 +469,7 @@ func TestNoStatusStorm(t *testing.T) {
 			return ctrl.Result{}, errors.New(text)
 		},
 		"condition and error": func(req *step.Request[*Thing], text string) (ctrl.Result, error) {
-			req.Conditions.Bad("Found", condition.Warning, "Failing", text)
+			req.Conditions.MarkUnhealthy("Found", condition.SeverityWarning, "Failing", text)
 			return ctrl.Result{}, errors.New(text)
 		},
 		"several errors": func(_ *step.Request[*Thing], text string) (ctrl.Result, error) {
@@ -532,7 +532,7 @@ func TestHeldTexts(t *testing.T) {
 			{time.Second, errSecond, "False TemporaryError: A: the second thing broke"},
 			{time.Second, errThird, "False TemporaryError: A: the second thing broke"},
 			{10 * time.Minute, errThird, "False TemporaryError: A: the third thing broke"},
-			{time.Second, failure.As(errFirst, failure.WithReason("Quota")), "False Quota: A: the first thing broke"},
+			{time.Second, failure.Mark(errFirst, failure.WithReason("Quota")), "False Quota: A: the first thing broke"},
 			{time.Second, nil, "True Ready"},
 		} {
 			pass(step.after)
@@ -549,12 +549,12 @@ func TestEventsTellTransitionsOnce(t *testing.T) {
 	w.engine(keeping("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { return do(ctx, req) }, "Found"))
 	bad := func(severity condition.Severity, reason string) doFunc {
 		return func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-			req.Conditions.Bad("Found", severity, reason, "there is no Secret")
+			req.Conditions.MarkUnhealthy("Found", severity, reason, "there is no Secret")
 			return ctrlkit.NoRequeue()
 		}
 	}
 	good := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		req.Conditions.Good("Found", "Found", "")
+		req.Conditions.MarkHealthy("Found", "Found", "")
 		return ctrlkit.NoRequeue()
 	}
 	for _, test := range []struct {
@@ -563,15 +563,15 @@ func TestEventsTellTransitionsOnce(t *testing.T) {
 		want []string
 	}{
 		{"it begins well", good, nil},
-		{"a condition becomes bad", bad(condition.Warning, "NotFound"), []string{"NotFound: there is no Secret"}},
-		{"it stays bad", bad(condition.Warning, "NotFound"), nil},
-		{"for another reason", bad(condition.Warning, "Empty"), []string{"Empty: there is no Secret"}},
+		{"a condition becomes bad", bad(condition.SeverityWarning, "NotFound"), []string{"NotFound: there is no Secret"}},
+		{"it stays bad", bad(condition.SeverityWarning, "NotFound"), nil},
+		{"for another reason", bad(condition.SeverityWarning, "Empty"), []string{"Empty: there is no Secret"}},
 		{"something worse besides", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-			_, _ = bad(condition.Warning, "Empty")(ctx, req)
+			_, _ = bad(condition.SeverityWarning, "Empty")(ctx, req)
 			return ctrl.Result{}, forbiddenError()
 		}, []string{`Forbidden: A: things.test.example.com "a" is forbidden: no permission (and 1 more)`}},
-		{"what is worse is over", bad(condition.Warning, "Empty"), nil},
-		{"it is on its way", bad(condition.Info, "Pending"), nil},
+		{"what is worse is over", bad(condition.SeverityWarning, "Empty"), nil},
+		{"it is on its way", bad(condition.SeverityInfo, "Pending"), nil},
 		{"it becomes good", good, nil},
 		{"an error", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 			_, _ = good(ctx, req)

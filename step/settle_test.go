@@ -26,7 +26,7 @@ func TestConditionsOfAStepThatFails(t *testing.T) {
 	sets := true
 	w.engine(keeping("Write", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		if sets {
-			req.Conditions.Good("OutputReady", "OutputWritten", "")
+			req.Conditions.MarkHealthy("OutputReady", "OutputWritten", "")
 		}
 		return ctrl.Result{}, err
 	}, "OutputReady"))
@@ -59,8 +59,8 @@ func TestConditionsOfAStepThatFails(t *testing.T) {
 func TestConditionsThatAStepSetsBeforeItFails(t *testing.T) {
 	w := newWorld(t, newThing())
 	w.engine(keeping("Write", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		req.Conditions.Good("Found", "Found", "")
-		req.Conditions.Bad("OutputReady", condition.Error, "Taken", "it is taken")
+		req.Conditions.MarkHealthy("Found", "Found", "")
+		req.Conditions.MarkUnhealthy("OutputReady", condition.SeverityError, "Taken", "it is taken")
 		return ctrl.Result{}, errFirst
 	}, "Found", "OutputReady"))
 	w.fails()
@@ -87,7 +87,7 @@ func TestConditionsOfAStepThatWaits(t *testing.T) {
 			do := func(kind string, then func() (ctrl.Result, error)) step.Step[*Thing] {
 				return keeping("Keep "+kind, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 					if !settled {
-						req.Conditions.Good(kind, "Fine", "")
+						req.Conditions.MarkHealthy(kind, "Fine", "")
 						return ctrlkit.NoRequeue()
 					}
 					return then()

@@ -14,7 +14,7 @@ import (
 
 // A Step is a part of the work for an object of type T. One value serves all objects, at the same
 // time: what belongs to one reconcile is in the [Request]. What a step can do besides are optional
-// interfaces: [Cleaner], [Poster] and [ConditionManager].
+// interfaces: [Cleaner], [PostStep] and [ConditionDeclarer].
 type Step[T client.Object] interface {
 	// Name names the step: short, unique in its engine, without a line break.
 	Name() string
@@ -24,7 +24,7 @@ type Step[T client.Object] interface {
 	// which the engine saves, also after an error; never its spec, which is its user's.
 	//
 	// The outcome is one of package ctrlkit: an error, a wait or a requeue ends the sequence of
-	// steps, ctrlkit.LookAgainWithin does not.
+	// steps, ctrlkit.ContinueAndRequeueAfter does not.
 	Do(ctx context.Context, req *Request[T]) (ctrl.Result, error)
 }
 
@@ -41,12 +41,12 @@ type Cleaner[T client.Object] interface {
 	//
 	// An error, a wait, a requeue or an exit ends the sequence: the finalizer stays, a condition
 	// says why, and Cleanup is called again; after an exit, by the next event.
-	// ctrlkit.LookAgainWithin does not end it, and its time is not used: the object goes.
+	// ctrlkit.ContinueAndRequeueAfter does not end it, and its time is not used: the object goes.
 	Cleanup(ctx context.Context, req *Request[T]) (ctrl.Result, error)
 }
 
 // A Poster is a [Step] with work for the end of each reconcile.
-type Poster[T client.Object] interface {
+type PostStep[T client.Object] interface {
 	Step[T]
 	// Post is called before the object is saved, after Do and after Cleanup, whatever they have
 	// returned, and of each step, whatever the others have returned; not when a reconcile ends
@@ -54,8 +54,8 @@ type Poster[T client.Object] interface {
 	Post(ctx context.Context, req *Request[T]) error
 }
 
-// A ConditionManager is a [Step] that keeps conditions of the object.
-type ConditionManager[T client.Object] interface {
+// A ConditionDeclarer is a [Step] that keeps conditions of the object.
+type ConditionDeclarer[T client.Object] interface {
 	Step[T]
 	// Conditions declares them. It is called once, by [New].
 	Conditions() []condition.Declaration

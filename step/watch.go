@@ -33,7 +33,7 @@ import (
 //
 //	err := engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Database{}).Owns(&corev1.Secret{}))
 //
-// Watches with a handler of your own tell their causes if the handler went through [Engine.Tell].
+// Watches with a handler of your own tell their causes if the handler went through [Engine.WrapHandler].
 func (e *Engine[T]) Complete(b *builder.Builder) error {
 	options := e.options.Controller
 	if options.RateLimiter == nil {
@@ -42,13 +42,13 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 	if err := e.claimSummary(); err != nil {
 		return err
 	}
-	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.Listen()).Complete(e)
+	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.EventFilter()).Complete(e)
 }
 
-// Listen returns a predicate that lets every event pass and tells the engine of it.
+// EventFilter returns a predicate that lets every event pass and tells the engine of it.
 // [Engine.Complete] installs it; who builds the controller otherwise gives it to
 // builder.WithEventFilter.
-func (e *Engine[T]) Listen() predicate.Predicate { return listener[T]{e} }
+func (e *Engine[T]) EventFilter() predicate.Predicate { return listener[T]{e} }
 
 // Limiter returns the rate limiter for the queue of the controller, for who does not use
 // [Engine.Complete]. Without it, failures are tried again with the backoff of controller-runtime,
@@ -59,7 +59,7 @@ type listener[T client.Object] struct{ engine *Engine[T] }
 
 func (l listener[T]) Create(ev event.CreateEvent) bool {
 	if ev.IsInInitialList {
-		l.engine.heard(ev.Object, journal.Start, "")
+		l.engine.heard(ev.Object, journal.CauseStart, "")
 		return true
 	}
 	l.engine.heard(ev.Object, "", "created")
@@ -142,7 +142,7 @@ func (e *Engine[T]) heard(obj client.Object, kind journal.CauseKind, verb string
 		return
 	}
 	if _, own := obj.(T); own {
-		e.because(client.ObjectKeyFromObject(obj), seen{journal.Cause{Kind: orKind(kind, journal.OwnChange), Verb: verb}, obj.GetResourceVersion()})
+		e.because(client.ObjectKeyFromObject(obj), seen{journal.Cause{Kind: orKind(kind, journal.CauseOwnChange), Verb: verb}, obj.GetResourceVersion()})
 		return
 	}
 	for _, owner := range obj.GetOwnerReferences() {
@@ -151,7 +151,7 @@ func (e *Engine[T]) heard(obj client.Object, kind journal.CauseKind, verb string
 			if e.namespaced() {
 				key.Namespace = obj.GetNamespace()
 			}
-			e.because(key, seen{journal.Cause{Kind: orKind(kind, journal.ChildChange), Verb: verb, Object: e.name(obj)}, ""})
+			e.because(key, seen{journal.Cause{Kind: orKind(kind, journal.CauseChildChange), Verb: verb, Object: e.name(obj)}, ""})
 		}
 	}
 }
@@ -173,7 +173,7 @@ func (e *Engine[T]) name(obj client.Object) journal.Object {
 
 func (e *Engine[T]) because(key types.NamespacedName, s seen) {
 	e.causes.add(key, s)
-	if s.cause.Kind == journal.Start {
+	if s.cause.Kind == journal.CauseStart {
 		return // every object is told of once when the operator starts
 	}
 	s.cause.Times = 1
@@ -182,11 +182,11 @@ func (e *Engine[T]) because(key types.NamespacedName, s seen) {
 	})
 }
 
-// Tell returns h so that the engine learns which event has asked for which reconcile. Use it for
+// WrapHandler returns h so that the engine learns which event has asked for which reconcile. Use it for
 // watches of objects that the reconciled one does not own:
 //
-//	b.Watches(&corev1.Secret{}, engine.Tell(handler.EnqueueRequestsFromMapFunc(databasesOf)))
-func (e *Engine[T]) Tell(h handler.EventHandler) handler.EventHandler {
+//	b.Watches(&corev1.Secret{}, engine.WrapHandler(handler.EnqueueRequestsFromMapFunc(databasesOf)))
+func (e *Engine[T]) WrapHandler(h handler.EventHandler) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, ev event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			h.Create(ctx, ev, e.telling(q, ev.Object, "created"))
@@ -203,20 +203,22 @@ func (e *Engine[T]) Tell(h handler.EventHandler) handler.EventHandler {
 	}
 }
 
-// Reader returns r for the watches of a generated manager, so that they tell their causes:
+// WatchReader returns r for the watches of a generated manager, so that they tell their causes:
 //
-//	manager.WatchDatabaseManager(ctrl.NewControllerManagedBy(mgr), engine.Reader(mgr.GetCache()))
-func (e *Engine[T]) Reader(r client.Reader) client.Reader { return tellingReader[T]{r, e} }
+//	manager.WatchDatabaseManager(ctrl.NewControllerManagedBy(mgr), engine.WatchReader(mgr.GetCache()))
+func (e *Engine[T]) WatchReader(r client.Reader) client.Reader { return tellingReader[T]{r, e} }
 
 type tellingReader[T client.Object] struct {
 	client.Reader
 	engine *Engine[T]
 }
 
-// Tell makes it a state.Teller.
-func (t tellingReader[T]) Tell(h handler.EventHandler) handler.EventHandler { return t.engine.Tell(h) }
+// WrapHandler makes it a state.HandlerWrapper.
+func (t tellingReader[T]) WrapHandler(h handler.EventHandler) handler.EventHandler {
+	return t.engine.WrapHandler(h)
+}
 
-var _ state.Teller = tellingReader[client.Object]{}
+var _ state.HandlerWrapper = tellingReader[client.Object]{}
 
 // telling returns q so that the engine is told of what is added to it because of obj.
 func (e *Engine[T]) telling(
@@ -227,7 +229,7 @@ func (e *Engine[T]) telling(
 	}
 	object := e.name(obj)
 	tell := func(r reconcile.Request) {
-		e.because(r.NamespacedName, seen{journal.Cause{Kind: journal.ForeignChange, Verb: verb, Object: object}, ""})
+		e.because(r.NamespacedName, seen{journal.Cause{Kind: journal.CauseForeignChange, Verb: verb, Object: object}, ""})
 	}
 	if p, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
 		return &tellingPriorityQueue{p, tell}

@@ -86,7 +86,7 @@ func TestCauses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, newThing())
 			e := w.engine(doing("A", passes))
-			test.tell(w, e.Listen())
+			test.tell(w, e.EventFilter())
 			w.entries = nil
 			w.must()
 			var got []string
@@ -97,7 +97,7 @@ func TestCauses(t *testing.T) {
 				t.Errorf("causes (-want +got):\n%s", diff)
 			}
 			w.must()
-			if got := heard[journal.Started](w)[1].Causes; len(got) != 1 || got[0].Kind != journal.Unknown {
+			if got := heard[journal.Started](w)[1].Causes; len(got) != 1 || got[0].Kind != journal.CauseUnknown {
 				t.Errorf("the causes are told twice: %v", got)
 			}
 		})
@@ -109,7 +109,7 @@ func TestManyCauses(t *testing.T) {
 	w := newWorld(t, newThing())
 	e := w.engine(doing("A", passes))
 	for i := range 1000 {
-		e.Listen().Create(event.CreateEvent{Object: childOf(fmt.Sprint("child-", i), ownedByA)})
+		e.EventFilter().Create(event.CreateEvent{Object: childOf(fmt.Sprint("child-", i), ownedByA)})
 	}
 	w.must()
 	causes, times := heard[journal.Started](w)[0].Causes, 0
@@ -124,10 +124,10 @@ func TestManyCauses(t *testing.T) {
 func TestTriggeredIsToldAtOnce(t *testing.T) {
 	w := newWorld(t, newThing())
 	e := w.engine(doing("A", passes))
-	e.Listen().Create(event.CreateEvent{Object: newThing(), IsInInitialList: true}) // every object is told of once
-	e.Listen().Create(event.CreateEvent{Object: childOf("child", ownedByA)})
+	e.EventFilter().Create(event.CreateEvent{Object: newThing(), IsInInitialList: true}) // every object is told of once
+	e.EventFilter().Create(event.CreateEvent{Object: childOf("child", ownedByA)})
 	want := []journal.Triggered{{Cause: journal.Cause{
-		Kind: journal.ChildChange, Verb: "created", Times: 1, Object: journal.Object{Kind: "ConfigMap", Namespace: "default", Name: "child"},
+		Kind: journal.CauseChildChange, Verb: "created", Times: 1, Object: journal.Object{Kind: "ConfigMap", Namespace: "default", Name: "child"},
 	}}}
 	if diff := cmp.Diff(want, heard[journal.Triggered](w)); diff != "" {
 		t.Errorf("triggered (-want +got):\n%s", diff)
@@ -144,7 +144,7 @@ func TestOwnersWithoutANamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Listen().Create(event.CreateEvent{Object: childOf("child", metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n"})})
+	e.EventFilter().Create(event.CreateEvent{Object: childOf("child", metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n"})})
 	if _, err := e.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestListenFiltersNothing(t *testing.T) {
 		if !observed {
 			options.Observers = nil
 		}
-		l := w.engineWith(options, cleaning("A", passes, passes)).Listen()
+		l := w.engineWith(options, cleaning("A", passes, passes)).EventFilter()
 		for _, obj := range []client.Object{newThing(), configMap("other", nil), childOf("child", ownedByA)} {
 			if !l.Create(event.CreateEvent{Object: obj}) || !l.Update(event.UpdateEvent{ObjectOld: obj, ObjectNew: obj}) ||
 				!l.Delete(event.DeleteEvent{Object: obj}) || !l.Generic(event.GenericEvent{Object: obj}) {
@@ -190,7 +190,7 @@ func TestForeignChanges(t *testing.T) {
 			e := w.engine(doing("A", passes))
 			q := queue()
 			defer q.ShutDown()
-			h, cm := e.Tell(toA), configMap("foreign", nil)
+			h, cm := e.WrapHandler(toA), configMap("foreign", nil)
 			h.Create(t.Context(), event.CreateEvent{Object: cm}, q)
 			h.Update(t.Context(), event.UpdateEvent{ObjectOld: cm, ObjectNew: cm}, q)
 			h.Update(t.Context(), event.UpdateEvent{ObjectOld: cm, ObjectNew: cm}, q)
@@ -225,9 +225,9 @@ func TestEventsAndReconcilesBesideOneAnother(t *testing.T) {
 	go func() {
 		defer close(done)
 		for i := range 50 {
-			e.Listen().Create(event.CreateEvent{Object: childOf(fmt.Sprint("child-", i), ownedByA)})
-			e.Listen().Update(event.UpdateEvent{ObjectOld: newThing(), ObjectNew: newThing()})
-			e.Listen().Delete(event.DeleteEvent{Object: last})
+			e.EventFilter().Create(event.CreateEvent{Object: childOf(fmt.Sprint("child-", i), ownedByA)})
+			e.EventFilter().Update(event.UpdateEvent{ObjectOld: newThing(), ObjectNew: newThing()})
+			e.EventFilter().Delete(event.DeleteEvent{Object: last})
 		}
 	}()
 	for range 20 {

@@ -328,7 +328,7 @@ func (w *world) conflicts() error {
 		w.tb.Fatal("the journal does not say how it ended")
 	}
 	last := finished[len(finished)-1]
-	if last.Result != journal.Failed || failure.Judge(last.Outcome.Err).Class != failure.Conflict {
+	if last.Result != journal.ResultFailed || failure.Classify(last.Outcome.Err).Class != failure.ClassConflict {
 		w.tb.Fatalf("it ended with %q and %v, want a conflict", last.Result, last.Outcome.Err)
 	}
 	return last.Outcome.Err
@@ -542,10 +542,10 @@ func keeping(name string, do doFunc, kinds ...string) step.Step[*Thing] {
 }
 
 var (
-	_ step.Cleaner[*Thing]          = cleaner{}
-	_ step.Poster[*Thing]           = poster{}
-	_ step.Poster[*Thing]           = posting{}
-	_ step.ConditionManager[*Thing] = keeper{}
+	_ step.Cleaner[*Thing]           = cleaner{}
+	_ step.PostStep[*Thing]          = poster{}
+	_ step.PostStep[*Thing]          = posting{}
+	_ step.ConditionDeclarer[*Thing] = keeper{}
 )
 
 // bubble runs a test in a time of its own, which stands still while it works.

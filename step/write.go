@@ -261,12 +261,12 @@ func adds(before, metadata any) bool {
 	return slices.ContainsFunc(finalizers(metadata), func(f any) bool { return !slices.Contains(finalizers(before), f) })
 }
 
-// newest reads the object past the cache. Without Options.Live it sends a patch that changes
+// newest reads the object past the cache. Without Options.APIReader it sends a patch that changes
 // nothing, which the API server answers with the object.
 func (r *run[T]) newest(ctx context.Context) (T, error) {
 	obj := r.engine.newObject()
 	var err error
-	if live := r.engine.options.Live; live != nil {
+	if live := r.engine.options.APIReader; live != nil {
 		err = live.Get(ctx, r.key(), obj)
 	} else {
 		obj.SetNamespace(r.request.Namespace)
@@ -289,11 +289,11 @@ func (r *run[T]) writeFailed(ctx context.Context, part savedPart, err error) err
 	}
 	if part == partStatus {
 		if live, liveErr := r.newest(ctx); liveErr == nil && live.GetUID() == r.read.GetUID() {
-			return failure.As(fmt.Errorf("%s: %w", doing, err), failure.OfClass(failure.Invalid), failure.WithReason(ReasonNoStatusSubresource), failure.WithWay(
+			return failure.Mark(fmt.Errorf("%s: %w", doing, err), failure.WithClass(failure.ClassInvalid), failure.WithReason(ReasonNoStatusSubresource), failure.WithRemedy(
 				fmt.Sprintf("the definition of %s has no status subresource: add it (the marker +kubebuilder:subresource:status) and install the definition again", r.engine.kind)))
 		}
 	}
-	return failure.As(fmt.Errorf("%s: %w", doing, err), failure.OfClass(failure.Conflict))
+	return failure.Mark(fmt.Errorf("%s: %w", doing, err), failure.WithClass(failure.ClassConflict))
 }
 
 // treeOf returns an object as JSON has it.

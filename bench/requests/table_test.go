@@ -181,7 +181,7 @@ func build(mgr ctrl.Manager) *ctrl.Builder {
 
 func withSteps(mgr ctrl.Manager, external *widget.External) error {
 	engine, err := widget.NewEngine(step.Options[*widget.Widget]{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("widget"), Rest: step.RestUntilInputsChange,
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("widget"), SkipUnchanged: true,
 		Controller: controller.Options{SkipNameValidation: new(true)},
 	}, external)
 	if err != nil {

@@ -54,7 +54,7 @@ func (k keepExternal) Cleanup(_ context.Context, req *step.Request[*Widget]) (ct
 // keepChildren keeps the three ConfigMaps. The garbage collector removes them.
 type keepChildren struct{}
 
-var _ step.ConditionManager[*Widget] = keepChildren{}
+var _ step.ConditionDeclarer[*Widget] = keepChildren{}
 
 func (keepChildren) Name() string { return "KeepChildren" }
 
@@ -71,7 +71,7 @@ func (keepChildren) Do(ctx context.Context, req *step.Request[*Widget]) (ctrl.Re
 		return ctrlkit.RequeueIfError(err)
 	}
 	req.Object.Status.Children = 3
-	req.Conditions.Good(ChildrenReady, "AllThere", "")
+	req.Conditions.MarkHealthy(ChildrenReady, "AllThere", "")
 	return ctrlkit.NoRequeue()
 }
 

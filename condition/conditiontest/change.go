@@ -23,7 +23,7 @@ func ChangeProblems(before, after client.Object) []Problem {
 		return found
 	}
 	if a, b := before.GetUID(), after.GetUID(); a != b {
-		found.add(SameObject, "the UID is %q before and %q after: compare two versions of one object", a, b)
+		found.add(RuleSameObject, "the UID is %q before and %q after: compare two versions of one object", a, b)
 		return found
 	}
 	found = append(found, wrongOrder(was, is)...)
@@ -56,15 +56,15 @@ func wrongChange(before, after placed, written time.Time) (found problems) {
 	was, is := before.LastTransitionTime, after.LastTransitionTime
 	switch {
 	case before.Status == after.Status && !is.Equal(&was):
-		found.add(MovesWithStatus, "%s: lastTransitionTime went from %s to %s, and the status stayed %s: keep it", after, shownTime(was), shownTime(is), after.Status)
+		found.add(RuleMovesWithStatus, "%s: lastTransitionTime went from %s to %s, and the status stayed %s: keep it", after, shownTime(was), shownTime(is), after.Status)
 	case before.Status != after.Status && is.Before(&was):
-		found.add(MovesWithStatus, "%s: lastTransitionTime went back from %s to %s: set it to the time at which the status changed", after, shownTime(was), shownTime(is))
+		found.add(RuleMovesWithStatus, "%s: lastTransitionTime went back from %s to %s: set it to the time at which the status changed", after, shownTime(was), shownTime(is))
 	case before.Status != after.Status && is.Equal(&was) && (written.IsZero() || written.Sub(is.Time) > time.Second):
-		found.add(MovesWithStatus, "%s: the status went from %s to %s, and lastTransitionTime stayed %s: set it to the time at which the status changed "+
+		found.add(RuleMovesWithStatus, "%s: the status went from %s to %s, and lastTransitionTime stayed %s: set it to the time at which the status changed "+
 			"(in a test, let a second pass)", after, before.Status, after.Status, shownTime(is))
 	}
 	if after.ObservedGeneration < before.ObservedGeneration {
-		found.add(NeverBack, "%s: observedGeneration fell from %d to %d: copy metadata.generation of the object that was reconciled, "+
+		found.add(RuleNeverBack, "%s: observedGeneration fell from %d to %d: copy metadata.generation of the object that was reconciled, "+
 			"and write with its resourceVersion", after, before.ObservedGeneration, after.ObservedGeneration)
 	}
 	return found
@@ -81,7 +81,7 @@ func shownTime(t metav1.Time) string {
 func wrongOrder(was, is *object) (found problems) {
 	before, after := was.typesIn(is), is.typesIn(was)
 	if !slices.Equal(before, after) {
-		found.add(KeepsOrder, "status.conditions was ordered %s and is ordered %s: change conditions where they stand, and do not build the list from a map",
+		found.add(RuleKeepsOrder, "status.conditions was ordered %s and is ordered %s: change conditions where they stand, and do not build the list from a map",
 			strings.Join(before, ", "), strings.Join(after, ", "))
 	}
 	return found

@@ -48,45 +48,45 @@ func TestChangeProblems(t *testing.T) {
 	}{
 		{
 			"a time that moves alone", newDatabase(ready()), newDatabase(at(ready(), time.Second)),
-			conditiontest.MovesWithStatus, "lastTransitionTime went from 2026-07-01T12:00:00Z to 2026-07-01T12:00:01Z, and the status stayed True",
+			conditiontest.RuleMovesWithStatus, "lastTransitionTime went from 2026-07-01T12:00:00Z to 2026-07-01T12:00:01Z, and the status stayed True",
 		},
 		{
 			"a time that goes back alone", newDatabase(ready()), newDatabase(at(ready(), -time.Second)),
-			conditiontest.MovesWithStatus, "and the status stayed True: keep it",
+			conditiontest.RuleMovesWithStatus, "and the status stayed True: keep it",
 		},
 		{
 			"a time that vanishes", newDatabase(ready()), newDatabase(having(ready(), func(c *condition) { c.LastTransitionTime = metav1.Time{} })),
-			conditiontest.MovesWithStatus, "went from 2026-07-01T12:00:00Z to nothing",
+			conditiontest.RuleMovesWithStatus, "went from 2026-07-01T12:00:00Z to nothing",
 		},
 		{
 			"a status that changes alone", newDatabase(ready(), missing("it is gone")), newDatabase(ready(), found()),
-			conditiontest.MovesWithStatus, `status.conditions[1] "SecretFound": the status went from False to True, and lastTransitionTime stayed`,
+			conditiontest.RuleMovesWithStatus, `status.conditions[1] "SecretFound": the status went from False to True, and lastTransitionTime stayed`,
 		},
 		{
 			"a status that changes alone, written later", newDatabase(missing("it is gone")), written(newDatabase(found()), 2*time.Second),
-			conditiontest.MovesWithStatus, "lastTransitionTime stayed 2026-07-01T12:00:00Z",
+			conditiontest.RuleMovesWithStatus, "lastTransitionTime stayed 2026-07-01T12:00:00Z",
 		},
 		{
 			"a status that changes while its time goes back", newDatabase(missing("it is gone")), newDatabase(at(found(), -time.Second)),
-			conditiontest.MovesWithStatus, "lastTransitionTime went back from 2026-07-01T12:00:00Z to 2026-07-01T11:59:59Z",
+			conditiontest.RuleMovesWithStatus, "lastTransitionTime went back from 2026-07-01T12:00:00Z to 2026-07-01T11:59:59Z",
 		},
 		{
 			"an older generation", newDatabase(ready()), newDatabase(about(ready(), 2)),
-			conditiontest.NeverBack, "observedGeneration fell from 3 to 2",
+			conditiontest.RuleNeverBack, "observedGeneration fell from 3 to 2",
 		},
 		{
 			"no generation any more", newDatabase(ready()), newDatabase(about(ready(), 0)),
-			conditiontest.NeverBack, "observedGeneration fell from 3 to 0",
+			conditiontest.RuleNeverBack, "observedGeneration fell from 3 to 0",
 		},
 		{
 			"another order", newDatabase(ready(), found(), paused()), newDatabase(found(), ready(), paused()),
-			conditiontest.KeepsOrder, "status.conditions was ordered Ready, SecretFound, Paused and is ordered SecretFound, Ready, Paused",
+			conditiontest.RuleKeepsOrder, "status.conditions was ordered Ready, SecretFound, Paused and is ordered SecretFound, Ready, Paused",
 		},
 		{
 			"another order beside what comes and goes", newDatabase(stalled(), ready(), found()), newDatabase(found(), reconciling(), ready()),
-			conditiontest.KeepsOrder, "was ordered Ready, SecretFound and is ordered SecretFound, Ready",
+			conditiontest.RuleKeepsOrder, "was ordered Ready, SecretFound and is ordered SecretFound, Ready",
 		},
-		{"another object", newDatabase(ready()), other, conditiontest.SameObject, `the UID is "one" before and "two" after`},
+		{"another object", newDatabase(ready()), other, conditiontest.RuleSameObject, `the UID is "one" before and "two" after`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := conditiontest.ChangeProblems(tt.before, tt.after)
@@ -134,7 +134,7 @@ func TestRightChangesHaveNoProblems(t *testing.T) {
 func TestChangeProblemsReportsEverything(t *testing.T) {
 	before := newDatabase(ready(), missing("try 1"))
 	after := newDatabase(about(missing("try 1"), 2), about(at(ready(), time.Second), 2))
-	want := []conditiontest.Rule{conditiontest.KeepsOrder, conditiontest.NeverBack, conditiontest.MovesWithStatus, conditiontest.NeverBack}
+	want := []conditiontest.Rule{conditiontest.RuleKeepsOrder, conditiontest.RuleNeverBack, conditiontest.RuleMovesWithStatus, conditiontest.RuleNeverBack}
 	var got []conditiontest.Rule
 	for _, p := range conditiontest.ChangeProblems(before, after) {
 		got = append(got, p.Rule)

@@ -38,7 +38,7 @@ func read(obj client.Object) (*object, problems) {
 	}
 	conditions, err := condition.Of(obj)
 	if err != nil {
-		return nil, problems{{Readable, err.Error()}}
+		return nil, problems{{RuleReadable, err.Error()}}
 	}
 	for i, c := range conditions {
 		o.conditions = append(o.conditions, placed{c, i})
@@ -50,18 +50,18 @@ func (o *object) readUnstructured(u *unstructured.Unstructured) (*object, proble
 	field, _, err := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
 	list, ok := field.([]any)
 	if err != nil || field != nil && !ok {
-		return nil, problems{{Readable, "status.conditions is no list: declare it as []metav1.Condition"}}
+		return nil, problems{{RuleReadable, "status.conditions is no list: declare it as []metav1.Condition"}}
 	}
 	var found problems
 	for i, element := range list {
 		content, ok := element.(map[string]any)
 		if !ok {
-			found.add(Readable, "status.conditions[%d] is %T: declare the list as []metav1.Condition", i, element)
+			found.add(RuleReadable, "status.conditions[%d] is %T: declare the list as []metav1.Condition", i, element)
 			continue
 		}
 		p := placed{index: i}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &p.Condition); err != nil {
-			found.add(Readable, "status.conditions[%d]: %v: declare the list as []metav1.Condition", i, err)
+			found.add(RuleReadable, "status.conditions[%d]: %v: declare the list as []metav1.Condition", i, err)
 			continue
 		}
 		o.conditions = append(o.conditions, p)

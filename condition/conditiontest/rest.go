@@ -33,22 +33,22 @@ func Problems(obj client.Object) []Problem {
 func (o *object) wrongTogether() (found problems) {
 	for i, c := range o.conditions {
 		if slices.ContainsFunc(o.conditions[:i], func(d placed) bool { return d.Type == c.Type }) {
-			found.add(Unique, "%s is there a second time: keep one of each type, and declare the list with listType=map and listMapKey=type", c)
+			found.add(RuleUnique, "%s is there a second time: keep one of each type, and declare the list with listType=map and listMapKey=type", c)
 		}
 	}
 	ready, ok := o.find(condition.Ready)
 	if !ok {
-		found.add(HasReady, "status.conditions has no %q: set it from the first reconcile on, Unknown as long as nothing is known", condition.Ready)
+		found.add(RuleHasReady, "status.conditions has no %q: set it from the first reconcile on, Unknown as long as nothing is known", condition.Ready)
 		return found
 	}
 	reconciling, stalled := o.is(condition.Reconciling), o.is(condition.Stalled)
 	switch {
 	case o.is(condition.Ready) && (reconciling || stalled):
-		found.add(ReadyAlone, "%s is True beside %s: remove that, or make it False", ready, both(reconciling, stalled))
+		found.add(RuleReadyAlone, "%s is True beside %s: remove that, or make it False", ready, both(reconciling, stalled))
 	case reconciling && stalled:
-		found.add(OneOfTwo, "status.conditions has Reconciling and Stalled both True: what goes on by itself is Reconciling, what waits for a person is Stalled")
+		found.add(RuleOneOfTwo, "status.conditions has Reconciling and Stalled both True: what goes on by itself is Reconciling, what waits for a person is Stalled")
 	case !o.is(condition.Ready) && !reconciling && !stalled && !o.deleting && !o.is(condition.Paused):
-		found.add(SaysWhy, "%s is %s, and nothing says what comes next: set Reconciling if it goes on by itself, or Stalled if a person must act", ready, ready.Status)
+		found.add(RuleSaysWhy, "%s is %s, and nothing says what comes next: set Reconciling if it goes on by itself, or Stalled if a person must act", ready, ready.Status)
 	}
 	return found
 }
@@ -79,21 +79,21 @@ const (
 // wrongForm says what of a condition the API server would refuse.
 func wrongForm(c placed) (found problems) {
 	if !typePattern.MatchString(c.Type) || len(c.Type) > longestType {
-		found.add(Valid, "%s: the API server refuses the type: write it like \"SecretFound\" or \"example.com/SecretFound\"", c)
+		found.add(RuleValid, "%s: the API server refuses the type: write it like \"SecretFound\" or \"example.com/SecretFound\"", c)
 	}
 	switch c.Status {
 	case metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown:
 	default:
-		found.add(Valid, "%s: the API server refuses the status %q: it is True, False or Unknown", c, c.Status)
+		found.add(RuleValid, "%s: the API server refuses the status %q: it is True, False or Unknown", c, c.Status)
 	}
 	if !reasonPattern.MatchString(c.Reason) || len(c.Reason) > longestReason {
-		found.add(Valid, "%s: the API server refuses the reason %q: write it like \"SecretNotFound\"", c, c.Reason)
+		found.add(RuleValid, "%s: the API server refuses the reason %q: write it like \"SecretNotFound\"", c, c.Reason)
 	}
 	if len(c.Message) > longestMessage {
-		found.add(ShortEnough, "%s: the message has %d bytes, and the API server accepts %d: cut it", c, len(c.Message), longestMessage)
+		found.add(RuleShortEnough, "%s: the message has %d bytes, and the API server accepts %d: cut it", c, len(c.Message), longestMessage)
 	}
 	if c.LastTransitionTime.IsZero() {
-		found.add(Timed, "%s: lastTransitionTime is not set: set it to the time at which the status changed", c)
+		found.add(RuleTimed, "%s: lastTransitionTime is not set: set it to the time at which the status changed", c)
 	}
 	return found
 }
@@ -104,12 +104,12 @@ func (o *object) wrongGeneration(c placed) (found problems) {
 	computed := c.Type == condition.Ready || c.Type == condition.Reconciling || c.Type == condition.Stalled
 	switch {
 	case c.ObservedGeneration > o.generation:
-		found.add(Observed, "%s: observedGeneration is %d, and the object has come to %d only: %s", c, c.ObservedGeneration, o.generation, way)
+		found.add(RuleObserved, "%s: observedGeneration is %d, and the object has come to %d only: %s", c, c.ObservedGeneration, o.generation, way)
 	case c.ObservedGeneration == o.generation || o.is(condition.Paused):
 	case c.ObservedGeneration == 0:
-		found.add(Observed, "%s: observedGeneration is not set: %s", c, way)
+		found.add(RuleObserved, "%s: observedGeneration is not set: %s", c, way)
 	case computed || o.is(condition.Ready):
-		found.add(Observed, "%s: observedGeneration is %d, and the object has come to %d: %s, also when nothing else changes", c, c.ObservedGeneration, o.generation, way)
+		found.add(RuleObserved, "%s: observedGeneration is %d, and the object has come to %d: %s, also when nothing else changes", c, c.ObservedGeneration, o.generation, way)
 	}
 	return found
 }
@@ -136,11 +136,11 @@ var volatiles = []volatile{
 // wrongMessage says what is wrong with a message.
 func wrongMessage(c placed) (found problems) {
 	if c.Message == "" && notGood(c) {
-		found.add(HasMessage, "%s is %s without a message: say what is missing and what a person can do", c, c.Status)
+		found.add(RuleHasMessage, "%s is %s without a message: say what is missing and what a person can do", c, c.Status)
 	}
 	for _, v := range volatiles {
 		if match := v.pattern.FindStringSubmatch(c.Message); match != nil {
-			found.add(HoldsStill, "%s: the message has %s, %q: %s", c, v.what, shown(match[1]), v.way)
+			found.add(RuleHoldsStill, "%s: the message has %s, %q: %s", c, v.what, shown(match[1]), v.way)
 		}
 	}
 	return found

@@ -32,57 +32,57 @@ func TestProblems(t *testing.T) {
 		rule conditiontest.Rule
 		want string
 	}{
-		{"no conditions", newDatabase(), conditiontest.HasReady, `status.conditions has no "Ready"`},
-		{"no Ready", newDatabase(found()), conditiontest.HasReady, `set it from the first reconcile on`},
-		{"a type twice", newDatabase(ready(), found(), found()), conditiontest.Unique, `status.conditions[2] "SecretFound" is there a second time`},
-		{"Ready and Reconciling", newDatabase(ready(), reconciling()), conditiontest.ReadyAlone, `status.conditions[0] "Ready" is True beside Reconciling`},
-		{"Ready and Stalled", newDatabase(stalled(), ready()), conditiontest.ReadyAlone, `status.conditions[1] "Ready" is True beside Stalled`},
-		{"all three", newDatabase(ready(), reconciling(), stalled()), conditiontest.ReadyAlone, "Reconciling and Stalled that are True"},
-		{"both", newDatabase(unready(), reconciling(), stalled()), conditiontest.OneOfTwo, "Reconciling and Stalled both True"},
-		{"not Ready, and nothing else", newDatabase(unready()), conditiontest.SaysWhy, `"Ready" is False, and nothing says what comes next`},
+		{"no conditions", newDatabase(), conditiontest.RuleHasReady, `status.conditions has no "Ready"`},
+		{"no Ready", newDatabase(found()), conditiontest.RuleHasReady, `set it from the first reconcile on`},
+		{"a type twice", newDatabase(ready(), found(), found()), conditiontest.RuleUnique, `status.conditions[2] "SecretFound" is there a second time`},
+		{"Ready and Reconciling", newDatabase(ready(), reconciling()), conditiontest.RuleReadyAlone, `status.conditions[0] "Ready" is True beside Reconciling`},
+		{"Ready and Stalled", newDatabase(stalled(), ready()), conditiontest.RuleReadyAlone, `status.conditions[1] "Ready" is True beside Stalled`},
+		{"all three", newDatabase(ready(), reconciling(), stalled()), conditiontest.RuleReadyAlone, "Reconciling and Stalled that are True"},
+		{"both", newDatabase(unready(), reconciling(), stalled()), conditiontest.RuleOneOfTwo, "Reconciling and Stalled both True"},
+		{"not Ready, and nothing else", newDatabase(unready()), conditiontest.RuleSaysWhy, `"Ready" is False, and nothing says what comes next`},
 		{
 			"not Ready, and Reconciling is False", newDatabase(unready(), with("Reconciling", isFalse, "Done", "")),
-			conditiontest.SaysWhy, "set Reconciling if it goes on by itself",
+			conditiontest.RuleSaysWhy, "set Reconciling if it goes on by itself",
 		},
-		{"Ready is Unknown", newDatabase(with("Ready", isUnknown, "New", "it was not looked at")), conditiontest.SaysWhy, "is Unknown"},
-		{"no type", form(func(c *condition) { c.Type = "" }), conditiontest.Valid, `status.conditions[1] "": the API server refuses the type`},
-		{"a type with a space", form(func(c *condition) { c.Type = "Secret found" }), conditiontest.Valid, `write it like "SecretFound"`},
-		{"a prefix in upper case", form(func(c *condition) { c.Type = "Example/Found" }), conditiontest.Valid, "refuses the type"},
-		{"a long type", form(func(c *condition) { c.Type = strings.Repeat("a", 317) }), conditiontest.Valid, "refuses the type"},
-		{"no status", form(func(c *condition) { c.Status = "" }), conditiontest.Valid, `refuses the status ""`},
-		{"a status in lower case", form(func(c *condition) { c.Status = "true" }), conditiontest.Valid, "it is True, False or Unknown"},
-		{"no reason", form(func(c *condition) { c.Reason = "" }), conditiontest.Valid, `refuses the reason ""`},
-		{"a reason with a hyphen", form(func(c *condition) { c.Reason = "not-found" }), conditiontest.Valid, `"not-found"`},
-		{"a long reason", form(func(c *condition) { c.Reason = strings.Repeat("a", 1025) }), conditiontest.Valid, "refuses the reason"},
-		{"no time", form(func(c *condition) { c.LastTransitionTime = metav1.Time{} }), conditiontest.Timed, "lastTransitionTime is not set"},
-		{"no generation", form(func(c *condition) { c.ObservedGeneration = 0 }), conditiontest.Observed, "observedGeneration is not set: copy metadata.generation"},
-		{"an old generation", form(func(c *condition) { c.ObservedGeneration = 2 }), conditiontest.Observed, "observedGeneration is 2, and the object has come to 3"},
-		{"a later generation", form(func(c *condition) { c.ObservedGeneration = 4 }), conditiontest.Observed, "has come to 3 only"},
+		{"Ready is Unknown", newDatabase(with("Ready", isUnknown, "New", "it was not looked at")), conditiontest.RuleSaysWhy, "is Unknown"},
+		{"no type", form(func(c *condition) { c.Type = "" }), conditiontest.RuleValid, `status.conditions[1] "": the API server refuses the type`},
+		{"a type with a space", form(func(c *condition) { c.Type = "Secret found" }), conditiontest.RuleValid, `write it like "SecretFound"`},
+		{"a prefix in upper case", form(func(c *condition) { c.Type = "Example/Found" }), conditiontest.RuleValid, "refuses the type"},
+		{"a long type", form(func(c *condition) { c.Type = strings.Repeat("a", 317) }), conditiontest.RuleValid, "refuses the type"},
+		{"no status", form(func(c *condition) { c.Status = "" }), conditiontest.RuleValid, `refuses the status ""`},
+		{"a status in lower case", form(func(c *condition) { c.Status = "true" }), conditiontest.RuleValid, "it is True, False or Unknown"},
+		{"no reason", form(func(c *condition) { c.Reason = "" }), conditiontest.RuleValid, `refuses the reason ""`},
+		{"a reason with a hyphen", form(func(c *condition) { c.Reason = "not-found" }), conditiontest.RuleValid, `"not-found"`},
+		{"a long reason", form(func(c *condition) { c.Reason = strings.Repeat("a", 1025) }), conditiontest.RuleValid, "refuses the reason"},
+		{"no time", form(func(c *condition) { c.LastTransitionTime = metav1.Time{} }), conditiontest.RuleTimed, "lastTransitionTime is not set"},
+		{"no generation", form(func(c *condition) { c.ObservedGeneration = 0 }), conditiontest.RuleObserved, "observedGeneration is not set: copy metadata.generation"},
+		{"an old generation", form(func(c *condition) { c.ObservedGeneration = 2 }), conditiontest.RuleObserved, "observedGeneration is 2, and the object has come to 3"},
+		{"a later generation", form(func(c *condition) { c.ObservedGeneration = 4 }), conditiontest.RuleObserved, "has come to 3 only"},
 		{
 			"an old generation of what is computed", newDatabase(unready(), having(stalled(), func(c *condition) { c.ObservedGeneration = 2 })),
-			conditiontest.Observed, `"Stalled": observedGeneration is 2`,
+			conditiontest.RuleObserved, `"Stalled": observedGeneration is 2`,
 		},
 		{
 			"an old generation at its deletion", deleted(newDatabase(having(unready(), func(c *condition) { c.ObservedGeneration = 2 }))),
-			conditiontest.Observed, `"Ready": observedGeneration is 2`,
+			conditiontest.RuleObserved, `"Ready": observedGeneration is 2`,
 		},
 		{
 			"a later generation while Paused", newDatabase(unready(), having(paused(), func(c *condition) { c.ObservedGeneration = 4 })),
-			conditiontest.Observed, "has come to 3 only",
+			conditiontest.RuleObserved, "has come to 3 only",
 		},
-		{"not Ready without a message", newDatabase(having(unready(), noMessage), stalled()), conditiontest.HasMessage, `"Ready" is False without a message`},
-		{"Reconciling without a message", newDatabase(unready(), having(reconciling(), noMessage)), conditiontest.HasMessage, `"Reconciling" is True`},
-		{"Stalled without a message", newDatabase(unready(), having(stalled(), noMessage)), conditiontest.HasMessage, `"Stalled" is True`},
-		{"Paused without a message", newDatabase(ready(), having(paused(), noMessage)), conditiontest.HasMessage, `"Paused" is True`},
-		{"Unknown without a message", newDatabase(ready(), with("SecretFound", isUnknown, "New", "")), conditiontest.HasMessage, "say what is missing"},
-		{"a timestamp", message("failed at 2026-07-01T12:00:00Z"), conditiontest.HoldsStill, `the message has a timestamp, "2026-07-01T12:00:00Z"`},
-		{"a timestamp with an offset", message("at 2026-07-01T12:00:00.123+02:00."), conditiontest.HoldsStill, `"2026-07-01T12:00:00.123+02:00"`},
-		{"a timestamp of time.Time", message("at 2026-07-01 12:00:00 +0000 UTC"), conditiontest.HoldsStill, `"2026-07-01 12:00:00"`},
-		{"a pointer", message("got &{0xc0001a2b40}"), conditiontest.HoldsStill, `the message has an address in memory, "0xc0001a2b40"`},
-		{"a UUID", message("request id: 1b4e28ba-2fa1-11d2-883f-0016d3cca427"), conditiontest.HoldsStill, `a UUID, "1b4e28ba-2fa1-11d2-883f-0016d3cca427"`},
-		{"a map", message("labels are map[app:db tier:1]"), conditiontest.HoldsStill, `a map as Go prints it, "map[app:db tier:1]"`},
-		{"an empty map", message("labels are map[]"), conditiontest.HoldsStill, `"map[]"`},
-		{"a long message", message(strings.Repeat("x", 32769)), conditiontest.ShortEnough, "the message has 32769 bytes"},
+		{"not Ready without a message", newDatabase(having(unready(), noMessage), stalled()), conditiontest.RuleHasMessage, `"Ready" is False without a message`},
+		{"Reconciling without a message", newDatabase(unready(), having(reconciling(), noMessage)), conditiontest.RuleHasMessage, `"Reconciling" is True`},
+		{"Stalled without a message", newDatabase(unready(), having(stalled(), noMessage)), conditiontest.RuleHasMessage, `"Stalled" is True`},
+		{"Paused without a message", newDatabase(ready(), having(paused(), noMessage)), conditiontest.RuleHasMessage, `"Paused" is True`},
+		{"Unknown without a message", newDatabase(ready(), with("SecretFound", isUnknown, "New", "")), conditiontest.RuleHasMessage, "say what is missing"},
+		{"a timestamp", message("failed at 2026-07-01T12:00:00Z"), conditiontest.RuleHoldsStill, `the message has a timestamp, "2026-07-01T12:00:00Z"`},
+		{"a timestamp with an offset", message("at 2026-07-01T12:00:00.123+02:00."), conditiontest.RuleHoldsStill, `"2026-07-01T12:00:00.123+02:00"`},
+		{"a timestamp of time.Time", message("at 2026-07-01 12:00:00 +0000 UTC"), conditiontest.RuleHoldsStill, `"2026-07-01 12:00:00"`},
+		{"a pointer", message("got &{0xc0001a2b40}"), conditiontest.RuleHoldsStill, `the message has an address in memory, "0xc0001a2b40"`},
+		{"a UUID", message("request id: 1b4e28ba-2fa1-11d2-883f-0016d3cca427"), conditiontest.RuleHoldsStill, `a UUID, "1b4e28ba-2fa1-11d2-883f-0016d3cca427"`},
+		{"a map", message("labels are map[app:db tier:1]"), conditiontest.RuleHoldsStill, `a map as Go prints it, "map[app:db tier:1]"`},
+		{"an empty map", message("labels are map[]"), conditiontest.RuleHoldsStill, `"map[]"`},
+		{"a long message", message(strings.Repeat("x", 32769)), conditiontest.RuleShortEnough, "the message has 32769 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := conditiontest.Problems(tt.obj)
@@ -161,11 +161,11 @@ func TestProblemsOfWhatCanNotBeRead(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := conditiontest.Problems(tt.obj)
-			if len(got) != 1 || got[0].Rule != conditiontest.Readable || !strings.Contains(got[0].Text, tt.want) {
-				t.Errorf("got %q, want %q with %q", got, conditiontest.Readable, tt.want)
+			if len(got) != 1 || got[0].Rule != conditiontest.RuleReadable || !strings.Contains(got[0].Text, tt.want) {
+				t.Errorf("got %q, want %q with %q", got, conditiontest.RuleReadable, tt.want)
 			}
-			if got := conditiontest.ChangeProblems(tt.obj, tt.obj); len(got) == 0 || got[0].Rule != conditiontest.Readable {
-				t.Errorf("between versions: got %q, want %q", got, conditiontest.Readable)
+			if got := conditiontest.ChangeProblems(tt.obj, tt.obj); len(got) == 0 || got[0].Rule != conditiontest.RuleReadable {
+				t.Errorf("between versions: got %q, want %q", got, conditiontest.RuleReadable)
 			}
 		})
 	}
@@ -175,10 +175,10 @@ func TestProblemsOfWhatCanNotBeRead(t *testing.T) {
 func TestProblemsReportsEverything(t *testing.T) {
 	bad := metav1.Condition{Type: "A b", Message: "0xc000000001 at 2026-07-01T12:00:00Z and 2026-07-01T13:00:00Z"}
 	want := []conditiontest.Rule{
-		conditiontest.SaysWhy,
-		conditiontest.Valid, conditiontest.Valid, conditiontest.Valid, conditiontest.Timed, conditiontest.Observed,
-		conditiontest.HoldsStill, conditiontest.HoldsStill,
-		conditiontest.HasMessage,
+		conditiontest.RuleSaysWhy,
+		conditiontest.RuleValid, conditiontest.RuleValid, conditiontest.RuleValid, conditiontest.RuleTimed, conditiontest.RuleObserved,
+		conditiontest.RuleHoldsStill, conditiontest.RuleHoldsStill,
+		conditiontest.RuleHasMessage,
 	}
 	var got []conditiontest.Rule
 	for _, p := range conditiontest.Problems(newDatabase(bad, having(unready(), noMessage))) {

@@ -47,15 +47,15 @@ type CronJobController struct {
 func (c *CronJobController) Engine() (*step.Engine[*v1.CronJob], error) {
 	return step.New(step.Options[*v1.CronJob]{
 		// Named, because a process has only one controller of a name, and "cronjob" is easily taken.
-		Name: "ctrlkit-cronjob", Client: c.Client, Live: c.Live, Recorder: c.Recorder, Observers: c.Observers,
-		Failures: failure.Table{Backoffs: backoffs}, Rest: step.RestUntilInputsChange,
+		Name: "ctrlkit-cronjob", Client: c.Client, APIReader: c.Live, Recorder: c.Recorder, Observers: c.Observers,
+		Failures: failure.Table{Backoffs: backoffs}, SkipUnchanged: true,
 	}, runs{c})
 }
 
 // runs is the step that starts the runs of a CronJob.
 type runs struct{ *CronJobController }
 
-var _ step.ConditionManager[*v1.CronJob] = runs{}
+var _ step.ConditionDeclarer[*v1.CronJob] = runs{}
 
 func (runs) Name() string                        { return "Runs" }
 func (runs) Conditions() []condition.Declaration { return manager.Conditions() }
@@ -87,11 +87,11 @@ func workflow(mgr *manager.CronJobControllerManager, cronJob *v1.CronJob) ctrlki
 // backoffs: schedules are in minutes. If the API server refuses a Job for an hour, the first one that it would accept should not come a
 // quarter of an hour late.
 var backoffs = map[failure.Class]failure.Backoff{
-	failure.Transient: {First: 100 * time.Millisecond, Most: time.Minute},
-	failure.Throttled: {First: time.Second, Most: time.Minute},
-	failure.NotFound:  {First: 500 * time.Millisecond, Most: time.Minute},
-	failure.Forbidden: {First: time.Second, Most: time.Minute},
-	failure.Invalid:   {First: time.Second, Most: time.Minute},
+	failure.ClassTransient: {Initial: 100 * time.Millisecond, Max: time.Minute},
+	failure.ClassThrottled: {Initial: time.Second, Max: time.Minute},
+	failure.ClassNotFound:  {Initial: 500 * time.Millisecond, Max: time.Minute},
+	failure.ClassForbidden: {Initial: time.Second, Max: time.Minute},
+	failure.ClassInvalid:   {Initial: time.Second, Max: time.Minute},
 }
 
 // SetupWithManager registers the controller and what it needs in the cache with a manager.
@@ -103,5 +103,5 @@ func (c *CronJobController) SetupWithManager(ctx context.Context, mgr ctrl.Manag
 	if err != nil {
 		return err
 	}
-	return engine.Complete(manager.WatchCronJobControllerManager(ctrl.NewControllerManagedBy(mgr), engine.Reader(mgr.GetCache())))
+	return engine.Complete(manager.WatchCronJobControllerManager(ctrl.NewControllerManagedBy(mgr), engine.WatchReader(mgr.GetCache())))
 }

@@ -33,9 +33,9 @@ func TestSurvivesEverything(t *testing.T) {
 			return mgr.Start(ctx)
 		},
 		Script: jobsOfAMorning,
-	}, sim.Pairs(*simPairs),
-		sim.WithoutFaults(sim.Recreate, "a CronJob that is created again does not make up for runs that were due before"),
-		sim.WithoutFaults(sim.DeleteAndCreate, "a CronJob that is created again does not make up for runs that were due before"))
+	}, sim.WithPairs(*simPairs),
+		sim.WithoutFault(sim.Recreate, "a CronJob that is created again does not make up for runs that were due before"),
+		sim.WithoutFault(sim.DeleteAndCreate, "a CronJob that is created again does not make up for runs that were due before"))
 }
 
 // jobsOfAMorning is a CronJob that starts a Job every two hours.

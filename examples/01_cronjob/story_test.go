@@ -29,7 +29,7 @@ func TestStories(t *testing.T) {
 		t.Skip("needs a control plane")
 	}
 	plane := controlplane.StartForTest(t, controlplane.Options{
-		Parts: controlplane.Everything,
+		Parts: controlplane.AllParts,
 		CRDs:  []string{"config/crd/bases"},
 		// Some clusters let only those name an owner who may write its finalizers: the role should do for them.
 		Flags: map[string][]string{"kube-apiserver": {"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"}},

@@ -24,8 +24,8 @@ import (
 // addController adds the controller of Simples to a manager.
 func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
 	engine, err := step.New(step.Options[*v1.Simple]{
-		Name: "simple", Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("simple-operator"), Observers: observers,
-		Rest: step.RestUntilInputsChange, // a quotient depends on nothing else
+		Name: "simple", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("simple-operator"), Observers: observers,
+		SkipUnchanged: true, // a quotient depends on nothing else
 	},
 		ensureNonZeroDivisor{},
 		step.Func("Divide", divide),
@@ -39,7 +39,7 @@ func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
 // ensureNonZeroDivisor keeps the condition DivisorNonZero, and ends the reconcile where a division would be wrong.
 type ensureNonZeroDivisor struct{}
 
-var _ step.ConditionManager[*v1.Simple] = ensureNonZeroDivisor{}
+var _ step.ConditionDeclarer[*v1.Simple] = ensureNonZeroDivisor{}
 
 func (ensureNonZeroDivisor) Name() string { return "EnsureNonZeroDivisor" }
 
@@ -51,10 +51,10 @@ func (ensureNonZeroDivisor) Do(_ context.Context, req *step.Request[*v1.Simple])
 	if req.Object.Spec.Divisor == 0 {
 		// Only its user can help, and the change that does is an event of its own: there is nothing to wait for, and nothing has failed.
 		req.Object.Status.Quotient, req.Object.Status.Remainder = nil, nil
-		req.Conditions.Bad(v1.ConditionDivisorNonZero, condition.Error, "DivisorIsZero", "nothing can be divided by zero: change spec.divisor")
+		req.Conditions.MarkUnhealthy(v1.ConditionDivisorNonZero, condition.SeverityError, "DivisorIsZero", "nothing can be divided by zero: change spec.divisor")
 		return ctrlkit.Exit()
 	}
-	req.Conditions.Good(v1.ConditionDivisorNonZero, "DivisorIsNotZero", "")
+	req.Conditions.MarkHealthy(v1.ConditionDivisorNonZero, "DivisorIsNotZero", "")
 	return ctrlkit.NoRequeue()
 }
 

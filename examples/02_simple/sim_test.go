@@ -40,7 +40,7 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Delete(simple)
 			w.Settle()
 		},
-	}, sim.Pairs(*simPairs))
+	}, sim.WithPairs(*simPairs))
 }
 
 func simScheme(t *testing.T) *runtime.Scheme {

@@ -27,8 +27,8 @@ import (
 // addController adds the controller of RWExternals to a manager.
 func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
 	engine, err := step.New(step.Options[*v1.RWExternal]{
-		Name: "rwexternal", Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("rwexternal-operator"), Observers: observers,
-		Rest: step.RestUntilInputsChange, // it depends on two Secrets, and on nothing else
+		Name: "rwexternal", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("rwexternal-operator"), Observers: observers,
+		SkipUnchanged: true, // it depends on two Secrets, and on nothing else
 	},
 		readInput{},
 		writeOutput{},

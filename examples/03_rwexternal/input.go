@@ -25,7 +25,7 @@ var divisionKey = step.NewKey[division]("division")
 // readInput reads the input Secret, waits for it, and says what is wrong with it.
 type readInput struct{}
 
-var _ step.ConditionManager[*v1.RWExternal] = readInput{}
+var _ step.ConditionDeclarer[*v1.RWExternal] = readInput{}
 
 func (readInput) Name() string { return "ReadInput" }
 
@@ -38,7 +38,7 @@ func (readInput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (ctr
 	secret, err := step.GetOrWait[*corev1.Secret](ctx, req, key)
 	if err != nil {
 		if len(ctrlkit.Waits(err)) > 0 {
-			req.Conditions.Bad(v1.ConditionInputReady, condition.Info, "SecretNotFound", fmt.Sprintf("Secret %s does not exist: create it with the keys dividend and divisor", key))
+			req.Conditions.MarkUnhealthy(v1.ConditionInputReady, condition.SeverityInfo, "SecretNotFound", fmt.Sprintf("Secret %s does not exist: create it with the keys dividend and divisor", key))
 		}
 		return ctrlkit.RequeueIfError(err)
 	}
@@ -46,10 +46,10 @@ func (readInput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (ctr
 	if problem != "" {
 		// Its owner must change it, and that is an event. The message names the key and not what is
 		// in it: it is a secret.
-		req.Conditions.Bad(v1.ConditionInputReady, condition.Error, "InvalidInput", fmt.Sprintf("Secret %s: %s", key, problem))
+		req.Conditions.MarkUnhealthy(v1.ConditionInputReady, condition.SeverityError, "InvalidInput", fmt.Sprintf("Secret %s: %s", key, problem))
 		return ctrlkit.Exit()
 	}
-	req.Conditions.Good(v1.ConditionInputReady, "InputRead", "")
+	req.Conditions.MarkHealthy(v1.ConditionInputReady, "InputRead", "")
 	step.Put(req, divisionKey, numbers)
 	return ctrlkit.NoRequeue()
 }

@@ -34,8 +34,8 @@ func ownerOf(obj *v1.RWExternal) string { return obj.Namespace + "/" + obj.Name 
 type writeOutput struct{}
 
 var (
-	_ step.Cleaner[*v1.RWExternal]          = writeOutput{}
-	_ step.ConditionManager[*v1.RWExternal] = writeOutput{}
+	_ step.Cleaner[*v1.RWExternal]           = writeOutput{}
+	_ step.ConditionDeclarer[*v1.RWExternal] = writeOutput{}
 )
 
 func (writeOutput) Name() string { return "WriteOutput" }
@@ -50,7 +50,7 @@ func (writeOutput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (c
 		return ctrlkit.WaitFor("the input")
 	}
 	if numbers.divisor == 0 { // the input can be read, and still there is no result
-		req.Conditions.Bad(v1.ConditionOutputReady, condition.Error, "DivisorIsZero",
+		req.Conditions.MarkUnhealthy(v1.ConditionOutputReady, condition.SeverityError, "DivisorIsZero",
 			fmt.Sprintf("nothing can be divided by zero: change the key divisor of Secret %s", inputOf(req.Object)))
 		return ctrlkit.Exit()
 	}
@@ -63,7 +63,7 @@ func (writeOutput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (c
 	}
 	key := outputOf(req.Object)
 	req.Object.Status.OutputSecret = &v1.SecretReference{Namespace: key.Namespace, Name: key.Name}
-	req.Conditions.Good(v1.ConditionOutputReady, "OutputWritten", "")
+	req.Conditions.MarkHealthy(v1.ConditionOutputReady, "OutputWritten", "")
 	return ctrlkit.NoRequeue()
 }
 
@@ -85,8 +85,8 @@ func write(ctx context.Context, req *step.Request[*v1.RWExternal], data map[stri
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	if secret.Annotations[ownerAnnotation] != ownerOf(req.Object) {
-		return failure.As(fmt.Errorf("the output, Secret %s, exists and is not ours: delete it, or name another outputSecret", key),
-			failure.WithReason("OutputTaken"), failure.WithSeverity(condition.Error), failure.OfClass(failure.Terminal))
+		return failure.Mark(fmt.Errorf("the output, Secret %s, exists and is not ours: delete it, or name another outputSecret", key),
+			failure.WithReason("OutputTaken"), failure.WithSeverity(condition.SeverityError), failure.WithClass(failure.ClassTerminal))
 	}
 	if maps.EqualFunc(secret.Data, data, func(a, b []byte) bool { return string(a) == string(b) }) {
 		return nil
@@ -104,7 +104,7 @@ func (writeOutput) Cleanup(ctx context.Context, req *step.Request[*v1.RWExternal
 	var secret corev1.Secret
 	// Live, as it is the last chance: a cache that is behind may not have what the reconcile before
 	// this one has created.
-	err := req.Live.Get(ctx, key, &secret)
+	err := req.APIReader.Get(ctx, key, &secret)
 	if apierrors.IsNotFound(err) || err == nil && secret.Annotations[ownerAnnotation] != ownerOf(req.Object) {
 		return ctrlkit.NoRequeue()
 	}

@@ -48,7 +48,7 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Delete(external)
 			w.Settle()
 		},
-	}, sim.Pairs(*simPairs))
+	}, sim.WithPairs(*simPairs))
 }
 
 func simScheme(t *testing.T) *runtime.Scheme {

@@ -66,12 +66,12 @@ func TestWriteOutput(t *testing.T) {
 	}{
 		{"there is none", nil, []string{"create Secret default/quotient"}, ""},
 		{"it is as it should be", ours, nil, ""},
-		{"it is another owner's", foreign, nil, failure.Terminal},
+		{"it is another owner's", foreign, nil, failure.ClassTerminal},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			options := []steptest.Option{
 				steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"),
-				steptest.Given(func(req *step.Request[*v1.RWExternal]) { step.Put(req, divisionKey, division{7, 2}) }),
+				steptest.WithSetup(func(req *step.Request[*v1.RWExternal]) { step.Put(req, divisionKey, division{7, 2}) }),
 			}
 			if tt.there != nil {
 				options = append(options, steptest.WithObjects(tt.there))
@@ -86,7 +86,7 @@ func TestWriteOutput(t *testing.T) {
 
 func TestNoOutputForADivisionByZero(t *testing.T) {
 	got := steptest.Do(t, writeOutput{}, newDivide(), steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"),
-		steptest.Given(func(req *step.Request[*v1.RWExternal]) { step.Put(req, divisionKey, division{7, 0}) }))
+		steptest.WithSetup(func(req *step.Request[*v1.RWExternal]) { step.Put(req, divisionKey, division{7, 0}) }))
 	want := "False DivisorIsZero: nothing can be divided by zero: change the key divisor of Secret default/numbers"
 	if got.Conditions[v1.ConditionOutputReady] != want || got.Passed || len(got.Writes) > 0 {
 		t.Errorf("got %+v, want the condition %q and no write", got, want)

@@ -35,8 +35,8 @@ import (
 // addController adds the controller of Websites to a manager.
 func addController(mgr ctrl.Manager, dns DNS, observers ...journal.Observer) error {
 	engine, err := step.New(step.Options[*v1.Website]{
-		Name: "website", Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("website-operator"),
-		Observers: observers, Rest: step.RestUntilInputsChange,
+		Name: "website", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("website-operator"),
+		Observers: observers, SkipUnchanged: true,
 	},
 		step.Func("Credentials", readCredentials),
 		step.Group("Parts",
@@ -115,7 +115,7 @@ func (r dnsRecord) ensure(ctx context.Context, req *step.Request[*v1.Website]) (
 	if err := r.dns.Ensure(ctx, req.Object.Spec.Host, req.Object.Name+"."+req.Object.Namespace+".svc", req.Object); err != nil {
 		return ctrlkit.RequeueIfError(err)
 	}
-	return ctrlkit.LookAgainWithin(10 * time.Minute) // no watch shows what others do to the record
+	return ctrlkit.ContinueAndRequeueAfter(10 * time.Minute) // no watch shows what others do to the record
 }
 
 func (r dnsRecord) remove(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {

@@ -30,8 +30,8 @@ type DNS interface {
 
 // ErrHostTaken says that the record of a host belongs to another owner. Trying again does not help,
 // so it is a terminal error.
-var ErrHostTaken = failure.As(errors.New("the DNS record of the host belongs to another owner: remove it there, or make a Website with another host"),
-	failure.OfClass(failure.Terminal), failure.WithReason("HostTaken"), failure.WithSeverity(condition.Error))
+var ErrHostTaken = failure.Mark(errors.New("the DNS record of the host belongs to another owner: remove it there, or make a Website with another host"),
+	failure.WithClass(failure.ClassTerminal), failure.WithReason("HostTaken"), failure.WithSeverity(condition.SeverityError))
 
 // memoryDNS is a DNS service that lives as long as the process.
 type memoryDNS struct {

@@ -28,7 +28,7 @@ import (
 // The operator does its work against a real control plane, whose Pods become ready, with the
 // permissions of its role and no others.
 func TestOperator(t *testing.T) {
-	plane := controlplane.StartForTest(t, controlplane.Options{Parts: controlplane.Everything, CRDs: []string{"config/crd/bases"}})
+	plane := controlplane.StartForTest(t, controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}})
 	user, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: simScheme(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestOperator(t *testing.T) {
 	if err := user.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	blog = await(t, user, "blog", func(site *v1.Website) bool { return reason(site, condition.Stalled) == step.ReasonNotOurs })
+	blog = await(t, user, "blog", func(site *v1.Website) bool { return reason(site, condition.Stalled) == step.ReasonReadOnlyField })
 	conditiontest.Check(t, blog)
 	var now corev1.ConfigMap
 	if err := user.Get(t.Context(), client.ObjectKeyFromObject(theirs), &now); err != nil || now.ResourceVersion != theirs.ResourceVersion {

@@ -31,7 +31,7 @@ var simPairs = flag.Int("pairs", 200, "run so many `pairs` of faults")
 func TestSurvivesEverything(t *testing.T) {
 	sim.Run(t, sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
-		Externals: []sim.External{{Name: "dns", Identity: sim.NamedByClient}},
+		Externals: []sim.External{{Name: "dns", Identity: sim.IdentityName}},
 		Quiet:     15 * time.Minute, // longer than the time after which a record is looked at again
 		Normalize: withoutAddresses,
 		Operator: func(ctx context.Context, p *sim.Process) error {
@@ -57,7 +57,7 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Delete(site)
 			w.Settle()
 		},
-	}, sim.Pairs(*simPairs))
+	}, sim.WithPairs(*simPairs))
 }
 
 // addDeploymentController adds what the simulator does not run: a controller that makes the

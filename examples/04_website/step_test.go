@@ -26,7 +26,7 @@ import (
 func kit(t *testing.T, objects ...client.Object) []steptest.Option {
 	return []steptest.Option{
 		steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"), steptest.WithObjects(objects...),
-		steptest.Given(func(req *step.Request[*v1.Website]) { step.Put(req, credentials, "abc") }),
+		steptest.WithSetup(func(req *step.Request[*v1.Website]) { step.Put(req, credentials, "abc") }),
 	}
 }
 
@@ -95,7 +95,7 @@ func TestChildrenOfOthersAreLeftAlone(t *testing.T) {
 		{ensureService, &corev1.Service{ObjectMeta: theirs, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 81}}}}},
 	} {
 		got := steptest.Do(t, step.Func("Child", tt.do), newShop(), kit(t, tt.there)...)
-		if got.Class != failure.Terminal || len(got.Writes) > 0 || got.Passed {
+		if got.Class != failure.ClassTerminal || len(got.Writes) > 0 || got.Passed {
 			t.Errorf("%T: got %+v", tt.there, got)
 		}
 	}
@@ -111,7 +111,7 @@ func TestRecord(t *testing.T) {
 	other := newShop()
 	other.Name = "other"
 	got := steptest.Do(t, record, other, kit(t)...)
-	if want := "False HostTaken: DNS: " + ErrHostTaken.Error(); got.Conditions[condition.Ready] != want || got.Class != failure.Terminal {
+	if want := "False HostTaken: DNS: " + ErrHostTaken.Error(); got.Conditions[condition.Ready] != want || got.Class != failure.ClassTerminal {
 		t.Errorf("another Website with the host: got %+v, want Ready %s", got, want)
 	}
 	if got := steptest.Cleanup(t, record, other, kit(t)...); got.Object != nil || dns.target("shop.example.com") == "" {

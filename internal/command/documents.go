@@ -91,11 +91,11 @@ func documentsIn(root string, below bool) ([]string, error) {
 	return files, err
 }
 
-// styleFor returns colours for a terminal whose user has not asked for none (https://no-color.org).
+// styleFor returns colors for a terminal whose user has not asked for none (https://no-color.org).
 func styleFor(w io.Writer) diag.Style {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
 		return diag.Plain
 	}
-	return diag.Colour
+	return diag.Color
 }

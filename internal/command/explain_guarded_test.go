@@ -83,8 +83,8 @@ func serveGuarded(t *testing.T, plane *controlplane.ControlPlane, object journal
 		t.Fatal(err)
 	}
 	run := journal.NewRun(ring, "1", "settings", object)
-	run.Note(t.Context(), journal.StepEnded{Step: "Copy", Phase: journal.Do, Outcome: journal.Outcome{Waits: []journal.Wait{{For: "ConfigMap default/other"}}}})
-	run.Note(t.Context(), journal.Finished{Result: journal.Waiting})
+	run.Note(t.Context(), journal.StepEnded{Step: "Copy", Phase: journal.PhaseDo, Outcome: journal.Outcome{Waits: []journal.Wait{{For: "ConfigMap default/other"}}}})
+	run.Note(t.Context(), journal.Finished{Result: journal.ResultWaiting})
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

@@ -137,8 +137,8 @@ func operator(t *testing.T) http.Handler {
 		run := journal.NewRun(ring, "1", "rwexternal", object)
 		run.Note(t.Context(), journal.Started{Finalizer: "demo.ctrlkit.dev/rwexternal"})
 		wait := journal.Outcome{Waits: []journal.Wait{{For: "Secret default/missing"}}}
-		run.Note(t.Context(), journal.StepEnded{Step: "ReadInput", Phase: journal.Do, Outcome: wait})
-		run.Note(t.Context(), journal.Finished{Result: journal.Waiting, Outcome: wait})
+		run.Note(t.Context(), journal.StepEnded{Step: "ReadInput", Phase: journal.PhaseDo, Outcome: wait})
+		run.Note(t.Context(), journal.Finished{Result: journal.ResultWaiting, Outcome: wait})
 	}
 	mux := http.NewServeMux()
 	mux.Handle(explain.Path, explain.Handler(ring))

@@ -87,7 +87,7 @@ func (g *generator) run(ctx context.Context, args []string) error {
 	switch {
 	case g.found:
 		return problemError(nil)
-	case g.changed == 0 && styleFor(g.out) == diag.Colour:
+	case g.changed == 0 && styleFor(g.out) == diag.Color:
 		fmt.Fprintf(g.out, "nothing to do: %s up to date\n", count(g.upToDate, "file"))
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// errInterrupted is the cause of a context that a signal cancelled.
+// errInterrupted is the cause of a context that a signal canceled.
 var errInterrupted = errors.New("interrupted")
 
 // interruptible returns a context that the first SIGINT or SIGTERM cancels with errInterrupted as

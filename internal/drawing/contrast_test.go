@@ -20,7 +20,7 @@ func luminance(t *testing.T, color string) float64 {
 	t.Helper()
 	var r, g, b uint8
 	if _, err := fmt.Sscanf(color, "#%02x%02x%02x", &r, &g, &b); err != nil {
-		t.Fatalf("%q is not a colour: %v", color, err)
+		t.Fatalf("%q is not a color: %v", color, err)
 	}
 	return 0.2126*linear(r) + 0.7152*linear(g) + 0.0722*linear(b)
 }

@@ -3,7 +3,7 @@
 
 package drawing
 
-// A Tone is what a node means beyond its shape. Each has colours that people with any kind of colour vision can tell from
+// A Tone is what a node means beyond its shape. Each has colors that people with any kind of color vision can tell from
 // its neighbours', and nobody has to: the builder of a picture says the same in words or with a symbol.
 type Tone int
 

@@ -38,18 +38,18 @@ func (d *plainDisplay) leave(*World, time.Time)         {}
 
 // liveDisplay redraws the tree of objects on a terminal.
 type liveDisplay struct {
-	screen  *screen
-	colours bool
-	title   string
-	hint    string
-	start   time.Time
-	above   strings.Builder // log lines to be written above the picture
+	screen *screen
+	colors bool
+	title  string
+	hint   string
+	start  time.Time
+	above  strings.Builder // log lines to be written above the picture
 }
 
 func (d *liveDisplay) tell(Notice, time.Time) error { return nil }
 
 func (d *liveDisplay) log(source, text string) {
-	d.above.WriteString(paint(d.colours, dim, source+" │ ") + loggedLine(text) + "\x1b[0m\r\n")
+	d.above.WriteString(paint(d.colors, dim, source+" │ ") + loggedLine(text) + "\x1b[0m\r\n")
 }
 
 func (d *liveDisplay) refresh(w *World, now time.Time) error {
@@ -58,7 +58,7 @@ func (d *liveDisplay) refresh(w *World, now time.Time) error {
 
 func (d *liveDisplay) draw(w *World, now time.Time, title string) error {
 	width, height := d.screen.size()
-	view := View{Width: width - 1, Height: height - 1, Now: now, Colours: d.colours, Title: title, Hint: d.hint}
+	view := View{Width: width - 1, Height: height - 1, Now: now, Colors: d.colors, Title: title, Hint: d.hint}
 	above := d.above.String()
 	d.above.Reset()
 	return d.screen.draw(above, append([]string{""}, view.Lines(w)...))

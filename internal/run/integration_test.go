@@ -33,7 +33,7 @@ func buildCommand(t *testing.T) string {
 	if testing.Short() {
 		t.Skip("needs a control plane, which takes minutes to build and seconds to start")
 	}
-	if _, err := controlplane.FindAssets(t.Context(), controlplane.Everything, controlplane.BuildOptions{Progress: os.Stderr}); err != nil {
+	if _, err := controlplane.FindAssets(t.Context(), controlplane.AllParts, controlplane.BuildOptions{Progress: os.Stderr}); err != nil {
 		t.Fatal(err)
 	}
 	program := filepath.Join(t.TempDir(), "ctrlkit")

@@ -14,13 +14,13 @@ import (
 // definitions are installed before its controllers start, so that the garbage collector knows them from the beginning.
 func (r *runner) startControlPlane(ctx context.Context) (err error) {
 	// A build shows its progress by itself.
-	assets, err := controlplane.FindAssets(ctx, controlplane.Everything, controlplane.BuildOptions{Progress: r.Err})
+	assets, err := controlplane.FindAssets(ctx, controlplane.AllParts, controlplane.BuildOptions{Progress: r.Err})
 	if err != nil {
 		return interrupted(ctx, err)
 	}
 	st := r.steps.begin("control plane", "starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and a node")
 	defer st.quit()
-	r.plane, err = controlplane.Start(ctx, controlplane.Options{Parts: controlplane.Everything, Assets: assets, CRDs: r.crdFiles})
+	r.plane, err = controlplane.Start(ctx, controlplane.Options{Parts: controlplane.AllParts, Assets: assets, CRDs: r.crdFiles})
 	if err != nil {
 		return interrupted(ctx, err)
 	}

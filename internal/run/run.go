@@ -90,11 +90,11 @@ type runner struct {
 }
 
 func (r *runner) useTerminals() {
-	colours := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	colors := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	r.steps = &steps{out: r.Err, width: func() int { return 80 }}
 	if file, ok := terminalOf(r.Err); ok && os.Getenv("TERM") != "dumb" {
 		size := sizeOf(file)
-		r.steps.terminal, r.steps.colours = true, colours
+		r.steps.terminal, r.steps.colors = true, colors
 		r.steps.width = func() int { width, _ := size(); return width }
 	}
 	if file, ok := terminalOf(r.Out); ok && os.Getenv("TERM") != "dumb" {
@@ -575,7 +575,7 @@ func (r *runner) display() display {
 	if r.live == nil {
 		return &plainDisplay{plain: Plain{Writer: r.Out, Start: r.start}, logs: r.Err}
 	}
-	return &liveDisplay{screen: r.live, colours: r.steps.colours, title: r.title(), hint: r.hint(), start: r.start}
+	return &liveDisplay{screen: r.live, colors: r.steps.colors, title: r.title(), hint: r.hint(), start: r.start}
 }
 
 func (r *runner) title() string {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 )
 
-// escapes matches the sequences that set colours.
+// escapes matches the sequences that set colors.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // screen redraws a picture in place at the end of a terminal's output. It moves the cursor up over the last picture and

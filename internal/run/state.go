@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Level says how good a state is; it decides the colour.
+// Level says how good a state is; it decides the color.
 type Level int
 
 // The levels of a state.

@@ -14,7 +14,7 @@ import (
 // that is redrawn in place.
 type steps struct {
 	out      io.Writer
-	colours  bool
+	colors   bool
 	terminal bool
 	width    func() int
 }
@@ -28,7 +28,7 @@ var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "
 
 // remark writes a line between the steps.
 func (s *steps) remark(label, text string) {
-	fmt.Fprintf(s.out, "%s %s%s\n", paint(s.colours, dim, "→"), padRight(label, labelWidth), text)
+	fmt.Fprintf(s.out, "%s %s%s\n", paint(s.colors, dim, "→"), padRight(label, labelWidth), text)
 }
 
 // step is one step of the set-up. One of its methods done, skip and quit ends it.
@@ -59,7 +59,7 @@ func (st *step) spin() (stop func()) {
 		if elapsed := time.Since(st.begun); elapsed >= time.Second {
 			text = fmt.Sprintf("%s (%s)", text, age(elapsed))
 		}
-		fmt.Fprintf(st.steps.out, "\r%s\x1b[K", line(st.steps.colours, st.steps.width()-3, // room for ^C
+		fmt.Fprintf(st.steps.out, "\r%s\x1b[K", line(st.steps.colors, st.steps.width()-3, // room for ^C
 			span{spinner[turn%len(spinner)] + " ", cyan}, span{padRight(st.label, labelWidth), plainText}, span{text, dim}))
 	}
 	go func() {
@@ -106,12 +106,12 @@ func (st *step) skip(reason string) { st.finish("-", dim, reason) }
 // quit ends the step without a word.
 func (st *step) quit() { st.stop() }
 
-func (st *step) finish(mark string, c colour, text string) {
+func (st *step) finish(mark string, c color, text string) {
 	st.stop()
 	s := st.steps
 	spans := []span{{mark + " ", c}, {padRight(st.label, labelWidth), plainText}, {text, plainText}}
 	if s.terminal {
-		fmt.Fprintln(s.out, line(s.colours, s.width()-1, spans...))
+		fmt.Fprintln(s.out, line(s.colors, s.width()-1, spans...))
 		return
 	}
 	for _, span := range spans {

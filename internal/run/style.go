@@ -9,20 +9,20 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// colour is the parameter of an escape sequence that sets how text looks; the zero value leaves it as it is.
-type colour string
+// color is the parameter of an escape sequence that sets how text looks; the zero value leaves it as it is.
+type color string
 
 const (
-	plainText colour = ""
-	bold      colour = "1"
-	dim       colour = "2"
-	red       colour = "31"
-	green     colour = "32"
-	yellow    colour = "33"
-	cyan      colour = "36"
+	plainText color = ""
+	bold      color = "1"
+	dim       color = "2"
+	red       color = "31"
+	green     color = "32"
+	yellow    color = "33"
+	cyan      color = "36"
 )
 
-func (l Level) colour() colour {
+func (l Level) color() color {
 	switch l {
 	case LevelGood:
 		return green
@@ -35,22 +35,22 @@ func (l Level) colour() colour {
 	}
 }
 
-// paint wraps text in the escape sequences of c. Without colours it returns the text as it is.
-func paint(colours bool, c colour, text string) string {
-	if !colours || c == plainText || text == "" {
+// paint wraps text in the escape sequences of c. Without colors it returns the text as it is.
+func paint(colors bool, c color, text string) string {
+	if !colors || c == plainText || text == "" {
 		return text
 	}
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// span is a piece of a line in one colour.
+// span is a piece of a line in one color.
 type span struct {
-	text   string
-	colour colour
+	text  string
+	color color
 }
 
 // line writes spans one after the other, cut to the given width in terminal cells.
-func line(colours bool, width int, spans ...span) string {
+func line(colors bool, width int, spans ...span) string {
 	var b strings.Builder
 	left := width
 	for i, s := range spans {
@@ -60,12 +60,12 @@ func line(colours bool, width int, spans ...span) string {
 			rest += runewidth.StringWidth(later.text)
 		}
 		if w := runewidth.StringWidth(text); w > left || (w == left && rest > 0) {
-			b.WriteString(paint(colours, s.colour, runewidth.Truncate(text+" ", left, "…")))
+			b.WriteString(paint(colors, s.color, runewidth.Truncate(text+" ", left, "…")))
 			return b.String()
 		} else {
 			left -= w
 		}
-		b.WriteString(paint(colours, s.colour, text))
+		b.WriteString(paint(colors, s.color, text))
 	}
 	return strings.TrimRight(b.String(), " ")
 }

@@ -15,7 +15,7 @@ import (
 type View struct {
 	Width, Height int // in cells; what is drawn leaves one line of the height free
 	Now           time.Time
-	Colours       bool
+	Colors        bool
 	Title         string
 	Hint          string // what is said while there is nothing to show
 }
@@ -25,7 +25,7 @@ const maxEventLines = 5
 
 // Lines returns the picture, every line at most Width cells wide.
 func (v View) Lines(w *World) []string {
-	lines := []string{line(v.Colours, v.Width, span{v.Title, bold}), ""}
+	lines := []string{line(v.Colors, v.Width, span{v.Title, bold}), ""}
 	events := w.Events(maxEventLines)
 	room := v.Height - 1 - len(lines)
 	if spare := room/2 - 2; len(events) > spare {
@@ -37,11 +37,11 @@ func (v View) Lines(w *World) []string {
 
 	tree := w.Tree()
 	if len(tree) == 0 && v.Hint != "" {
-		lines = append(lines, line(v.Colours, v.Width, span{v.Hint, dim}))
+		lines = append(lines, line(v.Colors, v.Width, span{v.Hint, dim}))
 	}
 	lines = append(lines, v.table(fold(tree, max(room, 1)))...)
 	if len(events) > 0 {
-		lines = append(lines, "", line(v.Colours, v.Width, span{"Events", dim}))
+		lines = append(lines, "", line(v.Colors, v.Width, span{"Events", dim}))
 		lines = append(lines, v.events(events)...)
 	}
 	return lines[:min(len(lines), max(v.Height-1, 1))]
@@ -126,16 +126,16 @@ func (v View) table(rows []row) []string {
 	lines := make([]string, len(rows))
 	for i, r := range rows {
 		if r.object == nil {
-			lines[i] = line(v.Colours, v.Width, span{r.branches + r.remark, dim})
+			lines[i] = line(v.Colors, v.Width, span{r.branches + r.remark, dim})
 			continue
 		}
 		name := shorten(r.name(), max(nameWidth-runewidth.StringWidth(r.branches+r.kind()), 1))
 		filler := nameWidth - runewidth.StringWidth(r.branches+r.kind()+name)
 		word, rest := v.state(r.object.State)
-		lines[i] = line(v.Colours, v.Width,
-			span{r.branches, dim}, span{r.kind(), cyan}, span{name, r.nameColour()}, span{strings.Repeat(" ", max(filler, 0)), plainText},
+		lines[i] = line(v.Colors, v.Width,
+			span{r.branches, dim}, span{r.kind(), cyan}, span{name, r.nameColor()}, span{strings.Repeat(" ", max(filler, 0)), plainText},
 			span{fmt.Sprintf("  %*s  ", ageWidth, age(v.Now.Sub(r.object.Created))), dim},
-			span{word, r.object.State.Level.colour()}, span{rest, plainText})
+			span{word, r.object.State.Level.color()}, span{rest, plainText})
 	}
 	return lines
 }
@@ -150,7 +150,7 @@ func (r row) name() string {
 	return r.object.FullName()
 }
 
-func (r row) nameColour() colour {
+func (r row) nameColor() color {
 	if r.branches == "" {
 		return bold
 	}
@@ -182,9 +182,9 @@ func (v View) events(events []*Event) []string {
 	for i, event := range events {
 		reason := span{padRight(event.reason(), reasonWidth+2), plainText}
 		if event.Warning {
-			reason.colour = yellow
+			reason.color = yellow
 		}
-		lines[i] = line(v.Colours, v.Width,
+		lines[i] = line(v.Colors, v.Width,
 			span{fmt.Sprintf("%*s  ", ageWidth, age(v.Now.Sub(event.Time))), dim},
 			span{event.Kind + " ", cyan}, span{padRight(names[i], nameWidth-runewidth.StringWidth(event.Kind)+1), plainText},
 			reason, span{event.Message, dim})

@@ -25,7 +25,7 @@
 //	ctrlkit_object_failures{controller,namespace,name}                  only with EachObject; failures in a row
 //
 // A wait is a result and an outcome of its own, and no failure. A reconcile that was interrupted because the operator stops is one, of class
-// Cancelled, and one that lost a race for an object is one of class Conflict: an alert leaves both out.
+// Canceled, and one that lost a race for an object is one of class Conflict: an alert leaves both out.
 //
 // Controller-runtime has series of its own, for the queue and for the time of whole reconciles; they are not repeated here.
 package metrics

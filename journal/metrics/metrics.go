@@ -23,12 +23,12 @@ type Options struct {
 type PerObject int
 
 const (
-	// NoObject has its own series: how many there are depends on the code of the operator, not on the cluster.
-	NoObject PerObject = iota
+	// PerObjectNone has its own series: how many there are depends on the code of the operator, not on the cluster.
+	PerObjectNone PerObject = iota
 
-	// EachObject has two series of its own, from its first reconcile until a reconcile finds it gone. Their number has no bound but that of the
+	// PerObjectEach has two series of its own, from its first reconcile until a reconcile finds it gone. Their number has no bound but that of the
 	// objects: use it where there are some thousand at most. An operator that filters out the deletions of its objects never finds them gone.
-	EachObject
+	PerObjectEach
 )
 
 // Metrics is a [journal.Observer] that keeps Prometheus series. It is made by [New], and safe for concurrent use.
@@ -50,7 +50,7 @@ func New(registerer prometheus.Registerer, options Options) (*Metrics, error) {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
 	m := &Metrics{series: s}
-	if options.PerObject == EachObject {
+	if options.PerObject == PerObjectEach {
 		if m.objects, err = register(registerer, newObjects()); err != nil {
 			return nil, fmt.Errorf("registering metrics of objects: %w", err)
 		}

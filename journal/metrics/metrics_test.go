@@ -57,35 +57,35 @@ func TestSeries(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	m := observer(t, registry, metrics.Options{})
 	feed(m, "database", database,
-		journal.Triggered{Cause: journal.Cause{Kind: journal.OwnChange}},
+		journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnChange}},
 		journal.Started{Causes: []journal.Cause{
-			{Kind: journal.OwnChange, Times: 2},
-			{Kind: journal.ChildChange, Times: 3, Object: journal.Object{Kind: "Secret", Name: "a"}},
-			{Kind: journal.ChildChange, Object: journal.Object{Kind: "Secret", Name: "b"}},
+			{Kind: journal.CauseOwnChange, Times: 2},
+			{Kind: journal.CauseChildChange, Times: 3, Object: journal.Object{Kind: "Secret", Name: "a"}},
+			{Kind: journal.CauseChildChange, Object: journal.Object{Kind: "Secret", Name: "b"}},
 		}},
-		journal.StepBegan{Step: "Account", Phase: journal.Do},
+		journal.StepBegan{Step: "Account", Phase: journal.PhaseDo},
 		journal.Read{Step: "Account", Object: database},
 		journal.Wrote{Step: "Account", Verb: "create", Object: journal.Object{Kind: "Secret", Name: "a"}},
 		journal.Wrote{Step: "Account", Verb: "create", Object: journal.Object{Kind: "Secret", Name: "b"}, Err: errRefused},
-		journal.StepEnded{Step: "Account", Phase: journal.Do, Duration: 20 * time.Millisecond},
-		journal.StepBegan{Step: "Run", Phase: journal.Do},
+		journal.StepEnded{Step: "Account", Phase: journal.PhaseDo, Duration: 20 * time.Millisecond},
+		journal.StepBegan{Step: "Run", Phase: journal.PhaseDo},
 		journal.ActionBegan{Step: "Run", Action: "Migrate"},
 		journal.ActionEnded{Step: "Run", Action: "Migrate", Outcome: waiting, Duration: 3 * time.Second},
 		journal.ActionBegan{Step: "Run", Action: "Backup"},
 		journal.ActionEnded{Step: "Run", Action: "Backup", Outcome: failed, Duration: 2 * time.Minute},
-		journal.StepEnded{Step: "Run", Phase: journal.Do, Outcome: failed, Duration: 2 * time.Minute},
-		journal.StepEnded{Step: "Account", Phase: journal.Post, Outcome: journal.Outcome{RequeueAfter: time.Hour}},
+		journal.StepEnded{Step: "Run", Phase: journal.PhaseDo, Outcome: failed, Duration: 2 * time.Minute},
+		journal.StepEnded{Step: "Account", Phase: journal.PhasePost, Outcome: journal.Outcome{RequeueAfter: time.Hour}},
 		journal.Wrote{Verb: "patch", Object: database, Subresource: "status"},
 		journal.HotLoop{Reconciles: 12},
 		journal.Requeued{After: time.Second, Why: "backoff", Failures: 1},
-		journal.Finished{Result: journal.Failed, Outcome: failed, Duration: 2 * time.Minute},
+		journal.Finished{Result: journal.ResultFailed, Outcome: failed, Duration: 2 * time.Minute},
 	)
 	feed(m, "database", database,
-		journal.Started{Causes: []journal.Cause{{Kind: journal.Backoff, Times: 1}}},
-		journal.Finished{Result: journal.Waiting, Outcome: waiting})
+		journal.Started{Causes: []journal.Cause{{Kind: journal.CauseBackoff, Times: 1}}},
+		journal.Finished{Result: journal.ResultWaiting, Outcome: waiting})
 	feed(m, "database", database,
-		journal.Started{Causes: []journal.Cause{{Kind: journal.Timer, Times: 1}}},
-		journal.Finished{Result: journal.Done})
+		journal.Started{Causes: []journal.Cause{{Kind: journal.CauseTimer, Times: 1}}},
+		journal.Finished{Result: journal.ResultDone})
 
 	expect(t, registry, `
 # HELP ctrlkit_action_duration_seconds How long actions of workflows took.
@@ -209,7 +209,7 @@ func TestFailuresByClass(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			registry := prometheus.NewPedanticRegistry()
-			feed(observer(t, registry, metrics.Options{}), "database", database, journal.Finished{Result: journal.Waiting, Outcome: tt.outcome})
+			feed(observer(t, registry, metrics.Options{}), "database", database, journal.Finished{Result: journal.ResultWaiting, Outcome: tt.outcome})
 			want := ""
 			if tt.want != "" {
 				want = "# HELP ctrlkit_failures_total Reconciles that failed, by the class of the failure. A wait is not one.\n" +
@@ -226,11 +226,11 @@ func TestSharedRegistry(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	for _, o := range []*metrics.Metrics{
 		observer(t, registry, metrics.Options{}),
-		observer(t, registry, metrics.Options{PerObject: metrics.EachObject}),
-		observer(t, registry, metrics.Options{PerObject: metrics.EachObject}),
+		observer(t, registry, metrics.Options{PerObject: metrics.PerObjectEach}),
+		observer(t, registry, metrics.Options{PerObject: metrics.PerObjectEach}),
 		observer(t, prometheus.WrapRegistererWithPrefix("", registry), metrics.Options{}),
 	} {
-		feed(o, "database", database, journal.Finished{Result: journal.Failed, Outcome: failed})
+		feed(o, "database", database, journal.Finished{Result: journal.ResultFailed, Outcome: failed})
 	}
 	expect(t, registry, `
 # HELP ctrlkit_object_failures Reconciles of the object that failed in a row.
@@ -254,12 +254,12 @@ func TestNewRefuses(t *testing.T) {
 
 // What is kept of an object, after each of several reconciles.
 func TestObjects(t *testing.T) {
-	done := journal.Finished{Result: journal.Done}
-	fail := journal.Finished{Result: journal.Failed, Outcome: failed}
-	wait := journal.Finished{Result: journal.Waiting, Outcome: waiting}
-	behind := journal.Finished{Result: journal.Behind}
-	slowed := journal.Finished{Result: journal.Waiting}
-	gone := journal.Finished{Result: journal.Gone}
+	done := journal.Finished{Result: journal.ResultDone}
+	fail := journal.Finished{Result: journal.ResultFailed, Outcome: failed}
+	wait := journal.Finished{Result: journal.ResultWaiting, Outcome: waiting}
+	behind := journal.Finished{Result: journal.ResultStale}
+	slowed := journal.Finished{Result: journal.ResultWaiting}
+	gone := journal.Finished{Result: journal.ResultGone}
 	for _, tt := range []struct {
 		name     string
 		finished []journal.Event
@@ -278,7 +278,7 @@ func TestObjects(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			registry := prometheus.NewPedanticRegistry()
-			feed(observer(t, registry, metrics.Options{PerObject: metrics.EachObject}), "database", database, tt.finished...)
+			feed(observer(t, registry, metrics.Options{PerObject: metrics.PerObjectEach}), "database", database, tt.finished...)
 			want := ""
 			if tt.want != nil {
 				want = fmt.Sprintf(`
@@ -297,7 +297,7 @@ ctrlkit_object_result{controller="database",name="db",namespace="default",result
 
 func TestObjectsAreNotKeptUnasked(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	feed(observer(t, registry, metrics.Options{}), "database", database, journal.Finished{Result: journal.Done})
+	feed(observer(t, registry, metrics.Options{}), "database", database, journal.Finished{Result: journal.ResultDone})
 	if n, err := testutil.GatherAndCount(registry, "ctrlkit_object_result", "ctrlkit_object_failures"); n != 0 || err != nil {
 		t.Errorf("got %d series of objects, error %v", n, err)
 	}
@@ -389,16 +389,16 @@ func TestOddNames(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	m := observer(t, registry, metrics.Options{PerObject: metrics.EachObject})
+	m := observer(t, registry, metrics.Options{PerObject: metrics.PerObjectEach})
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
 			for i := range 100 {
 				object := journal.Object{Kind: "Database", Name: fmt.Sprint(i % 10)}
 				feed(m, "database", object,
-					journal.Started{Causes: []journal.Cause{{Kind: journal.Timer, Times: 1}}},
+					journal.Started{Causes: []journal.Cause{{Kind: journal.CauseTimer, Times: 1}}},
 					journal.ActionEnded{Step: "Run", Action: fmt.Sprint(g, i)},
-					journal.Finished{Result: journal.Done})
+					journal.Finished{Result: journal.ResultDone})
 				if _, err := registry.Gather(); err != nil {
 					t.Error(err)
 				}

@@ -44,7 +44,7 @@ func newObjects() *objects {
 func (o *objects) finished(key objectKey, e journal.Finished) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if e.Result == journal.Gone {
+	if e.Result == journal.ResultGone {
 		delete(o.latest, key)
 		return
 	}
@@ -62,8 +62,8 @@ func (o *objects) finished(key objectKey, e journal.Finished) {
 // untried says whether a reconcile ended before anything was tried: the cache was behind, or the object is slowed down because of a hot loop.
 // It says nothing about whether what failed before would fail again.
 func untried(e journal.Finished) bool {
-	slowed := e.Result == journal.Waiting && len(e.Outcome.Waits) == 0 && e.Outcome.RequeueAfter == 0
-	return e.Result == journal.Behind || slowed
+	slowed := e.Result == journal.ResultWaiting && len(e.Outcome.Waits) == 0 && e.Outcome.RequeueAfter == 0
+	return e.Result == journal.ResultStale || slowed
 }
 
 // Describe is called when the series are registered.

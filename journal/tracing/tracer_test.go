@@ -128,26 +128,26 @@ func texts(attributes []attribute.KeyValue) string {
 func TestReconcile(t *testing.T) {
 	w := newWorld()
 	w.tell(nil, database,
-		moment{0, journal.Triggered{Cause: journal.Cause{Kind: journal.OwnChange, Verb: "updated"}}},
-		moment{1, journal.Triggered{Cause: journal.Cause{Kind: journal.ChildChange, Verb: "created", Object: secret}}})
+		moment{0, journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnChange, Verb: "updated"}}},
+		moment{1, journal.Triggered{Cause: journal.Cause{Kind: journal.CauseChildChange, Verb: "created", Object: secret}}})
 	w.tell(&journal.Run{}, database,
-		moment{2, journal.Started{Generation: 3, Causes: []journal.Cause{{Kind: journal.OwnChange, Verb: "updated"}, {Kind: journal.Timer}}}},
-		moment{2, journal.StepBegan{Step: "Account", Phase: journal.Do}},
+		moment{2, journal.Started{Generation: 3, Causes: []journal.Cause{{Kind: journal.CauseOwnChange, Verb: "updated"}, {Kind: journal.CauseTimer}}}},
+		moment{2, journal.StepBegan{Step: "Account", Phase: journal.PhaseDo}},
 		moment{3, journal.Wrote{Step: "Account", Verb: "apply", Object: secret, Fields: []string{"data.user", "data.password"}}},
-		moment{4, journal.StepEnded{Step: "Account", Phase: journal.Do, Duration: 2 * time.Second}},
-		moment{4, journal.StepBegan{Step: "Run", Phase: journal.Do}},
+		moment{4, journal.StepEnded{Step: "Account", Phase: journal.PhaseDo, Duration: 2 * time.Second}},
+		moment{4, journal.StepBegan{Step: "Run", Phase: journal.PhaseDo}},
 		moment{5, journal.ActionBegan{Step: "Run", Action: "Backup"}},
 		moment{5.5, journal.ActionBegan{Step: "Run", Action: "Migrate"}},
 		moment{6, journal.ActionEnded{Step: "Run", Action: "Migrate", Outcome: waitFor("Job default/db"), Duration: 500 * time.Millisecond}},
 		moment{6, journal.Wrote{Step: "Run", Verb: "create", Object: secret, Err: errRefused}},
 		moment{7, journal.ActionEnded{Step: "Run", Action: "Backup", Outcome: failed, Duration: 2 * time.Second}},
 		moment{7, journal.ActionBlocked{Step: "Run", Action: "Switch", By: []string{"Backup"}}},
-		moment{8, journal.StepEnded{Step: "Run", Phase: journal.Do, Duration: 4 * time.Second,
+		moment{8, journal.StepEnded{Step: "Run", Phase: journal.PhaseDo, Duration: 4 * time.Second,
 			Outcome: journal.Outcome{Err: errRefused, Class: "TemporaryError", Waits: []journal.Wait{{For: "Job default/db"}}}}},
-		moment{8, journal.StepBegan{Step: "Account", Phase: journal.Post}},
-		moment{9, journal.StepEnded{Step: "Account", Phase: journal.Post, Outcome: journal.Outcome{RequeueAfter: time.Hour}, Duration: time.Second}},
+		moment{8, journal.StepBegan{Step: "Account", Phase: journal.PhasePost}},
+		moment{9, journal.StepEnded{Step: "Account", Phase: journal.PhasePost, Outcome: journal.Outcome{RequeueAfter: time.Hour}, Duration: time.Second}},
 		moment{9, journal.Wrote{Verb: "patch", Object: database, Subresource: "status"}},
-		moment{10, journal.Finished{Result: journal.Failed, Outcome: failed, Duration: 8 * time.Second}})
+		moment{10, journal.Finished{Result: journal.ResultFailed, Outcome: failed, Duration: 8 * time.Second}})
 	w.expect(t, `
 Triggered 0s-0s controller=database namespace=default name=db cause=own change verb=updated
 Triggered 1s-1s controller=database namespace=default name=db cause=child change verb=created object=Secret default/db
@@ -170,15 +170,15 @@ func TestWaits(t *testing.T) {
 	job, user := journal.Wait{For: "Job default/db"}, journal.Wait{For: "the user", Every: time.Minute}
 	w.tell(&journal.Run{}, database,
 		moment{0, journal.Started{Generation: 1}},
-		moment{0, journal.StepBegan{Step: "Run", Phase: journal.Do}},
+		moment{0, journal.StepBegan{Step: "Run", Phase: journal.PhaseDo}},
 		moment{0, journal.ActionBegan{Step: "Run", Action: "Migrate"}},
 		moment{1, journal.ActionEnded{Step: "Run", Action: "Migrate", Outcome: journal.Outcome{Waits: []journal.Wait{job}}}},
 		moment{2, journal.ActionBegan{Step: "Run", Action: "Switch"}},
 		moment{3, journal.ActionEnded{Step: "Run", Action: "Switch", Outcome: journal.Outcome{Waits: []journal.Wait{job}}}},
-		moment{4, journal.StepEnded{Step: "Run", Phase: journal.Do, Outcome: journal.Outcome{Waits: []journal.Wait{job, user}}}},
-		moment{5, journal.StepBegan{Step: "Account", Phase: journal.Do}},
-		moment{6, journal.StepEnded{Step: "Account", Phase: journal.Do, Outcome: journal.Outcome{Waits: []journal.Wait{job}}}},
-		moment{7, journal.Finished{Result: journal.Waiting, Outcome: journal.Outcome{Waits: []journal.Wait{job, user, job, {For: "somebody"}}}}})
+		moment{4, journal.StepEnded{Step: "Run", Phase: journal.PhaseDo, Outcome: journal.Outcome{Waits: []journal.Wait{job, user}}}},
+		moment{5, journal.StepBegan{Step: "Account", Phase: journal.PhaseDo}},
+		moment{6, journal.StepEnded{Step: "Account", Phase: journal.PhaseDo, Outcome: journal.Outcome{Waits: []journal.Wait{job}}}},
+		moment{7, journal.Finished{Result: journal.ResultWaiting, Outcome: journal.Outcome{Waits: []journal.Wait{job, user, job, {For: "somebody"}}}}})
 	w.expect(t, `
 Reconcile Database 0s-7s controller=database namespace=default name=db generation=1 causes=[] result=waiting
   * Wait 7s for=somebody
@@ -212,12 +212,12 @@ func TestEqualActions(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld()
 			w.tell(&journal.Run{}, database,
-				moment{0, journal.StepBegan{Step: "Run", Phase: journal.Do}},
+				moment{0, journal.StepBegan{Step: "Run", Phase: journal.PhaseDo}},
 				moment{0, journal.ActionBegan{Step: "Run", Action: "Check"}},
 				moment{1, journal.ActionBegan{Step: "Run", Action: "Check"}},
 				tt.first, tt.second,
-				moment{5, journal.StepEnded{Step: "Run", Phase: journal.Do, Outcome: failed}},
-				moment{6, journal.Finished{Result: journal.Failed, Outcome: failed}})
+				moment{5, journal.StepEnded{Step: "Run", Phase: journal.PhaseDo, Outcome: failed}},
+				moment{6, journal.Finished{Result: journal.ResultFailed, Outcome: failed}})
 			w.expect(t, fmt.Sprintf(`
 Reconcile Database 0s-6s controller=database namespace=default name=db result=failed class=TemporaryError Error: connection refused
   Run: Do 0s-5s step=Run phase=Do outcome=failed class=TemporaryError Error: connection refused
@@ -236,22 +236,22 @@ func TestIncomplete(t *testing.T) {
 		want    string
 	}{
 		{"a reconcile that could not read its object",
-			[]moment{{5, journal.Finished{Result: journal.Failed, Outcome: failed, Duration: 2 * time.Second}}},
+			[]moment{{5, journal.Finished{Result: journal.ResultFailed, Outcome: failed, Duration: 2 * time.Second}}},
 			"Reconcile Database 3s-5s controller=database namespace=default name=db result=failed class=TemporaryError Error: connection refused"},
 		{"a clean-up that was owed, before the reconcile", []moment{
-			{0, journal.StepBegan{Step: "Account", Phase: journal.Cleanup}},
-			{1, journal.StepEnded{Step: "Account", Phase: journal.Cleanup}},
+			{0, journal.StepBegan{Step: "Account", Phase: journal.PhaseCleanup}},
+			{1, journal.StepEnded{Step: "Account", Phase: journal.PhaseCleanup}},
 			{2, journal.Started{Generation: 1}},
-			{3, journal.Finished{Result: journal.Done}},
+			{3, journal.Finished{Result: journal.ResultDone}},
 		}, `
 Reconcile Database 0s-3s controller=database namespace=default name=db generation=1 causes=[] result=done
   Account: Cleanup 0s-1s step=Account phase=Cleanup outcome=done`},
 		{"an action that outlives its timeout", []moment{
 			{0, journal.Started{Generation: 1}},
-			{0, journal.StepBegan{Step: "Run", Phase: journal.Do}},
+			{0, journal.StepBegan{Step: "Run", Phase: journal.PhaseDo}},
 			{1, journal.ActionBegan{Step: "Run", Action: "Migrate"}},
-			{2, journal.StepEnded{Step: "Run", Phase: journal.Do, Outcome: failed}},
-			{3, journal.Finished{Result: journal.Failed, Outcome: failed}},
+			{2, journal.StepEnded{Step: "Run", Phase: journal.PhaseDo, Outcome: failed}},
+			{3, journal.Finished{Result: journal.ResultFailed, Outcome: failed}},
 			{4, journal.Wrote{Step: "Run", Verb: "create", Object: secret}},
 			{5, journal.ActionEnded{Step: "Run", Action: "Migrate"}},
 			{6, journal.ActionBegan{Step: "Run", Action: "Switch"}},
@@ -262,14 +262,14 @@ Reconcile Database 0s-3s controller=database namespace=default name=db generatio
 		{"an end without a beginning", []moment{
 			{0, journal.Started{Generation: 1}},
 			{1, journal.ActionEnded{Step: "Run", Action: "Migrate", Outcome: failed}},
-			{1, journal.StepEnded{Step: "Run", Phase: journal.Do, Outcome: failed}},
-			{2, journal.Finished{Result: journal.Done}},
+			{1, journal.StepEnded{Step: "Run", Phase: journal.PhaseDo, Outcome: failed}},
+			{2, journal.Finished{Result: journal.ResultDone}},
 		}, "Reconcile Database 0s-2s controller=database namespace=default name=db generation=1 causes=[] result=done"},
 		{"an action of no step", []moment{
 			{0, journal.Started{Generation: 1}},
 			{0, journal.ActionBegan{Action: "Migrate"}},
 			{1, journal.ActionEnded{Action: "Migrate", Duration: time.Second}},
-			{2, journal.Finished{Result: journal.Done}},
+			{2, journal.Finished{Result: journal.ResultDone}},
 		}, `
 Reconcile Database 0s-2s controller=database namespace=default name=db generation=1 causes=[] result=done
   Migrate 0s-1s step= action=Migrate outcome=done`},
@@ -304,9 +304,9 @@ func (w *world) links() map[string][]int {
 func TestLinks(t *testing.T) {
 	w := newWorld()
 	other := journal.Object{Kind: "Database", Namespace: "default", Name: "other"}
-	triggered := moment{0, journal.Triggered{Cause: journal.Cause{Kind: journal.OwnChange}}}
+	triggered := moment{0, journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnChange}}}
 	reconcile := func(object journal.Object) {
-		w.tell(&journal.Run{}, object, moment{1, journal.Started{}}, moment{2, journal.Finished{Result: journal.Done}})
+		w.tell(&journal.Run{}, object, moment{1, journal.Started{}}, moment{2, journal.Finished{Result: journal.ResultDone}})
 	}
 	w.tell(nil, database, triggered)
 	w.tell(nil, other, triggered, triggered)
@@ -331,9 +331,9 @@ func TestTriggerDuringReconcile(t *testing.T) {
 	w := newWorld()
 	run := &journal.Run{}
 	w.tell(run, database, moment{0, journal.Started{}})
-	w.tell(nil, database, moment{1, journal.Triggered{Cause: journal.Cause{Kind: journal.OwnWrite}}})
-	w.tell(run, database, moment{2, journal.Finished{Result: journal.Done}})
-	w.tell(&journal.Run{}, database, moment{3, journal.Started{}}, moment{4, journal.Finished{Result: journal.Done}})
+	w.tell(nil, database, moment{1, journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnWrite}}})
+	w.tell(run, database, moment{2, journal.Finished{Result: journal.ResultDone}})
+	w.tell(&journal.Run{}, database, moment{3, journal.Started{}}, moment{4, journal.Finished{Result: journal.ResultDone}})
 	if diff := gocmp.Diff(map[string][]int{"db": {0, 1}}, w.links()); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}
@@ -342,8 +342,8 @@ func TestTriggerDuringReconcile(t *testing.T) {
 // Nothing is linked to a span that was not sampled.
 func TestUnsampledTriggersAreNotLinked(t *testing.T) {
 	w := newWorld(sdktrace.WithSampler(reconcilesOnly{}))
-	w.tell(nil, database, moment{0, journal.Triggered{Cause: journal.Cause{Kind: journal.OwnChange}}})
-	w.tell(&journal.Run{}, database, moment{1, journal.Started{}}, moment{2, journal.Finished{Result: journal.Done}})
+	w.tell(nil, database, moment{0, journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnChange}}})
+	w.tell(&journal.Run{}, database, moment{1, journal.Started{}}, moment{2, journal.Finished{Result: journal.ResultDone}})
 	if diff := gocmp.Diff(map[string][]int{"db": {0}}, w.links()); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}
@@ -366,9 +366,9 @@ func TestParentFromContext(t *testing.T) {
 	ctx, outer := w.provider.Tracer("test").Start(context.Background(), "outer", trace.WithTimestamp(noon))
 	run := &journal.Run{}
 	w.tracer.Observe(ctx, journal.Entry{Time: noon, Run: run, Object: database, Event: journal.Started{}})
-	w.tracer.Observe(ctx, journal.Entry{Time: noon, Run: run, Object: database, Event: journal.StepBegan{Step: "Run", Phase: journal.Do}})
-	w.tracer.Observe(ctx, journal.Entry{Time: noon, Run: run, Object: database, Event: journal.StepEnded{Step: "Run", Phase: journal.Do}})
-	w.tracer.Observe(ctx, journal.Entry{Time: noon, Run: run, Object: database, Event: journal.Finished{Result: journal.Done}})
+	w.tracer.Observe(ctx, journal.Entry{Time: noon, Run: run, Object: database, Event: journal.StepBegan{Step: "Run", Phase: journal.PhaseDo}})
+	w.tracer.Observe(ctx, journal.Entry{Time: noon, Run: run, Object: database, Event: journal.StepEnded{Step: "Run", Phase: journal.PhaseDo}})
+	w.tracer.Observe(ctx, journal.Entry{Time: noon, Run: run, Object: database, Event: journal.Finished{Result: journal.ResultDone}})
 	outer.End(trace.WithTimestamp(noon))
 	w.expect(t, `
 outer 0s-0s 
@@ -408,7 +408,7 @@ func TestNothingGrowsForEver(t *testing.T) {
 	}
 	for _, i := range []int{0, 1, most} {
 		object := journal.Object{Kind: "Database", Name: fmt.Sprint(i)}
-		w.tell(&journal.Run{}, object, moment{1, journal.Started{}}, moment{2, journal.Finished{Result: journal.Done}})
+		w.tell(&journal.Run{}, object, moment{1, journal.Started{}}, moment{2, journal.Finished{Result: journal.ResultDone}})
 	}
 	if diff := gocmp.Diff(map[string][]int{"0": {0}, "1": {1}, "10000": {1}}, w.links()); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
@@ -420,7 +420,7 @@ func TestGlobalProvider(t *testing.T) {
 	otel.SetTracerProvider(w.provider)
 	t.Cleanup(func() { otel.SetTracerProvider(before) })
 	w.tracer = tracing.New(nil)
-	w.tell(&journal.Run{}, database, moment{0, journal.Started{Generation: 1}}, moment{1, journal.Finished{Result: journal.Done}})
+	w.tell(&journal.Run{}, database, moment{0, journal.Started{Generation: 1}}, moment{1, journal.Finished{Result: journal.ResultDone}})
 	w.expect(t, "Reconcile Database 0s-1s controller=database namespace=default name=db generation=1 causes=[] result=done")
 }
 
@@ -433,7 +433,7 @@ func TestConcurrentUse(t *testing.T) {
 			for range 20 {
 				run := &journal.Run{}
 				w.tell(nil, object, moment{0, journal.Triggered{}})
-				w.tell(run, object, moment{0, journal.Started{}}, moment{1, journal.StepBegan{Step: "Run", Phase: journal.Do}})
+				w.tell(run, object, moment{0, journal.Started{}}, moment{1, journal.StepBegan{Step: "Run", Phase: journal.PhaseDo}})
 				var actions sync.WaitGroup
 				for range 4 {
 					actions.Go(func() {
@@ -447,7 +447,7 @@ func TestConcurrentUse(t *testing.T) {
 					w.tell(run, object, moment{2, journal.ActionBegan{Step: "Run", Action: "Migrate"}})
 				})
 				w.tell(nil, object, moment{3, journal.Triggered{}})
-				w.tell(run, object, moment{5, journal.Finished{Result: journal.Waiting}})
+				w.tell(run, object, moment{5, journal.Finished{Result: journal.ResultWaiting}})
 				actions.Wait()
 			}
 		})

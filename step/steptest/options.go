@@ -88,9 +88,9 @@ func WithConditionsOf(manager interface {
 	return func(s *settings) { s.declared = append(s.declared, manager.Conditions()...) }
 }
 
-// Given calls a function with the request before the step, as an earlier step would: to [step.Put]
+// WithSetup calls a function with the request before the step, as an earlier step would: to [step.Put]
 // what the step looks up.
-func Given[T client.Object](prepare func(req *step.Request[T])) Option {
+func WithSetup[T client.Object](prepare func(req *step.Request[T])) Option {
 	return func(s *settings) { s.given = append(s.given, prepare) }
 }
 

@@ -82,7 +82,7 @@ func NewRequest[T client.Object](t testing.TB, obj T, options ...Option) *step.R
 	w := newWorld(t, s, obj)
 	req := &step.Request[T]{
 		Object: w.owner.(T), //nolint:errcheck // a copy has the type
-		Client: w.client, Live: w.reader, Logger: logger(t), Now: time.Now(),
+		Client: w.client, APIReader: w.reader, Logger: logger(t), Now: time.Now(),
 	}
 	req.Snapshot() // from now on it is known
 	if set, err := condition.NewSet(req.Object, s.declared, nil, req.Now); err == nil {
@@ -113,7 +113,7 @@ func runStep[T client.Object](t testing.TB, s step.Step[T], obj T, with *setting
 	end := &end[T]{}
 	start := &given[T]{with: with}
 	engine, err := step.New(step.Options[T]{
-		Name: "steptest", Client: w.client, Live: w.reader, Finalizer: finalizer, Failures: with.failures, Observers: []journal.Observer{notes},
+		Name: "steptest", Client: w.client, APIReader: w.reader, Finalizer: finalizer, Failures: with.failures, Observers: []journal.Observer{notes},
 	}, edges(start, s, end)...)
 	if err != nil {
 		t.Fatalf("steptest: %v", err)

@@ -88,8 +88,8 @@ func (readUser) Do(ctx context.Context, req *request) (ctrl.Result, error) {
 	}
 	req.Object.Status.User = string(secret.Data["user"])
 	req.Object.Annotations = map[string]string{"read": secret.Name}
-	req.Conditions.Good("SecretRead", "Read", "")
-	return ctrlkit.LookAgainWithin(time.Hour)
+	req.Conditions.MarkHealthy("SecretRead", "Read", "")
+	return ctrlkit.ContinueAndRequeueAfter(time.Hour)
 }
 
 func (readUser) Cleanup(ctx context.Context, req *request) (ctrl.Result, error) {
@@ -129,14 +129,14 @@ func TestDoThatFails(t *testing.T) {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	}))
-	if !errors.Is(got.Err, forbidden) || got.Class != failure.Forbidden || got.Passed {
+	if !errors.Is(got.Err, forbidden) || got.Class != failure.ClassForbidden || got.Passed {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestDoThatPanics(t *testing.T) {
 	got := steptest.Do(t, step.Func("P", func(context.Context, *request) (ctrl.Result, error) { panic("bug") }), newDatabase(), scheme)
-	if got.Class != failure.Panic || got.Passed {
+	if got.Class != failure.ClassPanic || got.Passed {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -147,7 +147,7 @@ func TestDoThatChangesTheSpec(t *testing.T) {
 		req.Object.Spec.Secret = "other"
 		return ctrlkit.NoRequeue()
 	}), newDatabase(), scheme)
-	if !errors.Is(got.Err, step.ErrNotOurs) {
+	if !errors.Is(got.Err, step.ErrReadOnlyField) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -179,7 +179,7 @@ func TestGiven(t *testing.T) {
 		req.Object.Status.User, _ = step.Lookup(req, userKey)
 		return ctrlkit.NoRequeue()
 	})
-	got := steptest.Do(t, look, newDatabase(), scheme, steptest.Given(func(req *request) { step.Put(req, userKey, "app") }))
+	got := steptest.Do(t, look, newDatabase(), scheme, steptest.WithSetup(func(req *request) { step.Put(req, userKey, "app") }))
 	if got.Object.Status.User != "app" {
 		t.Errorf("got %+v", got)
 	}

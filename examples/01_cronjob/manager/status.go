@@ -23,14 +23,14 @@ import (
 func Conditions() []condition.Declaration {
 	return []condition.Declaration{
 		{Type: v1.ConditionScheduled},
-		{Type: v1.ConditionMissedRuns, Polarity: condition.AbnormalTrue, Weight: condition.Informs},
+		{Type: v1.ConditionMissedRuns, Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational},
 	}
 }
 
 // UpdateCronJobStatus says in the conditions what no other action has said.
 func (i *impl) UpdateCronJobStatus(context.Context, logr.Logger) (ctrl.Result, error) {
 	if i.cronJob.Spec.Suspended() {
-		i.conditions.Good(v1.ConditionScheduled, v1.ReasonSuspended, "no runs are started while spec.suspend is true")
+		i.conditions.MarkHealthy(v1.ConditionScheduled, v1.ReasonSuspended, "no runs are started while spec.suspend is true")
 	}
 	if missed, _ := i.conditions.Get(v1.ConditionMissedRuns); missed.Status == metav1.ConditionUnknown {
 		i.setOnSchedule()
@@ -51,22 +51,22 @@ func (p *problem) Unwrap() error { return p.err }
 // refuses is as bad as its class.
 func (i *impl) setNotScheduled(err error) {
 	if p := (*problem)(nil); errors.As(err, &p) {
-		i.conditions.Bad(v1.ConditionScheduled, condition.Error, p.reason, err.Error())
+		i.conditions.MarkUnhealthy(v1.ConditionScheduled, condition.SeverityError, p.reason, err.Error())
 		return
 	}
-	verdict := failure.Judge(err)
+	verdict := failure.Classify(err)
 	if ctrlkit.Waits(err) != nil || verdict.Silent(0) {
 		return // it passes in a moment
 	}
-	i.conditions.Bad(v1.ConditionScheduled, verdict.Severity, v1.ReasonJobNotCreated, err.Error())
+	i.conditions.MarkUnhealthy(v1.ConditionScheduled, verdict.Severity, v1.ReasonJobNotCreated, err.Error())
 }
 
 func (i *impl) setScheduled() {
-	i.conditions.Good(v1.ConditionScheduled, v1.ReasonScheduled, "runs are started at the times of the schedule")
+	i.conditions.MarkHealthy(v1.ConditionScheduled, v1.ReasonScheduled, "runs are started at the times of the schedule")
 }
 
 func (i *impl) setWaiting(active []corev1.ObjectReference) {
-	i.conditions.Good(v1.ConditionScheduled, v1.ReasonWaiting,
+	i.conditions.MarkHealthy(v1.ConditionScheduled, v1.ReasonWaiting,
 		fmt.Sprintf("a run is due and waits for %s, because concurrencyPolicy is Forbid", namesOf(active)))
 }
 
@@ -83,9 +83,9 @@ func (i *impl) setMissedBefore(runs runs) {
 }
 
 func (i *impl) setMissed(reason, message string) {
-	i.conditions.Bad(v1.ConditionMissedRuns, condition.Warning, reason, message)
+	i.conditions.MarkUnhealthy(v1.ConditionMissedRuns, condition.SeverityWarning, reason, message)
 }
 
 func (i *impl) setOnSchedule() {
-	i.conditions.Good(v1.ConditionMissedRuns, v1.ReasonOnSchedule, "the latest run that was due has been started")
+	i.conditions.MarkHealthy(v1.ConditionMissedRuns, v1.ReasonOnSchedule, "the latest run that was due has been started")
 }

@@ -46,7 +46,7 @@ type example struct {
 }
 
 var examples = []example{
-	{name: "01_cronjob", account: "cronjob", parts: controlplane.Everything, scheduled: true, subject: newSchedule},
+	{name: "01_cronjob", account: "cronjob", parts: controlplane.AllParts, scheduled: true, subject: newSchedule},
 	{name: "02_simple", account: "simple", subject: newSimples},
 	{name: "03_rwexternal", account: "rwexternal", subject: newRWExternals},
 }

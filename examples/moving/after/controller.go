@@ -47,7 +47,7 @@ func (r *CacheReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 // newEngine returns the engine, which is made by the first call.
 func (r *CacheReconciler) newEngine(live client.Reader, recorder events.EventRecorder) (*step.Engine[*v1.Cache], error) {
 	r.once.Do(func() {
-		r.engine, r.err = step.New(step.Options[*v1.Cache]{Name: "cache", Client: r.Client, Live: live, Recorder: recorder},
+		r.engine, r.err = step.New(step.Options[*v1.Cache]{Name: "cache", Client: r.Client, APIReader: live, Recorder: recorder},
 			ensureDeployment{})
 	})
 	return r.engine, r.err
@@ -56,7 +56,7 @@ func (r *CacheReconciler) newEngine(live client.Reader, recorder events.EventRec
 // ensureDeployment keeps the Deployment of a Cache.
 type ensureDeployment struct{}
 
-var _ step.ConditionManager[*v1.Cache] = ensureDeployment{}
+var _ step.ConditionDeclarer[*v1.Cache] = ensureDeployment{}
 
 func (ensureDeployment) Name() string { return "EnsureDeployment" }
 
@@ -68,7 +68,7 @@ func (ensureDeployment) Do(ctx context.Context, req *step.Request[*v1.Cache]) (c
 	if err := step.EnsureChild(ctx, req, deploymentOf(req.Object)); err != nil {
 		return ctrl.Result{}, err
 	}
-	req.Conditions.Good(available, "Deployed", fmt.Sprintf("%d replicas are wanted", req.Object.Spec.Replicas))
+	req.Conditions.MarkHealthy(available, "Deployed", fmt.Sprintf("%d replicas are wanted", req.Object.Spec.Replicas))
 	return ctrlkit.NoRequeue()
 }
 

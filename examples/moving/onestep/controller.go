@@ -50,7 +50,7 @@ func (r *CacheReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 // newEngine returns the engine, which is made by the first call.
 func (r *CacheReconciler) newEngine(live client.Reader, recorder events.EventRecorder) (*step.Engine[*v1.Cache], error) {
 	r.once.Do(func() {
-		r.engine, r.err = step.New(step.Options[*v1.Cache]{Name: "cache", Client: r.Client, Live: live, Recorder: recorder},
+		r.engine, r.err = step.New(step.Options[*v1.Cache]{Name: "cache", Client: r.Client, APIReader: live, Recorder: recorder},
 			step.Func("Reconcile", r.do))
 	})
 	return r.engine, r.err

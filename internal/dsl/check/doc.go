@@ -12,5 +12,5 @@
 //	}
 //
 // What is wrong with a document is never an error but an entry in the list. The error is for what no change of the
-// document can repair: a missing go command, a cancelled context.
+// document can repair: a missing go command, a canceled context.
 package check

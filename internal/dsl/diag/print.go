@@ -26,7 +26,7 @@ type Printer struct {
 	// Sources holds the text of every document by the file name that positions give. A line of a
 	// file that is missing here is not shown.
 	Sources map[string][]byte
-	// Style decides about colours.
+	// Style decides about colors.
 	Style Style
 }
 
@@ -36,8 +36,8 @@ type Style int
 const (
 	// Plain is text without any escape sequence.
 	Plain Style = iota
-	// Colour marks places, severities and hints by ANSI escape sequences.
-	Colour
+	// Color marks places, severities and hints by ANSI escape sequences.
+	Color
 )
 
 // maxPrinted is the number of diagnostics after which a Printer stops and counts the rest. Who

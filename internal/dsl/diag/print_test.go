@@ -87,7 +87,7 @@ func TestPrintRelatedAndUnknownSource(t *testing.T) {
         hint
    a.ctrlkit:1:1: see here
 `},
-		{"colour", diag.Printer{Sources: map[string][]byte{"a.ctrlkit": []byte(src)}, Style: diag.Colour},
+		{"color", diag.Printer{Sources: map[string][]byte{"a.ctrlkit": []byte(src)}, Style: diag.Color},
 			"\x1b[1ma.ctrlkit:3:1\x1b[0m: \x1b[33mwarning: \x1b[0mnot used [CK0601]\n    3 | three\n      | \x1b[33m^^^^^\x1b[0m hint\n" +
 				"   \x1b[1ma.ctrlkit:1:1\x1b[0m: see here\n    1 | one\n      | \x1b[34m^^^\x1b[0m\n"},
 	} {

@@ -93,7 +93,7 @@ func replaceFaint(sequence string) string {
 	parameters := strings.Split(sequence[2:len(sequence)-1], ";")
 	for i := 0; i < len(parameters); i++ {
 		switch parameters[i] {
-		case "38", "48": // a colour follows, in which 2 means something else
+		case "38", "48": // a color follows, in which 2 means something else
 			i = len(parameters)
 		case "2":
 			parameters[i] = "90"

@@ -211,13 +211,13 @@ func printable(s string) string {
 	}, strings.ToValidUTF8(s, ""))
 }
 
-// palette are the sixteen colours of the terminal, chosen for the background that is drawn.
+// palette are the sixteen colors of the terminal, chosen for the background that is drawn.
 var palette = [16]string{
 	"#484f58", "#ff7b72", "#3fb950", "#d29922", "#58a6ff", "#bc8cff", "#39c5cf", "#b1bac4",
 	"#8b949e", "#ffa198", "#56d364", "#e3b341", "#79c0ff", "#d2a8ff", "#56d4dd", "#f0f6fc",
 }
 
-// color returns a colour of the terminal for SVG. Numbers below 256 are those of the xterm palette,
+// color returns a color of the terminal for SVG. Numbers below 256 are those of the xterm palette,
 // others red, green and blue.
 func color(c vt10x.Color) string {
 	switch {
@@ -238,7 +238,7 @@ func color(c vt10x.Color) string {
 	}
 }
 
-// level is the brightness of one step of the xterm colour cube.
+// level is the brightness of one step of the xterm color cube.
 func level(step vt10x.Color) vt10x.Color {
 	if step == 0 {
 		return 0

@@ -32,9 +32,9 @@ func TestOperatorInStepsRaisesNoAlarm(t *testing.T) {
 	w.Name = "steps"
 	w.Operator = sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
 		engine, err := step.New(step.Options[*Widget]{
-			Name: "widget", Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("widget"),
-			Observers: []journal.Observer{journal.NewRing(journal.RingOptions{})},
-			Rest:      step.RestUntilInputsChange,
+			Name: "widget", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("widget"),
+			Observers:     []journal.Observer{journal.NewRing(journal.RingOptions{})},
+			SkipUnchanged: true,
 		}, step.Group("all", bucket{p.External("buckets")}, step.Func("Child", child)))
 		if err != nil {
 			return err
@@ -46,15 +46,15 @@ func TestOperatorInStepsRaisesNoAlarm(t *testing.T) {
 	} else {
 		w.Quiet = 4 * time.Minute // in some pairs two leaders fight about a condition; the engine tells of it until it is sure that it is over
 	}
-	sim.Run(t, w, sim.Pairs(*pairs))
+	sim.Run(t, w, sim.WithPairs(*pairs))
 }
 
 // bucket keeps the resource outside the cluster.
 type bucket struct{ system *sim.ExternalClient }
 
 var (
-	_ step.Cleaner[*Widget]          = bucket{}
-	_ step.ConditionManager[*Widget] = bucket{}
+	_ step.Cleaner[*Widget]           = bucket{}
+	_ step.ConditionDeclarer[*Widget] = bucket{}
 )
 
 func (bucket) Name() string { return "Bucket" }
@@ -69,13 +69,13 @@ func (b bucket) Do(ctx context.Context, req *step.Request[*Widget]) (ctrl.Result
 	if err := b.ensure(ctx, req); err != nil {
 		return ctrlkit.RequeueIfError(err)
 	}
-	req.Conditions.Good("BucketReady", "BucketReady", "")
-	return ctrlkit.LookAgainWithin(poll) // no watch tells of changes outside
+	req.Conditions.MarkHealthy("BucketReady", "BucketReady", "")
+	return ctrlkit.ContinueAndRequeueAfter(poll) // no watch tells of changes outside
 }
 
 // credentials waits for the Secret without which nothing can be done outside.
 func (bucket) credentials(ctx context.Context, req *step.Request[*Widget]) error {
-	err := req.Live.Get(ctx, client.ObjectKey{Namespace: req.Object.Namespace, Name: req.Object.Spec.Secret}, &corev1.Secret{})
+	err := req.APIReader.Get(ctx, client.ObjectKey{Namespace: req.Object.Namespace, Name: req.Object.Spec.Secret}, &corev1.Secret{})
 	if apierrors.IsNotFound(err) {
 		_, wait := ctrlkit.PollFor("Secret "+req.Object.Spec.Secret, poll)
 		return wait

@@ -76,11 +76,11 @@ func tokenMutants() []Mutant {
 }
 
 func externalWorkload(bug Bug) sim.Workload {
-	return outsideWorkload("external", bug, sim.External{Name: "buckets", Identity: sim.NamedByClient, Latency: 50 * time.Millisecond})
+	return outsideWorkload("external", bug, sim.External{Name: "buckets", Identity: sim.IdentityName, Latency: 50 * time.Millisecond})
 }
 
 func tokenWorkload(bug Bug) sim.Workload {
-	return outsideWorkload("token", bug, sim.External{Name: "buckets", Identity: sim.Tokens, ReadLag: 2})
+	return outsideWorkload("token", bug, sim.External{Name: "buckets", Identity: sim.IdentityToken, ReadLag: 2})
 }
 
 // outsideWorkload is the life of a Widget with a resource outside the cluster.
@@ -89,7 +89,7 @@ func outsideWorkload(name string, bug Bug, system sim.External) sim.Workload {
 	return sim.Workload{
 		Name: name, Scheme: scheme, CRDs: definitions, Objects: []client.Object{newSecret()}, Externals: []sim.External{system},
 		Operator: sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
-			r := &outside{Client: mgr.GetClient(), live: mgr.GetAPIReader(), buckets: p.External("buckets"), bug: bug, tokens: system.Identity == sim.Tokens}
+			r := &outside{Client: mgr.GetClient(), live: mgr.GetAPIReader(), buckets: p.External("buckets"), bug: bug, tokens: system.Identity == sim.IdentityToken}
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Complete(r)
 		}),
 		Script: func(w *sim.World) {

@@ -23,7 +23,7 @@ func TestNoTwinRaisesAnAlarm(t *testing.T) {
 		if raceDetector {
 			*pairs = 0
 		}
-		t.Run(w.Name, func(t *testing.T) { sim.Run(t, w, sim.Pairs(*pairs)) })
+		t.Run(w.Name, func(t *testing.T) { sim.Run(t, w, sim.WithPairs(*pairs)) })
 	}
 }
 
@@ -39,7 +39,7 @@ func TestEveryMutantIsCaught(t *testing.T) {
 		}
 		seen[m.Bug] = true
 		t.Run(string(m.Bug), func(t *testing.T) {
-			report := sim.Explore(t, m.Workload(m.Bug), sim.Until(m.CaughtBy...))
+			report := sim.Explore(t, m.Workload(m.Bug), sim.WithStopOn(m.CaughtBy...))
 			if report == nil {
 				return // this is a worker
 			}

@@ -95,7 +95,7 @@ func NewIdle(
 		impl:   impl,
 		logger: logger,
 		opts: append([]ctrlkit.ActionOption{
-			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+			ctrlkit.WithObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
 		}, opts...),
 	}
 }
@@ -209,7 +209,7 @@ func NewEmpty(
 		impl:   impl,
 		logger: logger,
 		opts: append([]ctrlkit.ActionOption{
-			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+			ctrlkit.WithObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
 		}, opts...),
 	}
 }

@@ -12,8 +12,10 @@ import (
 
 type custom struct{}
 
-func (custom) Description() string                      { return "custom" }
-func (custom) Run(context.Context) (ctrl.Result, error) { return ctrlkit.LookAgainWithin(time.Minute) }
+func (custom) Description() string { return "custom" }
+func (custom) Run(context.Context) (ctrl.Result, error) {
+	return ctrlkit.ContinueAndRequeueAfter(time.Minute)
+}
 
 // almost has methods of the same names and is something else.
 type almost struct{}

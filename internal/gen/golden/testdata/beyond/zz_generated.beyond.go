@@ -195,7 +195,7 @@ func NewBeyond(
 		impl:   impl,
 		logger: logger,
 		opts: append([]ctrlkit.ActionOption{
-			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+			ctrlkit.WithObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
 		}, opts...),
 	}
 }

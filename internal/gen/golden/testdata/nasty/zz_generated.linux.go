@@ -133,7 +133,7 @@ func NewNasty2(
 		impl:   impl,
 		logger: logger,
 		opts: append([]ctrlkit.ActionOption{
-			ctrlkit.ForObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+			ctrlkit.WithObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
 		}, opts...),
 	}
 }

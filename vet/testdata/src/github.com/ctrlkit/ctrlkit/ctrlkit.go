@@ -24,6 +24,6 @@ func NoRequeue() (ctrl.Result, error)                               { return ctr
 func Exit() (ctrl.Result, error)                                    { return ctrl.Result{}, nil }
 func RequeueIfError(err error) (ctrl.Result, error)                 { return ctrl.Result{}, err }
 func RequeueAfter(time.Duration) (ctrl.Result, error)               { return ctrl.Result{}, nil }
-func LookAgainWithin(time.Duration) (ctrl.Result, error)            { return ctrl.Result{}, nil }
+func ContinueAndRequeueAfter(time.Duration) (ctrl.Result, error)    { return ctrl.Result{}, nil }
 func WaitFor(string) (ctrl.Result, error)                           { return ctrl.Result{}, nil }
 func IgnoreExit(result ctrl.Result, err error) (ctrl.Result, error) { return result, err }

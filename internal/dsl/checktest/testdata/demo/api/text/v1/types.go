@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Colour is a named string.
-type Colour string
+// Color is a named string.
+type Color string
 
 // Point is text by its method.
 type Point struct{ X, Y int }
@@ -37,7 +37,7 @@ type TextSpec struct {
 	String   string             `json:"string"`
 	Pointer  *string            `json:"pointer"`
 	Twice    **string           `json:"twice"`
-	Colour   Colour             `json:"colour"`
+	Color    Color              `json:"color"`
 	Int      int32              `json:"int"`
 	Uint     *uint8             `json:"uint"`
 	Bool     bool               `json:"bool"`
