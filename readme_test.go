@@ -129,3 +129,31 @@ func TestReadme(t *testing.T) {
 		}
 	}
 }
+
+// What the README shows of the output of programs stands in the file that it names, where another
+// test compares it with what the program prints. An empty line stands for what is left out.
+func TestReadmeOutput(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```text from=(\\S+)\n(.*?)\n```").FindAllStringSubmatch(string(readme), -1)
+	if len(blocks) < 2 {
+		t.Fatalf("found %d blocks of output in the README", len(blocks))
+	}
+	for _, block := range blocks {
+		source, err := os.ReadFile(block[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest := string(source)
+		for _, section := range strings.Split(block[2], "\n\n") {
+			_, after, found := strings.Cut(rest, section)
+			if !found {
+				t.Errorf("the README shows what is not in %s, or not there:\n%s", block[1], section)
+				break
+			}
+			rest = after
+		}
+	}
+}
