@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // An Action is one unit of work in a workflow.
@@ -105,7 +107,7 @@ func (nop) Description() string                              { return "Nop" }
 func (nop) Run(context.Context) (ctrl.Result, error)         { return NoRequeue() }
 func (nop) runIn(context.Context, *run) (ctrl.Result, error) { return NoRequeue() }
 func (nop) needsRun() bool                                   { return false }
-func (nop) Describe() Node                                   { return Node{Kind: KindNop} }
+func (nop) Describe() outline.Node                           { return outline.Node{Kind: outline.KindNop} }
 
 // A leaf is an action with work of its own, as opposed to a combinator.
 type leaf struct {
@@ -120,7 +122,9 @@ type leaf struct {
 
 func (l *leaf) Description() string { return l.description }
 func (l *leaf) needsRun() bool      { return false }
-func (l *leaf) Describe() Node      { return Node{Kind: KindAction, Label: l.description} }
+func (l *leaf) Describe() outline.Node {
+	return outline.Node{Kind: outline.KindAction, Label: l.description}
+}
 
 func (l *leaf) Run(ctx context.Context) (ctrl.Result, error) { return l.runIn(ctx, runFrom(ctx)) }
 
@@ -220,4 +224,4 @@ type foreign struct {
 	action Action
 }
 
-func (f *foreign) Describe() Node { return Describe(f.action) }
+func (f *foreign) Describe() outline.Node { return Describe(f.action) }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // FinallyGrace is how long the tail of a [Finally] may take once the context of the run is done. It
@@ -38,8 +40,8 @@ type finally struct{ action, tail runner }
 
 func (f *finally) Description() string { return f.Describe().String() }
 func (f *finally) needsRun() bool      { return f.action.needsRun() || f.tail.needsRun() }
-func (f *finally) Describe() Node {
-	return Node{Kind: KindFinally, Children: describeAll([]runner{f.action, f.tail})}
+func (f *finally) Describe() outline.Node {
+	return outline.Node{Kind: outline.KindFinally, Children: describeAll([]runner{f.action, f.tail})}
 }
 
 func (f *finally) Run(ctx context.Context) (ctrl.Result, error) {

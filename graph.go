@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // Graph returns an action that runs actions in the order of their dependencies, as completely as
@@ -86,8 +88,8 @@ type graphNode struct {
 func (g *graph) Description() string { return g.Describe().String() }
 func (g *graph) needsRun() bool      { return g.shares }
 
-func (g *graph) Describe() Node {
-	node := Node{Kind: KindGraph, After: make([][]int, len(g.nodes))}
+func (g *graph) Describe() outline.Node {
+	node := outline.Node{Kind: outline.KindGraph, After: make([][]int, len(g.nodes))}
 	for i, n := range g.nodes {
 		node.Children = append(node.Children, n.action.(Describer).Describe()) //nolint:forcetypeassert // every runner is one
 		node.After[i] = slices.Clone(n.after)

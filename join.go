@@ -13,41 +13,43 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // Join runs all actions, whatever any of them returns, and joins the outcomes. The order in which
 // they run is not promised: an action that needs another one before it belongs into [JoinOrdered],
 // [Sequential] or a [Graph]. [ContextWithShuffle] changes the order in tests.
 func Join(actions ...Action) Action {
-	return newGroup(KindJoin, actions)
+	return newGroup(outline.KindJoin, actions)
 }
 
 // JoinOrdered is [Join] in the order given.
 func JoinOrdered(actions ...Action) Action {
-	return newGroup(KindJoinOrdered, actions)
+	return newGroup(outline.KindJoinOrdered, actions)
 }
 
 // ParallelJoin is [Join] with every action on a goroutine of its own. It returns when all have
 // ended; only [Timeout] ends the waiting for one that ignores its context. A panic becomes that
 // action's [PanicError], with the stack of its goroutine.
 func ParallelJoin(actions ...Action) Action {
-	return newGroup(KindParallelJoin, actions)
+	return newGroup(outline.KindParallelJoin, actions)
 }
 
 // Sequential runs actions one after the other. If one interrupts the workflow (an error, a wait, an
 // exit, a requeue), those after it are not run, and its outcome is that of the sequence.
 func Sequential(actions ...Action) Action {
-	return newGroup(KindSequential, actions)
+	return newGroup(outline.KindSequential, actions)
 }
 
 // group runs several actions and joins what they return.
 type group struct {
-	kind    NodeKind
+	kind    outline.Kind
 	actions []runner
 	shares  bool
 }
 
-func newGroup(kind NodeKind, actions []Action) *group {
+func newGroup(kind outline.Kind, actions []Action) *group {
 	g := &group{kind: kind, actions: runners(kind.String(), actions)}
 	for _, a := range g.actions {
 		g.shares = g.shares || a.needsRun()
@@ -57,7 +59,9 @@ func newGroup(kind NodeKind, actions []Action) *group {
 
 func (g *group) Description() string { return g.Describe().String() }
 func (g *group) needsRun() bool      { return g.shares }
-func (g *group) Describe() Node      { return Node{Kind: g.kind, Children: describeAll(g.actions)} }
+func (g *group) Describe() outline.Node {
+	return outline.Node{Kind: g.kind, Children: describeAll(g.actions)}
+}
 
 func (g *group) Run(ctx context.Context) (ctrl.Result, error) {
 	ctx, r := enter(ctx, g)
@@ -66,11 +70,11 @@ func (g *group) Run(ctx context.Context) (ctrl.Result, error) {
 
 func (g *group) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	switch g.kind {
-	case KindSequential:
+	case outline.KindSequential:
 		return g.sequential(ctx, r)
-	case KindParallelJoin:
+	case outline.KindParallelJoin:
 		return g.parallel(ctx, r)
-	case KindJoin:
+	case outline.KindJoin:
 		return g.each(ctx, r, r.permutation(len(g.actions)))
 	default:
 		return g.each(ctx, r, nil)

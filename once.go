@@ -10,6 +10,8 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // Once returns an action that is run at most once in a run, however often and wherever in the
@@ -41,8 +43,8 @@ var onceMade atomic.Bool
 
 func (o *once) Description() string { return o.Describe().String() }
 func (o *once) needsRun() bool      { return true }
-func (o *once) Describe() Node {
-	return Node{Kind: KindOnce, Children: describeAll([]runner{o.action})}
+func (o *once) Describe() outline.Node {
+	return outline.Node{Kind: outline.KindOnce, Children: describeAll([]runner{o.action})}
 }
 
 func (o *once) Run(ctx context.Context) (ctrl.Result, error) {

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // Retry runs action again while it fails, at most backoff.Steps times in all, and waits between two
@@ -33,8 +35,8 @@ type retry struct {
 func (t *retry) Description() string { return t.Describe().String() }
 func (t *retry) needsRun() bool      { return t.action.needsRun() }
 
-func (t *retry) Describe() Node {
-	return Node{Kind: KindRetry, Label: fmt.Sprintf("%d times", max(t.backoff.Steps, 1)), Children: describeAll([]runner{t.action})}
+func (t *retry) Describe() outline.Node {
+	return outline.Node{Kind: outline.KindRetry, Label: fmt.Sprintf("%d times", max(t.backoff.Steps, 1)), Children: describeAll([]runner{t.action})}
 }
 
 func (t *retry) Run(ctx context.Context) (ctrl.Result, error) {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // TimeoutGrace is how long a [Timeout] waits after its time for actions that heed their context.
@@ -95,8 +97,8 @@ type timeout struct {
 
 func (t *timeout) Description() string { return t.Describe().String() }
 func (t *timeout) needsRun() bool      { return true }
-func (t *timeout) Describe() Node {
-	return Node{Kind: KindTimeout, Label: t.after.String(), Children: describeAll([]runner{t.action})}
+func (t *timeout) Describe() outline.Node {
+	return outline.Node{Kind: outline.KindTimeout, Label: t.after.String(), Children: describeAll([]runner{t.action})}
 }
 
 func (t *timeout) Run(ctx context.Context) (ctrl.Result, error) {

@@ -4,8 +4,8 @@
 package diagram
 
 import (
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // An Option changes how a workflow is drawn. An option that means nothing to a format is ignored by it.
@@ -20,7 +20,7 @@ type config struct {
 	color     bool
 }
 
-func newConfig(workflow ctrlkit.Node, opts []Option) *config {
+func newConfig(workflow outline.Node, opts []Option) *config {
 	c := &config{symbols: unicodeSymbols}
 	for _, opt := range opts {
 		opt(c)

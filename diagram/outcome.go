@@ -11,6 +11,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // An Outcome is what became of one action.
@@ -68,10 +69,10 @@ func (o Outcomes) Of(action string) Outcome {
 
 // spread returns o for the actions that are drawn: what a graph says of one of its nodes, that it is blocked, holds for every
 // action in that node.
-func (o Outcomes) spread(n ctrlkit.Node) Outcomes {
+func (o Outcomes) spread(n outline.Node) Outcomes {
 	all := slices.Clone(o)
-	var visit func(n ctrlkit.Node)
-	visit = func(n ctrlkit.Node) {
+	var visit func(n outline.Node)
+	visit = func(n outline.Node) {
 		if isAction(n) {
 			return
 		}
@@ -89,7 +90,7 @@ func (o Outcomes) spread(n ctrlkit.Node) Outcomes {
 }
 
 // inherit adds blocked for every action in n that nothing else is known of.
-func (o Outcomes) inherit(blocked Outcome, n ctrlkit.Node) Outcomes {
+func (o Outcomes) inherit(blocked Outcome, n outline.Node) Outcomes {
 	if isAction(n) && o.index(n.Label) < 0 {
 		blocked.Action = n.Label
 		o = append(o, blocked)

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // Text writes the workflow as a tree, one action to a line:
@@ -21,7 +21,7 @@ import (
 //	    └── ✗ RunNextScheduledJob  failed: quota exceeded
 //
 // Outcomes follow the names of their actions. Line breaks in an error are kept, control characters are not.
-func Text(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
+func Text(w io.Writer, workflow outline.Node, opts ...Option) error {
 	p := &textPrinter{newConfig(workflow, opts)}
 	var trees []drawing.Tree
 	if p.title != "" {
@@ -42,7 +42,7 @@ func Text(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
 type textPrinter struct{ *config }
 
 // node returns n with its children below it. The note stands before what n is.
-func (p *textPrinter) node(n ctrlkit.Node, note string) drawing.Tree {
+func (p *textPrinter) node(n outline.Node, note string) drawing.Tree {
 	if isAction(n) {
 		return drawing.Tree{Lines: p.action(n.Label, note)}
 	}
@@ -54,10 +54,10 @@ func (p *textPrinter) node(n ctrlkit.Node, note string) drawing.Tree {
 }
 
 // isAction reports whether n is a single box: an action, or a node of a kind that came after this package.
-func isAction(n ctrlkit.Node) bool { return n.Kind == ctrlkit.KindAction }
+func isAction(n outline.Node) bool { return n.Kind == outline.KindAction }
 
 // heading names a combinator and what is said about it.
-func heading(n ctrlkit.Node) string {
+func heading(n outline.Node) string {
 	if n.Label == "" {
 		return n.Kind.String()
 	}
@@ -85,15 +85,15 @@ func (p *textPrinter) action(name, note string) []string {
 }
 
 // note says what the i-th child is to n where its place does not say it.
-func (p *textPrinter) note(n ctrlkit.Node, i int) string {
+func (p *textPrinter) note(n outline.Node, i int) string {
 	switch {
-	case n.Kind == ctrlkit.KindIfElse && i == 0:
+	case n.Kind == outline.KindIfElse && i == 0:
 		return "yes: "
-	case n.Kind == ctrlkit.KindIfElse && i == 1:
+	case n.Kind == outline.KindIfElse && i == 1:
 		return "no: "
-	case n.Kind == ctrlkit.KindFinally && i == 1:
+	case n.Kind == outline.KindFinally && i == 1:
 		return "always: "
-	case n.Kind == ctrlkit.KindGraph && len(after(n, i)) > 0:
+	case n.Kind == outline.KindGraph && len(after(n, i)) > 0:
 		names := make([]string, 0, len(after(n, i)))
 		for _, c := range after(n, i) {
 			names = append(names, oneLine(n.Children[c].String()))
@@ -106,7 +106,7 @@ func (p *textPrinter) note(n ctrlkit.Node, i int) string {
 
 // after returns the children that the i-th child of a graph comes after. A node may have been made by hand: what makes no
 // sense is left out.
-func after(n ctrlkit.Node, i int) []int {
+func after(n outline.Node, i int) []int {
 	if i >= len(n.After) {
 		return nil
 	}
@@ -114,7 +114,7 @@ func after(n ctrlkit.Node, i int) []int {
 }
 
 // strangers are the actions that ran and do not occur in the workflow: it was another one that ran.
-func (p *textPrinter) strangers(workflow ctrlkit.Node) []drawing.Tree {
+func (p *textPrinter) strangers(workflow outline.Node) []drawing.Tree {
 	known := map[string]bool{}
 	collectActions(workflow, known)
 	var trees []drawing.Tree
@@ -126,7 +126,7 @@ func (p *textPrinter) strangers(workflow ctrlkit.Node) []drawing.Tree {
 	return trees
 }
 
-func collectActions(n ctrlkit.Node, names map[string]bool) {
+func collectActions(n outline.Node, names map[string]bool) {
 	if isAction(n) {
 		names[n.Label] = true
 	}

@@ -31,6 +31,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/diagram"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // Directory is the environment variable that names the directory for SVG files. A relative name is
@@ -63,14 +64,14 @@ func Attach(ctx context.Context, tb testing.TB, workflow ctrlkit.Action) context
 	return ctrlkit.ContextWithHook(ctx, recorder)
 }
 
-func text(workflow ctrlkit.Node, options []diagram.Option) string {
+func text(workflow outline.Node, options []diagram.Option) string {
 	var b strings.Builder
 	_ = diagram.Text(&b, workflow, options...) // writing to a Builder never fails
 	return "the workflow and what became of it:\n" + b.String()
 }
 
 // write draws into a file named after the test, subtests in directories.
-func write(dir, test string, workflow ctrlkit.Node, options []diagram.Option) error {
+func write(dir, test string, workflow outline.Node, options []diagram.Option) error {
 	var picture bytes.Buffer
 	if err := diagram.SVG(&picture, workflow, options...); err != nil {
 		return err

@@ -8,18 +8,20 @@ import (
 	"fmt"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // If returns action if condition is true, and otherwise an action that does nothing. The condition
 // is what holds while the workflow is built; [IfFunc] asks when the run gets there.
 func If(condition bool, action Action) Action { //nolint:revive // the flag is the point
-	return &branch{kind: KindIf, label: fmt.Sprint(condition), static: condition, yes: runnerOf("If", action), no: nop{}}
+	return &branch{kind: outline.KindIf, label: fmt.Sprint(condition), static: condition, yes: runnerOf("If", action), no: nop{}}
 }
 
 // IfElse returns an action that runs yes if condition is true and no if it is false.
 func IfElse(condition bool, yes, no Action) Action { //nolint:revive // the flag is the point
 	return &branch{
-		kind: KindIfElse, label: fmt.Sprint(condition), static: condition,
+		kind: outline.KindIfElse, label: fmt.Sprint(condition), static: condition,
 		yes: runnerOf("IfElse", yes), no: runnerOf("IfElse", no),
 	}
 }
@@ -28,16 +30,16 @@ func IfElse(condition bool, yes, no Action) Action { //nolint:revive // the flag
 // answer is true. The description says what is asked ("spec.suspend is not set"). An error of
 // condition interrupts the workflow like that of an action.
 func IfFunc(description string, condition func(context.Context) (bool, error), action Action) Action {
-	return newLazy(KindIf, description, condition, runnerOf("IfFunc", action), nop{})
+	return newLazy(outline.KindIf, description, condition, runnerOf("IfFunc", action), nop{})
 }
 
 // IfElseFunc returns an action that asks condition when the run gets to it, and runs yes or no. See
 // [IfFunc].
 func IfElseFunc(description string, condition func(context.Context) (bool, error), yes, no Action) Action {
-	return newLazy(KindIfElse, description, condition, runnerOf("IfElseFunc", yes), runnerOf("IfElseFunc", no))
+	return newLazy(outline.KindIfElse, description, condition, runnerOf("IfElseFunc", yes), runnerOf("IfElseFunc", no))
 }
 
-func newLazy(kind NodeKind, description string, condition func(context.Context) (bool, error), yes, no runner) *branch {
+func newLazy(kind outline.Kind, description string, condition func(context.Context) (bool, error), yes, no runner) *branch {
 	if condition == nil {
 		panic("ctrlkit: the condition " + description + " is nil")
 	}
@@ -46,7 +48,7 @@ func newLazy(kind NodeKind, description string, condition func(context.Context) 
 
 // branch runs one of two actions.
 type branch struct {
-	kind    NodeKind
+	kind    outline.Kind
 	label   string
 	static  bool
 	lazy    func(context.Context) (bool, error) // nil: static holds
@@ -56,9 +58,9 @@ type branch struct {
 func (b *branch) Description() string { return b.Describe().String() }
 func (b *branch) needsRun() bool      { return b.yes.needsRun() || b.no.needsRun() }
 
-func (b *branch) Describe() Node {
-	n := Node{Kind: b.kind, Label: b.label, Children: describeAll([]runner{b.yes})}
-	if b.kind == KindIfElse {
+func (b *branch) Describe() outline.Node {
+	n := outline.Node{Kind: b.kind, Label: b.label, Children: describeAll([]runner{b.yes})}
+	if b.kind == outline.KindIfElse {
 		n.Children = describeAll([]runner{b.yes, b.no})
 	}
 	return n
