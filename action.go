@@ -31,9 +31,6 @@ type Action interface {
 	Run(ctx context.Context) (ctrl.Result, error)
 }
 
-// ReconcileAction is the name of [Action] in the document that this package goes back to.
-type ReconcileAction = Action
-
 // An ActionOption changes how one action is run. Generated managers take the same options and give
 // them to every action that they make.
 type ActionOption func(*leaf)
@@ -91,11 +88,6 @@ func NewAction(description string, run func(context.Context) (ctrl.Result, error
 		opt(l)
 	}
 	return l
-}
-
-// WrapAction is [NewAction] under the name that generated code uses.
-func WrapAction(description string, run func(context.Context) (ctrl.Result, error), opts ...ActionOption) ReconcileAction {
-	return NewAction(description, run, opts...)
 }
 
 // Nop returns an action that does nothing.

@@ -195,30 +195,3 @@ func (h logHook) AfterAction(ctx context.Context, action string, result ctrl.Res
 	}
 	logger.V(1).Info("Action ends", "exit", errors.Is(err, ErrExit), "requeueAfter", result.RequeueAfter)
 }
-
-// ControllerManagerActionLifeCycleHook is the hook of the document that this package goes back to.
-// [LifeCycleHook] makes a [Hook] of it, which is told of more: the outcome, and the actions whose
-// states could not be read.
-type ControllerManagerActionLifeCycleHook interface {
-	BeforeActionRun(action string, ctx context.Context, logger logr.Logger) //nolint:revive // the order of the document
-	AfterActionRun(action string, ctx context.Context, logger logr.Logger)  //nolint:revive // the order of the document
-}
-
-// LifeCycleHook returns a hook that tells h, with logger and the action as a value in it.
-func LifeCycleHook(h ControllerManagerActionLifeCycleHook, logger logr.Logger) Hook {
-	return lifeCycle{h, logger}
-}
-
-type lifeCycle struct {
-	hook   ControllerManagerActionLifeCycleHook
-	logger logr.Logger
-}
-
-func (l lifeCycle) BeforeAction(ctx context.Context, action string) context.Context {
-	l.hook.BeforeActionRun(action, ctx, l.logger.WithValues("action", action))
-	return ctx
-}
-
-func (l lifeCycle) AfterAction(ctx context.Context, action string, _ ctrl.Result, _ error) {
-	l.hook.AfterActionRun(action, ctx, l.logger.WithValues("action", action))
-}

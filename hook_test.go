@@ -224,21 +224,3 @@ func TestHooksReachStateAndLogger(t *testing.T) {
 	_, _ = silent.Run(ctrlkit.ContextWithHook(ctx, asking{&j}))
 	j.want(t, "before Known: jobstrue false", `"level"=0 "msg"="before" "action"="Known"`, "after Known: jobs")
 }
-
-type lifeCycle struct{ *journal }
-
-func (l lifeCycle) BeforeActionRun(action string, _ context.Context, logger logr.Logger) {
-	l.note("before " + action)
-	logger.Info("")
-}
-func (l lifeCycle) AfterActionRun(action string, _ context.Context, _ logr.Logger) {
-	l.note("after " + action)
-}
-
-func TestLifeCycleHook(t *testing.T) {
-	var j journal
-	logger := funcr.New(func(_, args string) { j.note(args) }, funcr.Options{})
-	ctx := ctrlkit.ContextWithHook(background(), ctrlkit.LifeCycleHook(lifeCycle{&j}, logger))
-	_, _ = j.ok("A").Run(ctx)
-	j.want(t, "before A", `"level"=0 "msg"="" "action"="A"`, "A", "after A")
-}
