@@ -92,7 +92,7 @@ func TestRetry(t *testing.T) {
 		{"terminal beside what may pass", []error{errors.Join(terminal, errBoom)}, 2, 2, time.Second, "after 2 attempts: A: terminal error: boom\nboom"},
 		{"panic", []error{&ctrlkit.PanicError{Value: "no"}}, 3, 1, 0, "A: panic: no"},
 		{"panic beside what may pass", []error{errors.Join(errBoom, &ctrlkit.PanicError{Value: "no"})}, 3, 1, 0, "A: boom\npanic: no"},
-		{"go on", []error{second(ctrlkit.ContinueAndRequeueAfter(1))}, 3, 1, 0, "A: go on, but look again"},
+		{"go on", []error{second(ctrlkit.ContinueAndRequeueAfter(1))}, 3, 1, 0, "A: continue, and requeue"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

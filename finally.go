@@ -50,7 +50,7 @@ func (f *finally) Run(ctx context.Context) (ctrl.Result, error) {
 }
 
 func (f *finally) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
-	var body outcome
+	var body returned
 	body.of(ctx, r, f.action)
 	var all joined
 	all.add(body.result, body.err)

@@ -131,7 +131,7 @@ type traversal struct {
 
 // nodeState is where one action of a traversal is.
 type nodeState struct {
-	outcome
+	returned
 	pending    int   // how many of those that it comes after have not ended
 	blockers   []int // the actions that keep it from running: they failed or wait
 	notStarted bool  // the context was done
@@ -145,11 +145,11 @@ func (t *traversal) start(i int) {
 		return
 	}
 	t.wg.Go(func() {
-		var o outcome
+		var o returned
 		o.of(t.ctx, t.run, t.graph.nodes[i].action)
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.states[i].outcome = o
+		t.states[i].returned = o
 		if interrupts(o.result, o.err) {
 			t.pass(i, []int{i})
 		} else {

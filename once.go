@@ -66,7 +66,7 @@ func (o *once) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 
 // onceResult is the outcome of a shared action, there when done is closed.
 type onceResult struct {
-	outcome
+	returned
 	done  chan struct{}
 	first context.Context // of the place that runs it: when that is cut off, the others do not wait for ever
 }

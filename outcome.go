@@ -10,23 +10,16 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/internal/outcome"
 )
-
-// immediately is the delay of a requeue that should not wait: the shortest that controller-runtime
-// does not take for none.
-const immediately = time.Nanosecond
-
-// legacyRequeue bounds the delay where one action asked for the deprecated Result.Requeue and
-// another for a time. controller-runtime would look at the time alone and requeue later than the
-// first one wanted.
-const legacyRequeue = time.Second
 
 // ErrExit ends the workflow without a reason. It is not a failure: [IgnoreExit] takes it out. Test
 // for it with errors.Is, which is also true for waits.
 var ErrExit = errors.New("exit")
 
-// errGoOn marks a result that asks for another look without interrupting anything.
-var errGoOn = errors.New("go on, but look again")
+// errContinue marks a result that asks for another reconcile without interrupting anything.
+var errContinue = errors.New("continue, and requeue")
 
 // NoRequeue ends an action that has nothing more to ask for. It has no effect on the workflow.
 func NoRequeue() (ctrl.Result, error) { return ctrl.Result{}, nil }
@@ -35,7 +28,7 @@ func NoRequeue() (ctrl.Result, error) { return ctrl.Result{}, nil }
 // backoff. Use it only when the next run sees another world than this one, or it will run for ever;
 // where that is not certain, use [RequeueWithBackoff].
 func RequeueImmediately() (ctrl.Result, error) {
-	return ctrl.Result{RequeueAfter: immediately}, nil
+	return ctrl.Result{RequeueAfter: outcome.Immediately}, nil
 }
 
 // RequeueWithBackoff interrupts the workflow and has the request reconciled again after the backoff
@@ -50,7 +43,7 @@ func RequeueWithBackoff() (ctrl.Result, error) { return ctrl.Result{Requeue: tru
 // RequeueAfter interrupts the workflow and has the request reconciled again after d. A d of zero or
 // less, such as the time until an instant that has just passed, means at once: it is not lost.
 func RequeueAfter(d time.Duration) (ctrl.Result, error) {
-	return ctrl.Result{RequeueAfter: max(d, immediately)}, nil
+	return ctrl.Result{RequeueAfter: max(d, outcome.Immediately)}, nil
 }
 
 // RequeueIfError interrupts the workflow and has the request reconciled again with backoff if err
@@ -79,7 +72,7 @@ func PollFor(what string, every time.Duration) (ctrl.Result, error) {
 // if that is not positive) whatever the rest of it returns. [RequeueAfter] interrupts; this does
 // not.
 func ContinueAndRequeueAfter(d time.Duration) (ctrl.Result, error) {
-	return ctrl.Result{RequeueAfter: max(d, immediately)}, errGoOn
+	return ctrl.Result{RequeueAfter: max(d, outcome.Immediately)}, errContinue
 }
 
 // IgnoreExit turns the outcome of a workflow into what controller-runtime expects from Reconcile:
@@ -102,15 +95,9 @@ func ContinueAndRequeueAfter(d time.Duration) (ctrl.Result, error) {
 // must not come later than it asks for, even while something fails, give the controller a rate
 // limiter whose longest delay is that time (controller.Options.RateLimiter).
 func IgnoreExit(result ctrl.Result, err error) (ctrl.Result, error) {
-	switch {
-	case result.RequeueAfter < 0:
-		result.RequeueAfter = immediately
-	case result.RequeueAfter > 0 && result.Requeue:
-		result.Requeue = false
-		result.RequeueAfter = min(result.RequeueAfter, legacyRequeue)
-	}
+	result = outcome.Normalize(result)
 	rest := withoutSignals(err)
-	if isDropped(rest) && (requeues(result) || !isSettled(err, nil)) {
+	if isDropped(rest) && (outcome.Requeues(result) || !isSettled(err, nil)) {
 		rest = hideTerminal(rest)
 	}
 	return result, rest
@@ -119,16 +106,13 @@ func IgnoreExit(result ctrl.Result, err error) (ctrl.Result, error) {
 // interrupts reports whether an outcome ends the sequence that it occurs in.
 func interrupts(result ctrl.Result, err error) bool {
 	if err != nil {
-		return !isGoOn(err)
+		return !isContinue(err)
 	}
-	return requeues(result)
+	return outcome.Requeues(result)
 }
 
-// requeues reports whether result asks for another reconcile.
-func requeues(result ctrl.Result) bool { return result.RequeueAfter != 0 || result.Requeue }
-
-// isGoOn reports whether err is nothing but the mark of [ContinueAndRequeueAfter].
-func isGoOn(err error) bool {
-	rest, _ := without(err, func(e error) bool { return e == errGoOn }) //nolint:errorlint // without walks the tree
+// isContinue reports whether err is nothing but the mark of [ContinueAndRequeueAfter].
+func isContinue(err error) bool {
+	rest, _ := without(err, func(e error) bool { return e == errContinue }) //nolint:errorlint // without walks the tree
 	return rest == nil
 }

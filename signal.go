@@ -12,6 +12,8 @@ import (
 	"time"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/ctrlkit/ctrlkit/internal/outcome"
 )
 
 // Signals travel as errors because they interrupt as errors do; IgnoreExit takes them out at the
@@ -116,7 +118,7 @@ func partsOf(err error) []error {
 // this package or errors.Join made. Only such a list may be taken apart. Another error that wraps
 // several, such as fmt.Errorf with more than one %w, is one failure with one text.
 func isJoin(err error) bool {
-	if _, ok := err.(*causes); ok { //nolint:errorlint // not what it wraps
+	if _, ok := err.(*outcome.Causes); ok { //nolint:errorlint // not what it wraps
 		return true
 	}
 	return reflect.TypeOf(err) == joinType
@@ -133,7 +135,7 @@ func isSignal(err error) bool {
 	case interface{ Unwrap() error }, interface{ Unwrap() []error }, utilerrors.Aggregate:
 		return false // its Is may speak for a part
 	}
-	if err == ErrExit || err == errGoOn { //nolint:errorlint // without walks the tree
+	if err == ErrExit || err == errContinue { //nolint:errorlint // without walks the tree
 		return true
 	}
 	is, ok := err.(interface{ Is(error) bool })
@@ -204,7 +206,7 @@ func withoutCauses(err error, all []error, drop func(error) bool) (error, bool) 
 	if !changed {
 		return err, false
 	}
-	return joinErrors(kept), true
+	return outcome.JoinErrors(kept), true
 }
 
 // An ActionError is the error of one action.
@@ -219,38 +221,3 @@ func (e *ActionError) Error() string { return e.Action + ": " + e.Err.Error() }
 
 // Unwrap returns what the action returned.
 func (e *ActionError) Unwrap() error { return e.Err }
-
-// causes are the errors of several actions. It is always used as a pointer, so that two of them can
-// be compared.
-type causes struct{ all []error }
-
-// joinErrors returns one error for all of errs: nil for none, the error itself for one.
-func joinErrors(errs []error) error {
-	switch len(errs) {
-	case 0:
-		return nil
-	case 1:
-		return errs[0]
-	default:
-		return &causes{all: errs}
-	}
-}
-
-func (c *causes) Error() string {
-	texts := make([]string, len(c.all))
-	for i, err := range c.all {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-// Unwrap returns every cause.
-func (c *causes) Unwrap() []error { return c.all }
-
-// flat returns the causes of err: its own if this package joined it, and otherwise err alone.
-func flat(err error) []error {
-	if c, ok := err.(*causes); ok { //nolint:errorlint // only an error that is itself joined is taken apart
-		return c.all
-	}
-	return []error{err}
-}

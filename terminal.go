@@ -9,6 +9,8 @@ import (
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/internal/outcome"
 )
 
 // controller-runtime drops a request if the error of its reconcile wraps a terminal one anywhere.
@@ -50,7 +52,7 @@ func isSettled(err error, settled func(error) bool) bool {
 // several (see isJoin) is one failure, and terminal if one of its parts is.
 func isTerminal(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // not what it wraps
-	case *causes, utilerrors.Aggregate:
+	case *outcome.Causes, utilerrors.Aggregate:
 		return false
 	case interface{ Unwrap() []error }:
 		return !isJoin(err) && isDropped(err)
@@ -65,15 +67,16 @@ func hideTerminal(err error) error {
 	if !isDropped(err) {
 		return err
 	}
-	list, ok := err.(*causes) //nolint:errorlint // only a list as such is taken apart
+	list, ok := err.(*outcome.Causes) //nolint:errorlint // only a list as such is taken apart
 	if !ok {
 		return &retried{err}
 	}
-	all := make([]error, len(list.all))
-	for i, cause := range list.all {
-		all[i] = hideTerminal(cause)
+	causes := outcome.CausesOf(list)
+	hidden := make([]error, len(causes))
+	for i, cause := range causes {
+		hidden[i] = hideTerminal(cause)
 	}
-	return &causes{all: all}
+	return outcome.JoinErrors(hidden)
 }
 
 // retried is an error that wraps a terminal one and is not found to be terminal. It is that error

@@ -15,6 +15,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/ctrlkit/ctrlkit/internal/outcome"
 	"github.com/ctrlkit/ctrlkit/outline"
 )
 
@@ -125,9 +126,9 @@ func (t *timeout) limited(ctx context.Context, r *run) (ctrl.Result, error) {
 	s := newScope(r, limited.Err)
 	limited, r = r.with(limited, func(r *run) { r.scope = s })
 
-	ended := make(chan outcome, 1)
+	ended := make(chan returned, 1)
 	go func() {
-		var o outcome
+		var o returned
 		defer func() { ended <- o }()
 		o.of(limited, r, t.action)
 	}()
@@ -152,21 +153,21 @@ func (t *timeout) limited(ctx context.Context, r *run) (ctrl.Result, error) {
 }
 
 // inTime returns what the action returned. What of it is due to the deadline says so.
-func (t *timeout) inTime(ctx context.Context, s *scope, o outcome) (ctrl.Result, error) {
+func (t *timeout) inTime(ctx context.Context, s *scope, o returned) (ctrl.Result, error) {
 	if !errors.Is(o.err, context.DeadlineExceeded) || s.over() == nil || ctx.Err() != nil {
 		return o.result, o.err
 	}
 	var all joined
 	var due []error
 	all.add(o.result, nil)
-	for _, err := range flat(o.err) {
+	for _, err := range outcome.CausesOf(o.err) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			due = append(due, err)
 		} else {
 			all.add(ctrl.Result{}, err)
 		}
 	}
-	all.add(ctrl.Result{}, t.timedOut(s.atDeadline(), joinErrors(due)))
+	all.add(ctrl.Result{}, t.timedOut(s.atDeadline(), outcome.JoinErrors(due)))
 	return all.outcome()
 }
 
@@ -260,21 +261,21 @@ func (s *scope) atDeadline() []string {
 func (s *scope) outcomes() *joined {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	returned := map[*span]*outcome{} // looked at once: actions go on ending
+	ended := map[*span]*returned{} // loaded once: actions end meanwhile
 	for _, x := range s.spans {
 		if o := x.outcome.Load(); o != nil {
-			returned[x] = o
+			ended[x] = o
 		}
 	}
-	var kept []*outcome
+	var kept []*returned
 	for _, x := range s.spans {
-		if o := returned[x]; o != nil && !x.isWithin(func(outer *span) bool { return returned[outer] != nil }) {
+		if o := ended[x]; o != nil && !x.isWithin(func(outer *span) bool { return ended[outer] != nil }) {
 			kept = append(kept, o)
 		}
 	}
 	// In the order of their texts: that in which actions begin beside one another differs from run
 	// to run.
-	slices.SortStableFunc(kept, func(a, b *outcome) int { return strings.Compare(a.text(), b.text()) })
+	slices.SortStableFunc(kept, func(a, b *returned) int { return strings.Compare(a.text(), b.text()) })
 	all := &joined{}
 	for _, o := range kept {
 		all.add(o.result, o.err)
@@ -289,7 +290,7 @@ type span struct {
 	action  *leaf // nil for what is not one
 	scope   *scope
 	parent  *span
-	outcome atomic.Pointer[outcome]
+	outcome atomic.Pointer[returned]
 	ended   chan struct{} // of a leaf: closed at the end
 }
 
@@ -311,7 +312,7 @@ func (r *run) open(ctx context.Context, l *leaf) (context.Context, *run, *span) 
 // close keeps what was returned.
 func (s *span) close(result ctrl.Result, err error) {
 	if s != nil {
-		s.outcome.Store(&outcome{result: result, err: err})
+		s.outcome.Store(&returned{result: result, err: err})
 	}
 }
 

@@ -146,7 +146,11 @@ var (
 	sentenceType = reflect.TypeOf(fmt.Errorf("%w%w", errors.ErrUnsupported, errors.ErrUnsupported))
 )
 
-// join returns the verdict about two errors. The zero verdict changes nothing.
+// join returns the classification of two errors. The zero value changes nothing.
+//
+// It is not the join of package outcome, where no time is the identity: a failure always has a
+// delay, its backoff, so a RetryAfter of zero does not mean never but leaves the backoff in force.
+// Only when both failures name a time does a time replace the backoff.
 func (v Classification) join(w Classification) Classification {
 	switch {
 	case v.Class == "":
