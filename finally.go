@@ -15,8 +15,8 @@ import (
 )
 
 // FinallyGrace is how long the tail of a [Finally] may take once the context of the run is done. It
-// fits into the 30 s that a controller-runtime manager gives its workers to end, and Kubernetes a
-// Pod, also when one Finally stands in another.
+// fits into the 30 s that a controller-runtime manager grants its workers to end, and Kubernetes a
+// Pod, also when one Finally is inside another.
 const FinallyGrace = 10 * time.Second
 
 // Finally runs action and then tail, whatever action returned: also after an error, a panic, an
@@ -28,10 +28,10 @@ const FinallyGrace = 10 * time.Second
 // Note that `defer mgr.UpdateStatus()` builds an action and does not run it; `ctrlkit vet` reports
 // that.
 //
-// The tail is owed: it runs with a context that has the values of the run's and does not end with
-// it. When the run is canceled (a shutdown) or its time is over (a [Timeout] around it), whether
-// before the tail or while it runs, the tail has [FinallyGrace] from then on. A deadline of the
-// run's context is as much later in that of the tail.
+// The tail runs even if the run has ended: its context has the values of the run's context and does
+// not end with it. When the run is canceled (a shutdown) or its time is over (a [Timeout] around
+// it), before the tail or while it runs, the tail has [FinallyGrace] from then on. A deadline of the
+// run's context is moved by as much in that of the tail.
 func Finally(action, tail Action) Action {
 	return &finally{action: runnerOf("Finally", action), tail: runnerOf("Finally", tail)}
 }

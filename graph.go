@@ -25,8 +25,8 @@ import (
 //	})
 //
 // An action has passed if it does not interrupt: no error, no wait, no exit, no requeue. What comes
-// after one that has not passed is not run and reported as a [BlockedError] that names it. A handle
-// exists only once its action was added, so a cycle cannot be written.
+// after one that has not passed is not run and is reported as a [BlockedError] that names it. A
+// handle exists only once its action was added, so a cycle cannot be written.
 //
 // The graph is what build adds; build is called once, before Graph returns. The outcomes are joined
 // in the order of the Adds.
@@ -158,8 +158,8 @@ func (t *traversal) start(i int) {
 	})
 }
 
-// pass tells the dependents of the i-th action that it has ended, and what blocks them because of
-// it; t.mu is held.
+// pass counts the i-th action as ended for its dependents, and adds blockers to what blocks them;
+// t.mu is held.
 func (t *traversal) pass(i int, blockers []int) {
 	for _, d := range t.graph.nodes[i].dependents {
 		s := &t.states[d]

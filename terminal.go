@@ -24,8 +24,8 @@ var terminal = reconcile.TerminalError(nil)
 func isDropped(err error) bool { return errors.Is(err, terminal) }
 
 // isSettled reports whether err asks for no other reconcile: all its causes are terminal, exits,
-// blocked by others, or settled is true for them. A wait is not: the world will change. settled may
-// be nil.
+// blocked by others, or settled is true for them. A wait is not settled: what it waits for will
+// change. settled may be nil.
 func isSettled(err error, settled func(error) bool) bool {
 	if err == nil || settled != nil && settled(err) {
 		return true
@@ -48,7 +48,7 @@ func isSettled(err error, settled func(error) bool) bool {
 	return len(parts) > 0
 }
 
-// isTerminal reports whether err says of itself that it is terminal. An error in words that wraps
+// isTerminal reports whether err itself is marked terminal. An error in words that wraps
 // several (see isJoin) is one failure, and terminal if one of its parts is.
 func isTerminal(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // not what it wraps
@@ -82,8 +82,8 @@ func hideTerminal(err error) error {
 // retried is an error that wraps a terminal one and is not found to be terminal. It is that error
 // in everything else.
 //
-// It is an aggregate of one, and has no Unwrap, which errors.Is would follow: who takes errors
-// apart to judge them, as package failure does, still gets at the terminal one.
+// It is an aggregate of one, and has no Unwrap, which errors.Is would follow: code that takes errors
+// apart to classify them, as package failure does, still finds the terminal one.
 type retried struct{ err error }
 
 var _ utilerrors.Aggregate = (*retried)(nil)

@@ -19,35 +19,37 @@ import (
 	"github.com/ctrlkit/ctrlkit/outline"
 )
 
-// TimeoutGrace is how long a [Timeout] waits after its time for actions that heed their context.
-// One inside another waits half as long as that around it, so that the outer one gets to know what
-// the inner one has returned.
+// TimeoutGrace is how long a [Timeout] waits after its time for actions that honor their context. A
+// Timeout inside another waits half as long as the outer one, so that the outer one receives what
+// the inner one returned.
 const TimeoutGrace = 100 * time.Millisecond
 
 // Timeout runs action with a context that ends after d, and returns after d and [TimeoutGrace] at
-// the latest: also when the action ignores its context. What has been returned until then is kept:
-// the outcomes of the actions that have ended are joined with the [TimeoutError].
+// the latest, also when the action ignores its context. The outcomes of the actions inside that have
+// ended by then are joined with the [TimeoutError].
 //
-// An action that ignores its context runs on by itself; it is named in the error, what it returns
-// is lost, and it is not started again before it has ended, neither in this workflow nor (see
-// [WithObject]) in that of a later reconcile. Of two runs of the same action under Timeouts in one
-// workflow, the second waits for the first as long as it has time. A d that is not positive leaves
-// no time: the action is not started.
+//   - An action that ignores its context keeps running. It is named in the error, and what it
+//     returns is dropped.
+//   - It is not started again before it has ended, neither in this workflow nor (see [WithObject])
+//     in that of a later reconcile.
+//   - Of two runs of the same action under Timeouts in one workflow, the second waits for the first
+//     as long as it has time.
+//   - A d that is not positive leaves no time: the action is not started.
 func Timeout(d time.Duration, action Action) Action {
 	return &timeout{after: d, action: runnerOf("Timeout", action)}
 }
 
-// A TimeoutError says that the time of a [Timeout] was over. It is a context.DeadlineExceeded, and
+// A TimeoutError reports that the time of a [Timeout] was over. It is a context.DeadlineExceeded, and
 // never a terminal error.
 type TimeoutError struct {
-	// After is the time that the action was given.
+	// After is the time that the action had.
 	After time.Duration
 	// Action is the description of the action inside the Timeout.
 	Action string
 	// Running are the descriptions of the actions that were running at the deadline, and may still
 	// be, in the order in which they began.
 	Running []string
-	// Err is what the actions that heeded their context returned because of the deadline, and
+	// Err is what the actions that honored their context returned because of the deadline, and
 	// otherwise why the action was given up: if it is still running, that is an [ErrStillRunning].
 	// It is nil if there is nothing to add.
 	Err error
