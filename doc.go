@@ -18,8 +18,8 @@
 //	return ctrlkit.IgnoreExit(workflow.Run(ctx))
 //
 // An action ends with one of the outcomes of this package: [NoRequeue], [RequeueAfter],
-// [RequeueIfError], [Exit], [WaitFor] and similar. Joining keeps every cause, and the next reconcile
-// never comes later than any of the parts asked for.
+// [RequeueIfError], [Exit], [WaitFor] and similar. Joining keeps every cause, and the next
+// reconcile never comes later than any of the parts asked for.
 //
 // # Rules of joining
 //
@@ -42,7 +42,7 @@
 // package step.
 package ctrlkit
 
-// SupportsGeneratedV1 is referenced by generated code, so that code from a generator that is too new
-// or too old for this library does not compile. To fix that, use the generator of the version of
-// this module in your go.mod: go tool ctrlkit generate.
+// SupportsGeneratedV1 is referenced by generated code, so that code from a generator that is too
+// new or too old for this library does not compile. To fix that, use the generator of the version
+// of this module in your go.mod: go tool ctrlkit generate.
 const SupportsGeneratedV1 = true

@@ -30,8 +30,8 @@ const FinallyGrace = 10 * time.Second
 //
 // The tail runs even if the run has ended: its context has the values of the run's context and does
 // not end with it. When the run is canceled (a shutdown) or its time is over (a [Timeout] around
-// it), before the tail or while it runs, the tail has [FinallyGrace] from then on. A deadline of the
-// run's context is moved by as much in that of the tail.
+// it), before the tail or while it runs, the tail has [FinallyGrace] from then on. A deadline of
+// the run's context is moved by as much in that of the tail.
 func Finally(action, tail Action) Action {
 	return &finally{action: runnerOf("Finally", action), tail: runnerOf("Finally", tail)}
 }

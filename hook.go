@@ -20,9 +20,9 @@ import (
 // in parallel, and must not block. A panic of a method fails the action with a [PanicError]; the
 // other hooks and actions are not affected.
 type Hook interface {
-	// BeforeAction is called before action runs. The action and AfterAction receive the context that
-	// it returns, which must be ctx or derived from it. If it panics, the action does not run, and
-	// AfterAction is not called.
+	// BeforeAction is called before action runs. The action and AfterAction receive the context
+	// that it returns, which must be ctx or derived from it. If it panics, the action does not run,
+	// and AfterAction is not called.
 	BeforeAction(ctx context.Context, action string) context.Context
 
 	// AfterAction is called after action has run, also when it failed or panicked, or was refused

@@ -24,9 +24,9 @@ import (
 //		ctrlkit.Sequential(endpoint, mgr.SyncSecret()),
 //	)
 //
-// A run is one call of Run on the outermost combinator, or everything under one [ContextWithRun]. An
-// action whose function runs the returned value itself, with the context that it received, is one of
-// the places.
+// A run is one call of Run on the outermost combinator, or everything under one [ContextWithRun].
+// An action whose function runs the returned value itself, with the context that it received, is
+// one of the places.
 //
 // A failure is shared too. Joined, it is one cause, however many places received it. A [Retry]
 // around it does not run the action again: write Once(Retry(...)).
@@ -86,8 +86,8 @@ func (s *shared) once(o *once, ctx context.Context) (result *onceResult, first b
 	return result, true
 }
 
-// sharedError is the error of a Once. All places receive the same one, so that joining recognizes it
-// when it arrives a second time.
+// sharedError is the error of a Once. All places receive the same one, so that joining recognizes
+// it when it arrives a second time.
 type sharedError struct{ err error }
 
 func (s *sharedError) Error() string { return s.err.Error() }

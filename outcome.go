@@ -32,9 +32,9 @@ func RequeueImmediately() (ctrl.Result, error) {
 }
 
 // RequeueWithBackoff interrupts the workflow and has the request reconciled again after the backoff
-// of the controller's rate limiter: within milliseconds at first, and later each time it is returned
-// again. It is not an error. The first reconcile that ends without an error and without a requeue,
-// or with a time, resets the backoff.
+// of the controller's rate limiter: within milliseconds at first, and later each time it is
+// returned again. It is not an error. The first reconcile that ends without an error and without a
+// requeue, or with a time, resets the backoff.
 //
 // It sets the deprecated Result.Requeue, which is the only way to have the backoff without an
 // error. Joined with a time, it means that time, or one second if that is sooner.
@@ -61,8 +61,8 @@ func WaitFor(what string) (ctrl.Result, error) {
 	return ctrl.Result{}, &waitSignal{what: what}
 }
 
-// PollFor is [WaitFor] for what no watch reports, such as something outside the cluster: the request
-// is reconciled again after every (at once if that is not positive).
+// PollFor is [WaitFor] for what no watch reports, such as something outside the cluster: the
+// request is reconciled again after every (at once if that is not positive).
 func PollFor(what string, every time.Duration) (ctrl.Result, error) {
 	result, _ := RequeueAfter(every)
 	return result, &waitSignal{what: what, every: result.RequeueAfter}
@@ -76,8 +76,8 @@ func ContinueAndRequeueAfter(d time.Duration) (ctrl.Result, error) {
 }
 
 // IgnoreExit turns the outcome of a workflow into what controller-runtime expects from Reconcile:
-// exits, waits, blocked actions and the mark of [ContinueAndRequeueAfter] are taken out of err, also
-// where they are wrapped or joined with others; real errors stay, and so does the result.
+// exits, waits, blocked actions and the mark of [ContinueAndRequeueAfter] are taken out of err,
+// also where they are wrapped or joined with others; real errors stay, and so does the result.
 //
 //	return ctrlkit.IgnoreExit(workflow.Run(ctx))
 //

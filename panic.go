@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// A PanicError is a panic of an action, caught so that it fails that action and not the process. The other actions of the
-// workflow run on, and the stack is logged where the panic was caught.
+// A PanicError is a panic of an action, caught so that it fails that action and not the process.
+// The other actions of the workflow run on, and the stack is logged where the panic was caught.
 type PanicError struct {
 	// Value is what was passed to panic.
 	Value any
@@ -20,7 +20,8 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error says what was passed to panic. It leaves the stack out: the text ends in conditions, which hold still.
+// Error says what was passed to panic. It leaves the stack out: the text ends in conditions, which
+// hold still.
 func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
 // Unwrap returns the value of the panic if that is an error.
@@ -43,7 +44,8 @@ type plain struct{ fmt.State }
 
 func (p plain) Flag(c int) bool { return c != '+' && p.State.Flag(c) }
 
-// newPanicError must be called by the deferred function that recovered: the stack is still that of the panic.
+// newPanicError must be called by the deferred function that recovered: the stack is still that of
+// the panic.
 func newPanicError(ctx context.Context, action string, value any) *PanicError {
 	p := &PanicError{Value: value, Stack: debug.Stack()}
 	log.FromContext(ctx).Error(p, "Observed a panic in an action", "action", action, "stack", string(p.Stack))

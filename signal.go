@@ -30,8 +30,8 @@ func (w *waitSignal) Is(target error) bool { return target == ErrExit }
 
 // A Wait is one thing that a workflow waits for.
 //
-// Packages journal and explain have a Wait each, without the action: events are below workflows, and
-// a report is a format of its own that other versions of the command read.
+// Packages journal and explain have a Wait each, without the action: events are below workflows,
+// and a report is a format of its own that other versions of the command read.
 type Wait struct {
 	// Action is the description of the action that waits; empty if the wait came from elsewhere.
 	Action string
@@ -41,8 +41,8 @@ type Wait struct {
 	Every time.Duration
 }
 
-// Waits returns what a workflow that returned err waits for, in the order of the workflow, each wait
-// once. Call it before [IgnoreExit], which takes waits out.
+// Waits returns what a workflow that returned err waits for, in the order of the workflow, each
+// wait once. Call it before [IgnoreExit], which takes waits out.
 func Waits(err error) []Wait {
 	var waits []Wait
 	seen := map[*waitSignal]bool{} // a Once returns its wait in several places

@@ -82,8 +82,8 @@ func hideTerminal(err error) error {
 // retried is an error that wraps a terminal one and is not found to be terminal. It is that error
 // in everything else.
 //
-// It is an aggregate of one, and has no Unwrap, which errors.Is would follow: code that takes errors
-// apart to classify them, as package failure does, still finds the terminal one.
+// It is an aggregate of one, and has no Unwrap, which errors.Is would follow: code that takes
+// errors apart to classify them, as package failure does, still finds the terminal one.
 type retried struct{ err error }
 
 var _ utilerrors.Aggregate = (*retried)(nil)

@@ -25,8 +25,8 @@ import (
 const TimeoutGrace = 100 * time.Millisecond
 
 // Timeout runs action with a context that ends after d, and returns after d and [TimeoutGrace] at
-// the latest, also when the action ignores its context. The outcomes of the actions inside that have
-// ended by then are joined with the [TimeoutError].
+// the latest, also when the action ignores its context. The outcomes of the actions inside that
+// have ended by then are joined with the [TimeoutError].
 //
 //   - An action that ignores its context keeps running. It is named in the error, and what it
 //     returns is dropped.
@@ -39,8 +39,8 @@ func Timeout(d time.Duration, action Action) Action {
 	return &timeout{after: d, action: runnerOf("Timeout", action)}
 }
 
-// A TimeoutError reports that the time of a [Timeout] was over. It is a context.DeadlineExceeded, and
-// never a terminal error.
+// A TimeoutError reports that the time of a [Timeout] was over. It is a context.DeadlineExceeded,
+// and never a terminal error.
 type TimeoutError struct {
 	// After is the time that the action had.
 	After time.Duration

@@ -273,7 +273,7 @@ func TestTimeoutWithoutTimeStartsNothing(t *testing.T) {
 	j.want(t)
 }
 
-func TestTimeoutReturnsWhenTheRunIsCancelled(t *testing.T) {
+func TestTimeoutReturnsWhenTheRunIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
@@ -363,7 +363,7 @@ func TestAbandonedSequenceStartsNothingFurther(t *testing.T) {
 	})
 }
 
-// The tail of a Finally begins after its Timeout has returned: nobody waits for it either, and it
+// The tail of a Finally begins after its Timeout has returned: nothing waits for it either, and it
 // must not run twice at once.
 func TestTailThatBeginsAfterTheTimeoutNeverRunsTwiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -55,8 +55,9 @@ const (
 	stateCount
 )
 
-// Outcomes are the outcomes of the actions of a workflow, in the order in which the actions were first heard of. Actions are
-// told apart by their descriptions alone, because that is all a hook is told.
+// Outcomes are the outcomes of the actions of a workflow, in the order in which the actions were
+// first heard of. Actions are told apart by their descriptions alone, because that is all a hook is
+// told.
 type Outcomes []Outcome
 
 // Of returns the outcome of an action; for one that is not among them, that it has not run.
@@ -67,8 +68,8 @@ func (o Outcomes) Of(action string) Outcome {
 	return Outcome{Action: action}
 }
 
-// spread returns o for the actions that are drawn: what a graph says of one of its nodes, that it is blocked, holds for every
-// action in that node.
+// spread returns o for the actions that are drawn: what a graph says of one of its nodes, that it
+// is blocked, holds for every action in that node.
 func (o Outcomes) spread(n outline.Node) Outcomes {
 	all := slices.Clone(o)
 	var visit func(n outline.Node)
@@ -105,7 +106,8 @@ func (o Outcomes) index(action string) int {
 	return slices.IndexFunc(o, func(outcome Outcome) bool { return outcome.Action == action })
 }
 
-// String says in words what became of the action: "waits for Secret default/db", "failed: quota exceeded".
+// String says in words what became of the action: "waits for Secret default/db", "failed: quota
+// exceeded".
 func (o Outcome) String() string {
 	runs := ""
 	if o.Runs > 1 {

@@ -14,15 +14,17 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 )
 
-// A Recorder remembers what became of each action of a workflow. It is a hook: put it into the context under which the workflow
-// is run, and draw its outcomes at any time, also while the workflow is running.
+// A Recorder remembers what became of each action of a workflow. It is a hook: put it into the
+// context under which the workflow is run, and draw its outcomes at any time, also while the
+// workflow is running.
 //
 //	var recorder diagram.Recorder
 //	result, err := workflow.Run(ctrlkit.ContextWithHook(ctx, &recorder))
 //	diagram.Text(os.Stdout, ctrlkit.Describe(workflow), diagram.WithOutcomes(recorder.Outcomes()))
 //
-// The zero value is ready for use, and safe for concurrent use. Of an action that runs several times, as under Retry, in several
-// reconciles, or because two actions have the same description, it keeps the latest outcome and counts the runs.
+// The zero value is ready for use, and safe for concurrent use. Of an action that runs several
+// times, as under Retry, in several reconciles, or because two actions have the same description,
+// it keeps the latest outcome and counts the runs.
 type Recorder struct {
 	mu      sync.Mutex // guards what follows
 	records []*record  // in the order in which the actions were first heard of

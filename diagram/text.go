@@ -20,7 +20,8 @@ import (
 //	└── If not suspended
 //	    └── ✗ RunNextScheduledJob  failed: quota exceeded
 //
-// Outcomes follow the names of their actions. Line breaks in an error are kept, control characters are not.
+// Outcomes follow the names of their actions. Line breaks in an error are kept, control characters
+// are not.
 func Text(w io.Writer, workflow outline.Node, opts ...Option) error {
 	p := &textPrinter{newConfig(workflow, opts)}
 	var trees []drawing.Tree
@@ -53,7 +54,8 @@ func (p *textPrinter) node(n outline.Node, note string) drawing.Tree {
 	return tree
 }
 
-// isAction reports whether n is a single box: an action, or a node of a kind that came after this package.
+// isAction reports whether n is a single box: an action, or a node of a kind that came after this
+// package.
 func isAction(n outline.Node) bool { return n.Kind == outline.KindAction }
 
 // heading names a combinator and what is said about it.
@@ -104,8 +106,8 @@ func (p *textPrinter) note(n outline.Node, i int) string {
 	}
 }
 
-// after returns the children that the i-th child of a graph comes after. A node may have been made by hand: what makes no
-// sense is left out.
+// after returns the children that the i-th child of a graph comes after. A node may have been made
+// by hand: what makes no sense is left out.
 func after(n outline.Node, i int) []int {
 	if i >= len(n.After) {
 		return nil

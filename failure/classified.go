@@ -44,9 +44,10 @@ func (c *classified) apply(v *Classification) {
 	}
 }
 
-// Mark returns err with what the options say about it, nil if err is nil. The text stays the same, and errors.Is and errors.As see through it.
-// Options of an inner error that the outer one does not give anew are kept. Options about one of several joined errors are about that one alone:
-// they do not become options of the whole.
+// Mark returns err with what the options say about it, nil if err is nil. The text stays the same,
+// and errors.Is and errors.As see through it. Options of an inner error that the outer one does not
+// give anew are kept. Options about one of several joined errors are about that one alone: they do
+// not become options of the whole.
 func Mark(err error, options ...Option) error {
 	if err == nil {
 		return nil
@@ -62,7 +63,8 @@ func Mark(err error, options ...Option) error {
 	return c
 }
 
-// judgedIn returns the outermost error of a chain that somebody has judged, nil if there is none before errors are joined.
+// judgedIn returns the outermost error of a chain that somebody has judged, nil if there is none
+// before errors are joined.
 func judgedIn(err error) *classified {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if c, ok := e.(*classified); ok { //nolint:errorlint // the chain is walked node by node
@@ -72,7 +74,8 @@ func judgedIn(err error) *classified {
 	return nil
 }
 
-// WithClass says which class it is. Unknown classes are refused by a panic: a class is a constant of this package.
+// WithClass says which class it is. Unknown classes are refused by a panic: a class is a constant
+// of this package.
 func WithClass(class Class) Option {
 	if _, ok := rows[class]; !ok {
 		panic("failure: there is no class " + string(class))
@@ -88,8 +91,9 @@ func WithSeverity(severity condition.Severity) Option {
 	return func(c *classified) { c.severity = severity }
 }
 
-// WithReason is the reason that conditions and events give, in upper camel case: "QuotaExceeded". It may be the error code of another API: what a
-// reason must not have is left out, "Quota.Exceeded" is "QuotaExceeded", and if nothing is left, the class stays the reason.
+// WithReason is the reason that conditions and events give, in upper camel case: "QuotaExceeded".
+// It may be the error code of another API: what a reason must not have is left out,
+// "Quota.Exceeded" is "QuotaExceeded", and if nothing is left, the class stays the reason.
 func WithReason(reason string) Option {
 	const longest = 1024
 	reason = strings.TrimLeft(notInReasons.ReplaceAllString(reason, ""), "0123456789_,:")
@@ -97,7 +101,8 @@ func WithReason(reason string) Option {
 	return func(c *classified) { c.reason = reason }
 }
 
-// notInReasons matches what the API server refuses in the reason of a condition, wherever it stands.
+// notInReasons matches what the API server refuses in the reason of a condition, wherever it
+// stands.
 var notInReasons = regexp.MustCompile(`[^A-Za-z0-9_,:]+`)
 
 // WithRemedy says what a person can do about it.

@@ -10,8 +10,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// A Limiter is the rate limiter of a controller's queue that waits as long as the verdict about the latest failure of a request says. Give it to the
-// controller as controller.Options.RateLimiter; package step does. It limits each request by itself: one that fails never delays others.
+// A Limiter is the rate limiter of a controller's queue that waits as long as the verdict about the
+// latest failure of a request says. Give it to the controller as controller.Options.RateLimiter;
+// package step does. It limits each request by itself: one that fails never delays others.
 type Limiter[K comparable] struct {
 	mu    sync.Mutex // for tries
 	tries map[K]try
@@ -26,7 +27,8 @@ type try struct {
 // NewLimiter returns a limiter that knows of no failure.
 func NewLimiter[K comparable]() *Limiter[K] { return &Limiter[K]{tries: make(map[K]try)} }
 
-// Failed notes a failure of a request, and returns how many there were in a row and how long the next try waits.
+// Failed notes a failure of a request, and returns how many there were in a row and how long the
+// next try waits.
 func (l *Limiter[K]) Failed(key K, v Classification) (failures int, delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +48,8 @@ func (l *Limiter[K]) failed(key K, v Classification) try {
 	return t
 }
 
-// When returns how long the next try of a request waits. The queue asks, once for each failure. One that was not judged counts as [ClassTransient].
+// When returns how long the next try of a request waits. The queue asks, once for each failure. One
+// that was not judged counts as [ClassTransient].
 func (l *Limiter[K]) When(key K) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,14 +21,17 @@ const (
 	resultPath = "sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Discarded reports calls whose result is an action or an outcome of this module and is thrown away: by a statement that consists of the
-// call, by defer or go, or by assignment to the blank identifier.
+// Discarded reports calls whose result is an action or an outcome of this module and is thrown
+// away: by a statement that consists of the call, by defer or go, or by assignment to the blank
+// identifier.
 //
-// Every type that has the methods of [ctrlkit.Action] is an action. An outcome is what a function of package ctrlkit returns, or an
-// action's Run; assigning the latter to blanks says that it was meant, and is not reported. A declaration with a type, such as
-// `var _ ctrlkit.Action = newThing()`, is an assertion and not reported either.
+// Every type that has the methods of [ctrlkit.Action] is an action. An outcome is what a function
+// of package ctrlkit returns, or an action's Run; assigning the latter to blanks says that it was
+// meant, and is not reported. A declaration with a type, such as `var _ ctrlkit.Action =
+// newThing()`, is an assertion and not reported either.
 //
-// A line that is meant as it stands, in a test of what making the action does, says so with its reason:
+// A line that is meant as it stands, in a test of what making the action does, says so with its
+// reason:
 //
 //	newThing(nil) //nolint:discarded // it panics
 //
@@ -141,7 +144,8 @@ func (c *checker) assignment(left, right []ast.Expr) {
 	}
 }
 
-// call reports expr if it is a call and its result goes nowhere. For an assignment, targets are what the results are assigned to.
+// call reports expr if it is a call and its result goes nowhere. For an assignment, targets are
+// what the results are assigned to.
 func (c *checker) call(expr ast.Expr, how way, targets []ast.Expr) {
 	call, ok := ast.Unparen(expr).(*ast.CallExpr)
 	if !ok || c.pass.TypesInfo.Types[call.Fun].IsType() { // a conversion makes nothing
@@ -206,7 +210,8 @@ func (c *checker) actionMessage(call *ast.CallExpr, how way) string {
 // text returns an expression on one line.
 func (c *checker) text(expr ast.Expr) string { return types.ExprString(expr) }
 
-// runFix returns the outcome of the action from the function, where that can be done without a doubt about the context.
+// runFix returns the outcome of the action from the function, where that can be done without a
+// doubt about the context.
 func (c *checker) runFix(call *ast.CallExpr, how way) []analysis.SuggestedFix {
 	ctx := c.contextName()
 	if ctx == "" || len(resultsOf(c.pass.TypesInfo.TypeOf(call))) != 1 {
@@ -215,8 +220,9 @@ func (c *checker) runFix(call *ast.CallExpr, how way) []analysis.SuggestedFix {
 	return c.returnFix(call, how, ".Run("+ctx+")")
 }
 
-// returnFix puts a return before the call and more behind it. It is offered for the last statement of a block in a function that
-// returns an outcome, where no statement beside it becomes unreachable.
+// returnFix puts a return before the call and more behind it. It is offered for the last statement
+// of a block in a function that returns an outcome, where no statement beside it becomes
+// unreachable.
 func (c *checker) returnFix(call *ast.CallExpr, how way, more string) []analysis.SuggestedFix {
 	if how != byStatement || !c.endsBlock() || !c.returnsOutcome() {
 		return nil
@@ -309,8 +315,8 @@ func isBlank(e ast.Expr) bool {
 	return ok && name.Name == "_"
 }
 
-// isAction reports whether t has the methods of an action. It compares signatures instead of looking the interface up: the package that
-// declares it need not be among the imports.
+// isAction reports whether t has the methods of an action. It compares signatures instead of
+// looking the interface up: the package that declares it need not be among the imports.
 func isAction(t types.Type) bool {
 	if t == nil {
 		return false

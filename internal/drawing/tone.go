@@ -3,8 +3,9 @@
 
 package drawing
 
-// A Tone is what a node means beyond its shape. Each has colors that people with any kind of color vision can tell from
-// its neighbours', and nobody has to: the builder of a picture says the same in words or with a symbol.
+// A Tone is what a node means beyond its shape. Each has colors that people with any kind of color
+// vision can tell from its neighbours', and nobody has to: the builder of a picture says the same
+// in words or with a symbol.
 type Tone int
 
 const (
@@ -54,7 +55,8 @@ func (t Tone) Look() Look {
 // Looks returns the looks of all tones in a fixed order.
 func Looks() []Look { return append([]Look(nil), looks[:]...) }
 
-// LineColor is legible on a light and on a dark background alike: for what has no background of its own.
+// LineColor is legible on a light and on a dark background alike: for what has no background of its
+// own.
 const LineColor = "#768390"
 
 var looks = [toneCount]Look{

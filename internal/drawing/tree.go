@@ -18,7 +18,8 @@ type Tree struct {
 
 // Branches are the lines that connect a tree.
 type Branches struct {
-	// Middle and Last lead to a child, Down runs along the children that follow, and None stands below the last one.
+	// Middle and Last lead to a child, Down runs along the children that follow, and None stands
+	// below the last one.
 	Middle, Last, Down, None string
 }
 

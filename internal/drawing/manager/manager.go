@@ -1,11 +1,12 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager draws the controller managers that documents of the language declare: the target, the states with what selects them,
-// the actions, and which action reads which state.
+// Package manager draws the controller managers that documents of the language declare: the target,
+// the states with what selects them, the actions, and which action reads which state.
 //
-// It works on parsed documents, not on checked ones, so that a document can be drawn before the Go packages that it names exist. An action
-// that names a state which is not declared is drawn with that state, marked as missing.
+// It works on parsed documents, not on checked ones, so that a document can be drawn before the Go
+// packages that it names exist. An action that names a state which is not declared is drawn with
+// that state, marked as missing.
 package manager
 
 import (
