@@ -60,9 +60,13 @@ func ExampleRecorder() {
 	_, _ = workflow.Run(ctrlkit.ContextWithHook(context.Background(), &recorder))
 	_ = diagram.Text(os.Stdout, ctrlkit.Describe(workflow), diagram.WithOutcomes(recorder.Outcomes()))
 	// Output:
-	// Sequential ├── ✓ CreateService ├── Graph │   ├── … CreateVolume  waits for volume data-0 to
-	// be bound │   ├── ✗ CreateSecret  failed: quota exceeded │   └── after CreateVolume and
-	// CreateSecret: ⊘ CreatePod  blocked by CreateVolume, CreateSecret └── ○ UpdateStatus  not run
+	// Sequential
+	// ├── ✓ CreateService
+	// ├── Graph
+	// │   ├── … CreateVolume  waits for volume data-0 to be bound
+	// │   ├── ✗ CreateSecret  failed: quota exceeded
+	// │   └── after CreateVolume and CreateSecret: ⊘ CreatePod  blocked by CreateVolume, CreateSecret
+	// └── ○ UpdateStatus  not run
 }
 
 func ExampleMermaid() {

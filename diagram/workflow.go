@@ -38,7 +38,7 @@ func (c *config) draw(workflow outline.Node) *drawing.Graph {
 }
 
 // A painter turns the tree of a workflow into nodes and edges. Every part of a workflow is drawn as
-// a piece with one way in and any number of loose ends, which lead on to whatever is drawn next.
+// a piece with one entry and any number of loose ends, which lead to whatever is drawn next.
 type painter struct {
 	*config
 	g *drawing.Graph
@@ -58,7 +58,7 @@ func (p *painter) join(ends []end, to string) {
 	}
 }
 
-// follow draws n into c behind ends and returns the ends that it leaves.
+// follow draws n into c after ends and returns the loose ends of n.
 func (p *painter) follow(ends []end, c *drawing.Cluster, n outline.Node) []end {
 	switch n.Kind {
 	case outline.KindSequential:
@@ -136,34 +136,34 @@ func (p *painter) meet(ends []end, c *drawing.Cluster) []end {
 }
 
 // graph draws the dependencies as they are: what depends on nothing begins at the fork, what
-// nothing depends on leads on.
+// nothing depends on leads to the meeting point.
 func (p *painter) graph(ends []end, c *drawing.Cluster, n outline.Node) []end {
 	if len(n.Children) == 0 {
 		return ends
 	}
 	fork := p.g.AddNode(c, drawing.Node{Shape: drawing.Fork, Label: "graph"})
 	p.join(ends, fork)
-	left := make([][]end, len(n.Children))
+	loose := make([][]end, len(n.Children))
 	isCause := make([]bool, len(n.Children))
 	for i, child := range n.Children {
 		var begin []end
 		for _, cause := range after(n, i) {
-			if cause < i { // a graph cannot be built in any other way
-				begin, isCause[cause] = append(begin, left[cause]...), true
+			if cause < i { // a graph cannot be built otherwise
+				begin, isCause[cause] = append(begin, loose[cause]...), true
 			}
 		}
 		if len(begin) == 0 {
 			begin = []end{{node: fork}}
 		}
-		left[i] = p.follow(begin, c, child)
+		loose[i] = p.follow(begin, c, child)
 	}
-	var loose []end
-	for i := range left {
+	var last []end
+	for i := range loose {
 		if !isCause[i] {
-			loose = append(loose, left[i]...)
+			last = append(last, loose[i]...)
 		}
 	}
-	return p.meet(loose, c)
+	return p.meet(last, c)
 }
 
 func (p *painter) decision(ends []end, c *drawing.Cluster, n outline.Node) []end {
@@ -180,7 +180,7 @@ func (p *painter) decision(ends []end, c *drawing.Cluster, n outline.Node) []end
 	return loose
 }
 
-// frame draws what is inside n in a frame that says what n does with it.
+// frame draws what is inside n in a frame with a label for what n does.
 func (p *painter) frame(ends []end, c *drawing.Cluster, n outline.Node, label string) []end {
 	return p.sequence(ends, p.g.AddCluster(c, label), n)
 }

@@ -8,7 +8,7 @@
 //
 //	defer mgr.UpdateCronJobStatus() // makes an action when the function ends, and never runs it
 //
-// The analyser works with everything that drives analysers of golang.org/x/tools/go/analysis. The
+// The analyzer works with everything that drives analyzers of golang.org/x/tools/go/analysis. The
 // command `ctrlkit vet` runs it by itself, and ctrlkit-vet is a tool for `go vet`:
 //
 //	go install github.com/ctrlkit/ctrlkit/cmd/ctrlkit-vet@latest

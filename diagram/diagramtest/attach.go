@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diagramtest shows what became of a workflow in a test.
+// Package diagramtest shows how the actions of a workflow ended in a test.
 //
 //	func TestReconcile(t *testing.T) {
 //		workflow := newWorkflow(...)
@@ -39,11 +39,11 @@ import (
 const Directory = "CTRLKIT_DIAGRAMS"
 
 // Attach returns a context under which the outcomes of the actions of workflow are recorded, and
-// draws them when the test ends. Run the workflow with it, once or, to follow a story over several
+// draws them when the test ends. Run the workflow with it, once or, for a test of several
 // reconciles, any number of times: what is drawn is the latest outcome of each action.
 //
-// A test may attach several workflows. A picture that cannot be written fails the test: somebody
-// has asked for it.
+// A test may attach several workflows. A picture that cannot be written fails the test, because
+// the environment asked for it.
 func Attach(ctx context.Context, tb testing.TB, workflow ctrlkit.Action) context.Context {
 	tb.Helper()
 	recorder := &diagram.Recorder{}
@@ -80,7 +80,7 @@ func write(dir, test string, workflow outline.Node, options []diagram.Option) er
 	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(base+".svg", picture.Bytes(), 0o644) //nolint:gosec // a picture for everybody
+	return os.WriteFile(base+".svg", picture.Bytes(), 0o644) //nolint:gosec // a picture is public
 }
 
 // fileName keeps the slashes of subtests and escapes what else a file system may not like.

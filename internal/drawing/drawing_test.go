@@ -137,7 +137,7 @@ func TestErrorsOfTheWriterAreReturned(t *testing.T) {
 	}
 }
 
-// People tell the tones apart by their words; those who see colors should find them legible as
+// Readers distinguish the tones by their words; for those who see colors, the colors are legible as
 // well.
 func TestTonesAreLegible(t *testing.T) {
 	for _, look := range drawing.Looks() {

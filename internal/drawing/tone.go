@@ -4,24 +4,24 @@
 package drawing
 
 // A Tone is what a node means beyond its shape. Each has colors that people with any kind of color
-// vision can tell from its neighbours', and nobody has to: the builder of a picture says the same
-// in words or with a symbol.
+// vision can distinguish from its neighbors', and no reader has to: the builder of a picture says
+// the same in words or with a symbol.
 type Tone int
 
 const (
 	// Plain says nothing.
 	Plain Tone = iota
-	// Faded is for what did not take part.
+	// Faded is for what did not run.
 	Faded
-	// Active is for what is going on.
+	// Active is for what is running.
 	Active
 	// Good is for what went well.
 	Good
-	// Again is for what asked to be looked at again.
+	// Again is for what asked for a requeue.
 	Again
 	// Waiting is for what waits for something outside.
 	Waiting
-	// Blocked is for what was held back by something else in the picture.
+	// Blocked is for what is blocked by something else in the picture.
 	Blocked
 	// Bad is for what failed.
 	Bad

@@ -62,7 +62,7 @@ func (p *painter) draw(decl *ast.Decl) {
 	}
 }
 
-// action draws an action behind the states that it reads, or behind the target if it reads none.
+// action draws an action after the states that it reads, or after the target if it reads none.
 func (p *painter) action(a *ast.Action) {
 	id := p.g.AddNode(p.frame, drawing.Node{Tone: drawing.Good, Label: a.Name.Text, Details: summary(a.Doc)})
 	if len(a.Args) == 0 {
