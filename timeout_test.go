@@ -105,22 +105,7 @@ func TestTimeoutKeepsWhatWasReturned(t *testing.T) {
 	poll := j.ends("Poll", ctrl.Result{RequeueAfter: 5 * time.Second}, nil)
 	var release chan struct{}
 	stuck := ctrlkit.NewAction("Stuck", func(context.Context) (ctrl.Result, error) { <-release; return ctrlkit.NoRequeue() })
-	tries := 0
-	flaky := ctrlkit.Retry(wait.Backoff{Duration: time.Millisecond, Steps: 3}, ctrlkit.NewAction("Flaky", func(context.Context) (ctrl.Result, error) {
-		if tries++; tries%3 != 0 {
-			return ctrlkit.RequeueIfError(errBoom)
-		}
-		return ctrlkit.NoRequeue()
-	}))
-	around := func(a ctrlkit.Action) ctrlkit.Action {
-		return ctrlkit.NewAction("Around", func(ctx context.Context) (ctrl.Result, error) {
-			result, err := a.Run(ctx)
-			if err != nil {
-				err = fmt.Errorf("around: %w", err)
-			}
-			return result, err
-		})
-	}
+	flaky := flakyAction()
 	never := ctrlkit.IfFunc("ready", func(context.Context) (bool, error) { return false, errBoom }, ctrlkit.Nop())
 	all := ctrlkit.ParallelJoin
 	for _, tt := range []struct {
@@ -161,18 +146,48 @@ func TestTimeoutKeepsWhatWasReturned(t *testing.T) {
 				if isTerminal(err) {
 					t.Error("the time that was over is not terminal")
 				}
-				var timeout *ctrlkit.TimeoutError
-				if errors.As(err, &timeout) {
-					if !strings.Contains(timeout.Error(), text(timeout.Err)) {
-						t.Errorf("%q does not say %q", timeout, timeout.Err)
-					}
-					if got, want := errors.Is(err, ctrlkit.ErrStillRunning), strings.Contains(tt.want, "Stuck"); got != want {
-						t.Errorf("is something still running: got %t, want %t", got, want)
-					}
-				}
+				checkTimeoutError(t, err, strings.Contains(tt.want, "Stuck"))
 			})
 		})
 	}
+}
+
+// checkTimeoutError checks that a TimeoutError in err, if there is one, contains its cause, and
+// whether it reports an action as still running.
+func checkTimeoutError(t *testing.T, err error, stillRunning bool) {
+	t.Helper()
+	var timeout *ctrlkit.TimeoutError
+	if !errors.As(err, &timeout) {
+		return
+	}
+	if !strings.Contains(timeout.Error(), text(timeout.Err)) {
+		t.Errorf("%q does not say %q", timeout, timeout.Err)
+	}
+	if got := errors.Is(err, ctrlkit.ErrStillRunning); got != stillRunning {
+		t.Errorf("is something still running: got %t, want %t", got, stillRunning)
+	}
+}
+
+// flakyAction returns an action under a Retry that succeeds at every third attempt.
+func flakyAction() ctrlkit.Action {
+	tries := 0
+	return ctrlkit.Retry(wait.Backoff{Duration: time.Millisecond, Steps: 3}, ctrlkit.NewAction("Flaky", func(context.Context) (ctrl.Result, error) {
+		if tries++; tries%3 != 0 {
+			return ctrlkit.RequeueIfError(errBoom)
+		}
+		return ctrlkit.NoRequeue()
+	}))
+}
+
+// around returns an action that runs a and wraps its error.
+func around(a ctrlkit.Action) ctrlkit.Action {
+	return ctrlkit.NewAction("Around", func(ctx context.Context) (ctrl.Result, error) {
+		result, err := a.Run(ctx)
+		if err != nil {
+			err = fmt.Errorf("around: %w", err)
+		}
+		return result, err
+	})
 }
 
 // slowly returns an action that fails that long after the end of its context.
@@ -217,6 +232,10 @@ func TestEqualActionsUnderTimeoutsDoNotOverlap(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestOneActionUnderTimeoutsDoesNotOverlapItself(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}}
 	t.Run("the first does not end", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
