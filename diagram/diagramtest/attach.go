@@ -34,9 +34,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/outline"
 )
 
-// Directory is the environment variable that names the directory for SVG files. A relative name is
+// directory is the environment variable that names the directory for SVG files. A relative name is
 // relative to the directory of the package under test.
-const Directory = "CTRLKIT_DIAGRAMS"
+const directory = "CTRLKIT_DIAGRAMS"
 
 // Attach returns a context under which the outcomes of the actions of workflow are recorded, and
 // draws them when the test ends. Run the workflow with it, once or, for a test of several
@@ -52,7 +52,7 @@ func Attach(ctx context.Context, tb testing.TB, workflow ctrlkit.Action) context
 	tb.Cleanup(func() {
 		tb.Helper()
 		options := []diagram.Option{diagram.WithTitle(tb.Name()), diagram.WithOutcomes(recorder.Outcomes())}
-		if dir := os.Getenv(Directory); dir != "" {
+		if dir := os.Getenv(directory); dir != "" {
 			if err := write(dir, name, node, options); err != nil {
 				tb.Errorf("drawing the workflow of the test: %v", err)
 			}

@@ -39,15 +39,17 @@ type Outcome[W any] struct {
 // Join returns the outcome of two parts:
 //
 //   - every cause and every wait is kept;
-//   - the results are joined by [JoinResults], so that neither part is reconciled again later than
-//     it asked for;
+//   - Result.Requeue is or-ed;
+//   - Result.RequeueAfter is the shorter time, where zero is none and a negative one means at once,
+//     so that the next reconcile comes no later than either part asked for;
+//   - Result.Priority is the higher one that is set;
 //   - one part that interrupts is enough.
 //
 // Join is associative, and commutative but for the order of causes and waits. The zero value is its
 // identity; a negative RequeueAfter comes out as [Immediately]. The operands are not changed.
 func (o Outcome[W]) Join(p Outcome[W]) Outcome[W] {
 	return Outcome[W]{
-		Result:      JoinResults(o.Result, p.Result),
+		Result:      joinResults(o.Result, p.Result),
 		Causes:      concat(o.Causes, p.Causes),
 		Waits:       concat(o.Waits, p.Waits),
 		Interrupted: o.Interrupted || p.Interrupted,

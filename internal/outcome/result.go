@@ -20,12 +20,8 @@ const Immediately = time.Nanosecond
 // the part that set Requeue wanted.
 const LegacyRequeue = time.Second
 
-// JoinResults returns the result that asks for whatever a or b asks for:
-//
-//   - Requeue is or-ed;
-//   - RequeueAfter is the shorter time, where zero is none and a negative one is [Immediately];
-//   - Priority is the higher one that is set.
-func JoinResults(a, b reconcile.Result) reconcile.Result {
+// joinResults returns the result that asks for whatever a or b asks for.
+func joinResults(a, b reconcile.Result) reconcile.Result {
 	return reconcile.Result{
 		Requeue:      a.Requeue || b.Requeue,
 		RequeueAfter: sooner(a.RequeueAfter, b.RequeueAfter),
