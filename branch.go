@@ -13,7 +13,7 @@ import (
 )
 
 // If returns action if condition is true, and otherwise an action that does nothing. The condition
-// is what holds while the workflow is built; [IfFunc] asks when the run gets there.
+// is evaluated while the workflow is built; that of [IfFunc] when the run reaches it.
 func If(condition bool, action Action) Action { //nolint:revive // the flag is the point
 	return &branch{kind: outline.KindIf, label: fmt.Sprint(condition), static: condition, yes: runnerOf("If", action), no: nop{}}
 }
@@ -26,15 +26,15 @@ func IfElse(condition bool, yes, no Action) Action { //nolint:revive // the flag
 	}
 }
 
-// IfFunc returns an action that asks condition when the run gets to it, and runs action if the
-// answer is true. The description says what is asked ("spec.suspend is not set"). An error of
+// IfFunc returns an action that calls condition when the run reaches it, and runs action if the
+// result is true. The description names the condition ("spec.suspend is not set"). An error of
 // condition interrupts the workflow like that of an action.
 func IfFunc(description string, condition func(context.Context) (bool, error), action Action) Action {
 	return newLazy(outline.KindIf, description, condition, runnerOf("IfFunc", action), nop{})
 }
 
-// IfElseFunc returns an action that asks condition when the run gets to it, and runs yes or no. See
-// [IfFunc].
+// IfElseFunc returns an action that calls condition when the run reaches it, and runs yes or no.
+// See [IfFunc].
 func IfElseFunc(description string, condition func(context.Context) (bool, error), yes, no Action) Action {
 	return newLazy(outline.KindIfElse, description, condition, runnerOf("IfElseFunc", yes), runnerOf("IfElseFunc", no))
 }
@@ -91,7 +91,7 @@ func (b *branch) holds(ctx context.Context) (holds bool, err error) {
 		return b.static, nil
 	}
 	if ctx.Err() != nil {
-		return false, fmt.Errorf("was not asked: %w", context.Cause(ctx))
+		return false, fmt.Errorf("was not evaluated: %w", context.Cause(ctx))
 	}
 	defer func() {
 		if v := recover(); v != nil {

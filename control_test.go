@@ -320,7 +320,7 @@ func TestOnceIsSharedByFunctions(t *testing.T) {
 	}
 }
 
-// A place that is not cut off gets what the first one returns as it heeds the end of its time.
+// A place that is not cut off receives what the first one returns at the end of its time.
 func TestOnceIsAwaitedWhileItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slowly := ctrlkit.Once(ctrlkit.NewAction("Shared", func(ctx context.Context) (ctrl.Result, error) {

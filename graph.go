@@ -129,7 +129,7 @@ type traversal struct {
 	states []nodeState
 }
 
-// nodeState is where one action of a traversal is.
+// nodeState is how far one action of a traversal is.
 type nodeState struct {
 	returned
 	pending    int   // how many of those that it comes after have not ended
@@ -199,7 +199,8 @@ func (t *traversal) outcome() (ctrl.Result, error) {
 	return all.outcome()
 }
 
-// blocked reports that the i-th action is blocked, to the hook too. An error is that of the hook.
+// blocked returns the error of the i-th action, which is blocked, and calls the hook. The second
+// error is that of the hook.
 func (t *traversal) blocked(i int) (b *BlockedError, err error) {
 	b = &BlockedError{Action: t.graph.nodes[i].action.Description()}
 	for _, j := range t.states[i].blockers {

@@ -16,7 +16,7 @@ import (
 )
 
 // Join runs all actions, whatever any of them returns, and joins the outcomes. The order in which
-// they run is not promised: an action that needs another one before it belongs into [JoinOrdered],
+// they run is not promised: an action that needs another one before it belongs in [JoinOrdered],
 // [Sequential] or a [Graph]. [ContextWithShuffle] changes the order in tests.
 func Join(actions ...Action) Action {
 	return newGroup(outline.KindJoin, actions)
@@ -28,7 +28,7 @@ func JoinOrdered(actions ...Action) Action {
 }
 
 // ParallelJoin is [Join] with every action on a goroutine of its own. It returns when all have
-// ended; only [Timeout] ends the waiting for one that ignores its context. A panic becomes that
+// ended; only a [Timeout] stops waiting for one that ignores its context. A panic becomes that
 // action's [PanicError], with the stack of its goroutine.
 func ParallelJoin(actions ...Action) Action {
 	return newGroup(outline.KindParallelJoin, actions)
@@ -146,8 +146,8 @@ func (o *returned) text() string {
 	return o.err.Error()
 }
 
-// of runs a and keeps what it returns. Nothing escapes it: not a panic of a hook or a condition,
-// and not runtime.Goexit, which would otherwise pass for success.
+// of runs a and keeps what it returns. A panic of a hook or a condition becomes an error, and so
+// does runtime.Goexit, which would otherwise count as success.
 func (o *returned) of(ctx context.Context, r *run, a runner) {
 	ended := false
 	defer func() {
@@ -199,8 +199,8 @@ func (j *joined) add(result ctrl.Result, err error) {
 	j.sum = j.sum.Join(part)
 }
 
-// unshared returns causes without errors of a [Once] that were gathered before, in another place
-// where it stands.
+// unshared returns causes without errors of a [Once] that were gathered before from another place
+// where it is used.
 func (j *joined) unshared(causes []error) []error {
 	var kept []error
 	for _, cause := range causes {

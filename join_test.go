@@ -389,7 +389,7 @@ func TestNilActionIsTheCallersBug(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "nil action") {
-					t.Errorf("got panic %v, want one that speaks of a nil action", v)
+					t.Errorf("got panic %v, want one that names a nil action", v)
 				}
 			}()
 			build(ctrlkit.Nop(), nil) //nolint:discarded // it panics

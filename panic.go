@@ -12,7 +12,7 @@ import (
 )
 
 // A PanicError is a panic of an action, caught so that it fails that action and not the process.
-// The other actions of the workflow run on, and the stack is logged where the panic was caught.
+// The other actions of the workflow continue, and the stack is logged where the panic was caught.
 type PanicError struct {
 	// Value is what was passed to panic.
 	Value any
@@ -20,8 +20,8 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error says what was passed to panic. It leaves the stack out: the text ends in conditions, which
-// hold still.
+// Error returns what was passed to panic, without the stack: the text is used in conditions, which
+// must not change from run to run.
 func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
 // Unwrap returns the value of the panic if that is an error.
@@ -30,7 +30,7 @@ func (p *PanicError) Unwrap() error {
 	return err
 }
 
-// Format prints the stack too for %+v.
+// Format adds the stack for %+v.
 func (p *PanicError) Format(s fmt.State, verb rune) {
 	if verb == 'v' && s.Flag('+') {
 		fmt.Fprintf(s, "%s\n\n%s", p.Error(), p.Stack)

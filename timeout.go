@@ -89,7 +89,7 @@ func (g *givenUp) Error() string {
 	return "given up: " + g.why.Error()
 }
 
-// Is reports a given up action as one that is still running.
+// Is reports whether target is [ErrStillRunning]: a given up action still runs.
 func (g *givenUp) Is(target error) bool { return target == ErrStillRunning }
 func (g *givenUp) Unwrap() error        { return g.why }
 
@@ -154,7 +154,8 @@ func (t *timeout) limited(ctx context.Context, r *run) (ctrl.Result, error) {
 	}
 }
 
-// inTime returns what the action returned. What of it is due to the deadline says so.
+// inTime returns what the action returned. The errors that the deadline caused are wrapped in a
+// [TimeoutError].
 func (t *timeout) inTime(ctx context.Context, s *scope, o returned) (ctrl.Result, error) {
 	if !errors.Is(o.err, context.DeadlineExceeded) || s.over() == nil || ctx.Err() != nil {
 		return o.result, o.err
@@ -193,7 +194,7 @@ func (t *timeout) timedOut(running []string, err error) error {
 	return &TimeoutError{After: t.after, Action: action, Running: running, Err: err}
 }
 
-// scope knows what is running under one Timeout, what was at its deadline, and what has been
+// scope records what is running under one Timeout, what was running at its deadline, and what was
 // returned.
 type scope struct {
 	outer *scope       // the Timeout around this one, nil if there is none
@@ -215,8 +216,8 @@ func newScope(r *run, over func() error) *scope {
 	return s
 }
 
-// add notes that r has begun. What begins after the deadline, such as the tail of a Finally, was
-// not running at it.
+// add records that r has begun. What begins after the deadline, such as the tail of a Finally, does
+// not count as running at the deadline.
 func (s *scope) add(r *span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +228,7 @@ func (s *scope) add(r *span) {
 	}
 }
 
-// remove forgets r, which has ended. What was running at the deadline stays: the error names it,
+// remove drops r, which has ended. What was running at the deadline stays: the error names it,
 // however soon it ended after that.
 func (s *scope) remove(r *span) {
 	s.mu.Lock()
@@ -237,7 +238,7 @@ func (s *scope) remove(r *span) {
 	}
 }
 
-// abandon notes that the scope is not waited for any more: what is running in it, or begins in it
+// abandon records that the scope is not waited for any more: what is running in it, or begins in it
 // from now on, outlives it.
 func (s *scope) abandon() {
 	s.mu.Lock()
@@ -275,8 +276,8 @@ func (s *scope) outcomes() *joined {
 			kept = append(kept, o)
 		}
 	}
-	// In the order of their texts: that in which actions begin beside one another differs from run
-	// to run.
+	// In the order of their texts: the order in which parallel actions begin differs from run to
+	// run.
 	slices.SortStableFunc(kept, func(a, b *returned) int { return strings.Compare(a.text(), b.text()) })
 	all := &joined{}
 	for _, o := range kept {
@@ -286,8 +287,7 @@ func (s *scope) outcomes() *joined {
 }
 
 // span is one run, under a Timeout, of a leaf or of something else that has an outcome of its own.
-// Its outcome stands for those of the spans within. A nil span is one that no Timeout needs to
-// know.
+// Its outcome stands for those of the spans within. A nil span is outside of any Timeout.
 type span struct {
 	action  *leaf // nil for what is not one
 	scope   *scope
@@ -372,7 +372,7 @@ func (s *span) isWithin(is func(outer *span) bool) bool {
 	return false
 }
 
-// begin notes that the leaf is running.
+// begin records that the leaf is running.
 func (s *span) begin() {
 	if s == nil {
 		return
@@ -382,7 +382,7 @@ func (s *span) begin() {
 	}
 }
 
-// end notes that the leaf is not running any more.
+// end records that the leaf is not running any more.
 func (s *span) end(r *run) {
 	if s == nil {
 		return
@@ -395,11 +395,11 @@ func (s *span) end(r *run) {
 	outliving.remove(s)
 }
 
-// outliving are the actions of this process that run on after their Timeout.
+// outliving are the actions of this process that still run after their Timeout.
 var outliving abandoned
 
 type abandoned struct {
-	count atomic.Int64 // of entries, so that a run that has nothing to fear takes no lock
+	count atomic.Int64 // of entries, so that a run takes no lock while there are none
 	mu    sync.Mutex   // guards runs
 	runs  map[any]*span
 }

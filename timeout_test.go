@@ -97,7 +97,7 @@ func TestTimeoutReturnsAtItsDeadline(t *testing.T) {
 	}
 }
 
-// What has been returned before the deadline, or because of it, is kept, whether all heed their
+// What has been returned before the deadline, or because of it, is kept, whether all honor their
 // context or not.
 func TestTimeoutKeepsWhatWasReturned(t *testing.T) {
 	var j journal
@@ -115,9 +115,9 @@ func TestTimeoutKeepsWhatWasReturned(t *testing.T) {
 		after  time.Duration
 		waits  int
 	}{
-		{"all heed", all(quota, poll, heeding("Heeds")), "Quota: quota exceeded; Act: timed out after 1s in Heeds: Heeds: context deadline exceeded", 5 * time.Second, 0},
-		{"one is deaf", all(quota, poll, stuck), "Quota: quota exceeded; Act: timed out after 1s in Stuck: it is still running", 5 * time.Second, 0},
-		{"one heeds and one is deaf", all(heeding("Heeds"), ctrlkit.Sequential(nap("Nap"), stuck)), "Heeds: context deadline exceeded; Act: timed out after 1s in Heeds, Stuck: it is still running", 0, 0},
+		{"all honor their context", all(quota, poll, heeding("Heeds")), "Quota: quota exceeded; Act: timed out after 1s in Heeds: Heeds: context deadline exceeded", 5 * time.Second, 0},
+		{"one ignores its context", all(quota, poll, stuck), "Quota: quota exceeded; Act: timed out after 1s in Stuck: it is still running", 5 * time.Second, 0},
+		{"one honors its context and one does not", all(heeding("Heeds"), ctrlkit.Sequential(nap("Nap"), stuck)), "Heeds: context deadline exceeded; Act: timed out after 1s in Heeds, Stuck: it is still running", 0, 0},
 		{"two, whichever was first", all(fails("B", errBoom), fails("A", errBoom), stuck), "A: boom; B: boom; Act: timed out after 1s in Stuck: it is still running", 0, 0},
 		{"a wait", all(j.waits("Waits"), stuck), "Waits: waiting for the world; Act: timed out after 1s in Stuck: it is still running", 0, 1},
 		{"terminal", all(fails("Gone", errTerminal), stuck), "Gone: terminal error: no such region; Act: timed out after 1s in Stuck: it is still running", 0, 0},

@@ -34,8 +34,7 @@ func newConfig(workflow outline.Node, opts []Option) *config {
 // says of an SVG.
 func WithTitle(title string) Option { return func(c *config) { c.title = title } }
 
-// WithOutcomes marks every action with what became of it. An action that o does not know has not
-// run.
+// WithOutcomes marks every action with its outcome. An action without one has not run.
 func WithOutcomes(o Outcomes) Option {
 	return func(c *config) { c.outcomes, c.observed = o, true }
 }

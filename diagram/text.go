@@ -54,8 +54,8 @@ func (p *textPrinter) node(n outline.Node, note string) drawing.Tree {
 	return tree
 }
 
-// isAction reports whether n is a single box: an action, or a node of a kind that came after this
-// package.
+// isAction reports whether n is a single box: an action, or a node of a kind that this package does
+// not know.
 func isAction(n outline.Node) bool { return n.Kind == outline.KindAction }
 
 // heading names a combinator and what is said about it.
@@ -66,7 +66,7 @@ func heading(n outline.Node) string {
 	return n.Kind.String() + " " + oneLine(n.Label)
 }
 
-// action returns the lines for an action: its name and, if something ran, what became of it.
+// action returns the lines for an action: its name and, if something ran, its outcome.
 func (p *textPrinter) action(name, note string) []string {
 	if !p.observed {
 		return []string{note + oneLine(name)}
@@ -86,7 +86,7 @@ func (p *textPrinter) action(name, note string) []string {
 	return all
 }
 
-// note says what the i-th child is to n where its place does not say it.
+// note returns the role of the i-th child in n, where its position does not show it.
 func (p *textPrinter) note(n outline.Node, i int) string {
 	switch {
 	case n.Kind == outline.KindIfElse && i == 0:
@@ -106,8 +106,8 @@ func (p *textPrinter) note(n outline.Node, i int) string {
 	}
 }
 
-// after returns the children that the i-th child of a graph comes after. A node may have been made
-// by hand: what makes no sense is left out.
+// after returns the children that the i-th child of a graph comes after. Invalid indexes, of a node
+// that was made by hand, are left out.
 func after(n outline.Node, i int) []int {
 	if i >= len(n.After) {
 		return nil
@@ -115,7 +115,7 @@ func after(n outline.Node, i int) []int {
 	return slices.DeleteFunc(slices.Clone(n.After[i]), func(c int) bool { return c < 0 || c >= len(n.Children) || c == i })
 }
 
-// strangers are the actions that ran and do not occur in the workflow: it was another one that ran.
+// strangers are the actions that ran and are not part of the workflow: another workflow ran.
 func (p *textPrinter) strangers(workflow outline.Node) []drawing.Tree {
 	known := map[string]bool{}
 	collectActions(workflow, known)

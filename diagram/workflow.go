@@ -86,7 +86,7 @@ func (p *painter) follow(ends []end, c *drawing.Cluster, n outline.Node) []end {
 	}
 }
 
-// action draws a single box: an action, nothing, or a kind that came after this package.
+// action draws a single box: an action, nothing, or a kind that this package does not know.
 func (p *painter) action(ends []end, c *drawing.Cluster, n outline.Node) []end {
 	box := drawing.Node{Label: n.Label}
 	switch {

@@ -219,7 +219,7 @@ func (c *checker) runFix(call *ast.CallExpr, how discard) []analysis.SuggestedFi
 	return c.returnFix(call, how, ".Run("+ctx+")")
 }
 
-// returnFix puts a return before the call and more behind it. It is offered for the last statement
+// returnFix puts a return before the call and more after it. It is offered for the last statement
 // of a block in a function that returns an outcome, where no statement beside it becomes
 // unreachable.
 func (c *checker) returnFix(call *ast.CallExpr, how discard, more string) []analysis.SuggestedFix {
