@@ -30,20 +30,20 @@ func NewLimiter[K comparable]() *Limiter[K] { return &Limiter[K]{tries: make(map
 
 // Failed records a failure of a request, and returns how many there were in a row and how long the
 // next try waits.
-func (l *Limiter[K]) Failed(key K, v Classification) (failures int, delay time.Duration) {
+func (l *Limiter[K]) Failed(key K, c Classification) (failures int, delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.failed(key, v)
+	t := l.failed(key, c)
 	return t.failures, t.delay
 }
 
-func (l *Limiter[K]) failed(key K, v Classification) try {
+func (l *Limiter[K]) failed(key K, c Classification) try {
 	t := l.tries[key]
 	t.failures++
 	t.unread++
-	t.delay = v.RetryAfter
+	t.delay = c.RetryAfter
 	if t.delay <= 0 {
-		t.delay = v.Backoff.Delay(t.failures)
+		t.delay = c.Backoff.Delay(t.failures)
 	}
 	l.tries[key] = t
 	return t

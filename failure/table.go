@@ -69,8 +69,8 @@ type Classification struct {
 // Silent reports whether a failure, after so many in a row, is not reported on the object, neither
 // in a condition nor in an event. A canceled reconcile never is, and a conflict only if it
 // persists.
-func (v Classification) Silent(failures int) bool {
-	return v.Class == "" || v.Class == ClassCanceled || v.Class == ClassConflict && failures < loudConflicts
+func (c Classification) Silent(failures int) bool {
+	return c.Class == "" || c.Class == ClassCanceled || c.Class == ClassConflict && failures < loudConflicts
 }
 
 // loudConflicts is the number of conflicts in a row from which they are reported.
@@ -154,31 +154,31 @@ var (
 // It is not the join of package outcome, where no time is the identity: a failure always has a
 // delay, its backoff, so a RetryAfter of zero does not mean never but leaves the backoff in force.
 // Only when both failures name a time does a time replace the backoff.
-func (v Classification) join(w Classification) Classification {
+func (c Classification) join(d Classification) Classification {
 	switch {
-	case v.Class == "":
-		return w
-	case w.Class == "":
-		return v
+	case c.Class == "":
+		return d
+	case d.Class == "":
+		return c
 	}
-	worst := v
-	if w.rank() > v.rank() {
-		worst = w
+	worst := c
+	if d.rank() > c.rank() {
+		worst = d
 	}
-	a, b := v.delays(), w.delays()
+	a, b := c.delays(), d.delays()
 	worst.Backoff = Backoff{min(a.Initial, b.Initial), min(a.Max, b.Max)}
-	worst.RetryAfter = min(v.RetryAfter, w.RetryAfter) // none if one of the two has none
+	worst.RetryAfter = min(c.RetryAfter, d.RetryAfter) // none if one of the two has none
 	return worst
 }
 
 // rank orders classifications by severity. What is not reported on the object ranks lowest.
-func (v Classification) rank() int {
+func (c Classification) rank() int {
 	switch {
-	case v.Severity > condition.SeverityInfo:
-		return int(v.Severity) + 2
-	case v.Class == ClassCanceled:
+	case c.Severity > condition.SeverityInfo:
+		return int(c.Severity) + 2
+	case c.Class == ClassCanceled:
 		return 0
-	case v.Class == ClassConflict:
+	case c.Class == ClassConflict:
 		return 1
 	default:
 		return 2
@@ -186,11 +186,11 @@ func (v Classification) rank() int {
 }
 
 // delays returns the backoff that is in force: a RetryAfter replaces the one of the class.
-func (v Classification) delays() Backoff {
-	if v.RetryAfter > 0 {
-		return Backoff{v.RetryAfter, v.RetryAfter}
+func (c Classification) delays() Backoff {
+	if c.RetryAfter > 0 {
+		return Backoff{c.RetryAfter, c.RetryAfter}
 	}
-	return v.Backoff
+	return c.Backoff
 }
 
 // Causes returns the errors that err joins, with errors.Join, several %w or as an aggregate of
@@ -264,19 +264,19 @@ func (t Table) classifyCause(err error) Classification {
 	if !known && own != nil {
 		class, known = classAbove(err, own)
 	}
-	var v Classification
+	var c Classification
 	switch {
 	case known:
-		v = t.ofClass(class, err)
+		c = t.ofClass(class, err)
 	case own != nil: // it has no class of its own
-		v = t.Classify(own.err)
+		c = t.Classify(own.err)
 	default:
-		v = t.ofClass(classOf(err), err)
+		c = t.ofClass(classOf(err), err)
 	}
 	if own != nil {
-		own.apply(&v)
+		own.apply(&c)
 	}
-	return v
+	return c
 }
 
 // ask returns what ClassOf says about the first error of a chain that it knows.
@@ -307,14 +307,14 @@ func classAbove(err error, own *classified) (Class, bool) {
 // ofClass returns the row of the table for err, which is of class.
 func (t Table) ofClass(class Class, err error) Classification {
 	r := rows[class]
-	v := Classification{Class: class, Severity: r.severity, Reason: string(class), Backoff: r.backoff, Remedy: r.remedy}
+	c := Classification{Class: class, Severity: r.severity, Reason: string(class), Backoff: r.backoff, Remedy: r.remedy}
 	if own := t.Backoffs[class]; own.Initial > 0 || own.Max > 0 {
-		v.Backoff = own.over(r.backoff)
+		c.Backoff = own.over(r.backoff)
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && class == ClassThrottled {
-		v.RetryAfter = time.Duration(seconds) * time.Second
+		c.RetryAfter = time.Duration(seconds) * time.Second
 	}
-	return v
+	return c
 }
 
 // over returns b with the times that it lacks taken from c.
