@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // An Action is one unit of work in a workflow.
@@ -21,42 +23,40 @@ type Action interface {
 	// Run does the work. It is called by the combinator that holds the action, at most once at a
 	// time for one run of the workflow, and possibly beside other actions on other goroutines.
 	//
-	// Run must be idempotent: it is called again after every error, crash and change. It should
-	// return soon after ctx is done. A non-nil error, [WaitFor] and a result that requeues
-	// interrupt the sequence that the action is part of; [ContinueAndRequeueAfter] does not. An action may
-	// change only what is its own; what other actions of the same run are given (states, the
-	// target) is shared and must be copied before it is changed.
+	//   - Run must be idempotent: it is called again after every error, crash and change.
+	//   - It should return soon after ctx is done.
+	//   - A non-nil error, [WaitFor] and a result that requeues interrupt the sequence that the
+	//     action is part of; [ContinueAndRequeueAfter] does not.
+	//   - An action may change only what is its own. What other actions of the same run receive
+	//     too (states, the target) is shared: copy it before you change it.
 	Run(ctx context.Context) (ctrl.Result, error)
 }
 
-// ReconcileAction is the name of [Action] in the document that this package goes back to.
-type ReconcileAction = Action
-
-// An ActionOption changes how one action is run. Generated managers take the same options and give
+// An ActionOption changes how one action is run. Generated managers take the same options and apply
 // them to every action that they make.
 type ActionOption func(*leaf)
 
-// WithHook has h told of this action, inside the hooks of the context.
+// WithHook has h called around this action, inside the hooks of the context.
 func WithHook(h Hook) ActionOption {
 	return func(l *leaf) { l.hook = ChainHooks(l.hook, h) }
 }
 
-// WithState makes state, which the action reads the world from, reachable for hooks: see
-// [StateFromContext]. Generated managers give their getters.
+// WithState passes state, which the action reads the world from, to hooks: see [StateFromContext].
+// Generated managers pass their getters.
 func WithState(state any) ActionOption {
 	return func(l *leaf) { l.state = state }
 }
 
-// WithLogger makes the logger of the action reachable for hooks: see [LoggerFromContext]. Generated
-// managers give theirs.
+// WithLogger passes the logger of the action to hooks: see [LoggerFromContext]. Generated managers
+// pass theirs.
 func WithLogger(logger logr.Logger) ActionOption {
 	return func(l *leaf) { l.logger = logger }
 }
 
-// WithObject says which object the action works for. Two actions of the same description for the
-// same object are the same work, also when they belong to workflows of different reconciles: while
-// one that outlived its [Timeout] is still running, the other is not started. Without this option
-// only the very same Action value is recognised.
+// WithObject sets the object that the action works for. Two actions of the same description for the
+// same object are the same work, also in the workflows of different reconciles: while one that
+// outlived its [Timeout] is still running, the other is not started. Without this option
+// only the same Action value is recognized.
 func WithObject(obj client.Object) ActionOption {
 	return func(l *leaf) {
 		l.identity = objectAction{
@@ -91,11 +91,6 @@ func NewAction(description string, run func(context.Context) (ctrl.Result, error
 	return l
 }
 
-// WrapAction is [NewAction] under the name that generated code uses.
-func WrapAction(description string, run func(context.Context) (ctrl.Result, error), opts ...ActionOption) ReconcileAction {
-	return NewAction(description, run, opts...)
-}
-
 // Nop returns an action that does nothing.
 func Nop() Action { return nop{} }
 
@@ -105,7 +100,7 @@ func (nop) Description() string                              { return "Nop" }
 func (nop) Run(context.Context) (ctrl.Result, error)         { return NoRequeue() }
 func (nop) runIn(context.Context, *run) (ctrl.Result, error) { return NoRequeue() }
 func (nop) needsRun() bool                                   { return false }
-func (nop) Describe() Node                                   { return Node{Kind: KindNop} }
+func (nop) Describe() outline.Node                           { return outline.Node{Kind: outline.KindNop} }
 
 // A leaf is an action with work of its own, as opposed to a combinator.
 type leaf struct {
@@ -120,7 +115,9 @@ type leaf struct {
 
 func (l *leaf) Description() string { return l.description }
 func (l *leaf) needsRun() bool      { return false }
-func (l *leaf) Describe() Node      { return Node{Kind: KindAction, Label: l.description} }
+func (l *leaf) Describe() outline.Node {
+	return outline.Node{Kind: outline.KindAction, Label: l.description}
+}
 
 func (l *leaf) Run(ctx context.Context) (ctrl.Result, error) { return l.runIn(ctx, runFrom(ctx)) }
 
@@ -220,4 +217,4 @@ type foreign struct {
 	action Action
 }
 
-func (f *foreign) Describe() Node { return Describe(f.action) }
+func (f *foreign) Describe() outline.Node { return Describe(f.action) }

@@ -92,7 +92,7 @@ func TestRetry(t *testing.T) {
 		{"terminal beside what may pass", []error{errors.Join(terminal, errBoom)}, 2, 2, time.Second, "after 2 attempts: A: terminal error: boom\nboom"},
 		{"panic", []error{&ctrlkit.PanicError{Value: "no"}}, 3, 1, 0, "A: panic: no"},
 		{"panic beside what may pass", []error{errors.Join(errBoom, &ctrlkit.PanicError{Value: "no"})}, 3, 1, 0, "A: boom\npanic: no"},
-		{"go on", []error{second(ctrlkit.ContinueAndRequeueAfter(1))}, 3, 1, 0, "A: go on, but look again"},
+		{"continue", []error{second(ctrlkit.ContinueAndRequeueAfter(1))}, 3, 1, 0, "A: continue, and requeue"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestRetryWaitsAsItsBackoffSaysInEachRun(t *testing.T) {
 	})
 }
 
-func TestConditionIsNotAskedWhenCancelled(t *testing.T) {
+func TestConditionIsNotAskedWhenCanceled(t *testing.T) {
 	asked := func(context.Context) (bool, error) { t.Error("the condition was asked"); return true, nil }
 	if _, err := ctrlkit.IfFunc("ready", asked, ctrlkit.Nop()).Run(canceled()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
@@ -198,10 +198,10 @@ func TestRetryStopsWithTheContext(t *testing.T) {
 				begin := time.Now()
 				_, err := ctrlkit.Retry(backoff, j.fails("A")).Run(ctx)
 				if !errors.Is(err, errBoom) {
-					t.Errorf("the cause is lost: %v", err)
+					t.Errorf("the cause is missing: %v", err)
 				}
 				if took := time.Since(begin); took > 15*time.Second {
-					t.Errorf("went on for %s", took)
+					t.Errorf("continued for %s", took)
 				}
 				j.want(t, "A", "A")
 			})
@@ -280,7 +280,7 @@ func TestFailureOfAOnceIsOneCause(t *testing.T) {
 		{"several", ctrlkit.Once(ctrlkit.Join(j.fails("A"), j.waits("C"))), "A: boom; C: waiting for the world; B: boom", 1, "A: boom; B: boom"},
 		{"a wait", ctrlkit.Once(j.waits("A")), "A: waiting for the world; B: boom", 1, "B: boom"},
 		{"a terminal error", ctrlkit.Once(fails("A", errTerminal)), "A: terminal error: no such region; B: boom", 0, "A: terminal error: no such region; B: boom"},
-		{"a mark to go on", ctrlkit.Once(returns("A", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(1) })), "B: boom", 0, "B: boom"},
+		{"a mark to continue", ctrlkit.Once(returns("A", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(1) })), "B: boom", 0, "B: boom"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, w := range []ctrlkit.Action{
@@ -320,7 +320,7 @@ func TestOnceIsSharedByFunctions(t *testing.T) {
 	}
 }
 
-// A place that is not cut off gets what the first one returns as it heeds the end of its time.
+// A place that is not cut off receives what the first one returns at the end of its time.
 func TestOnceIsAwaitedWhileItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slowly := ctrlkit.Once(ctrlkit.NewAction("Shared", func(ctx context.Context) (ctrl.Result, error) {
@@ -405,7 +405,7 @@ func TestFinallyRunsItsTailAfterACancel(t *testing.T) {
 		var j journal
 		tail := ctrlkit.NewAction("Tail", func(ctx context.Context) (ctrl.Result, error) {
 			j.note(fmt.Sprint(ctx.Err(), ctx.Value(testKey{})))
-			<-ctx.Done() // it is owed, but not for ever
+			<-ctx.Done() // it must run, but not for ever
 			return ctrlkit.RequeueIfError(ctx.Err())
 		})
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), testKey{}, "value"))
@@ -419,7 +419,7 @@ func TestFinallyRunsItsTailAfterACancel(t *testing.T) {
 	})
 }
 
-// Every shutdown comes while something runs. What is owed is finished then, with a grace that ends.
+// Every shutdown comes while something runs. The tails are finished then, within a grace that ends.
 func TestFinallyFinishesItsTail(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -447,8 +447,8 @@ func TestFinallyFinishesItsTail(t *testing.T) {
 				tail := func(takes time.Duration) ctrlkit.Action {
 					return ctrlkit.NewAction("UpdateStatus", func(ctx context.Context) (ctrl.Result, error) {
 						deadline, bounded := ctx.Deadline()
-						if left := time.Until(deadline); bounded != (tt.most > 0) || bounded && left != tt.most {
-							t.Errorf("the tail has the time %s, want %s", left, tt.most)
+						if got := time.Until(deadline); bounded != (tt.most > 0) || bounded && got != tt.most {
+							t.Errorf("the tail has the time %s, want %s", got, tt.most)
 						}
 						select {
 						case <-ctx.Done():

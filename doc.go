@@ -18,8 +18,8 @@
 //	return ctrlkit.IgnoreExit(workflow.Run(ctx))
 //
 // An action ends with one of the outcomes of this package: [NoRequeue], [RequeueAfter],
-// [RequeueIfError], [Exit], [WaitFor] and their kin. Joining keeps every cause, and an interruption
-// never happens later than the earliest of its parts asked for.
+// [RequeueIfError], [Exit], [WaitFor] and similar. Joining keeps every cause, and the next
+// reconcile never comes later than any of the parts asked for.
 //
 // # Rules of joining
 //
@@ -29,7 +29,7 @@
 //   - nil joined with an error is that error; two errors become one that holds both, for errors.Is
 //     and errors.As too;
 //   - Result.Requeue is or-ed;
-//   - Result.RequeueAfter is the shortest that is not zero; a negative one means now;
+//   - Result.RequeueAfter is the shortest that is not zero; a negative one means at once;
 //   - Result.Priority is the highest that is set;
 //   - an error that wraps a terminal one (reconcile.TerminalError) is terminal only if nothing
 //     beside it asks for another reconcile: no other error, no wait, no time and no requeue.
@@ -37,11 +37,12 @@
 // # What it leaves to others
 //
 // The package neither reads nor writes the cluster and keeps nothing between two reconciles: every
-// run starts at the root of the workflow and looks at the world. Build the workflow anew for each
-// reconcile, as generated managers do. Finalizers, conditions and saving the object belong to the
-// step engine.
+// run starts at the root of the workflow and observes the cluster anew. Build the workflow for each
+// reconcile, as generated managers do. Finalizers, conditions and saving the object belong to
+// package step.
 package ctrlkit
 
-// SupportsGeneratedV1 is named by generated code, so that code from a generator that is too new for
-// this library, or too old, does not compile.
+// SupportsGeneratedV1 is referenced by generated code, so that code from a generator that is too
+// new or too old for this library does not compile. To fix that, use the generator of the version
+// of this module in your go.mod: go tool ctrlkit generate.
 const SupportsGeneratedV1 = true

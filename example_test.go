@@ -76,7 +76,7 @@ func ExampleGraph() {
 
 func ExampleContinueAndRequeueAfter() {
 	quota := ctrlkit.NewAction("RefreshQuota", func(context.Context) (ctrl.Result, error) {
-		return ctrlkit.ContinueAndRequeueAfter(time.Minute) // the sequence goes on
+		return ctrlkit.ContinueAndRequeueAfter(time.Minute) // the sequence continues
 	})
 	result, err := ctrlkit.IgnoreExit(ctrlkit.Sequential(quota, say("SyncPods")).Run(context.Background()))
 	fmt.Println(result.RequeueAfter, err)

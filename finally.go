@@ -10,11 +10,13 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // FinallyGrace is how long the tail of a [Finally] may take once the context of the run is done. It
-// fits into the 30 s that a controller-runtime manager gives its workers to end, and Kubernetes a
-// Pod, also when one Finally stands in another.
+// fits into the 30 s that a controller-runtime manager grants its workers to end, and Kubernetes a
+// Pod, also when one Finally is inside another.
 const FinallyGrace = 10 * time.Second
 
 // Finally runs action and then tail, whatever action returned: also after an error, a panic, an
@@ -26,10 +28,10 @@ const FinallyGrace = 10 * time.Second
 // Note that `defer mgr.UpdateStatus()` builds an action and does not run it; `ctrlkit vet` reports
 // that.
 //
-// The tail is owed: it runs with a context that has the values of the run's and does not end with
-// it. When the run is canceled (a shutdown) or its time is over (a [Timeout] around it), whether
-// before the tail or while it runs, the tail has [FinallyGrace] from then on. A deadline of the
-// run's context is as much later in that of the tail.
+// The tail runs even if the run has ended: its context has the values of the run's context and does
+// not end with it. When the run is canceled (a shutdown) or its time is over (a [Timeout] around
+// it), before the tail or while it runs, the tail has [FinallyGrace] from then on. A deadline of
+// the run's context is moved by as much in that of the tail.
 func Finally(action, tail Action) Action {
 	return &finally{action: runnerOf("Finally", action), tail: runnerOf("Finally", tail)}
 }
@@ -38,8 +40,8 @@ type finally struct{ action, tail runner }
 
 func (f *finally) Description() string { return f.Describe().String() }
 func (f *finally) needsRun() bool      { return f.action.needsRun() || f.tail.needsRun() }
-func (f *finally) Describe() Node {
-	return Node{Kind: KindFinally, Children: describeAll([]runner{f.action, f.tail})}
+func (f *finally) Describe() outline.Node {
+	return outline.Node{Kind: outline.KindFinally, Children: describeAll([]runner{f.action, f.tail})}
 }
 
 func (f *finally) Run(ctx context.Context) (ctrl.Result, error) {
@@ -48,7 +50,7 @@ func (f *finally) Run(ctx context.Context) (ctrl.Result, error) {
 }
 
 func (f *finally) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
-	var body outcome
+	var body returned
 	body.of(ctx, r, f.action)
 	var all joined
 	all.add(body.result, body.err)

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // Graph returns an action that runs actions in the order of their dependencies, as completely as
@@ -23,8 +25,8 @@ import (
 //	})
 //
 // An action has passed if it does not interrupt: no error, no wait, no exit, no requeue. What comes
-// after one that has not passed is not run and reported as a [BlockedError] that names it. A handle
-// exists only once its action was added, so a cycle cannot be written.
+// after one that has not passed is not run and is reported as a [BlockedError] that names it. A
+// handle exists only once its action was added, so a cycle cannot be written.
 //
 // The graph is what build adds; build is called once, before Graph returns. The outcomes are joined
 // in the order of the Adds.
@@ -86,8 +88,8 @@ type graphNode struct {
 func (g *graph) Description() string { return g.Describe().String() }
 func (g *graph) needsRun() bool      { return g.shares }
 
-func (g *graph) Describe() Node {
-	node := Node{Kind: KindGraph, After: make([][]int, len(g.nodes))}
+func (g *graph) Describe() outline.Node {
+	node := outline.Node{Kind: outline.KindGraph, After: make([][]int, len(g.nodes))}
 	for i, n := range g.nodes {
 		node.Children = append(node.Children, n.action.(Describer).Describe()) //nolint:forcetypeassert // every runner is one
 		node.After[i] = slices.Clone(n.after)
@@ -127,9 +129,9 @@ type traversal struct {
 	states []nodeState
 }
 
-// nodeState is where one action of a traversal is.
+// nodeState is how far one action of a traversal is.
 type nodeState struct {
-	outcome
+	returned
 	pending    int   // how many of those that it comes after have not ended
 	blockers   []int // the actions that keep it from running: they failed or wait
 	notStarted bool  // the context was done
@@ -143,11 +145,11 @@ func (t *traversal) start(i int) {
 		return
 	}
 	t.wg.Go(func() {
-		var o outcome
+		var o returned
 		o.of(t.ctx, t.run, t.graph.nodes[i].action)
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.states[i].outcome = o
+		t.states[i].returned = o
 		if interrupts(o.result, o.err) {
 			t.pass(i, []int{i})
 		} else {
@@ -156,8 +158,8 @@ func (t *traversal) start(i int) {
 	})
 }
 
-// pass tells the dependents of the i-th action that it has ended, and what blocks them because of
-// it; t.mu is held.
+// pass counts the i-th action as ended for its dependents, and adds blockers to what blocks them;
+// t.mu is held.
 func (t *traversal) pass(i int, blockers []int) {
 	for _, d := range t.graph.nodes[i].dependents {
 		s := &t.states[d]
@@ -197,7 +199,8 @@ func (t *traversal) outcome() (ctrl.Result, error) {
 	return all.outcome()
 }
 
-// blocked reports that the i-th action is blocked, to the hook too. An error is that of the hook.
+// blocked returns the error of the i-th action, which is blocked, and calls the hook. The second
+// error is that of the hook.
 func (t *traversal) blocked(i int) (b *BlockedError, err error) {
 	b = &BlockedError{Action: t.graph.nodes[i].action.Description()}
 	for _, j := range t.states[i].blockers {

@@ -91,7 +91,7 @@ func TestGraphWhoseActionsOnlyWaitIsNotAnError(t *testing.T) {
 	}
 }
 
-func TestGraphCancelledMidwayStartsNothingFurther(t *testing.T) {
+func TestGraphCanceledMidwayStartsNothingFurther(t *testing.T) {
 	var j journal
 	ctx, cancel := context.WithCancel(background())
 	w := ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
@@ -133,7 +133,8 @@ func TestGraphBuilderMistakes(t *testing.T) {
 	}
 }
 
-// Every graph: an action runs if and only if all that it comes after have passed, and never before them.
+// Every graph: an action runs if and only if all that it comes after have passed, and never before
+// them.
 func TestGraphProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 12).Draw(t, "n")

@@ -13,17 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// A Hook is told of the actions of a workflow as they begin and end: of every action with work of
-// its own, not of the combinators. For a generated action the reading of its states lies between
-// the two calls.
+// A Hook is called before and after each action of a workflow that has work of its own, not for
+// combinators. The states of a generated action are read between the two calls.
 //
 // Its methods are called on the goroutine of the action, so several at once in a workflow that runs
-// in parallel, and must not block. A panic of one fails the action with a [PanicError]: the other
-// hooks and actions are not affected.
+// in parallel, and must not block. A panic of a method fails the action with a [PanicError]; the
+// other hooks and actions are not affected.
 type Hook interface {
-	// BeforeAction is called before action runs. The action and AfterAction get the context that it
-	// returns, which must be ctx or made from it. If it panics, the action does not run, and
-	// AfterAction is not called.
+	// BeforeAction is called before action runs. The action and AfterAction receive the context
+	// that it returns, which must be ctx or derived from it. If it panics, the action does not run,
+	// and AfterAction is not called.
 	BeforeAction(ctx context.Context, action string) context.Context
 
 	// AfterAction is called after action has run, also when it failed or panicked, or was refused
@@ -33,7 +32,7 @@ type Hook interface {
 
 type detailsKey struct{}
 
-// withDetails returns a context in which hooks find what is known of l.
+// withDetails returns a context in which hooks find the state and the logger of l.
 func (l *leaf) withDetails(ctx context.Context) context.Context {
 	if l.state == nil && l.logger.GetSink() == nil {
 		return ctx
@@ -42,9 +41,9 @@ func (l *leaf) withDetails(ctx context.Context) context.Context {
 }
 
 // StateFromContext returns what the action of a hook's ctx reads the world from, such as the
-// getters of a generated manager, if it is known (see [WithState]) and a T. What it returns belongs
-// to one reconcile, and so do the objects that it gives: getters of generated managers return
-// copies. Actions that run inside the action of a manager inherit its state.
+// getters of a generated manager, if it was set (see [WithState]) and is a T. The state belongs to
+// one reconcile, and so do the objects in it: getters of generated managers return copies. Actions
+// that run inside the action of a manager inherit its state.
 //
 //	getter, ok := ctrlkit.StateFromContext[manager.CronJobControllerManagerStateGetter](ctx)
 func StateFromContext[T any](ctx context.Context) (state T, ok bool) {
@@ -55,7 +54,7 @@ func StateFromContext[T any](ctx context.Context) (state T, ok bool) {
 }
 
 // LoggerFromContext returns the logger of the action of a hook's ctx, with the action as a value in
-// it, if it is known (see [WithLogger]), and otherwise that of ctx (log.FromContext).
+// it, if it was set (see [WithLogger]), and otherwise that of ctx (log.FromContext).
 func LoggerFromContext(ctx context.Context) logr.Logger {
 	if l, known := ctx.Value(detailsKey{}).(*leaf); known && l.logger.GetSink() != nil {
 		return l.logger.WithValues("action", l.description)
@@ -63,7 +62,7 @@ func LoggerFromContext(ctx context.Context) logr.Logger {
 	return log.FromContext(ctx)
 }
 
-// A BlockHook is a [Hook] that is also told of the actions of a [Graph] that are not run because
+// A BlockHook is a [Hook] that is also called for the actions of a [Graph] that are not run because
 // others did not pass.
 type BlockHook interface {
 	Hook
@@ -72,8 +71,8 @@ type BlockHook interface {
 	ActionBlocked(ctx context.Context, action string, by []string)
 }
 
-// ContextWithHook returns a context under which h is told of every action, inside the hooks that
-// ctx has already.
+// ContextWithHook returns a context under which h is called around every action, inside the hooks
+// that ctx has already.
 func ContextWithHook(ctx context.Context, h Hook) context.Context {
 	ctx, _ = runFrom(ctx).with(ctx, func(r *run) { r.hook = ChainHooks(r.hook, h) })
 	return ctx
@@ -128,8 +127,8 @@ func (c hookChain) ActionBlocked(ctx context.Context, action string, by []string
 }
 
 // hooked runs inner, which is action or has hooks of its own around it, between the two calls of h.
-// It calls h as a chain is to be called: each hook gets the context that it has returned, and is
-// called after the action if and only if it was before it.
+// Each hook of a chain receives the context that it has returned, and is called after the action if
+// and only if it was called before it.
 func hooked(ctx context.Context, h Hook, action string, inner func(context.Context) (ctrl.Result, error)) (ctrl.Result, error) {
 	switch chain, ok := h.(hookChain); {
 	case h == nil || ok && len(chain) == 0:
@@ -194,31 +193,4 @@ func (h logHook) AfterAction(ctx context.Context, action string, result ctrl.Res
 		logger.V(1).Info("Action waits", "for", w.For, "every", w.Every)
 	}
 	logger.V(1).Info("Action ends", "exit", errors.Is(err, ErrExit), "requeueAfter", result.RequeueAfter)
-}
-
-// ControllerManagerActionLifeCycleHook is the hook of the document that this package goes back to.
-// [LifeCycleHook] makes a [Hook] of it, which is told of more: the outcome, and the actions whose
-// states could not be read.
-type ControllerManagerActionLifeCycleHook interface {
-	BeforeActionRun(action string, ctx context.Context, logger logr.Logger) //nolint:revive // the order of the document
-	AfterActionRun(action string, ctx context.Context, logger logr.Logger)  //nolint:revive // the order of the document
-}
-
-// LifeCycleHook returns a hook that tells h, with logger and the action as a value in it.
-func LifeCycleHook(h ControllerManagerActionLifeCycleHook, logger logr.Logger) Hook {
-	return lifeCycle{h, logger}
-}
-
-type lifeCycle struct {
-	hook   ControllerManagerActionLifeCycleHook
-	logger logr.Logger
-}
-
-func (l lifeCycle) BeforeAction(ctx context.Context, action string) context.Context {
-	l.hook.BeforeActionRun(action, ctx, l.logger.WithValues("action", action))
-	return ctx
-}
-
-func (l lifeCycle) AfterAction(ctx context.Context, action string, _ ctrl.Result, _ error) {
-	l.hook.AfterActionRun(action, ctx, l.logger.WithValues("action", action))
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 )
 
-// recorder is a hook that notes what it is told under its name.
+// recorder is a hook that notes its calls under its name.
 type recorder struct {
 	name string
 	*journal
@@ -64,7 +64,7 @@ func TestHooksSeeEveryActionOnce(t *testing.T) {
 			_, _ = build(ctrlkit.NewAction("A", nop), ctrlkit.NewAction("B", nop)).Run(ctx)
 			want := []string{"hook after A: <nil>", "hook after B: <nil>", "hook before A", "hook before B"}
 			if diff := cmp.Diff(want, j.sorted()); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+				t.Errorf("calls (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -80,7 +80,7 @@ func TestHooksOfAPanicAndOfBlockedActions(t *testing.T) {
 	j.want(t, "hook before A", "hook after A: A: panic: no", "hook blocked B by [A]")
 }
 
-// panicking is a hook that panics before, after or when it is to hear of a blocked action.
+// panicking is a hook that panics before, after or when it is called for a blocked action.
 type panicking struct{ when string }
 
 func (p panicking) panics(when string) {
@@ -147,9 +147,9 @@ func TestHookThatPanics(t *testing.T) {
 	})
 }
 
-// An action that is refused because an earlier run of it is still running is one that the hooks
-// hear of.
-func TestHooksHearOfARefusedAction(t *testing.T) {
+// Hooks are also called for an action that is refused because an earlier run of it is still
+// running.
+func TestHooksAreCalledForARefusedAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
@@ -223,22 +223,4 @@ func TestHooksReachStateAndLogger(t *testing.T) {
 	silent := ctrlkit.NewAction("Known", nop, ctrlkit.WithState(stateOf("jobs")), ctrlkit.WithLogger(logger))
 	_, _ = silent.Run(ctrlkit.ContextWithHook(ctx, asking{&j}))
 	j.want(t, "before Known: jobstrue false", `"level"=0 "msg"="before" "action"="Known"`, "after Known: jobs")
-}
-
-type lifeCycle struct{ *journal }
-
-func (l lifeCycle) BeforeActionRun(action string, _ context.Context, logger logr.Logger) {
-	l.note("before " + action)
-	logger.Info("")
-}
-func (l lifeCycle) AfterActionRun(action string, _ context.Context, _ logr.Logger) {
-	l.note("after " + action)
-}
-
-func TestLifeCycleHook(t *testing.T) {
-	var j journal
-	logger := funcr.New(func(_, args string) { j.note(args) }, funcr.Options{})
-	ctx := ctrlkit.ContextWithHook(background(), ctrlkit.LifeCycleHook(lifeCycle{&j}, logger))
-	_, _ = j.ok("A").Run(ctx)
-	j.want(t, "before A", `"level"=0 "msg"="" "action"="A"`, "A", "after A")
 }

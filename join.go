@@ -1,8 +1,6 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//lint:file-ignore SA1019 Result.Requeue is deprecated: it is never set, and honoured when an action returns it.
-
 package ctrlkit
 
 import (
@@ -10,44 +8,46 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/internal/outcome"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // Join runs all actions, whatever any of them returns, and joins the outcomes. The order in which
-// they run is not promised: an action that needs another one before it belongs into [JoinOrdered],
+// they run is not promised: an action that needs another one before it belongs in [JoinOrdered],
 // [Sequential] or a [Graph]. [ContextWithShuffle] changes the order in tests.
 func Join(actions ...Action) Action {
-	return newGroup(KindJoin, actions)
+	return newGroup(outline.KindJoin, actions)
 }
 
 // JoinOrdered is [Join] in the order given.
 func JoinOrdered(actions ...Action) Action {
-	return newGroup(KindJoinOrdered, actions)
+	return newGroup(outline.KindJoinOrdered, actions)
 }
 
 // ParallelJoin is [Join] with every action on a goroutine of its own. It returns when all have
-// ended; only [Timeout] ends the waiting for one that ignores its context. A panic becomes that
+// ended; only a [Timeout] stops waiting for one that ignores its context. A panic becomes that
 // action's [PanicError], with the stack of its goroutine.
 func ParallelJoin(actions ...Action) Action {
-	return newGroup(KindParallelJoin, actions)
+	return newGroup(outline.KindParallelJoin, actions)
 }
 
 // Sequential runs actions one after the other. If one interrupts the workflow (an error, a wait, an
 // exit, a requeue), those after it are not run, and its outcome is that of the sequence.
 func Sequential(actions ...Action) Action {
-	return newGroup(KindSequential, actions)
+	return newGroup(outline.KindSequential, actions)
 }
 
 // group runs several actions and joins what they return.
 type group struct {
-	kind    NodeKind
+	kind    outline.Kind
 	actions []runner
 	shares  bool
 }
 
-func newGroup(kind NodeKind, actions []Action) *group {
+func newGroup(kind outline.Kind, actions []Action) *group {
 	g := &group{kind: kind, actions: runners(kind.String(), actions)}
 	for _, a := range g.actions {
 		g.shares = g.shares || a.needsRun()
@@ -57,7 +57,9 @@ func newGroup(kind NodeKind, actions []Action) *group {
 
 func (g *group) Description() string { return g.Describe().String() }
 func (g *group) needsRun() bool      { return g.shares }
-func (g *group) Describe() Node      { return Node{Kind: g.kind, Children: describeAll(g.actions)} }
+func (g *group) Describe() outline.Node {
+	return outline.Node{Kind: g.kind, Children: describeAll(g.actions)}
+}
 
 func (g *group) Run(ctx context.Context) (ctrl.Result, error) {
 	ctx, r := enter(ctx, g)
@@ -66,11 +68,11 @@ func (g *group) Run(ctx context.Context) (ctrl.Result, error) {
 
 func (g *group) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 	switch g.kind {
-	case KindSequential:
+	case outline.KindSequential:
 		return g.sequential(ctx, r)
-	case KindParallelJoin:
+	case outline.KindParallelJoin:
 		return g.parallel(ctx, r)
-	case KindJoin:
+	case outline.KindJoin:
 		return g.each(ctx, r, r.permutation(len(g.actions)))
 	default:
 		return g.each(ctx, r, nil)
@@ -84,7 +86,7 @@ func (g *group) sequential(ctx context.Context, r *run) (ctrl.Result, error) {
 			all.add(ctrl.Result{}, notStarted(ctx, g.actions[i:]...))
 			break
 		}
-		if all.add(a.runIn(ctx, r)); all.interrupted {
+		if all.add(a.runIn(ctx, r)); all.sum.Interrupted {
 			break
 		}
 	}
@@ -109,7 +111,7 @@ func (g *group) each(ctx context.Context, r *run, perm []int) (ctrl.Result, erro
 // permuted runs the actions in the order of perm and joins what they return in the order given, so
 // that the text of an error does not depend on perm.
 func (g *group) permuted(ctx context.Context, r *run, perm []int) (ctrl.Result, error) {
-	outcomes := make([]outcome, len(g.actions))
+	outcomes := make([]returned, len(g.actions))
 	for _, i := range perm {
 		outcomes[i].result, outcomes[i].err = g.actions[i].runIn(ctx, r)
 	}
@@ -120,7 +122,7 @@ func (g *group) parallel(ctx context.Context, r *run) (ctrl.Result, error) {
 	if ctx.Err() != nil && len(g.actions) > 0 {
 		return ctrl.Result{}, notStarted(ctx, g.actions...)
 	}
-	outcomes := make([]outcome, len(g.actions))
+	outcomes := make([]returned, len(g.actions))
 	perm := r.permutation(len(g.actions))
 	var wg sync.WaitGroup
 	for k := range g.actions {
@@ -131,25 +133,25 @@ func (g *group) parallel(ctx context.Context, r *run) (ctrl.Result, error) {
 	return joinOutcomes(outcomes)
 }
 
-// outcome is what an action on another goroutine returned.
-type outcome struct {
+// returned is what an action on another goroutine returned.
+type returned struct {
 	result ctrl.Result
 	err    error
 }
 
-func (o *outcome) text() string {
+func (o *returned) text() string {
 	if o.err == nil {
 		return ""
 	}
 	return o.err.Error()
 }
 
-// of runs a and keeps what it returns. Nothing escapes it: not a panic of a hook or a condition,
-// and not runtime.Goexit, which would otherwise pass for success.
-func (o *outcome) of(ctx context.Context, r *run, a runner) {
-	returned := false
+// of runs a and keeps what it returns. A panic of a hook or a condition becomes an error, and so
+// does runtime.Goexit, which would otherwise count as success.
+func (o *returned) of(ctx context.Context, r *run, a runner) {
+	ended := false
 	defer func() {
-		if returned {
+		if ended {
 			return
 		}
 		var err error
@@ -161,12 +163,12 @@ func (o *outcome) of(ctx context.Context, r *run, a runner) {
 		o.result, o.err = ctrl.Result{}, &ActionError{Action: a.Description(), Err: err}
 	}()
 	o.result, o.err = a.runIn(ctx, r)
-	returned = true
+	ended = true
 }
 
 var errGoexit = errors.New("its goroutine was ended by runtime.Goexit (does it call FailNow of a test?)")
 
-func joinOutcomes(outcomes []outcome) (ctrl.Result, error) {
+func joinOutcomes(outcomes []returned) (ctrl.Result, error) {
 	var all joined
 	for _, o := range outcomes {
 		all.add(o.result, o.err)
@@ -175,91 +177,64 @@ func joinOutcomes(outcomes []outcome) (ctrl.Result, error) {
 }
 
 // joined gathers outcomes by the rules in the package's comment. The zero value is the identity.
+//
+// The rules themselves are those of package outcome. What joined adds is what only workflows have:
+// the mark of [ContinueAndRequeueAfter], the error of a [Once] that arrives in several places, and
+// signals that travel as errors.
 type joined struct {
-	result      ctrl.Result
-	errs        []error // without the mark to go on
-	goOn        bool
-	interrupted bool
+	sum       outcome.Outcome[Wait] // its causes are without errContinue, its waits are among the causes
+	continued bool                  // errContinue was among the errors
 }
 
 func (j *joined) add(result ctrl.Result, err error) {
-	if err != nil || result != (ctrl.Result{}) {
-		j.join(result, err)
-	}
-}
-
-func (j *joined) join(result ctrl.Result, err error) {
-	j.result = joinResults(j.result, result)
-	j.interrupted = j.interrupted || interrupts(result, err)
-	switch {
-	case err == nil:
-	case isGoOn(err):
-		j.goOn = true
-	default:
-		for _, cause := range flat(err) {
-			if !j.shares(cause) {
-				j.errs = append(j.errs, cause)
-			}
-		}
-	}
-}
-
-// shares reports whether err is that of a [Once] and has been gathered before, in another place
-// where it stands.
-func (j *joined) shares(err error) bool {
-	s := sharedIn(err)
-	return s != nil && slices.ContainsFunc(j.errs, func(other error) bool { return sharedIn(other) == s })
-}
-
-// outcome returns what was gathered. The mark to go on is left out once something interrupts: the
-// time that it asked for is in the result.
-func (j *joined) outcome() (ctrl.Result, error) {
-	if j.goOn && !j.interrupted {
-		return j.result, errGoOn
-	}
-	j.keepRetrying()
-	return j.result, joinErrors(j.errs)
-}
-
-// keepRetrying hides the mark of terminal errors that something asks for another reconcile beside.
-func (j *joined) keepRetrying() {
-	if !slices.ContainsFunc(j.errs, isDropped) {
+	if err == nil && result == (ctrl.Result{}) {
 		return
 	}
-	if requeues(j.result) || slices.ContainsFunc(j.errs, func(err error) bool { return !isSettled(err, nil) }) {
-		for i, err := range j.errs {
-			j.errs[i] = hideTerminal(err)
+	part := outcome.Outcome[Wait]{Result: result, Interrupted: interrupts(result, err)}
+	if err != nil && isContinue(err) {
+		j.continued = true
+	} else {
+		part.Causes = j.unshared(outcome.CausesOf(err))
+	}
+	j.sum = j.sum.Join(part)
+}
+
+// unshared returns causes without errors of a [Once] that were gathered before from another place
+// where it is used.
+func (j *joined) unshared(causes []error) []error {
+	var kept []error
+	for _, cause := range causes {
+		s := sharedIn(cause)
+		same := func(other error) bool { return sharedIn(other) == s }
+		if s == nil || !slices.ContainsFunc(j.sum.Causes, same) && !slices.ContainsFunc(kept, same) {
+			kept = append(kept, cause)
 		}
 	}
+	return kept
 }
 
-func joinResults(a, b ctrl.Result) ctrl.Result {
-	return ctrl.Result{
-		Requeue:      a.Requeue || b.Requeue,
-		RequeueAfter: sooner(a.RequeueAfter, b.RequeueAfter),
-		Priority:     higher(a.Priority, b.Priority),
+// outcome returns what was gathered. The mark to continue is left out once something interrupts:
+// the time that it asked for is in the result.
+func (j *joined) outcome() (ctrl.Result, error) {
+	if j.continued && !j.sum.Interrupted {
+		return j.sum.Result, errContinue
 	}
+	return j.sum.Result, outcome.JoinErrors(j.retryable())
 }
 
-func higher(a, b *int) *int {
-	if a == nil || (b != nil && *b > *a) {
-		return b
+// retryable returns the causes. The mark of terminal ones is hidden if something beside them asks
+// for another reconcile.
+func (j *joined) retryable() []error {
+	causes := j.sum.Causes
+	if !slices.ContainsFunc(causes, isDropped) {
+		return causes
 	}
-	return a
-}
-
-// sooner returns the shorter of two delays, where zero is none and a negative one is at once.
-func sooner(a, b time.Duration) time.Duration {
-	a, b = asDelay(a), asDelay(b)
-	if a == 0 || (b != 0 && b < a) {
-		return b
+	if !outcome.Requeues(j.sum.Result) && !slices.ContainsFunc(causes, func(err error) bool { return !isSettled(err, nil) }) {
+		return causes
 	}
-	return a
-}
-
-func asDelay(d time.Duration) time.Duration {
-	if d < 0 {
-		return immediately
+	hidden := make([]error, len(causes))
+	for i, err := range causes {
+		hidden[i] = hideTerminal(err)
 	}
-	return d
+	return hidden
 }

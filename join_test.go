@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//lint:file-ignore SA1019 Result.Requeue is deprecated: it is never set, and honoured when an action returns it.
+//lint:file-ignore SA1019 Result.Requeue is deprecated: it is never set, and honored when an action returns it.
 
 package ctrlkit_test
 
@@ -28,13 +28,13 @@ import (
 // NoRequeue is its identity.
 
 type result struct {
-	requeue  bool
-	after    time.Duration
-	priority int // -1 for none
-	causes   []string
-	exits    bool
-	goesOn   bool
-	dropped  bool // by controller-runtime, before IgnoreExit and after
+	requeue   bool
+	after     time.Duration
+	priority  int // -1 for none
+	causes    []string
+	exits     bool
+	continues bool
+	dropped   bool // by controller-runtime, before IgnoreExit and after
 }
 
 func observe(a ctrlkit.Action) result {
@@ -48,7 +48,7 @@ func observe(a ctrlkit.Action) result {
 	}
 	slices.Sort(got.causes)
 	got.exits = errors.Is(err, ctrlkit.ErrExit)
-	got.goesOn = sequenceGoesOn(a)
+	got.continues = sequenceContinues(a)
 	got.dropped = isTerminal(err)
 	if _, root := ctrlkit.IgnoreExit(r, err); isTerminal(root) != got.dropped {
 		got.causes = append(got.causes, "IgnoreExit changes whether the request is dropped")
@@ -70,8 +70,8 @@ func flatten(err error) []error {
 	return []error{err}
 }
 
-// sequenceGoesOn says whether a lets the next action of a sequence run.
-func sequenceGoesOn(a ctrlkit.Action) bool {
+// sequenceContinues reports whether a lets the next action of a sequence run.
+func sequenceContinues(a ctrlkit.Action) bool {
 	var j journal
 	_, _ = ctrlkit.Sequential(a, j.ok("next")).Run(background())
 	return len(j.ran) > 0
@@ -167,7 +167,7 @@ func TestJoinKeepsEveryCause(t *testing.T) {
 		var j journal
 		_, err := join(j.fails("A"), j.ok("B"), j.ends("C", ctrl.Result{}, fmt.Errorf("creating: %w", other))).Run(background())
 		if !errors.Is(err, errBoom) || !errors.Is(err, other) {
-			t.Errorf("error %v has lost a cause", err)
+			t.Errorf("error %v lacks a cause", err)
 		}
 		if got, want := text(err), "A: boom; C: creating: other"; got != want {
 			t.Errorf("got text %q, want %q", got, want)
@@ -245,7 +245,7 @@ func TestSequential(t *testing.T) {
 	}
 }
 
-func TestContinueAndRequeueAfterGoesOnAndIsNotForgotten(t *testing.T) {
+func TestContinueAndRequeueAfterContinuesAndRequeues(t *testing.T) {
 	again := func(d time.Duration) ctrlkit.Action {
 		return ctrlkit.NewAction("Again", func(context.Context) (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(d) })
 	}
@@ -331,7 +331,7 @@ func TestGoexitOfABranchIsNotSuccess(t *testing.T) {
 	}
 }
 
-func TestCancelledStartsNothing(t *testing.T) {
+func TestCanceledStartsNothing(t *testing.T) {
 	for name, build := range combinators() {
 		t.Run(name, func(t *testing.T) {
 			var j journal
@@ -344,7 +344,7 @@ func TestCancelledStartsNothing(t *testing.T) {
 	}
 }
 
-func TestCancelledMidwayStartsNothingFurther(t *testing.T) {
+func TestCanceledMidwayStartsNothingFurther(t *testing.T) {
 	for name, build := range combinators() {
 		if name == "ParallelJoin" || name == "Graph" {
 			continue // their actions have all begun
@@ -389,7 +389,7 @@ func TestNilActionIsTheCallersBug(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "nil action") {
-					t.Errorf("got panic %v, want one that speaks of a nil action", v)
+					t.Errorf("got panic %v, want one that names a nil action", v)
 				}
 			}()
 			build(ctrlkit.Nop(), nil) //nolint:discarded // it panics

@@ -29,6 +29,8 @@ var layers = map[string]int{
 	"internal/drawing/layered": 1,
 	"internal/drawing/manager": 2,
 	"internal/dsl/model":       0,
+	"internal/outcome":         0,
+	"outline":                  0,
 	"state":                    0,
 
 	// The tower.

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
-// Once returns an action that is run at most once in a run, however often and wherever in the
-// workflow the returned value stands. All places get the outcome of the one time; those that come
-// while it is running wait for it, or for the end of their own context.
+// Once returns an action that is run at most once in a run, however often and wherever the returned
+// value is used in the workflow. All places receive the outcome of that one time; a place that is
+// reached while it is running waits for it, or for the end of its own context.
 //
 //	endpoint := ctrlkit.Once(mgr.LookUpEndpoint())
 //	ctrlkit.ParallelJoin(
@@ -22,12 +24,12 @@ import (
 //		ctrlkit.Sequential(endpoint, mgr.SyncSecret()),
 //	)
 //
-// A run is one call of Run on the outermost combinator, or everything under one [ContextWithRun]. An action
-// whose function runs the returned value by itself, with the context that it was given, is one of
-// the places.
+// A run is one call of Run on the outermost combinator, or everything under one [ContextWithRun].
+// An action whose function runs the returned value itself, with the context that it received, is
+// one of the places.
 //
-// A failure is shared too. Joined, it is one cause, however many places have got it. A [Retry]
-// around does not run the action again: write Once(Retry(...)).
+// A failure is shared too. Joined, it is one cause, however many places received it. A [Retry]
+// around it does not run the action again: write Once(Retry(...)).
 func Once(action Action) Action {
 	onceMade.Store(true)
 	return &once{action: runnerOf("Once", action)}
@@ -35,14 +37,14 @@ func Once(action Action) Action {
 
 type once struct{ action runner }
 
-// onceMade says that there is a Once in the program, which the function of any action may run.
-// Without one no combinator has to begin a run for it.
+// onceMade reports whether there is a Once in the program, which the function of any action may
+// run. Without one no combinator has to begin a run for it.
 var onceMade atomic.Bool
 
 func (o *once) Description() string { return o.Describe().String() }
 func (o *once) needsRun() bool      { return true }
-func (o *once) Describe() Node {
-	return Node{Kind: KindOnce, Children: describeAll([]runner{o.action})}
+func (o *once) Describe() outline.Node {
+	return outline.Node{Kind: outline.KindOnce, Children: describeAll([]runner{o.action})}
 }
 
 func (o *once) Run(ctx context.Context) (ctrl.Result, error) {
@@ -64,12 +66,12 @@ func (o *once) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
 
 // onceResult is the outcome of a shared action, there when done is closed.
 type onceResult struct {
-	outcome
+	returned
 	done  chan struct{}
-	first context.Context // of the place that runs it: when that is cut off, the others do not wait for ever
+	first context.Context // of the place that runs it: when that ends, the others do not wait for ever
 }
 
-// once returns the result of o, and whether the caller is the one who has to run it.
+// once returns the result of o, and reports whether the caller has to run it.
 func (s *shared) once(o *once, ctx context.Context) (result *onceResult, first bool) { //nolint:revive // ctx is a value here
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,8 +86,8 @@ func (s *shared) once(o *once, ctx context.Context) (result *onceResult, first b
 	return result, true
 }
 
-// sharedError is the error of a Once. All places get the same one, so that it is known where it
-// arrives a second time.
+// sharedError is the error of a Once. All places receive the same one, so that joining recognizes
+// it when it arrives a second time.
 type sharedError struct{ err error }
 
 func (s *sharedError) Error() string { return s.err.Error() }
@@ -117,7 +119,7 @@ func (r *onceResult) await(ctx context.Context, o *once) (ctrl.Result, error) {
 	}
 	grace := time.NewTimer(TimeoutGrace)
 	defer grace.Stop()
-	select { // it may heed its context
+	select { // it may honor its context
 	case <-r.done:
 		return r.result, r.err
 	case <-grace.C:

@@ -10,47 +10,40 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/internal/outcome"
 )
-
-// immediately is the delay of a requeue that should not wait: the shortest that controller-runtime
-// does not take for none.
-const immediately = time.Nanosecond
-
-// legacyRequeue bounds the delay where one action asked for the deprecated Result.Requeue and
-// another for a time. controller-runtime would look at the time alone and requeue later than the
-// first one wanted.
-const legacyRequeue = time.Second
 
 // ErrExit ends the workflow without a reason. It is not a failure: [IgnoreExit] takes it out. Test
 // for it with errors.Is, which is also true for waits.
 var ErrExit = errors.New("exit")
 
-// errGoOn marks a result that asks for another look without interrupting anything.
-var errGoOn = errors.New("go on, but look again")
+// errContinue marks a result that asks for another reconcile without interrupting anything.
+var errContinue = errors.New("continue, and requeue")
 
 // NoRequeue ends an action that has nothing more to ask for. It has no effect on the workflow.
 func NoRequeue() (ctrl.Result, error) { return ctrl.Result{}, nil }
 
 // RequeueImmediately interrupts the workflow and has the request reconciled again at once, without
-// backoff. Use it only when the next run sees another world than this one, or it will run for ever;
-// where that is not certain, use [RequeueWithBackoff].
+// backoff. Use it only when the next run will observe something else than this one, or it will run
+// for ever; where that is not certain, use [RequeueWithBackoff].
 func RequeueImmediately() (ctrl.Result, error) {
-	return ctrl.Result{RequeueAfter: immediately}, nil
+	return ctrl.Result{RequeueAfter: outcome.Immediately}, nil
 }
 
 // RequeueWithBackoff interrupts the workflow and has the request reconciled again after the backoff
-// of the controller's rate limiter: within milliseconds at first, and ever later while it is
-// returned again and again. It is not an error, and the first reconcile that ends without one and
-// without a requeue, or with a time, resets the backoff.
+// of the controller's rate limiter: within milliseconds at first, and later each time it is
+// returned again. It is not an error. The first reconcile that ends without an error and without a
+// requeue, or with a time, resets the backoff.
 //
 // It sets the deprecated Result.Requeue, which is the only way to have the backoff without an
 // error. Joined with a time, it means that time, or one second if that is sooner.
 func RequeueWithBackoff() (ctrl.Result, error) { return ctrl.Result{Requeue: true}, nil }
 
 // RequeueAfter interrupts the workflow and has the request reconciled again after d. A d of zero or
-// less, such as the time until an instant that has just passed, means at once: it is not lost.
+// less, such as the time until an instant that has just passed, means at once.
 func RequeueAfter(d time.Duration) (ctrl.Result, error) {
-	return ctrl.Result{RequeueAfter: max(d, immediately)}, nil
+	return ctrl.Result{RequeueAfter: max(d, outcome.Immediately)}, nil
 }
 
 // RequeueIfError interrupts the workflow and has the request reconciled again with backoff if err
@@ -68,23 +61,23 @@ func WaitFor(what string) (ctrl.Result, error) {
 	return ctrl.Result{}, &waitSignal{what: what}
 }
 
-// PollFor is [WaitFor] for what no watch tells of, such as something outside the cluster: the
+// PollFor is [WaitFor] for what no watch reports, such as something outside the cluster: the
 // request is reconciled again after every (at once if that is not positive).
 func PollFor(what string, every time.Duration) (ctrl.Result, error) {
 	result, _ := RequeueAfter(every)
 	return result, &waitSignal{what: what, every: result.RequeueAfter}
 }
 
-// ContinueAndRequeueAfter goes on with the workflow, and has the request reconciled again within d (at once
-// if that is not positive) whatever the rest of it returns. [RequeueAfter] interrupts; this does
-// not.
+// ContinueAndRequeueAfter continues the workflow, and has the request reconciled again within d (at
+// once if that is not positive) whatever the following actions return. [RequeueAfter] interrupts;
+// this does not.
 func ContinueAndRequeueAfter(d time.Duration) (ctrl.Result, error) {
-	return ctrl.Result{RequeueAfter: max(d, immediately)}, errGoOn
+	return ctrl.Result{RequeueAfter: max(d, outcome.Immediately)}, errContinue
 }
 
 // IgnoreExit turns the outcome of a workflow into what controller-runtime expects from Reconcile:
-// exits, waits, blocked actions and the mark of [ContinueAndRequeueAfter] are taken out of err, also where
-// they are wrapped or joined with others; real errors stay, and so does the result.
+// exits, waits, blocked actions and the mark of [ContinueAndRequeueAfter] are taken out of err,
+// also where they are wrapped or joined with others; real errors stay, and so does the result.
 //
 //	return ctrlkit.IgnoreExit(workflow.Run(ctx))
 //
@@ -97,20 +90,14 @@ func ContinueAndRequeueAfter(d time.Duration) (ctrl.Result, error) {
 // reconcile. Beside a retryable error, a wait, or a time or requeue in result, errors.Is does not
 // find it to be terminal any more, or controller-runtime would drop the request.
 //
-// Note that controller-runtime looks at the error first: beside a real error the time in result is
-// not used, the backoff is. It begins sooner than most times and grows beyond them. Where a poll
+// Note that controller-runtime checks the error first: beside a real error it uses the backoff and
+// not the time in result. It begins sooner than most times and grows beyond them. Where a poll
 // must not come later than it asks for, even while something fails, give the controller a rate
 // limiter whose longest delay is that time (controller.Options.RateLimiter).
 func IgnoreExit(result ctrl.Result, err error) (ctrl.Result, error) {
-	switch {
-	case result.RequeueAfter < 0:
-		result.RequeueAfter = immediately
-	case result.RequeueAfter > 0 && result.Requeue:
-		result.Requeue = false
-		result.RequeueAfter = min(result.RequeueAfter, legacyRequeue)
-	}
+	result = outcome.Normalize(result)
 	rest := withoutSignals(err)
-	if isDropped(rest) && (requeues(result) || !isSettled(err, nil)) {
+	if isDropped(rest) && (outcome.Requeues(result) || !isSettled(err, nil)) {
 		rest = hideTerminal(rest)
 	}
 	return result, rest
@@ -119,16 +106,13 @@ func IgnoreExit(result ctrl.Result, err error) (ctrl.Result, error) {
 // interrupts reports whether an outcome ends the sequence that it occurs in.
 func interrupts(result ctrl.Result, err error) bool {
 	if err != nil {
-		return !isGoOn(err)
+		return !isContinue(err)
 	}
-	return requeues(result)
+	return outcome.Requeues(result)
 }
 
-// requeues reports whether result asks for another reconcile.
-func requeues(result ctrl.Result) bool { return result.RequeueAfter != 0 || result.Requeue }
-
-// isGoOn reports whether err is nothing but the mark of [ContinueAndRequeueAfter].
-func isGoOn(err error) bool {
-	rest, _ := without(err, func(e error) bool { return e == errGoOn }) //nolint:errorlint // without walks the tree
+// isContinue reports whether err is nothing but the mark of [ContinueAndRequeueAfter].
+func isContinue(err error) bool {
+	rest, _ := without(err, func(e error) bool { return e == errContinue }) //nolint:errorlint // without walks the tree
 	return rest == nil
 }

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//lint:file-ignore SA1019 Result.Requeue is deprecated: it is never set, and honoured when an action returns it.
+//lint:file-ignore SA1019 Result.Requeue is deprecated: it is never set, and honored when an action returns it.
 
 package ctrlkit_test
 
@@ -23,7 +23,7 @@ func second[T, E any](_ T, e E) E { return e }
 
 func TestIgnoreExit(t *testing.T) {
 	wait := second(ctrlkit.WaitFor("a Secret"))
-	goOn := second(ctrlkit.ContinueAndRequeueAfter(time.Second))
+	continued := second(ctrlkit.ContinueAndRequeueAfter(time.Second))
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -34,7 +34,7 @@ func TestIgnoreExit(t *testing.T) {
 		{"a wrapped exit", fmt.Errorf("syncing: %w", ctrlkit.ErrExit), ""},
 		{"a wait", wait, ""},
 		{"a wrapped wait", fmt.Errorf("syncing: %w", wait), ""},
-		{"a mark to go on", goOn, ""},
+		{"a mark to continue", continued, ""},
 		{"an error", errBoom, "boom"},
 		{"an exit beside an error", errors.Join(ctrlkit.ErrExit, errBoom), "boom"},
 		{"a wait beside two errors", errors.Join(errBoom, wait, errors.New("bang")), "boom; bang"},
@@ -82,11 +82,11 @@ func TestIgnoreExitKeepsErrorsOfOthersWhole(t *testing.T) {
 				t.Errorf("got error %q, want %q", text(err), tt.want)
 			}
 			if errors.Is(tt.err, errBoom) && !errors.Is(err, errBoom) {
-				t.Error("errors.Is has lost a cause")
+				t.Error("errors.Is does not find a cause")
 			}
 			var before, after *several
 			if errors.As(tt.err, &before) && tt.want != "" && (!errors.As(err, &after) || after != before) {
-				t.Error("errors.As has lost the type")
+				t.Error("errors.As does not find the type")
 			}
 		})
 	}
@@ -106,7 +106,7 @@ func TestIgnoreExitNeverRequeuesLater(t *testing.T) {
 	for _, tt := range []struct{ in, want ctrl.Result }{
 		{ctrl.Result{RequeueAfter: -time.Second}, ctrl.Result{RequeueAfter: 1}},
 		{ctrl.Result{Requeue: true}, ctrl.Result{Requeue: true}},
-		// controller-runtime would look at the hour alone.
+		// controller-runtime would use the hour alone.
 		{ctrl.Result{Requeue: true, RequeueAfter: time.Hour}, ctrl.Result{RequeueAfter: time.Second}},
 		{ctrl.Result{Requeue: true, RequeueAfter: time.Millisecond}, ctrl.Result{RequeueAfter: time.Millisecond}},
 	} {
@@ -146,7 +146,7 @@ func TestWaits(t *testing.T) {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 	if result.RequeueAfter != time.Minute {
-		t.Errorf("got %s, want to look again after a minute", result.RequeueAfter)
+		t.Errorf("got %s, want a requeue after a minute", result.RequeueAfter)
 	}
 	if _, err := ctrlkit.IgnoreExit(result, err); text(err) != "Fails: boom" {
 		t.Errorf("got %v, want the real error alone", err)

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// A PanicError is a panic of an action, caught so that it fails that action and not the process. The other actions of the
-// workflow run on, and the stack is logged where the panic was caught.
+// A PanicError is a panic of an action, caught so that it fails that action and not the process.
+// The other actions of the workflow continue, and the stack is logged where the panic was caught.
 type PanicError struct {
 	// Value is what was passed to panic.
 	Value any
@@ -20,7 +20,8 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error says what was passed to panic. It leaves the stack out: the text ends in conditions, which hold still.
+// Error returns what was passed to panic, without the stack: the text is used in conditions, which
+// must not change from run to run.
 func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
 // Unwrap returns the value of the panic if that is an error.
@@ -29,7 +30,7 @@ func (p *PanicError) Unwrap() error {
 	return err
 }
 
-// Format prints the stack too for %+v.
+// Format adds the stack for %+v.
 func (p *PanicError) Format(s fmt.State, verb rune) {
 	if verb == 'v' && s.Flag('+') {
 		fmt.Fprintf(s, "%s\n\n%s", p.Error(), p.Stack)
@@ -43,7 +44,8 @@ type plain struct{ fmt.State }
 
 func (p plain) Flag(c int) bool { return c != '+' && p.State.Flag(c) }
 
-// newPanicError must be called by the deferred function that recovered: the stack is still that of the panic.
+// newPanicError must be called by the deferred function that recovered: the stack is still that of
+// the panic.
 func newPanicError(ctx context.Context, action string, value any) *PanicError {
 	p := &PanicError{Value: value, Stack: debug.Stack()}
 	log.FromContext(ctx).Error(p, "Observed a panic in an action", "action", action, "stack", string(p.Stack))

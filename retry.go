@@ -11,15 +11,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // Retry runs action again while it fails, at most backoff.Steps times in all, and waits between two
 // attempts as backoff says. It gives up at once on what another attempt cannot change: an exit, a
 // wait, a terminal error (reconcile.TerminalError), the failure of a [Once], a panic, and a context
 // that is done or will be before the next attempt. Of several errors, one that another attempt can
-// change is enough, but for a panic. The error is that of the last attempt.
+// change is enough to try again, unless another is a panic. The error is that of the last attempt.
 //
-// The worker is held while it waits. Retry in place only what passes within moments, such as a
+// The worker is held while it waits. Retry in place only what resolves within moments, such as a
 // conflict; for everything else return the error and leave the backoff to the queue.
 func Retry(backoff wait.Backoff, action Action) Action {
 	return &retry{backoff: backoff, action: runnerOf("Retry", action)}
@@ -33,8 +35,8 @@ type retry struct {
 func (t *retry) Description() string { return t.Describe().String() }
 func (t *retry) needsRun() bool      { return t.action.needsRun() }
 
-func (t *retry) Describe() Node {
-	return Node{Kind: KindRetry, Label: fmt.Sprintf("%d times", max(t.backoff.Steps, 1)), Children: describeAll([]runner{t.action})}
+func (t *retry) Describe() outline.Node {
+	return outline.Node{Kind: outline.KindRetry, Label: fmt.Sprintf("%d times", max(t.backoff.Steps, 1)), Children: describeAll([]runner{t.action})}
 }
 
 func (t *retry) Run(ctx context.Context) (ctrl.Result, error) {
@@ -72,7 +74,7 @@ func retryable(err error) bool {
 	return !isSettled(rest, isShared) && !errors.As(rest, new(*PanicError))
 }
 
-// sleep waits for d and reports whether it could: not when ctx is done, or will be by then.
+// sleep waits for d and reports whether it did. It does not if ctx is done, or will be by then.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
 		return false

@@ -11,8 +11,8 @@ import (
 )
 
 // A run is what the actions of one run of a workflow share. It is nil when there is nothing to
-// share and nobody observes; then a workflow costs nothing but its calls. Changing a run means
-// making another one.
+// share and no hook; then a workflow costs nothing but its calls. A run is not changed: with makes
+// another one.
 type run struct {
 	hook   Hook
 	order  *order
@@ -49,9 +49,9 @@ func enter(ctx context.Context, c runner) (context.Context, *run) {
 	return r.with(ctx, func(r *run) { r.shared = &shared{} })
 }
 
-// ContextWithRun returns a context under which everything is one run: an action shared by [Once] is run
-// once for all workflows that are run with it. Without it, a run is what one call of Run on the
-// outermost combinator does.
+// ContextWithRun returns a context under which everything is one run: an action shared by [Once] is
+// run once for all workflows that are run with it. Without it, a run is one call of Run on the
+// outermost combinator.
 func ContextWithRun(ctx context.Context) context.Context {
 	ctx, _ = runFrom(ctx).with(ctx, func(r *run) { r.shared = &shared{} })
 	return ctx

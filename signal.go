@@ -12,6 +12,8 @@ import (
 	"time"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/ctrlkit/ctrlkit/internal/outcome"
 )
 
 // Signals travel as errors because they interrupt as errors do; IgnoreExit takes them out at the
@@ -27,18 +29,20 @@ func (w *waitSignal) Error() string        { return "waiting for " + w.what }
 func (w *waitSignal) Is(target error) bool { return target == ErrExit }
 
 // A Wait is one thing that a workflow waits for.
+//
+// Packages journal and explain have a Wait each, without the action: events are below workflows,
+// and a report is a format of its own that other versions of the command read.
 type Wait struct {
-	// Action is the description of the action that waits; empty if the wait did not come out of an
-	// action.
+	// Action is the description of the action that waits; empty if the wait came from elsewhere.
 	Action string
 	// For is what it waits for.
 	For string
-	// Every is how often it looks; zero when a watch ends the wait.
+	// Every is how often the request is reconciled to check again; zero when a watch ends the wait.
 	Every time.Duration
 }
 
-// Waits returns what the outcome err of a workflow says it waits for, in the order of the workflow,
-// each wait once. Call it before [IgnoreExit].
+// Waits returns what a workflow that returned err waits for, in the order of the workflow, each
+// wait once. Call it before [IgnoreExit], which takes waits out.
 func Waits(err error) []Wait {
 	var waits []Wait
 	seen := map[*waitSignal]bool{} // a Once returns its wait in several places
@@ -51,9 +55,9 @@ func Waits(err error) []Wait {
 	return waits
 }
 
-// A BlockedError says that an action of a [Graph] was not run because others, which it comes after,
-// did not pass. It is not a failure of its own: the cause is reported beside it, and [IgnoreExit]
-// takes it out.
+// A BlockedError reports that an action of a [Graph] was not run because others, which it comes
+// after, did not pass. It is not a failure of its own: the cause is reported beside it, and
+// [IgnoreExit] takes it out.
 type BlockedError struct {
 	// Action is the description of the action that was not run.
 	Action string
@@ -70,8 +74,8 @@ func (b *BlockedError) Error() string {
 // Is reports a blocked action as an exit: it interrupts and is not a failure.
 func (b *BlockedError) Is(target error) bool { return target == ErrExit }
 
-// BlockedActions returns the actions that the outcome err of a workflow says were blocked, each
-// once. Call it before [IgnoreExit].
+// BlockedActions returns the blocked actions of a workflow that returned err, each once. Call it
+// before [IgnoreExit], which takes them out.
 func BlockedActions(err error) []*BlockedError {
 	var blocked []*BlockedError
 	walk(err, "", func(_ string, e error) {
@@ -116,7 +120,7 @@ func partsOf(err error) []error {
 // this package or errors.Join made. Only such a list may be taken apart. Another error that wraps
 // several, such as fmt.Errorf with more than one %w, is one failure with one text.
 func isJoin(err error) bool {
-	if _, ok := err.(*causes); ok { //nolint:errorlint // not what it wraps
+	if _, ok := err.(*outcome.Causes); ok { //nolint:errorlint // not what it wraps
 		return true
 	}
 	return reflect.TypeOf(err) == joinType
@@ -124,8 +128,8 @@ func isJoin(err error) bool {
 
 var joinType = reflect.TypeOf(errors.Join(ErrExit))
 
-// isSignal reports whether err, not what it wraps, is an exit, a wait, a blocked action or the mark
-// to go on.
+// isSignal reports whether err, not what it wraps, is an exit, a wait, a blocked action or
+// errContinue.
 func isSignal(err error) bool {
 	switch err.(type) { //nolint:errorlint // not what it wraps
 	case *waitSignal, *BlockedError:
@@ -133,7 +137,7 @@ func isSignal(err error) bool {
 	case interface{ Unwrap() error }, interface{ Unwrap() []error }, utilerrors.Aggregate:
 		return false // its Is may speak for a part
 	}
-	if err == ErrExit || err == errGoOn { //nolint:errorlint // without walks the tree
+	if err == ErrExit || err == errContinue { //nolint:errorlint // without walks the tree
 		return true
 	}
 	is, ok := err.(interface{ Is(error) bool })
@@ -147,7 +151,7 @@ func withoutSignals(err error) error {
 
 // without returns err without the errors that drop is true for, and whether it dropped any. Lists
 // (see isJoin) lose only those. An error that wraps nothing else is dropped with what it wraps; one
-// that wraps both is kept whole, so that no cause and no word is lost.
+// that wraps both is kept whole, with every cause and its text.
 func without(err error, drop func(error) bool) (rest error, changed bool) {
 	if err == nil {
 		return nil, false
@@ -204,7 +208,7 @@ func withoutCauses(err error, all []error, drop func(error) bool) (error, bool) 
 	if !changed {
 		return err, false
 	}
-	return joinErrors(kept), true
+	return outcome.JoinErrors(kept), true
 }
 
 // An ActionError is the error of one action.
@@ -219,38 +223,3 @@ func (e *ActionError) Error() string { return e.Action + ": " + e.Err.Error() }
 
 // Unwrap returns what the action returned.
 func (e *ActionError) Unwrap() error { return e.Err }
-
-// causes are the errors of several actions. It is always used as a pointer, so that two of them can
-// be compared.
-type causes struct{ all []error }
-
-// joinErrors returns one error for all of errs: nil for none, the error itself for one.
-func joinErrors(errs []error) error {
-	switch len(errs) {
-	case 0:
-		return nil
-	case 1:
-		return errs[0]
-	default:
-		return &causes{all: errs}
-	}
-}
-
-func (c *causes) Error() string {
-	texts := make([]string, len(c.all))
-	for i, err := range c.all {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-// Unwrap returns every cause.
-func (c *causes) Unwrap() []error { return c.all }
-
-// flat returns the causes of err: its own if this package joined it, and otherwise err alone.
-func flat(err error) []error {
-	if c, ok := err.(*causes); ok { //nolint:errorlint // only an error that is itself joined is taken apart
-		return c.all
-	}
-	return []error{err}
-}

@@ -9,6 +9,8 @@ import (
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/internal/outcome"
 )
 
 // controller-runtime drops a request if the error of its reconcile wraps a terminal one anywhere.
@@ -22,8 +24,8 @@ var terminal = reconcile.TerminalError(nil)
 func isDropped(err error) bool { return errors.Is(err, terminal) }
 
 // isSettled reports whether err asks for no other reconcile: all its causes are terminal, exits,
-// blocked by others, or settled is true for them. A wait is not: the world will change. settled may
-// be nil.
+// blocked by others, or settled is true for them. A wait is not settled: what it waits for will
+// change. settled may be nil.
 func isSettled(err error, settled func(error) bool) bool {
 	if err == nil || settled != nil && settled(err) {
 		return true
@@ -46,11 +48,11 @@ func isSettled(err error, settled func(error) bool) bool {
 	return len(parts) > 0
 }
 
-// isTerminal reports whether err says of itself that it is terminal. An error in words that wraps
+// isTerminal reports whether err itself is marked terminal. An error in words that wraps
 // several (see isJoin) is one failure, and terminal if one of its parts is.
 func isTerminal(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // not what it wraps
-	case *causes, utilerrors.Aggregate:
+	case *outcome.Causes, utilerrors.Aggregate:
 		return false
 	case interface{ Unwrap() []error }:
 		return !isJoin(err) && isDropped(err)
@@ -65,22 +67,23 @@ func hideTerminal(err error) error {
 	if !isDropped(err) {
 		return err
 	}
-	list, ok := err.(*causes) //nolint:errorlint // only a list as such is taken apart
+	list, ok := err.(*outcome.Causes) //nolint:errorlint // only a list as such is taken apart
 	if !ok {
 		return &retried{err}
 	}
-	all := make([]error, len(list.all))
-	for i, cause := range list.all {
-		all[i] = hideTerminal(cause)
+	causes := outcome.CausesOf(list)
+	hidden := make([]error, len(causes))
+	for i, cause := range causes {
+		hidden[i] = hideTerminal(cause)
 	}
-	return &causes{all: all}
+	return outcome.JoinErrors(hidden)
 }
 
 // retried is an error that wraps a terminal one and is not found to be terminal. It is that error
 // in everything else.
 //
-// It is an aggregate of one, and has no Unwrap, which errors.Is would follow: who takes errors
-// apart to judge them, as package failure does, still gets at the terminal one.
+// It is an aggregate of one, and has no Unwrap, which errors.Is would follow: code that takes
+// errors apart to classify them, as package failure does, still finds the terminal one.
 type retried struct{ err error }
 
 var _ utilerrors.Aggregate = (*retried)(nil)

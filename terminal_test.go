@@ -65,7 +65,7 @@ func TestTerminalErrorSilencesNothing(t *testing.T) {
 		{"beside a wait", ctrlkit.Join(gone, returns("B", wait)), false},
 		{"beside a poll", ctrlkit.Join(gone, returns("B", poll)), false},
 		{"beside a time", ctrlkit.Join(gone, returns("B", later)), false},
-		{"after a time that goes on", ctrlkit.Sequential(returns("B", within), gone), false},
+		{"after a time that does not interrupt", ctrlkit.Sequential(returns("B", within), gone), false},
 		{"beside what is not started", ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
 			g.Add(gone)
 			g.Add(fails("B", errBoom))
@@ -93,7 +93,7 @@ func TestTerminalErrorSilencesNothing(t *testing.T) {
 	}
 }
 
-// The joined error itself does not pass for terminal either, for those who look at it before
+// The joined error itself does not pass for terminal either, for code that checks it before
 // IgnoreExit, and keeps all else.
 func TestJoinedTerminalErrorIsFound(t *testing.T) {
 	other := reconcile.TerminalError(errBoom)
@@ -103,7 +103,7 @@ func TestJoinedTerminalErrorIsFound(t *testing.T) {
 		t.Error("the joined error is terminal")
 	}
 	if !errors.Is(err, errTerminal) || errors.Is(err, other) {
-		t.Error("errors.Is does not tell one terminal error from another")
+		t.Error("errors.Is confuses two terminal errors")
 	}
 	if found := (*quotaError)(nil); !errors.As(err, &found) || found != quota {
 		t.Error("errors.As does not find what a terminal error wraps")
@@ -140,7 +140,7 @@ func TestJoinNeverLosesARequeue(t *testing.T) {
 			ctrlkit.Finally(ctrlkit.Join(actions[:cut]...), ctrlkit.Join(actions[cut:]...)),
 		} {
 			if result, err := ctrlkit.IgnoreExit(w.Run(background())); wants && !requeued(result, err) {
-				t.Errorf("%s ends with %v, %v: the requeue is lost", w.Description(), result, err)
+				t.Errorf("%s ends with %v, %v: the requeue is missing", w.Description(), result, err)
 			}
 		}
 	})

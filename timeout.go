@@ -14,37 +14,42 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/internal/outcome"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
-// TimeoutGrace is how long a [Timeout] waits after its time for actions that heed their context.
-// One inside another waits half as long as that around it, so that the outer one gets to know what
-// the inner one has returned.
+// TimeoutGrace is how long a [Timeout] waits after its time for actions that honor their context. A
+// Timeout inside another waits half as long as the outer one, so that the outer one receives what
+// the inner one returned.
 const TimeoutGrace = 100 * time.Millisecond
 
 // Timeout runs action with a context that ends after d, and returns after d and [TimeoutGrace] at
-// the latest: also when the action ignores its context. What has been returned until then is kept:
-// the outcomes of the actions that have ended are joined with the [TimeoutError].
+// the latest, also when the action ignores its context. The outcomes of the actions inside that
+// have ended by then are joined with the [TimeoutError].
 //
-// An action that ignores its context runs on by itself; it is named in the error, what it returns
-// is lost, and it is not started again before it has ended, neither in this workflow nor (see
-// [WithObject]) in that of a later reconcile. Of two runs of the same action under Timeouts in one
-// workflow, the second waits for the first as long as it has time. A d that is not positive leaves
-// no time: the action is not started.
+//   - An action that ignores its context keeps running. It is named in the error, and what it
+//     returns is dropped.
+//   - It is not started again before it has ended, neither in this workflow nor (see [WithObject])
+//     in that of a later reconcile.
+//   - Of two runs of the same action under Timeouts in one workflow, the second waits for the first
+//     as long as it has time.
+//   - A d that is not positive leaves no time: the action is not started.
 func Timeout(d time.Duration, action Action) Action {
 	return &timeout{after: d, action: runnerOf("Timeout", action)}
 }
 
-// A TimeoutError says that the time of a [Timeout] was over. It is a context.DeadlineExceeded, and
-// never a terminal error.
+// A TimeoutError reports that the time of a [Timeout] was over. It is a context.DeadlineExceeded,
+// and never a terminal error.
 type TimeoutError struct {
-	// After is the time that the action was given.
+	// After is the time that the action had.
 	After time.Duration
 	// Action is the description of the action inside the Timeout.
 	Action string
 	// Running are the descriptions of the actions that were running at the deadline, and may still
 	// be, in the order in which they began.
 	Running []string
-	// Err is what the actions that heeded their context returned because of the deadline, and
+	// Err is what the actions that honored their context returned because of the deadline, and
 	// otherwise why the action was given up: if it is still running, that is an [ErrStillRunning].
 	// It is nil if there is nothing to add.
 	Err error
@@ -84,7 +89,7 @@ func (g *givenUp) Error() string {
 	return "given up: " + g.why.Error()
 }
 
-// Is reports a given up action as one that is still running.
+// Is reports whether target is [ErrStillRunning]: a given up action still runs.
 func (g *givenUp) Is(target error) bool { return target == ErrStillRunning }
 func (g *givenUp) Unwrap() error        { return g.why }
 
@@ -95,8 +100,8 @@ type timeout struct {
 
 func (t *timeout) Description() string { return t.Describe().String() }
 func (t *timeout) needsRun() bool      { return true }
-func (t *timeout) Describe() Node {
-	return Node{Kind: KindTimeout, Label: t.after.String(), Children: describeAll([]runner{t.action})}
+func (t *timeout) Describe() outline.Node {
+	return outline.Node{Kind: outline.KindTimeout, Label: t.after.String(), Children: describeAll([]runner{t.action})}
 }
 
 func (t *timeout) Run(ctx context.Context) (ctrl.Result, error) {
@@ -123,9 +128,9 @@ func (t *timeout) limited(ctx context.Context, r *run) (ctrl.Result, error) {
 	s := newScope(r, limited.Err)
 	limited, r = r.with(limited, func(r *run) { r.scope = s })
 
-	ended := make(chan outcome, 1)
+	ended := make(chan returned, 1)
 	go func() {
-		var o outcome
+		var o returned
 		defer func() { ended <- o }()
 		o.of(limited, r, t.action)
 	}()
@@ -149,22 +154,23 @@ func (t *timeout) limited(ctx context.Context, r *run) (ctrl.Result, error) {
 	}
 }
 
-// inTime returns what the action returned. What of it is due to the deadline says so.
-func (t *timeout) inTime(ctx context.Context, s *scope, o outcome) (ctrl.Result, error) {
+// inTime returns what the action returned. The errors that the deadline caused are wrapped in a
+// [TimeoutError].
+func (t *timeout) inTime(ctx context.Context, s *scope, o returned) (ctrl.Result, error) {
 	if !errors.Is(o.err, context.DeadlineExceeded) || s.over() == nil || ctx.Err() != nil {
 		return o.result, o.err
 	}
 	var all joined
 	var due []error
 	all.add(o.result, nil)
-	for _, err := range flat(o.err) {
+	for _, err := range outcome.CausesOf(o.err) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			due = append(due, err)
 		} else {
 			all.add(ctrl.Result{}, err)
 		}
 	}
-	all.add(ctrl.Result{}, t.timedOut(s.atDeadline(), joinErrors(due)))
+	all.add(ctrl.Result{}, t.timedOut(s.atDeadline(), outcome.JoinErrors(due)))
 	return all.outcome()
 }
 
@@ -188,7 +194,7 @@ func (t *timeout) timedOut(running []string, err error) error {
 	return &TimeoutError{After: t.after, Action: action, Running: running, Err: err}
 }
 
-// scope knows what is running under one Timeout, what was at its deadline, and what has been
+// scope records what is running under one Timeout, what was running at its deadline, and what was
 // returned.
 type scope struct {
 	outer *scope       // the Timeout around this one, nil if there is none
@@ -210,8 +216,8 @@ func newScope(r *run, over func() error) *scope {
 	return s
 }
 
-// add notes that r has begun. What begins after the deadline, such as the tail of a Finally, was
-// not running at it.
+// add records that r has begun. What begins after the deadline, such as the tail of a Finally, does
+// not count as running at the deadline.
 func (s *scope) add(r *span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +228,7 @@ func (s *scope) add(r *span) {
 	}
 }
 
-// remove forgets r, which has ended. What was running at the deadline stays: the error names it,
+// remove drops r, which has ended. What was running at the deadline stays: the error names it,
 // however soon it ended after that.
 func (s *scope) remove(r *span) {
 	s.mu.Lock()
@@ -232,7 +238,7 @@ func (s *scope) remove(r *span) {
 	}
 }
 
-// abandon notes that the scope is not waited for any more: what is running in it, or begins in it
+// abandon records that the scope is not waited for any more: what is running in it, or begins in it
 // from now on, outlives it.
 func (s *scope) abandon() {
 	s.mu.Lock()
@@ -258,21 +264,21 @@ func (s *scope) atDeadline() []string {
 func (s *scope) outcomes() *joined {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	returned := map[*span]*outcome{} // looked at once: actions go on ending
+	ended := map[*span]*returned{} // loaded once: actions end meanwhile
 	for _, x := range s.spans {
 		if o := x.outcome.Load(); o != nil {
-			returned[x] = o
+			ended[x] = o
 		}
 	}
-	var kept []*outcome
+	var kept []*returned
 	for _, x := range s.spans {
-		if o := returned[x]; o != nil && !x.isWithin(func(outer *span) bool { return returned[outer] != nil }) {
+		if o := ended[x]; o != nil && !x.isWithin(func(outer *span) bool { return ended[outer] != nil }) {
 			kept = append(kept, o)
 		}
 	}
-	// In the order of their texts: that in which actions begin beside one another differs from run
-	// to run.
-	slices.SortStableFunc(kept, func(a, b *outcome) int { return strings.Compare(a.text(), b.text()) })
+	// In the order of their texts: the order in which parallel actions begin differs from run to
+	// run.
+	slices.SortStableFunc(kept, func(a, b *returned) int { return strings.Compare(a.text(), b.text()) })
 	all := &joined{}
 	for _, o := range kept {
 		all.add(o.result, o.err)
@@ -281,13 +287,12 @@ func (s *scope) outcomes() *joined {
 }
 
 // span is one run, under a Timeout, of a leaf or of something else that has an outcome of its own.
-// Its outcome stands for those of the spans within. A nil span is one that no Timeout needs to
-// know.
+// Its outcome stands for those of the spans within. A nil span is outside of any Timeout.
 type span struct {
 	action  *leaf // nil for what is not one
 	scope   *scope
 	parent  *span
-	outcome atomic.Pointer[outcome]
+	outcome atomic.Pointer[returned]
 	ended   chan struct{} // of a leaf: closed at the end
 }
 
@@ -309,7 +314,7 @@ func (r *run) open(ctx context.Context, l *leaf) (context.Context, *run, *span) 
 // close keeps what was returned.
 func (s *span) close(result ctrl.Result, err error) {
 	if s != nil {
-		s.outcome.Store(&outcome{result: result, err: err})
+		s.outcome.Store(&returned{result: result, err: err})
 	}
 }
 
@@ -367,7 +372,7 @@ func (s *span) isWithin(is func(outer *span) bool) bool {
 	return false
 }
 
-// begin notes that the leaf is running.
+// begin records that the leaf is running.
 func (s *span) begin() {
 	if s == nil {
 		return
@@ -377,7 +382,7 @@ func (s *span) begin() {
 	}
 }
 
-// end notes that the leaf is not running any more.
+// end records that the leaf is not running any more.
 func (s *span) end(r *run) {
 	if s == nil {
 		return
@@ -390,11 +395,11 @@ func (s *span) end(r *run) {
 	outliving.remove(s)
 }
 
-// outliving are the actions of this process that run on after their Timeout.
+// outliving are the actions of this process that still run after their Timeout.
 var outliving abandoned
 
 type abandoned struct {
-	count atomic.Int64 // of entries, so that a run that has nothing to fear takes no lock
+	count atomic.Int64 // of entries, so that a run takes no lock while there are none
 	mu    sync.Mutex   // guards runs
 	runs  map[any]*span
 }

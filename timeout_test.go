@@ -97,7 +97,7 @@ func TestTimeoutReturnsAtItsDeadline(t *testing.T) {
 	}
 }
 
-// What has been returned before the deadline, or because of it, is kept, whether all heed their
+// What has been returned before the deadline, or because of it, is kept, whether all honor their
 // context or not.
 func TestTimeoutKeepsWhatWasReturned(t *testing.T) {
 	var j journal
@@ -105,22 +105,7 @@ func TestTimeoutKeepsWhatWasReturned(t *testing.T) {
 	poll := j.ends("Poll", ctrl.Result{RequeueAfter: 5 * time.Second}, nil)
 	var release chan struct{}
 	stuck := ctrlkit.NewAction("Stuck", func(context.Context) (ctrl.Result, error) { <-release; return ctrlkit.NoRequeue() })
-	tries := 0
-	flaky := ctrlkit.Retry(wait.Backoff{Duration: time.Millisecond, Steps: 3}, ctrlkit.NewAction("Flaky", func(context.Context) (ctrl.Result, error) {
-		if tries++; tries%3 != 0 {
-			return ctrlkit.RequeueIfError(errBoom)
-		}
-		return ctrlkit.NoRequeue()
-	}))
-	around := func(a ctrlkit.Action) ctrlkit.Action {
-		return ctrlkit.NewAction("Around", func(ctx context.Context) (ctrl.Result, error) {
-			result, err := a.Run(ctx)
-			if err != nil {
-				err = fmt.Errorf("around: %w", err)
-			}
-			return result, err
-		})
-	}
+	flaky := flakyAction()
 	never := ctrlkit.IfFunc("ready", func(context.Context) (bool, error) { return false, errBoom }, ctrlkit.Nop())
 	all := ctrlkit.ParallelJoin
 	for _, tt := range []struct {
@@ -130,9 +115,9 @@ func TestTimeoutKeepsWhatWasReturned(t *testing.T) {
 		after  time.Duration
 		waits  int
 	}{
-		{"all heed", all(quota, poll, heeding("Heeds")), "Quota: quota exceeded; Act: timed out after 1s in Heeds: Heeds: context deadline exceeded", 5 * time.Second, 0},
-		{"one is deaf", all(quota, poll, stuck), "Quota: quota exceeded; Act: timed out after 1s in Stuck: it is still running", 5 * time.Second, 0},
-		{"one heeds and one is deaf", all(heeding("Heeds"), ctrlkit.Sequential(nap("Nap"), stuck)), "Heeds: context deadline exceeded; Act: timed out after 1s in Heeds, Stuck: it is still running", 0, 0},
+		{"all honor their context", all(quota, poll, heeding("Heeds")), "Quota: quota exceeded; Act: timed out after 1s in Heeds: Heeds: context deadline exceeded", 5 * time.Second, 0},
+		{"one ignores its context", all(quota, poll, stuck), "Quota: quota exceeded; Act: timed out after 1s in Stuck: it is still running", 5 * time.Second, 0},
+		{"one honors its context and one does not", all(heeding("Heeds"), ctrlkit.Sequential(nap("Nap"), stuck)), "Heeds: context deadline exceeded; Act: timed out after 1s in Heeds, Stuck: it is still running", 0, 0},
 		{"two, whichever was first", all(fails("B", errBoom), fails("A", errBoom), stuck), "A: boom; B: boom; Act: timed out after 1s in Stuck: it is still running", 0, 0},
 		{"a wait", all(j.waits("Waits"), stuck), "Waits: waiting for the world; Act: timed out after 1s in Stuck: it is still running", 0, 1},
 		{"terminal", all(fails("Gone", errTerminal), stuck), "Gone: terminal error: no such region; Act: timed out after 1s in Stuck: it is still running", 0, 0},
@@ -161,18 +146,48 @@ func TestTimeoutKeepsWhatWasReturned(t *testing.T) {
 				if isTerminal(err) {
 					t.Error("the time that was over is not terminal")
 				}
-				var timeout *ctrlkit.TimeoutError
-				if errors.As(err, &timeout) {
-					if !strings.Contains(timeout.Error(), text(timeout.Err)) {
-						t.Errorf("%q does not say %q", timeout, timeout.Err)
-					}
-					if got, want := errors.Is(err, ctrlkit.ErrStillRunning), strings.Contains(tt.want, "Stuck"); got != want {
-						t.Errorf("is something still running: got %t, want %t", got, want)
-					}
-				}
+				checkTimeoutError(t, err, strings.Contains(tt.want, "Stuck"))
 			})
 		})
 	}
+}
+
+// checkTimeoutError checks that a TimeoutError in err, if there is one, contains its cause, and
+// whether it reports an action as still running.
+func checkTimeoutError(t *testing.T, err error, stillRunning bool) {
+	t.Helper()
+	var timeout *ctrlkit.TimeoutError
+	if !errors.As(err, &timeout) {
+		return
+	}
+	if !strings.Contains(timeout.Error(), text(timeout.Err)) {
+		t.Errorf("%q does not say %q", timeout, timeout.Err)
+	}
+	if got := errors.Is(err, ctrlkit.ErrStillRunning); got != stillRunning {
+		t.Errorf("is something still running: got %t, want %t", got, stillRunning)
+	}
+}
+
+// flakyAction returns an action under a Retry that succeeds at every third attempt.
+func flakyAction() ctrlkit.Action {
+	tries := 0
+	return ctrlkit.Retry(wait.Backoff{Duration: time.Millisecond, Steps: 3}, ctrlkit.NewAction("Flaky", func(context.Context) (ctrl.Result, error) {
+		if tries++; tries%3 != 0 {
+			return ctrlkit.RequeueIfError(errBoom)
+		}
+		return ctrlkit.NoRequeue()
+	}))
+}
+
+// around returns an action that runs a and wraps its error.
+func around(a ctrlkit.Action) ctrlkit.Action {
+	return ctrlkit.NewAction("Around", func(ctx context.Context) (ctrl.Result, error) {
+		result, err := a.Run(ctx)
+		if err != nil {
+			err = fmt.Errorf("around: %w", err)
+		}
+		return result, err
+	})
 }
 
 // slowly returns an action that fails that long after the end of its context.
@@ -217,6 +232,10 @@ func TestEqualActionsUnderTimeoutsDoNotOverlap(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestOneActionUnderTimeoutsDoesNotOverlapItself(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}}
 	t.Run("the first does not end", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
@@ -273,7 +292,7 @@ func TestTimeoutWithoutTimeStartsNothing(t *testing.T) {
 	j.want(t)
 }
 
-func TestTimeoutReturnsWhenTheRunIsCancelled(t *testing.T) {
+func TestTimeoutReturnsWhenTheRunIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
@@ -363,7 +382,7 @@ func TestAbandonedSequenceStartsNothingFurther(t *testing.T) {
 	})
 }
 
-// The tail of a Finally begins after its Timeout has returned: nobody waits for it either, and it
+// The tail of a Finally begins after its Timeout has returned: nothing waits for it either, and it
 // must not run twice at once.
 func TestTailThatBeginsAfterTheTimeoutNeverRunsTwiceAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

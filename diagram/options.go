@@ -4,11 +4,12 @@
 package diagram
 
 import (
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
-// An Option changes how a workflow is drawn. An option that means nothing to a format is ignored by it.
+// An Option changes how a workflow is drawn. An option that means nothing to a format is ignored by
+// it.
 type Option func(*config)
 
 type config struct {
@@ -20,7 +21,7 @@ type config struct {
 	color     bool
 }
 
-func newConfig(workflow ctrlkit.Node, opts []Option) *config {
+func newConfig(workflow outline.Node, opts []Option) *config {
 	c := &config{symbols: unicodeSymbols}
 	for _, opt := range opts {
 		opt(c)
@@ -29,19 +30,23 @@ func newConfig(workflow ctrlkit.Node, opts []Option) *config {
 	return c
 }
 
-// WithTitle names the drawing: a line above the text, a title in Mermaid, and what a screen reader says of an SVG.
+// WithTitle names the drawing: a line above the text, a title in Mermaid, and what a screen reader
+// says of an SVG.
 func WithTitle(title string) Option { return func(c *config) { c.title = title } }
 
-// WithOutcomes marks every action with what became of it. An action that o does not know has not run.
+// WithOutcomes marks every action with its outcome. An action without one has not run.
 func WithOutcomes(o Outcomes) Option {
 	return func(c *config) { c.outcomes, c.observed = o, true }
 }
 
-// WithLeftToRight draws the workflow from left to right instead of from top to bottom. It means nothing to [Text].
+// WithLeftToRight draws the workflow from left to right instead of from top to bottom. It means
+// nothing to [Text].
 func WithLeftToRight() Option { return func(c *config) { c.direction = drawing.LeftRight } }
 
-// WithASCII draws [Text] without any character outside of ASCII, save those in the labels. It means nothing to other formats.
+// WithASCII draws [Text] without any character outside of ASCII, save those in the labels. It means
+// nothing to other formats.
 func WithASCII() Option { return func(c *config) { c.symbols = asciiSymbols } }
 
-// WithColors adds the escape sequences for colors that terminals understand to [Text]. It means nothing to other formats.
+// WithColors adds the escape sequences for colors that terminals understand to [Text]. It means
+// nothing to other formats.
 func WithColors() Option { return func(c *config) { c.color = true } }

@@ -11,9 +11,10 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
-// An Outcome is what became of one action.
+// An Outcome is how one action ended, or how far it got.
 type Outcome struct {
 	// Action is the description of the action.
 	Action string
@@ -30,7 +31,7 @@ type Outcome struct {
 	RequeueAfter time.Duration
 }
 
-// A State says how far an action got.
+// A State is how far an action got.
 type State int
 
 const (
@@ -38,7 +39,7 @@ const (
 	StateNotRun State = iota
 	// StateRunning is the state of an action that has begun and not ended.
 	StateRunning
-	// StateDone is the state of an action that went well and let the workflow go on.
+	// StateDone is the state of an action that passed: the workflow continued.
 	StateDone
 	// StateExited is the state of an action that ended its branch of the workflow without a reason.
 	StateExited
@@ -54,8 +55,9 @@ const (
 	stateCount
 )
 
-// Outcomes are the outcomes of the actions of a workflow, in the order in which the actions were first heard of. Actions are
-// told apart by their descriptions alone, because that is all a hook is told.
+// Outcomes are the outcomes of the actions of a workflow, in the order in which the actions first
+// began or were blocked. Actions are identified by their descriptions alone, because a hook
+// receives nothing else.
 type Outcomes []Outcome
 
 // Of returns the outcome of an action; for one that is not among them, that it has not run.
@@ -66,12 +68,12 @@ func (o Outcomes) Of(action string) Outcome {
 	return Outcome{Action: action}
 }
 
-// spread returns o for the actions that are drawn: what a graph says of one of its nodes, that it is blocked, holds for every
-// action in that node.
-func (o Outcomes) spread(n ctrlkit.Node) Outcomes {
+// spread returns o for the actions that are drawn: what a graph records for one of its nodes, that
+// it is blocked, holds for every action in that node.
+func (o Outcomes) spread(n outline.Node) Outcomes {
 	all := slices.Clone(o)
-	var visit func(n ctrlkit.Node)
-	visit = func(n ctrlkit.Node) {
+	var visit func(n outline.Node)
+	visit = func(n outline.Node) {
 		if isAction(n) {
 			return
 		}
@@ -88,8 +90,8 @@ func (o Outcomes) spread(n ctrlkit.Node) Outcomes {
 	return all
 }
 
-// inherit adds blocked for every action in n that nothing else is known of.
-func (o Outcomes) inherit(blocked Outcome, n ctrlkit.Node) Outcomes {
+// inherit adds blocked for every action in n that has no outcome of its own.
+func (o Outcomes) inherit(blocked Outcome, n outline.Node) Outcomes {
 	if isAction(n) && o.index(n.Label) < 0 {
 		blocked.Action = n.Label
 		o = append(o, blocked)
@@ -104,7 +106,8 @@ func (o Outcomes) index(action string) int {
 	return slices.IndexFunc(o, func(outcome Outcome) bool { return outcome.Action == action })
 }
 
-// String says in words what became of the action: "waits for Secret default/db", "failed: quota exceeded".
+// String returns the outcome in words: "waits for Secret default/db", "failed: quota
+// exceeded".
 func (o Outcome) String() string {
 	runs := ""
 	if o.Runs > 1 {
@@ -122,13 +125,13 @@ func (o Outcome) text() string {
 		return "running"
 	case StateDone:
 		if o.RequeueAfter > 0 {
-			return "done, looks again " + delay("within", o.RequeueAfter)
+			return "done, requeues " + delay("within", o.RequeueAfter)
 		}
 		return "done"
 	case StateExited:
 		return "ended the workflow"
 	case StateRequeued:
-		return "runs again " + delay("after", o.RequeueAfter)
+		return "requeues " + delay("after", o.RequeueAfter)
 	case StateWaiting:
 		return "waits for " + waits(o.Waits)
 	case StateBlocked:
@@ -163,7 +166,7 @@ func waits(all []ctrlkit.Wait) string {
 	for i, w := range all {
 		texts[i] = w.For
 		if w.Every > 0 {
-			texts[i] += " (looks every " + short(w.Every) + ")"
+			texts[i] += " (polls every " + short(w.Every) + ")"
 		}
 	}
 	return strings.Join(texts, ", ")

@@ -14,18 +14,20 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 )
 
-// A Recorder remembers what became of each action of a workflow. It is a hook: put it into the context under which the workflow
-// is run, and draw its outcomes at any time, also while the workflow is running.
+// A Recorder records how each action of a workflow ended. It is a hook: put it into the
+// context under which the workflow is run, and draw its outcomes at any time, also while the
+// workflow is running.
 //
 //	var recorder diagram.Recorder
 //	result, err := workflow.Run(ctrlkit.ContextWithHook(ctx, &recorder))
 //	diagram.Text(os.Stdout, ctrlkit.Describe(workflow), diagram.WithOutcomes(recorder.Outcomes()))
 //
-// The zero value is ready for use, and safe for concurrent use. Of an action that runs several times, as under Retry, in several
-// reconciles, or because two actions have the same description, it keeps the latest outcome and counts the runs.
+// The zero value is ready for use, and safe for concurrent use. Of an action that runs several
+// times, as under Retry, in several reconciles, or because two actions have the same description,
+// it keeps the latest outcome and counts the runs.
 type Recorder struct {
 	mu      sync.Mutex // guards what follows
-	records []*record  // in the order in which the actions were first heard of
+	records []*record  // in the order of the first call for each action
 	byName  map[string]*record
 }
 
@@ -65,7 +67,7 @@ func (r *Recorder) ActionBlocked(_ context.Context, action string, by []string) 
 	rec.outcome = Outcome{Action: action, State: StateBlocked, Runs: rec.outcome.Runs, BlockedBy: slices.Clone(by)}
 }
 
-// Outcomes returns what is known by now. What is returned does not change any more.
+// Outcomes returns a copy of what was recorded so far.
 func (r *Recorder) Outcomes() Outcomes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +113,7 @@ func outcomeOf(action string, result ctrl.Result, err error) Outcome {
 		o.State = StateWaiting
 	case errors.Is(err, ctrlkit.ErrExit):
 		o.State = StateExited
-	case err != nil: // what is left is the mark to go on
+	case err != nil: // only the mark of ContinueAndRequeueAfter remains
 	case !result.IsZero():
 		o.State = StateRequeued
 	}

@@ -37,12 +37,12 @@ func TestOutcomes(t *testing.T) {
 		{"exit", ctrlkit.Exit, diagram.Outcome{State: diagram.StateExited}, "ended the workflow"},
 		{
 			"requeue", func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(90 * time.Minute) },
-			diagram.Outcome{State: diagram.StateRequeued, RequeueAfter: 90 * time.Minute}, "runs again after 1h30m",
+			diagram.Outcome{State: diagram.StateRequeued, RequeueAfter: 90 * time.Minute}, "requeues after 1h30m",
 		},
-		{"at once", ctrlkit.RequeueImmediately, diagram.Outcome{State: diagram.StateRequeued, RequeueAfter: 1}, "runs again at once"},
+		{"at once", ctrlkit.RequeueImmediately, diagram.Outcome{State: diagram.StateRequeued, RequeueAfter: 1}, "requeues at once"},
 		{
-			"look again", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(2 * time.Hour) },
-			diagram.Outcome{State: diagram.StateDone, RequeueAfter: 2 * time.Hour}, "done, looks again within 2h",
+			"continue and requeue", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(2 * time.Hour) },
+			diagram.Outcome{State: diagram.StateDone, RequeueAfter: 2 * time.Hour}, "done, requeues within 2h",
 		},
 		{
 			"wait", wrapped,
@@ -51,7 +51,7 @@ func TestOutcomes(t *testing.T) {
 		{
 			"poll", func() (ctrl.Result, error) { return ctrlkit.PollFor("a bucket", 10*time.Second) },
 			diagram.Outcome{State: diagram.StateWaiting, RequeueAfter: 10 * time.Second, Waits: []ctrlkit.Wait{{Action: "A", For: "a bucket", Every: 10 * time.Second}}},
-			"waits for a bucket (looks every 10s)",
+			"waits for a bucket (polls every 10s)",
 		},
 		{"error", func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errQuota) }, diagram.Outcome{State: diagram.StateFailed, Err: errQuota}, "failed: quota exceeded"},
 	} {
@@ -114,7 +114,7 @@ func TestRecorderIsSafeForConcurrentUse(t *testing.T) {
 		}
 	}
 	recorder.Reset()
-	if left := recorder.Outcomes(); len(left) > 0 {
-		t.Errorf("after Reset: %v, want nothing", left)
+	if got := recorder.Outcomes(); len(got) > 0 {
+		t.Errorf("after Reset: %v, want nothing", got)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // Text writes the workflow as a tree, one action to a line:
@@ -20,8 +20,9 @@ import (
 //	└── If not suspended
 //	    └── ✗ RunNextScheduledJob  failed: quota exceeded
 //
-// Outcomes follow the names of their actions. Line breaks in an error are kept, control characters are not.
-func Text(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
+// Outcomes follow the names of their actions. Line breaks in an error are kept, control characters
+// are not.
+func Text(w io.Writer, workflow outline.Node, opts ...Option) error {
 	p := &textPrinter{newConfig(workflow, opts)}
 	var trees []drawing.Tree
 	if p.title != "" {
@@ -42,7 +43,7 @@ func Text(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
 type textPrinter struct{ *config }
 
 // node returns n with its children below it. The note stands before what n is.
-func (p *textPrinter) node(n ctrlkit.Node, note string) drawing.Tree {
+func (p *textPrinter) node(n outline.Node, note string) drawing.Tree {
 	if isAction(n) {
 		return drawing.Tree{Lines: p.action(n.Label, note)}
 	}
@@ -53,18 +54,19 @@ func (p *textPrinter) node(n ctrlkit.Node, note string) drawing.Tree {
 	return tree
 }
 
-// isAction reports whether n is a single box: an action, or a node of a kind that came after this package.
-func isAction(n ctrlkit.Node) bool { return n.Kind == ctrlkit.KindAction }
+// isAction reports whether n is a single box: an action, or a node of a kind that this package does
+// not know.
+func isAction(n outline.Node) bool { return n.Kind == outline.KindAction }
 
 // heading names a combinator and what is said about it.
-func heading(n ctrlkit.Node) string {
+func heading(n outline.Node) string {
 	if n.Label == "" {
 		return n.Kind.String()
 	}
 	return n.Kind.String() + " " + oneLine(n.Label)
 }
 
-// action returns the lines for an action: its name and, if something ran, what became of it.
+// action returns the lines for an action: its name and, if something ran, its outcome.
 func (p *textPrinter) action(name, note string) []string {
 	if !p.observed {
 		return []string{note + oneLine(name)}
@@ -84,16 +86,16 @@ func (p *textPrinter) action(name, note string) []string {
 	return all
 }
 
-// note says what the i-th child is to n where its place does not say it.
-func (p *textPrinter) note(n ctrlkit.Node, i int) string {
+// note returns the role of the i-th child in n, where its position does not show it.
+func (p *textPrinter) note(n outline.Node, i int) string {
 	switch {
-	case n.Kind == ctrlkit.KindIfElse && i == 0:
+	case n.Kind == outline.KindIfElse && i == 0:
 		return "yes: "
-	case n.Kind == ctrlkit.KindIfElse && i == 1:
+	case n.Kind == outline.KindIfElse && i == 1:
 		return "no: "
-	case n.Kind == ctrlkit.KindFinally && i == 1:
+	case n.Kind == outline.KindFinally && i == 1:
 		return "always: "
-	case n.Kind == ctrlkit.KindGraph && len(after(n, i)) > 0:
+	case n.Kind == outline.KindGraph && len(after(n, i)) > 0:
 		names := make([]string, 0, len(after(n, i)))
 		for _, c := range after(n, i) {
 			names = append(names, oneLine(n.Children[c].String()))
@@ -104,17 +106,17 @@ func (p *textPrinter) note(n ctrlkit.Node, i int) string {
 	}
 }
 
-// after returns the children that the i-th child of a graph comes after. A node may have been made by hand: what makes no
-// sense is left out.
-func after(n ctrlkit.Node, i int) []int {
+// after returns the children that the i-th child of a graph comes after. Invalid indexes, of a node
+// that was made by hand, are left out.
+func after(n outline.Node, i int) []int {
 	if i >= len(n.After) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(n.After[i]), func(c int) bool { return c < 0 || c >= len(n.Children) || c == i })
 }
 
-// strangers are the actions that ran and do not occur in the workflow: it was another one that ran.
-func (p *textPrinter) strangers(workflow ctrlkit.Node) []drawing.Tree {
+// strangers are the actions that ran and are not part of the workflow: another workflow ran.
+func (p *textPrinter) strangers(workflow outline.Node) []drawing.Tree {
 	known := map[string]bool{}
 	collectActions(workflow, known)
 	var trees []drawing.Tree
@@ -126,7 +128,7 @@ func (p *textPrinter) strangers(workflow ctrlkit.Node) []drawing.Tree {
 	return trees
 }
 
-func collectActions(n ctrlkit.Node, names map[string]bool) {
+func collectActions(n outline.Node, names map[string]bool) {
 	if isAction(n) {
 		names[n.Label] = true
 	}

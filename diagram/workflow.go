@@ -7,29 +7,29 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
 	"github.com/ctrlkit/ctrlkit/internal/drawing/layered"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // DOT writes the workflow in the language of Graphviz.
-func DOT(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
+func DOT(w io.Writer, workflow outline.Node, opts ...Option) error {
 	return drawing.DOT(w, newConfig(workflow, opts).draw(workflow))
 }
 
 // Mermaid writes the workflow as a Mermaid flowchart, which GitHub draws in any Markdown text.
-func Mermaid(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
+func Mermaid(w io.Writer, workflow outline.Node, opts ...Option) error {
 	return drawing.Mermaid(w, newConfig(workflow, opts).draw(workflow))
 }
 
 // SVG writes the workflow as an SVG document. It contains no scripts and refers to no other files,
 // so that it can stand in a README, and it follows the light or dark color scheme of the reader's
 // system.
-func SVG(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
+func SVG(w io.Writer, workflow outline.Node, opts ...Option) error {
 	return layered.SVG(w, newConfig(workflow, opts).draw(workflow))
 }
 
-func (c *config) draw(workflow ctrlkit.Node) *drawing.Graph {
+func (c *config) draw(workflow outline.Node) *drawing.Graph {
 	p := &painter{config: c, g: &drawing.Graph{Title: c.title, Direction: c.direction}}
 	root := &p.g.Root
 	ends := p.follow([]end{{node: p.g.AddNode(root, drawing.Node{Shape: drawing.Start})}}, root, workflow)
@@ -38,7 +38,7 @@ func (c *config) draw(workflow ctrlkit.Node) *drawing.Graph {
 }
 
 // A painter turns the tree of a workflow into nodes and edges. Every part of a workflow is drawn as
-// a piece with one way in and any number of loose ends, which lead on to whatever is drawn next.
+// a piece with one entry and any number of loose ends, which lead to whatever is drawn next.
 type painter struct {
 	*config
 	g *drawing.Graph
@@ -58,39 +58,39 @@ func (p *painter) join(ends []end, to string) {
 	}
 }
 
-// follow draws n into c behind ends and returns the ends that it leaves.
-func (p *painter) follow(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
+// follow draws n into c after ends and returns the loose ends of n.
+func (p *painter) follow(ends []end, c *drawing.Cluster, n outline.Node) []end {
 	switch n.Kind {
-	case ctrlkit.KindSequential:
+	case outline.KindSequential:
 		return p.sequence(ends, c, n)
-	case ctrlkit.KindJoin:
+	case outline.KindJoin:
 		return p.split(ends, c, n, "join")
-	case ctrlkit.KindJoinOrdered:
+	case outline.KindJoinOrdered:
 		return p.split(ends, c, n, "join in order")
-	case ctrlkit.KindParallelJoin:
+	case outline.KindParallelJoin:
 		return p.split(ends, c, n, "parallel join")
-	case ctrlkit.KindGraph:
+	case outline.KindGraph:
 		return p.graph(ends, c, n)
-	case ctrlkit.KindIf, ctrlkit.KindIfElse:
+	case outline.KindIf, outline.KindIfElse:
 		return p.decision(ends, c, n)
-	case ctrlkit.KindTimeout:
+	case outline.KindTimeout:
 		return p.frame(ends, c, n, "timeout "+n.Label)
-	case ctrlkit.KindRetry:
+	case outline.KindRetry:
 		return p.frame(ends, c, n, "retry "+n.Label)
-	case ctrlkit.KindOnce:
+	case outline.KindOnce:
 		return p.frame(ends, c, n, "once per run")
-	case ctrlkit.KindFinally:
+	case outline.KindFinally:
 		return p.finally(ends, c, n)
 	default:
 		return p.action(ends, c, n)
 	}
 }
 
-// action draws a single box: an action, nothing, or a kind that came after this package.
-func (p *painter) action(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
+// action draws a single box: an action, nothing, or a kind that this package does not know.
+func (p *painter) action(ends []end, c *drawing.Cluster, n outline.Node) []end {
 	box := drawing.Node{Label: n.Label}
 	switch {
-	case n.Kind == ctrlkit.KindNop:
+	case n.Kind == outline.KindNop:
 		box.Label, box.Tone = "nothing", drawing.Faded
 	case !isAction(n):
 		box.Label = n.String()
@@ -104,7 +104,7 @@ func (p *painter) action(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
 	return []end{{node: id}}
 }
 
-func (p *painter) sequence(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
+func (p *painter) sequence(ends []end, c *drawing.Cluster, n outline.Node) []end {
 	for _, child := range n.Children {
 		ends = p.follow(ends, c, child)
 	}
@@ -112,7 +112,7 @@ func (p *painter) sequence(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end
 }
 
 // split draws branches that all begin at one place and meet again at another.
-func (p *painter) split(ends []end, c *drawing.Cluster, n ctrlkit.Node, label string) []end {
+func (p *painter) split(ends []end, c *drawing.Cluster, n outline.Node, label string) []end {
 	if len(n.Children) == 0 {
 		return ends
 	}
@@ -121,7 +121,7 @@ func (p *painter) split(ends []end, c *drawing.Cluster, n ctrlkit.Node, label st
 	var loose []end
 	for i, child := range n.Children {
 		begin := end{node: fork}
-		if n.Kind == ctrlkit.KindJoinOrdered {
+		if n.Kind == outline.KindJoinOrdered {
 			begin.label = strconv.Itoa(i + 1)
 		}
 		loose = append(loose, p.follow([]end{begin}, c, child)...)
@@ -136,37 +136,37 @@ func (p *painter) meet(ends []end, c *drawing.Cluster) []end {
 }
 
 // graph draws the dependencies as they are: what depends on nothing begins at the fork, what
-// nothing depends on leads on.
-func (p *painter) graph(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
+// nothing depends on leads to the meeting point.
+func (p *painter) graph(ends []end, c *drawing.Cluster, n outline.Node) []end {
 	if len(n.Children) == 0 {
 		return ends
 	}
 	fork := p.g.AddNode(c, drawing.Node{Shape: drawing.Fork, Label: "graph"})
 	p.join(ends, fork)
-	left := make([][]end, len(n.Children))
+	loose := make([][]end, len(n.Children))
 	isCause := make([]bool, len(n.Children))
 	for i, child := range n.Children {
 		var begin []end
 		for _, cause := range after(n, i) {
-			if cause < i { // a graph cannot be built in any other way
-				begin, isCause[cause] = append(begin, left[cause]...), true
+			if cause < i { // a graph cannot be built otherwise
+				begin, isCause[cause] = append(begin, loose[cause]...), true
 			}
 		}
 		if len(begin) == 0 {
 			begin = []end{{node: fork}}
 		}
-		left[i] = p.follow(begin, c, child)
+		loose[i] = p.follow(begin, c, child)
 	}
-	var loose []end
-	for i := range left {
+	var last []end
+	for i := range loose {
 		if !isCause[i] {
-			loose = append(loose, left[i]...)
+			last = append(last, loose[i]...)
 		}
 	}
-	return p.meet(loose, c)
+	return p.meet(last, c)
 }
 
-func (p *painter) decision(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
+func (p *painter) decision(ends []end, c *drawing.Cluster, n outline.Node) []end {
 	question := p.g.AddNode(c, drawing.Node{Shape: drawing.Decision, Label: n.Label})
 	p.join(ends, question)
 	var loose []end
@@ -180,14 +180,14 @@ func (p *painter) decision(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end
 	return loose
 }
 
-// frame draws what is inside n in a frame that says what n does with it.
-func (p *painter) frame(ends []end, c *drawing.Cluster, n ctrlkit.Node, label string) []end {
+// frame draws what is inside n in a frame with a label for what n does.
+func (p *painter) frame(ends []end, c *drawing.Cluster, n outline.Node, label string) []end {
 	return p.sequence(ends, p.g.AddCluster(c, label), n)
 }
 
 // finally draws the body in a frame, and from the frame a dashed edge to the tail: it is run
 // however the body ends.
-func (p *painter) finally(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end {
+func (p *painter) finally(ends []end, c *drawing.Cluster, n outline.Node) []end {
 	if len(n.Children) != 2 {
 		return p.sequence(ends, c, n)
 	}
@@ -195,7 +195,7 @@ func (p *painter) finally(ends []end, c *drawing.Cluster, n ctrlkit.Node) []end 
 	frame.Dashed = true
 	inside := p.follow(ends, frame, n.Children[0])
 	if len(frame.Nodes) == 0 && len(frame.Clusters) == 0 { // an empty body
-		inside = p.follow(ends, frame, ctrlkit.Node{Kind: ctrlkit.KindNop})
+		inside = p.follow(ends, frame, outline.Node{Kind: outline.KindNop})
 	}
 	if len(inside) > 1 {
 		inside = p.meet(inside, frame)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/diagram"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files, and fail")
@@ -67,7 +68,7 @@ func TestGolden(t *testing.T) {
 	var recorder diagram.Recorder
 	_, _ = workflow.Run(ctrlkit.ContextWithHook(t.Context(), &recorder)) // what it returns is in the drawings
 	outcomes := diagram.WithOutcomes(recorder.Outcomes())
-	type draw func(io.Writer, ctrlkit.Node, ...diagram.Option) error
+	type draw func(io.Writer, outline.Node, ...diagram.Option) error
 	for _, test := range []struct {
 		file    string
 		draw    draw
@@ -106,10 +107,10 @@ func compareGolden(t *testing.T, file, got string) {
 
 // A node that was put together by hand may make no sense; drawing it must not panic.
 func TestAnyNodeCanBeDrawn(t *testing.T) {
-	var node func(depth int) *rapid.Generator[ctrlkit.Node]
-	node = func(depth int) *rapid.Generator[ctrlkit.Node] {
-		return rapid.Custom(func(t *rapid.T) ctrlkit.Node {
-			n := ctrlkit.Node{Kind: ctrlkit.NodeKind(rapid.IntRange(-1, 15).Draw(t, "kind")), Label: rapid.String().Draw(t, "label")}
+	var node func(depth int) *rapid.Generator[outline.Node]
+	node = func(depth int) *rapid.Generator[outline.Node] {
+		return rapid.Custom(func(t *rapid.T) outline.Node {
+			n := outline.Node{Kind: outline.Kind(rapid.IntRange(-1, 15).Draw(t, "kind")), Label: rapid.String().Draw(t, "label")}
 			if depth > 0 {
 				n.Children = rapid.SliceOfN(node(depth-1), 0, 3).Draw(t, "children")
 			}
@@ -123,7 +124,7 @@ func TestAnyNodeCanBeDrawn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := node(3).Draw(t, "node")
 		outcomes := diagram.WithOutcomes(diagram.Outcomes{{Action: n.Label, State: diagram.State(rapid.IntRange(-1, 9).Draw(t, "state"))}})
-		for _, draw := range []func(io.Writer, ctrlkit.Node, ...diagram.Option) error{diagram.Text, diagram.DOT, diagram.Mermaid} {
+		for _, draw := range []func(io.Writer, outline.Node, ...diagram.Option) error{diagram.Text, diagram.DOT, diagram.Mermaid} {
 			var first, second bytes.Buffer
 			if err := errors.Join(draw(&first, n, outcomes), draw(&second, n, outcomes)); err != nil {
 				t.Fatal(err)
@@ -139,7 +140,7 @@ func TestAnyNodeCanBeDrawn(t *testing.T) {
 func TestEveryActionIsDrawnOnce(t *testing.T) {
 	node := ctrlkit.Describe(everything())
 	names := []string{"CheckSpec", "CreateBucket", "NeverReached", "First", "Second", "Third", "Fourth", "SyncVolume", "SyncConfig", "ScalePods", "SyncService", "Shrink", "Debug", "UpdateStatus"}
-	for format, draw := range map[string]func(io.Writer, ctrlkit.Node, ...diagram.Option) error{"DOT": diagram.DOT, "Mermaid": diagram.Mermaid} {
+	for format, draw := range map[string]func(io.Writer, outline.Node, ...diagram.Option) error{"DOT": diagram.DOT, "Mermaid": diagram.Mermaid} {
 		var b strings.Builder
 		if err := draw(&b, node); err != nil {
 			t.Fatal(err)

@@ -13,16 +13,16 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 )
 
-// An Option says more about an error than can be seen in it.
+// An Option adds to an error what the table cannot know.
 type Option func(*classified)
 
-// A classified error is one that somebody has judged.
+// A classified error is one with a [Mark].
 type classified struct {
 	err        error
 	class      Class
 	severity   condition.Severity
 	reason     string
-	way        string
+	remedy     string
 	retryAfter time.Duration
 }
 
@@ -36,23 +36,25 @@ func (c *classified) apply(v *Classification) {
 	if c.reason != "" {
 		v.Reason = c.reason
 	}
-	if c.way != "" {
-		v.Remedy = c.way
+	if c.remedy != "" {
+		v.Remedy = c.remedy
 	}
 	if c.retryAfter != 0 {
 		v.RetryAfter = c.retryAfter
 	}
 }
 
-// Mark returns err with what the options say about it, nil if err is nil. The text stays the same, and errors.Is and errors.As see through it.
-// Options of an inner error that the outer one does not give anew are kept. Options about one of several joined errors are about that one alone:
-// they do not become options of the whole.
+// Mark returns err with the options attached, nil if err is nil:
+//
+//   - The text stays the same, and errors.Is and errors.As see through it.
+//   - Options of an inner error are kept, unless the outer one sets them again.
+//   - Options of one of several joined errors apply to that one alone, not to the whole.
 func Mark(err error, options ...Option) error {
 	if err == nil {
 		return nil
 	}
 	c := &classified{}
-	if inner := judgedIn(err); inner != nil {
+	if inner := markedIn(err); inner != nil {
 		*c = *inner
 	}
 	c.err = err
@@ -62,8 +64,9 @@ func Mark(err error, options ...Option) error {
 	return c
 }
 
-// judgedIn returns the outermost error of a chain that somebody has judged, nil if there is none before errors are joined.
-func judgedIn(err error) *classified {
+// markedIn returns the outermost error of a chain that has a [Mark], nil if there is none before
+// errors are joined.
+func markedIn(err error) *classified {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if c, ok := e.(*classified); ok { //nolint:errorlint // the chain is walked node by node
 			return c
@@ -72,7 +75,7 @@ func judgedIn(err error) *classified {
 	return nil
 }
 
-// WithClass says which class it is. Unknown classes are refused by a panic: a class is a constant of this package.
+// WithClass sets the class. It panics if class is not a constant of this package.
 func WithClass(class Class) Option {
 	if _, ok := rows[class]; !ok {
 		panic("failure: there is no class " + string(class))
@@ -80,7 +83,7 @@ func WithClass(class Class) Option {
 	return func(c *classified) { c.class = class }
 }
 
-// WithSeverity says how bad it is. What is no severity is refused by a panic, as with [WithClass].
+// WithSeverity sets the severity. It panics if severity is invalid.
 func WithSeverity(severity condition.Severity) Option {
 	if severity < condition.SeverityInfo || severity > condition.SeverityError {
 		panic(fmt.Sprintf("failure: there is no severity %d: use condition.SeverityInfo, Warning or Error", severity))
@@ -88,8 +91,9 @@ func WithSeverity(severity condition.Severity) Option {
 	return func(c *classified) { c.severity = severity }
 }
 
-// WithReason is the reason that conditions and events give, in upper camel case: "QuotaExceeded". It may be the error code of another API: what a
-// reason must not have is left out, "Quota.Exceeded" is "QuotaExceeded", and if nothing is left, the class stays the reason.
+// WithReason sets the reason of conditions and events, in upper camel case: "QuotaExceeded". It may
+// be the error code of another API: characters that a reason must not have are dropped, so that
+// "Quota.Exceeded" becomes "QuotaExceeded"; if none remain, the class stays the reason.
 func WithReason(reason string) Option {
 	const longest = 1024
 	reason = strings.TrimLeft(notInReasons.ReplaceAllString(reason, ""), "0123456789_,:")
@@ -97,11 +101,11 @@ func WithReason(reason string) Option {
 	return func(c *classified) { c.reason = reason }
 }
 
-// notInReasons matches what the API server refuses in the reason of a condition, wherever it stands.
+// notInReasons matches what the API server refuses anywhere in the reason of a condition.
 var notInReasons = regexp.MustCompile(`[^A-Za-z0-9_,:]+`)
 
-// WithRemedy says what a person can do about it.
-func WithRemedy(way string) Option { return func(c *classified) { c.way = way } }
+// WithRemedy sets what a person can do about it, in a sentence.
+func WithRemedy(remedy string) Option { return func(c *classified) { c.remedy = remedy } }
 
-// WithRetryAfter says when it is tried again, whatever the backoff.
+// WithRetryAfter sets the delay until the next try, whatever the backoff.
 func WithRetryAfter(d time.Duration) Option { return func(c *classified) { c.retryAfter = d } }

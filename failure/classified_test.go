@@ -19,8 +19,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 )
 
-// A judged error is still the error that it is.
-func TestJudgedErrorsAreSeenThrough(t *testing.T) {
+// A marked error is still the error that it is.
+func TestMarkedErrorsAreSeenThrough(t *testing.T) {
 	inner := &fs.PathError{Op: "open", Path: "db", Err: fs.ErrNotExist}
 	err := fmt.Errorf("a: %w", failure.Mark(fmt.Errorf("b: %w", failure.Mark(inner, failure.WithClass(failure.ClassTerminal))), failure.WithReason("Gone")))
 	if got, want := err.Error(), "a: b: open db: "+fs.ErrNotExist.Error(); got != want {
@@ -57,7 +57,7 @@ func TestOptions(t *testing.T) {
 		{"a class", failure.Mark(missing, failure.WithClass(failure.ClassForbidden)), forbidden},
 		{"a severity", failure.Mark(missing, failure.WithSeverity(condition.SeverityInfo)), change(plain, func(v *failure.Classification) { v.Severity = condition.SeverityInfo })},
 		{"a reason", failure.Mark(missing, failure.WithReason("NoSecret")), change(plain, func(v *failure.Classification) { v.Reason = "NoSecret" })},
-		{"a way", failure.Mark(missing, failure.WithRemedy("make it")), change(plain, func(v *failure.Classification) { v.Remedy = "make it" })},
+		{"a remedy", failure.Mark(missing, failure.WithRemedy("make it")), change(plain, func(v *failure.Classification) { v.Remedy = "make it" })},
 		{"a time", failure.Mark(missing, failure.WithRetryAfter(time.Hour)), change(plain, func(v *failure.Classification) { v.RetryAfter = time.Hour })},
 		{
 			"the later option", failure.Mark(missing, failure.WithReason("A"), failure.WithReason("B")),

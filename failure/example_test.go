@@ -16,7 +16,7 @@ import (
 
 var errQuota = errors.New("quota of 3 buckets is used up")
 
-// The table judges what it can see, and believes who knows more.
+// The table classifies what it recognizes. A mark overrules it.
 func ExampleClassify() {
 	buckets := schema.GroupResource{Group: "example.com", Resource: "buckets"}
 	for _, err := range []error{

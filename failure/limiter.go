@@ -10,8 +10,10 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// A Limiter is the rate limiter of a controller's queue that waits as long as the verdict about the latest failure of a request says. Give it to the
-// controller as controller.Options.RateLimiter; package step does. It limits each request by itself: one that fails never delays others.
+// A Limiter is the rate limiter of a controller's queue that delays each request as the
+// classification of its latest failure says. Pass it to the controller as
+// controller.Options.RateLimiter; package step does. It limits each request by itself: one that
+// fails never delays others.
 type Limiter[K comparable] struct {
 	mu    sync.Mutex // for tries
 	tries map[K]try
@@ -20,41 +22,43 @@ type Limiter[K comparable] struct {
 type try struct {
 	failures int
 	delay    time.Duration
-	untold   int // failures whose delay the queue has not asked for; if it asks when there are none, something has failed that was not judged
+	unread   int // failures whose delay the queue has not asked for; if it asks when there are none, something failed without a call of Failed
 }
 
-// NewLimiter returns a limiter that knows of no failure.
+// NewLimiter returns a limiter without failures.
 func NewLimiter[K comparable]() *Limiter[K] { return &Limiter[K]{tries: make(map[K]try)} }
 
-// Failed notes a failure of a request, and returns how many there were in a row and how long the next try waits.
-func (l *Limiter[K]) Failed(key K, v Classification) (failures int, delay time.Duration) {
+// Failed records a failure of a request, and returns how many there were in a row and how long the
+// next try waits.
+func (l *Limiter[K]) Failed(key K, c Classification) (failures int, delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.failed(key, v)
+	t := l.failed(key, c)
 	return t.failures, t.delay
 }
 
-func (l *Limiter[K]) failed(key K, v Classification) try {
+func (l *Limiter[K]) failed(key K, c Classification) try {
 	t := l.tries[key]
 	t.failures++
-	t.untold++
-	t.delay = v.RetryAfter
+	t.unread++
+	t.delay = c.RetryAfter
 	if t.delay <= 0 {
-		t.delay = v.Backoff.Delay(t.failures)
+		t.delay = c.Backoff.Delay(t.failures)
 	}
 	l.tries[key] = t
 	return t
 }
 
-// When returns how long the next try of a request waits. The queue asks, once for each failure. One that was not judged counts as [ClassTransient].
+// When returns how long the next try of a request waits. The queue calls it once for each failure.
+// A failure that was not recorded with Failed counts as [ClassTransient].
 func (l *Limiter[K]) When(key K) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.tries[key]
-	if t.untold == 0 {
+	if t.unread == 0 {
 		t = l.failed(key, Classification{Backoff: rows[ClassTransient].backoff})
 	}
-	t.untold--
+	t.unread--
 	l.tries[key] = t
 	return t.delay
 }

@@ -16,7 +16,7 @@ var slow = failure.Classification{Backoff: failure.Backoff{Initial: time.Minute,
 // about says whether d is want, or up to a tenth longer.
 func about(d, want time.Duration) bool { return d >= want && d <= want+want/10 }
 
-// Each failure doubles the time up to the most, and the queue is told the same.
+// Each failure doubles the delay up to Max, and the queue gets the same.
 func TestLimiterDoubles(t *testing.T) {
 	l := failure.NewLimiter[string]()
 	for i, want := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 3 * time.Minute} {
@@ -28,7 +28,7 @@ func TestLimiterDoubles(t *testing.T) {
 			t.Errorf("after failure %d it waits %v, want %v", i+1, delay, want)
 		}
 		if got := l.When("db"); got != delay {
-			t.Errorf("after failure %d the queue is told %v, want %v", i+1, got, delay)
+			t.Errorf("after failure %d the queue gets %v, want %v", i+1, got, delay)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestLimiterIsPerKey(t *testing.T) {
 }
 
 // Each failure waits as long as its own class wants; those before count.
-func TestLimiterHonoursTheLatestVerdict(t *testing.T) {
+func TestLimiterHonorsTheLatestClassification(t *testing.T) {
 	l := failure.NewLimiter[string]()
 	l.Failed("db", slow)
 	fast := failure.Classification{Backoff: failure.Backoff{Initial: time.Second, Max: time.Minute}}
@@ -71,21 +71,21 @@ func TestLimiterHonoursTheLatestVerdict(t *testing.T) {
 	}
 }
 
-// What nobody has judged is tried again as something unknown is: later each time.
-func TestLimiterOfWhatWasNotJudged(t *testing.T) {
+// What was not recorded is retried as something unknown is: later each time.
+func TestLimiterOfWhatWasNotRecorded(t *testing.T) {
 	l := failure.NewLimiter[string]()
 	unknown := failure.Classify(errBoom).Backoff
 	for i, want := range []time.Duration{unknown.Initial, 2 * unknown.Initial, 4 * unknown.Initial} {
 		if got := l.When("db"); !about(got, want) {
-			t.Errorf("the queue is told %v at failure %d, want %v", got, i+1, want)
+			t.Errorf("the queue gets %v at failure %d, want %v", got, i+1, want)
 		}
 	}
 	l.Failed("db", slow)
 	if got := l.When("db"); !about(got, 3*time.Minute) {
-		t.Errorf("the queue is told %v, want what the verdict says", got)
+		t.Errorf("the queue gets %v, want what the classification says", got)
 	}
 	if got := l.When("db"); !about(got, 16*unknown.Initial) {
-		t.Errorf("the queue is told %v, want that of an unknown failure, the fifth in a row", got)
+		t.Errorf("the queue gets %v, want that of an unknown failure, the fifth in a row", got)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestLimiterIsAskedLate(t *testing.T) {
 	_, want := l.Failed("db", slow)
 	for range 2 {
 		if got := l.When("db"); got != want {
-			t.Errorf("the queue is told %v, want %v", got, want)
+			t.Errorf("the queue gets %v, want %v", got, want)
 		}
 	}
 	if got := l.NumRequeues("db"); got != 2 {

@@ -27,69 +27,72 @@ import (
 // A Class is a kind of failure. Its text is the reason of conditions.
 type Class string
 
-// The classes, from what passes by itself to what does not.
+// The classes, from what ends by itself to what does not.
 const (
-	// Canceled: the operator is stopping, or has lost its lease. The object has nothing to do with
-	// it.
+	// ClassCanceled is a reconcile that ended because the operator is stopping or is not the leader
+	// any more. It says nothing about the object.
 	ClassCanceled Class = "Canceled"
-	// ClassConflict: somebody else has changed the object since it was read.
+	// ClassConflict is a write to an object that another client has changed since it was read.
 	ClassConflict Class = "Conflict"
-	// ClassThrottled: the server wants less, and may have said when it is ready for more.
+	// ClassThrottled is a server that asks for fewer requests, and may have said until when.
 	ClassThrottled Class = "Throttled"
-	// ClassTransient: a network, a server or something unknown fails; it may work the next time.
+	// ClassTransient is a failure of a network, a server or something unknown. The next try may
+	// succeed.
 	ClassTransient Class = "TemporaryError"
-	// ClassNotFound: something is missing, an object or a kind.
+	// ClassNotFound is an object or a kind that is missing.
 	ClassNotFound Class = "NotFound"
-	// ClassForbidden: the operator may not.
+	// ClassForbidden is a request that the operator has no permission for.
 	ClassForbidden Class = "Forbidden"
-	// ClassInvalid: the API server does not accept what the operator wants to write.
+	// ClassInvalid is an object that the API server does not accept.
 	ClassInvalid Class = "Invalid"
-	// ClassTerminal: the code that failed has said that trying again is of no use.
+	// ClassTerminal is an error that the code which returned it marked as not worth retrying.
 	ClassTerminal Class = "TerminalError"
-	// ClassPanic: the operator has a bug.
+	// ClassPanic is a bug in the operator.
 	ClassPanic Class = "Panic"
 )
 
-// A Verdict is what the table says about an error. The zero value is about no error.
+// A Classification is what the table says about an error. The zero value is that of no error.
 type Classification struct {
 	Class    Class
 	Severity condition.Severity
 	// Reason is for conditions and events: the class, unless the error has one of its own.
 	Reason  string
 	Backoff Backoff
-	// RetryAfter replaces the backoff: it is what a server asked for that throttled us, or what
-	// [WithRetryAfter] says. Zero if nobody asked.
+	// RetryAfter replaces the backoff: a throttling server asked for it, or [WithRetryAfter] set
+	// it. Zero if neither did.
 	RetryAfter time.Duration
-	// Remedy is the way out, in a sentence for people who have never seen the operator's code.
+	// Remedy is what a person can do about it, in a sentence for people who have never seen the
+	// operator's code.
 	Remedy string
 }
 
-// Silent says that a failure after so many in a row is none of the object's business: no condition
-// and no event tell of it. A conflict is, unless it does not go away.
-func (v Classification) Silent(failures int) bool {
-	return v.Class == "" || v.Class == ClassCanceled || v.Class == ClassConflict && failures < loudConflicts
+// Silent reports whether a failure, after so many in a row, is not reported on the object, neither
+// in a condition nor in an event. A canceled reconcile never is, and a conflict only if it
+// persists.
+func (c Classification) Silent(failures int) bool {
+	return c.Class == "" || c.Class == ClassCanceled || c.Class == ClassConflict && failures < loudConflicts
 }
 
-// loudConflicts is how many conflicts in a row are one too many.
+// loudConflicts is the number of conflicts in a row from which they are reported.
 const loudConflicts = 6
 
 // A Backoff is how long to wait between tries.
 type Backoff struct{ Initial, Max time.Duration }
 
-// Delay returns how long to wait after so many failures in a row, at least one: First, doubled for
-// each further one, at most Most, and then up to a tenth longer, so that what failed together does
-// not come back together.
+// Delay returns how long to wait after so many failures in a row, at least one: Initial, doubled
+// for each further one, at most Max, and then up to a tenth longer, so that what failed together is
+// not retried together.
 func (b Backoff) Delay(failures int) time.Duration {
 	doubled := min(max(failures, 1)-1, 62) // no duration can be doubled more often
 	d := max(0, time.Duration(min(float64(b.Max), float64(b.Initial)*math.Exp2(float64(doubled)))))
 	return d + rand.N(d/10+1) //nolint:gosec // nothing secret
 }
 
-// A Table judges errors. The zero value is the table of this package.
+// A Table classifies errors. The zero value is the table of this package.
 type Table struct {
 	// ClassOf is asked before everything else about each error of a chain, from the outside in,
 	// when joined errors have been taken apart (see [Causes]). It returns false for what it does
-	// not know. What [Mark] says besides the class still holds.
+	// not know. What [Mark] sets besides the class still holds.
 	ClassOf func(error) (Class, bool)
 	// Backoffs replace those of classes. A time that is zero stays as it is.
 	Backoffs map[Class]Backoff
@@ -98,34 +101,34 @@ type Table struct {
 type row struct {
 	severity condition.Severity
 	backoff  Backoff
-	way      string
+	remedy   string
 }
 
 var rows = map[Class]row{
-	ClassCanceled:  {condition.SeverityInfo, Backoff{100 * time.Millisecond, time.Second}, "nothing is to be done: the operator was stopping, and goes on when it is back"},
-	ClassConflict:  {condition.SeverityInfo, Backoff{20 * time.Millisecond, 30 * time.Second}, "nothing is to be done: the newer version is read, and it is tried again"},
+	ClassCanceled:  {condition.SeverityInfo, Backoff{100 * time.Millisecond, time.Second}, "nothing to do: the operator was stopping, and continues when it is back"},
+	ClassConflict:  {condition.SeverityInfo, Backoff{20 * time.Millisecond, 30 * time.Second}, "nothing to do: it is retried with the newer version"},
 	ClassThrottled: {condition.SeverityInfo, Backoff{time.Second, 5 * time.Minute}, "the server asks for fewer requests: wait, or raise its limits"},
-	ClassTransient: {condition.SeverityWarning, Backoff{100 * time.Millisecond, 5 * time.Minute}, "it is tried again by itself; if it stays, look at what the message names"},
-	ClassNotFound:  {condition.SeverityWarning, Backoff{500 * time.Millisecond, 5 * time.Minute}, "make what is missing; a missing kind needs its CustomResourceDefinition"},
+	ClassTransient: {condition.SeverityWarning, Backoff{100 * time.Millisecond, 5 * time.Minute}, "it is retried automatically; if it persists, check what the message names"},
+	ClassNotFound:  {condition.SeverityWarning, Backoff{500 * time.Millisecond, 5 * time.Minute}, "create what is missing; a missing kind needs its CustomResourceDefinition"},
 	ClassForbidden: {condition.SeverityError, Backoff{5 * time.Second, 10 * time.Minute}, "give the operator's ServiceAccount the permission that the message names"},
-	ClassInvalid:   {condition.SeverityError, Backoff{5 * time.Second, 10 * time.Minute}, "change the spec, so that what follows from it is valid"},
-	ClassTerminal:  {condition.SeverityError, Backoff{time.Minute, time.Hour}, "change what the message names; a change of the object is tried at once"},
-	ClassPanic:     {condition.SeverityError, Backoff{time.Second, 10 * time.Minute}, "this is a bug of the operator: report it with the stack from its log"},
+	ClassInvalid:   {condition.SeverityError, Backoff{5 * time.Second, 10 * time.Minute}, "change the spec so that the objects made from it are valid"},
+	ClassTerminal:  {condition.SeverityError, Backoff{time.Minute, time.Hour}, "correct what the message names; a change of the object is reconciled at once"},
+	ClassPanic:     {condition.SeverityError, Backoff{time.Second, 10 * time.Minute}, "this is a bug in the operator: report it with the stack from its log"},
 }
 
 // Classify is [Table.Classify] of the zero table.
 func Classify(err error) Classification { return Table{}.Classify(err) }
 
-// Classify says what kind of failure err is. Of joined errors the worst counts, of those that are
-// equally bad the first, but it is tried again as soon as the soonest of them wants.
+// Classify classifies err. Of joined errors the worst counts, of those that are equally bad the
+// first, but the delay is the shortest of all.
 //
 // In fmt.Errorf("%w: %w", ErrSync, err) the name says what was being done and not what failed: what
-// errors.New made, or an error that is a string, counts for nothing before another error of the
-// same sentence. In errors.Join it is a failure like every other.
+// errors.New made, or an error that is a string, does not count before another error of the same
+// sentence. In errors.Join it is a failure like every other.
 func (t Table) Classify(err error) Classification {
 	var all Classification
 	for _, cause := range causes(err, t.isName) {
-		all = all.join(t.judge(cause))
+		all = all.join(t.classifyCause(cause))
 	}
 	return all
 }
@@ -146,50 +149,53 @@ var (
 	sentenceType = reflect.TypeOf(fmt.Errorf("%w%w", errors.ErrUnsupported, errors.ErrUnsupported))
 )
 
-// join returns the verdict about two errors. The zero verdict changes nothing.
-func (v Classification) join(w Classification) Classification {
+// join returns the classification of two errors. The zero value changes nothing.
+//
+// It is not the join of package outcome, where no time is the identity: a failure always has a
+// delay, its backoff, so a RetryAfter of zero does not mean never but leaves the backoff in force.
+// Only when both failures name a time does a time replace the backoff.
+func (c Classification) join(d Classification) Classification {
 	switch {
-	case v.Class == "":
-		return w
-	case w.Class == "":
-		return v
+	case c.Class == "":
+		return d
+	case d.Class == "":
+		return c
 	}
-	worst := v
-	if w.rank() > v.rank() {
-		worst = w
+	worst := c
+	if d.rank() > c.rank() {
+		worst = d
 	}
-	a, b := v.wish(), w.wish()
+	a, b := c.delays(), d.delays()
 	worst.Backoff = Backoff{min(a.Initial, b.Initial), min(a.Max, b.Max)}
-	worst.RetryAfter = min(v.RetryAfter, w.RetryAfter) // none if one of the two has none
+	worst.RetryAfter = min(c.RetryAfter, d.RetryAfter) // none if one of the two has none
 	return worst
 }
 
-// rank orders verdicts: by how bad they are, and what is none of the object's business below all
-// else.
-func (v Classification) rank() int {
+// rank orders classifications by severity. What is not reported on the object ranks lowest.
+func (c Classification) rank() int {
 	switch {
-	case v.Severity > condition.SeverityInfo:
-		return int(v.Severity) + 2
-	case v.Class == ClassCanceled:
+	case c.Severity > condition.SeverityInfo:
+		return int(c.Severity) + 2
+	case c.Class == ClassCanceled:
 		return 0
-	case v.Class == ClassConflict:
+	case c.Class == ClassConflict:
 		return 1
 	default:
 		return 2
 	}
 }
 
-// wish returns when an error wants to be tried again.
-func (v Classification) wish() Backoff {
-	if v.RetryAfter > 0 {
-		return Backoff{v.RetryAfter, v.RetryAfter}
+// delays returns the backoff that is in force: a RetryAfter replaces the one of the class.
+func (c Classification) delays() Backoff {
+	if c.RetryAfter > 0 {
+		return Backoff{c.RetryAfter, c.RetryAfter}
 	}
-	return v.Backoff
+	return c.Backoff
 }
 
 // Causes returns the errors that err joins, with errors.Join, several %w or as an aggregate of
-// Kubernetes, and err alone if it joins none. What wraps joined errors is left out, unless it says
-// what they are: an error that was judged with [Mark], a terminal error and a panic stay whole.
+// Kubernetes, and err alone if it joins none. What wraps joined errors is left out, unless it
+// classifies them: an error with a [Mark], a terminal error and a panic stay whole.
 func Causes(err error) []error { return causes(err, func(error) bool { return false }) }
 
 // causes is Causes without those errors of a sentence that isName is true for and that stand before
@@ -226,17 +232,17 @@ func joinedIn(err error, isName func(error) bool) []error {
 	return nil
 }
 
-// isWhole says whether an error speaks for all that it wraps.
+// isWhole reports whether an error classifies all that it wraps.
 func isWhole(err error) bool {
 	if _, ok := err.(*classified); ok { //nolint:errorlint // the chain is walked node by node
 		return true
 	}
-	_, ok := sayingItself(err)
+	_, ok := inherentClass(err)
 	return ok
 }
 
-// sayingItself returns the class that an error has whatever it wraps.
-func sayingItself(err error) (Class, bool) {
+// inherentClass returns the class that an error has whatever it wraps, and whether it has one.
+func inherentClass(err error) (Class, bool) {
 	switch x := err.(type) { //nolint:errorlint // the chain is walked node by node
 	case *ctrlkit.PanicError:
 		return ClassPanic, true
@@ -248,32 +254,32 @@ func sayingItself(err error) (Class, bool) {
 	return "", false
 }
 
-// judge says what kind of failure a single cause is.
-func (t Table) judge(err error) Classification {
-	own := judgedIn(err)
+// classifyCause classifies a single cause.
+func (t Table) classifyCause(err error) Classification {
+	own := markedIn(err)
 	class, known := t.ask(err)
 	if !known && own != nil && own.class != "" {
 		class, known = own.class, true
 	}
 	if !known && own != nil {
-		class, known = saidAbove(err, own)
+		class, known = classAbove(err, own)
 	}
-	var v Classification
+	var c Classification
 	switch {
 	case known:
-		v = t.verdict(class, err)
-	case own != nil: // it says more about an error, but not which it is
-		v = t.Classify(own.err)
+		c = t.ofClass(class, err)
+	case own != nil: // it has no class of its own
+		c = t.Classify(own.err)
 	default:
-		v = t.verdict(classOf(err), err)
+		c = t.ofClass(classOf(err), err)
 	}
 	if own != nil {
-		own.apply(&v)
+		own.apply(&c)
 	}
-	return v
+	return c
 }
 
-// ask asks Classify about each error of a chain.
+// ask returns what ClassOf says about the first error of a chain that it knows.
 func (t Table) ask(err error) (Class, bool) {
 	if t.ClassOf == nil {
 		return "", false
@@ -288,30 +294,30 @@ func (t Table) ask(err error) (Class, bool) {
 	return "", false
 }
 
-// saidAbove returns the class that an error says that wraps own.
-func saidAbove(err error, own *classified) (Class, bool) {
+// classAbove returns the inherent class of an error around own, and whether there is one.
+func classAbove(err error, own *classified) (Class, bool) {
 	for e := err; e != error(own); e = errors.Unwrap(e) {
-		if class, ok := sayingItself(e); ok {
+		if class, ok := inherentClass(e); ok {
 			return class, true
 		}
 	}
 	return "", false
 }
 
-// verdict returns what the table says about errors of a class.
-func (t Table) verdict(class Class, err error) Classification {
+// ofClass returns the row of the table for err, which is of class.
+func (t Table) ofClass(class Class, err error) Classification {
 	r := rows[class]
-	v := Classification{Class: class, Severity: r.severity, Reason: string(class), Backoff: r.backoff, Remedy: r.way}
+	c := Classification{Class: class, Severity: r.severity, Reason: string(class), Backoff: r.backoff, Remedy: r.remedy}
 	if own := t.Backoffs[class]; own.Initial > 0 || own.Max > 0 {
-		v.Backoff = own.over(r.backoff)
+		c.Backoff = own.over(r.backoff)
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && class == ClassThrottled {
-		v.RetryAfter = time.Duration(seconds) * time.Second
+		c.RetryAfter = time.Duration(seconds) * time.Second
 	}
-	return v
+	return c
 }
 
-// over returns b with what it lacks from c.
+// over returns b with the times that it lacks taken from c.
 func (b Backoff) over(c Backoff) Backoff {
 	if b.Initial <= 0 {
 		b.Initial = c.Initial
@@ -322,7 +328,7 @@ func (b Backoff) over(c Backoff) Backoff {
 	return b
 }
 
-// classOf says what can be seen in the error.
+// classOf returns the class of an error that nothing else classifies.
 func classOf(err error) Class {
 	var panicked *ctrlkit.PanicError
 	switch {
@@ -347,8 +353,8 @@ func classOf(err error) Class {
 	}
 }
 
-// unavailable says whether the server could not be reached or did not answer: it may have done what
-// it was asked for, or not.
+// unavailable reports whether the server could not be reached or did not answer: it may have done
+// what was requested, or not.
 func unavailable(err error) bool {
 	var timeout net.Error
 	return apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
@@ -356,6 +362,6 @@ func unavailable(err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded)
 }
 
-// RemedyOf says what a person can do about failures of a class, in a sentence; empty for an unknown
-// one.
-func RemedyOf(class Class) string { return rows[class].way }
+// RemedyOf returns what a person can do about failures of a class, in a sentence; empty for an
+// unknown class.
+func RemedyOf(class Class) string { return rows[class].remedy }

@@ -44,8 +44,8 @@ var known = []struct {
 	class failure.Class
 }{
 	{"the operator stops", context.Canceled, failure.ClassCanceled},
-	{"somebody else was first", apierrors.NewConflict(secrets, "db", errBoom), failure.ClassConflict},
-	{"somebody else owns a field", apierrors.NewApplyConflict([]metav1.StatusCause{{Field: ".spec"}}, "conflict"), failure.ClassConflict},
+	{"another client was first", apierrors.NewConflict(secrets, "db", errBoom), failure.ClassConflict},
+	{"another client owns a field", apierrors.NewApplyConflict([]metav1.StatusCause{{Field: ".spec"}}, "conflict"), failure.ClassConflict},
 	{"too many requests", apierrors.NewTooManyRequests("slow down", 0), failure.ClassThrottled},
 	{"too many requests, without details", apierrors.NewTooManyRequestsError("slow down"), failure.ClassThrottled},
 	{"too many requests, from a proxy", apierrors.NewGenericServerResponse(429, "get", secrets, "db", "", 0, true), failure.ClassThrottled},
@@ -55,7 +55,7 @@ var known = []struct {
 	{"an internal error", apierrors.NewInternalError(errBoom), failure.ClassTransient},
 	{"an unavailable server", apierrors.NewServiceUnavailable("starting"), failure.ClassTransient},
 	{"a timeout of the server", apierrors.NewTimeoutError("slow", 1), failure.ClassTransient},
-	{"a timeout of a server behind it", apierrors.NewServerTimeout(secrets, "get", 1), failure.ClassTransient},
+	{"a timeout of another server", apierrors.NewServerTimeout(secrets, "get", 1), failure.ClassTransient},
 	{"something that is there already", apierrors.NewAlreadyExists(secrets, "db"), failure.ClassTransient},
 	{"a list that has expired", apierrors.NewResourceExpired("too old"), failure.ClassTransient},
 	{"a missing object", apierrors.NewNotFound(secrets, "db"), failure.ClassNotFound},
@@ -90,8 +90,8 @@ func TestClasses(t *testing.T) {
 		{"joined twice", func(err error) error { return fmt.Errorf("reading: %w", errors.Join(errors.Join(err, err), err)) }},
 		{"an aggregate", func(err error) error { return fmt.Errorf("reading: %w", utilerrors.NewAggregate([]error{err, err})) }},
 		{"two in a sentence", func(err error) error { return fmt.Errorf("first %w, then %w", err, err) }},
-		{"judged, without a word", func(err error) error { return failure.Mark(err) }},
-		{"judged, and joined", func(err error) error { return failure.Mark(errors.Join(err, err), failure.WithRemedy("wait")) }},
+		{"marked, without an option", func(err error) error { return failure.Mark(err) }},
+		{"marked, and joined", func(err error) error { return failure.Mark(errors.Join(err, err), failure.WithRemedy("wait")) }},
 		{"joined beside a conflict", func(err error) error {
 			if errors.Is(err, context.Canceled) {
 				return err
@@ -115,7 +115,7 @@ func TestClasses(t *testing.T) {
 					t.Errorf("got %s, want %s", v.Class, tt.class)
 				}
 				if v.Reason != string(tt.class) || v.Severity == 0 || v.Remedy == "" || v.Backoff.Initial <= 0 || v.Backoff.Max < v.Backoff.Initial {
-					t.Errorf("the verdict is not complete: %+v", v)
+					t.Errorf("the classification is not complete: %+v", v)
 				}
 			})
 		}
@@ -152,7 +152,7 @@ func TestTerminalErrorOfAWorkflow(t *testing.T) {
 
 func TestNoError(t *testing.T) {
 	if diff := cmp.Diff(failure.Classification{}, failure.Classify(nil)); diff != "" {
-		t.Errorf("a verdict about no error (-want +got):\n%s", diff)
+		t.Errorf("the classification of no error (-want +got):\n%s", diff)
 	}
 	if got := failure.Causes(nil); got != nil {
 		t.Errorf("causes of no error: %v", got)
@@ -201,7 +201,7 @@ func TestJoinedErrors(t *testing.T) {
 		{"throttled, and what wants to be tried later", []error{throttled(7), terminal}, failure.ClassTerminal, 7 * time.Second, 7 * time.Second, 0},
 		{"throttled, and another server says nothing", []error{throttled(7), throttled(0)}, failure.ClassThrottled, time.Second, 7 * time.Second, 0},
 		{
-			"a conflict that somebody has judged", []error{failure.Mark(conflict, failure.WithSeverity(condition.SeverityError)), errBoom},
+			"a conflict with a mark", []error{failure.Mark(conflict, failure.WithSeverity(condition.SeverityError)), errBoom},
 			failure.ClassConflict, 20 * time.Millisecond, 30 * time.Second, 0,
 		},
 	} {
@@ -217,9 +217,9 @@ func TestJoinedErrors(t *testing.T) {
 	}
 }
 
-// The verdict about several errors is never later than one of them wants, never less bad, and does
-// not depend on how they are joined. Their order decides only which of several that are equally bad
-// gives its name.
+// The classification of several errors never has a longer delay than one of them, is never less
+// bad, and does not depend on how they are joined. Their order decides only which of several that
+// are equally bad gives its name.
 func TestJoiningIsAnAlgebra(t *testing.T) {
 	errs := rapid.Custom(func(t *rapid.T) error {
 		err := rapid.SampledFrom(known).Draw(t, "error").err
@@ -258,7 +258,7 @@ func TestCauses(t *testing.T) {
 	wrapped := fmt.Errorf("doing: %w", a)
 	terminal := fmt.Errorf("doing: %w", reconcile.TerminalError(errors.Join(a, b)))
 	panicked := &ctrlkit.PanicError{Value: errors.Join(a, b)}
-	judged := fmt.Errorf("doing: %w", failure.Mark(errors.Join(a, b)))
+	marked := fmt.Errorf("doing: %w", failure.Mark(errors.Join(a, b)))
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -272,8 +272,8 @@ func TestCauses(t *testing.T) {
 		{"an aggregate with a terminal error", utilerrors.NewAggregate([]error{terminal, c}), []error{terminal, c}},
 		{"a terminal error about two", terminal, []error{terminal}},
 		{"a panic with two", panicked, []error{panicked}},
-		{"two that were judged together", judged, []error{judged}},
-		{"one of two was judged", errors.Join(judged, c), []error{judged, c}},
+		{"two that were marked together", marked, []error{marked}},
+		{"one of two was marked", errors.Join(marked, c), []error{marked, c}},
 		{"an error that joins nothing", empty{}, []error{empty{}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -291,13 +291,12 @@ type empty struct{}
 func (empty) Error() string   { return "nothing" }
 func (empty) Unwrap() []error { return []error{nil} }
 
-// A conflict is nobody's business until it does not go away, and a canceled reconcile is nobody's
-// ever.
+// A conflict is not reported until it persists, and a canceled reconcile never is.
 func TestSilent(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error
-		loud int // the first of 20 failures in a row that is told; 0 if none is
+		loud int // the first of 20 failures in a row that is reported; 0 if none is
 	}{
 		{"no error", nil, 0},
 		{"the operator stops", context.Canceled, 0},
@@ -414,7 +413,7 @@ func TestClassify(t *testing.T) {
 		{"known, joined", errors.Join(context.Canceled, fmt.Errorf("a: %w", errBoom)), failure.ClassInvalid, "Invalid"},
 		{"not known", apierrors.NewNotFound(secrets, "db"), failure.ClassNotFound, "NotFound"},
 		{"of a class that is none", io.EOF, failure.ClassTransient, "TemporaryError"},
-		{"known, but judged otherwise", failure.Mark(errBoom, failure.WithClass(failure.ClassForbidden)), failure.ClassInvalid, "Invalid"},
+		{"known, but marked otherwise", failure.Mark(errBoom, failure.WithClass(failure.ClassForbidden)), failure.ClassInvalid, "Invalid"},
 		{"known, with more to say", failure.Mark(errBoom, failure.WithReason("Quota")), failure.ClassInvalid, "Quota"},
 		{"known, and first in a sentence", fmt.Errorf("%w: %w", errBoom, apierrors.NewConflict(secrets, "db", io.EOF)), failure.ClassInvalid, "Invalid"},
 		{"known, and terminal", reconcile.TerminalError(errBoom), failure.ClassInvalid, "Invalid"},
@@ -459,7 +458,7 @@ func TestUnavailable(t *testing.T) {
 		{"no error", nil, false},
 		{"unavailable", apierrors.NewServiceUnavailable("starting"), true},
 		{"a timeout of the server", apierrors.NewTimeoutError("slow", 1), true},
-		{"a timeout of a server behind it", apierrors.NewServerTimeout(secrets, "get", 1), true},
+		{"a timeout of another server", apierrors.NewServerTimeout(secrets, "get", 1), true},
 		{"refused", refused, true},
 		{"reset", &net.OpError{Op: "read", Err: syscall.ECONNRESET}, true},
 		{"ended", io.EOF, true},

@@ -31,6 +31,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	outcomes "github.com/ctrlkit/ctrlkit/internal/outcome"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -481,9 +482,9 @@ func (r *run[T]) outcome(result ctrl.Result, err error) outcome {
 			o.after = w.Every
 		}
 	}
-	//lint:ignore SA1019 deprecated upstream: never set here, honoured when a step returns it
+	//lint:ignore SA1019 deprecated upstream: never set here, honored when a step returns it
 	if o.after == 0 && result.Requeue {
-		o.after = time.Second
+		o.after = outcomes.LegacyRequeue
 	}
 	// A time beside the mark of ContinueAndRequeueAfter, which is all that can be left of such an error,
 	// interrupts nothing.
@@ -491,35 +492,21 @@ func (r *run[T]) outcome(result ctrl.Result, err error) outcome {
 	return o
 }
 
-// join keeps every cause, and the sooner of two times.
+// join keeps what o says of its failure, and joins the rest by the rules of package outcome.
 func (o outcome) join(p outcome) outcome {
-	switch {
-	case o.err == nil:
-		o.err = p.err
-	case p.err != nil:
-		o.err = &joined{[]error{o.err, p.err}}
-	}
-	o.waits = append(o.waits, p.waits...)
-	o.passed = o.passed && p.passed
-	if o.priority == nil || p.priority != nil && *p.priority > *o.priority {
-		o.priority = p.priority
-	}
-	if o.after == 0 || p.after > 0 && p.after < o.after {
-		o.after = p.after
-	}
+	all := o.parts().Join(p.parts())
+	o.err, o.waits, o.passed = all.Err(), all.Waits, !all.Interrupted
+	o.after, o.priority = all.Result.RequeueAfter, all.Result.Priority
 	return o
 }
 
-// joined are errors of several parts of a reconcile, in one line.
-type joined struct{ errs []error }
-
-func (j *joined) Unwrap() []error { return j.errs }
-func (j *joined) Error() string {
-	texts := make([]string, len(j.errs))
-	for i, err := range j.errs {
-		texts[i] = err.Error()
+func (o outcome) parts() outcomes.Outcome[ctrlkit.Wait] {
+	return outcomes.Outcome[ctrlkit.Wait]{
+		Result:      reconcile.Result{RequeueAfter: o.after, Priority: o.priority},
+		Causes:      outcomes.CausesOf(o.err),
+		Waits:       o.waits,
+		Interrupted: !o.passed,
 	}
-	return strings.Join(texts, "; ")
 }
 
 // errPanicked stands for the error of a step that has panicked: the action around it makes the real

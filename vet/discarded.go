@@ -21,24 +21,26 @@ const (
 	resultPath = "sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Discarded reports calls whose result is an action or an outcome of this module and is thrown away: by a statement that consists of the
-// call, by defer or go, or by assignment to the blank identifier.
+// Discarded reports calls whose result is an action or an outcome of this module and is thrown
+// away: by a statement that consists of the call, by defer or go, or by assignment to the blank
+// identifier.
 //
-// Every type that has the methods of [ctrlkit.Action] is an action. An outcome is what a function of package ctrlkit returns, or an
-// action's Run; assigning the latter to blanks says that it was meant, and is not reported. A declaration with a type, such as
-// `var _ ctrlkit.Action = newThing()`, is an assertion and not reported either.
+// Every type that has the methods of [ctrlkit.Action] is an action. An outcome is what a function
+// of package ctrlkit returns, or an action's Run; assigning the latter to blanks is
+// deliberate and not reported. A declaration with a type, such as `var _ ctrlkit.Action =
+// newThing()`, is an assertion and not reported either.
 //
-// A line that is meant as it stands, in a test of what making the action does, says so with its reason:
+// A comment with a reason exempts its line, such as in a test of what making the action does:
 //
 //	newThing(nil) //nolint:discarded // it panics
 //
-// Above the package clause the same comment speaks for the whole file.
+// Above the package clause the same comment exempts the whole file.
 //
 // [ctrlkit.Action]: https://pkg.go.dev/github.com/ctrlkit/ctrlkit#Action
 var Discarded = &analysis.Analyzer{
 	Name: "discarded",
 	Doc: "report actions that are never run and outcomes that are never returned\n\n" +
-		"A call such as mgr.UpdateStatus() makes an action and does nothing else. When nobody runs it, as in\n" +
+		"A call such as mgr.UpdateStatus() makes an action and does nothing else. If it is not run, as in\n" +
 		"\"defer mgr.UpdateStatus()\", the work is silently not done.",
 	URL:      "https://pkg.go.dev/github.com/ctrlkit/ctrlkit/vet#Discarded",
 	Requires: []*analysis.Analyzer{inspect.Analyzer},
@@ -58,7 +60,7 @@ func runDiscarded(pass *analysis.Pass) (any, error) {
 	return nil, nil
 }
 
-// A checker looks at one statement.
+// A checker checks one statement.
 type checker struct {
 	pass *analysis.Pass
 	// stack holds the nodes from the file down to the statement.
@@ -99,11 +101,11 @@ func placeOf(pass *analysis.Pass, pos token.Pos) place {
 	return place{p.Filename, p.Line}
 }
 
-// A way is how a result is thrown away.
-type way int
+// A discard is how a result is thrown away.
+type discard int
 
 const (
-	byStatement way = iota
+	byStatement discard = iota
 	byDefer
 	byGo
 	byBlank
@@ -141,27 +143,28 @@ func (c *checker) assignment(left, right []ast.Expr) {
 	}
 }
 
-// call reports expr if it is a call and its result goes nowhere. For an assignment, targets are what the results are assigned to.
-func (c *checker) call(expr ast.Expr, how way, targets []ast.Expr) {
+// call reports expr if it is a call and its result goes nowhere. For an assignment, targets are
+// what the results are assigned to.
+func (c *checker) call(expr ast.Expr, how discard, targets []ast.Expr) {
 	call, ok := ast.Unparen(expr).(*ast.CallExpr)
 	if !ok || c.pass.TypesInfo.Types[call.Fun].IsType() { // a conversion makes nothing
 		return
 	}
 	results := resultsOf(c.pass.TypesInfo.TypeOf(call))
-	lost := func(i int) bool { return how != byBlank || (i < len(targets) && isBlank(targets[i])) }
+	discarded := func(i int) bool { return how != byBlank || (i < len(targets) && isBlank(targets[i])) }
 	for i, result := range results {
-		if lost(i) && isAction(result) {
+		if discarded(i) && isAction(result) {
 			c.report(call, c.actionMessage(call, how), c.runFix(call, how))
 			return
 		}
 	}
-	if len(results) == 2 && isResult(results[0]) && lost(0) && lost(1) {
+	if len(results) == 2 && isResult(results[0]) && discarded(0) && discarded(1) {
 		c.outcome(call, how)
 	}
 }
 
 // outcome reports a call that returns an outcome, if it comes from this module.
-func (c *checker) outcome(call *ast.CallExpr, how way) {
+func (c *checker) outcome(call *ast.CallExpr, how discard) {
 	callee, ok := typeutil.Callee(c.pass.TypesInfo, call).(*types.Func)
 	if !ok {
 		return
@@ -191,7 +194,7 @@ func (c *checker) report(call *ast.CallExpr, message string, fixes []analysis.Su
 	c.pass.Report(analysis.Diagnostic{Pos: call.Pos(), End: call.End(), Message: message, SuggestedFixes: fixes})
 }
 
-func (c *checker) actionMessage(call *ast.CallExpr, how way) string {
+func (c *checker) actionMessage(call *ast.CallExpr, how discard) string {
 	text := c.text(call.Fun)
 	switch how {
 	case byDefer:
@@ -206,8 +209,9 @@ func (c *checker) actionMessage(call *ast.CallExpr, how way) string {
 // text returns an expression on one line.
 func (c *checker) text(expr ast.Expr) string { return types.ExprString(expr) }
 
-// runFix returns the outcome of the action from the function, where that can be done without a doubt about the context.
-func (c *checker) runFix(call *ast.CallExpr, how way) []analysis.SuggestedFix {
+// runFix returns the outcome of the action from the function, where that can be done without a
+// doubt about the context.
+func (c *checker) runFix(call *ast.CallExpr, how discard) []analysis.SuggestedFix {
 	ctx := c.contextName()
 	if ctx == "" || len(resultsOf(c.pass.TypesInfo.TypeOf(call))) != 1 {
 		return nil
@@ -215,9 +219,10 @@ func (c *checker) runFix(call *ast.CallExpr, how way) []analysis.SuggestedFix {
 	return c.returnFix(call, how, ".Run("+ctx+")")
 }
 
-// returnFix puts a return before the call and more behind it. It is offered for the last statement of a block in a function that
-// returns an outcome, where no statement beside it becomes unreachable.
-func (c *checker) returnFix(call *ast.CallExpr, how way, more string) []analysis.SuggestedFix {
+// returnFix puts a return before the call and more after it. It is offered for the last statement
+// of a block in a function that returns an outcome, where no statement beside it becomes
+// unreachable.
+func (c *checker) returnFix(call *ast.CallExpr, how discard, more string) []analysis.SuggestedFix {
 	if how != byStatement || !c.endsBlock() || !c.returnsOutcome() {
 		return nil
 	}
@@ -309,8 +314,8 @@ func isBlank(e ast.Expr) bool {
 	return ok && name.Name == "_"
 }
 
-// isAction reports whether t has the methods of an action. It compares signatures instead of looking the interface up: the package that
-// declares it need not be among the imports.
+// isAction reports whether t has the methods of an action. It compares signatures instead of
+// looking the interface up: the package that declares it need not be among the imports.
 func isAction(t types.Type) bool {
 	if t == nil {
 		return false

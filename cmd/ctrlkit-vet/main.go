@@ -1,7 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command ctrlkit-vet is a tool for go vet that reports actions that are never run and outcomes that are never returned:
+// Command ctrlkit-vet is a tool for go vet that reports actions that are never run and outcomes
+// that are never returned:
 //
 //	go vet -vettool=$(which ctrlkit-vet) ./...
 package main

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diagramtest shows what became of a workflow in a test.
+// Package diagramtest shows how the actions of a workflow ended in a test.
 //
 //	func TestReconcile(t *testing.T) {
 //		workflow := newWorkflow(...)
@@ -31,18 +31,19 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/diagram"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
-// Directory is the environment variable that names the directory for SVG files. A relative name is
+// directory is the environment variable that names the directory for SVG files. A relative name is
 // relative to the directory of the package under test.
-const Directory = "CTRLKIT_DIAGRAMS"
+const directory = "CTRLKIT_DIAGRAMS"
 
 // Attach returns a context under which the outcomes of the actions of workflow are recorded, and
-// draws them when the test ends. Run the workflow with it, once or, to follow a story over several
+// draws them when the test ends. Run the workflow with it, once or, for a test of several
 // reconciles, any number of times: what is drawn is the latest outcome of each action.
 //
-// A test may attach several workflows. A picture that cannot be written fails the test: somebody
-// has asked for it.
+// A test may attach several workflows. A picture that cannot be written fails the test, because
+// the environment asked for it.
 func Attach(ctx context.Context, tb testing.TB, workflow ctrlkit.Action) context.Context {
 	tb.Helper()
 	recorder := &diagram.Recorder{}
@@ -51,7 +52,7 @@ func Attach(ctx context.Context, tb testing.TB, workflow ctrlkit.Action) context
 	tb.Cleanup(func() {
 		tb.Helper()
 		options := []diagram.Option{diagram.WithTitle(tb.Name()), diagram.WithOutcomes(recorder.Outcomes())}
-		if dir := os.Getenv(Directory); dir != "" {
+		if dir := os.Getenv(directory); dir != "" {
 			if err := write(dir, name, node, options); err != nil {
 				tb.Errorf("drawing the workflow of the test: %v", err)
 			}
@@ -63,14 +64,14 @@ func Attach(ctx context.Context, tb testing.TB, workflow ctrlkit.Action) context
 	return ctrlkit.ContextWithHook(ctx, recorder)
 }
 
-func text(workflow ctrlkit.Node, options []diagram.Option) string {
+func text(workflow outline.Node, options []diagram.Option) string {
 	var b strings.Builder
 	_ = diagram.Text(&b, workflow, options...) // writing to a Builder never fails
 	return "the workflow and what became of it:\n" + b.String()
 }
 
 // write draws into a file named after the test, subtests in directories.
-func write(dir, test string, workflow ctrlkit.Node, options []diagram.Option) error {
+func write(dir, test string, workflow outline.Node, options []diagram.Option) error {
 	var picture bytes.Buffer
 	if err := diagram.SVG(&picture, workflow, options...); err != nil {
 		return err
@@ -79,7 +80,7 @@ func write(dir, test string, workflow ctrlkit.Node, options []diagram.Option) er
 	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(base+".svg", picture.Bytes(), 0o644) //nolint:gosec // a picture for everybody
+	return os.WriteFile(base+".svg", picture.Bytes(), 0o644) //nolint:gosec // a picture is public
 }
 
 // fileName keeps the slashes of subtests and escapes what else a file system may not like.

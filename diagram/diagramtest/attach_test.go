@@ -88,7 +88,7 @@ func TestSuccessIsSilent(t *testing.T) {
 
 func TestPicturesAreWrittenOnDemand(t *testing.T) {
 	dir := t.TempDir()
-	t.Setenv(diagramtest.Directory, dir)
+	t.Setenv("CTRLKIT_DIAGRAMS", dir)
 	tb := &fakeTB{name: "TestX/a:b/.."}
 	attachAndRun(tb)
 	attachAndRun(tb)
@@ -112,7 +112,7 @@ func TestPictureThatCannotBeWrittenFailsTheTest(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(diagramtest.Directory, file)
+	t.Setenv("CTRLKIT_DIAGRAMS", file)
 	tb := &fakeTB{name: "TestX"}
 	attachAndRun(tb)
 	tb.end()

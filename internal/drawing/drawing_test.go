@@ -137,7 +137,8 @@ func TestErrorsOfTheWriterAreReturned(t *testing.T) {
 	}
 }
 
-// People tell the tones apart by their words; those who see colors should find them legible as well.
+// Readers distinguish the tones by their words; for those who see colors, the colors are legible as
+// well.
 func TestTonesAreLegible(t *testing.T) {
 	for _, look := range drawing.Looks() {
 		for background, c := range map[string]drawing.Colors{"light": look.Light, "dark": look.Dark} {

@@ -19,7 +19,7 @@ type Graph struct {
 	lastID int
 }
 
-// A Direction is the way in which a picture is read.
+// A Direction is the direction in which a picture is read.
 type Direction int
 
 const (

@@ -20,7 +20,7 @@ const (
 func LabelLines(label string) []string { return Lines(label, labelWidth, labelLines) }
 
 // Lines breaks text into lines of at most width runes, at spaces where there are any, and at most
-// limit lines; what is left over is marked by an ellipsis. Line breaks in the text stay. Characters
+// limit lines; what is cut off is marked by an ellipsis. Line breaks in the text stay. Characters
 // that no format can carry are replaced.
 func Lines(text string, width, limit int) []string {
 	var lines []string

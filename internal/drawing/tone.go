@@ -3,24 +3,25 @@
 
 package drawing
 
-// A Tone is what a node means beyond its shape. Each has colors that people with any kind of color vision can tell from
-// its neighbours', and nobody has to: the builder of a picture says the same in words or with a symbol.
+// A Tone is what a node means beyond its shape. Each has colors that people with any kind of color
+// vision can distinguish from its neighbors', and no reader has to: the builder of a picture says
+// the same in words or with a symbol.
 type Tone int
 
 const (
 	// Plain says nothing.
 	Plain Tone = iota
-	// Faded is for what did not take part.
+	// Faded is for what did not run.
 	Faded
-	// Active is for what is going on.
+	// Active is for what is running.
 	Active
 	// Good is for what went well.
 	Good
-	// Again is for what asked to be looked at again.
+	// Again is for what asked for a requeue.
 	Again
 	// Waiting is for what waits for something outside.
 	Waiting
-	// Blocked is for what was held back by something else in the picture.
+	// Blocked is for what is blocked by something else in the picture.
 	Blocked
 	// Bad is for what failed.
 	Bad
@@ -54,7 +55,8 @@ func (t Tone) Look() Look {
 // Looks returns the looks of all tones in a fixed order.
 func Looks() []Look { return append([]Look(nil), looks[:]...) }
 
-// LineColor is legible on a light and on a dark background alike: for what has no background of its own.
+// LineColor is legible on a light and on a dark background alike: for what has no background of its
+// own.
 const LineColor = "#768390"
 
 var looks = [toneCount]Look{

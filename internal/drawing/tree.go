@@ -18,7 +18,8 @@ type Tree struct {
 
 // Branches are the lines that connect a tree.
 type Branches struct {
-	// Middle and Last lead to a child, Down runs along the children that follow, and None stands below the last one.
+	// Middle and Last lead to a child, Down runs along the children that follow, and None stands
+	// below the last one.
 	Middle, Last, Down, None string
 }
 
@@ -46,12 +47,12 @@ type treePrinter struct {
 	paint func(string) string
 }
 
-// tree writes the first line of t behind first and everything else behind rest.
-func (p *treePrinter) tree(t Tree, first, rest string) {
+// tree writes t, with first before its first line and other before every other.
+func (p *treePrinter) tree(t Tree, first, other string) {
 	for i, line := range t.Lines {
 		prefix := first
 		if i > 0 {
-			prefix = rest
+			prefix = other
 			if len(t.Children) > 0 {
 				prefix += p.Down
 			}
@@ -63,9 +64,9 @@ func (p *treePrinter) tree(t Tree, first, rest string) {
 	}
 	for i, child := range t.Children {
 		if i < len(t.Children)-1 {
-			p.tree(child, rest+p.Middle, rest+p.Down)
+			p.tree(child, other+p.Middle, other+p.Down)
 		} else {
-			p.tree(child, rest+p.Last, rest+p.None)
+			p.tree(child, other+p.Last, other+p.None)
 		}
 	}
 }

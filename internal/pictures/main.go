@@ -9,7 +9,7 @@
 //	go run ./internal/pictures record --size 100x30 --for 45s demo.cast make demo
 //	go run ./internal/pictures terminal demo.cast docs/images/demo.svg
 //
-// A recording is made once, by a person who looks at it; the picture is made from the recording,
+// A recording is made once, by a person who watches it; the picture is made from the recording,
 // always the same.
 package main
 
@@ -120,5 +120,5 @@ func writeFile(name string, write func(io.Writer) error) error {
 	if err := write(&content); err != nil {
 		return err
 	}
-	return os.WriteFile(name, content.Bytes(), 0o644) //nolint:gosec // a picture for everybody
+	return os.WriteFile(name, content.Bytes(), 0o644) //nolint:gosec // a picture is public
 }

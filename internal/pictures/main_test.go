@@ -24,7 +24,8 @@ func execute(t *testing.T, args ...string) error {
 	return cmd.ExecuteContext(t.Context())
 }
 
-// The pictures of the documentation are what the program draws; "make pictures" brings them up to date.
+// The pictures of the documentation are what the program draws; "make pictures" brings them up to
+// date.
 func TestWorkflowPicturesAreUpToDate(t *testing.T) {
 	dir := t.TempDir()
 	if err := execute(t, "workflows", dir); err != nil {

@@ -22,8 +22,8 @@ import (
 
 type outcome func() (ctrl.Result, error)
 
-// cronJob is the workflow of the CronJob operator in examples/01_cronjob, whose next run ends as
-// told.
+// cronJob is the workflow of the CronJob operator in examples/01_cronjob, whose next run ends with
+// runNext.
 func cronJob(runNext outcome) ctrlkit.Action {
 	notSuspended := func(context.Context) (bool, error) { return true, nil }
 	return ctrlkit.Finally(

@@ -190,7 +190,7 @@ func (f *frame) eachCell(at int, visit func(*cell)) {
 }
 
 // sweep moves every cell to the middle of its neighbors on the layer before, or on the layer
-// behind. Of cells with the same middle, the first or the last remains first.
+// after. Of cells with the same middle, the first or the last remains first.
 func (l *layout) sweep(down, turn bool) {
 	l.orderFrames()
 	for i := range l.layers {

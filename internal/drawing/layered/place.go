@@ -18,7 +18,7 @@ const (
 	bendGap     = 14 // beside the bend of an edge
 	frameGap    = 18 // beside a frame
 	layerGap    = 34 // between layers
-	labelGap    = 18 // before and behind a layer of labels
+	labelGap    = 18 // before and after a layer of labels
 	arrowLength = 8
 )
 
@@ -183,22 +183,22 @@ func (l *layout) placeAlong() {
 	}
 }
 
-// stack puts the layers behind each other. Frames with something extra extend that much further.
+// stack puts the layers one after another. Frames with something extra extend that much further.
 func (l *layout) stack(extra map[*frame]float64) {
 	begins, ends := make([]float64, len(l.layers)), make([]float64, len(l.layers))
-	inFront, behind := map[*frame]float64{}, map[*frame]float64{} // the room that a frame takes beyond its cells
-	for _, f := range slices.Backward(l.frames) {                 // inner ones first
-		inFront[f] += padding
+	leading, trailing := map[*frame]float64{}, map[*frame]float64{} // the room that a frame takes beyond its cells
+	for _, f := range slices.Backward(l.frames) {                   // inner ones first
+		leading[f] += padding
 		if l.graph.Direction == drawing.TopDown {
-			inFront[f] += float64(f.labelHeight)
+			leading[f] += float64(f.labelHeight)
 		}
-		behind[f] += padding + extra[f]
-		begins[f.first], ends[f.last] = max(begins[f.first], inFront[f]), max(ends[f.last], behind[f])
+		trailing[f] += padding + extra[f]
+		begins[f.first], ends[f.last] = max(begins[f.first], leading[f]), max(ends[f.last], trailing[f])
 		if f.parent.first == f.first {
-			inFront[f.parent] = max(inFront[f.parent], inFront[f])
+			leading[f.parent] = max(leading[f.parent], leading[f])
 		}
 		if f.parent.last == f.last {
-			behind[f.parent] = max(behind[f.parent], behind[f])
+			trailing[f.parent] = max(trailing[f.parent], trailing[f])
 		}
 	}
 	at := float64(margin)
@@ -207,20 +207,20 @@ func (l *layout) stack(extra map[*frame]float64) {
 		y.start = at + begins[i]
 		y.end = y.start + float64(y.thickness)
 		y.gapStart = y.end + ends[i]
-		y.gapEnd = y.gapStart + l.gapBehind(i)
+		y.gapEnd = y.gapStart + l.gapAfter(i)
 		at = y.gapEnd
 		l.size.along = y.gapStart + margin
 	}
 	for _, f := range l.frames {
-		f.from.along = l.layers[f.first].start - inFront[f]
-		f.to.along = l.layers[f.last].end + behind[f]
+		f.from.along = l.layers[f.first].start - leading[f]
+		f.to.along = l.layers[f.last].end + trailing[f]
 	}
 	l.size.along = max(l.size.along, 2*margin)
 }
 
-// gapBehind returns the room for the edges behind a layer: more for those that lead far to the
+// gapAfter returns the room for the edges after a layer: more for those that lead far to the
 // side.
-func (l *layout) gapBehind(at int) float64 {
+func (l *layout) gapAfter(at int) float64 {
 	room := float64(layerGap)
 	if l.layers[at].forLabels || (at+1 < len(l.layers) && l.layers[at+1].forLabels) {
 		room = labelGap

@@ -104,7 +104,7 @@ func reachable(onward [][]int, from int) []bool {
 	return reached
 }
 
-// addLabelLayers inserts a layer behind each on which an edge with a label begins.
+// addLabelLayers inserts a layer after each on which an edge with a label begins.
 func (l *layout) addLabelLayers() {
 	last := -1
 	for _, c := range l.cells {

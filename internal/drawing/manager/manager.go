@@ -1,11 +1,12 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager draws the controller managers that documents of the language declare: the target, the states with what selects them,
-// the actions, and which action reads which state.
+// Package manager draws the controller managers that documents of the language declare: the target,
+// the states with what selects them, the actions, and which action reads which state.
 //
-// It works on parsed documents, not on checked ones, so that a document can be drawn before the Go packages that it names exist. An action
-// that names a state which is not declared is drawn with that state, marked as missing.
+// It works on parsed documents, not on checked ones, so that a document can be drawn before the Go
+// packages that it names exist. An action that names a state which is not declared is drawn with
+// that state, marked as missing.
 package manager
 
 import (
@@ -61,7 +62,7 @@ func (p *painter) draw(decl *ast.Decl) {
 	}
 }
 
-// action draws an action behind the states that it reads, or behind the target if it reads none.
+// action draws an action after the states that it reads, or after the target if it reads none.
 func (p *painter) action(a *ast.Action) {
 	id := p.g.AddNode(p.frame, drawing.Node{Tone: drawing.Good, Label: a.Name.Text, Details: summary(a.Doc)})
 	if len(a.Args) == 0 {

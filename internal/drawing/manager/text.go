@@ -8,7 +8,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
 )
 
-// Tree returns decl as a tree: the states with their selectors, and the actions with the states that they read.
+// Tree returns decl as a tree: the states with their selectors, and the actions with the states
+// that they read.
 func Tree(decl *ast.Decl) drawing.Tree {
 	states, actions := contents(decl)
 	declared := map[string]bool{}

@@ -88,7 +88,7 @@ func read(terminal io.Reader) ([]Event, error) {
 		}
 		rest = append([]byte(nil), chunk[whole:]...)
 		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, syscall.EIO): // EIO is how Linux says that nobody has the terminal open any more
+		case errors.Is(err, io.EOF), errors.Is(err, syscall.EIO): // Linux returns EIO when no process has the terminal open any more
 			return events, nil
 		case err != nil:
 			return events, err

@@ -31,7 +31,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// After its time the command is told to end as a person would do it, and may say good-bye.
+// After its time the command receives Ctrl-C, as from a person, and may still print something.
 func TestRecordPressesCtrlC(t *testing.T) {
 	script := []string{"sh", "-c", `trap 'echo bye; exit' INT; echo hello; while :; do sleep 0.05; done`}
 	c, err := Record(t.Context(), Size{40, 5}, script, 300*time.Millisecond)

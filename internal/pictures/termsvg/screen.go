@@ -45,7 +45,7 @@ const (
 // it differs from the frame before. Pauses longer than idle are shortened to it.
 func (c Cast) frames(interval, idle time.Duration) (frames []frame, length time.Duration, err error) {
 	defer func() {
-		if v := recover(); v != nil { // the emulator is not ours, and the recording may be anybody's
+		if v := recover(); v != nil { // the emulator is not ours, and the recording may come from anywhere
 			err = fmt.Errorf("playing the recording: %v", v)
 		}
 	}()

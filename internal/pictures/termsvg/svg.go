@@ -192,7 +192,7 @@ func styleSheet(frames []frame, length time.Duration, width float64, hold time.D
 	return b.String()
 }
 
-// number writes at most three digits behind the point and no zeros that say nothing.
+// number writes at most three digits after the point and no trailing zeros.
 func number(f float64) string {
 	text := strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.3f", f), "0"), ".")
 	if text == "-0" {

@@ -313,15 +313,15 @@ func NewRegionManager(
 // the manager are applied to it.
 func (m *RegionManager) NewAction(
 	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
-) ctrlkit.ReconcileAction {
+) ctrlkit.Action {
 	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
 		return run(ctx, m.logger.WithValues("action", description))
 	}, m.opts...)
 }
 
 // Found returns the action of that name.
-func (m *RegionManager) Found() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(RegionManagerActionFound, func(ctx context.Context) (ctrl.Result, error) {
+func (m *RegionManager) Found() ctrlkit.Action {
+	return ctrlkit.NewAction(RegionManagerActionFound, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", RegionManagerActionFound)
 
 		home, err := m.state.GetHome(ctx)
@@ -338,8 +338,8 @@ func (m *RegionManager) Found() ctrlkit.ReconcileAction {
 }
 
 // Supply returns the action of that name.
-func (m *RegionManager) Supply() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(RegionManagerActionSupply, func(ctx context.Context) (ctrl.Result, error) {
+func (m *RegionManager) Supply() ctrlkit.Action {
+	return ctrlkit.NewAction(RegionManagerActionSupply, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", RegionManagerActionSupply)
 
 		neighbours, err := m.state.GetNeighbours(ctx)

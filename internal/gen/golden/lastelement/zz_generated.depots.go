@@ -189,15 +189,15 @@ func NewDepots(
 // the manager are applied to it.
 func (m *Depots) NewAction(
 	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
-) ctrlkit.ReconcileAction {
+) ctrlkit.Action {
 	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
 		return run(ctx, m.logger.WithValues("action", description))
 	}, m.opts...)
 }
 
 // Compare returns the action of that name.
-func (m *Depots) Compare() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(DepotsActionCompare, func(ctx context.Context) (ctrl.Result, error) {
+func (m *Depots) Compare() ctrlkit.Action {
+	return ctrlkit.NewAction(DepotsActionCompare, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", DepotsActionCompare)
 
 		westDepots, err := m.state.GetWestDepots(ctx)

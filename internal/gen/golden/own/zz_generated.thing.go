@@ -156,15 +156,15 @@ func NewThingManager(
 // the manager are applied to it.
 func (m *ThingManager) NewAction(
 	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
-) ctrlkit.ReconcileAction {
+) ctrlkit.Action {
 	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
 		return run(ctx, m.logger.WithValues("action", description))
 	}, m.opts...)
 }
 
 // Count returns the action of that name.
-func (m *ThingManager) Count() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(ThingManagerActionCount, func(ctx context.Context) (ctrl.Result, error) {
+func (m *ThingManager) Count() ctrlkit.Action {
+	return ctrlkit.NewAction(ThingManagerActionCount, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", ThingManagerActionCount)
 
 		things, err := m.state.GetThings(ctx)

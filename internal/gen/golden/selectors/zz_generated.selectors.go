@@ -1129,15 +1129,15 @@ func NewSelectors(
 // the manager are applied to it.
 func (m *Selectors) NewAction(
 	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
-) ctrlkit.ReconcileAction {
+) ctrlkit.Action {
 	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
 		return run(ctx, m.logger.WithValues("action", description))
 	}, m.opts...)
 }
 
 // Look returns the action of that name.
-func (m *Selectors) Look() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(SelectorsActionLook, func(ctx context.Context) (ctrl.Result, error) {
+func (m *Selectors) Look() ctrlkit.Action {
+	return ctrlkit.NewAction(SelectorsActionLook, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", SelectorsActionLook)
 
 		byName, err := m.state.GetByName(ctx)

@@ -196,15 +196,15 @@ func NewFirst(
 // the manager are applied to it.
 func (m *First) NewAction(
 	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
-) ctrlkit.ReconcileAction {
+) ctrlkit.Action {
 	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
 		return run(ctx, m.logger.WithValues("action", description))
 	}, m.opts...)
 }
 
 // UpdateStatus returns the action of that name.
-func (m *First) UpdateStatus() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(FirstActionUpdateStatus, func(ctx context.Context) (ctrl.Result, error) {
+func (m *First) UpdateStatus() ctrlkit.Action {
+	return ctrlkit.NewAction(FirstActionUpdateStatus, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", FirstActionUpdateStatus)
 
 		settings, err := m.state.GetSettings(ctx)
@@ -396,15 +396,15 @@ func NewSecond(
 // the manager are applied to it.
 func (m *Second) NewAction(
 	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
-) ctrlkit.ReconcileAction {
+) ctrlkit.Action {
 	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
 		return run(ctx, m.logger.WithValues("action", description))
 	}, m.opts...)
 }
 
 // UpdateStatus returns the action of that name.
-func (m *Second) UpdateStatus() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(SecondActionUpdateStatus, func(ctx context.Context) (ctrl.Result, error) {
+func (m *Second) UpdateStatus() ctrlkit.Action {
+	return ctrlkit.NewAction(SecondActionUpdateStatus, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", SecondActionUpdateStatus)
 
 		return m.impl.UpdateStatus(ctx, logger)
@@ -412,8 +412,8 @@ func (m *Second) UpdateStatus() ctrlkit.ReconcileAction {
 }
 
 // Greet returns the action of that name.
-func (m *Second) Greet() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(SecondActionGreet, func(ctx context.Context) (ctrl.Result, error) {
+func (m *Second) Greet() ctrlkit.Action {
+	return ctrlkit.NewAction(SecondActionGreet, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", SecondActionGreet)
 
 		settings, err := m.state.GetSettings(ctx)

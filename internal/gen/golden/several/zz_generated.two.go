@@ -104,15 +104,15 @@ func NewIdle(
 // the manager are applied to it.
 func (m *Idle) NewAction(
 	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
-) ctrlkit.ReconcileAction {
+) ctrlkit.Action {
 	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
 		return run(ctx, m.logger.WithValues("action", description))
 	}, m.opts...)
 }
 
 // Rest returns the action of that name.
-func (m *Idle) Rest() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(IdleActionRest, func(ctx context.Context) (ctrl.Result, error) {
+func (m *Idle) Rest() ctrlkit.Action {
+	return ctrlkit.NewAction(IdleActionRest, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", IdleActionRest)
 
 		return m.impl.Rest(ctx, logger)
@@ -218,7 +218,7 @@ func NewEmpty(
 // the manager are applied to it.
 func (m *Empty) NewAction(
 	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
-) ctrlkit.ReconcileAction {
+) ctrlkit.Action {
 	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
 		return run(ctx, m.logger.WithValues("action", description))
 	}, m.opts...)

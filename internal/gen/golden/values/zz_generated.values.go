@@ -457,15 +457,15 @@ func NewValues(
 // the manager are applied to it.
 func (m *Values) NewAction(
 	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
-) ctrlkit.ReconcileAction {
+) ctrlkit.Action {
 	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
 		return run(ctx, m.logger.WithValues("action", description))
 	}, m.opts...)
 }
 
 // Use returns the action of that name.
-func (m *Values) Use() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(ValuesActionUse, func(ctx context.Context) (ctrl.Result, error) {
+func (m *Values) Use() ctrlkit.Action {
+	return ctrlkit.NewAction(ValuesActionUse, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", ValuesActionUse)
 
 		mixed, err := m.state.GetMixed(ctx)

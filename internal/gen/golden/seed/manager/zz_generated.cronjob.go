@@ -172,7 +172,7 @@ func NewCronJobControllerManager(
 // the manager are applied to it.
 func (m *CronJobControllerManager) NewAction(
 	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
-) ctrlkit.ReconcileAction {
+) ctrlkit.Action {
 	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
 		return run(ctx, m.logger.WithValues("action", description))
 	}, m.opts...)
@@ -180,8 +180,8 @@ func (m *CronJobControllerManager) NewAction(
 
 // ListActiveJobsAndUpdateStatus returns the action of that name:
 // List all active jobs, and update the status.
-func (m *CronJobControllerManager) ListActiveJobsAndUpdateStatus() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(CronJobControllerManagerActionListActiveJobsAndUpdateStatus, func(ctx context.Context) (ctrl.Result, error) {
+func (m *CronJobControllerManager) ListActiveJobsAndUpdateStatus() ctrlkit.Action {
+	return ctrlkit.NewAction(CronJobControllerManagerActionListActiveJobsAndUpdateStatus, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", CronJobControllerManagerActionListActiveJobsAndUpdateStatus)
 
 		jobs, err := m.state.GetJobs(ctx)
@@ -195,8 +195,8 @@ func (m *CronJobControllerManager) ListActiveJobsAndUpdateStatus() ctrlkit.Recon
 
 // CleanUpOldJobsExceedsHistoryLimits returns the action of that name:
 // Clean up old jobs according to the history limit.
-func (m *CronJobControllerManager) CleanUpOldJobsExceedsHistoryLimits() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(CronJobControllerManagerActionCleanUpOldJobsExceedsHistoryLimits, func(ctx context.Context) (ctrl.Result, error) {
+func (m *CronJobControllerManager) CleanUpOldJobsExceedsHistoryLimits() ctrlkit.Action {
+	return ctrlkit.NewAction(CronJobControllerManagerActionCleanUpOldJobsExceedsHistoryLimits, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", CronJobControllerManagerActionCleanUpOldJobsExceedsHistoryLimits)
 
 		jobs, err := m.state.GetJobs(ctx)
@@ -211,8 +211,8 @@ func (m *CronJobControllerManager) CleanUpOldJobsExceedsHistoryLimits() ctrlkit.
 // RunNextScheduledJob returns the action of that name:
 // Run the next job if it's on time, or otherwise we should wait
 // until the next scheduled time.
-func (m *CronJobControllerManager) RunNextScheduledJob() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(CronJobControllerManagerActionRunNextScheduledJob, func(ctx context.Context) (ctrl.Result, error) {
+func (m *CronJobControllerManager) RunNextScheduledJob() ctrlkit.Action {
+	return ctrlkit.NewAction(CronJobControllerManagerActionRunNextScheduledJob, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", CronJobControllerManagerActionRunNextScheduledJob)
 
 		return m.impl.RunNextScheduledJob(ctx, logger)
@@ -221,8 +221,8 @@ func (m *CronJobControllerManager) RunNextScheduledJob() ctrlkit.ReconcileAction
 
 // UpdateCronJobStatus returns the action of that name:
 // Update status of CronJob.
-func (m *CronJobControllerManager) UpdateCronJobStatus() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(CronJobControllerManagerActionUpdateCronJobStatus, func(ctx context.Context) (ctrl.Result, error) {
+func (m *CronJobControllerManager) UpdateCronJobStatus() ctrlkit.Action {
+	return ctrlkit.NewAction(CronJobControllerManagerActionUpdateCronJobStatus, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", CronJobControllerManagerActionUpdateCronJobStatus)
 
 		return m.impl.UpdateCronJobStatus(ctx, logger)

@@ -204,15 +204,15 @@ func NewBeyond(
 // the manager are applied to it.
 func (m *Beyond) NewAction(
 	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
-) ctrlkit.ReconcileAction {
+) ctrlkit.Action {
 	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
 		return run(ctx, m.logger.WithValues("action", description))
 	}, m.opts...)
 }
 
 // Look returns the action of that name.
-func (m *Beyond) Look() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(BeyondActionLook, func(ctx context.Context) (ctrl.Result, error) {
+func (m *Beyond) Look() ctrlkit.Action {
+	return ctrlkit.NewAction(BeyondActionLook, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.logger.WithValues("action", BeyondActionLook)
 
 		byNamespaceField, err := m.state.GetByNamespaceField(ctx)

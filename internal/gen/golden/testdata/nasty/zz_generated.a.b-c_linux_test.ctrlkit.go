@@ -1594,7 +1594,7 @@ func NewNasty(
 // the manager are applied to it.
 func (m *nasty) NewAction(
 	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
-) ctrlkit.ReconcileAction {
+) ctrlkit.Action {
 	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
 		return run(ctx, m.loggerBase.WithValues("action", description))
 	}, m.opts...)
@@ -1607,8 +1607,8 @@ func (m *nasty) NewAction(
 //	indented
 //
 // */ not the end // of it
-func (m *nasty) Everything() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(nastyActionEverything, func(ctx context.Context) (ctrl.Result, error) {
+func (m *nasty) Everything() ctrlkit.Action {
+	return ctrlkit.NewAction(nastyActionEverything, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.loggerBase.WithValues("action", nastyActionEverything)
 
 		typeState, err := m.stateGetter.GetType(ctx)
@@ -1745,8 +1745,8 @@ func (m *nasty) Everything() ctrlkit.ReconcileAction {
 }
 
 // state returns the action of that name.
-func (m *nasty) state() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(nastyActionState, func(ctx context.Context) (ctrl.Result, error) {
+func (m *nasty) state() ctrlkit.Action {
+	return ctrlkit.NewAction(nastyActionState, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.loggerBase.WithValues("action", nastyActionState)
 
 		return m.implActions.state(ctx, logger)
@@ -1754,8 +1754,8 @@ func (m *nasty) state() ctrlkit.ReconcileAction {
 }
 
 // impl returns the action of that name.
-func (m *nasty) impl() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(nastyActionImpl, func(ctx context.Context) (ctrl.Result, error) {
+func (m *nasty) impl() ctrlkit.Action {
+	return ctrlkit.NewAction(nastyActionImpl, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.loggerBase.WithValues("action", nastyActionImpl)
 
 		typeState, err := m.stateGetter.GetType(ctx)
@@ -1768,8 +1768,8 @@ func (m *nasty) impl() ctrlkit.ReconcileAction {
 }
 
 // logger returns the action of that name.
-func (m *nasty) logger() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(nastyActionLogger, func(ctx context.Context) (ctrl.Result, error) {
+func (m *nasty) logger() ctrlkit.Action {
+	return ctrlkit.NewAction(nastyActionLogger, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.loggerBase.WithValues("action", nastyActionLogger)
 
 		return m.implActions.logger(ctx, logger)
@@ -1777,8 +1777,8 @@ func (m *nasty) logger() ctrlkit.ReconcileAction {
 }
 
 // String returns the action of that name.
-func (m *nasty) String() ctrlkit.ReconcileAction {
-	return ctrlkit.WrapAction(nastyActionString, func(ctx context.Context) (ctrl.Result, error) {
+func (m *nasty) String() ctrlkit.Action {
+	return ctrlkit.NewAction(nastyActionString, func(ctx context.Context) (ctrl.Result, error) {
 		logger := m.loggerBase.WithValues("action", nastyActionString)
 
 		return m.implActions.String(ctx, logger)

@@ -142,7 +142,7 @@ func NewNasty2(
 // the manager are applied to it.
 func (m *Nasty2) NewAction(
 	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
-) ctrlkit.ReconcileAction {
+) ctrlkit.Action {
 	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
 		return run(ctx, m.logger.WithValues("action", description))
 	}, m.opts...)

@@ -8,36 +8,38 @@ import (
 	"fmt"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // If returns action if condition is true, and otherwise an action that does nothing. The condition
-// is what holds while the workflow is built; [IfFunc] asks when the run gets there.
+// is evaluated while the workflow is built; that of [IfFunc] when the run reaches it.
 func If(condition bool, action Action) Action { //nolint:revive // the flag is the point
-	return &branch{kind: KindIf, label: fmt.Sprint(condition), static: condition, yes: runnerOf("If", action), no: nop{}}
+	return &branch{kind: outline.KindIf, label: fmt.Sprint(condition), static: condition, yes: runnerOf("If", action), no: nop{}}
 }
 
 // IfElse returns an action that runs yes if condition is true and no if it is false.
 func IfElse(condition bool, yes, no Action) Action { //nolint:revive // the flag is the point
 	return &branch{
-		kind: KindIfElse, label: fmt.Sprint(condition), static: condition,
+		kind: outline.KindIfElse, label: fmt.Sprint(condition), static: condition,
 		yes: runnerOf("IfElse", yes), no: runnerOf("IfElse", no),
 	}
 }
 
-// IfFunc returns an action that asks condition when the run gets to it, and runs action if the
-// answer is true. The description says what is asked ("spec.suspend is not set"). An error of
+// IfFunc returns an action that calls condition when the run reaches it, and runs action if the
+// result is true. The description names the condition ("spec.suspend is not set"). An error of
 // condition interrupts the workflow like that of an action.
 func IfFunc(description string, condition func(context.Context) (bool, error), action Action) Action {
-	return newLazy(KindIf, description, condition, runnerOf("IfFunc", action), nop{})
+	return newLazy(outline.KindIf, description, condition, runnerOf("IfFunc", action), nop{})
 }
 
-// IfElseFunc returns an action that asks condition when the run gets to it, and runs yes or no. See
-// [IfFunc].
+// IfElseFunc returns an action that calls condition when the run reaches it, and runs yes or no.
+// See [IfFunc].
 func IfElseFunc(description string, condition func(context.Context) (bool, error), yes, no Action) Action {
-	return newLazy(KindIfElse, description, condition, runnerOf("IfElseFunc", yes), runnerOf("IfElseFunc", no))
+	return newLazy(outline.KindIfElse, description, condition, runnerOf("IfElseFunc", yes), runnerOf("IfElseFunc", no))
 }
 
-func newLazy(kind NodeKind, description string, condition func(context.Context) (bool, error), yes, no runner) *branch {
+func newLazy(kind outline.Kind, description string, condition func(context.Context) (bool, error), yes, no runner) *branch {
 	if condition == nil {
 		panic("ctrlkit: the condition " + description + " is nil")
 	}
@@ -46,7 +48,7 @@ func newLazy(kind NodeKind, description string, condition func(context.Context) 
 
 // branch runs one of two actions.
 type branch struct {
-	kind    NodeKind
+	kind    outline.Kind
 	label   string
 	static  bool
 	lazy    func(context.Context) (bool, error) // nil: static holds
@@ -56,9 +58,9 @@ type branch struct {
 func (b *branch) Description() string { return b.Describe().String() }
 func (b *branch) needsRun() bool      { return b.yes.needsRun() || b.no.needsRun() }
 
-func (b *branch) Describe() Node {
-	n := Node{Kind: b.kind, Label: b.label, Children: describeAll([]runner{b.yes})}
-	if b.kind == KindIfElse {
+func (b *branch) Describe() outline.Node {
+	n := outline.Node{Kind: b.kind, Label: b.label, Children: describeAll([]runner{b.yes})}
+	if b.kind == outline.KindIfElse {
 		n.Children = describeAll([]runner{b.yes, b.no})
 	}
 	return n
@@ -89,7 +91,7 @@ func (b *branch) holds(ctx context.Context) (holds bool, err error) {
 		return b.static, nil
 	}
 	if ctx.Err() != nil {
-		return false, fmt.Errorf("was not asked: %w", context.Cause(ctx))
+		return false, fmt.Errorf("was not evaluated: %w", context.Cause(ctx))
 	}
 	defer func() {
 		if v := recover(); v != nil {

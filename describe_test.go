@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 func TestDescribe(t *testing.T) {
@@ -51,7 +52,7 @@ func TestDescribe(t *testing.T) {
 func TestDescribedWrapperKeepsItsInside(t *testing.T) {
 	var j journal
 	got := ctrlkit.Describe(ctrlkit.Join(describedAction{foreignAction{j.ok("A")}}))
-	want := ctrlkit.Node{Kind: ctrlkit.KindJoin, Children: []ctrlkit.Node{{Kind: ctrlkit.KindOnce, Label: "mine"}}}
+	want := outline.Node{Kind: outline.KindJoin, Children: []outline.Node{{Kind: outline.KindOnce, Label: "mine"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("node (-want +got):\n%s", diff)
 	}
@@ -59,12 +60,6 @@ func TestDescribedWrapperKeepsItsInside(t *testing.T) {
 
 type describedAction struct{ foreignAction }
 
-func (describedAction) Describe() ctrlkit.Node {
-	return ctrlkit.Node{Kind: ctrlkit.KindOnce, Label: "mine"}
-}
-
-func TestNodeKindNames(t *testing.T) {
-	if got := ctrlkit.NodeKind(0).String() + ctrlkit.NodeKind(99).String(); got != "NodeKind(0)NodeKind(99)" {
-		t.Error(got)
-	}
+func (describedAction) Describe() outline.Node {
+	return outline.Node{Kind: outline.KindOnce, Label: "mine"}
 }
