@@ -17,6 +17,10 @@ const (
 	Paused = "Paused"
 )
 
+// PauseAnnotation on an object makes its engine leave it alone while the value is "true", also its
+// deletion. The condition [Paused] reports that.
+const PauseAnnotation = "ctrlkit.dev/paused"
+
 // A Severity says how bad a condition is. The zero value is none, and is refused where one is
 // needed.
 type Severity int

@@ -98,9 +98,9 @@ type Outcome struct {
 
 // A Wait is one thing that is waited for.
 type Wait struct {
-	For string
-	// Every is how often it is looked at; zero if a watch ends the wait.
-	Every time.Duration
+	For string `json:"for"`
+	// Every is how often the step is run again to check; zero if a watch ends the wait.
+	Every time.Duration `json:"every,omitempty"`
 }
 
 // Read says that an object was read.
@@ -169,7 +169,7 @@ const (
 	ResultFailed    Result = "failed"
 	ResultPaused    Result = "paused"  // the object is left alone
 	ResultGone      Result = "gone"    // the object does not exist any more
-	ResultStale     Result = "behind"  // the cache does not know our last write yet
+	ResultStale     Result = "stale"   // the cache does not know our last write yet
 	ResultDeleted   Result = "deleted" // the clean-up is done
 )
 

@@ -10,8 +10,10 @@ import (
 
 // An Object names an object of the cluster. The version is left out: it is not part of the identity.
 type Object struct {
-	Group, Kind     string
-	Namespace, Name string
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
 }
 
 // ObjectOf returns the name of an object.

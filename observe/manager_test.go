@@ -14,6 +14,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/observe"
 )
@@ -32,7 +33,7 @@ func TestManager(t *testing.T) {
 
 		answer := httptest.NewRecorder()
 		served.handlers[explain.Path].ServeHTTP(answer, httptest.NewRequest(http.MethodGet, explain.Path+"?kind=Database&namespace=shop&name="+name, nil))
-		var report explain.Report
+		var report explanation.Report
 		if err := json.Unmarshal(answer.Body.Bytes(), &report); err != nil || len(report.Controllers) != 1 || report.Controllers[0].Result != journal.ResultDone {
 			t.Errorf("the %s manager answers %s (%v)", name, answer.Body, err)
 		}

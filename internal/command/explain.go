@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 )
 
 // explainFlags are the flags of "ctrlkit explain".
@@ -162,8 +162,8 @@ func (f *explainFlags) cluster() (*rest.Config, string, error) {
 
 // explanation asks the API server and the operator. Each of them is asked also when the other does
 // not answer.
-func (f *explainFlags) explanation(ctx context.Context, config *rest.Config, kind, namespace, name string) (*explain.Explanation, error) {
-	x := &explain.Explanation{Now: time.Now()}
+func (f *explainFlags) explanation(ctx context.Context, config *rest.Config, kind, namespace, name string) (*explanation.Explanation, error) {
+	x := &explanation.Explanation{Now: time.Now()}
 	gvk, unread := f.readObject(ctx, config, x, kind, &namespace, name)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -195,7 +195,7 @@ func (f *explainFlags) explanation(ctx context.Context, config *rest.Config, kin
 
 // readObject finds out what kind is, and reads the object into x, if it exists. Of a kind that is
 // not namespaced, namespace becomes empty.
-func (f *explainFlags) readObject(ctx context.Context, config *rest.Config, x *explain.Explanation, kind string, namespace *string, name string) (schema.GroupVersionKind, error) {
+func (f *explainFlags) readObject(ctx context.Context, config *rest.Config, x *explanation.Explanation, kind string, namespace *string, name string) (schema.GroupVersionKind, error) {
 	mapping, err := mappingOf(config, kind)
 	if err != nil {
 		return schema.GroupVersionKind{}, err

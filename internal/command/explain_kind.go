@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
-	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 // An unservedError says that the API server does not serve a kind.
@@ -104,7 +104,7 @@ func namesOf(r metav1.APIResource) []string {
 
 // means reports whether a person can mean the kind of an object, of which the operator knows, by
 // kind. It is asked where the API server can't be: short names and unusual plurals are not known.
-func means(kind string, object explain.Object) bool {
+func means(kind string, object journal.Object) bool {
 	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: object.Group, Version: "v1", Kind: object.Kind})
 	gvr, gr := schema.ParseResourceArg(strings.ToLower(kind))
 	of := func(resource, group string) bool {

@@ -17,16 +17,16 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 )
 
 // leader says who the leader is where the one that was asked says that it is not, and how to ask
 // that: by its Lease, if it can be read, or else how to find it. Otherwise it says nothing.
 func (f *explainFlags) leader(ctx context.Context, config *rest.Config, header http.Header) string {
-	if header.Get(explain.LeaderHeader) != "false" {
+	if header.Get(explanation.LeaderHeader) != "false" {
 		return ""
 	}
-	namespace, host := header.Get(explain.NamespaceHeader), header.Get(explain.HostHeader)
+	namespace, host := header.Get(explanation.NamespaceHeader), header.Get(explanation.HostHeader)
 	if len(validation.IsDNS1123Label(namespace)) > 0 { // it would stand in a command
 		namespace = ""
 	}

@@ -20,7 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 // An operatorQuestion names the object that an operator is asked about.
@@ -37,11 +38,11 @@ type answer struct {
 }
 
 // report asks the operator. The error says why there is none, and what helps.
-func (f *explainFlags) report(ctx context.Context, config *rest.Config, q operatorQuestion) (*explain.Report, error) {
+func (f *explainFlags) report(ctx context.Context, config *rest.Config, q operatorQuestion) (*explanation.Report, error) {
 	if f.endpoint == noEndpoint {
 		return nil, errors.New("the operator was not asked; say with --endpoint where it serves its metrics")
 	}
-	object := explain.Object{Group: q.gvk.Group, Kind: q.gvk.Kind, Namespace: q.namespace, Name: q.name}
+	object := journal.Object{Group: q.gvk.Group, Kind: q.gvk.Kind, Namespace: q.namespace, Name: q.name}
 	if q.gvk.Empty() {
 		var err error
 		if object, err = f.known(ctx, config, q); err != nil {
@@ -53,7 +54,7 @@ func (f *explainFlags) report(ctx context.Context, config *rest.Config, q operat
 	if err != nil {
 		return nil, err
 	}
-	var report explain.Report
+	var report explanation.Report
 	if err := f.decode(answered, &report); err != nil {
 		return nil, err
 	}
@@ -64,21 +65,21 @@ func (f *explainFlags) report(ctx context.Context, config *rest.Config, q operat
 }
 
 // known returns the object that is meant, among those that the operator knows.
-func (f *explainFlags) known(ctx context.Context, config *rest.Config, q operatorQuestion) (explain.Object, error) {
+func (f *explainFlags) known(ctx context.Context, config *rest.Config, q operatorQuestion) (journal.Object, error) {
 	answered, err := f.ask(ctx, config, url.Values{})
 	if err != nil {
-		return explain.Object{}, err
+		return journal.Object{}, err
 	}
-	var objects []explain.Object
+	var objects []journal.Object
 	if err := f.decode(answered, &objects); err != nil {
-		return explain.Object{}, err
+		return journal.Object{}, err
 	}
 	for _, o := range objects {
 		if o.Name == q.name && (o.Namespace == q.namespace || o.Namespace == "") && means(q.kind, o) {
 			return o, nil
 		}
 	}
-	return explain.Object{}, fmt.Errorf("the operator at %s knows no %s %s%s", f.endpoint, q.kind, strings.TrimPrefix(q.namespace+"/"+q.name, "/"), f.leader(ctx, config, answered.header))
+	return journal.Object{}, fmt.Errorf("the operator at %s knows no %s %s%s", f.endpoint, q.kind, strings.TrimPrefix(q.namespace+"/"+q.name, "/"), f.leader(ctx, config, answered.header))
 }
 
 func (f *explainFlags) decode(answered answer, into any) error {
@@ -94,7 +95,7 @@ func (f *explainFlags) ask(ctx context.Context, config *rest.Config, query url.V
 	if err != nil {
 		return answer{}, fmt.Errorf("--endpoint %q: %w", f.endpoint, err)
 	}
-	base.Path = strings.TrimSuffix(base.Path, "/") + explain.Path
+	base.Path = strings.TrimSuffix(base.Path, "/") + explanation.Path
 	base.RawQuery = query.Encode()
 	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -121,12 +122,12 @@ func (f *explainFlags) ask(ctx context.Context, config *rest.Config, query url.V
 	switch {
 	case err != nil:
 		return answer{}, fmt.Errorf("reading what the operator at %s answers: %w", f.endpoint, err)
-	case response.StatusCode == http.StatusNotFound && !bytes.HasPrefix(body, []byte(explain.Unknown)):
+	case response.StatusCode == http.StatusNotFound && !bytes.HasPrefix(body, []byte(explanation.Unknown)):
 		return answer{}, fmt.Errorf("what answers at %s serves no explanations: an operator does with explain.Serve", f.endpoint)
 	case response.StatusCode == http.StatusNotFound:
 		return answer{}, fmt.Errorf("the operator at %s says: %s%s", f.endpoint, strings.TrimSpace(string(body)), f.leader(ctx, config, response.Header))
 	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
-		return answer{}, fmt.Errorf("the operator at %s answers %s: it needs, with --token, the token of somebody who may get %s", f.endpoint, response.Status, explain.Path)
+		return answer{}, fmt.Errorf("the operator at %s answers %s: it needs, with --token, the token of somebody who may get %s", f.endpoint, response.Status, explanation.Path)
 	case response.StatusCode != http.StatusOK:
 		text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
 		return answer{}, fmt.Errorf("the operator at %s answers %s: %.200s", f.endpoint, response.Status, text)

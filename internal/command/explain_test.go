@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
@@ -141,7 +142,7 @@ func operator(t *testing.T) http.Handler {
 		run.Note(t.Context(), journal.Finished{Result: journal.ResultWaiting, Outcome: wait})
 	}
 	mux := http.NewServeMux()
-	mux.Handle(explain.Path, explain.Handler(ring))
+	mux.Handle(explanation.Path, explain.Handler(ring))
 	return mux
 }
 
@@ -207,7 +208,7 @@ func TestExplainSaysWhereNobodyAnswers(t *testing.T) {
 func TestExplainInJSON(t *testing.T) {
 	endpoint := listen(t, operator(t))
 	output, code, err := newDemo(t).run(t, "rwexternal/waits", "-o", "json", "--endpoint", endpoint)
-	var x explain.Explanation
+	var x explanation.Explanation
 	if err := json.Unmarshal([]byte(output), &x); err != nil {
 		t.Fatalf("%v:\n%s", err, output)
 	}

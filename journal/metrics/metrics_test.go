@@ -257,7 +257,7 @@ func TestObjects(t *testing.T) {
 	done := journal.Finished{Result: journal.ResultDone}
 	fail := journal.Finished{Result: journal.ResultFailed, Outcome: failed}
 	wait := journal.Finished{Result: journal.ResultWaiting, Outcome: waiting}
-	behind := journal.Finished{Result: journal.ResultStale}
+	stale := journal.Finished{Result: journal.ResultStale}
 	slowed := journal.Finished{Result: journal.ResultWaiting}
 	gone := journal.Finished{Result: journal.ResultGone}
 	for _, tt := range []struct {
@@ -270,7 +270,7 @@ func TestObjects(t *testing.T) {
 		{"done ends the row", []journal.Event{fail, done}, []string{"done", "0"}},
 		{"a wait ends the row", []journal.Event{fail, wait}, []string{"waiting", "0"}},
 		{"a wait is no failure", []journal.Event{wait, wait}, []string{"waiting", "0"}},
-		{"a cache that is behind says nothing", []journal.Event{fail, behind}, []string{"behind", "1"}},
+		{"a cache that is stale says nothing", []journal.Event{fail, stale}, []string{"stale", "1"}},
 		{"nor does an object that is slowed down", []journal.Event{fail, slowed, fail}, []string{"failed", "2"}},
 		{"gone", []journal.Event{fail, gone}, nil},
 		{"gone before it was seen", []journal.Event{gone}, nil},

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package explain_test
+package explanation_test
 
 import (
 	"context"
@@ -30,23 +30,23 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files, and fail")
 
 // scenes are stories about the Database shop/db, each named as its golden file.
-var scenes = map[string]func(*testing.T) *explain.Explanation{
-	"missing-secret": func(t *testing.T) *explain.Explanation {
+var scenes = map[string]func(*testing.T) *explanation.Explanation{
+	"missing-secret": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, readPassword{}, done("CreateDatabase"))
 		s.create()
 		s.settle()
 		time.Sleep(12 * time.Minute)
 		return s.explain()
 	},
-	"poll": func(t *testing.T) *explain.Explanation {
+	"poll": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, returns("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.PollFor("database db to be available", 10*time.Second) }))
 		s.create()
 		for range 20 {
@@ -57,7 +57,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		time.Sleep(3 * time.Second)
 		return s.explain()
 	},
-	"failing-step": func(t *testing.T) *explain.Explanation {
+	"failing-step": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, done("ReadPassword"), fails("CreateDatabase", errForbidden), done("Publish"))
 		s.create()
 		for i := range 3 {
@@ -67,7 +67,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		time.Sleep(2 * time.Second)
 		return s.explain()
 	},
-	"own-way-out": func(t *testing.T) *explain.Explanation {
+	"own-way-out": func(t *testing.T) *explanation.Explanation {
 		err := failure.Mark(errors.New("the plan \"free\" has no replicas"), failure.WithClass(failure.ClassTerminal), failure.WithReason("PlanTooSmall"),
 			failure.WithRemedy("choose the plan \"team\", or set .spec.replicas to 1"))
 		s := newScene(t, fails("CreateDatabase", err))
@@ -75,7 +75,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		s.settle()
 		return s.explain()
 	},
-	"foreign-finalizer": func(t *testing.T) *explain.Explanation {
+	"foreign-finalizer": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, cleans("CreateDatabase", ctrlkit.NoRequeue))
 		s.create(func(db *Database) { db.Finalizers = []string{"backup.io/snapshot"} })
 		s.settle()
@@ -85,7 +85,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		time.Sleep(25 * time.Minute)
 		return s.explain()
 	},
-	"own-cleanup-waits": func(t *testing.T) *explain.Explanation {
+	"own-cleanup-waits": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, readPassword{optional: true}, cleans("CreateDatabase", func() (ctrl.Result, error) {
 			return ctrlkit.PollFor("2 connections of database db to be closed", 30*time.Second)
 		}))
@@ -99,7 +99,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		}
 		return s.explain()
 	},
-	"paused": func(t *testing.T) *explain.Explanation {
+	"paused": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, readPassword{})
 		s.create()
 		s.settle()
@@ -109,7 +109,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		time.Sleep(48 * time.Hour)
 		return s.explain()
 	},
-	"hot-loop": func(t *testing.T) *explain.Explanation {
+	"hot-loop": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, writes("WriteSettings"))
 		s.create()
 		settings := settingsOf(s.get())
@@ -127,7 +127,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		}
 		return s.explain()
 	},
-	"workflow": func(t *testing.T) *explain.Explanation {
+	"workflow": func(t *testing.T) *explanation.Explanation {
 		build := func(*request) ctrlkit.Action {
 			return ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
 				network := g.Add(action("CreateNetwork", nil))
@@ -143,21 +143,21 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		time.Sleep(time.Second)
 		return s.explain()
 	},
-	"group": func(t *testing.T) *explain.Explanation {
+	"group": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, step.Group("Access", readPassword{}, done("CreateUsers")), done("Publish"))
 		s.create()
 		s.settle()
 		time.Sleep(time.Minute)
 		return s.explain()
 	},
-	"exit": func(t *testing.T) *explain.Explanation {
+	"exit": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, checkSpec{}, done("CreateDatabase"))
 		s.create()
 		s.settle()
 		time.Sleep(time.Minute)
 		return s.explain()
 	},
-	"requeue": func(t *testing.T) *explain.Explanation {
+	"requeue": func(t *testing.T) *explanation.Explanation {
 		again := func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(time.Minute) }
 		s := newScene(t, returns("Migrate", again), done("Publish"))
 		s.create()
@@ -165,7 +165,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		time.Sleep(10 * time.Second)
 		return s.explain()
 	},
-	"ready": func(t *testing.T) *explain.Explanation {
+	"ready": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, readPassword{optional: true}, step.When("has replicas", func(r *request) bool { return r.Object.Spec["replicas"] != "" }, done("Replicate")),
 			returns("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Hour) }))
 		s.create()
@@ -173,7 +173,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		time.Sleep(20 * time.Minute)
 		return s.explain()
 	},
-	"changed-since": func(t *testing.T) *explain.Explanation {
+	"changed-since": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, done("CreateDatabase"))
 		s.create()
 		s.settle()
@@ -181,21 +181,21 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		s.update(func(db *Database) { db.Generation, db.Spec = 2, map[string]string{"size": "large"} })
 		return s.explain()
 	},
-	"finalizer-refused": func(t *testing.T) *explain.Explanation {
+	"finalizer-refused": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, cleans("CreateDatabase", ctrlkit.NoRequeue))
 		s.create()
 		s.refuse = errFinalizer
 		s.settle()
 		return s.explain()
 	},
-	"no-report": func(t *testing.T) *explain.Explanation {
+	"no-report": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, readPassword{})
 		s.create()
 		s.settle()
 		time.Sleep(time.Hour)
 		return withoutReport(s.explain())
 	},
-	"no-report-deleted": func(t *testing.T) *explain.Explanation {
+	"no-report-deleted": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, cleans("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.WaitFor("database db to be gone") }))
 		s.create()
 		s.settle()
@@ -204,7 +204,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		time.Sleep(time.Hour)
 		return withoutReport(s.explain())
 	},
-	"after-restart": func(t *testing.T) *explain.Explanation {
+	"after-restart": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, readPassword{})
 		s.create()
 		s.settle()
@@ -214,7 +214,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		time.Sleep(5 * time.Minute)
 		return s.explain()
 	},
-	"running": func(t *testing.T) *explain.Explanation {
+	"running": func(t *testing.T) *explanation.Explanation {
 		slow := func() (ctrl.Result, error) {
 			<-time.After(time.Minute)
 			return ctrlkit.NoRequeue()
@@ -234,7 +234,7 @@ var scenes = map[string]func(*testing.T) *explain.Explanation{
 		<-ended
 		return x
 	},
-	"gone": func(t *testing.T) *explain.Explanation {
+	"gone": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, readPassword{optional: true}, cleans("CreateDatabase", ctrlkit.NoRequeue))
 		s.create()
 		s.settle()
@@ -276,7 +276,7 @@ func golden(t *testing.T, file, got string) {
 	t.Errorf("%s is another: %v\n%s", file, err, cmp.Diff(string(want), got))
 }
 
-func textOf(t *testing.T, x *explain.Explanation) string {
+func textOf(t *testing.T, x *explanation.Explanation) string {
 	t.Helper()
 	var text strings.Builder
 	if err := x.Write(&text); err != nil {
@@ -286,13 +286,13 @@ func textOf(t *testing.T, x *explain.Explanation) string {
 }
 
 // roundTrip wants that JSON keeps everything that the text is made of.
-func roundTrip(t *testing.T, x *explain.Explanation) {
+func roundTrip(t *testing.T, x *explanation.Explanation) {
 	t.Helper()
 	data, err := json.Marshal(x)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back explain.Explanation
+	var back explanation.Explanation
 	if err := json.Unmarshal(data, &back); err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func roundTrip(t *testing.T, x *explain.Explanation) {
 	}
 }
 
-func withoutReport(x *explain.Explanation) *explain.Explanation {
+func withoutReport(x *explanation.Explanation) *explanation.Explanation {
 	x.Report, x.NoReport = nil, "the operator was not asked"
 	return x
 }

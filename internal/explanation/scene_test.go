@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package explain_test
+package explanation_test
 
 import (
 	"context"
@@ -27,6 +27,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -188,7 +189,7 @@ func (s *scene) reconcile() reconcile.Result {
 }
 
 // report asks the operator, as the command does.
-func (s *scene) report() *explain.Report {
+func (s *scene) report() *explanation.Report {
 	s.t.Helper()
 	server := httptest.NewRecorder()
 	query := url.Values{"group": {group.Group}, "kind": {"Database"}, "namespace": {"shop"}, "name": {"db"}}
@@ -196,7 +197,7 @@ func (s *scene) report() *explain.Report {
 	if server.Code != http.StatusOK {
 		s.t.Fatalf("%d: %s", server.Code, server.Body)
 	}
-	report := &explain.Report{}
+	report := &explanation.Report{}
 	if err := json.Unmarshal(server.Body.Bytes(), report); err != nil {
 		s.t.Fatal(err)
 	}
@@ -204,9 +205,9 @@ func (s *scene) report() *explain.Report {
 }
 
 // explain returns what is known of shop/db now.
-func (s *scene) explain() *explain.Explanation {
+func (s *scene) explain() *explanation.Explanation {
 	s.t.Helper()
-	x := &explain.Explanation{Resource: "databases.example.com", Report: s.report(), Now: time.Now()}
+	x := &explanation.Explanation{Resource: "databases.example.com", Report: s.report(), Now: time.Now()}
 	if db := s.get(); db != nil {
 		db.SetGroupVersionKind(group.WithKind("Database"))
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(db)
@@ -216,4 +217,31 @@ func (s *scene) explain() *explain.Explanation {
 		x.Object = &unstructured.Unstructured{Object: content}
 	}
 	return x
+}
+
+// The operator can be asked while it reconciles.
+func TestReportDuringReconciles(t *testing.T) {
+	s := newScene(t, readPassword{}, done("CreateDatabase"))
+	s.create()
+	s.reconcile()
+	stop := make(chan struct{})
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if r := explanation.FromEntries(database, s.ring.Entries(database)); len(r.Controllers) != 1 {
+					t.Errorf("it knows of %d controllers", len(r.Controllers))
+				}
+			}
+		}
+	}()
+	for range 100 {
+		s.reconcile()
+	}
+	close(stop)
+	<-asked
 }

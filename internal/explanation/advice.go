@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package explanation
 
 import (
 	"fmt"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // advice is one thing to do, with what belongs to it: a command, or an error in full.
@@ -66,9 +65,9 @@ type adder func(detail, format string, args ...any)
 // adviseObject looks at the object alone.
 func (p *page) adviseObject(add adder) {
 	obj := p.x.Object
-	if value, ok := obj.GetAnnotations()[step.PauseAnnotation]; ok && !strings.EqualFold(value, "false") {
-		add(fmt.Sprintf("kubectl annotate %s %s %s-", shellWord(p.x.Resource), p.kubectlName(), step.PauseAnnotation),
-			"It is paused by its annotation %s: nothing is done, also not for its deletion. To go on:", step.PauseAnnotation)
+	if value, ok := obj.GetAnnotations()[condition.PauseAnnotation]; ok && !strings.EqualFold(value, "false") {
+		add(fmt.Sprintf("kubectl annotate %s %s %s-", shellWord(p.x.Resource), p.kubectlName(), condition.PauseAnnotation),
+			"It is paused by its annotation %s: nothing is done, also not for its deletion. To go on:", condition.PauseAnnotation)
 	}
 	if obj.GetDeletionTimestamp() == nil {
 		return
@@ -114,7 +113,7 @@ func (p *page) adviseController(c *Controller, add adder) {
 			name = "The clean-up of " + name
 		}
 		if s.State == StateFailed {
-			add(s.fault(), "%s fails (%s): %s.", name, s.Class, short(s.Way))
+			add(s.fault(), "%s fails (%s): %s.", name, s.Class, short(s.Remedy))
 			continue
 		}
 		for _, w := range s.Waits {
@@ -126,7 +125,7 @@ func (p *page) adviseController(c *Controller, add adder) {
 		}
 	}
 	if c.Failure != "" {
-		add(short(c.Failure), "Controller %s fails (%s): %s.", c.Name, c.Class, short(c.Way))
+		add(short(c.Failure), "Controller %s fails (%s): %s.", c.Name, c.Class, short(c.Remedy))
 	}
 	switch hot := c.HotLoop; {
 	case hot == nil:

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package explain_test
+package explanation_test
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -33,14 +33,14 @@ func at(minutes int) time.Time { return epoch.Add(time.Duration(minutes) * time.
 type minute []journal.Event
 
 // read makes a report of a story of a controller, a minute each.
-func read(minutes ...minute) explain.Controller {
+func read(minutes ...minute) explanation.Controller {
 	var entries []journal.Entry
 	for i, events := range minutes {
 		for _, e := range events {
 			entries = append(entries, journal.Entry{Time: at(i), Controller: "database", Object: database, Event: e})
 		}
 	}
-	return explain.FromEntries(database, entries).Controllers[0]
+	return explanation.FromEntries(database, entries).Controllers[0]
 }
 
 func ended(step string, o journal.Outcome) journal.Event {
@@ -59,119 +59,119 @@ func waiting(begin journal.Started) minute {
 }
 
 func TestSteps(t *testing.T) {
-	wait := []explain.Wait{{For: "Secret shop/db-password"}}
-	waitsSince := func(minutes int) explain.Step {
-		return explain.Step{Name: "Read", Phase: journal.PhaseDo, State: explain.StateWaiting, Since: at(minutes), Waits: wait}
+	wait := []journal.Wait{{For: "Secret shop/db-password"}}
+	waitsSince := func(minutes int) explanation.Step {
+		return explanation.Step{Name: "Read", Phase: journal.PhaseDo, State: explanation.StateWaiting, Since: at(minutes), Waits: wait}
 	}
 	passed := minute{begun, began("Read"), ended("Read", journal.Outcome{}), finished(journal.ResultDone, journal.Outcome{})}
 	for _, test := range []struct {
 		name  string
 		story []minute
-		want  []explain.Step
+		want  []explanation.Step
 	}{
-		{"since goes over reconciles", []minute{waiting(created), waiting(begun), waiting(begun)}, []explain.Step{waitsSince(0)}},
-		{"since begins anew after a break", []minute{waiting(created), passed, waiting(begun)}, []explain.Step{waitsSince(2)}},
+		{"since goes over reconciles", []minute{waiting(created), waiting(begun), waiting(begun)}, []explanation.Step{waitsSince(0)}},
+		{"since begins anew after a break", []minute{waiting(created), passed, waiting(begun)}, []explanation.Step{waitsSince(2)}},
 		{
 			"since begins anew with another object of the name",
 			[]minute{waiting(created), {begun, finished(journal.ResultGone, journal.Outcome{})}, waiting(begun)},
-			[]explain.Step{waitsSince(2)},
+			[]explanation.Step{waitsSince(2)},
 		},
-		{"what was before is not known", []minute{waiting(begun), waiting(begun)}, []explain.Step{
-			{Name: "Read", Phase: journal.PhaseDo, State: explain.StateWaiting, Since: at(0), OrLonger: true, Waits: wait},
+		{"what was before is not known", []minute{waiting(begun), waiting(begun)}, []explanation.Step{
+			{Name: "Read", Phase: journal.PhaseDo, State: explanation.StateWaiting, Since: at(0), OrLonger: true, Waits: wait},
 		}},
-		{"what began later is known", []minute{passed, waiting(begun)}, []explain.Step{waitsSince(1)}},
+		{"what began later is known", []minute{passed, waiting(begun)}, []explanation.Step{waitsSince(1)}},
 		{
 			"entries that begin in the middle of a reconcile",
 			[]minute{{finished(journal.ResultWaiting, waits)}, waiting(begun)},
-			[]explain.Step{{Name: "Read", Phase: journal.PhaseDo, State: explain.StateWaiting, Since: at(1), OrLonger: true, Waits: wait}},
+			[]explanation.Step{{Name: "Read", Phase: journal.PhaseDo, State: explanation.StateWaiting, Since: at(1), OrLonger: true, Waits: wait}},
 		},
 		{
 			"entries that begin in the middle of a step",
 			[]minute{{ended("Write", waits), finished(journal.ResultWaiting, waits)}, waiting(begun)},
-			[]explain.Step{{Name: "Read", Phase: journal.PhaseDo, State: explain.StateWaiting, Since: at(1), OrLonger: true, Waits: wait}},
+			[]explanation.Step{{Name: "Read", Phase: journal.PhaseDo, State: explanation.StateWaiting, Since: at(1), OrLonger: true, Waits: wait}},
 		},
 		{
 			"the clean-up waits for the same",
 			[]minute{waiting(created), {
 				journal.Started{Deleting: true}, journal.StepEnded{Step: "Read", Phase: journal.PhaseCleanup, Outcome: waits}, finished(journal.ResultWaiting, waits),
 			}},
-			[]explain.Step{{Name: "Read", Phase: journal.PhaseCleanup, State: explain.StateWaiting, Since: at(1), Waits: wait}},
+			[]explanation.Step{{Name: "Read", Phase: journal.PhaseCleanup, State: explanation.StateWaiting, Since: at(1), Waits: wait}},
 		},
 		{"a wait for something else", []minute{
 			{created, began("Read"), ended("Read", journal.Outcome{Waits: []journal.Wait{{For: "a quota"}}}), finished(journal.ResultWaiting, journal.Outcome{})},
 			waiting(begun),
-		}, []explain.Step{waitsSince(1)}},
-		{"behind and converged say nothing about steps", []minute{
+		}, []explanation.Step{waitsSince(1)}},
+		{"stale and converged say nothing about steps", []minute{
 			waiting(created), {begun, finished(journal.ResultStale, journal.Outcome{})}, {begun, finished(journal.ResultConverged, journal.Outcome{})},
-		}, []explain.Step{waitsSince(0)}},
+		}, []explanation.Step{waitsSince(0)}},
 		{"post does not hide what failed", []minute{{
 			created, began("Read"), ended("Read", waits),
 			journal.StepBegan{Step: "Read", Phase: journal.PhasePost}, journal.StepEnded{Step: "Read", Phase: journal.PhasePost}, finished(journal.ResultWaiting, waits),
-		}}, []explain.Step{waitsSince(0)}},
+		}}, []explanation.Step{waitsSince(0)}},
 		{"post of a step that was not reached", []minute{{
 			created, began("Read"), ended("Read", waits), journal.StepSkipped{Step: "Write", After: "Read"},
 			journal.StepBegan{Step: "Write", Phase: journal.PhasePost}, journal.StepEnded{Step: "Write", Phase: journal.PhasePost}, finished(journal.ResultWaiting, waits),
-		}}, []explain.Step{waitsSince(0), {Name: "Write", State: explain.StateNotReached, Since: at(0), By: []string{"Read"}}}},
+		}}, []explanation.Step{waitsSince(0), {Name: "Write", State: explanation.StateNotReached, Since: at(0), By: []string{"Read"}}}},
 		{"post that fails, too", []minute{{
 			created, began("Read"), ended("Read", waits),
 			journal.StepEnded{Step: "Read", Phase: journal.PhasePost, Outcome: broken}, finished(journal.ResultFailed, broken),
-		}}, []explain.Step{waitsSince(0)}},
+		}}, []explanation.Step{waitsSince(0)}},
 		{"post that fails", []minute{{
 			created, began("Read"), ended("Read", journal.Outcome{}), journal.StepBegan{Step: "Read", Phase: journal.PhasePost},
 			journal.StepEnded{Step: "Read", Phase: journal.PhasePost, Outcome: broken}, finished(journal.ResultFailed, broken),
-		}}, []explain.Step{{
-			Name: "Read", Phase: journal.PhasePost, State: explain.StateFailed, Since: at(0), Error: "connection refused",
-			Class: "TemporaryError", Way: failure.RemedyOf(failure.ClassTransient),
+		}}, []explanation.Step{{
+			Name: "Read", Phase: journal.PhasePost, State: explanation.StateFailed, Since: at(0), Error: "connection refused",
+			Class: "TemporaryError", Remedy: failure.RemedyOf(failure.ClassTransient),
 		}}},
 		{"actions in a step", []minute{{
 			created, began("Run"), journal.ActionBegan{Step: "Run", Action: "A"}, journal.ActionEnded{Step: "Run", Action: "A", Outcome: waits},
 			journal.ActionBlocked{Step: "Run", Action: "B", By: []string{"A"}}, ended("Run", waits), finished(journal.ResultWaiting, waits),
-		}}, []explain.Step{{
-			Name: "Run", Phase: journal.PhaseDo, State: explain.StateWaiting, Since: at(0), Waits: wait, Actions: []explain.Step{
-				{Name: "A", State: explain.StateWaiting, Since: at(0), Waits: wait},
-				{Name: "B", State: explain.StateBlocked, Since: at(0), By: []string{"A"}},
+		}}, []explanation.Step{{
+			Name: "Run", Phase: journal.PhaseDo, State: explanation.StateWaiting, Since: at(0), Waits: wait, Actions: []explanation.Step{
+				{Name: "A", State: explanation.StateWaiting, Since: at(0), Waits: wait},
+				{Name: "B", State: explanation.StateBlocked, Since: at(0), By: []string{"A"}},
 			},
 		}}},
 		{"a reconcile that runs", []minute{
 			{created, began("Read"), ended("Read", journal.Outcome{}), began("Write"), ended("Write", broken), finished(journal.ResultFailed, broken)},
 			{begun, began("Read")},
-		}, []explain.Step{
-			{Name: "Read", Phase: journal.PhaseDo, State: explain.StateDone, Since: at(0), Again: true},
+		}, []explanation.Step{
+			{Name: "Read", Phase: journal.PhaseDo, State: explanation.StateDone, Since: at(0), Again: true},
 			{
-				Name: "Write", Phase: journal.PhaseDo, State: explain.StateFailed, Since: at(0), Error: "connection refused",
-				Class: "TemporaryError", Way: failure.RemedyOf(failure.ClassTransient),
+				Name: "Write", Phase: journal.PhaseDo, State: explanation.StateFailed, Since: at(0), Error: "connection refused",
+				Class: "TemporaryError", Remedy: failure.RemedyOf(failure.ClassTransient),
 			},
 		}},
-		{"the first reconcile runs", []minute{{created, began("Read")}}, []explain.Step{
-			{Name: "Read", Phase: journal.PhaseDo, State: explain.StateRunning, Since: at(0)},
+		{"the first reconcile runs", []minute{{created, began("Read")}}, []explanation.Step{
+			{Name: "Read", Phase: journal.PhaseDo, State: explanation.StateRunning, Since: at(0)},
 		}},
-		{"a condition that does not hold", []minute{{created, journal.StepSkipped{Step: "Read"}, finished(journal.ResultDone, journal.Outcome{})}}, []explain.Step{
-			{Name: "Read", State: explain.StateNotNeeded, Since: at(0)},
+		{"a condition that does not hold", []minute{{created, journal.StepSkipped{Step: "Read"}, finished(journal.ResultDone, journal.Outcome{})}}, []explanation.Step{
+			{Name: "Read", State: explanation.StateNotNeeded, Since: at(0)},
 		}},
 		{"in a group another than the last keeps the rest from being run", []minute{{
 			created, began("A"), ended("A", waits), began("B"), ended("B", journal.Outcome{}),
 			journal.StepSkipped{Step: "C", After: "B"}, finished(journal.ResultWaiting, waits),
-		}}, []explain.Step{
-			{Name: "A", Phase: journal.PhaseDo, State: explain.StateWaiting, Since: at(0), Waits: wait},
-			{Name: "B", Phase: journal.PhaseDo, State: explain.StateDone, Since: at(0)},
-			{Name: "C", State: explain.StateNotReached, Since: at(0), By: []string{"A"}},
+		}}, []explanation.Step{
+			{Name: "A", Phase: journal.PhaseDo, State: explanation.StateWaiting, Since: at(0), Waits: wait},
+			{Name: "B", Phase: journal.PhaseDo, State: explanation.StateDone, Since: at(0)},
+			{Name: "C", State: explanation.StateNotReached, Since: at(0), By: []string{"A"}},
 		}},
 		{"a requeue", []minute{{
 			created, began("A"), ended("A", journal.Outcome{RequeueAfter: time.Second}), journal.StepSkipped{Step: "B", After: "A"},
 			finished(journal.ResultDone, journal.Outcome{RequeueAfter: time.Second}),
-		}}, []explain.Step{
-			{Name: "A", Phase: journal.PhaseDo, State: explain.StateRequeued, Since: at(0), After: time.Second},
-			{Name: "B", State: explain.StateNotReached, Since: at(0), By: []string{"A"}},
+		}}, []explanation.Step{
+			{Name: "A", Phase: journal.PhaseDo, State: explanation.StateRequeued, Since: at(0), After: time.Second},
+			{Name: "B", State: explanation.StateNotReached, Since: at(0), By: []string{"A"}},
 		}},
 		{"a requeue in a clean-up", []minute{{
 			created, finished(journal.ResultDone, journal.Outcome{}),
 		}, {
 			journal.Started{Deleting: true}, journal.StepEnded{Step: "A", Phase: journal.PhaseCleanup, Outcome: journal.Outcome{RequeueAfter: time.Second}},
 			finished(journal.ResultWaiting, journal.Outcome{RequeueAfter: time.Second}),
-		}}, []explain.Step{{Name: "A", Phase: journal.PhaseCleanup, State: explain.StateRequeued, Since: at(1), After: time.Second}}},
+		}}, []explanation.Step{{Name: "A", Phase: journal.PhaseCleanup, State: explanation.StateRequeued, Since: at(1), After: time.Second}}},
 		{"a look again is no requeue", []minute{{
 			created, began("A"), ended("A", journal.Outcome{RequeueAfter: time.Second}), finished(journal.ResultDone, journal.Outcome{RequeueAfter: time.Second}),
-		}}, []explain.Step{{Name: "A", Phase: journal.PhaseDo, State: explain.StateDone, Since: at(0), After: time.Second}}},
+		}}, []explanation.Step{{Name: "A", Phase: journal.PhaseDo, State: explanation.StateDone, Since: at(0), After: time.Second}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, read(test.story...).Steps); diff != "" {
@@ -197,55 +197,55 @@ func TestController(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		story []minute
-		want  explain.Controller
+		want  explanation.Controller
 	}{
-		{"a backoff", []minute{fails(time.Minute, 1), fails(2*time.Minute, 2)}, explain.Controller{Result: journal.ResultFailed, Next: at(3), Why: "backoff", Failures: 2}},
-		{"a backoff is over after a success", []minute{fails(time.Hour, 1), fine}, explain.Controller{Result: journal.ResultDone}},
+		{"a backoff", []minute{fails(time.Minute, 1), fails(2*time.Minute, 2)}, explanation.Controller{Result: journal.ResultFailed, Next: at(3), Why: "backoff", Failures: 2}},
+		{"a backoff is over after a success", []minute{fails(time.Hour, 1), fine}, explanation.Controller{Result: journal.ResultDone}},
 		{
 			"a time stays planned while nothing has changed",
 			[]minute{
 				{begun, journal.Requeued{After: time.Hour, Why: "time"}, finished(journal.ResultDone, journal.Outcome{})},
 				{begun, finished(journal.ResultConverged, journal.Outcome{})},
 			},
-			explain.Controller{Result: journal.ResultConverged, Next: at(60), Why: "time"},
+			explanation.Controller{Result: journal.ResultConverged, Next: at(60), Why: "time"},
 		},
 		{
 			"a failure before the steps", []minute{{begun, finished(journal.ResultFailed, outside)}},
-			explain.Controller{Result: journal.ResultFailed, Failure: "writing the status: forbidden", Class: "Forbidden", Way: "ask somebody"},
+			explanation.Controller{Result: journal.ResultFailed, Failure: "writing the status: forbidden", Class: "Forbidden", Remedy: "ask somebody"},
 		},
 		{
 			"a failure beside one of a step", []minute{{begun, began("Read"), ended("Read", broken), finished(journal.ResultFailed, both)}},
-			explain.Controller{Result: journal.ResultFailed, Failure: "writing the status: forbidden", Class: "Forbidden"},
+			explanation.Controller{Result: journal.ResultFailed, Failure: "writing the status: forbidden", Class: "Forbidden"},
 		},
 		{
-			"it stays while the cache is behind", []minute{{begun, finished(journal.ResultFailed, outside)}, {begun, finished(journal.ResultStale, journal.Outcome{})}},
-			explain.Controller{Result: journal.ResultStale, Failure: "writing the status: forbidden", Class: "Forbidden", Way: "ask somebody"},
+			"it stays while the cache is stale", []minute{{begun, finished(journal.ResultFailed, outside)}, {begun, finished(journal.ResultStale, journal.Outcome{})}},
+			explanation.Controller{Result: journal.ResultStale, Failure: "writing the status: forbidden", Class: "Forbidden", Remedy: "ask somebody"},
 		},
-		{"it goes", []minute{{begun, finished(journal.ResultFailed, outside)}, fine}, explain.Controller{Result: journal.ResultDone}},
-		{"a pause", []minute{pausedFor}, explain.Controller{Result: journal.ResultPaused, Gated: "by its annotation"}},
-		{"a pause that is over", []minute{pausedFor, fine}, explain.Controller{Result: journal.ResultDone}},
+		{"it goes", []minute{{begun, finished(journal.ResultFailed, outside)}, fine}, explanation.Controller{Result: journal.ResultDone}},
+		{"a pause", []minute{pausedFor}, explanation.Controller{Result: journal.ResultPaused, Gated: "by its annotation"}},
+		{"a pause that is over", []minute{pausedFor, fine}, explanation.Controller{Result: journal.ResultDone}},
 		{
 			"a hot loop, also when the reconcile fails", []minute{append(minute{begun, hot}, fails(time.Minute, 1)[1:]...)},
-			explain.Controller{Result: journal.ResultFailed, Next: at(1), Why: "backoff", Failures: 1, HotLoop: &explain.HotLoop{What: hot.String(), Managers: []string{"helm"}}},
+			explanation.Controller{Result: journal.ResultFailed, Next: at(1), Why: "backoff", Failures: 1, HotLoop: &explanation.HotLoop{What: hot.String(), Managers: []string{"helm"}}},
 		},
-		{"a hot loop that is over", []minute{{begun, hot, finished(journal.ResultDone, journal.Outcome{})}, fine, fine, fine}, explain.Controller{Result: journal.ResultDone}},
+		{"a hot loop that is over", []minute{{begun, hot, finished(journal.ResultDone, journal.Outcome{})}, fine, fine, fine}, explanation.Controller{Result: journal.ResultDone}},
 		{
 			"what is in the queue, counted", []minute{fine, {
 				journal.Triggered{Cause: journal.Cause{Kind: journal.CauseForeignChange, Verb: "updated", Object: secret}},
 				journal.Triggered{Cause: journal.Cause{Kind: journal.CauseForeignChange, Verb: "updated", Object: secret}},
 				journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnChange, Verb: "updated", Object: database}},
 			}},
-			explain.Controller{Result: journal.ResultDone, Queued: []string{"Secret shop/db-password was updated 2 times", "the object was updated"}},
+			explanation.Controller{Result: journal.ResultDone, Queued: []string{"Secret shop/db-password was updated 2 times", "the object was updated"}},
 		},
 		{
 			"what was in the queue", []minute{{journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnChange, Verb: "created"}}}, fine},
-			explain.Controller{Result: journal.ResultDone},
+			explanation.Controller{Result: journal.ResultDone},
 		},
-		{"a reconcile that runs", []minute{fine, {begun}}, explain.Controller{Result: journal.ResultDone, Running: at(1)}},
+		{"a reconcile that runs", []minute{fine, {begun}}, explanation.Controller{Result: journal.ResultDone, Running: at(1)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.want.Name = "database"
-			if diff := cmp.Diff(test.want, read(test.story...), cmpopts.IgnoreFields(explain.Controller{}, "Steps", "Runs")); diff != "" {
+			if diff := cmp.Diff(test.want, read(test.story...), cmpopts.IgnoreFields(explanation.Controller{}, "Steps", "Runs")); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -278,14 +278,14 @@ func TestRuns(t *testing.T) {
 	if diff := cmp.Diff(want, causes); diff != "" { // the first is one too many
 		t.Error(diff)
 	}
-	last := explain.Run{
+	last := explanation.Run{
 		Began: at(8), Duration: time.Second, Result: journal.ResultDone, Causes: want[7:],
-		Writes: []explain.Write{{What: "patch status of Database shop/db (.status.conditions)"}},
+		Writes: []explanation.Write{{What: "patch status of Database shop/db (.status.conditions)"}},
 	}
 	if diff := cmp.Diff(last, runs[7]); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]explain.Write{{What: "create Secret shop/db-password", Error: "exists"}}, read(story[0]).Runs[0].Writes); diff != "" {
+	if diff := cmp.Diff([]explanation.Write{{What: "create Secret shop/db-password", Error: "exists"}}, read(story[0]).Runs[0].Writes); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -295,7 +295,7 @@ func TestControllersAreSortedAndApart(t *testing.T) {
 	entry := func(controller string, e journal.Event) journal.Entry {
 		return journal.Entry{Time: at(0), Controller: controller, Object: database, Event: e}
 	}
-	report := explain.FromEntries(database, []journal.Entry{
+	report := explanation.FromEntries(database, []journal.Entry{
 		entry("quota", begun), entry("database", created), entry("quota", ended("Count", waits)), entry("database", ended("Read", journal.Outcome{})),
 	})
 	var got []string
@@ -305,7 +305,7 @@ func TestControllersAreSortedAndApart(t *testing.T) {
 	if diff := cmp.Diff([]string{"database Read done", "quota Count waiting"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if want := (explain.Object{Group: "example.com", Kind: "Database", Namespace: "shop", Name: "db"}); report.Object != want {
+	if want := (journal.Object{Group: "example.com", Kind: "Database", Namespace: "shop", Name: "db"}); report.Object != want {
 		t.Errorf("object %v, want %v", report.Object, want)
 	}
 }

@@ -1,9 +1,10 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package explanation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,16 +16,8 @@ import (
 
 // A Report is what an operator knows about an object. Its form is JSON, with durations in nanoseconds.
 type Report struct {
-	Object      Object       `json:"object"`
-	Controllers []Controller `json:"controllers"`
-}
-
-// An Object names an object.
-type Object struct {
-	Group     string `json:"group,omitempty"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
+	Object      journal.Object `json:"object"`
+	Controllers []Controller   `json:"controllers"`
 }
 
 // A Controller is what one controller of the operator knows.
@@ -46,7 +39,7 @@ type Controller struct {
 	// Failure is what failed outside the steps, such as a refused write of the status, with its class and the way out.
 	Failure string `json:"failure,omitempty"`
 	Class   string `json:"class,omitempty"`
-	Way     string `json:"way,omitempty"`
+	Remedy  string `json:"remedy,omitempty"`
 	// Gated says why the object is left alone.
 	Gated   string   `json:"gated,omitempty"`
 	HotLoop *HotLoop `json:"hotLoop,omitempty"`
@@ -93,10 +86,10 @@ type Step struct {
 	// Again says that it is being run again.
 	Again bool `json:"again,omitempty"`
 	// Error, Class and Way are what failed, what kind of failure that is, and the way out.
-	Error string `json:"error,omitempty"`
-	Class string `json:"class,omitempty"`
-	Way   string `json:"way,omitempty"`
-	Waits []Wait `json:"waits,omitempty"`
+	Error  string         `json:"error,omitempty"`
+	Class  string         `json:"class,omitempty"`
+	Remedy string         `json:"remedy,omitempty"`
+	Waits  []journal.Wait `json:"waits,omitempty"`
 	// After is the time that it has asked for.
 	After time.Duration `json:"after,omitempty"`
 	// By are the steps or actions that keep it from being run.
@@ -107,13 +100,6 @@ type Step struct {
 // passed says whether the steps after s were reached, as far as the state says it.
 func (s *Step) passed() bool {
 	return s.State != StateFailed && s.State != StateWaiting && s.State != StateRequeued
-}
-
-// A Wait is one thing that is waited for.
-type Wait struct {
-	For string `json:"for"`
-	// Every is how often it is looked at; zero if a watch ends the wait.
-	Every time.Duration `json:"every,omitempty"`
 }
 
 // A Run is one reconcile.
@@ -136,7 +122,7 @@ const mostRuns = 8
 
 // FromEntries makes a report of what a ring keeps about an object.
 func FromEntries(object journal.Object, entries []journal.Entry) Report {
-	report := Report{Object: Object{object.Group, object.Kind, object.Namespace, object.Name}}
+	report := Report{Object: object}
 	byController := make(map[string]*reading)
 	var names []string
 	for _, e := range entries {
@@ -238,9 +224,9 @@ func (r *reading) finish(e journal.Entry, ev journal.Finished) {
 		r.known = r.known || len(r.Runs) > 0
 	}
 	if ev.Result != journal.ResultStale {
-		r.Failure, r.Class, r.Way = "", "", ""
+		r.Failure, r.Class, r.Remedy = "", "", ""
 		if outside := outsideOf(r.current.steps, ev.Outcome.Err); outside != "" {
-			r.Failure, r.Class, r.Way = outside, ev.Outcome.Class, ev.Outcome.Remedy
+			r.Failure, r.Class, r.Remedy = outside, ev.Outcome.Class, ev.Outcome.Remedy
 		}
 	}
 	if ev.Result == journal.ResultGone { // another object of this name has a history of its own
@@ -287,7 +273,7 @@ func causeText(c journal.Cause) string {
 	}
 	switch c.Kind {
 	case journal.CauseOwnChange:
-		return strings.TrimSpace("the object was "+orElse(c.Verb, "changed")) + times
+		return strings.TrimSpace("the object was "+cmp.Or(c.Verb, "changed")) + times
 	case journal.CauseOwnWrite:
 		return "the operator's own write" + times
 	case journal.CauseTimer:
@@ -306,13 +292,6 @@ func causeText(c journal.Cause) string {
 		}
 		return text + times
 	}
-}
-
-func orElse(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
 }
 
 func writeOf(ev journal.Wrote) Write {
@@ -362,13 +341,10 @@ func stepEvent(steps []Step, e journal.Entry) ([]Step, bool) {
 }
 
 func stepOf(name string, phase journal.Phase, o journal.Outcome) Step {
-	s := Step{Name: name, Phase: phase, State: StateDone, After: o.RequeueAfter}
-	for _, w := range o.Waits {
-		s.Waits = append(s.Waits, Wait{w.For, w.Every})
-	}
+	s := Step{Name: name, Phase: phase, State: StateDone, Waits: slices.Clone(o.Waits), After: o.RequeueAfter}
 	switch {
 	case o.Err != nil:
-		s.State, s.Error, s.Class, s.Way = StateFailed, o.Err.Error(), o.Class, orElse(o.Remedy, failure.RemedyOf(failure.Class(o.Class)))
+		s.State, s.Error, s.Class, s.Remedy = StateFailed, o.Err.Error(), o.Class, cmp.Or(o.Remedy, failure.RemedyOf(failure.Class(o.Class)))
 	case len(o.Waits) > 0:
 		s.State = StateWaiting
 	}

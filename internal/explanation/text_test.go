@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package explain_test
+package explanation_test
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
-	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -30,15 +30,15 @@ func conditionOf(kind, status, reason, message string) map[string]any {
 
 // everywhere returns an explanation that has text in every place that comes from the cluster or the
 // operator.
-func everywhere(text string) *explain.Explanation {
-	step := explain.Step{
-		Name: text, State: explain.StateFailed, Error: text, Class: text, Way: text, Since: at(0), By: []string{text},
-		Waits: []explain.Wait{{For: text}}, Actions: []explain.Step{{Name: text, State: explain.StateBlocked, By: []string{text}}},
+func everywhere(text string) *explanation.Explanation {
+	step := explanation.Step{
+		Name: text, State: explanation.StateFailed, Error: text, Class: text, Remedy: text, Since: at(0), By: []string{text},
+		Waits: []journal.Wait{{For: text}}, Actions: []explanation.Step{{Name: text, State: explanation.StateBlocked, By: []string{text}}},
 	}
 	waiting, odd := step, step
-	waiting.State, waiting.Actions = explain.StateWaiting, nil
+	waiting.State, waiting.Actions = explanation.StateWaiting, nil
 	odd.State, odd.Actions = text, nil
-	return &explain.Explanation{
+	return &explanation.Explanation{
 		Object: &unstructured.Unstructured{Object: map[string]any{
 			"kind": text,
 			"metadata": map[string]any{
@@ -48,10 +48,10 @@ func everywhere(text string) *explain.Explanation {
 			"status": map[string]any{"conditions": []any{conditionOf("Ready", "False", text, text), conditionOf(text, text, text, text), conditionOf("Stalled", "True", text, text)}},
 		}},
 		Resource: text,
-		Report: &explain.Report{Object: explain.Object{Kind: text, Name: text}, Controllers: []explain.Controller{{
-			Name: text, Finalizer: "y", Result: journal.Result(text), Steps: []explain.Step{step, waiting, odd}, Failure: text, Class: text, Way: text,
-			HotLoop: &explain.HotLoop{What: text, Managers: []string{text}}, Queued: []string{text},
-			Runs: []explain.Run{{Began: at(0), Result: journal.Result(text), Causes: []string{text}, Writes: []explain.Write{{What: text, Error: text}}}},
+		Report: &explanation.Report{Object: journal.Object{Kind: text, Name: text}, Controllers: []explanation.Controller{{
+			Name: text, Finalizer: "y", Result: journal.Result(text), Steps: []explanation.Step{step, waiting, odd}, Failure: text, Class: text, Remedy: text,
+			HotLoop: &explanation.HotLoop{What: text, Managers: []string{text}}, Queued: []string{text},
+			Runs: []explanation.Run{{Began: at(0), Result: journal.Result(text), Causes: []string{text}, Writes: []explanation.Write{{What: text, Error: text}}}},
 		}}},
 		Now: at(1),
 	}
@@ -74,7 +74,7 @@ func noControl(text string) error {
 // the direction of writing.
 func TestWriteHasNoControlCharacters(t *testing.T) {
 	for _, text := range hostile {
-		for _, x := range []*explain.Explanation{everywhere(text), {NoReport: text}, {Object: everywhere(text).Object, Resource: text, NoReport: text}} {
+		for _, x := range []*explanation.Explanation{everywhere(text), {NoReport: text}, {Object: everywhere(text).Object, Resource: text, NoReport: text}} {
 			got := textOf(t, x)
 			if err := noControl(got); err != nil {
 				t.Errorf("%q: %v", text, err)
@@ -117,25 +117,25 @@ func TestWriteIsBounded(t *testing.T) {
 		finalizers = append(finalizers, fmt.Sprint("x.io/f", i))
 	}
 	finalizers[2000] = "ours.io/a"
-	actions := make([]explain.Step, 500)
+	actions := make([]explanation.Step, 500)
 	for i := range actions {
-		actions[i] = explain.Step{Name: fmt.Sprint("Action", i), State: explain.StateDone, Since: at(0)}
+		actions[i] = explanation.Step{Name: fmt.Sprint("Action", i), State: explanation.StateDone, Since: at(0)}
 	}
-	actions[444] = explain.Step{Name: "Broken", State: explain.StateFailed, Since: at(0), Error: "it broke", Class: "TransientError", Way: "wait"}
-	waits := make([]explain.Wait, 500)
+	actions[444] = explanation.Step{Name: "Broken", State: explanation.StateFailed, Since: at(0), Error: "it broke", Class: "TransientError", Remedy: "wait"}
+	waits := make([]journal.Wait, 500)
 	for i := range waits {
-		waits[i] = explain.Wait{For: fmt.Sprint("thing ", i)}
+		waits[i] = journal.Wait{For: fmt.Sprint("thing ", i)}
 	}
-	writes := make([]explain.Write, 200)
+	writes := make([]explanation.Write, 200)
 	for i := range writes {
-		writes[i] = explain.Write{What: fmt.Sprint("create Secret ", i)}
+		writes[i] = explanation.Write{What: fmt.Sprint("create Secret ", i)}
 	}
 	obj := zone("False", map[string]any{"deletionTimestamp": at(0).Format(time.RFC3339), "finalizers": finalizers})
 	obj.Object["status"] = map[string]any{"conditions": conditions}
-	x := &explain.Explanation{Object: obj, Resource: "zones.example.com", Now: at(1), Report: reportOf(explain.Controller{
+	x := &explanation.Explanation{Object: obj, Resource: "zones.example.com", Now: at(1), Report: reportOf(explanation.Controller{
 		Name: "a", Finalizer: "ours.io/a",
-		Steps: []explain.Step{{Name: "Run", State: explain.StateFailed, Since: at(0), Error: "it broke", Actions: actions}, {Name: "Wait", State: explain.StateWaiting, Since: at(0), Waits: waits}},
-		Runs:  []explain.Run{{Began: at(0), Result: journal.ResultFailed, Writes: writes}},
+		Steps: []explanation.Step{{Name: "Run", State: explanation.StateFailed, Since: at(0), Error: "it broke", Actions: actions}, {Name: "Wait", State: explanation.StateWaiting, Since: at(0), Waits: waits}},
+		Runs:  []explanation.Run{{Began: at(0), Result: journal.ResultFailed, Writes: writes}},
 	})}
 	text := textOf(t, x)
 	if lines := strings.Count(text, "\n"); lines > 120 || len(text) > 32<<10 {
@@ -171,7 +171,7 @@ func TestCommandsAreQuoted(t *testing.T) {
 	for _, name := range []string{"db", "system:node", "a b", "$(touch pwned)", "it's", `"; touch pwned; "`, "-n", "größer"} {
 		obj := zone("False", map[string]any{"deletionTimestamp": at(0).Format(time.RFC3339), "finalizers": []any{"x.io/a"}, "annotations": map[string]any{"ctrlkit.dev/paused": ""}})
 		obj.SetName(name)
-		text := textOf(t, &explain.Explanation{Object: obj, Resource: "roles.example.com", Report: reportOf(explain.Controller{}), Now: at(1)})
+		text := textOf(t, &explanation.Explanation{Object: obj, Resource: "roles.example.com", Report: reportOf(explanation.Controller{}), Now: at(1)})
 		commands := 0
 		for line := range strings.Lines(text) {
 			command, ok := strings.CutPrefix(strings.TrimSpace(line), "kubectl ")

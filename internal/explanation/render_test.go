@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package explain_test
+package explanation_test
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -25,31 +25,31 @@ func zone(ready string, metadata map[string]any) *unstructured.Unstructured {
 }
 
 func TestWrite(t *testing.T) {
-	failing := explain.Step{Name: "Zone", State: explain.StateFailed, Error: "line one\n\tline two", Class: "TemporaryError", Way: "wait", Since: at(0)}
-	waiting := explain.Step{Name: "Peer", State: explain.StateWaiting, Since: at(0), Waits: []explain.Wait{{For: "a"}, {For: "b", Every: 5 * time.Second}}}
+	failing := explanation.Step{Name: "Zone", State: explanation.StateFailed, Error: "line one\n\tline two", Class: "TemporaryError", Remedy: "wait", Since: at(0)}
+	waiting := explanation.Step{Name: "Peer", State: explanation.StateWaiting, Since: at(0), Waits: []journal.Wait{{For: "a"}, {For: "b", Every: 5 * time.Second}}}
 	for _, test := range []struct {
 		name string
-		x    explain.Explanation
+		x    explanation.Explanation
 		want []string
 		not  string
 	}{
 		{
-			"an error of several lines is one", explain.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explain.Controller{Steps: []explain.Step{failing}})},
+			"an error of several lines is one", explanation.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explanation.Controller{Steps: []explanation.Step{failing}})},
 			[]string{"\n  - Zone fails (TemporaryError): wait.\n      line one line two\n", "✗ Zone   fails, for 60s: line one line two\n"}, "",
 		},
 		{
-			"two waits are two things to do", explain.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explain.Controller{Steps: []explain.Step{waiting}})},
+			"two waits are two things to do", explanation.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explanation.Controller{Steps: []explanation.Step{waiting}})},
 			[]string{"Peer waits for a. Bring that about, if nobody else does: the operator then goes on by itself, at once.", "Peer waits for b.", "by itself, within 5s.", "waits, for 60s: a; b\n"}, "",
 		},
 		{
-			"two controllers", explain.Explanation{Object: zone("True", map[string]any{}), Report: reportOf(explain.Controller{Name: "a"}, explain.Controller{Name: "b"})},
+			"two controllers", explanation.Explanation{Object: zone("True", map[string]any{}), Report: reportOf(explanation.Controller{Name: "a"}, explanation.Controller{Name: "b"})},
 			[]string{"Steps of controller a\n  none was run lately\n", "Steps of controller b\n"}, "What to do",
 		},
 		{
 			"the command names the place of the finalizer",
-			explain.Explanation{
+			explanation.Explanation{
 				Object: zone("False", map[string]any{"deletionTimestamp": at(0).Format(time.RFC3339), "finalizers": []any{"ours.io/a", "x.io/b", "x.io/c", "foregroundDeletion"}}),
-				Report: reportOf(explain.Controller{Finalizer: "ours.io/a"}), Resource: "zones.example.com",
+				Report: reportOf(explanation.Controller{Finalizer: "ours.io/a"}), Resource: "zones.example.com",
 			},
 			[]string{
 				`kubectl patch zones.example.com eu --type=json -p '[{"op":"test","path":"/metadata/finalizers/1","value":"x.io/b"},{"op":"remove","path":"/metadata/finalizers/1"}]'` + "\n",
@@ -59,70 +59,70 @@ func TestWrite(t *testing.T) {
 		},
 		{
 			"nobody proposes to take a finalizer off without having asked",
-			explain.Explanation{Object: zone("False", map[string]any{"deletionTimestamp": at(0).Format(time.RFC3339), "finalizers": []any{"ours.io/a"}}), NoReport: "no"},
+			explanation.Explanation{Object: zone("False", map[string]any{"deletionTimestamp": at(0).Format(time.RFC3339), "finalizers": []any{"ours.io/a"}}), NoReport: "no"},
 			[]string{"It is kept by finalizer ours.io/a.", "\nSteps and causes are not known: no\n"}, "kubectl patch",
 		},
 		{
 			"a pause with a value that can't be read",
-			explain.Explanation{Object: zone("True", map[string]any{"annotations": map[string]any{"ctrlkit.dev/paused": "yes"}}), Resource: "zones.example.com"},
+			explanation.Explanation{Object: zone("True", map[string]any{"annotations": map[string]any{"ctrlkit.dev/paused": "yes"}}), Resource: "zones.example.com"},
 			[]string{"kubectl annotate zones.example.com eu ctrlkit.dev/paused-\n"}, "",
 		},
 		{
-			"a pause that is switched off", explain.Explanation{Object: zone("True", map[string]any{"annotations": map[string]any{"ctrlkit.dev/paused": "False"}})},
+			"a pause that is switched off", explanation.Explanation{Object: zone("True", map[string]any{"annotations": map[string]any{"ctrlkit.dev/paused": "False"}})},
 			[]string{"Zone eu has been ready for 60s\n"}, "What to do",
 		},
 		{
 			"what is owed for an object that went without it",
-			explain.Explanation{Report: reportOf(explain.Controller{Result: journal.ResultFailed, Steps: []explain.Step{failing}})},
+			explanation.Explanation{Report: reportOf(explanation.Controller{Result: journal.ResultFailed, Steps: []explanation.Step{failing}})},
 			[]string{"Zone eu does not exist\n", "  - Zone fails (TemporaryError): wait.\n"}, "",
 		},
 		{
 			"what an operator is done with is over",
-			explain.Explanation{Report: reportOf(explain.Controller{Name: "a", Result: journal.ResultGone, Steps: []explain.Step{failing}})},
+			explanation.Explanation{Report: reportOf(explanation.Controller{Name: "a", Result: journal.ResultGone, Steps: []explanation.Step{failing}})},
 			[]string{"Zone eu does not exist any more, and controller a has nothing left to do for it\n"}, "What to do",
 		},
 		{
 			"reconciles that wrote something else are told apart",
-			explain.Explanation{Report: reportOf(explain.Controller{Runs: []explain.Run{
+			explanation.Explanation{Report: reportOf(explanation.Controller{Runs: []explanation.Run{
 				{Began: at(0), Result: journal.ResultDone},
 				{Began: at(0).Add(10 * time.Second), Result: journal.ResultDone},
-				{Began: at(0).Add(20 * time.Second), Result: journal.ResultDone, Writes: []explain.Write{{What: "create it", Error: "exists"}}},
+				{Began: at(0).Add(20 * time.Second), Result: journal.ResultDone, Writes: []explanation.Write{{What: "create it", Error: "exists"}}},
 			}})},
 			[]string{"40s ago   done", "refused: create it: exists\n", "50s ago   done   (and 1 like it before, since 60s ago)\n"}, "",
 		},
 		{
-			"a kind that has no conditions", explain.Explanation{Object: plain("v1", "Secret"), NoReport: "no"},
+			"a kind that has no conditions", explanation.Explanation{Object: plain("v1", "Secret"), NoReport: "no"},
 			[]string{"Secret shop/db-password exists\n  A Secret has no conditions: explain the object whose operator reads or writes it\n\nSteps"}, "What to do",
 		},
 		{
-			"the owner of an object that has no conditions", explain.Explanation{Object: plain("v1", "ConfigMap", owner("apps/v1", "Deployment", "web", false), owner("example.com/v1", "Database", "db", true))},
+			"the owner of an object that has no conditions", explanation.Explanation{Object: plain("v1", "ConfigMap", owner("apps/v1", "Deployment", "web", false), owner("example.com/v1", "Database", "db", true))},
 			[]string{"  A ConfigMap has no conditions: explain its owner, ctrlkit explain database.example.com/db -n shop\n"}, "What to do",
 		},
 		{
-			"an object without conditions whose operator waits", explain.Explanation{Object: plain("v1", "ConfigMap"), Report: reportOf(explain.Controller{Steps: []explain.Step{waiting}})},
+			"an object without conditions whose operator waits", explanation.Explanation{Object: plain("v1", "ConfigMap"), Report: reportOf(explanation.Controller{Steps: []explanation.Step{waiting}})},
 			[]string{"  - Peer waits for a."}, "",
 		},
 		{
-			"a kind of Kubernetes that has conditions", explain.Explanation{Object: plain("apps/v1", "Deployment"), Resource: "deployments.apps"},
+			"a kind of Kubernetes that has conditions", explanation.Explanation{Object: plain("apps/v1", "Deployment"), Resource: "deployments.apps"},
 			[]string{"has no condition Ready\n", "  - Kubernetes itself looks after it.", "\n      kubectl describe deployments.apps db-password -n shop\n"}, "operator runs",
 		},
 		{
-			"a kind of an operator that has not looked at it", explain.Explanation{Object: plain("example.com/v1", "Secret")},
+			"a kind of an operator that has not looked at it", explanation.Explanation{Object: plain("example.com/v1", "Secret")},
 			[]string{"Secret shop/db-password has no condition Ready\n", "  - Look whether its operator runs"}, "exists",
 		},
 		{
 			"an object that can't be read, with what its operator knows",
-			explain.Explanation{NoObject: "connection refused", Report: reportOf(explain.Controller{Name: "a", Steps: []explain.Step{waiting}})},
+			explanation.Explanation{NoObject: "connection refused", Report: reportOf(explanation.Controller{Name: "a", Steps: []explanation.Step{waiting}})},
 			[]string{"Zone eu can't be read: connection refused\n", "  - Peer waits for a.", "Steps of controller a\n"}, "does not exist",
 		},
 		{
 			"an object that can't be read, and that its operator has seen go",
-			explain.Explanation{NoObject: "its definition was removed", Report: reportOf(explain.Controller{Name: "a", Result: journal.ResultGone})},
+			explanation.Explanation{NoObject: "its definition was removed", Report: reportOf(explanation.Controller{Name: "a", Result: journal.ResultGone})},
 			[]string{"Zone eu can't be read: its definition was removed\n"}, "does not exist",
 		},
-		{"nothing at all", explain.Explanation{}, []string{"The object does not exist\n"}, "What to do"},
+		{"nothing at all", explanation.Explanation{}, []string{"The object does not exist\n"}, "What to do"},
 		{
-			"nobody says anything", explain.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explain.Controller{Name: "a"})},
+			"nobody says anything", explanation.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explanation.Controller{Name: "a"})},
 			[]string{"Look into the operator's log: controller a neither fails nor waits"}, "",
 		},
 	} {
@@ -157,8 +157,8 @@ func owner(apiVersion, kind, name string, controller bool) map[string]any {
 	return map[string]any{"apiVersion": apiVersion, "kind": kind, "name": name, "uid": "1", "controller": controller}
 }
 
-func reportOf(controllers ...explain.Controller) *explain.Report {
-	return &explain.Report{Object: explain.Object{Kind: "Zone", Name: "eu"}, Controllers: controllers}
+func reportOf(controllers ...explanation.Controller) *explanation.Report {
+	return &explanation.Report{Object: journal.Object{Kind: "Zone", Name: "eu"}, Controllers: controllers}
 }
 
 func TestReady(t *testing.T) {
@@ -180,7 +180,7 @@ func TestReady(t *testing.T) {
 		{"of a kind of Kubernetes without its conditions", plain("v1", "Pod"), false},
 		{"of a kind of an operator", plain("example.com/v1", "Secret"), false},
 	} {
-		if got := (&explain.Explanation{Object: test.obj}).Ready(); got != test.want {
+		if got := (&explanation.Explanation{Object: test.obj}).Ready(); got != test.want {
 			t.Errorf("%s: %v", test.name, got)
 		}
 	}
@@ -191,15 +191,15 @@ func TestReady(t *testing.T) {
 func TestReadyWithoutConditions(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		c    explain.Controller
+		c    explanation.Controller
 		want bool
 	}{
-		{"fine", explain.Controller{Steps: []explain.Step{{Name: "A", State: explain.StateDone}}}, true},
-		{"waiting", explain.Controller{Steps: []explain.Step{{Name: "A", State: explain.StateWaiting}}}, false},
-		{"failing outside the steps", explain.Controller{Failure: "conflict"}, false},
-		{"left alone", explain.Controller{Gated: "paused"}, false},
+		{"fine", explanation.Controller{Steps: []explanation.Step{{Name: "A", State: explanation.StateDone}}}, true},
+		{"waiting", explanation.Controller{Steps: []explanation.Step{{Name: "A", State: explanation.StateWaiting}}}, false},
+		{"failing outside the steps", explanation.Controller{Failure: "conflict"}, false},
+		{"left alone", explanation.Controller{Gated: "paused"}, false},
 	} {
-		x := &explain.Explanation{Object: plain("v1", "Secret"), Report: reportOf(test.c)}
+		x := &explanation.Explanation{Object: plain("v1", "Secret"), Report: reportOf(test.c)}
 		if got := x.Ready(); got != test.want {
 			t.Errorf("%s: %v", test.name, got)
 		}

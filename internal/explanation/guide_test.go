@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package explain_test
+package explanation_test
 
 import (
 	"os"
@@ -15,7 +15,7 @@ var block = regexp.MustCompile("(?s)```\\w+ from=(\\S+)\n(.*?)\n```")
 
 // What the guide shows stands in the golden texts and in the files that it names. Sections that are left out between two are an empty line in both.
 func TestGuideShowsWhatIsSaid(t *testing.T) {
-	page, err := os.ReadFile("../docs/explain.md")
+	page, err := os.ReadFile("../../docs/explain.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestGuideShowsWhatIsSaid(t *testing.T) {
 		t.Errorf("the guide shows %d pieces: is the expression right?", len(blocks))
 	}
 	for _, b := range blocks {
-		source, err := os.ReadFile(filepath.Join("..", b[1]))
+		source, err := os.ReadFile(filepath.Join("..", "..", b[1]))
 		if err != nil {
 			t.Fatal(err)
 		}
