@@ -50,7 +50,7 @@ func (r *run[T]) paused(ctx context.Context, reason, message string) (reconcile.
 	out := outcome{}
 	if set := r.req.Conditions; set != nil {
 		r.req.Object = r.read.DeepCopyObject().(T) //nolint:errcheck // a copy has the type
-		set.OnlyPaused(reason, message)
+		set.ResetToPaused(reason, message)
 		if err := set.Store(r.req.Object); err == nil {
 			out = r.save(ctx, out)
 		}

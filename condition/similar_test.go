@@ -11,7 +11,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 )
 
-func TestSame(t *testing.T) {
+func TestSimilar(t *testing.T) {
 	for _, tt := range []struct {
 		name, a, b string
 		want       bool
@@ -47,26 +47,26 @@ func TestSame(t *testing.T) {
 		{"a short id is a word", "commit abc1de", "commit abc2ff", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := condition.Same(tt.a, tt.b); got != tt.want {
+			if got := condition.Similar(tt.a, tt.b); got != tt.want {
 				t.Errorf("%q and %q: got %t, want %t", tt.a, tt.b, got, tt.want)
 			}
 		})
 	}
 }
 
-// Same is an equivalence, or which message a condition has would depend on how it came there.
-func TestSameIsAnEquivalence(t *testing.T) {
+// Similar is an equivalence, or which message a condition has would depend on its history.
+func TestSimilarIsAnEquivalence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`(a|f|1|20|0x|-|:|\.|ms| |deadbeef|2026-07-01T12:00:00Z|#){0,4}`)
 		a, b, c := text.Draw(t, "a"), text.Draw(t, "b"), text.Draw(t, "c")
-		if !condition.Same(a, a) {
-			t.Errorf("%q is not the same as itself", a)
+		if !condition.Similar(a, a) {
+			t.Errorf("%q is not similar to itself", a)
 		}
-		if condition.Same(a, b) != condition.Same(b, a) {
-			t.Errorf("%q and %q are the same in one direction", a, b)
+		if condition.Similar(a, b) != condition.Similar(b, a) {
+			t.Errorf("%q and %q are similar in one direction only", a, b)
 		}
-		if condition.Same(a, b) && condition.Same(b, c) && !condition.Same(a, c) {
-			t.Errorf("%q is the same as %q, that is the same as %q, but the first and the last are not", a, b, c)
+		if condition.Similar(a, b) && condition.Similar(b, c) && !condition.Similar(a, c) {
+			t.Errorf("%q is similar to %q, that is similar to %q, but the first and the last are not", a, b, c)
 		}
 	})
 }

@@ -13,33 +13,33 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 )
 
-func TestDoubt(t *testing.T) {
+func TestLastTry(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(*condition.Set)
 		want string
 	}{
-		{"a good one that was stored", func(s *condition.Set) { s.Doubt([]string{"Degraded"}, "no permission") }, "Degraded=Unknown LastTryFailed: no permission"},
-		{"without a message", func(s *condition.Set) { s.Doubt([]string{"Degraded"}, "") }, "Degraded=Unknown LastTryFailed: LastTryFailed"},
-		{"a bad one that was stored stays", func(s *condition.Set) { s.Doubt([]string{"SecretFound"}, "no permission") }, "SecretFound=False NotFound: it is missing"},
-		{"one that was never looked at", func(s *condition.Set) { s.Doubt([]string{"BackupDone"}, "no permission") }, "BackupDone=Unknown NotReached: it was not looked at yet"},
+		{"a good one that was stored", func(s *condition.Set) { s.MarkLastTryFailed([]string{"Degraded"}, "no permission") }, "Degraded=Unknown LastTryFailed: no permission"},
+		{"without a message", func(s *condition.Set) { s.MarkLastTryFailed([]string{"Degraded"}, "") }, "Degraded=Unknown LastTryFailed: LastTryFailed"},
+		{"a bad one that was stored stays", func(s *condition.Set) { s.MarkLastTryFailed([]string{"SecretFound"}, "no permission") }, "SecretFound=False NotFound: it is missing"},
+		{"one that was never looked at", func(s *condition.Set) { s.MarkLastTryFailed([]string{"BackupDone"}, "no permission") }, "BackupDone=Unknown NotReached: not evaluated yet"},
 		{"one that was set good before it failed stays", func(s *condition.Set) {
 			s.MarkHealthy("Degraded", "Better", "")
-			s.Doubt([]string{"Degraded"}, "no permission")
+			s.MarkLastTryFailed([]string{"Degraded"}, "no permission")
 		}, "Degraded=False Better"},
 		{"one that was set bad before it failed stays", func(s *condition.Set) {
 			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "it is broken")
-			s.Doubt([]string{"Degraded"}, "no permission")
+			s.MarkLastTryFailed([]string{"Degraded"}, "no permission")
 		}, "Degraded=True Broken: it is broken"},
 		{"one that is trusted again", func(s *condition.Set) {
-			s.Doubt([]string{"Degraded"}, "no permission")
-			s.Trust([]string{"Degraded"})
+			s.MarkLastTryFailed([]string{"Degraded"}, "no permission")
+			s.MarkLastTryPassed([]string{"Degraded"})
 		}, "Degraded=False LastTryPassed"},
-		{"to trust one that was never looked at changes nothing", func(s *condition.Set) { s.Trust([]string{"BackupDone"}) }, "BackupDone=Unknown NotReached: it was not looked at yet"},
-		{"to trust a good one changes nothing", func(s *condition.Set) { s.Trust([]string{"Degraded"}) }, "Degraded=False Fine"},
-		{"to trust a bad one changes nothing", func(s *condition.Set) { s.Trust([]string{"SecretFound"}) }, "SecretFound=False NotFound: it is missing"},
+		{"to trust one that was never looked at changes nothing", func(s *condition.Set) { s.MarkLastTryPassed([]string{"BackupDone"}) }, "BackupDone=Unknown NotReached: not evaluated yet"},
+		{"to trust a good one changes nothing", func(s *condition.Set) { s.MarkLastTryPassed([]string{"Degraded"}) }, "Degraded=False Fine"},
+		{"to trust a bad one changes nothing", func(s *condition.Set) { s.MarkLastTryPassed([]string{"SecretFound"}) }, "SecretFound=False NotFound: it is missing"},
 		{"one that is set afterwards", func(s *condition.Set) {
-			s.Doubt([]string{"Degraded"}, "no permission")
+			s.MarkLastTryFailed([]string{"Degraded"}, "no permission")
 			s.MarkHealthy("Degraded", "Better", "")
 		}, "Degraded=False Better"},
 	} {
@@ -48,7 +48,7 @@ func TestDoubt(t *testing.T) {
 			tt.do(set)
 			var got string
 			for _, text := range texts(set.Conditions()) {
-				if kind, _, _ := strings.Cut(tt.want, "="); strings.HasPrefix(text, kind+"=") {
+				if conditionType, _, _ := strings.Cut(tt.want, "="); strings.HasPrefix(text, conditionType+"=") {
 					got = text
 				}
 			}
@@ -61,42 +61,42 @@ func TestDoubt(t *testing.T) {
 
 // A condition that only informs stays: nothing depends on it, and a step that sets it once, when it
 // is Unknown, would set it again and again.
-func TestWhatInformsIsNotDoubted(t *testing.T) {
+func TestLastTryOfAnInformationalCondition(t *testing.T) {
 	obj := newDatabase(stored("Missed", isFalse, "OnSchedule", "none was missed"))
 	declared := []condition.Declaration{{Type: "Missed", Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational}}
-	set, err := condition.NewSet(obj, declared, nil, later)
+	set, err := condition.NewSet(obj, condition.Options{Declared: declared, Now: later})
 	if err != nil {
 		t.Fatal(err)
 	}
-	set.Doubt([]string{"Missed"}, "no permission")
+	set.MarkLastTryFailed([]string{"Missed"}, "no permission")
 	if c, _ := set.Get("Missed"); c.Reason != "OnSchedule" {
 		t.Errorf("got %s %s", c.Status, c.Reason)
 	}
 }
 
 // Ready tells the failure, and does not count what is not known because of it.
-func TestDoubtIsNotCounted(t *testing.T) {
+func TestLastTryFailedIsNotCounted(t *testing.T) {
 	set := newSet(t, newDatabase(stored("Degraded", isFalse, "Fine", "")))
 	set.MarkHealthy("SecretFound", "Found", "")
 	set.MarkFailed(condition.SeverityError, "Forbidden", "no permission")
-	set.Doubt([]string{"Degraded"}, "no permission")
+	set.MarkLastTryFailed([]string{"Degraded"}, "no permission")
 	set.Summarize()
 	if diff := cmp.Diff("no permission", get(t, set, condition.Ready).Message); diff != "" {
 		t.Errorf("Ready (-want +got):\n%s", diff)
 	}
-	if got := set.Worst(); got != 0 {
+	if got := set.WorstSeverity(); got != 0 {
 		t.Errorf("the worst that was set is %v, want none", got)
 	}
 }
 
-func TestObservedExcept(t *testing.T) {
+func TestMarkObservedExcept(t *testing.T) {
 	d := newDatabase(stored("Degraded", isFalse, "Fine", ""), stored("SecretFound", isTrue, "Found", ""))
 	d.Generation = 5
 	set := newSet(t, d)
-	set.ObservedExcept("SecretFound")
-	for kind, want := range map[string]int64{"Degraded": 5, "SecretFound": 1} {
-		if got := get(t, set, kind).ObservedGeneration; got != want {
-			t.Errorf("%s is about generation %d, want %d", kind, got, want)
+	set.MarkObserved("SecretFound")
+	for conditionType, want := range map[string]int64{"Degraded": 5, "SecretFound": 1} {
+		if got := get(t, set, conditionType).ObservedGeneration; got != want {
+			t.Errorf("%s is about generation %d, want %d", conditionType, got, want)
 		}
 	}
 }
@@ -110,16 +110,16 @@ func TestSetIsSafeForConcurrentUse(t *testing.T) {
 		func() { set.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "") },
 		func() { set.MarkUnknown("BackupDone", "Asking", "") },
 		func() { set.MarkFailed(condition.SeverityWarning, "Failed", "") },
-		func() { set.Doubt([]string{"BackupDone"}, "") },
+		func() { set.MarkLastTryFailed([]string{"BackupDone"}, "") },
 		func() { set.SetPaused("", "") },
-		func() { set.Observed() },
+		func() { set.MarkObserved() },
 		func() { set.Summarize() },
-		func() { set.HoldMessages() },
-		func() { set.HoldNumbers() },
-		func() { set.NewMessages() },
+		func() { set.KeepMessages() },
+		func() { set.KeepSimilarMessages() },
+		func() { set.MessagesChanged() },
 		func() { set.Changes() },
 		func() { set.Conditions() },
-		func() { set.Worst() },
+		func() { set.WorstSeverity() },
 		func() { set.Get("SecretFound") },
 		func() { set.Declared("SecretFound") },
 	} {

@@ -4,60 +4,68 @@
 package condition
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Adopt takes over conditions that were set on the object itself, for example by
+// MergeFromObject takes over conditions that were set on the object itself, for example with
 // meta.SetStatusCondition, since the set was made or stored. Call it before [Set.Summarize].
 //
-//   - A declared condition counts as if it had been set here; one that is bad has severity Warning.
+//   - A declared condition counts as if it had been set here; an unhealthy one has severity Warning.
 //   - A condition that is neither declared nor computed is kept as it was set. One that was removed
 //     stays removed.
 //   - A computed condition (Ready, Reconciling, Stalled, Paused) is not taken over: the error names
 //     it.
-func (s *Set) Adopt(obj any) error {
+func (s *Set) MergeFromObject(obj any) error {
 	now, err := Of(obj)
 	if err != nil {
 		return err
 	}
-	before := s.stored
-	if before == nil {
-		before = s.before
-	}
+	before := s.lastStored()
 	var mistakes []error
 	for _, c := range now {
 		if b := meta.FindStatusCondition(before, c.Type); b != nil && equality.Semantic.DeepEqual(*b, c) {
 			continue
 		}
 		switch {
-		case computed(c.Type) || c.Type == Paused:
-			mistakes = append(mistakes, fmt.Errorf("condition %s is set on the object, but it is computed: declare a condition of another type and set that", c.Type))
-		case s.isDeclared(c.Type):
-			s.adoptDeclared(c)
+		case computed(c.Type):
+			mistakes = append(mistakes, fmt.Errorf("condition %s is set on the object, but it is computed: "+
+				"declare a condition of another type and set that", c.Type))
+		case s.declared.has(c.Type):
+			s.mergeDeclared(c)
 		default:
-			s.adoptForeign(c)
+			s.mergeForeign(c)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range before {
-		if meta.FindStatusCondition(now, b.Type) == nil && !s.isOurs(b.Type) {
-			s.remove(b.Type)
+		if meta.FindStatusCondition(now, b.Type) == nil && !s.declared.owns(b.Type) {
+			s.list.remove(b.Type)
 		}
 	}
 	return errors.Join(mistakes...)
 }
 
-func (s *Set) adoptDeclared(c metav1.Condition) {
-	reason := orElse(c.Reason, string(c.Status))
+// lastStored returns the conditions as they were stored last or, before that, read.
+func (s *Set) lastStored() []metav1.Condition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stored != nil {
+		return s.stored
+	}
+	return s.list.before
+}
+
+func (s *Set) mergeDeclared(c metav1.Condition) {
+	reason := cmp.Or(c.Reason, string(c.Status))
 	switch c.Status {
-	case s.declaration(c.Type).good():
+	case s.declared.get(c.Type).healthy():
 		s.MarkHealthy(c.Type, reason, c.Message)
 	case metav1.ConditionUnknown:
 		s.MarkUnknown(c.Type, reason, c.Message)
@@ -66,15 +74,11 @@ func (s *Set) adoptDeclared(c metav1.Condition) {
 	}
 }
 
-func (s *Set) adoptForeign(c metav1.Condition) {
+func (s *Set) mergeForeign(c metav1.Condition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.LastTransitionTime.IsZero() {
-		c.LastTransitionTime = s.now
+		c.LastTransitionTime = s.list.now
 	}
-	if i := slices.IndexFunc(s.conditions, func(o metav1.Condition) bool { return o.Type == c.Type }); i >= 0 {
-		s.conditions[i] = c
-		return
-	}
-	s.conditions = append(s.conditions, c)
+	s.list.replace(c)
 }
