@@ -35,6 +35,6 @@ status:
 		fmt.Println(p)
 	}
 	// Output:
-	// status.conditions[0] "Ready" is False, and nothing says what comes next: set Reconciling if it goes on by itself, or Stalled if a person must act [says-why]
+	// status.conditions[0] "Ready" is False, and nothing says what comes next: set Reconciling if the operator continues by itself, or Stalled if a person must act [says-why]
 	// status.conditions[0] "Ready": the message has a UUID, "1b4e28ba-2fa1-11d2-883f-0016d3cca427": name the thing, and leave request ids to the log [holds-still]
 }

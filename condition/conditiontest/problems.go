@@ -13,8 +13,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 )
 
-// Problems returns what is wrong with the conditions of an object at rest, that is, when its operator has nothing left to do before something
-// changes: first what is wrong with all of them together, then with each, in their order.
+// Problems returns what is wrong with the conditions of an object whose operator is idle: it has
+// nothing left to do before something changes. First comes what is wrong with the conditions
+// together, then what is wrong with each, in their order.
 func Problems(obj client.Object) []Problem {
 	o, found := read(obj)
 	if o == nil {
@@ -29,26 +30,30 @@ func Problems(obj client.Object) []Problem {
 	return found
 }
 
-// wrongTogether says how the conditions do not fit together.
+// wrongTogether returns how the conditions contradict one another.
 func (o *object) wrongTogether() (found problems) {
 	for i, c := range o.conditions {
 		if slices.ContainsFunc(o.conditions[:i], func(d placed) bool { return d.Type == c.Type }) {
-			found.add(RuleUnique, "%s is there a second time: keep one of each type, and declare the list with listType=map and listMapKey=type", c)
+			found.add(RuleUnique, "%s is there a second time: "+
+				"keep one of each type, and declare the list with listType=map and listMapKey=type", c)
 		}
 	}
 	ready, ok := o.find(condition.Ready)
 	if !ok {
-		found.add(RuleHasReady, "status.conditions has no %q: set it from the first reconcile on, Unknown as long as nothing is known", condition.Ready)
+		found.add(RuleHasReady, "status.conditions has no %q: "+
+			"set it from the first reconcile on, Unknown as long as nothing is known", condition.Ready)
 		return found
 	}
 	reconciling, stalled := o.is(condition.Reconciling), o.is(condition.Stalled)
 	switch {
 	case o.is(condition.Ready) && (reconciling || stalled):
-		found.add(RuleReadyAlone, "%s is True beside %s: remove that, or make it False", ready, both(reconciling, stalled))
+		found.add(RuleReadyAlone, "%s is True beside %s: remove that, or set it to False", ready, both(reconciling, stalled))
 	case reconciling && stalled:
-		found.add(RuleOneOfTwo, "status.conditions has Reconciling and Stalled both True: what goes on by itself is Reconciling, what waits for a person is Stalled")
+		found.add(RuleOneOfTwo, "status.conditions has Reconciling and Stalled both True: "+
+			"set Reconciling if the operator continues by itself, or Stalled if a person must act")
 	case !o.is(condition.Ready) && !reconciling && !stalled && !o.deleting && !o.is(condition.Paused):
-		found.add(RuleSaysWhy, "%s is %s, and nothing says what comes next: set Reconciling if it goes on by itself, or Stalled if a person must act", ready, ready.Status)
+		found.add(RuleSaysWhy, "%s is %s, and nothing says what comes next: "+
+			"set Reconciling if the operator continues by itself, or Stalled if a person must act", ready, ready.Status)
 	}
 	return found
 }
@@ -64,9 +69,12 @@ func both(reconciling, stalled bool) string {
 	}
 }
 
-// The patterns and bounds are those of the markers of metav1.Condition, which every CustomResourceDefinition made from it has.
+// The patterns and bounds are those of the markers of metav1.Condition, which every
+// CustomResourceDefinition generated from it has.
 var (
-	typePattern   = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`)
+	typePattern = regexp.MustCompile(
+		`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?` +
+			`(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`)
 	reasonPattern = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 )
 
@@ -76,18 +84,18 @@ const (
 	longestMessage = 32768
 )
 
-// wrongForm says what of a condition the API server would refuse.
+// wrongForm returns what of a condition the API server would reject.
 func wrongForm(c placed) (found problems) {
 	if !typePattern.MatchString(c.Type) || len(c.Type) > longestType {
-		found.add(RuleValid, "%s: the API server refuses the type: write it like \"SecretFound\" or \"example.com/SecretFound\"", c)
+		found.add(RuleValid, "%s: the API server rejects the type: write it like \"SecretFound\" or \"example.com/SecretFound\"", c)
 	}
 	switch c.Status {
 	case metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown:
 	default:
-		found.add(RuleValid, "%s: the API server refuses the status %q: it is True, False or Unknown", c, c.Status)
+		found.add(RuleValid, "%s: the API server rejects the status %q: it is True, False or Unknown", c, c.Status)
 	}
 	if !reasonPattern.MatchString(c.Reason) || len(c.Reason) > longestReason {
-		found.add(RuleValid, "%s: the API server refuses the reason %q: write it like \"SecretNotFound\"", c, c.Reason)
+		found.add(RuleValid, "%s: the API server rejects the reason %q: write it like \"SecretNotFound\"", c, c.Reason)
 	}
 	if len(c.Message) > longestMessage {
 		found.add(RuleShortEnough, "%s: the message has %d bytes, and the API server accepts %d: cut it", c, len(c.Message), longestMessage)
@@ -98,26 +106,28 @@ func wrongForm(c placed) (found problems) {
 	return found
 }
 
-// wrongGeneration says how a condition is not about the object as it is.
+// wrongGeneration returns how a condition is not about the object as it is.
 func (o *object) wrongGeneration(c placed) (found problems) {
-	const way = "copy metadata.generation of the object that was reconciled"
+	const remedy = "copy metadata.generation of the object that was reconciled"
 	computed := c.Type == condition.Ready || c.Type == condition.Reconciling || c.Type == condition.Stalled
 	switch {
 	case c.ObservedGeneration > o.generation:
-		found.add(RuleObserved, "%s: observedGeneration is %d, and the object has come to %d only: %s", c, c.ObservedGeneration, o.generation, way)
+		found.add(RuleObserved, "%s: observedGeneration is %d, and the generation of the object is only %d: %s",
+			c, c.ObservedGeneration, o.generation, remedy)
 	case c.ObservedGeneration == o.generation || o.is(condition.Paused):
 	case c.ObservedGeneration == 0:
-		found.add(RuleObserved, "%s: observedGeneration is not set: %s", c, way)
+		found.add(RuleObserved, "%s: observedGeneration is not set: %s", c, remedy)
 	case computed || o.is(condition.Ready):
-		found.add(RuleObserved, "%s: observedGeneration is %d, and the object has come to %d: %s, also when nothing else changes", c, c.ObservedGeneration, o.generation, way)
+		found.add(RuleObserved, "%s: observedGeneration is %d, and the generation of the object is %d: %s, also when nothing else changes",
+			c, c.ObservedGeneration, o.generation, remedy)
 	}
 	return found
 }
 
-// A volatile part of a message is different each time.
+// A volatile part of a message differs each time.
 type volatile struct {
-	pattern   *regexp.Regexp // the first group is the part
-	what, way string
+	pattern      *regexp.Regexp // the first group is the part
+	what, remedy string
 }
 
 var volatiles = []volatile{
@@ -133,20 +143,20 @@ var volatiles = []volatile{
 	{regexp.MustCompile(`\b(map\[(?:\]|[^\]]*:[^\]]*\]?))`), "a map as Go prints it", "say which of it matters"},
 }
 
-// wrongMessage says what is wrong with a message.
+// wrongMessage returns what is wrong with a message.
 func wrongMessage(c placed) (found problems) {
-	if c.Message == "" && notGood(c) {
-		found.add(RuleHasMessage, "%s is %s without a message: say what is missing and what a person can do", c, c.Status)
+	if c.Message == "" && unhealthy(c) {
+		found.add(RuleHasMessage, "%s is %s without a message: say what is missing, and what a person can do", c, c.Status)
 	}
 	for _, v := range volatiles {
 		if match := v.pattern.FindStringSubmatch(c.Message); match != nil {
-			found.add(RuleHoldsStill, "%s: the message has %s, %q: %s", c, v.what, shown(match[1]), v.way)
+			found.add(RuleHoldsStill, "%s: the message has %s, %q: %s", c, v.what, shown(match[1]), v.remedy)
 		}
 	}
 	return found
 }
 
-// shown cuts what is long.
+// shown returns the beginning of a long text.
 func shown(text string) string {
 	const most = 40
 	if len(text) <= most {
@@ -155,8 +165,9 @@ func shown(text string) string {
 	return text[:most] + "..."
 }
 
-// notGood says whether it is known that a condition is not good.
-func notGood(c placed) bool {
+// unhealthy reports whether it is known that a condition is not healthy. Of a declared one that is True
+// or False, only the operator knows.
+func unhealthy(c placed) bool {
 	switch c.Type {
 	case condition.Ready:
 		return c.Status != metav1.ConditionTrue

@@ -42,22 +42,22 @@ func TestProblems(t *testing.T) {
 		{"not Ready, and nothing else", newDatabase(unready()), conditiontest.RuleSaysWhy, `"Ready" is False, and nothing says what comes next`},
 		{
 			"not Ready, and Reconciling is False", newDatabase(unready(), with("Reconciling", isFalse, "Done", "")),
-			conditiontest.RuleSaysWhy, "set Reconciling if it goes on by itself",
+			conditiontest.RuleSaysWhy, "set Reconciling if the operator continues by itself",
 		},
-		{"Ready is Unknown", newDatabase(with("Ready", isUnknown, "New", "it was not looked at")), conditiontest.RuleSaysWhy, "is Unknown"},
-		{"no type", form(func(c *condition) { c.Type = "" }), conditiontest.RuleValid, `status.conditions[1] "": the API server refuses the type`},
+		{"Ready is Unknown", newDatabase(with("Ready", isUnknown, "New", "not evaluated")), conditiontest.RuleSaysWhy, "is Unknown"},
+		{"no type", form(func(c *condition) { c.Type = "" }), conditiontest.RuleValid, `status.conditions[1] "": the API server rejects the type`},
 		{"a type with a space", form(func(c *condition) { c.Type = "Secret found" }), conditiontest.RuleValid, `write it like "SecretFound"`},
-		{"a prefix in upper case", form(func(c *condition) { c.Type = "Example/Found" }), conditiontest.RuleValid, "refuses the type"},
-		{"a long type", form(func(c *condition) { c.Type = strings.Repeat("a", 317) }), conditiontest.RuleValid, "refuses the type"},
-		{"no status", form(func(c *condition) { c.Status = "" }), conditiontest.RuleValid, `refuses the status ""`},
+		{"a prefix in upper case", form(func(c *condition) { c.Type = "Example/Found" }), conditiontest.RuleValid, "rejects the type"},
+		{"a long type", form(func(c *condition) { c.Type = strings.Repeat("a", 317) }), conditiontest.RuleValid, "rejects the type"},
+		{"no status", form(func(c *condition) { c.Status = "" }), conditiontest.RuleValid, `rejects the status ""`},
 		{"a status in lower case", form(func(c *condition) { c.Status = "true" }), conditiontest.RuleValid, "it is True, False or Unknown"},
-		{"no reason", form(func(c *condition) { c.Reason = "" }), conditiontest.RuleValid, `refuses the reason ""`},
+		{"no reason", form(func(c *condition) { c.Reason = "" }), conditiontest.RuleValid, `rejects the reason ""`},
 		{"a reason with a hyphen", form(func(c *condition) { c.Reason = "not-found" }), conditiontest.RuleValid, `"not-found"`},
-		{"a long reason", form(func(c *condition) { c.Reason = strings.Repeat("a", 1025) }), conditiontest.RuleValid, "refuses the reason"},
+		{"a long reason", form(func(c *condition) { c.Reason = strings.Repeat("a", 1025) }), conditiontest.RuleValid, "rejects the reason"},
 		{"no time", form(func(c *condition) { c.LastTransitionTime = metav1.Time{} }), conditiontest.RuleTimed, "lastTransitionTime is not set"},
 		{"no generation", form(func(c *condition) { c.ObservedGeneration = 0 }), conditiontest.RuleObserved, "observedGeneration is not set: copy metadata.generation"},
-		{"an old generation", form(func(c *condition) { c.ObservedGeneration = 2 }), conditiontest.RuleObserved, "observedGeneration is 2, and the object has come to 3"},
-		{"a later generation", form(func(c *condition) { c.ObservedGeneration = 4 }), conditiontest.RuleObserved, "has come to 3 only"},
+		{"an old generation", form(func(c *condition) { c.ObservedGeneration = 2 }), conditiontest.RuleObserved, "observedGeneration is 2, and the generation of the object is 3"},
+		{"a later generation", form(func(c *condition) { c.ObservedGeneration = 4 }), conditiontest.RuleObserved, "generation of the object is only 3"},
 		{
 			"an old generation of what is computed", newDatabase(unready(), having(stalled(), func(c *condition) { c.ObservedGeneration = 2 })),
 			conditiontest.RuleObserved, `"Stalled": observedGeneration is 2`,
@@ -68,7 +68,7 @@ func TestProblems(t *testing.T) {
 		},
 		{
 			"a later generation while Paused", newDatabase(unready(), having(paused(), func(c *condition) { c.ObservedGeneration = 4 })),
-			conditiontest.RuleObserved, "has come to 3 only",
+			conditiontest.RuleObserved, "generation of the object is only 3",
 		},
 		{"not Ready without a message", newDatabase(having(unready(), noMessage), stalled()), conditiontest.RuleHasMessage, `"Ready" is False without a message`},
 		{"Reconciling without a message", newDatabase(unready(), having(reconciling(), noMessage)), conditiontest.RuleHasMessage, `"Reconciling" is True`},
@@ -117,7 +117,7 @@ func TestRightObjectsHaveNoProblems(t *testing.T) {
 		{"Reconciling", newDatabase(unready(), reconciling(), with("SecretFound", "False", "NotFound", "it is not there"))},
 		{"Stalled", newDatabase(unready(), stalled())},
 		{"Stalled before it reached all", newDatabase(unready(), stalled(), old(found()))},
-		{"Ready and Unknown, with a word about it", newDatabase(with("Ready", "Unknown", "New", "it was not looked at"), reconciling())},
+		{"Ready and Unknown, with a word about it", newDatabase(with("Ready", "Unknown", "New", "not evaluated"), reconciling())},
 		{"Paused", newDatabase(old(unready()), paused(), old(found()))},
 		{"Paused while Ready", newDatabase(old(ready()), paused())},
 		{"being deleted", deleted(newDatabase(unready()))},
@@ -140,7 +140,7 @@ func TestRightObjectsHaveNoProblems(t *testing.T) {
 	}
 }
 
-// What is no list of conditions is a problem, and no panic.
+// A value that is not a list of conditions causes a problem, not a panic.
 func TestProblemsOfWhatCanNotBeRead(t *testing.T) {
 	read := func(conditions any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": conditions}}}
@@ -153,8 +153,8 @@ func TestProblemsOfWhatCanNotBeRead(t *testing.T) {
 	}{
 		{"a type without conditions", &corev1.Secret{}, "*v1.Secret: no conditions: it needs a field Status.Conditions"},
 		{"conditions of another type", &corev1.Pod{}, "*v1.Pod: no conditions"},
-		{"a status that is a text", &unstructured.Unstructured{Object: map[string]any{"status": "good"}}, "status.conditions is no list"},
-		{"an object for a list", read(map[string]any{"Ready": true}), "status.conditions is no list"},
+		{"a status that is a text", &unstructured.Unstructured{Object: map[string]any{"status": "good"}}, "status.conditions is not a list"},
+		{"an object for a list", read(map[string]any{"Ready": true}), "status.conditions is not a list"},
 		{"a text for a condition", read([]any{right, "Ready"}), "status.conditions[1] is string"},
 		{"a time that is none", read([]any{right, map[string]any{"type": "A", "lastTransitionTime": "noon"}}), "status.conditions[1]: "},
 		{"a number for a status", read([]any{map[string]any{"type": "A", "status": int64(1)}, right}), "status.conditions[0]: "},
