@@ -37,7 +37,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files, and fail")
 
-// scenes are stories about the Database shop/db, each named as its golden file.
+// scenes are what happened to the Database shop/db, each named like its golden file.
 var scenes = map[string]func(*testing.T) *explanation.Explanation{
 	"missing-secret": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, readPassword{}, done("CreateDatabase"))
@@ -67,7 +67,7 @@ var scenes = map[string]func(*testing.T) *explanation.Explanation{
 		time.Sleep(2 * time.Second)
 		return s.explain()
 	},
-	"own-way-out": func(t *testing.T) *explanation.Explanation {
+	"own-remedy": func(t *testing.T) *explanation.Explanation {
 		err := failure.Mark(errors.New("the plan \"free\" has no replicas"), failure.WithClass(failure.ClassTerminal), failure.WithReason("PlanTooSmall"),
 			failure.WithRemedy("choose the plan \"team\", or set .spec.replicas to 1"))
 		s := newScene(t, fails("CreateDatabase", err))
@@ -246,7 +246,7 @@ var scenes = map[string]func(*testing.T) *explanation.Explanation{
 	},
 }
 
-// A golden text is read by a person: it says how the object is, why, and what to do.
+// A golden text is read by a person: it says what state the object is in, why, and what to do.
 func TestGolden(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(scenes)) {
 		t.Run(name, func(t *testing.T) {
@@ -273,7 +273,7 @@ func golden(t *testing.T, file, got string) {
 			t.Fatal(err)
 		}
 	}
-	t.Errorf("%s is another: %v\n%s", file, err, cmp.Diff(string(want), got))
+	t.Errorf("%s differs: %v\n%s", file, err, cmp.Diff(string(want), got))
 }
 
 func textOf(t *testing.T, x *explanation.Explanation) string {
@@ -285,7 +285,7 @@ func textOf(t *testing.T, x *explanation.Explanation) string {
 	return text.String()
 }
 
-// roundTrip wants that JSON keeps everything that the text is made of.
+// roundTrip checks that JSON keeps everything that the text is made of.
 func roundTrip(t *testing.T, x *explanation.Explanation) {
 	t.Helper()
 	data, err := json.Marshal(x)
@@ -315,7 +315,7 @@ var (
 	errFinalizer = forbidden("patch", group.WithResource("databases").GroupResource())
 )
 
-// forbidden is what the API server answers to an operator that may not.
+// forbidden is the answer of the API server to an operator that lacks a permission.
 func forbidden(verb string, resource schema.GroupResource) error {
 	return apierrors.NewForbidden(resource, "db", fmt.Errorf("User %q cannot %s resource %q in API group %q in the namespace %q",
 		"system:serviceaccount:shop-system:operator", verb, resource.Resource, resource.Group, "shop"))
@@ -366,7 +366,7 @@ func cleans(name string, cleanup func() (ctrl.Result, error)) step.Cleaner[*Data
 
 func (c cleaner) Cleanup(context.Context, *request) (ctrl.Result, error) { return c.cleanup() }
 
-// readPassword waits for a Secret, and says so in a condition.
+// readPassword waits for a Secret, and reports that in a condition.
 type readPassword struct{ optional bool }
 
 func (readPassword) Name() string { return "ReadPassword" }
@@ -386,7 +386,7 @@ func (r readPassword) Do(ctx context.Context, req *request) (ctrl.Result, error)
 	return ctrlkit.NoRequeue()
 }
 
-// checkSpec finds a mistake that only a person can mend, and ends the reconcile.
+// checkSpec finds a mistake that only a person can correct, and ends the reconcile.
 type checkSpec struct{}
 
 func (checkSpec) Name() string { return "CheckSpec" }
@@ -396,7 +396,7 @@ func (checkSpec) Conditions() []condition.Declaration {
 }
 
 func (checkSpec) Do(_ context.Context, req *request) (ctrl.Result, error) {
-	req.Conditions.MarkUnhealthy("SpecValid", condition.SeverityError, "UnknownSize", "spec.size is \"\": give \"small\" or \"large\"")
+	req.Conditions.MarkUnhealthy("SpecValid", condition.SeverityError, "UnknownSize", "spec.size is \"\": set it to \"small\" or \"large\"")
 	return ctrlkit.Exit()
 }
 

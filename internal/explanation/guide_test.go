@@ -13,8 +13,9 @@ import (
 
 var block = regexp.MustCompile("(?s)```\\w+ from=(\\S+)\n(.*?)\n```")
 
-// What the guide shows stands in the golden texts and in the files that it names. Sections that are left out between two are an empty line in both.
-func TestGuideShowsWhatIsSaid(t *testing.T) {
+// The quotations in the guide are in the golden texts and in the files that it names. Between two
+// sections others may be left out.
+func TestGuideQuotesGoldenTexts(t *testing.T) {
 	page, err := os.ReadFile("../../docs/explain.md")
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +33,7 @@ func TestGuideShowsWhatIsSaid(t *testing.T) {
 		for _, section := range strings.Split(b[2], "\n\n") {
 			_, after, found := strings.Cut(rest, section)
 			if !found {
-				t.Errorf("the guide shows what is not in %s, or not there:\n%s", b[1], section)
+				t.Errorf("the guide quotes what is not in %s, or not in this order:\n%s", b[1], section)
 				break
 			}
 			rest = after

@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Classes of kinds differ in who looks after its objects, and in whether these say how they are.
+// A kindClass says what manages the objects of a kind, and whether they have conditions.
 type kindClass int
 
 const (
-	custom  kindClass = iota // an operator does
-	builtin                  // Kubernetes does
-	bare                     // of Kubernetes, without conditions: a Secret, a ConfigMap, a Role
+	custom  kindClass = iota // an operator manages them
+	builtin                  // Kubernetes does, and they have conditions
+	bare                     // Kubernetes does, and they have none: a Secret, a ConfigMap, a Role
 )
 
 // kindOf returns the class of the kind of an object.

@@ -61,7 +61,7 @@ func (d *Database) DeepCopyObject() runtime.Object {
 	return copied
 }
 
-// A scene is a cluster with one Database shop/db and its operator, of which a ring keeps what happens.
+// A scene is a cluster with one Database shop/db and its operator, whose events a ring keeps.
 type scene struct {
 	t      *testing.T
 	steps  []step.Step[*Database]
@@ -71,7 +71,7 @@ type scene struct {
 	refuse error // what patches are answered with
 }
 
-// newScene returns a scene before the Database exists. It is used in a bubble, whose time is that of the scene.
+// newScene returns a scene before the Database exists. Call it in a synctest bubble.
 func newScene(t *testing.T, steps ...step.Step[*Database]) *scene {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -94,11 +94,11 @@ func newScene(t *testing.T, steps ...step.Step[*Database]) *scene {
 	return s
 }
 
-// start begins a new process of the operator, which knows nothing of the one before.
+// start starts a new process of the operator, which knows nothing of the one before.
 func (s *scene) start() {
 	s.t.Helper()
 	s.ring = journal.NewRing(journal.RingOptions{})
-	backoff := failure.Backoff{Initial: 8 * time.Second, Max: 8 * time.Second} // what chance adds is less than a second
+	backoff := failure.Backoff{Initial: 8 * time.Second, Max: 8 * time.Second} // the jitter is less than a second
 	options := step.Options[*Database]{
 		Name: "database", Client: s.client, APIReader: s.client, Observers: []journal.Observer{s.ring},
 		Failures: failure.Table{Backoffs: map[failure.Class]failure.Backoff{failure.ClassForbidden: backoff, failure.ClassTerminal: backoff, failure.ClassTransient: backoff}},
@@ -124,7 +124,7 @@ func (s *scene) settle() {
 
 func (s *scene) ctx() context.Context { return s.t.Context() }
 
-// create makes shop/db, with changes, and tells the operator.
+// create creates shop/db, with changes, and notifies the operator.
 func (s *scene) create(change ...func(*Database)) {
 	s.t.Helper()
 	db := &Database{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "shop", UID: "1", Generation: 1, CreationTimestamp: metav1.Now()}}
@@ -151,7 +151,7 @@ func (s *scene) get() *Database {
 	return db
 }
 
-// update changes shop/db and tells the operator.
+// update changes shop/db and notifies the operator.
 func (s *scene) update(change func(*Database)) {
 	s.t.Helper()
 	db := s.get()
@@ -163,7 +163,7 @@ func (s *scene) update(change func(*Database)) {
 	s.engine.EventFilter().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: db})
 }
 
-// delete deletes shop/db and tells the operator.
+// delete deletes shop/db and notifies the operator.
 func (s *scene) delete() {
 	s.t.Helper()
 	if err := s.client.Delete(s.ctx(), s.get()); err != nil {
@@ -174,7 +174,7 @@ func (s *scene) delete() {
 	}
 }
 
-// reconcile runs a reconcile, and tells the operator of what it has written to the object.
+// reconcile runs a reconcile, and notifies the operator of its writes to the object.
 func (s *scene) reconcile() reconcile.Result {
 	s.t.Helper()
 	before := s.get()
@@ -204,7 +204,7 @@ func (s *scene) report() *explanation.Report {
 	return report
 }
 
-// explain returns what is known of shop/db now.
+// explain returns what is known about shop/db now.
 func (s *scene) explain() *explanation.Explanation {
 	s.t.Helper()
 	x := &explanation.Explanation{Resource: "databases.example.com", Report: s.report(), Now: time.Now()}

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what is shown, for people: what is longer or more is counted.
+// The bounds of what is shown. What exceeds them is counted.
 const (
 	mostText       = 1000 // characters of a message
 	mostLine       = 4000 // characters of a line, with all that it is made of
@@ -22,9 +22,9 @@ const (
 	mostAdvice     = 4  // about the object, and from each controller
 )
 
-// oneLine joins the lines of a text, such as those of an error, and writes what would do something
-// to a terminal as Go does in a string: what an object says must not move the cursor, begin a line
-// or reverse the direction of writing.
+// oneLine joins the lines of a text, such as those of an error, and escapes what acts on a terminal
+// as Go does in a string: what an object says must not move the cursor, begin a line or reverse the
+// direction of writing.
 func oneLine(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, acts) {
@@ -48,16 +48,16 @@ func oneLine(text string) string {
 	return b.String()
 }
 
-// acts says whether a character does something instead of being seen: control characters, those
-// that change the direction of writing, and those of no width.
+// acts reports whether a character acts instead of being visible: control characters, those that
+// change the direction of writing, and those of no width.
 func acts(r rune) bool { return !unicode.IsGraphic(r) }
 
-// short is a text on one line that is cut if it is too long, and says so.
+// short returns a text on one line. If it is too long, it is cut, and says so.
 func short(text string) string { return cut(oneLine(text), mostText) }
 
 // cut returns the beginning of a text that is too long, and says so.
 func cut(text string, most int) string {
-	const room = 40 // for what is said: a text that was cut is not cut again
+	const room = 40 // for the note: a text that was cut is not cut again
 	if len(text) <= most+room || utf8.RuneCountInString(text) <= most+room {
 		return text
 	}
@@ -83,31 +83,31 @@ func choose[T any](items []T, most int, rank func(T) int) []int {
 	return all
 }
 
-// others says of what sort the items are that were not chosen: "all done", or "12 done, 3 failed".
-func others[T any](items []T, chosen []int, sort func(T) string) string {
+// others counts the items that were not chosen by their category: "all done", or "12 done, 3 failed".
+func others[T any](items []T, chosen []int, category func(T) string) string {
 	counts := make(map[string]int)
-	var sorts []string
+	var categories []string
 	for i, item := range items {
 		if _, ok := slices.BinarySearch(chosen, i); ok {
 			continue
 		}
-		s := sort(item)
+		s := category(item)
 		if counts[s] == 0 {
-			sorts = append(sorts, s)
+			categories = append(categories, s)
 		}
 		counts[s]++
 	}
-	if len(sorts) == 1 {
-		return fmt.Sprintf("… and %d more, all %s", counts[sorts[0]], sorts[0])
+	if len(categories) == 1 {
+		return fmt.Sprintf("… and %d more, all %s", counts[categories[0]], categories[0])
 	}
-	texts := make([]string, len(sorts))
-	for i, s := range sorts {
+	texts := make([]string, len(categories))
+	for i, s := range categories {
 		texts[i] = fmt.Sprintf("%d %s", counts[s], s)
 	}
 	return fmt.Sprintf("… and %d more: %s", len(items)-len(chosen), strings.Join(texts, ", "))
 }
 
-// shellWord returns a text as a word of a command that is pasted into a shell.
+// shellWord quotes a text as a word of a command that is pasted into a shell.
 func shellWord(text string) string {
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !strings.ContainsRune(plainInShell, r) }) {
 		return text

@@ -19,7 +19,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// hostile is text that does something to a terminal, or to who reads it.
+// hostile are texts that act on a terminal, or mislead the reader.
 var hostile = []string{
 	"\x1b[2J\x1b]0;title\a", "\u009b31m", "\u202egnp.exe", "\u2066x\u2069", "\r\x1b[1A", "\x00\x7f\b", "\u2028", "\xff\xfe", "\U000e0041", "a\nb\tc\vd\fe\u0085f", "\ufeff", "fine, größer, 数据库, 🙂",
 }
@@ -57,7 +57,7 @@ func everywhere(text string) *explanation.Explanation {
 	}
 }
 
-// noControl wants that a text does nothing to a terminal but begin new lines.
+// noControl returns an error if a text does anything to a terminal but begin new lines.
 func noControl(text string) error {
 	for i, r := range text {
 		if r != '\n' && !unicode.IsGraphic(r) {
@@ -146,7 +146,7 @@ func TestWriteIsBounded(t *testing.T) {
 		"  … and 382 more, all True\n",
 		"\n  ours.io/a   of this operator", "  … and 2990 more\n",
 		"    ✗ Broken     fails, for 60s: it broke\n", "    … and 470 more, all done\n",
-		"  - Broken fails (TransientError): wait.\n", "  - Wait waits for thing 0.", "  - It is kept by finalizer x.io/f3,", "  … and 3492 more\n",
+		"  - Broken fails (TransientError): wait.\n", "  - Wait waits for thing 0. Check what delays it;", "  - It is kept by finalizer x.io/f3,", "  … and 3492 more\n",
 		"wrote: create Secret 9\n", "… and 190 more\n",
 		"more characters)", "\nNot everything is shown; -o json shows it\n",
 	} {
@@ -159,14 +159,14 @@ func TestWriteIsBounded(t *testing.T) {
 	}
 }
 
-// What is few is shown whole, and nothing is said of the rest.
+// A few things are all shown, and there is no word about others.
 func TestWriteLeavesOutNothingOfLittle(t *testing.T) {
 	if text := textOf(t, everywhere("plain")); strings.Contains(text, "… and") || strings.Contains(text, "Not everything") {
 		t.Error(text)
 	}
 }
 
-// A command that is pasted does what it says, whatever the object is called.
+// A command that is pasted does what it says, whatever the name of the object.
 func TestCommandsAreQuoted(t *testing.T) {
 	for _, name := range []string{"db", "system:node", "a b", "$(touch pwned)", "it's", `"; touch pwned; "`, "-n", "größer"} {
 		obj := zone("False", map[string]any{"deletionTimestamp": at(0).Format(time.RFC3339), "finalizers": []any{"x.io/a"}, "annotations": map[string]any{"ctrlkit.dev/paused": ""}})

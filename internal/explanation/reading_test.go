@@ -91,7 +91,7 @@ func TestSteps(t *testing.T) {
 			[]explanation.Step{{Name: "Read", Phase: journal.PhaseDo, State: explanation.StateWaiting, Since: at(1), OrLonger: true, Waits: wait}},
 		},
 		{
-			"the clean-up waits for the same",
+			"the cleanup waits for the same",
 			[]minute{waiting(created), {
 				journal.Started{Deleting: true}, journal.StepEnded{Step: "Read", Phase: journal.PhaseCleanup, Outcome: waits}, finished(journal.ResultWaiting, waits),
 			}},
@@ -163,13 +163,13 @@ func TestSteps(t *testing.T) {
 			{Name: "A", Phase: journal.PhaseDo, State: explanation.StateRequeued, Since: at(0), After: time.Second},
 			{Name: "B", State: explanation.StateNotReached, Since: at(0), By: []string{"A"}},
 		}},
-		{"a requeue in a clean-up", []minute{{
+		{"a requeue in a cleanup", []minute{{
 			created, finished(journal.ResultDone, journal.Outcome{}),
 		}, {
 			journal.Started{Deleting: true}, journal.StepEnded{Step: "A", Phase: journal.PhaseCleanup, Outcome: journal.Outcome{RequeueAfter: time.Second}},
 			finished(journal.ResultWaiting, journal.Outcome{RequeueAfter: time.Second}),
 		}}, []explanation.Step{{Name: "A", Phase: journal.PhaseCleanup, State: explanation.StateRequeued, Since: at(1), After: time.Second}}},
-		{"a look again is no requeue", []minute{{
+		{"a time after the last step is no requeue", []minute{{
 			created, began("A"), ended("A", journal.Outcome{RequeueAfter: time.Second}), finished(journal.ResultDone, journal.Outcome{RequeueAfter: time.Second}),
 		}}, []explanation.Step{{Name: "A", Phase: journal.PhaseDo, State: explanation.StateDone, Since: at(0), After: time.Second}}},
 	} {
@@ -181,7 +181,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// What is said besides the steps: the last value of each, without what is over.
+// Everything but the steps: the last value of each field, without what is over.
 func TestController(t *testing.T) {
 	fails := func(after time.Duration, failures int) minute {
 		return minute{
@@ -189,7 +189,7 @@ func TestController(t *testing.T) {
 			journal.Requeued{After: after, Why: "backoff", Failures: failures}, finished(journal.ResultFailed, broken),
 		}
 	}
-	outside := journal.Outcome{Err: errors.New("writing the status: forbidden"), Class: string(failure.ClassForbidden), Remedy: "ask somebody"}
+	outside := journal.Outcome{Err: errors.New("writing the status: forbidden"), Class: string(failure.ClassForbidden), Remedy: "ask an administrator"}
 	both := journal.Outcome{Err: errors.Join(errors.New("Read: connection refused"), outside.Err), Class: string(failure.ClassForbidden)}
 	hot := journal.HotLoop{Reconciles: 6, Within: time.Minute, Managers: []string{"helm"}, Slowed: 3 * time.Minute}
 	fine := minute{begun, began("Read"), ended("Read", journal.Outcome{}), finished(journal.ResultDone, journal.Outcome{})}
@@ -211,7 +211,7 @@ func TestController(t *testing.T) {
 		},
 		{
 			"a failure before the steps", []minute{{begun, finished(journal.ResultFailed, outside)}},
-			explanation.Controller{Result: journal.ResultFailed, Failure: "writing the status: forbidden", Class: "Forbidden", Remedy: "ask somebody"},
+			explanation.Controller{Result: journal.ResultFailed, Failure: "writing the status: forbidden", Class: "Forbidden", Remedy: "ask an administrator"},
 		},
 		{
 			"a failure beside one of a step", []minute{{begun, began("Read"), ended("Read", broken), finished(journal.ResultFailed, both)}},
@@ -219,7 +219,7 @@ func TestController(t *testing.T) {
 		},
 		{
 			"it stays while the cache is stale", []minute{{begun, finished(journal.ResultFailed, outside)}, {begun, finished(journal.ResultStale, journal.Outcome{})}},
-			explanation.Controller{Result: journal.ResultStale, Failure: "writing the status: forbidden", Class: "Forbidden", Remedy: "ask somebody"},
+			explanation.Controller{Result: journal.ResultStale, Failure: "writing the status: forbidden", Class: "Forbidden", Remedy: "ask an administrator"},
 		},
 		{"it goes", []minute{{begun, finished(journal.ResultFailed, outside)}, fine}, explanation.Controller{Result: journal.ResultDone}},
 		{"a pause", []minute{pausedFor}, explanation.Controller{Result: journal.ResultPaused, Gated: "by its annotation"}},
@@ -272,7 +272,7 @@ func TestRuns(t *testing.T) {
 		causes = append(causes, r.Causes...)
 	}
 	want := []string{
-		"the operator's own write", "child change", "the time had come", "the next try was due", "the operator had not looked at it yet",
+		"the operator's own write", "child change", "a scheduled requeue", "a retry after a failure", "the first reconcile in this process",
 		"something that was not recorded", "the object was changed", "Secret shop/db-password was deleted 3 times",
 	}
 	if diff := cmp.Diff(want, causes); diff != "" { // the first is one too many

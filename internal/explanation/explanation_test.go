@@ -39,11 +39,11 @@ func TestWrite(t *testing.T) {
 		},
 		{
 			"two waits are two things to do", explanation.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explanation.Controller{Steps: []explanation.Step{waiting}})},
-			[]string{"Peer waits for a. Bring that about, if nobody else does: the operator then goes on by itself, at once.", "Peer waits for b.", "by itself, within 5s.", "waits, for 60s: a; b\n"}, "",
+			[]string{"Peer waits for a. Check what delays it; the operator continues by itself.\n", "Peer waits for b.", "by itself within 5s.", "waits, for 60s: a; b\n"}, "",
 		},
 		{
 			"two controllers", explanation.Explanation{Object: zone("True", map[string]any{}), Report: reportOf(explanation.Controller{Name: "a"}, explanation.Controller{Name: "b"})},
-			[]string{"Steps of controller a\n  none was run lately\n", "Steps of controller b\n"}, "What to do",
+			[]string{"Steps of controller a\n  none has run lately\n", "Steps of controller b\n"}, "What to do",
 		},
 		{
 			"the command names the place of the finalizer",
@@ -54,11 +54,11 @@ func TestWrite(t *testing.T) {
 			[]string{
 				`kubectl patch zones.example.com eu --type=json -p '[{"op":"test","path":"/metadata/finalizers/1","value":"x.io/b"},{"op":"remove","path":"/metadata/finalizers/1"}]'` + "\n",
 				`"path":"/metadata/finalizers/2","value":"x.io/c"`,
-				"Finalizer foregroundDeletion is of Kubernetes' garbage collector, which waits for the objects that this one owns",
+				"Finalizer foregroundDeletion belongs to Kubernetes' garbage collector, which waits until the objects that this one owns are deleted",
 			}, `"value":"ours.io/a"`,
 		},
 		{
-			"nobody proposes to take a finalizer off without having asked",
+			"the command does not propose to remove a finalizer if the operator was not asked",
 			explanation.Explanation{Object: zone("False", map[string]any{"deletionTimestamp": at(0).Format(time.RFC3339), "finalizers": []any{"ours.io/a"}}), NoReport: "no"},
 			[]string{"It is kept by finalizer ours.io/a.", "\nSteps and causes are not known: no\n"}, "kubectl patch",
 		},
@@ -72,7 +72,7 @@ func TestWrite(t *testing.T) {
 			[]string{"Zone eu has been ready for 60s\n"}, "What to do",
 		},
 		{
-			"what is owed for an object that went without it",
+			"a pending cleanup of an object that does not exist any more",
 			explanation.Explanation{Report: reportOf(explanation.Controller{Result: journal.ResultFailed, Steps: []explanation.Step{failing}})},
 			[]string{"Zone eu does not exist\n", "  - Zone fails (TemporaryError): wait.\n"}, "",
 		},
@@ -82,7 +82,7 @@ func TestWrite(t *testing.T) {
 			[]string{"Zone eu does not exist any more, and controller a has nothing left to do for it\n"}, "What to do",
 		},
 		{
-			"reconciles that wrote something else are told apart",
+			"reconciles that wrote something else are not merged",
 			explanation.Explanation{Report: reportOf(explanation.Controller{Runs: []explanation.Run{
 				{Began: at(0), Result: journal.ResultDone},
 				{Began: at(0).Add(10 * time.Second), Result: journal.ResultDone},
@@ -104,11 +104,11 @@ func TestWrite(t *testing.T) {
 		},
 		{
 			"a kind of Kubernetes that has conditions", explanation.Explanation{Object: plain("apps/v1", "Deployment"), Resource: "deployments.apps"},
-			[]string{"has no condition Ready\n", "  - Kubernetes itself looks after it.", "\n      kubectl describe deployments.apps db-password -n shop\n"}, "operator runs",
+			[]string{"has no condition Ready\n", "  - Kubernetes itself manages it.", "\n      kubectl describe deployments.apps db-password -n shop\n"}, "operator runs",
 		},
 		{
-			"a kind of an operator that has not looked at it", explanation.Explanation{Object: plain("example.com/v1", "Secret")},
-			[]string{"Secret shop/db-password has no condition Ready\n", "  - Look whether its operator runs"}, "exists",
+			"a kind of an operator that has not reconciled it", explanation.Explanation{Object: plain("example.com/v1", "Secret")},
+			[]string{"Secret shop/db-password has no condition Ready\n", "  - Check that its operator runs"}, "exists",
 		},
 		{
 			"an object that can't be read, with what its operator knows",
@@ -116,14 +116,14 @@ func TestWrite(t *testing.T) {
 			[]string{"Zone eu can't be read: connection refused\n", "  - Peer waits for a.", "Steps of controller a\n"}, "does not exist",
 		},
 		{
-			"an object that can't be read, and that its operator has seen go",
+			"an object that can't be read, and that its operator knows is gone",
 			explanation.Explanation{NoObject: "its definition was removed", Report: reportOf(explanation.Controller{Name: "a", Result: journal.ResultGone})},
 			[]string{"Zone eu can't be read: its definition was removed\n"}, "does not exist",
 		},
 		{"nothing at all", explanation.Explanation{}, []string{"The object does not exist\n"}, "What to do"},
 		{
-			"nobody says anything", explanation.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explanation.Controller{Name: "a"})},
-			[]string{"Look into the operator's log: controller a neither fails nor waits"}, "",
+			"neither the operator nor the conditions say anything", explanation.Explanation{Object: zone("False", map[string]any{}), Report: reportOf(explanation.Controller{Name: "a"})},
+			[]string{"Check the operator's log: controller a neither fails nor waits"}, "",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
