@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics keeps Prometheus series of what a journal tells: how reconciles end and what caused them, how long steps and actions
-// take, what fails, what is written.
+// Package metrics keeps Prometheus series from a journal: how reconciles end and what caused them, how
+// long steps and actions take, what fails, what is written.
 //
 //	observer, err := metrics.New(ctrlmetrics.Registry, metrics.Options{})
 //	if err != nil {
@@ -21,11 +21,13 @@
 //	ctrlkit_failures_total{controller,class}                            class: as package failure has it
 //	ctrlkit_writes_total{controller,kind,verb,subresource,outcome}      outcome: done or failed
 //	ctrlkit_hot_loops_total{controller}
-//	ctrlkit_object_result{controller,namespace,name,result}             only with EachObject; 1 for the present result
-//	ctrlkit_object_failures{controller,namespace,name}                  only with EachObject; failures in a row
+//	ctrlkit_object_result{controller,namespace,name,result}             with PerObjectEach; 1 for the present result
+//	ctrlkit_object_failures{controller,namespace,name}                  with PerObjectEach; failures in a row
 //
-// A wait is a result and an outcome of its own, and no failure. A reconcile that was interrupted because the operator stops is one, of class
-// Canceled, and one that lost a race for an object is one of class Conflict: an alert leaves both out.
+// A wait is a result and an outcome of its own, not a failure. A reconcile that was interrupted because
+// the operator stops is a failure of class Canceled, and one that lost a race for an object is a failure
+// of class Conflict: exclude both from alerts.
 //
-// Controller-runtime has series of its own, for the queue and for the time of whole reconciles; they are not repeated here.
+// The series of controller-runtime, for the queue and for the duration of whole reconciles, are not
+// repeated here.
 package metrics

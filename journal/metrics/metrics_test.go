@@ -116,23 +116,23 @@ ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",st
 ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",step="Run",le="+Inf"} 1
 ctrlkit_action_duration_seconds_sum{action="Migrate",controller="database",step="Run"} 3
 ctrlkit_action_duration_seconds_count{action="Migrate",controller="database",step="Run"} 1
-# HELP ctrlkit_actions_total Actions of workflows that have ended, by how.
+# HELP ctrlkit_actions_total Actions of workflows that have ended, by outcome.
 # TYPE ctrlkit_actions_total counter
 ctrlkit_actions_total{action="Backup",controller="database",outcome="failed",step="Run"} 1
 ctrlkit_actions_total{action="Migrate",controller="database",outcome="waiting",step="Run"} 1
-# HELP ctrlkit_failures_total Reconciles that failed, by the class of the failure. A wait is not one.
+# HELP ctrlkit_failures_total Reconciles that failed, by the class of the failure. A wait is not a failure.
 # TYPE ctrlkit_failures_total counter
 ctrlkit_failures_total{class="TemporaryError",controller="database"} 1
-# HELP ctrlkit_hot_loops_total Times that an object was found to be reconciled again and again because of its own writes.
+# HELP ctrlkit_hot_loops_total Hot loops that were found: writes to an object that cause one reconcile after the other.
 # TYPE ctrlkit_hot_loops_total counter
 ctrlkit_hot_loops_total{controller="database"} 1
-# HELP ctrlkit_reconcile_causes_total What asked for reconciles. One reconcile can have several causes.
+# HELP ctrlkit_reconcile_causes_total Causes of reconciles. One reconcile can have several.
 # TYPE ctrlkit_reconcile_causes_total counter
 ctrlkit_reconcile_causes_total{cause="backoff",controller="database"} 1
 ctrlkit_reconcile_causes_total{cause="child change",controller="database"} 4
 ctrlkit_reconcile_causes_total{cause="own change",controller="database"} 2
 ctrlkit_reconcile_causes_total{cause="timer",controller="database"} 1
-# HELP ctrlkit_reconciles_total Reconciles, by how they ended.
+# HELP ctrlkit_reconciles_total Reconciles, by result.
 # TYPE ctrlkit_reconciles_total counter
 ctrlkit_reconciles_total{controller="database",result="done"} 1
 ctrlkit_reconciles_total{controller="database",result="failed"} 1
@@ -178,7 +178,7 @@ ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Ac
 ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Account",le="+Inf"} 1
 ctrlkit_step_duration_seconds_sum{controller="database",phase="Post",step="Account"} 0
 ctrlkit_step_duration_seconds_count{controller="database",phase="Post",step="Account"} 1
-# HELP ctrlkit_steps_total Phases of steps that have ended, by how.
+# HELP ctrlkit_steps_total Phases of steps that have ended, by outcome.
 # TYPE ctrlkit_steps_total counter
 ctrlkit_steps_total{controller="database",outcome="done",phase="Do",step="Account"} 1
 ctrlkit_steps_total{controller="database",outcome="failed",phase="Do",step="Run"} 1
@@ -212,7 +212,7 @@ func TestFailuresByClass(t *testing.T) {
 			feed(observer(t, registry, metrics.Options{}), "database", database, journal.Finished{Result: journal.ResultWaiting, Outcome: tt.outcome})
 			want := ""
 			if tt.want != "" {
-				want = "# HELP ctrlkit_failures_total Reconciles that failed, by the class of the failure. A wait is not one.\n" +
+				want = "# HELP ctrlkit_failures_total Reconciles that failed, by the class of the failure. A wait is not a failure.\n" +
 					"# TYPE ctrlkit_failures_total counter\n" +
 					fmt.Sprintf("ctrlkit_failures_total{class=%q,controller=\"database\"} 1\n", tt.want)
 			}
@@ -236,7 +236,7 @@ func TestSharedRegistry(t *testing.T) {
 # HELP ctrlkit_object_failures Reconciles of the object that failed in a row.
 # TYPE ctrlkit_object_failures gauge
 ctrlkit_object_failures{controller="database",name="db",namespace="default"} 2
-# HELP ctrlkit_reconciles_total Reconciles, by how they ended.
+# HELP ctrlkit_reconciles_total Reconciles, by result.
 # TYPE ctrlkit_reconciles_total counter
 ctrlkit_reconciles_total{controller="database",result="failed"} 4
 `, "ctrlkit_reconciles_total", "ctrlkit_object_failures")
@@ -285,7 +285,7 @@ func TestObjects(t *testing.T) {
 # HELP ctrlkit_object_failures Reconciles of the object that failed in a row.
 # TYPE ctrlkit_object_failures gauge
 ctrlkit_object_failures{controller="database",name="db",namespace="default"} %s
-# HELP ctrlkit_object_result 1 for how the last reconcile of the object ended.
+# HELP ctrlkit_object_result 1 for the result of the last reconcile of the object.
 # TYPE ctrlkit_object_result gauge
 ctrlkit_object_result{controller="database",name="db",namespace="default",result=%q} 1
 `, tt.want[1], tt.want[0])
@@ -407,7 +407,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 	expect(t, registry, `
-# HELP ctrlkit_reconciles_total Reconciles, by how they ended.
+# HELP ctrlkit_reconciles_total Reconciles, by result.
 # TYPE ctrlkit_reconciles_total counter
 ctrlkit_reconciles_total{controller="database",result="done"} 400
 `, "ctrlkit_reconciles_total")
