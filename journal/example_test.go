@@ -10,8 +10,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// A ring tells what has happened to an object.
-func Example() {
+// A ring keeps what has happened to an object.
+func ExampleRing() {
 	ring := journal.NewRing(journal.RingOptions{Entries: 100})
 	database := journal.Object{Group: "example.com", Kind: "Database", Namespace: "default", Name: "db"}
 

@@ -27,7 +27,7 @@ var (
 	database   = journal.Object{Group: "example.com", Kind: "Database", Namespace: "default", Name: "db"}
 )
 
-// feed tells the observer of events of one reconcile.
+// feed passes the events of one reconcile to the observer.
 func feed(o journal.Observer, controller string, object journal.Object, events ...journal.Event) {
 	run := journal.NewRun(o, "1", controller, object)
 	for _, e := range events {
@@ -52,7 +52,7 @@ func expect(t *testing.T, registry prometheus.Gatherer, want string, names ...st
 	}
 }
 
-// One reconcile that ends in each way, and all series that come of it.
+// One reconcile with each result, and all series that follow.
 func TestSeries(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	m := observer(t, registry, metrics.Options{})
@@ -303,7 +303,7 @@ func TestObjectsAreNotKeptUnasked(t *testing.T) {
 	}
 }
 
-// Names that an operator makes up as it goes do not fill a Prometheus, also when several observers hear them.
+// Names that an operator makes at run time are bounded, also over several observers.
 func TestNamesAreBounded(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	m, second := observer(t, registry, metrics.Options{}), observer(t, registry, metrics.Options{})

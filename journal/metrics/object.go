@@ -33,7 +33,7 @@ type objectState struct {
 func newObjects() *objects {
 	labels := []string{"controller", "namespace", "name"}
 	return &objects{
-		result: prometheus.NewDesc("ctrlkit_object_result", "1 for how the last reconcile of the object ended.",
+		result: prometheus.NewDesc("ctrlkit_object_result", "1 for the result of the last reconcile of the object.",
 			append(labels[:len(labels):len(labels)], "result"), nil),
 		failures: prometheus.NewDesc("ctrlkit_object_failures", "Reconciles of the object that failed in a row.", labels, nil),
 		latest:   make(map[objectKey]objectState),

@@ -193,7 +193,7 @@ Reconcile Database 0s-7s controller=database namespace=default name=db generatio
 `)
 }
 
-// Of actions that look alike and run beside each other, the durations say which has ended.
+// Of equal actions that run concurrently, the durations say which has ended.
 func TestEqualActions(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
