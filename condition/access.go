@@ -23,8 +23,8 @@ type Accessor interface {
 // ErrNone is the error about a type that has no conditions.
 var ErrNone = errors.New("no conditions")
 
-// Of returns the conditions of an object, which must be a pointer to a struct or an [Accessor]. They
-// are the object's own: copy them before changing them. The error is [ErrNone], with a remedy.
+// Of returns the conditions of an object, which must be a pointer to a struct or an [Accessor].
+// They are the object's own: copy them before changing them. The error is [ErrNone], with a remedy.
 func Of(obj any) ([]metav1.Condition, error) {
 	if o, ok := obj.(Accessor); ok {
 		return o.GetConditions(), nil

@@ -6,7 +6,7 @@
 //
 //	set, err := condition.NewSet(obj, condition.Options{Declared: []condition.Declaration{
 //		{Type: "SecretFound"},
-//		{Type: "Degraded", Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational},
+//		{Type: "Degraded", Polarity: condition.PolarityAbnormalTrue},
 //	}})
 //	set.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", `waiting for Secret "db"`)
 //	set.Summarize()

@@ -38,9 +38,9 @@ func (s *Set) MarkLastTryFailed(conditionTypes []string, message string) {
 	}
 }
 
-// MarkLastTryPassed records that the step that sets these declared conditions has passed. Those that
-// [Set.MarkLastTryFailed] has made Unknown, and that were not set in this reconcile because they
-// stay as they were, become healthy again with [ReasonLastTryPassed].
+// MarkLastTryPassed records that the step that sets these declared conditions has passed. Those
+// that [Set.MarkLastTryFailed] has made Unknown, and that were not set in this reconcile because
+// they stay as they were, become healthy again with [ReasonLastTryPassed].
 func (s *Set) MarkLastTryPassed(conditionTypes []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

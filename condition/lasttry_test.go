@@ -22,7 +22,7 @@ func TestLastTry(t *testing.T) {
 		{"a good one that was stored", func(s *condition.Set) { s.MarkLastTryFailed([]string{"Degraded"}, "no permission") }, "Degraded=Unknown LastTryFailed: no permission"},
 		{"without a message", func(s *condition.Set) { s.MarkLastTryFailed([]string{"Degraded"}, "") }, "Degraded=Unknown LastTryFailed: LastTryFailed"},
 		{"a bad one that was stored stays", func(s *condition.Set) { s.MarkLastTryFailed([]string{"SecretFound"}, "no permission") }, "SecretFound=False NotFound: it is missing"},
-		{"one that was never looked at", func(s *condition.Set) { s.MarkLastTryFailed([]string{"BackupDone"}, "no permission") }, "BackupDone=Unknown NotReached: not evaluated yet"},
+		{"one that was never evaluated", func(s *condition.Set) { s.MarkLastTryFailed([]string{"BackupDone"}, "no permission") }, "BackupDone=Unknown NotReached: not evaluated yet"},
 		{"one that was set good before it failed stays", func(s *condition.Set) {
 			s.MarkHealthy("Degraded", "Better", "")
 			s.MarkLastTryFailed([]string{"Degraded"}, "no permission")
@@ -31,13 +31,13 @@ func TestLastTry(t *testing.T) {
 			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "it is broken")
 			s.MarkLastTryFailed([]string{"Degraded"}, "no permission")
 		}, "Degraded=True Broken: it is broken"},
-		{"one that is trusted again", func(s *condition.Set) {
+		{"one that is healthy again", func(s *condition.Set) {
 			s.MarkLastTryFailed([]string{"Degraded"}, "no permission")
 			s.MarkLastTryPassed([]string{"Degraded"})
 		}, "Degraded=False LastTryPassed"},
-		{"to trust one that was never looked at changes nothing", func(s *condition.Set) { s.MarkLastTryPassed([]string{"BackupDone"}) }, "BackupDone=Unknown NotReached: not evaluated yet"},
-		{"to trust a good one changes nothing", func(s *condition.Set) { s.MarkLastTryPassed([]string{"Degraded"}) }, "Degraded=False Fine"},
-		{"to trust a bad one changes nothing", func(s *condition.Set) { s.MarkLastTryPassed([]string{"SecretFound"}) }, "SecretFound=False NotFound: it is missing"},
+		{"a passed try of one that was never evaluated changes nothing", func(s *condition.Set) { s.MarkLastTryPassed([]string{"BackupDone"}) }, "BackupDone=Unknown NotReached: not evaluated yet"},
+		{"a passed try of a good one changes nothing", func(s *condition.Set) { s.MarkLastTryPassed([]string{"Degraded"}) }, "Degraded=False Fine"},
+		{"a passed try of a bad one changes nothing", func(s *condition.Set) { s.MarkLastTryPassed([]string{"SecretFound"}) }, "SecretFound=False NotFound: it is missing"},
 		{"one that is set afterwards", func(s *condition.Set) {
 			s.MarkLastTryFailed([]string{"Degraded"}, "no permission")
 			s.MarkHealthy("Degraded", "Better", "")
@@ -59,8 +59,8 @@ func TestLastTry(t *testing.T) {
 	}
 }
 
-// A condition that only informs stays: nothing depends on it, and a step that sets it once, when it
-// is Unknown, would set it again and again.
+// An informational condition stays: nothing depends on it, and a step that sets it once, when it is
+// Unknown, would set it again and again.
 func TestLastTryOfAnInformationalCondition(t *testing.T) {
 	obj := newDatabase(stored("Missed", isFalse, "OnSchedule", "none was missed"))
 	declared := []condition.Declaration{{Type: "Missed", Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational}}
@@ -74,7 +74,7 @@ func TestLastTryOfAnInformationalCondition(t *testing.T) {
 	}
 }
 
-// Ready tells the failure, and does not count what is not known because of it.
+// Ready reports the failure, and does not count what is unknown because of it.
 func TestLastTryFailedIsNotCounted(t *testing.T) {
 	set := newSet(t, newDatabase(stored("Degraded", isFalse, "Fine", "")))
 	set.MarkHealthy("SecretFound", "Found", "")

@@ -91,7 +91,7 @@ func TestMarkObserved(t *testing.T) {
 	d.Generation = 5
 	set := newSet(t, d)
 	if got := get(t, set, "SecretFound").ObservedGeneration; got != 1 {
-		t.Errorf("before it was looked at, SecretFound is about generation %d, want 1", got)
+		t.Errorf("before MarkObserved, SecretFound is about generation %d, want 1", got)
 	}
 	set.MarkObserved()
 	for conditionType, want := range map[string]int64{"SecretFound": 5, "Degraded": 5, "BackupDone": 5, "Scanned": 1} {
@@ -101,7 +101,8 @@ func TestMarkObserved(t *testing.T) {
 	}
 }
 
-// The transition time moves if and only if the status that is stored is another than the one before.
+// The transition time moves if and only if the status that is stored is another than the one
+// before.
 func TestTransitionTime(t *testing.T) {
 	hour := metav1.NewTime(noon.Add(time.Hour))
 	for _, tt := range []struct {
@@ -115,9 +116,9 @@ func TestTransitionTime(t *testing.T) {
 		{"another reason", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkHealthy("Degraded", "Better", "") }, noon},
 		{"another status", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkUnknown("Degraded", "Fine", "") }, hour},
 		{"not set", stored("Degraded", isFalse, "Fine", ""), func(*condition.Set) {}, noon},
-		{"looked at", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkObserved() }, noon},
+		{"observed", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkObserved() }, noon},
 		{
-			"to and fro in one reconcile", stored("Degraded", isFalse, "Fine", ""),
+			"there and back in one reconcile", stored("Degraded", isFalse, "Fine", ""),
 			func(s *condition.Set) {
 				s.MarkUnknown("Degraded", "Asking", "asks")
 				s.MarkHealthy("Degraded", "Fine", "")
@@ -166,7 +167,7 @@ func TestResetToPaused(t *testing.T) {
 			[]string{"Ready=True Ready", "Paused=True Wanted: its owner wants it", "Degraded=True Slow: slow", "Old=True Old"},
 		},
 		{
-			"never looked at", nil,
+			"never reconciled", nil,
 			[]string{"Ready=Unknown Wanted: its owner wants it", "Paused=True Wanted: its owner wants it"},
 		},
 	} {

@@ -16,7 +16,8 @@ import (
 // MergeFromObject takes over conditions that were set on the object itself, for example with
 // meta.SetStatusCondition, since the set was made or stored. Call it before [Set.Summarize].
 //
-//   - A declared condition counts as if it had been set here; an unhealthy one has severity Warning.
+//   - A declared condition counts as if it had been set here; an unhealthy one has severity
+//     Warning.
 //   - A condition that is neither declared nor computed is kept as it was set. One that was removed
 //     stays removed.
 //   - A computed condition (Ready, Reconciling, Stalled, Paused) is not taken over: the error names

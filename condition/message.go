@@ -20,9 +20,9 @@ func (s *Set) KeepMessages() bool {
 }
 
 // KeepSimilarMessages is [Set.KeepMessages] for messages that differ only in numbers, times,
-// addresses in memory and ids. IPv4 addresses, and names that end in a hyphen and a number ("db-1"),
-// count as words: they say what a message is about. Call it only if the messages come from an error:
-// progress ("2 of 3 replicas are ready") must be written.
+// addresses in memory and ids. IPv4 addresses, and names that end in a hyphen and a number
+// ("db-1"), count as words: they say what a message is about. Call it only if the messages come
+// from an error: progress ("2 of 3 replicas are ready") must be written.
 func (s *Set) KeepSimilarMessages() bool { return s.keepMessages(similar) }
 
 func (s *Set) keepMessages(keep func(before, now string) bool) bool {

@@ -26,7 +26,7 @@ func TestKeepSimilarMessages(t *testing.T) {
 		}, "try 2 took 30ms"},
 		{"another status", 1, func(s *condition.Set) { s.MarkHealthy("Degraded", "Slow", "try 2 took 30ms") }, "try 2 took 30ms"},
 		{"another spec, which is written anyway", 2, func(s *condition.Set) { s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "try 2 took 30ms") }, "try 2 took 30ms"},
-		{"to and fro", 1, func(s *condition.Set) {
+		{"there and back", 1, func(s *condition.Set) {
 			s.MarkUnknown("Degraded", "Asking", "asks")
 			s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "try 2 took 30ms")
 		}, "try 1 took 20ms"},
@@ -89,7 +89,7 @@ func TestKeepMessages(t *testing.T) {
 	}
 }
 
-// A message that nobody would read is cut, and what is not text is replaced: it would come back from the API server as something else.
+// A message that is too long is cut, and invalid UTF-8 is replaced.
 func TestLongMessages(t *testing.T) {
 	for _, tt := range []struct{ name, message, want string }{
 		{"as long as it may be", strings.Repeat("a", 1024), strings.Repeat("a", 1024)},

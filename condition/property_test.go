@@ -66,7 +66,7 @@ func endings() *rapid.Generator[operation] {
 	})
 }
 
-// leftovers are conditions as an older version of the operator, or somebody else, may have left
+// leftovers are conditions as an older version of the operator, or another controller, may have left
 // them.
 func leftovers() *rapid.Generator[metav1.Condition] {
 	return rapid.Custom(func(t *rapid.T) metav1.Condition {
@@ -133,7 +133,7 @@ func reconcile(t *rapid.T, obj *database, now time.Time, todo []operation) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set.SetPaused("", "") // as every reconcile does that goes on
+	set.SetPaused("", "") // as every reconcile of an object that is not paused does
 	for _, o := range todo {
 		o.do(set)
 	}
@@ -141,6 +141,6 @@ func reconcile(t *rapid.T, obj *database, now time.Time, todo []operation) {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(obj.Status.Conditions, isForeign) {
-		t.Fatal("the condition of somebody else is gone")
+		t.Fatal("the condition of another controller is gone")
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // A Set holds the conditions of one object during one reconcile. It is safe for concurrent use:
-// actions of a workflow and steps of a group may set conditions at the same time. If two of them set
-// the same condition, the later one wins.
+// actions of a workflow and steps of a group may set conditions at the same time. If two of them
+// set the same condition, the later one wins.
 type Set struct {
 	declared declarations
 
@@ -38,8 +38,9 @@ type Options struct {
 	Now time.Time
 }
 
-// NewSet returns the conditions of obj, without those that are retired and without all but the first
-// of a type that is declared or computed. The error is [ErrNone] if obj can't have conditions.
+// NewSet returns the conditions of obj, without those that are retired and without all but the
+// first of a type that is declared or computed. The error is [ErrNone] if obj can't have
+// conditions.
 func NewSet(obj metav1.Object, options Options) (*Set, error) {
 	conditions, err := Of(obj)
 	if err != nil {

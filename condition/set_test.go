@@ -101,7 +101,8 @@ func TestNewSetOfATypeWithoutConditions(t *testing.T) {
 	}
 }
 
-// What a reconcile does with its set does not show on the object before it is stored, nor the other way around.
+// What a reconcile does with its set does not show on the object before it is stored, nor the other
+// way around.
 func TestSetIsACopy(t *testing.T) {
 	d := newDatabase(stored("SecretFound", isFalse, "NotFound", "it is gone"), stored("Old", isTrue, "Old", ""))
 	want := slices.Clone(d.Status.Conditions)

@@ -164,15 +164,15 @@ func TestReadyIsAboutThePresentGeneration(t *testing.T) {
 		do   func(*condition.Set)
 		want string
 	}{
-		{"none was looked at again", func(*condition.Set) {}, "Ready=False NotReached: SecretFound: not evaluated since the spec changed"},
-		{"one was not looked at again", func(s *condition.Set) { s.MarkHealthy("SecretFound", "Found", "") },
+		{"none was evaluated again", func(*condition.Set) {}, "Ready=False NotReached: SecretFound: not evaluated since the spec changed"},
+		{"one was not evaluated again", func(s *condition.Set) { s.MarkHealthy("SecretFound", "Found", "") },
 			"Ready=False NotReached: Degraded: not evaluated since the spec changed"},
 		{"another is worse", func(s *condition.Set) { s.MarkUnknown("SecretFound", "NoAnswer", "silence") }, "Ready=False NoAnswer: SecretFound: silence"},
 		{"set again", func(s *condition.Set) {
 			s.MarkHealthy("SecretFound", "Found", "")
 			s.MarkHealthy("Degraded", "Fine", "")
 		}, "Ready=True Ready"},
-		{"looked at", func(s *condition.Set) { s.MarkObserved() }, "Ready=True Ready"},
+		{"observed", func(s *condition.Set) { s.MarkObserved() }, "Ready=True Ready"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, d)
@@ -222,7 +222,7 @@ func TestChanges(t *testing.T) {
 			var got []change
 			for _, c := range set.Changes() {
 				if want := get(t, set, c.Type); c.Condition != want {
-					t.Errorf("%s is told as %v, and is %v", c.Type, c.Condition, want)
+					t.Errorf("%s is reported as %v, and is %v", c.Type, c.Condition, want)
 				}
 				got = append(got, change{c.Type, c.Severity})
 			}

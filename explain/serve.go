@@ -21,24 +21,24 @@ import (
 const Path = explanation.Path
 
 // Serve adds a [Handler] for ring to the metrics server of mgr, with the protection of that server
-// (metricsserver.Options.FilterProvider). It does nothing if the metrics server is disabled. Call it
-// once, before the manager is started.
+// (metricsserver.Options.FilterProvider). It does nothing if the metrics server is disabled. Call
+// it once, before the manager is started.
 func Serve(mgr manager.Manager, ring *journal.Ring) error {
 	return mgr.AddMetricsServerExtraHandler(Path, handler(ring, mgr.Elected))
 }
 
 // Handler returns a handler that serves what ring holds, for "ctrlkit explain":
 //
-//   - GET ?kind=KIND&group=GROUP&namespace=NAMESPACE&name=NAME returns a report about that object in
-//     JSON, and 404 if nothing is known about it. Without group, only the kind has to match.
+//   - GET ?kind=KIND&group=GROUP&namespace=NAMESPACE&name=NAME returns a report about that object
+//     in JSON, and 404 if nothing is known about it. Without group, only the kind has to match.
 //   - Without name, it returns the list of the objects that something is known about, of that kind
 //     and group if they are given.
 //
 // The JSON of a report is for the command of the same version; it may change with each release.
 func Handler(ring *journal.Ring) http.Handler { return handler(ring, nil) }
 
-// handler returns the Handler of a process that may be the leader or not: elected, unless it is nil,
-// returns a channel that is closed when the process becomes the leader.
+// handler returns the Handler of a process that may be the leader or not: elected, unless it is
+// nil, returns a channel that is closed when the process becomes the leader.
 func handler(ring *journal.Ring, elected func() <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -106,8 +106,8 @@ func leadership(header http.Header, elected func() <-chan struct{}) string {
 	}
 }
 
-// inNamespace returns the namespace of the Pod that the process runs in, empty outside a cluster. It
-// reads the file that client-go reads.
+// inNamespace returns the namespace of the Pod that the process runs in, empty outside a cluster.
+// It reads the file that client-go reads.
 func inNamespace() string {
 	text, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// An Event is something that happened: one of the types of this package that implement it. The set is
-// sealed: a switch over all of them needs no other case but an empty default.
+// An Event is something that happened: one of the types of this package that implement it. The set
+// is sealed: a switch over all of them needs no other case but an empty default.
 type Event interface {
 	// String describes the event in a few words, the same for the same event.
 	String() string
 	event()
 }
 
-// Triggered says that something has caused a reconcile. It happens when the request enters the queue,
-// before the reconcile begins.
+// Triggered says that something has caused a reconcile. It happens when the request enters the
+// queue, before the reconcile begins.
 type Triggered struct{ Cause Cause }
 
 // Started says that a reconcile has begun.
@@ -58,8 +58,8 @@ type StepBegan struct {
 	Phase Phase
 }
 
-// StepSkipped says that a step did not run: its condition does not hold, or a step before it did not
-// pass.
+// StepSkipped says that a step did not run: its condition does not hold, or a step before it did
+// not pass.
 type StepSkipped struct {
 	Step string
 	// After is the step that ran last, which did not pass or has ended the reconcile; empty if the

@@ -54,8 +54,8 @@ func (h *history) size() int {
 	return historyBytes + len(h.key.object.Namespace) + len(h.key.object.Name) + cap(h.entries)*keptBytes + h.content + h.texts.bytes
 }
 
-// add appends an entry. It removes a Triggered when the reconcile begins that has it as its cause, and
-// merges consecutive reconciles that had nothing to do into one, with the causes of all.
+// add appends an entry. It removes a Triggered when the reconcile begins that has it as its cause,
+// and merges consecutive reconciles that had nothing to do into one, with the causes of all.
 func (h *history) add(entry kept, limit int) {
 	switch event := entry.event.(type) {
 	case Started:
@@ -140,8 +140,8 @@ func (h *history) grow(more int) {
 	h.entries = entries
 }
 
-// shorten deletes the oldest entries so that the rest takes at most so many bytes, and the rest of a
-// reconcile of which entries were deleted.
+// shorten deletes the oldest entries so that the rest takes at most so many bytes, and the rest of
+// a reconcile of which entries were deleted.
 func (h *history) shorten(bytes int) {
 	n := 0
 	for size := h.size() - (cap(h.entries)-len(h.entries))*keptBytes; n < len(h.entries) && size > bytes; n++ {
@@ -163,8 +163,8 @@ func (h *history) shorten(bytes int) {
 	h.texts.clip()
 }
 
-// mergeConverged merges the reconcile that is about to end, and has found nothing to do, with the one
-// before, if that has found nothing either. Triggered entries since then stay.
+// mergeConverged merges the reconcile that is about to end, and has found nothing to do, with the
+// one before, if that has found nothing either. Triggered entries since then stay.
 func (h *history) mergeConverged() {
 	n := len(h.entries)
 	for n > 0 && h.entries[n-1].isTriggered() {
@@ -223,8 +223,8 @@ func (o Outcome) bytes() int {
 	return errorBytes(o.Err) + sized(len(o.Waits)*int(reflect.TypeFor[Wait]().Size()))
 }
 
-// sized returns roughly what the allocator reserves for that many bytes: its size classes are at most
-// an eighth apart.
+// sized returns roughly what the allocator reserves for that many bytes: its size classes are at
+// most an eighth apart.
 func sized(n int) int {
 	if n == 0 {
 		return 0

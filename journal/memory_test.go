@@ -26,7 +26,7 @@ var stuck = map[string][]journal.Event{
 	"ended early":   {start, journal.StepSkipped{Step: "B", After: "A"}, done},
 	"slowed down":   {start, journal.HotLoop{Reconciles: 6, Slowed: time.Minute}, done},
 	"cache too old": {start, journal.Finished{Result: journal.ResultWaiting}, start, journal.Finished{Result: journal.ResultStale}},
-	"at it":         {start, wrote},
+	"running":       {start, wrote},
 }
 
 // An object that waits, fails or hangs outlives any number of healthy reconciles of others.
@@ -81,8 +81,8 @@ type payload struct{ content []byte }
 
 func (*payload) Error() string { return "the body was refused" }
 
-// The events of one reconcile, as the engine reports them, of an object with three steps of which one
-// fails or waits. Every string is one of its own, as it is when it comes from the API server.
+// The events of one reconcile, as the engine reports them, of an object with three steps of which
+// one fails or waits. Every string is one of its own, as it is when it comes from the API server.
 func reconcileOf(ctx context.Context, o journal.Observer, object journal.Object, number int, err error) {
 	object.Name, object.Namespace = strings.Clone(object.Name), strings.Clone(object.Namespace)
 	cause := journal.Cause{Kind: journal.CauseForeignChange, Verb: "updated", Object: journal.Object{Kind: "Secret", Namespace: object.Namespace, Name: strings.Clone(object.Name)}}
@@ -122,7 +122,7 @@ func TestRingTakesNoMoreMemoryThanItMay(t *testing.T) {
 	const limit, objects, rounds = 1 << 20, 80, 25
 	ctx := context.Background()
 	for name, failure := range map[string]func(object, round int) error{
-		"waiting":                 func(int, int) error { return nil },
+		"waiting":                     func(int, int) error { return nil },
 		"failing with the same error": func(object, _ int) error { return fmt.Errorf("services %q is forbidden", fmt.Sprint("db-", object)) },
 		"failing with a new error each time": func(object, round int) error {
 			return fmt.Errorf("try %d of %d: %s", round, object, strings.Repeat("x", 300))

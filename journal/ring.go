@@ -17,9 +17,9 @@ type RingOptions struct {
 	Entries int
 	// Objects is the number of objects: 1,000 by default, besides those that are being reconciled.
 	Objects int
-	// Bytes is the memory for all of them together: 16 MiB by default, and 64 KiB at least. The ring
-	// estimates its size, rather too high than too low. If it is not enough, the objects with the
-	// most entries lose their oldest ones first.
+	// Bytes is the memory for all of them together: 16 MiB by default, and 64 KiB at least. The
+	// ring estimates its size, rather too high than too low. If it is not enough, the objects with
+	// the most entries lose their oldest ones first.
 	Bytes int
 }
 

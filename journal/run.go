@@ -35,8 +35,8 @@ type Observer interface {
 	Observe(ctx context.Context, entry Entry)
 }
 
-// Observers returns an observer that passes every entry to all observers, in their order. Nil ones are
-// left out; for none it returns nil.
+// Observers returns an observer that passes every entry to all observers, in their order. Nil ones
+// are left out; for none it returns nil.
 func Observers(observers ...Observer) Observer {
 	var all several
 	for _, o := range observers {
@@ -87,8 +87,8 @@ func NewRun(observer Observer, id types.UID, controller string, object Object) *
 	return &Run{ID: id, Controller: controller, Object: object, observer: observer}
 }
 
-// Note passes an event that happens now to the observer of the run. Check that r is not nil before you
-// make an event: making it costs something, also without an observer.
+// Note passes an event that happens now to the observer of the run. Check that r is not nil before
+// you make an event: making it costs something, also without an observer.
 func (r *Run) Note(ctx context.Context, event Event) {
 	if r == nil {
 		return

@@ -16,7 +16,7 @@ import (
 
 // A listener records what it receives, under its name.
 type listener struct {
-	name string
+	name     string
 	received *[]string
 }
 

@@ -65,7 +65,8 @@ func (t *texts) release(s string) string {
 // clip frees the capacity of texts that were released.
 func (t *texts) clip() { t.all = append(make([]text, 0, len(t.all)), t.all...) }
 
-// cutText returns the beginning of a text that is too long, with a note. Cutting again changes nothing.
+// cutText returns the beginning of a text that is too long, with a note. Cutting again changes
+// nothing.
 func cutText(s string) string {
 	if len(s) <= mostText {
 		return s
@@ -166,7 +167,8 @@ func withoutErrors(event Event) Event {
 	}
 }
 
-// withTexts returns the event with each text that may differ between reconciles replaced by f of it.
+// withTexts returns the event with each text that may differ between reconciles replaced by f of
+// it.
 func withTexts(event Event, f func(string) string) Event {
 	switch e := event.(type) {
 	case Triggered:

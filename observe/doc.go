@@ -5,9 +5,12 @@
 //
 //	observer, err := observe.Manager(mgr)
 //	...
-//	engine, err := step.New(step.Options[*v1.Database]{..., Observers: []journal.Observer{observer}}, ...)
+//	engine, err := step.New(step.Options[*v1.Database]{
+//		...,
+//		Observers: []journal.Observer{observer},
+//	}, ...)
 //
-// The manager then serves, beside its metrics, what "ctrlkit explain" reads, and among its metrics the
-// series of package journal/metrics. Add traces by hand, which need a provider of your choice, as well
-// as observers with other options.
+// The manager then serves, beside its metrics, what "ctrlkit explain" reads, and among its metrics
+// the series of package journal/metrics. Add traces by hand, which need a provider of your choice,
+// as well as observers with other options.
 package observe

@@ -19,8 +19,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/observe"
 )
 
-// The events that the observer receives are explained beside the metrics, and counted in them. A second
-// manager of the process shares the series.
+// The events that the observer receives are explained beside the metrics, and counted in them. A
+// second manager of the process shares the series.
 func TestManager(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		served := &recordingManager{}

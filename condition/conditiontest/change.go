@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ChangeProblems returns what is wrong between two versions of an object, the earlier one first. They
-// are best consecutive, as a watch delivers them: a condition that has changed twice in between looks
-// unchanged. What is wrong with each of them alone is left to [Problems].
+// ChangeProblems returns what is wrong between two versions of an object, the earlier one first.
+// They are best consecutive, as a watch delivers them: a condition that has changed twice in
+// between looks unchanged. What is wrong with each of them alone is left to [Problems].
 func ChangeProblems(before, after client.Object) []Problem {
 	was, found := read(before)
 	is, unreadable := read(after)

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Check reports with t.Errorf everything that is wrong with the conditions of an object whose operator
-// is idle. It changes nothing, and contacts no cluster. See [Problems].
+// Check reports with t.Errorf everything that is wrong with the conditions of an object whose
+// operator is idle. It changes nothing, and contacts no cluster. See [Problems].
 func Check(t testing.TB, obj client.Object) {
 	t.Helper()
 	for _, p := range Problems(obj) {

@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conditiontest checks the conditions of objects of any operator: whether other tools can read
-// them, whether they are consistent, and whether they change only for a reason.
+// Package conditiontest checks the conditions of objects of any operator: whether other tools can
+// read them, whether they are consistent, and whether they change only for a reason.
 //
 //	func TestConditions(t *testing.T) {
 //		...

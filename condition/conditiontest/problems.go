@@ -165,8 +165,8 @@ func shown(text string) string {
 	return text[:most] + "..."
 }
 
-// unhealthy reports whether it is known that a condition is not healthy. Of a declared one that is True
-// or False, only the operator knows.
+// unhealthy reports whether it is known that a condition is not healthy. Of a declared one that is
+// True or False, only the operator knows.
 func unhealthy(c placed) bool {
 	switch c.Type {
 	case condition.Ready:

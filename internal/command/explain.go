@@ -198,8 +198,8 @@ func (f *explainFlags) explanation(
 	return x, nil
 }
 
-// readObject resolves kind, and reads the object into x if it exists. If the kind is not namespaced,
-// namespace becomes empty.
+// readObject resolves kind, and reads the object into x if it exists. If the kind is not
+// namespaced, namespace becomes empty.
 func (f *explainFlags) readObject(
 	ctx context.Context, config *rest.Config, x *explanation.Explanation, kind string, namespace *string, name string,
 ) (schema.GroupVersionKind, error) {

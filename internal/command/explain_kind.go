@@ -34,8 +34,8 @@ func (e *unservedError) Error() string {
 	return text + ": is its definition installed? kubectl api-resources lists the kinds there are"
 }
 
-// mappingOf resolves what the user calls kind: a kind, a plural, a short name, with or without group.
-// It returns an unservedError if the API server serves no such kind.
+// mappingOf resolves what the user calls kind: a kind, a plural, a short name, with or without
+// group. It returns an unservedError if the API server serves no such kind.
 func mappingOf(config *rest.Config, kind string) (*meta.RESTMapping, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -102,8 +102,8 @@ func namesOf(r metav1.APIResource) []string {
 	return names
 }
 
-// means reports whether a user can mean by kind the kind of an object that the operator knows. It is
-// for when the API server does not answer: short names and unusual plurals are not known.
+// means reports whether a user can mean by kind the kind of an object that the operator knows. It
+// is for when the API server does not answer: short names and unusual plurals are not known.
 func means(kind string, object journal.Object) bool {
 	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: object.Group, Version: "v1", Kind: object.Kind})
 	gvr, gr := schema.ParseResourceArg(strings.ToLower(kind))

@@ -21,8 +21,8 @@ import (
 )
 
 // leader returns, if the replica that was asked is not the leader, which one is and how to ask it,
-// according to its Lease; if the Lease can't be read, how to find the leader. Otherwise it returns an
-// empty text.
+// according to its Lease; if the Lease can't be read, how to find the leader. Otherwise it returns
+// an empty text.
 func (f *explainFlags) leader(ctx context.Context, config *rest.Config, header http.Header) string {
 	if header.Get(explanation.LeaderHeader) != "false" {
 		return ""

@@ -62,9 +62,9 @@ func (x *Explanation) Write(w io.Writer) error {
 	return err
 }
 
-// Ready reports whether the object exists, is ready as its spec is now, and is not being deleted. An
-// object of a built-in kind without conditions, such as a Secret, is ready if no controller of the
-// operator that was asked fails or waits for it.
+// Ready reports whether the object exists, is ready as its spec is now, and is not being deleted.
+// An object of a built-in kind without conditions, such as a Secret, is ready if no controller of
+// the operator that was asked fails or waits for it.
 func (x *Explanation) Ready() bool {
 	if x.Object == nil || x.Object.GetDeletionTimestamp() != nil {
 		return false

@@ -26,8 +26,8 @@ type Controller struct {
 	// Running is when the reconcile began that is running, zero if none is.
 	Running time.Time `json:"running,omitzero"`
 	// Steps are from the last reconcile that ran any: a reconcile that ended before its steps says
-	// nothing about them. While a reconcile runs, the steps that have not ended in it are as the one
-	// before has left them.
+	// nothing about them. While a reconcile runs, the steps that have not ended in it are as the
+	// one before has left them.
 	Steps []Step `json:"steps,omitempty"`
 	// Next is when it reconciles again without a change, and Why that is; zero if it does not.
 	Next     time.Time `json:"next,omitzero"`
@@ -46,7 +46,8 @@ type Controller struct {
 	Runs   []Run    `json:"runs,omitempty"` // the latest last
 }
 
-// over reports whether the controller is done with the object, because it is gone or its cleanup is.
+// over reports whether the controller is done with the object, because it is gone or its cleanup
+// is.
 func (c *Controller) over() bool {
 	return c.Result == journal.ResultGone || c.Result == journal.ResultDeleted
 }
@@ -57,8 +58,8 @@ func (c *Controller) busy() bool { return !c.Running.IsZero() || len(c.Queued) >
 // A HotLoop is why an object is slowed down.
 type HotLoop struct {
 	What string `json:"what"`
-	// Managers are the field managers of the other writers; empty if there are none, or they are not
-	// known.
+	// Managers are the field managers of the other writers; empty if there are none, or they are
+	// not known.
 	Managers []string `json:"managers,omitempty"`
 }
 
@@ -79,8 +80,8 @@ type Step struct {
 	Name  string        `json:"name"`
 	Phase journal.Phase `json:"phase,omitempty"`
 	State string        `json:"state"`
-	// Since is when the state began. With OrLonger it may have begun earlier: what was before is not
-	// recorded.
+	// Since is when the state began. With OrLonger it may have begun earlier: what was before is
+	// not recorded.
 	Since    time.Time `json:"since,omitzero"`
 	OrLonger bool      `json:"orLonger,omitempty"`
 	// Again says that it is running again.

@@ -79,14 +79,15 @@ func inStep(steps []Step, name string, action Step) []Step {
 	return steps
 }
 
-// settle finds out, when a reconcile has ended, which steps blocked others: the journal has the step
-// that ran last, and in a group that may be another one.
+// settle finds out, when a reconcile has ended, which steps blocked others: the journal has the
+// step that ran last, and in a group that may be another one.
 func settle(steps []Step, ev journal.Finished, deleting bool) {
 	notReached := func(s Step) bool { return s.State == StateNotReached }
 	cut := slices.ContainsFunc(steps, notReached) || deleting && ev.Result == journal.ResultWaiting
 	stopped := func(s Step) bool { return !s.passed() }
 	if cut && !slices.ContainsFunc(steps, stopped) {
-		// Nothing failed and nothing waits: the last step that asked for a time did so to run again.
+		// Nothing failed and nothing waits: the last step that asked for a time did so to run
+		// again.
 		for i := range slices.Backward(steps) {
 			if steps[i].State == StateDone && steps[i].After > 0 {
 				steps[i].State = StateRequeued

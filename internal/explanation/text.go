@@ -83,7 +83,8 @@ func choose[T any](items []T, most int, rank func(T) int) []int {
 	return all
 }
 
-// others counts the items that were not chosen by their category: "all done", or "12 done, 3 failed".
+// others counts the items that were not chosen by their category: "all done", or "12 done, 3
+// failed".
 func others[T any](items []T, chosen []int, category func(T) string) string {
 	counts := make(map[string]int)
 	var categories []string

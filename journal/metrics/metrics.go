@@ -23,13 +23,14 @@ type Options struct {
 type PerObject int
 
 const (
-	// PerObjectNone: no object has series of its own. The number of series depends on the code of the
-	// operator, not on the cluster.
+	// PerObjectNone: no object has series of its own. The number of series depends on the code of
+	// the operator, not on the cluster.
 	PerObjectNone PerObject = iota
 
-	// PerObjectEach: each object has two series of its own, from its first reconcile until a reconcile
-	// finds it gone. Their number is bounded only by that of the objects: use it for some thousand at
-	// most. An operator that filters out the deletions of its objects never finds them gone.
+	// PerObjectEach: each object has two series of its own, from its first reconcile until a
+	// reconcile finds it gone. Their number is bounded only by that of the objects: use it for some
+	// thousand at most. An operator that filters out the deletions of its objects never finds them
+	// gone.
 	PerObjectEach
 )
 
@@ -43,8 +44,8 @@ type Metrics struct {
 var _ journal.Observer = (*Metrics)(nil)
 
 // New returns an observer whose series are collected through registerer. What an earlier call has
-// registered there is reused, so that any number of engines share the series, with one observer or with
-// one each. The error says that the registry has other series of these names.
+// registered there is reused, so that any number of engines share the series, with one observer or
+// with one each. The error says that the registry has other series of these names.
 func New(registerer prometheus.Registerer, options Options) (*Metrics, error) {
 	if registerer == nil {
 		return nil, errors.New("metrics: no registerer: use Registry of sigs.k8s.io/controller-runtime/pkg/metrics")
@@ -62,7 +63,8 @@ func New(registerer prometheus.Registerer, options Options) (*Metrics, error) {
 	return m, nil
 }
 
-// register registers c and returns it, or the collector that has registered the same series already.
+// register registers c and returns it, or the collector that has registered the same series
+// already.
 func register[C prometheus.Collector](registerer prometheus.Registerer, c C) (C, error) {
 	err := registerer.Register(c)
 	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

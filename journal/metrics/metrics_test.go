@@ -244,7 +244,7 @@ ctrlkit_reconciles_total{controller="database",result="failed"} 4
 
 func TestNewRefuses(t *testing.T) {
 	taken := prometheus.NewPedanticRegistry()
-	taken.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "ctrlkit_hot_loops_total", Help: "Of somebody else."}))
+	taken.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "ctrlkit_hot_loops_total", Help: "Of another library."}))
 	for name, registerer := range map[string]prometheus.Registerer{"nil": nil, "a name that is taken": taken} {
 		if m, err := metrics.New(registerer, metrics.Options{}); err == nil || m != nil {
 			t.Errorf("%s: got %v and error %v, want an error alone", name, m, err)

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// mostNames is how many values a label has for one controller. An operator that makes names from what
-// is in the cluster would have more of them than Prometheus can handle.
+// mostNames is how many values a label has for one controller. An operator that makes names from
+// what is in the cluster would have more of them than Prometheus can handle.
 const mostNames = 200
 
 // other stands for all names after the first mostNames.
@@ -24,7 +24,8 @@ type names struct {
 // A scope is where names are counted: one label of one controller.
 type scope struct{ controller, label string }
 
-// A name is one that has been used. For an action, step is its step: equal actions of two steps are two.
+// A name is one that has been used. For an action, step is its step: equal actions of two steps are
+// two.
 type name struct{ step, name string }
 
 func newNames() *names { return &names{known: make(map[scope]map[name]struct{})} }
@@ -41,8 +42,8 @@ func (n *names) class(controller, class string) string {
 	return n.bound(scope{controller, "class"}, name{"", class})
 }
 
-// action returns the labels for a step and its action. An action of a step that is counted as other is
-// other, too.
+// action returns the labels for a step and its action. An action of a step that is counted as other
+// is other, too.
 func (n *names) action(controller, step, action string) (string, string) {
 	label := n.step(controller, step)
 	if label == other && step != other {
@@ -51,8 +52,8 @@ func (n *names) action(controller, step, action string) (string, string) {
 	return label, n.bound(scope{controller, "action"}, name{step, action})
 }
 
-// bound returns the name, or other if there are too many. Invalid UTF-8, which Prometheus rejects, is
-// replaced.
+// bound returns the name, or other if there are too many. Invalid UTF-8, which Prometheus rejects,
+// is replaced.
 func (n *names) bound(s scope, wanted name) string {
 	wanted.name = strings.ToValidUTF8(wanted.name, "\uFFFD")
 	n.mu.RLock()

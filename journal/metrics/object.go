@@ -12,8 +12,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// objects are the series of single objects. They are made anew each time the registry is read, so that
-// no reader sees an object with two results, or with none.
+// objects are the series of single objects. They are made anew each time the registry is read, so
+// that no reader sees an object with two results, or with none.
 type objects struct {
 	result, failures *prometheus.Desc
 
@@ -59,8 +59,8 @@ func (o *objects) finished(key objectKey, e journal.Finished) {
 	o.latest[key] = state
 }
 
-// untried reports whether a reconcile ended before anything was tried: because the cache was stale, or
-// because the object is slowed down. What failed before may then still fail.
+// untried reports whether a reconcile ended before anything was tried: because the cache was stale,
+// or because the object is slowed down. What failed before may then still fail.
 func untried(e journal.Finished) bool {
 	slowed := e.Result == journal.ResultWaiting && len(e.Outcome.Waits) == 0 && e.Outcome.RequeueAfter == 0
 	return e.Result == journal.ResultStale || slowed

@@ -11,12 +11,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// buckets reach, in seconds, from a read from the cache to a slow call of an external service. They are
-// few, because each action has them all.
+// buckets reach, in seconds, from a read from the cache to a slow call of an external service. They
+// are few, because each action has them all.
 var buckets = []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10, 60}
 
-// series are the series of controllers. They are one collector, so that they are registered together
-// or not at all, and share their names.
+// series are the series of controllers. They are one collector, so that they are registered
+// together or not at all, and share their names.
 type series struct {
 	reconciles, causes, failures, writes, hotLoops *prometheus.CounterVec
 	steps, actions                                 *prometheus.CounterVec

@@ -92,8 +92,8 @@ func (r *run) begin(ctx context.Context, parent trace.Span, name string, p part,
 	r.open = append(r.open, p)
 }
 
-// stepSpan returns the span of the phase of a step that is open, and that of the reconcile if there is
-// none. The lock is held.
+// stepSpan returns the span of the phase of a step that is open, and that of the reconcile if there
+// is none. The lock is held.
 func (r *run) stepSpan(step string) trace.Span {
 	for _, p := range slices.Backward(r.open) {
 		if p.id.step == step && p.id.phase != "" {
@@ -115,8 +115,8 @@ func (r *run) partEnded(at time.Time, id partID, outcome journal.Outcome, durati
 	end(p.span, at, outcome, waits)
 }
 
-// close removes a part from those that are open. Of several with the same ID, which run concurrently,
-// it takes the one that began nearest to the time. The lock is held.
+// close removes a part from those that are open. Of several with the same ID, which run
+// concurrently, it takes the one that began nearest to the time. The lock is held.
 func (r *run) close(id partID, began time.Time) (part, bool) {
 	nearest := -1
 	for i, p := range r.open {
@@ -132,8 +132,9 @@ func (r *run) close(id partID, began time.Time) (part, bool) {
 	return p, true
 }
 
-// unreported returns the waits that are not yet events of a span below this part, and records that they
-// are now. What an action waits for, its step and the reconcile wait for, too. The lock is held.
+// unreported returns the waits that are not yet events of a span below this part, and records that
+// they are now. What an action waits for, its step and the reconcile wait for, too. The lock is
+// held.
 func (r *run) unreported(id partID, waits []journal.Wait) []journal.Wait {
 	var unreported []journal.Wait
 	for _, w := range waits {

@@ -14,12 +14,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// mostRuns is how many running reconciles are kept. Only a program that does not report their end comes
-// near it.
+// mostRuns is how many running reconciles are kept. Only a program that does not report their end
+// comes near it.
 const mostRuns = 10_000
 
-// A Tracer is a [journal.Observer] that makes a span for each reconcile, with a child for each phase of
-// a step and for each action. [New] returns one. It is safe for concurrent use.
+// A Tracer is a [journal.Observer] that makes a span for each reconcile, with a child for each
+// phase of a step and for each action. [New] returns one. It is safe for concurrent use.
 //
 // The times of spans are those of the journal. A reconcile is kept from its first event to its
 // Finished; of more than 10,000 reconciles that have not finished, the span of the oldest ends.
@@ -31,8 +31,9 @@ type Tracer struct {
 
 var _ journal.Observer = (*Tracer)(nil)
 
-// New returns an observer that makes spans with provider, or with the global one of package otel if it
-// is nil. Observers must not block, so the provider should pass spans to a batcher, not to a syncer.
+// New returns an observer that makes spans with provider, or with the global one of package otel if
+// it is nil. Observers must not block, so the provider should pass spans to a batcher, not to a
+// syncer.
 func New(provider trace.TracerProvider) *Tracer {
 	if provider == nil {
 		provider = otel.GetTracerProvider()

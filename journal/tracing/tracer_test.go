@@ -37,7 +37,7 @@ func waitFor(what string) journal.Outcome {
 	return journal.Outcome{Waits: []journal.Wait{{For: what}}}
 }
 
-// A world is a tracer and the spans that have come of it, at a time that it sets.
+// A world is a tracer and the spans that it has made, at a time that the world sets.
 type world struct {
 	recorder *tracetest.SpanRecorder
 	provider *sdktrace.TracerProvider
@@ -79,7 +79,8 @@ func (w *world) expect(t *testing.T, want string) {
 	}
 }
 
-// draw writes ended spans as trees: of each its name, when it began and ended, its attributes, its status, its links and its events.
+// draw writes ended spans as trees: of each its name, when it began and ended, its attributes, its
+// status, its links and its events.
 func draw(spans []sdktrace.ReadOnlySpan) string {
 	spans = slices.Clone(spans)
 	slices.SortStableFunc(spans, func(a, b sdktrace.ReadOnlySpan) int {
@@ -377,7 +378,8 @@ outer 0s-0s
 `)
 }
 
-// Reconciles that never finish are let go, the oldest first, and objects that are never reconciled, too.
+// Reconciles that never finish are let go, the oldest first, and objects that are never reconciled,
+// too.
 func TestNothingGrowsForEver(t *testing.T) {
 	w := newWorld()
 	const most = 10_000

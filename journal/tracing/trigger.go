@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// mostLinks is how many triggers a reconcile is linked to: the first ones, which put it into the
-	// queue.
+	// mostLinks is how many triggers a reconcile is linked to: the first ones, which put it into
+	// the queue.
 	mostLinks = 8
 
 	// mostQueued is for how many objects triggers are kept. An event that a predicate filters out
@@ -28,8 +28,8 @@ type queued struct {
 	object     journal.Object
 }
 
-// triggered makes a span for an event that causes a reconcile, and keeps its context for the links of
-// that.
+// triggered makes a span for an event that causes a reconcile, and keeps its context for the links
+// of that.
 func (t *Tracer) triggered(ctx context.Context, entry journal.Entry, e journal.Triggered) {
 	attributes := append(identity(entry), attribute.String("cause", string(e.Cause.Kind)))
 	if e.Cause.Verb != "" {
