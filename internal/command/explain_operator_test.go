@@ -21,8 +21,8 @@ import (
 // TestExplainAnOperator runs scripts beside a real control plane with the operator and the samples
 // of examples/03_rwexternal. Besides "exits" they have
 //
-//	until PATTERN PROGRAM ...   runs a program again and again until its output has a match
-//	obeys PATTERN               runs the first match in the last output, as a person would who pastes it
+//	until PATTERN PROGRAM ...   repeats a program until its output has a match
+//	obeys PATTERN               runs the first match in the last output, as if it were pasted
 func TestExplainAnOperator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane, which takes minutes to build and seconds to start")
