@@ -12,32 +12,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An Object has conditions. A type with a field Status.Conditions of type []metav1.Condition, as kubebuilder writes it, needs no methods:
-// [Of] and [Store] find the field, also in embedded structs, but not through pointers.
-type Object interface {
+// An Accessor gets and sets the conditions of an object. A type with a field Status.Conditions of
+// type []metav1.Condition, as kubebuilder writes it, needs no methods: [Of] and [Store] find the
+// field, also in embedded structs, but not through pointers.
+type Accessor interface {
 	GetConditions() []metav1.Condition
 	SetConditions(conditions []metav1.Condition)
 }
 
-// ErrNone says that a type has no conditions.
+// ErrNone is the error about a type that has no conditions.
 var ErrNone = errors.New("no conditions")
 
-// Of returns the conditions of an object, which must be a pointer to a struct or an [Object]. They are the object's own: copy them before
-// changing them. The error is [ErrNone] with what to do about it.
+// Of returns the conditions of an object, which must be a pointer to a struct or an [Accessor].
+// They are the object's own: copy them before changing them. The error is [ErrNone], with a remedy.
 func Of(obj any) ([]metav1.Condition, error) {
-	if o, ok := obj.(Object); ok {
+	if o, ok := obj.(Accessor); ok {
 		return o.GetConditions(), nil
 	}
 	field, err := fieldOf(obj)
 	if err != nil {
 		return nil, err
 	}
-	return field.Interface().([]metav1.Condition), nil //nolint:errcheck // fieldOf has looked at the type
+	return field.Interface().([]metav1.Condition), nil //nolint:errcheck // fieldOf has checked the type
 }
 
 // Store gives an object its conditions.
 func Store(obj any, conditions []metav1.Condition) error {
-	if o, ok := obj.(Object); ok {
+	if o, ok := obj.(Accessor); ok {
 		o.SetConditions(conditions)
 		return nil
 	}
@@ -49,7 +50,7 @@ func Store(obj any, conditions []metav1.Condition) error {
 	return nil
 }
 
-// fields remembers, for each type of struct, the index of Status.Conditions, nil if it has none.
+// fields caches, for each type of struct, the index of Status.Conditions, nil if it has none.
 var fields sync.Map // reflect.Type to []int
 
 func fieldOf(obj any) (reflect.Value, error) {
@@ -64,7 +65,8 @@ func fieldOf(obj any) (reflect.Value, error) {
 	}
 	path := index.([]int) //nolint:errcheck // nothing else is stored
 	if path == nil {
-		return reflect.Value{}, fmt.Errorf("%T: %w: it needs a field Status.Conditions []metav1.Condition, or the methods GetConditions and SetConditions", obj, ErrNone)
+		return reflect.Value{}, fmt.Errorf("%T: %w: it needs a field Status.Conditions []metav1.Condition, "+
+			"or the methods GetConditions and SetConditions", obj, ErrNone)
 	}
 	return v.Elem().FieldByIndex(path), nil
 }
@@ -81,7 +83,7 @@ func indexOf(t reflect.Type) []int {
 	return append(append([]int{}, status.Index...), conditions.Index...)
 }
 
-// throughPointer says whether a field belongs to an embedded pointer, which may be nil.
+// throughPointer reports whether a field belongs to an embedded pointer, which may be nil.
 func throughPointer(t reflect.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
 		if t = t.Field(i).Type; t.Kind() == reflect.Pointer {

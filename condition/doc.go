@@ -1,19 +1,25 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package condition keeps the conditions of an object: who declares them, how they are summarized, and that they hold still.
+// Package condition keeps the conditions of an object: it initializes those that are declared,
+// summarizes them in Ready, and keeps them from changing without a reason.
 //
-//	set, err := condition.NewSet(obj, []condition.Declaration{
+//	set, err := condition.NewSet(obj, condition.Options{Declared: []condition.Declaration{
 //		{Type: "SecretFound"},
-//		{Type: "Degraded", Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational},
-//	}, nil, time.Now())
-//	set.Bad("SecretFound", condition.SeverityInfo, "NotFound", `waiting for Secret "db"`)
+//		{Type: "Degraded", Polarity: condition.PolarityAbnormalTrue},
+//	}})
+//	set.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", `waiting for Secret "db"`)
 //	set.Summarize()
 //	err = set.Store(obj)
 //
-// A [Set] is one reconcile's view. Declared conditions are there from the first reconcile on, also on objects that an older version of the
-// operator left without them; a declared one that is retired goes. Conditions that others write are left alone. Ready is computed from what is
-// declared, the worst first, and with it Reconciling and Stalled, the words of kstatus, which "kubectl wait", Argo CD and Flux understand.
+// A [Set] is the view of one reconcile:
 //
-// The package neither reads nor writes the cluster. Package step uses it for every object, and conditiontest checks objects of any operator.
+//   - Declared conditions are present from the first reconcile on, also on objects that an older
+//     version of the operator left without them. A declared condition that is retired is removed.
+//   - Conditions of other controllers are left alone.
+//   - Ready is computed from the declared conditions, the worst first, and with it Reconciling and
+//     Stalled, the conditions of kstatus, which "kubectl wait", Argo CD and Flux understand.
+//
+// The package neither reads nor writes the cluster. Package step uses it for every object, and
+// conditiontest checks objects of any operator.
 package condition

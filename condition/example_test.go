@@ -5,7 +5,6 @@ package condition_test
 
 import (
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,18 +12,18 @@ import (
 )
 
 // One reconcile of an object that waits for its Secret.
-func Example() {
+func ExampleSet() {
 	var database struct {
 		metav1.ObjectMeta
 		Status struct{ Conditions []metav1.Condition }
 	}
 	database.Generation = 1
 
-	set, err := condition.NewSet(&database, []condition.Declaration{
+	set, err := condition.NewSet(&database, condition.Options{Declared: []condition.Declaration{
 		{Type: "SecretFound"},
 		{Type: "Degraded", Polarity: condition.PolarityAbnormalTrue},
 		{Type: "BackupDone", Weight: condition.WeightInformational},
-	}, nil, time.Now())
+	}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -44,5 +43,5 @@ func Example() {
 	// Reconciling is True (NotFound) SecretFound: waiting for Secret "db"
 	// SecretFound is False (NotFound) waiting for Secret "db"
 	// Degraded is False (Fine) all replicas answer
-	// BackupDone is Unknown (NotReached) it was not looked at yet
+	// BackupDone is Unknown (NotReached) not evaluated yet
 }

@@ -41,8 +41,8 @@ var declared = []condition.Declaration{
 }
 
 // stored returns a condition as an earlier reconcile has stored it, of generation 1.
-func stored(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: 1, LastTransitionTime: noon}
+func stored(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message, ObservedGeneration: 1, LastTransitionTime: noon}
 }
 
 func newDatabase(conditions ...metav1.Condition) *database {

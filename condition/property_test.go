@@ -26,51 +26,51 @@ type operation struct {
 func (o operation) GoString() string { return o.call }
 
 var (
-	kinds    = []string{"SecretFound", "Degraded", "BackupDone"}
-	reasons  = []string{"NotFound", "Failed", "Done"}
-	messages = []string{
+	conditionTypes = []string{"SecretFound", "Degraded", "BackupDone"}
+	reasons        = []string{"NotFound", "Failed", "Done"}
+	messages       = []string{
 		"", "it is gone", "try 1 of it", "try 2 of it", "SecretFound: it is gone", "not UTF-8: \xff", strings.Repeat("long ", 300), strings.Repeat("ü", 700),
 	}
 )
 
 func operations() *rapid.Generator[operation] {
 	return rapid.Custom(func(t *rapid.T) operation {
-		kind := rapid.SampledFrom(kinds).Draw(t, "type")
+		conditionType := rapid.SampledFrom(conditionTypes).Draw(t, "type")
 		severity := rapid.SampledFrom([]condition.Severity{condition.SeverityInfo, condition.SeverityWarning, condition.SeverityError}).Draw(t, "severity")
 		reason := rapid.SampledFrom(reasons).Draw(t, "reason")
 		message := rapid.SampledFrom(messages).Draw(t, "message")
 		return rapid.SampledFrom([]operation{
-			{"Good", func(s *condition.Set) { s.MarkHealthy(kind, reason, message) }},
-			{"Bad", func(s *condition.Set) { s.MarkUnhealthy(kind, severity, reason, message) }},
-			{"Unknown", func(s *condition.Set) { s.MarkUnknown(kind, reason, message) }},
-			{"Failed", func(s *condition.Set) { s.MarkFailed(severity, reason, message) }},
+			{"MarkHealthy", func(s *condition.Set) { s.MarkHealthy(conditionType, reason, message) }},
+			{"MarkUnhealthy", func(s *condition.Set) { s.MarkUnhealthy(conditionType, severity, reason, message) }},
+			{"MarkUnknown", func(s *condition.Set) { s.MarkUnknown(conditionType, reason, message) }},
+			{"MarkFailed", func(s *condition.Set) { s.MarkFailed(severity, reason, message) }},
 			{"SetPaused", func(s *condition.Set) { s.SetPaused(reason, message) }},
 			{"not paused", func(s *condition.Set) { s.SetPaused("", "") }},
 			{"Summarize", (*condition.Set).Summarize},
-			{"Observed", (*condition.Set).Observed},
-			{"Doubt", func(s *condition.Set) { s.Doubt([]string{kind}, message) }},
-			{"Trust", func(s *condition.Set) { s.Trust([]string{kind}) }},
+			{"MarkObserved", func(s *condition.Set) { s.MarkObserved() }},
+			{"MarkLastTryFailed", func(s *condition.Set) { s.MarkLastTryFailed([]string{conditionType}, message) }},
+			{"MarkLastTryPassed", func(s *condition.Set) { s.MarkLastTryPassed([]string{conditionType}) }},
 		}).Draw(t, "operation")
 	})
 }
 
-const onlyPaused = "OnlyPaused"
+const resetToPaused = "ResetToPaused"
 
 // endings are how a reconcile ends.
 func endings() *rapid.Generator[operation] {
 	return rapid.SampledFrom([]operation{
 		{"Summarize", (*condition.Set).Summarize},
-		{"Observed, Summarize", func(s *condition.Set) { s.Observed(); s.Summarize() }},
-		{"Summarize, HoldMessages", func(s *condition.Set) { s.Summarize(); s.HoldMessages() }},
-		{onlyPaused, func(s *condition.Set) { s.OnlyPaused("Paused", "its owner wants it") }},
+		{"MarkObserved, Summarize", func(s *condition.Set) { s.MarkObserved(); s.Summarize() }},
+		{"Summarize, KeepMessages", func(s *condition.Set) { s.Summarize(); s.KeepMessages() }},
+		{resetToPaused, func(s *condition.Set) { s.ResetToPaused("Paused", "its owner wants it") }},
 	})
 }
 
-// leftovers are conditions as an older version of the operator, or somebody else, may have left
+// leftovers are conditions as an older version of the operator, or another controller, may have left
 // them.
 func leftovers() *rapid.Generator[metav1.Condition] {
 	return rapid.Custom(func(t *rapid.T) metav1.Condition {
-		types := append(slices.Clone(kinds), condition.Ready, condition.Reconciling, condition.Stalled, condition.Paused, "Retired")
+		types := append(slices.Clone(conditionTypes), condition.Ready, condition.Reconciling, condition.Stalled, condition.Paused, "Retired")
 		return metav1.Condition{
 			Type:    rapid.SampledFrom(types).Draw(t, "type"),
 			Status:  rapid.SampledFrom([]metav1.ConditionStatus{"True", "False", "Unknown"}).Draw(t, "status"),
@@ -102,7 +102,7 @@ func TestConditionsHold(t *testing.T) {
 			if tidy {
 				found = conditiontest.ChangeProblems(before, obj)
 			}
-			if tidy = tidy || ending.call != onlyPaused; tidy {
+			if tidy = tidy || ending.call != resetToPaused; tidy {
 				found = append(found, conditiontest.Problems(obj)...)
 			}
 			for _, p := range found {
@@ -129,11 +129,11 @@ func foreign(generation int64) metav1.Condition {
 func isForeign(c metav1.Condition) bool { return c.Type == foreign(1).Type }
 
 func reconcile(t *rapid.T, obj *database, now time.Time, todo []operation) {
-	set, err := condition.NewSet(obj, declared, []string{"Retired"}, now)
+	set, err := condition.NewSet(obj, condition.Options{Declared: declared, Retired: []string{"Retired"}, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	set.SetPaused("", "") // as every reconcile does that goes on
+	set.SetPaused("", "") // as every reconcile of an object that is not paused does
 	for _, o := range todo {
 		o.do(set)
 	}
@@ -141,6 +141,6 @@ func reconcile(t *rapid.T, obj *database, now time.Time, todo []operation) {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(obj.Status.Conditions, isForeign) {
-		t.Fatal("the condition of somebody else is gone")
+		t.Fatal("the condition of another controller is gone")
 	}
 }

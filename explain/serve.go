@@ -7,84 +7,89 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 // Path is where an operator serves what it knows, below the address of its metrics.
-const Path = "/debug/ctrlkit/explain"
+const Path = explanation.Path
 
-// Unknown is what the answer of a [Handler] begins with when it knows nothing of an object, by
-// which it differs from that of a server that has no such path.
-const Unknown = "nothing is known"
-
-// Headers of the answer that nothing is known: whether the process that was asked is the leader,
-// false or true, what its host, in a cluster its Pod, is called, and the namespace in which it
-// runs, if any.
-const (
-	LeaderHeader    = "Ctrlkit-Leader"
-	HostHeader      = "Ctrlkit-Host"
-	NamespaceHeader = "Ctrlkit-Namespace"
-)
-
-// Serve has mgr serve what ring keeps beside its metrics, guarded as they are
-// (metricsserver.Options.FilterProvider). It does nothing when metrics are off. It is called once,
-// before the manager is started.
+// Serve adds a [Handler] for ring to the metrics server of mgr, with the protection of that server
+// (metricsserver.Options.FilterProvider). It does nothing if the metrics server is disabled. Call
+// it once, before the manager is started.
 func Serve(mgr manager.Manager, ring *journal.Ring) error {
 	return mgr.AddMetricsServerExtraHandler(Path, handler(ring, mgr.Elected))
 }
 
-// Handler answers GET ?kind=KIND&group=GROUP&namespace=NAMESPACE&name=NAME with the [Report] of an
-// object in JSON, 404 if nothing is known of it, and without a name with the list of objects that
-// something is known of. Without group the kind alone has to match.
+// Handler returns a handler that serves what ring holds, for "ctrlkit explain":
+//
+//   - GET ?kind=KIND&group=GROUP&namespace=NAMESPACE&name=NAME returns a report about that object
+//     in JSON, and 404 if nothing is known about it. Without group, only the kind has to match.
+//   - Without name, it returns the list of the objects that something is known about, of that kind
+//     and group if they are given.
+//
+// The JSON of a report is for the command of the same version; it may change with each release.
 func Handler(ring *journal.Ring) http.Handler { return handler(ring, nil) }
 
-// handler is a Handler of a process that may be the leader or not: elected, if not nil, returns a
-// channel that is closed when it is.
+// handler returns the Handler of a process that may be the leader or not: elected, unless it is
+// nil, returns a channel that is closed when the process becomes the leader.
 func handler(ring *journal.Ring, elected func() <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			w.Header().Set("Allow", http.MethodGet)
-			http.Error(w, "only GET is answered", http.StatusMethodNotAllowed)
+			http.Error(w, "only GET is supported", http.StatusMethodNotAllowed)
 			return
 		}
 		q := r.URL.Query()
-		known := []Object{} // an empty list in JSON, not null
+		known := []journal.Object{} // an empty list in JSON, not null
 		for _, o := range ring.Objects() {
-			if q.Has("group") && o.Group != q.Get("group") || q.Get("kind") != "" && o.Kind != q.Get("kind") {
+			if !matches(o, q) {
 				continue
 			}
-			if q.Get("name") == "" {
-				known = append(known, Object{o.Group, o.Kind, o.Namespace, o.Name})
-				continue
-			}
-			if o.Name == q.Get("name") && o.Namespace == q.Get("namespace") {
-				answer(w, FromEntries(o, ring.Entries(o)))
+			if q.Get("name") != "" {
+				answer(w, explanation.FromEntries(o, ring.Entries(o)))
 				return
 			}
+			known = append(known, o)
 		}
 		why := leadership(w.Header(), elected)
 		if q.Get("name") != "" {
-			http.Error(w, fmt.Sprintf(Unknown+" of %s %s: %s", q.Get("kind"), slash(q.Get("namespace"), q.Get("name")), why), http.StatusNotFound)
+			asked := journal.Object{Kind: q.Get("kind"), Namespace: q.Get("namespace"), Name: q.Get("name")}
+			http.Error(w, fmt.Sprintf(explanation.Unknown+" of %s: %s", asked, why), http.StatusNotFound)
 			return
 		}
 		answer(w, known)
 	})
 }
 
-// leadership sets the headers, and says why nothing may be known.
+// matches reports whether a query asks for an object. Without a name it asks for all objects of the
+// kind and group, in all namespaces.
+func matches(o journal.Object, q url.Values) bool {
+	switch {
+	case q.Has("group") && o.Group != q.Get("group"), q.Get("kind") != "" && o.Kind != q.Get("kind"):
+		return false
+	case q.Get("name") == "":
+		return true
+	default:
+		return o.Name == q.Get("name") && o.Namespace == q.Get("namespace")
+	}
+}
+
+// leadership sets the headers, and returns why nothing may be known.
 func leadership(header http.Header, elected func() <-chan struct{}) string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "?"
 	}
-	header.Set(HostHeader, host)
+	header.Set(explanation.HostHeader, host)
 	if namespace := inNamespace(); namespace != "" {
-		header.Set(NamespaceHeader, namespace)
+		header.Set(explanation.NamespaceHeader, namespace)
 	}
 	const notLately = "has not reconciled it lately"
 	if elected == nil {
@@ -92,16 +97,17 @@ func leadership(header http.Header, elected func() <-chan struct{}) string {
 	}
 	select {
 	case <-elected():
-		header.Set(LeaderHeader, "true")
-		return "this process, the leader on " + host + ", " + notLately + " (does the object exist, and does the operator watch its namespace?)"
+		header.Set(explanation.LeaderHeader, "true")
+		return "this process, the leader on " + host + ", " + notLately +
+			" (does the object exist, and does the operator watch its namespace?)"
 	default:
-		header.Set(LeaderHeader, "false")
+		header.Set(explanation.LeaderHeader, "false")
 		return "this process, on " + host + ", is not the leader, and reconciles nothing"
 	}
 }
 
-// inNamespace returns the namespace of the Pod that the process runs in, empty outside a cluster:
-// from where client-go takes it.
+// inNamespace returns the namespace of the Pod that the process runs in, empty outside a cluster.
+// It reads the file that client-go reads.
 func inNamespace() string {
 	text, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {
@@ -112,5 +118,5 @@ func inNamespace() string {
 
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // who asked is gone: nobody is left to be told
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client has disconnected
 }

@@ -10,12 +10,19 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+var (
+	database = journal.Object{Group: "example.com", Kind: "Database", Namespace: "shop", Name: "db"}
+	created  = journal.Started{Causes: []journal.Cause{{Kind: journal.CauseOwnChange, Verb: "created", Times: 1}}}
 )
 
 func TestHandler(t *testing.T) {
@@ -25,7 +32,7 @@ func TestHandler(t *testing.T) {
 		{Group: "other.io", Kind: "Database", Namespace: "shop", Name: "db"},
 		{Group: "example.com", Kind: "Zone", Name: "eu"},
 	} {
-		ring.Observe(t.Context(), journal.Entry{Time: at(0), Controller: strings.ToLower(o.Kind), Object: o, Event: created})
+		ring.Observe(t.Context(), journal.Entry{Time: time.Unix(0, 0), Controller: strings.ToLower(o.Kind), Object: o, Event: created})
 	}
 	for _, test := range []struct {
 		name, method, query string
@@ -38,7 +45,7 @@ func TestHandler(t *testing.T) {
 		{"unknown", http.MethodGet, "kind=Database&namespace=shop&name=web", 404, "nothing is known of Database shop/web: "},
 		{"of another group", http.MethodGet, "group=core.io&kind=Database&namespace=shop&name=db", 404, "nothing is known of Database shop/db: "},
 		{"of another namespace", http.MethodGet, "kind=Zone&namespace=shop&name=eu", 404, "nothing is known of Zone shop/eu: "},
-		{"another method", http.MethodPost, "kind=Zone&name=eu", 405, "only GET is answered"},
+		{"another method", http.MethodPost, "kind=Zone&name=eu", 405, "only GET is supported"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			answer := ask(t, ring, test.method, test.query)
@@ -71,7 +78,7 @@ func TestHandlerListsWhatIsKnown(t *testing.T) {
 		{"group=", []string{}},
 	} {
 		answer := ask(t, ring, http.MethodGet, test.query)
-		var objects []explain.Object
+		var objects []journal.Object
 		if err := json.Unmarshal(answer.Body.Bytes(), &objects); err != nil {
 			t.Fatal(err)
 		}
@@ -111,12 +118,12 @@ func TestServeSaysWhetherItLeads(t *testing.T) {
 	if want := "nothing is known of Zone eu: this process, on " + host + ", is not the leader, and reconciles nothing\n"; answer.Body.String() != want {
 		t.Errorf("a follower says %q, want %q", answer.Body, want)
 	}
-	if h := answer.Header(); h.Get(explain.LeaderHeader) != "false" || h.Get(explain.HostHeader) != host {
+	if h := answer.Header(); h.Get(explanation.LeaderHeader) != "false" || h.Get(explanation.HostHeader) != host {
 		t.Errorf("headers of a follower: %v", h)
 	}
 	close(mgr.elected)
 	answer = ask()
-	if want := "the leader on " + host + ", has not reconciled it lately (does the object exist"; !strings.Contains(answer.Body.String(), want) || answer.Header().Get(explain.LeaderHeader) != "true" {
+	if want := "the leader on " + host + ", has not reconciled it lately (does the object exist"; !strings.Contains(answer.Body.String(), want) || answer.Header().Get(explanation.LeaderHeader) != "true" {
 		t.Errorf("the leader says %q, %v", answer.Body, answer.Header())
 	}
 }
@@ -133,31 +140,4 @@ func (m *electedManager) Elected() <-chan struct{} { return m.elected }
 func (m *electedManager) AddMetricsServerExtraHandler(_ string, handler http.Handler) error {
 	m.handler = handler
 	return nil
-}
-
-// The operator works on while it is asked.
-func TestAskedWhileItWorks(t *testing.T) {
-	s := newScene(t, readPassword{}, done("CreateDatabase"))
-	s.create()
-	s.reconcile()
-	stop := make(chan struct{})
-	asked := make(chan struct{})
-	go func() {
-		defer close(asked)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				if code := ask(t, s.ring, http.MethodGet, "kind=Database&namespace=shop&name=db").Code; code != http.StatusOK {
-					t.Errorf("it answers %d", code)
-				}
-			}
-		}
-	}()
-	for range 100 {
-		s.reconcile()
-	}
-	close(stop)
-	<-asked
 }

@@ -8,24 +8,27 @@ import (
 	"strings"
 )
 
-// A CauseKind says what kind of thing asked for a reconcile.
+// A CauseKind says what kind of event caused a reconcile.
 type CauseKind string
 
 // The kinds of causes.
 const (
-	// CauseOwnChange is a change of the object itself, OwnWrite one that the operator made by its own write to it.
+	// CauseOwnChange is a change of the object itself; CauseOwnWrite is one that the operator has
+	// made.
 	CauseOwnChange CauseKind = "own change"
 	CauseOwnWrite  CauseKind = "own write"
 	// CauseChildChange is a change of an object that has the reconciled one as its owner.
 	CauseChildChange CauseKind = "child change"
 	// CauseForeignChange is a change of another object that the operator watches.
 	CauseForeignChange CauseKind = "foreign change"
-	// CauseTimer is a time that an earlier reconcile asked for, Backoff the next try after a failure.
+	// CauseTimer is a requeue that an earlier reconcile asked for; CauseBackoff is a retry after a
+	// failure.
 	CauseTimer   CauseKind = "timer"
 	CauseBackoff CauseKind = "backoff"
-	// CauseStart is the first look at an object after the operator has started, or after it came into being while it ran.
+	// CauseStart is the first reconcile of an object after the operator has started, or after the
+	// object was created.
 	CauseStart CauseKind = "start"
-	// CauseUnknown is something that was not recorded: a watch whose handler does not tell.
+	// CauseUnknown is something that was not recorded: a watch whose handler is not wrapped.
 	CauseUnknown CauseKind = "unknown"
 )
 
@@ -53,9 +56,12 @@ func (c Cause) String() string {
 	return text
 }
 
-// MergeCauses returns causes with another one: counted where it is known, added where it is not. When there are more than a
-// dozen different ones, further ones are counted as changes of that kind, without the object, so that none is lost. One without a count
-// happened once. As with append, causes itself must not be used any more.
+// MergeCauses adds a cause to causes, and returns them.
+//
+//   - A cause that is already there is counted: Times grows. A cause without a count happened once.
+//   - When there are a dozen different ones, further ones are counted by kind only, without the
+//     object, so that none is lost.
+//   - As with append, use only the result afterwards.
 func MergeCauses(causes []Cause, c Cause) []Cause {
 	c.Times = max(c.Times, 1)
 	for attempt := 0; ; attempt++ {

@@ -9,22 +9,21 @@ import (
 	"time"
 )
 
-// An Event is something that happened: one of the types of this package that have its name in their
-// list of methods. The list is sealed: a switch over all of them needs no other case but an empty
-// default.
+// An Event is something that happened: one of the types of this package that implement it. The set
+// is sealed: a switch over all of them needs no other case but an empty default.
 type Event interface {
 	// String describes the event in a few words, the same for the same event.
 	String() string
 	event()
 }
 
-// Triggered says that something has asked for a reconcile. It happens when the object enters the
-// queue, so before the reconcile begins.
+// Triggered says that something has caused a reconcile. It happens when the request enters the
+// queue, before the reconcile begins.
 type Triggered struct{ Cause Cause }
 
 // Started says that a reconcile has begun.
 type Started struct {
-	// Causes are what asked for it since the one before, merged.
+	// Causes are those since the reconcile before, merged.
 	Causes []Cause
 	// Generation and ResourceVersion are those of the object as it was read.
 	Generation      int64
@@ -38,7 +37,7 @@ type Started struct {
 // A Phase is a part of a step.
 type Phase string
 
-// The phases of a step, as the methods are called.
+// The phases of a step, named like its methods.
 const (
 	PhaseDo      Phase = "Do"
 	PhaseCleanup Phase = "Cleanup"
@@ -59,12 +58,12 @@ type StepBegan struct {
 	Phase Phase
 }
 
-// StepSkipped says that a step was not run: its condition does not hold, or a step before it did
+// StepSkipped says that a step did not run: its condition does not hold, or a step before it did
 // not pass.
 type StepSkipped struct {
 	Step string
-	// After is the step that was run last, which did not pass or has ended the reconcile; empty if
-	// the step has a condition that does not hold.
+	// After is the step that ran last, which did not pass or has ended the reconcile; empty if the
+	// step has a condition that does not hold.
 	After string
 }
 
@@ -78,7 +77,7 @@ type ActionEnded struct {
 	Duration     time.Duration
 }
 
-// ActionBlocked says that an action of a graph was not run because others did not pass.
+// ActionBlocked says that an action of a graph did not run because others did not pass.
 type ActionBlocked struct {
 	Step, Action string
 	By           []string
@@ -88,19 +87,19 @@ type ActionBlocked struct {
 type Outcome struct {
 	// Err is the failure, without waits and exits.
 	Err error
-	// Class is the word for the kind of failure, and Way the way out, as package failure has them.
+	// Class and Remedy of the failure are as package failure has them.
 	Class, Remedy string
 	// Waits are what it waits for.
 	Waits []Wait
-	// RequeueAfter is the time that was asked for, zero if none was.
+	// RequeueAfter is the requested time until the next reconcile, zero if there is none.
 	RequeueAfter time.Duration
 }
 
 // A Wait is one thing that is waited for.
 type Wait struct {
-	For string
-	// Every is how often it is looked at; zero if a watch ends the wait.
-	Every time.Duration
+	For string `json:"for"`
+	// Every is how often the step is run again to check; zero if a watch ends the wait.
+	Every time.Duration `json:"every,omitempty"`
 }
 
 // Read says that an object was read.
@@ -112,7 +111,7 @@ type Read struct {
 	Err  error
 }
 
-// Wrote says that something was written, or refused.
+// Wrote says that something was written, or with an error that the attempt failed.
 type Wrote struct {
 	Step string
 	// Verb is create, update, patch, apply, delete or deletecollection.
@@ -120,9 +119,9 @@ type Wrote struct {
 	Object Object
 	// Subresource is "status" or another, empty for the object itself.
 	Subresource string
-	// Fields are the paths of what was sent, as far as that is known, sorted.
+	// Fields are the paths of the fields that were sent, as far as that is known, sorted.
 	Fields []string
-	// NoOp says that it was accepted and has changed nothing, as far as that can be known.
+	// NoOp says that the write was accepted and has changed nothing, as far as that can be known.
 	NoOp bool
 	Err  error
 }
@@ -135,26 +134,26 @@ type Called struct {
 	Err      error
 }
 
-// Gated says that the object is left alone, and why.
+// Gated says that the reconcile ended before its steps because the object is left alone, and why.
 type Gated struct{ Reason, Message string }
 
-// HotLoop says that the object is reconciled again and again because of what is written to it.
+// HotLoop says that writes to an object cause one reconcile after the other.
 type HotLoop struct {
 	// Reconciles are how many there were in the time Within.
 	Reconciles int
 	Within     time.Duration
-	// Fields are the paths that change to and fro, Managers the field managers that write them.
+	// Fields are the paths that are flapping, Managers the field managers that write them.
 	Fields, Managers []string
-	// Slowed is how long the next reconcile waits.
+	// Slowed is how long the next reconcile is delayed.
 	Slowed time.Duration
 }
 
-// Requeued says when the object is looked at again, at the latest.
+// Requeued says when the object is reconciled again, at the latest.
 type Requeued struct {
 	After time.Duration
 	// Why is "backoff", "poll", "time", "throttled" or "hot loop".
 	Why string
-	// Failures counts those in a row, for a backoff.
+	// Failures is the number of failures in a row, for a backoff.
 	Failures int
 }
 
@@ -163,14 +162,14 @@ type Result string
 
 // The results of reconciles.
 const (
-	ResultDone      Result = "done"      // everything is as it should be
-	ResultConverged Result = "converged" // nothing that it depends on has changed since it was done
-	ResultWaiting   Result = "waiting"   // something is missing that will come
+	ResultDone      Result = "done"      // the object is as its spec wants
+	ResultConverged Result = "converged" // no input has changed since it was done
+	ResultWaiting   Result = "waiting"   // something is missing that is expected to come
 	ResultFailed    Result = "failed"
 	ResultPaused    Result = "paused"  // the object is left alone
-	ResultGone      Result = "gone"    // the object does not exist any more
-	ResultStale     Result = "behind"  // the cache does not know our last write yet
-	ResultDeleted   Result = "deleted" // the clean-up is done
+	ResultGone      Result = "gone"    // the object does not exist
+	ResultStale     Result = "stale"   // the cache does not have our last write yet
+	ResultDeleted   Result = "deleted" // the cleanup is done
 )
 
 // Finished says that a reconcile has ended.
@@ -201,7 +200,7 @@ func (e Triggered) String() string { return "triggered by " + e.Cause.String() }
 func (e Started) String() string {
 	text := "started"
 	if e.Deleting {
-		text = "started clean-up"
+		text = "started cleanup"
 	}
 	if len(e.Causes) == 0 {
 		return text
@@ -253,7 +252,7 @@ func (e Gated) String() string  { return "left alone: " + e.Message }
 func (e HotLoop) String() string {
 	text := fmt.Sprintf("hot loop: %d reconciles in %v", e.Reconciles, e.Within)
 	if len(e.Fields) > 0 {
-		text += ", " + strings.Join(e.Fields, ", ") + " to and fro"
+		text += ", flapping fields " + strings.Join(e.Fields, ", ")
 	}
 	if len(e.Managers) > 0 {
 		text += ", written by " + strings.Join(e.Managers, " and ")
@@ -261,10 +260,10 @@ func (e HotLoop) String() string {
 	return text
 }
 
-func (e Requeued) String() string { return fmt.Sprintf("looks again within %v (%s)", e.After, e.Why) }
+func (e Requeued) String() string { return fmt.Sprintf("requeued within %v (%s)", e.After, e.Why) }
 func (e Finished) String() string { return "finished: " + string(e.Result) }
 
-// String says how it ended: "done", "failed: ..." or "waits for ...".
+// String describes the outcome: "done", "failed: ..." or "waits for ...".
 func (o Outcome) String() string {
 	switch {
 	case o.Err != nil:
@@ -276,13 +275,13 @@ func (o Outcome) String() string {
 		}
 		return "waits for " + strings.Join(texts, "; ")
 	case o.RequeueAfter > 0:
-		return fmt.Sprintf("done, looks again after %v", o.RequeueAfter)
+		return fmt.Sprintf("done, requeued after %v", o.RequeueAfter)
 	default:
 		return "done"
 	}
 }
 
-// Word says how it ended in one word: "failed", "waiting", "requeue" or "done".
+// Word returns the outcome in one word: "failed", "waiting", "requeue" or "done".
 func (o Outcome) Word() string {
 	switch {
 	case o.Err != nil:

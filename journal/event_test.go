@@ -18,9 +18,9 @@ func TestEventString(t *testing.T) {
 	}{
 		{journal.Triggered{Cause: journal.Cause{Kind: journal.CauseChildChange, Verb: "updated", Object: secret}}, "triggered by Secret default/db updated"},
 		{journal.Started{}, "started"},
-		{journal.Started{Deleting: true}, "started clean-up"},
+		{journal.Started{Deleting: true}, "started cleanup"},
 		{journal.Started{Causes: []journal.Cause{timer, {Kind: journal.CauseOwnChange}}}, "started, because of timer, own change"},
-		{journal.Started{Causes: []journal.Cause{timer}, Deleting: true}, "started clean-up, because of timer"},
+		{journal.Started{Causes: []journal.Cause{timer}, Deleting: true}, "started cleanup, because of timer"},
 		{journal.StepBegan{Step: "Bucket", Phase: journal.PhaseDo}, "Do of Bucket begins"},
 		{journal.StepEnded{Step: "Bucket", Phase: journal.PhaseCleanup}, "Cleanup of Bucket done"},
 		{journal.StepEnded{Step: "Bucket", Phase: journal.PhasePost, Outcome: journal.Outcome{Err: errBoom}}, "Post of Bucket failed: boom"},
@@ -31,7 +31,7 @@ func TestEventString(t *testing.T) {
 			journal.ActionEnded{Action: "Create", Outcome: journal.Outcome{Waits: []journal.Wait{{For: "a"}, {For: "b", Every: time.Second}}}},
 			"action Create waits for a; b",
 		},
-		{journal.ActionEnded{Action: "Create", Outcome: journal.Outcome{RequeueAfter: time.Minute}}, "action Create done, looks again after 1m0s"},
+		{journal.ActionEnded{Action: "Create", Outcome: journal.Outcome{RequeueAfter: time.Minute}}, "action Create done, requeued after 1m0s"},
 		{
 			journal.ActionEnded{Action: "Create", Outcome: journal.Outcome{Err: errBoom, Waits: []journal.Wait{{For: "a"}}, RequeueAfter: time.Minute}},
 			"action Create failed: boom",
@@ -50,9 +50,9 @@ func TestEventString(t *testing.T) {
 		{journal.HotLoop{Reconciles: 12, Within: time.Minute}, "hot loop: 12 reconciles in 1m0s"},
 		{
 			journal.HotLoop{Reconciles: 12, Within: time.Minute, Fields: []string{".spec.a"}, Managers: []string{"x", "y"}},
-			"hot loop: 12 reconciles in 1m0s, .spec.a to and fro, written by x and y",
+			"hot loop: 12 reconciles in 1m0s, flapping fields .spec.a, written by x and y",
 		},
-		{journal.Requeued{After: time.Minute, Why: "poll"}, "looks again within 1m0s (poll)"},
+		{journal.Requeued{After: time.Minute, Why: "poll"}, "requeued within 1m0s (poll)"},
 		{journal.Finished{Result: journal.ResultWaiting}, "finished: waiting"},
 	} {
 		if got := tt.event.String(); got != tt.want {

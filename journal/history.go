@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// A history is what one controller did with one object.
+// A history is the entries of one controller about one object.
 type history struct {
 	key     ringKey
 	element *list.Element // of the list of its standing
 	entries []kept
 	texts   texts
 	content int    // the bytes of the events that entries point to, without texts
-	latest  uint64 // the number of the latest entry that ever was
+	latest  uint64 // the number of the latest entry, also if it was dropped
 
 	standing standing
-	settled  standing  // what it is when it is not running
-	hot      time.Time // until when the object is slowed down
-	cut      bool      // the present reconcile was ended before its last step
+	settled  standing  // the standing while it is not running
+	hot      time.Time // when the object stops being slowed down
+	cut      bool      // whether the present reconcile ended before its last step
 }
 
-// A kept entry is an [Entry] without what its history says.
+// A kept entry is an [Entry] without what its history has.
 type kept struct {
 	when   time.Time
 	run    *Run
@@ -39,7 +39,7 @@ func (k kept) isTriggered() bool {
 	return ok
 }
 
-// What things take, measured with Go 1.26 on 64 bits and rounded up.
+// Sizes, measured with Go 1.26 on 64 bits and rounded up.
 const (
 	historyBytes = 768 // with its places in the list and the map
 	runBytes     = 272 // a Run with an ID and a UID
@@ -49,13 +49,13 @@ var keptBytes = int(reflect.TypeFor[kept]().Size())
 
 func newHistory(key ringKey) *history { return &history{key: key} }
 
-// size returns how many bytes the history takes.
+// size returns the estimated bytes of the history.
 func (h *history) size() int {
 	return historyBytes + len(h.key.object.Namespace) + len(h.key.object.Name) + cap(h.entries)*keptBytes + h.content + h.texts.bytes
 }
 
-// add keeps the entry. What came into the queue is kept until the reconcile begins that names it as
-// its cause, and of reconciles in a row that found nothing to do only one, with the causes of all.
+// add appends an entry. It removes a Triggered when the reconcile begins that has it as its cause,
+// and merges consecutive reconciles that had nothing to do into one, with the causes of all.
 func (h *history) add(entry kept, limit int) {
 	switch event := entry.event.(type) {
 	case Started:
@@ -76,7 +76,7 @@ func (h *history) add(entry kept, limit int) {
 	h.entries = append(h.entries, h.take(entry))
 }
 
-// stand finds out from an entry how much the object is worth keeping.
+// stand updates the standing after an entry.
 func (h *history) stand(entry kept) {
 	switch event := entry.event.(type) {
 	case Started:
@@ -89,8 +89,8 @@ func (h *history) stand(entry kept) {
 		switch event.Result {
 		case ResultFailed, ResultWaiting, ResultPaused:
 			h.settled = stuck
-		case ResultStale: // it has found out nothing
-		case ResultGone, ResultDeleted: // another object of this name has a history of its own
+		case ResultStale: // nothing was evaluated
+		case ResultGone, ResultDeleted: // another object of this name starts anew
 			h.settled, h.hot = well, time.Time{}
 		default:
 			h.settled = well
@@ -102,7 +102,7 @@ func (h *history) stand(entry kept) {
 	}
 }
 
-// take counts what the entry takes, and gives it texts that it shares with the others.
+// take counts the bytes of an entry, and makes it share its texts with the others.
 func (h *history) take(entry kept) kept {
 	entry.event = withTexts(entry.event, h.texts.keep)
 	entry.bytes = bytesOf(entry.event)
@@ -110,7 +110,7 @@ func (h *history) take(entry kept) kept {
 	return entry
 }
 
-// release counts what the entry, which goes, has taken.
+// release uncounts an entry that is removed.
 func (h *history) release(entry kept) {
 	h.content -= entry.bytes
 	withTexts(entry.event, h.texts.release)
@@ -133,15 +133,15 @@ func (h *history) deleteFunc(del func(kept) bool) {
 	})
 }
 
-// grow gives entries room for that many more, and not for others.
+// grow sets the capacity of entries to that many more.
 func (h *history) grow(more int) {
 	entries := make([]kept, len(h.entries), len(h.entries)+more)
 	copy(entries, h.entries)
 	h.entries = entries
 }
 
-// shorten deletes the oldest entries so that the rest takes at most so many bytes, and those of a
-// reconcile that would be left in part.
+// shorten deletes the oldest entries so that the rest takes at most so many bytes, and the rest of
+// a reconcile of which entries were deleted.
 func (h *history) shorten(bytes int) {
 	n := 0
 	for size := h.size() - (cap(h.entries)-len(h.entries))*keptBytes; n < len(h.entries) && size > bytes; n++ {
@@ -163,8 +163,8 @@ func (h *history) shorten(bytes int) {
 	h.texts.clip()
 }
 
-// mergeConverged takes the reconcile before the one that is about to end, which has found nothing
-// to do, into this, if that found nothing either. What came into the queue in the meantime stays.
+// mergeConverged merges the reconcile that is about to end, and has found nothing to do, with the
+// one before, if that has found nothing either. Triggered entries since then stay.
 func (h *history) mergeConverged() {
 	n := len(h.entries)
 	for n > 0 && h.entries[n-1].isTriggered() {
@@ -180,7 +180,7 @@ func (h *history) mergeConverged() {
 		return
 	}
 	merged := h.entries[n-1]
-	this.Causes = slices.Clone(this.Causes) // who has asked for the entries has the old ones
+	this.Causes = slices.Clone(this.Causes) // callers of Entries have the old slice
 	for _, c := range first.Causes {
 		this.Causes = MergeCauses(this.Causes, c)
 	}
@@ -191,7 +191,7 @@ func (h *history) mergeConverged() {
 	h.delete(n-3, n-1)
 }
 
-// bytesOf returns how many bytes an event takes, without its texts.
+// bytesOf returns the bytes of an event without its texts.
 func bytesOf(event Event) int {
 	n := sized(int(reflect.TypeOf(event).Size()))
 	switch e := event.(type) {
@@ -223,8 +223,8 @@ func (o Outcome) bytes() int {
 	return errorBytes(o.Err) + sized(len(o.Waits)*int(reflect.TypeFor[Wait]().Size()))
 }
 
-// sized returns what the allocator gives for that many bytes, roughly: its classes are at most an
-// eighth apart.
+// sized returns roughly what the allocator reserves for that many bytes: its size classes are at
+// most an eighth apart.
 func sized(n int) int {
 	if n == 0 {
 		return 0

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever comes and goes, what is counted is what is there.
+// However entries are added and removed, the counted size is that of what is kept.
 func TestRingCountsWhatItKeeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := NewRing(RingOptions{Entries: 6, Objects: 3, Bytes: leastBytes})

@@ -9,10 +9,14 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Logger returns an observer that logs what happens to logger, with constant messages: at verbosity
-// 1 what steps and actions do and what is written, at 2 also what is read, and what asks for
-// reconciles. A wait is not an error, and neither is a failure: controller-runtime logs what
-// Reconcile returns as an error, once, and this observer what became of it at verbosity 1.
+// Logger returns an observer that writes events to logger, with constant messages:
+//
+//   - at verbosity 0 hot loops,
+//   - at 1 also reconciles, what steps and actions do, and writes,
+//   - at 2 also reads, causes as they arrive, and the begin of each step and action.
+//
+// It logs neither waits nor failures as errors: controller-runtime logs the error that Reconcile
+// returns, once.
 func Logger(logger logr.Logger) Observer { return logs{logger} }
 
 type logs struct{ logger logr.Logger }
@@ -37,11 +41,11 @@ func (l logs) Observe(_ context.Context, e Entry) {
 	logger.Info(message, values...)
 }
 
-// logLine returns the message of an event, and what differs from one to the next.
+// logLine returns the constant message of an event, and its key-value pairs.
 func logLine(event Event) (message string, values []any) {
 	switch e := event.(type) {
 	case Triggered:
-		return "Reconcile asked for", []any{"cause", e.Cause.String()}
+		return "Reconcile triggered", []any{"cause", e.Cause.String()}
 	case Started:
 		return "Reconcile begins", []any{"causes", joinCauses(e.Causes), "generation", e.Generation, "deleting", e.Deleting}
 	case StepBegan:
@@ -59,15 +63,19 @@ func logLine(event Event) (message string, values []any) {
 	case Read:
 		return "Read", withErrorValue([]any{"object", e.Object.String(), "live", e.Live}, e.Err)
 	case Wrote:
-		return "Wrote", withErrorValue([]any{"step", e.Step, "verb", e.Verb, "object", e.Object.String(), "subresource", e.Subresource, "fields", e.Fields, "noOp", e.NoOp}, e.Err)
+		return "Wrote", withErrorValue([]any{
+			"step", e.Step, "verb", e.Verb, "object", e.Object.String(), "subresource", e.Subresource, "fields", e.Fields, "noOp", e.NoOp,
+		}, e.Err)
 	case Called:
-		return "Called outside", withErrorValue([]any{"step", e.Step, "what", e.What, "took", e.Duration}, e.Err)
+		return "Called external service", withErrorValue([]any{"step", e.Step, "what", e.What, "took", e.Duration}, e.Err)
 	case Gated:
 		return "Left alone", []any{"reason", e.Reason, "why", e.Message}
 	case HotLoop:
-		return "Hot loop", []any{"reconciles", e.Reconciles, "within", e.Within, "fields", e.Fields, "managers", e.Managers, "slowed", e.Slowed}
+		return "Hot loop", []any{
+			"reconciles", e.Reconciles, "within", e.Within, "fields", e.Fields, "managers", e.Managers, "slowed", e.Slowed,
+		}
 	case Requeued:
-		return "Looks again", []any{"after", e.After, "why", e.Why, "failures", e.Failures}
+		return "Requeued", []any{"after", e.After, "why", e.Why, "failures", e.Failures}
 	case Finished:
 		return "Reconcile ended", append([]any{"result", e.Result, "took", e.Duration}, e.Outcome.values()...)
 	default:
@@ -75,7 +83,7 @@ func logLine(event Event) (message string, values []any) {
 	}
 }
 
-// values are what is worth telling of an outcome.
+// values returns the key-value pairs of an outcome.
 func (o Outcome) values() []any {
 	var values []any
 	if o.Err != nil {

@@ -35,6 +35,6 @@ func TestLogger(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if strings.Contains(strings.Join(lines, ""), "error=") {
-		t.Error("a wait or a failure that was told already is logged as an error")
+		t.Error("a wait, or a failure that controller-runtime logs, is logged as an error")
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// Objects that are stuck, each in its own way.
+// Objects that are stuck, each for another reason.
 var stuck = map[string][]journal.Event{
 	"waiting":       {start, journal.Finished{Result: journal.ResultWaiting}},
 	"failing":       {start, journal.Finished{Result: journal.ResultFailed, Outcome: journal.Outcome{Err: errBoom}}},
@@ -26,7 +26,7 @@ var stuck = map[string][]journal.Event{
 	"ended early":   {start, journal.StepSkipped{Step: "B", After: "A"}, done},
 	"slowed down":   {start, journal.HotLoop{Reconciles: 6, Slowed: time.Minute}, done},
 	"cache too old": {start, journal.Finished{Result: journal.ResultWaiting}, start, journal.Finished{Result: journal.ResultStale}},
-	"at it":         {start, wrote},
+	"running":       {start, wrote},
 }
 
 // An object that waits, fails or hangs outlives any number of healthy reconciles of others.
@@ -45,7 +45,7 @@ func TestRingKeepsWhatIsStuck(t *testing.T) {
 	}
 }
 
-// An object that is well again, or gone, is forgotten like any other that is.
+// An object that is well again, or gone, is dropped like any other that is.
 func TestRingForgetsWhatWasStuck(t *testing.T) {
 	for name, end := range map[string]journal.Result{"done": journal.ResultDone, "converged": journal.ResultConverged, "gone": journal.ResultGone, "deleted": journal.ResultDeleted} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestRingForgetsWhatWasStuck(t *testing.T) {
 	}
 }
 
-// Among those that are stuck, the one that nothing happened to for the longest time is forgotten
+// Among those that are stuck, the one without events for the longest time is dropped
 // first.
 func TestRingBoundsWhatIsStuck(t *testing.T) {
 	r := journal.NewRing(journal.RingOptions{Objects: 2})
@@ -81,8 +81,8 @@ type payload struct{ content []byte }
 
 func (*payload) Error() string { return "the body was refused" }
 
-// The events of one reconcile, as the engine tells them, of an object with three steps of which one
-// fails or waits. Every string is one of its own, as it is when it comes from the API server.
+// The events of one reconcile, as the engine reports them, of an object with three steps of which
+// one fails or waits. Every string is one of its own, as it is when it comes from the API server.
 func reconcileOf(ctx context.Context, o journal.Observer, object journal.Object, number int, err error) {
 	object.Name, object.Namespace = strings.Clone(object.Name), strings.Clone(object.Namespace)
 	cause := journal.Cause{Kind: journal.CauseForeignChange, Verb: "updated", Object: journal.Object{Kind: "Secret", Namespace: object.Namespace, Name: strings.Clone(object.Name)}}
@@ -122,9 +122,9 @@ func TestRingTakesNoMoreMemoryThanItMay(t *testing.T) {
 	const limit, objects, rounds = 1 << 20, 80, 25
 	ctx := context.Background()
 	for name, failure := range map[string]func(object, round int) error{
-		"waiting":                 func(int, int) error { return nil },
-		"failing in the same way": func(object, _ int) error { return fmt.Errorf("services %q is forbidden", fmt.Sprint("db-", object)) },
-		"failing in new ways": func(object, round int) error {
+		"waiting":                     func(int, int) error { return nil },
+		"failing with the same error": func(object, _ int) error { return fmt.Errorf("services %q is forbidden", fmt.Sprint("db-", object)) },
+		"failing with a new error each time": func(object, round int) error {
 			return fmt.Errorf("try %d of %d: %s", round, object, strings.Repeat("x", 300))
 		},
 		"errors with much in them": func(int, int) error {

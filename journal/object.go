@@ -8,13 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// An Object names an object of the cluster. The version is left out: it is not part of the identity.
+// An Object identifies an object of the cluster. The version is not part of the identity.
 type Object struct {
-	Group, Kind     string
-	Namespace, Name string
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
 }
 
-// ObjectOf returns the name of an object.
+// ObjectOf returns the Object with this kind, namespace and name.
 func ObjectOf(kind schema.GroupKind, key types.NamespacedName) Object {
 	return Object{Group: kind.Group, Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name}
 }

@@ -13,36 +13,38 @@ import (
 
 // RingOptions bound a [Ring]. A field that is zero or negative has a default.
 type RingOptions struct {
-	// Entries is how many are kept for an object by each controller: 256 by default.
+	// Entries is the number of entries for each object and controller: 256 by default.
 	Entries int
-	// Objects is for how many objects: 1,000 by default, besides those that are being reconciled.
+	// Objects is the number of objects: 1,000 by default, besides those that are being reconciled.
 	Objects int
-	// Bytes is how much memory the ring takes for all of them together: 16 MiB by default, and 64
-	// KiB at least. The ring estimates what it keeps, rather too high than too low. Where it is not
-	// enough for all, the objects with the most entries lose their oldest ones first.
+	// Bytes is the memory for all of them together: 16 MiB by default, and 64 KiB at least. The
+	// ring estimates its size, rather too high than too low. If it is not enough, the objects with
+	// the most entries lose their oldest ones first.
 	Bytes int
 }
 
-// The defaults, and the bounds of what can be asked for.
+// The defaults and limits of the options.
 const (
 	defaultEntries = 256
 	defaultObjects = 1000
 	defaultBytes   = 16 << 20
 	leastBytes     = 64 << 10
-	// leastShare is for how many bytes an object is still worth keeping: for two or three
-	// reconciles of a few steps.
+	// leastShare is the fewest bytes for which an object is kept: two or three reconciles of a few
+	// steps.
 	leastShare = 4 << 10
 )
 
 // A Ring is an [Observer] that keeps the latest entries of each object in memory.
 //
-// When there are too many objects, those that are well are forgotten first: objects whose last
-// reconcile was done. What waits, fails, is paused, was ended early, is slowed down or is being
-// reconciled stays until there are too many of those. Among equals, the object that nothing
-// happened to for the longest time is forgotten first.
+// When there are too many objects, it drops some:
 //
-// Errors are kept as their texts, so that they do not keep alive what they point to: of those that
-// [Ring.Entries] returns, errors.Is and errors.As find nothing. Texts of more than 4 KiB are cut.
+//   - first those whose last reconcile was done,
+//   - then those that wait, fail, are paused, were ended before the last step, or are slowed down,
+//   - last those that are being reconciled,
+//   - among equals the one without events for the longest time.
+//
+// Errors are kept as texts, so that they do not keep alive what they point to: errors.Is and
+// errors.As find nothing in those that [Ring.Entries] returns. Texts of more than 4 KiB are cut.
 type Ring struct {
 	options RingOptions
 
@@ -89,12 +91,13 @@ func NewRing(options RingOptions) *Ring {
 	return r
 }
 
-// Observe keeps the entry. Reads from the cache are not kept: they are many and say little.
+// Observe keeps the entry, unless it is a successful read from the cache: those are many and say
+// little.
 func (r *Ring) Observe(_ context.Context, entry Entry) {
 	if read, ok := entry.Event.(Read); ok && !read.Live && read.Err == nil {
 		return
 	}
-	event := withoutErrors(entry.Event) // what an error's own method does is no business of the lock
+	event := withoutErrors(entry.Event) // methods of errors must not be called under the lock
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := ringKey{entry.Controller, entry.Object}
@@ -119,18 +122,18 @@ func (r *Ring) Observe(_ context.Context, entry Entry) {
 	r.bound(h)
 }
 
-// bound keeps to the options after h has got longer.
+// bound enforces the options after h has grown.
 func (r *Ring) bound(h *history) {
 	for r.recent[well].Len()+r.recent[stuck].Len() > r.options.Objects {
-		r.forget(r.leastWorth())
+		r.drop(r.leastWorth())
 	}
-	for r.recent[running].Len() > r.options.Objects { // those that never ended: there are only so many workers
-		r.forget(last(r.recent[running]))
+	for r.recent[running].Len() > r.options.Objects { // some have never ended: there are fewer workers
+		r.drop(last(r.recent[running]))
 	}
 	for r.bytes > r.options.Bytes {
 		share := r.options.Bytes / len(r.objects)
 		if share < leastShare && len(r.objects) > 1 {
-			r.forget(r.leastWorth())
+			r.drop(r.leastWorth())
 			continue
 		}
 		long := r.longerThan(share, h)
@@ -138,12 +141,12 @@ func (r *Ring) bound(h *history) {
 		long.shorten(share - share/4)
 		r.bytes += long.size()
 		if len(long.entries) == 0 {
-			r.forget(long)
+			r.drop(long)
 		}
 	}
 }
 
-// leastWorth returns the history to be forgotten first.
+// leastWorth returns the history to drop first.
 func (r *Ring) leastWorth() *history {
 	for _, recent := range r.recent {
 		if recent.Len() > 0 {
@@ -169,7 +172,7 @@ func (r *Ring) longerThan(share int, first *history) *history {
 	return r.leastWorth()
 }
 
-func (r *Ring) forget(h *history) {
+func (r *Ring) drop(h *history) {
 	r.bytes -= h.size()
 	r.recent[h.standing].Remove(h.element)
 	delete(r.objects, h.key)
@@ -181,7 +184,7 @@ func historyIn(element *list.Element) *history {
 	return element.Value.(*history) //nolint:errcheck // nothing else is in the lists
 }
 
-// Entries returns what is kept about an object, over all controllers, in the order in which it
+// Entries returns the entries about an object, of all controllers, in the order in which they
 // happened.
 func (r *Ring) Entries(object Object) []Entry {
 	r.mu.Lock()
@@ -207,7 +210,7 @@ func (r *Ring) Entries(object Object) []Entry {
 	return entries
 }
 
-// Objects returns the objects that something is kept about, the latest first.
+// Objects returns the objects that have entries, those with the latest entry first.
 func (r *Ring) Objects() []Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()

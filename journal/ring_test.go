@@ -42,7 +42,7 @@ func because(names ...string) journal.Started {
 	return s
 }
 
-// observe tells the ring of events of an object.
+// observe passes events of an object to the ring.
 func observe(r *journal.Ring, controller string, object journal.Object, events ...journal.Event) {
 	for _, e := range events {
 		r.Observe(context.Background(), journal.Entry{Controller: controller, Object: object, Event: e})
@@ -84,7 +84,7 @@ func TestRingKeeps(t *testing.T) {
 			[]string{"started, because of A", "triggered by B", "finished: done"},
 		},
 		{
-			"what came into the queue in the meantime goes then", []journal.Event{because("A"), triggered("B"), done, because("B"), done},
+			"a trigger in the meantime is removed when its reconcile begins", []journal.Event{because("A"), triggered("B"), done, because("B"), done},
 			[]string{"started, because of A", "finished: done", "started, because of B", "finished: done"},
 		},
 		{
@@ -151,7 +151,7 @@ func TestRingBoundsEntries(t *testing.T) {
 	}
 }
 
-// The object that nothing happened to for the longest time is forgotten first.
+// The object without events for the longest time is dropped first.
 func TestRingBoundsObjects(t *testing.T) {
 	r := journal.NewRing(journal.RingOptions{Objects: 2})
 	object := func(name string) journal.Object { return journal.Object{Kind: "Database", Name: name} }
@@ -186,7 +186,7 @@ func TestRingDefaults(t *testing.T) {
 	}
 }
 
-// Two controllers have a history each, which are told as one.
+// Two controllers have a history each; Entries returns both as one.
 func TestRingOfTwoControllers(t *testing.T) {
 	r := journal.NewRing(journal.RingOptions{})
 	observe(r, "databases", db, triggered("A"))
@@ -203,7 +203,7 @@ func TestRingOfTwoControllers(t *testing.T) {
 	}
 }
 
-// What Entries has returned, and what observers were told, stays as it was.
+// What Entries has returned, and what observers have received, does not change afterwards.
 func TestRingEntriesAreACopy(t *testing.T) {
 	r := journal.NewRing(journal.RingOptions{Entries: 4})
 	told := because("A", "B")

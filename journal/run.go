@@ -15,7 +15,7 @@ type Entry struct {
 	Time time.Time
 	// Run is the reconcile that it belongs to. It is nil for a [Triggered], which comes before one.
 	Run *Run
-	// Controller and Object say whose it is.
+	// Controller and Object say what it is about.
 	Controller string
 	Object     Object
 	Event      Event
@@ -24,14 +24,19 @@ type Entry struct {
 // String describes the entry without its time.
 func (e Entry) String() string { return e.Object.String() + ": " + e.Event.String() }
 
-// An Observer is told what happens.
+// An Observer receives the events of an operator.
 type Observer interface {
-	// Observe is called for every event as it happens, on the goroutine on which it does, so several at once. It must not block, and it
-	// must not change what the entry points to. The context is that of the reconcile or, for a [Triggered], of the watch.
+	// Observe is called for every event as it happens.
+	//
+	//   - It is called on the goroutine on which the event happens, so concurrently.
+	//   - It must not block.
+	//   - It must not change what the entry points to.
+	//   - The context is that of the reconcile or, for a [Triggered], of the watch.
 	Observe(ctx context.Context, entry Entry)
 }
 
-// Observers returns an observer that tells all of them, in their order. Nil ones are left out; for none it returns nil.
+// Observers returns an observer that passes every entry to all observers, in their order. Nil ones
+// are left out; for none it returns nil.
 func Observers(observers ...Observer) Observer {
 	var all several
 	for _, o := range observers {
@@ -61,19 +66,20 @@ func (s several) Observe(ctx context.Context, entry Entry) {
 	}
 }
 
-// A Run is one reconcile of one object. A nil *Run is one to which nobody listens: its methods do nothing.
+// A Run is one reconcile of one object. A nil *Run has no observers: its methods do nothing.
 type Run struct {
 	// ID is different for each run of a process.
 	ID         types.UID
 	Controller string
 	Object     Object
-	// UID is that of the object. It is empty when the object could not be read, and when an object of its name that went before had to be cleaned up after first.
+	// UID is that of the object. It is empty if the object could not be read, and while the cleanup
+	// of an earlier object of the same name is pending.
 	UID types.UID
 
 	observer Observer
 }
 
-// NewRun returns a run that tells observer, and nil if that is nil.
+// NewRun returns a run that passes its events to observer, and nil if observer is nil.
 func NewRun(observer Observer, id types.UID, controller string, object Object) *Run {
 	if observer == nil {
 		return nil
@@ -81,8 +87,8 @@ func NewRun(observer Observer, id types.UID, controller string, object Object) *
 	return &Run{ID: id, Controller: controller, Object: object, observer: observer}
 }
 
-// Note tells the observers of the run that something happened now. To make an event costs something also when nobody listens, so look
-// whether r is nil before.
+// Note passes an event that happens now to the observer of the run. Check that r is not nil before
+// you make an event: making it costs something, also without an observer.
 func (r *Run) Note(ctx context.Context, event Event) {
 	if r == nil {
 		return
@@ -100,7 +106,7 @@ func ContextWithRun(ctx context.Context, r *Run) context.Context {
 	return context.WithValue(ctx, runKey{}, r)
 }
 
-// RunFromContext returns the run that ctx carries, nil if nobody listens:
+// RunFromContext returns the run that ctx carries, nil if there are no observers:
 //
 //	if run := journal.RunFromContext(ctx); run != nil {
 //		run.Note(ctx, journal.Called{What: "POST /buckets", Err: err})

@@ -14,19 +14,19 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// A listener notes what it is told, under its name.
+// A listener records what it receives, under its name.
 type listener struct {
-	name string
-	told *[]string
+	name     string
+	received *[]string
 }
 
 func (l listener) Observe(_ context.Context, e journal.Entry) {
-	*l.told = append(*l.told, l.name+": "+e.String())
+	*l.received = append(*l.received, l.name+": "+e.String())
 }
 
 func TestObservers(t *testing.T) {
-	var told []string
-	a, b, c := listener{"a", &told}, listener{"b", &told}, listener{"c", &told}
+	var received []string
+	a, b, c := listener{"a", &received}, listener{"b", &received}, listener{"c", &received}
 	for _, tt := range []struct {
 		name      string
 		observers []journal.Observer
@@ -38,14 +38,14 @@ func TestObservers(t *testing.T) {
 		{"of several", []journal.Observer{journal.Observers(a, b), c}, []string{"a", "b", "c"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			told = nil
+			received = nil
 			journal.Observers(tt.observers...).Observe(t.Context(), journal.Entry{Object: db, Event: start})
 			var want []string
 			for _, name := range tt.want {
 				want = append(want, name+": Database default/db: started")
 			}
-			if diff := cmp.Diff(want, told); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, received); diff != "" {
+				t.Errorf("received (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -56,7 +56,7 @@ func TestObservers(t *testing.T) {
 	}
 }
 
-// Whoever notes something in a context reaches the observer, with the time and the run.
+// An event that is noted in a context reaches the observer, with the time and the run.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ring := journal.NewRing(journal.RingOptions{})
@@ -72,11 +72,11 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// When nobody listens, everything may be called, and nothing is done.
-func TestNobodyListens(t *testing.T) {
+// Without an observer every method may be called, and does nothing.
+func TestNoObserver(t *testing.T) {
 	run := journal.NewRun(nil, "1", "databases", db)
 	if run != nil {
-		t.Errorf("there is a run, %v, that tells nobody", run)
+		t.Errorf("there is a run, %v, without an observer", run)
 	}
 	ctx := t.Context()
 	if got := journal.ContextWithRun(ctx, run); got != ctx {

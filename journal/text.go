@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what a history keeps of one event.
+// The limits for one event.
 const (
 	mostText  = 4 << 10 // bytes of a text
 	mostTexts = 32      // of one kind
 )
 
-// texts are those of a history, each of them once, however many of its entries have it.
+// texts are the texts of a history, each once, however many of its entries have it.
 type texts struct {
 	all   []text
 	bytes int
@@ -29,7 +29,7 @@ type text struct {
 
 const textBytes = 48 // with its place among the others
 
-// keep returns the text as it is kept, once more.
+// keep returns the shared text, and counts one more use.
 func (t *texts) keep(s string) string {
 	if s == "" {
 		return ""
@@ -41,13 +41,13 @@ func (t *texts) keep(s string) string {
 			return t.all[i].string
 		}
 	}
-	s = strings.Clone(s) // it may be a part of something large
+	s = strings.Clone(s) // it may be part of something large
 	t.all = append(t.all, text{s, 1})
 	t.bytes += textBytes + sized(len(s))
 	return s
 }
 
-// release is called once for each keep, with what that returned, and returns it.
+// release is called once for each keep, with the result of keep, and returns it.
 func (t *texts) release(s string) string {
 	i := slices.IndexFunc(t.all, func(o text) bool { return o.string == s })
 	if i < 0 {
@@ -62,23 +62,23 @@ func (t *texts) release(s string) string {
 	return s
 }
 
-// clip gives back the room of texts that have gone.
+// clip frees the capacity of texts that were released.
 func (t *texts) clip() { t.all = append(make([]text, 0, len(t.all)), t.all...) }
 
-// cutText returns the beginning of a text that is too long, and says so. Cutting again changes
+// cutText returns the beginning of a text that is too long, with a note. Cutting again changes
 // nothing.
 func cutText(s string) string {
 	if len(s) <= mostText {
 		return s
 	}
-	n := mostText - 32 // room for what is said
+	n := mostText - 32 // room for the note
 	for !utf8.RuneStart(s[n]) {
 		n--
 	}
 	return fmt.Sprintf("%s… (%d bytes more)", s[:n], len(s)-n)
 }
 
-// An errorText is what is kept of an error.
+// An errorText is an error without what it points to.
 type errorText struct {
 	text   string
 	joined []error // the errors that it joins, all of them without errors of their own
@@ -90,14 +90,14 @@ func (e *errorText) Unwrap() []error { return e.joined }
 const errorTextBytes = 48
 
 func errorBytes(err error) int {
-	e, ok := err.(*errorText) //nolint:errorlint // only those that are kept are counted
+	e, ok := err.(*errorText) //nolint:errorlint // only kept errors are counted
 	if !ok {
 		return 0
 	}
 	return errorTextBytes + sized(len(e.joined)*(stringBytes+errorTextBytes))
 }
 
-// textOf returns what is kept of an error.
+// textOf returns an error without what it points to.
 func textOf(err error) error {
 	if err == nil {
 		return nil
@@ -111,7 +111,7 @@ func textOf(err error) error {
 	return e
 }
 
-// leaves adds to found the errors that err joins, and that join no others: err itself if it joins
+// leaves appends to found the errors that err joins and that join no others; err itself if it joins
 // none.
 func leaves(found []error, err error) []error {
 	for e := err; e != nil; {
@@ -141,7 +141,7 @@ func leavesOf(found []error, err error, joined []error) []error {
 	return found
 }
 
-// withoutErrors returns the event with the texts of errors in their place.
+// withoutErrors returns the event with each error replaced by its text.
 func withoutErrors(event Event) Event {
 	switch e := event.(type) {
 	case StepEnded:
@@ -167,8 +167,8 @@ func withoutErrors(event Event) Event {
 	}
 }
 
-// withTexts returns the event with each text that may be another one in each reconcile replaced by
-// what f makes of it.
+// withTexts returns the event with each text that may differ between reconciles replaced by f of
+// it.
 func withTexts(event Event, f func(string) string) Event {
 	switch e := event.(type) {
 	case Triggered:
@@ -245,7 +245,7 @@ func (o Outcome) withTexts(f func(string) string) Outcome {
 }
 
 func errorWithTexts(err error, f func(string) string) error {
-	e, ok := err.(*errorText) //nolint:errorlint // the others have gone
+	e, ok := err.(*errorText) //nolint:errorlint // the others were replaced by textOf
 	if !ok {
 		return err
 	}

@@ -14,8 +14,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal/metrics"
 )
 
-// Manager returns an observer for all engines of a manager: a [journal.Ring] that [explain.Serve] serves, and series in controller-runtime's
-// registry. It is called once for each manager, before that is started.
+// Manager returns an observer for all engines of a manager: a [journal.Ring] that [explain.Serve]
+// serves, and series in the registry of controller-runtime. Call it once for each manager, before
+// the manager is started.
 func Manager(mgr manager.Manager) (journal.Observer, error) {
 	series, err := metrics.New(ctrlmetrics.Registry, metrics.Options{})
 	if err != nil {

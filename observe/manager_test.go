@@ -14,11 +14,13 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/observe"
 )
 
-// What the observer is told is explained beside the metrics, and is in them. A second manager of the process shares the series.
+// The events that the observer receives are explained beside the metrics, and counted in them. A
+// second manager of the process shares the series.
 func TestManager(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		served := &recordingManager{}
@@ -32,7 +34,7 @@ func TestManager(t *testing.T) {
 
 		answer := httptest.NewRecorder()
 		served.handlers[explain.Path].ServeHTTP(answer, httptest.NewRequest(http.MethodGet, explain.Path+"?kind=Database&namespace=shop&name="+name, nil))
-		var report explain.Report
+		var report explanation.Report
 		if err := json.Unmarshal(answer.Body.Bytes(), &report); err != nil || len(report.Controllers) != 1 || report.Controllers[0].Result != journal.ResultDone {
 			t.Errorf("the %s manager answers %s (%v)", name, answer.Body, err)
 		}

@@ -534,7 +534,7 @@ func TestConditionsThatAreSetOnTheObject(t *testing.T) {
 		{"declared and good", set("Found", "True"), "Found", "True Because: it is so", "True Ready", ""},
 		{"declared and bad", set("Found", "False"), "Found", "False Because: it is so", "False Because: Found: it is so", ""},
 		{"declared and unknown", set("Found", "Unknown"), "Found", "Unknown Because: it is so", "False Because: Found: it is so", ""},
-		{"of its own", set("Available", "True"), "Available", "True Because: it is so", "False NotReached: Found: it was not looked at yet", ""},
+		{"of its own", set("Available", "True"), "Available", "True Because: it is so", "False NotReached: Found: not evaluated yet", ""},
 		{"computed", set("Ready", "True"), "Stalled", "True TerminalError", "False TerminalError", "Ready is set on the object"},
 	}
 	for _, test := range tests {

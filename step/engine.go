@@ -388,7 +388,7 @@ func (r *run[T]) prepare(ctx context.Context) {
 		r.req.protect = r.putFinalizer
 	}
 	r.req.complete(e.plan, e.options.Name, e.finalizer)
-	if set, err := condition.NewSet(r.req.Object, e.plan.declared, e.options.Retired, r.now); err == nil {
+	if set, err := condition.NewSet(r.req.Object, condition.Options{Declared: e.plan.declared, Retired: e.options.Retired, Now: r.now}); err == nil {
 		set.SetPaused("", "")
 		r.req.Conditions = set
 	}

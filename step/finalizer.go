@@ -478,15 +478,15 @@ func (r *run[T]) summarize(_ context.Context, out *outcome, deletion string) {
 	}
 	switch {
 	case deletion == ReasonCleanedUp || deletion == ReasonFinalizerRemoved || deletion == ReasonDeleting:
-		set.Calm() // what a step has found bad must not hide this: after a restart the engine reads it
+		set.DowngradeToInfo() // what a step has found bad must not hide this: after a restart the engine reads it
 		set.MarkFailed(condition.SeverityInfo, deletion, r.kept(deletion))
-	case out.err != nil && set.Worst() < out.verdict.Severity:
+	case out.err != nil && set.WorstSeverity() < out.verdict.Severity:
 		set.MarkFailed(out.verdict.Severity, out.verdict.Reason, during(deletion, out.err.Error()))
-	case len(out.waits) > 0 && (set.Worst() == 0 || deletion != ""):
+	case len(out.waits) > 0 && (set.WorstSeverity() == 0 || deletion != ""):
 		set.MarkFailed(condition.SeverityInfo, orElse(deletion, ReasonWaiting), during(deletion, "waits for "+textOf(out.waits)))
-	case deletion != "" && set.Worst() == 0:
+	case deletion != "" && set.WorstSeverity() == 0:
 		set.MarkFailed(condition.SeverityInfo, deletion, during(deletion, "it goes on soon"))
-	case out.after > 0 && !r.allRan() && set.Worst() == 0:
+	case out.after > 0 && !r.allRan() && set.WorstSeverity() == 0:
 		set.MarkFailed(condition.SeverityInfo, ReasonWaiting, "a step wants to be run again before the steps after it")
 	}
 	if text := r.memory.hot.text; text != "" { // until it is calm

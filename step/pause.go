@@ -11,11 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 // PauseAnnotation on an object has the engine leave it alone while its value is "true", also its deletion. The condition Paused says so.
-const PauseAnnotation = "ctrlkit.dev/paused"
+const PauseAnnotation = condition.PauseAnnotation
 
 // Reasons of the condition Paused.
 const (
@@ -49,7 +50,7 @@ func (r *run[T]) paused(ctx context.Context, reason, message string) (reconcile.
 	out := outcome{}
 	if set := r.req.Conditions; set != nil {
 		r.req.Object = r.read.DeepCopyObject().(T) //nolint:errcheck // a copy has the type
-		set.OnlyPaused(reason, message)
+		set.ResetToPaused(reason, message)
 		if err := set.Store(r.req.Object); err == nil {
 			out = r.save(ctx, out)
 		}

@@ -243,7 +243,7 @@ func (r *run[T]) adopt(out outcome) outcome {
 	if r.req.Conditions == nil {
 		return out
 	}
-	if err := r.req.Conditions.Adopt(r.req.Object); err != nil {
+	if err := r.req.Conditions.MergeFromObject(r.req.Object); err != nil {
 		out = out.join(outcome{err: failure.Mark(fmt.Errorf("%w: %w", ErrReadOnlyField, err), failure.WithClass(failure.ClassTerminal))})
 	}
 	return out

@@ -286,8 +286,8 @@ func TestConditionsAreInitialisedAndRetired(t *testing.T) {
 	want := []metav1.Condition{
 		{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Waiting", Message: "waits for Secret default/db"},
 		{Type: "Reconciling", Status: metav1.ConditionTrue, Reason: "Waiting", Message: "waits for Secret default/db"},
-		{Type: "Found", Status: metav1.ConditionUnknown, Reason: "NotReached", Message: "it was not looked at yet"},
-		{Type: "Filled", Status: metav1.ConditionUnknown, Reason: "NotReached", Message: "it was not looked at yet"},
+		{Type: "Found", Status: metav1.ConditionUnknown, Reason: "NotReached", Message: "not evaluated yet"},
+		{Type: "Filled", Status: metav1.ConditionUnknown, Reason: "NotReached", Message: "not evaluated yet"},
 		foreign,
 	}
 	ignore := cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime", "ObservedGeneration")
@@ -322,7 +322,7 @@ func TestReadyAndItsKin(t *testing.T) {
 		ready, reconciling, stalled string
 	}{
 		{"good", good, "True Ready", "", ""},
-		{"not reached", passes, "False NotReached: Found: it was not looked at yet", "True NotReached: Found: it was not looked at yet", ""},
+		{"not reached", passes, "False NotReached: Found: not evaluated yet", "True NotReached: Found: not evaluated yet", ""},
 		{"info", set(condition.SeverityInfo), "False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", ""},
 		{"warning", set(condition.SeverityWarning), "False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", ""},
 		{"error", set(condition.SeverityError), "False NotFound: Found: there is no Secret", "", "True NotFound: Found: there is no Secret"},

@@ -27,15 +27,15 @@ func (r *run[T]) settle(out *outcome) {
 		_, err := ctrlkit.IgnoreExit(ctrl.Result{}, ended)
 		switch {
 		case err != nil:
-			set.Doubt(kinds, err.Error())
+			set.MarkLastTryFailed(kinds, err.Error())
 		case len(ctrlkit.Waits(ended)) > 0:
 			unsure = append(unsure, kinds...)
 		default:
-			set.Trust(kinds)
+			set.MarkLastTryPassed(kinds)
 		}
 	}
 	if out.err == nil && r.allRan() {
-		set.ObservedExcept(unsure...)
+		set.MarkObserved(unsure...)
 	}
 }
 
@@ -54,20 +54,20 @@ const textsApart = 10 * time.Minute
 // holdStill keeps a failure that says something else at each try from being a write at each try.
 func (r *run[T]) holdStill(out *outcome) {
 	set, m := r.req.Conditions, r.memory
-	if out.err == nil || !set.NewMessages() {
+	if out.err == nil || !set.MessagesChanged() {
 		m.numbers = time.Time{}
 		return
 	}
 	if !r.newTexts && (m.numbers.IsZero() || r.now.Sub(m.numbers) < textsApart) {
-		if set.HoldNumbers() && m.numbers.IsZero() {
+		if set.KeepSimilarMessages() && m.numbers.IsZero() {
 			m.numbers = r.now
 		}
-		if !set.NewMessages() {
+		if !set.MessagesChanged() {
 			return
 		}
 	}
 	if !r.newTexts && r.now.Sub(m.texts) < textsApart {
-		set.HoldMessages()
+		set.KeepMessages()
 		return
 	}
 	m.texts, m.numbers, r.newTexts = r.now, time.Time{}, true

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ChangeProblems returns what is wrong between two versions of an object, the earlier one first. They are best two that follow one another, as a
-// watch tells of them: what has changed twice in between can't be told from what has not. What is wrong with each of them
-// alone is left to [Problems].
+// ChangeProblems returns what is wrong between two versions of an object, the earlier one first.
+// They are best consecutive, as a watch delivers them: a condition that has changed twice in
+// between looks unchanged. What is wrong with each of them alone is left to [Problems].
 func ChangeProblems(before, after client.Object) []Problem {
 	was, found := read(before)
 	is, unreadable := read(after)
@@ -36,7 +36,7 @@ func ChangeProblems(before, after client.Object) []Problem {
 	return found
 }
 
-// first says whether a condition is the first of its type.
+// first reports whether a condition is the first of its type.
 func (o *object) first(c placed) bool {
 	p, _ := o.find(c.Type)
 	return p.index == c.index
@@ -56,16 +56,18 @@ func wrongChange(before, after placed, written time.Time) (found problems) {
 	was, is := before.LastTransitionTime, after.LastTransitionTime
 	switch {
 	case before.Status == after.Status && !is.Equal(&was):
-		found.add(RuleMovesWithStatus, "%s: lastTransitionTime went from %s to %s, and the status stayed %s: keep it", after, shownTime(was), shownTime(is), after.Status)
+		found.add(RuleMovesWithStatus, "%s: lastTransitionTime went from %s to %s, and the status stayed %s: keep it",
+			after, shownTime(was), shownTime(is), after.Status)
 	case before.Status != after.Status && is.Before(&was):
-		found.add(RuleMovesWithStatus, "%s: lastTransitionTime went back from %s to %s: set it to the time at which the status changed", after, shownTime(was), shownTime(is))
+		found.add(RuleMovesWithStatus, "%s: lastTransitionTime went back from %s to %s: set it to the time at which the status changed",
+			after, shownTime(was), shownTime(is))
 	case before.Status != after.Status && is.Equal(&was) && (written.IsZero() || written.Sub(is.Time) > time.Second):
-		found.add(RuleMovesWithStatus, "%s: the status went from %s to %s, and lastTransitionTime stayed %s: set it to the time at which the status changed "+
-			"(in a test, let a second pass)", after, before.Status, after.Status, shownTime(is))
+		found.add(RuleMovesWithStatus, "%s: the status went from %s to %s, and lastTransitionTime stayed %s: "+
+			"set it to the time at which the status changed (in a test, let a second pass)", after, before.Status, after.Status, shownTime(is))
 	}
 	if after.ObservedGeneration < before.ObservedGeneration {
-		found.add(RuleNeverBack, "%s: observedGeneration fell from %d to %d: copy metadata.generation of the object that was reconciled, "+
-			"and write with its resourceVersion", after, before.ObservedGeneration, after.ObservedGeneration)
+		found.add(RuleNeverBack, "%s: observedGeneration fell from %d to %d: "+
+			"copy metadata.generation of the object that was reconciled, and write with its resourceVersion", after, before.ObservedGeneration, after.ObservedGeneration)
 	}
 	return found
 }
@@ -81,7 +83,8 @@ func shownTime(t metav1.Time) string {
 func wrongOrder(was, is *object) (found problems) {
 	before, after := was.typesIn(is), is.typesIn(was)
 	if !slices.Equal(before, after) {
-		found.add(RuleKeepsOrder, "status.conditions was ordered %s and is ordered %s: change conditions where they stand, and do not build the list from a map",
+		found.add(RuleKeepsOrder, "status.conditions was ordered %s and is ordered %s: "+
+			"change conditions in place, and do not build the list from a map",
 			strings.Join(before, ", "), strings.Join(after, ", "))
 	}
 	return found

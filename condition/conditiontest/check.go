@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Check reports with t.Errorf everything that is wrong with the conditions of an object at rest. It changes nothing, and asks no cluster.
+// Check reports with t.Errorf everything that is wrong with the conditions of an object whose
+// operator is idle. It changes nothing, and contacts no cluster. See [Problems].
 func Check(t testing.TB, obj client.Object) {
 	t.Helper()
 	for _, p := range Problems(obj) {
@@ -19,7 +20,8 @@ func Check(t testing.TB, obj client.Object) {
 	}
 }
 
-// CheckChange reports with t.Errorf everything that is wrong between two versions of an object. See [ChangeProblems].
+// CheckChange reports with t.Errorf everything that is wrong between two versions of an object. See
+// [ChangeProblems].
 func CheckChange(t testing.TB, before, after client.Object) {
 	t.Helper()
 	for _, p := range ChangeProblems(before, after) {
@@ -27,7 +29,7 @@ func CheckChange(t testing.TB, before, after client.Object) {
 	}
 }
 
-// nameOf returns "Kind namespace/name", with the type in Go where the kind is not known.
+// nameOf returns "Kind namespace/name", with the Go type if the kind is not known.
 func nameOf(obj client.Object) string {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" {

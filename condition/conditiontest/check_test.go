@@ -13,7 +13,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 )
 
-// A listener is a test that notes what is reported.
+// A listener is a test that records what is reported.
 type listener struct {
 	testing.TB
 	errors  []string
@@ -29,7 +29,7 @@ func TestCheck(t *testing.T) {
 	nameless := newDatabase(unready())
 	nameless.Kind, nameless.Namespace = "", ""
 	const sayWhy = ` status.conditions[0] "Ready" is False, and nothing says what comes next: ` +
-		`set Reconciling if it goes on by itself, or Stalled if a person must act [says-why]`
+		`set Reconciling if the operator continues by itself, or Stalled if a person must act [says-why]`
 	for _, tt := range []struct {
 		name  string
 		check func(testing.TB)

@@ -1,18 +1,21 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conditiontest checks the conditions of objects, of any operator: that others can read them, that they fit together, and that they hold still.
+// Package conditiontest checks the conditions of objects of any operator: whether other tools can
+// read them, whether they are consistent, and whether they change only for a reason.
 //
 //	func TestConditions(t *testing.T) {
 //		...
-//		conditiontest.Check(t, backup)               // when the operator has nothing left to do
-//		conditiontest.CheckChange(t, before, backup) // for two versions that follow one another
+//		conditiontest.Check(t, backup)               // when the operator is idle
+//		conditiontest.CheckChange(t, before, backup) // for two consecutive versions
 //	}
 //
-// An object is a pointer to a struct with a field Status.Conditions, a [condition.Object], or an *unstructured.Unstructured. What is wrong is a
-// [Problem], whose [Rule] says which promise is broken; [Problems] and [ChangeProblems] return them for whoever wants to filter.
+// An object is a pointer to a struct with a field Status.Conditions, a [condition.Accessor], or an
+// *unstructured.Unstructured. [Problems] and [ChangeProblems] return what is wrong as a list of
+// [Problem], each with the [Rule] that is broken, for tests that filter.
 //
-// The rules are those of the API server, of kstatus, which "kubectl wait", Argo CD and Flux understand, and what follows from watches: a
-// condition that changes without a reason makes a write, and a write makes a reconcile. The package does not know what the conditions of
-// an operator mean: whether "SecretFound" is good when it is True, and whether that is so, is left to the operator's own tests.
+// The rules come from the API server, from kstatus, which "kubectl wait", Argo CD and Flux
+// understand, and from watches: a condition that changes without a reason causes a write, and a
+// write causes a reconcile. The package does not know what the conditions of an operator mean:
+// whether "SecretFound" should be True is left to the operator's own tests.
 package conditiontest

@@ -42,8 +42,8 @@ func newDatabase(conditions ...metav1.Condition) *database {
 }
 
 // with returns a condition of generation 3 that has not changed since noon.
-func with(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: 3, LastTransitionTime: noon}
+func with(conditionType string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message, ObservedGeneration: 3, LastTransitionTime: noon}
 }
 
 func ready() metav1.Condition { return with("Ready", metav1.ConditionTrue, "Ready", "") }

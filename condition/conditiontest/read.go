@@ -14,23 +14,24 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 )
 
-// A placed condition knows where in the list it stands.
+// A placed condition is a condition with its index in the list.
 type placed struct {
 	metav1.Condition
 	index int
 }
 
-// String returns the place: `status.conditions[1] "Ready"`.
+// String returns where it is: `status.conditions[1] "Ready"`.
 func (p placed) String() string { return fmt.Sprintf("status.conditions[%d] %q", p.index, p.Type) }
 
-// An object is what the rules look at.
+// An object is what the rules check.
 type object struct {
 	conditions []placed
 	generation int64
 	deleting   bool
 }
 
-// read returns what the rules look at, and what could not be read. It returns no object if there are no conditions to look for.
+// read returns what the rules check, and what could not be read. It returns no object if the type
+// has no conditions.
 func read(obj client.Object) (*object, problems) {
 	o := &object{generation: obj.GetGeneration(), deleting: !obj.GetDeletionTimestamp().IsZero()}
 	if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -50,7 +51,7 @@ func (o *object) readUnstructured(u *unstructured.Unstructured) (*object, proble
 	field, _, err := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
 	list, ok := field.([]any)
 	if err != nil || field != nil && !ok {
-		return nil, problems{{RuleReadable, "status.conditions is no list: declare it as []metav1.Condition"}}
+		return nil, problems{{RuleReadable, "status.conditions is not a list: declare it as []metav1.Condition"}}
 	}
 	var found problems
 	for i, element := range list {
@@ -70,17 +71,17 @@ func (o *object) readUnstructured(u *unstructured.Unstructured) (*object, proble
 }
 
 // find returns the first condition of a type.
-func (o *object) find(kind string) (placed, bool) {
+func (o *object) find(conditionType string) (placed, bool) {
 	for _, c := range o.conditions {
-		if c.Type == kind {
+		if c.Type == conditionType {
 			return c, true
 		}
 	}
 	return placed{}, false
 }
 
-// is says whether the object has a condition of this type that is True.
-func (o *object) is(kind string) bool {
-	c, ok := o.find(kind)
+// is reports whether the object has a condition of this type that is True.
+func (o *object) is(conditionType string) bool {
+	c, ok := o.find(conditionType)
 	return ok && c.Status == metav1.ConditionTrue
 }

@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 )
 
 // explainFlags are the flags of "ctrlkit explain".
@@ -44,15 +44,18 @@ func newExplainCommand() *cobra.Command {
 	flags := new(explainFlags)
 	cmd := &cobra.Command{
 		Use:   "explain KIND/NAME | KIND NAME",
-		Short: "Say why an object is as it is, and what to do about it",
-		Long: `Explain asks the operator of an object, and the API server, why the object is as it is: which step has failed or waits, for what and since
-when, when it is tried again, what made the last reconciles run and what they wrote, and who holds which finalizer.
+		Short: "Explain why an object is in its state, and what to do about it",
+		Long: `Explain asks the operator of an object, and the API server, why the object is in its state: which
+step has failed or waits, for what and since when, when it is retried, what caused the last
+reconciles and what they wrote, and who owns which finalizer.
 
-The operator answers where it serves its metrics, with the same protection: at --endpoint, at $CTRLKIT_ENDPOINT, or at
-` + defaultEndpoint + `. For one in a cluster, forward a port to it. Without it, the conditions, annotations and finalizers of the
-object are explained; without the API server, what the operator knows.
+The operator answers where it serves its metrics, with the same protection: at --endpoint, at
+$CTRLKIT_ENDPOINT, or at ` + defaultEndpoint + `. To reach one in a cluster, forward a port to it.
+Without the operator, the conditions, annotations and finalizers of the object are explained;
+without the API server, what the operator knows.
 
-Exit codes: 0 the object is ready, 1 it is not, is being deleted, does not exist or could not be read, 2 wrong usage.`,
+Exit codes: 0 the object is ready, 1 it is not, is being deleted, does not exist or could not be
+read, 2 wrong usage.`,
 		Example: `  ctrlkit explain cronjob.batch.ctrlkit.dev/hello
   ctrlkit explain database/db -n shop
   kubectl port-forward -n shop-system deploy/operator 8443 &
@@ -65,7 +68,7 @@ Exit codes: 0 the object is ready, 1 it is not, is being deleted, does not exist
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	set := cmd.Flags()
-	set.StringVar(&flags.kubeconfig, "kubeconfig", "", "`FILE` that says which cluster (default as kubectl: $KUBECONFIG, ~/.kube/config)")
+	set.StringVar(&flags.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` (default as kubectl: $KUBECONFIG, ~/.kube/config)")
 	set.StringVar(&flags.context, "context", "", "the `CONTEXT` in it")
 	set.StringVarP(&flags.namespace, "namespace", "n", "", "the `NAMESPACE` of the object (default that of the context)")
 	set.StringVar(&flags.endpoint, "endpoint", os.Getenv("CTRLKIT_ENDPOINT"), "`URL` of the operator's metrics server; \"none\" asks no operator")
@@ -76,7 +79,7 @@ Exit codes: 0 the object is ready, 1 it is not, is being deleted, does not exist
 	return cmd
 }
 
-// kindAndName reads KIND/NAME and KIND NAME.
+// kindAndName parses KIND/NAME and KIND NAME.
 func kindAndName(args []string) (kind, name string, err error) {
 	if len(args) == 2 {
 		kind, name = args[0], args[1]
@@ -125,7 +128,7 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 // noEndpoint is the value of --endpoint that asks no operator.
 const noEndpoint = "none"
 
-// checkEndpoint fills in the endpoint if none was given, and refuses what is no URL.
+// checkEndpoint sets the endpoint if none was given, and returns an error if it is not a URL.
 func (f *explainFlags) checkEndpoint(byFlag bool) error {
 	from := "--endpoint"
 	if !byFlag {
@@ -136,7 +139,7 @@ func (f *explainFlags) checkEndpoint(byFlag bool) error {
 	}
 	base, err := url.Parse(f.endpoint)
 	if f.endpoint != noEndpoint && (err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "") {
-		return fmt.Errorf("%s %q is no URL such as https://localhost:8443", from, f.endpoint)
+		return fmt.Errorf("%s %q is not a URL such as https://localhost:8443", from, f.endpoint)
 	}
 	return nil
 }
@@ -160,10 +163,11 @@ func (f *explainFlags) cluster() (*rest.Config, string, error) {
 	return config, namespace, nil
 }
 
-// explanation asks the API server and the operator. Each of them is asked also when the other does
-// not answer.
-func (f *explainFlags) explanation(ctx context.Context, config *rest.Config, kind, namespace, name string) (*explain.Explanation, error) {
-	x := &explain.Explanation{Now: time.Now()}
+// explanation asks the API server and the operator, each also if the other does not answer.
+func (f *explainFlags) explanation(
+	ctx context.Context, config *rest.Config, kind, namespace, name string,
+) (*explanation.Explanation, error) {
+	x := &explanation.Explanation{Now: time.Now()}
 	gvk, unread := f.readObject(ctx, config, x, kind, &namespace, name)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -180,7 +184,8 @@ func (f *explainFlags) explanation(ctx context.Context, config *rest.Config, kin
 	case x.Object != nil, x.Report != nil && unread == nil:
 	case x.Report != nil:
 		if unserved := (*unservedError)(nil); errors.As(unread, &unserved) {
-			x.NoObject = fmt.Sprintf("the API server serves no %s any more: its definition was removed, and the objects with it; install it again, if that was a mistake", x.Report.Object.Kind)
+			x.NoObject = fmt.Sprintf("the API server serves no %s any more: its definition was removed, and the objects with it; "+
+				"install it again, if that was a mistake", x.Report.Object.Kind)
 		}
 	case unread != nil:
 		if near := (*unservedError)(nil); errors.As(unread, &near) || f.endpoint == noEndpoint {
@@ -193,9 +198,11 @@ func (f *explainFlags) explanation(ctx context.Context, config *rest.Config, kin
 	return x, nil
 }
 
-// readObject finds out what kind is, and reads the object into x, if it exists. Of a kind that is
-// not namespaced, namespace becomes empty.
-func (f *explainFlags) readObject(ctx context.Context, config *rest.Config, x *explain.Explanation, kind string, namespace *string, name string) (schema.GroupVersionKind, error) {
+// readObject resolves kind, and reads the object into x if it exists. If the kind is not
+// namespaced, namespace becomes empty.
+func (f *explainFlags) readObject(
+	ctx context.Context, config *rest.Config, x *explanation.Explanation, kind string, namespace *string, name string,
+) (schema.GroupVersionKind, error) {
 	mapping, err := mappingOf(config, kind)
 	if err != nil {
 		return schema.GroupVersionKind{}, err
@@ -213,7 +220,7 @@ func (f *explainFlags) readObject(ctx context.Context, config *rest.Config, x *e
 	switch {
 	case err == nil:
 		x.Object = obj
-	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err): // it is not the object that was not found
+	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err): // the path was not found, not the object
 		return gvk, &unservedError{kind: kind}
 	case !apierrors.IsNotFound(err):
 		return gvk, fmt.Errorf("reading %s %s: %w", gvk.Kind, name, err)
@@ -221,8 +228,8 @@ func (f *explainFlags) readObject(ctx context.Context, config *rest.Config, x *e
 	return gvk, nil
 }
 
-// writeJSON writes x in JSON without control characters and without those that change the direction
-// of writing, which JSON allows in texts: these are written as JSON's escapes.
+// writeJSON writes x as JSON. It escapes control characters, and those that change the direction of
+// writing, which JSON allows in strings.
 func writeJSON(w io.Writer, x any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -16,14 +16,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
-	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 // An unservedError says that the API server does not serve a kind.
 type unservedError struct {
-	kind string // as a person has written it
-	near string // what may have been meant, empty if nothing is near
+	kind string // as the user has written it
+	near string // what may have been meant, empty if nothing is similar
 }
 
 func (e *unservedError) Error() string {
@@ -34,14 +34,14 @@ func (e *unservedError) Error() string {
 	return text + ": is its definition installed? kubectl api-resources lists the kinds there are"
 }
 
-// mappingOf finds what a person calls kind: a kind, a plural, a short name, with or without group.
-// It returns an unservedError for what is not served.
+// mappingOf resolves what the user calls kind: a kind, a plural, a short name, with or without
+// group. It returns an unservedError if the API server serves no such kind.
 func mappingOf(config *rest.Config, kind string) (*meta.RESTMapping, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}
-	if _, err := client.ServerVersion(); err != nil { // what looks for kinds tries several times, and as often waits for one that does not answer
+	if _, err := client.ServerVersion(); err != nil { // discovery would retry, and wait each time, if the server does not answer
 		return nil, fmt.Errorf("finding out what %q is: asking the API server: %w", kind, err)
 	}
 	cached := memory.NewMemCacheClient(client)
@@ -62,10 +62,10 @@ func mappingOf(config *rest.Config, kind string) (*meta.RESTMapping, error) {
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }
 
-// nearKind returns the name of the kind that was likely meant, with its group if one was given,
+// nearKind returns the name of the kind that was probably meant, with its group if one was given;
 // empty if there is none.
 func nearKind(client discovery.ServerResourcesInterface, kind string) string {
-	_, lists, _ := client.ServerGroupsAndResources() //nolint:errcheck // what some groups serve is better than nothing
+	_, lists, _ := client.ServerGroupsAndResources() //nolint:errcheck // the kinds of some groups are better than none
 	bare, _, qualified := strings.Cut(strings.ToLower(kind), ".")
 	var names []string
 	for _, list := range lists {
@@ -92,8 +92,8 @@ func nearKind(client discovery.ServerResourcesInterface, kind string) string {
 	return ""
 }
 
-// namesOf returns what a person may call the kind of a resource. Short names are not among them:
-// they are near to everything.
+// namesOf returns what a user may call the kind of a resource. Short names are not among them: they
+// are similar to everything.
 func namesOf(r metav1.APIResource) []string {
 	names := []string{strings.ToLower(r.Kind)}
 	if r.Name != names[0] {
@@ -102,9 +102,9 @@ func namesOf(r metav1.APIResource) []string {
 	return names
 }
 
-// means reports whether a person can mean the kind of an object, of which the operator knows, by
-// kind. It is asked where the API server can't be: short names and unusual plurals are not known.
-func means(kind string, object explain.Object) bool {
+// means reports whether a user can mean by kind the kind of an object that the operator knows. It
+// is for when the API server does not answer: short names and unusual plurals are not known.
+func means(kind string, object journal.Object) bool {
 	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: object.Group, Version: "v1", Kind: object.Kind})
 	gvr, gr := schema.ParseResourceArg(strings.ToLower(kind))
 	of := func(resource, group string) bool {

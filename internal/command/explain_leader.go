@@ -17,17 +17,18 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 )
 
-// leader says who the leader is where the one that was asked says that it is not, and how to ask
-// that: by its Lease, if it can be read, or else how to find it. Otherwise it says nothing.
+// leader returns, if the replica that was asked is not the leader, which one is and how to ask it,
+// according to its Lease; if the Lease can't be read, how to find the leader. Otherwise it returns
+// an empty text.
 func (f *explainFlags) leader(ctx context.Context, config *rest.Config, header http.Header) string {
-	if header.Get(explain.LeaderHeader) != "false" {
+	if header.Get(explanation.LeaderHeader) != "false" {
 		return ""
 	}
-	namespace, host := header.Get(explain.NamespaceHeader), header.Get(explain.HostHeader)
-	if len(validation.IsDNS1123Label(namespace)) > 0 { // it would stand in a command
+	namespace, host := header.Get(explanation.NamespaceHeader), header.Get(explanation.HostHeader)
+	if len(validation.IsDNS1123Label(namespace)) > 0 { // it would be part of a command
 		namespace = ""
 	}
 	inNamespace := ""
@@ -43,7 +44,7 @@ func (f *explainFlags) leader(ctx context.Context, config *rest.Config, header h
 		return fmt.Sprintf("; kubectl get lease%s names the leader in its column HOLDER", inNamespace)
 	}
 	said := fmt.Sprintf("; the leader is %s, says Lease %s/%s", pod, lease.Namespace, lease.Name)
-	if namespace == "" { // no Pod has said it
+	if namespace == "" { // the replica is not in a Pod
 		return said
 	}
 	return fmt.Sprintf("%s: kubectl port-forward -n %s pod/%s 8443", said, lease.Namespace, pod)
@@ -66,8 +67,8 @@ func leasesIn(ctx context.Context, config *rest.Config, namespace string) ([]coo
 	return leases.Items, nil
 }
 
-// leaseBeside returns the Lease that a replica of the same operator as host holds, with that
-// replica's host; nil if that is not sure. By the conventions of controller-runtime and of
+// leaseBeside returns the Lease that a replica of the same operator as host holds, with the host of
+// that replica; nil if it is not certain. By the conventions of controller-runtime and of
 // Deployments, the holder is host_uuid, and the hosts of replicas differ after their last hyphen,
 // or those of an older revision after the last but one.
 func leaseBeside(host string, leases []coordinationv1.Lease) (lease *coordinationv1.Lease, holder string) {
@@ -94,7 +95,7 @@ func leaseBeside(host string, leases []coordinationv1.Lease) (lease *coordinatio
 	return nil, ""
 }
 
-// holderOf returns the host that holds a Lease now.
+// holderOf returns the host that holds a Lease now, and whether there is one.
 func holderOf(lease *coordinationv1.Lease) (host string, ok bool) {
 	s := lease.Spec
 	if s.HolderIdentity == nil || s.RenewTime == nil || s.LeaseDurationSeconds == nil {

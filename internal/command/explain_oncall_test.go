@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 )
 
 // says runs "ctrlkit explain" and wants parts of what it says, an error included.
@@ -106,7 +106,7 @@ func TestExplainWithoutAnAPIServer(t *testing.T) {
 			d.says(t, "rwexternal/nothing --endpoint "+endpoint, 1, server.want, "; and the operator at "+endpoint+" knows no rwexternal default/nothing")
 			d.says(t, "rwexternal/waits --endpoint "+closed.URL, 1, server.want, "; and the operator does not answer at "+closed.URL)
 			output, _, _ := d.run(t, "rwexternal/waits", "-o", "json", "--endpoint", endpoint)
-			var x explain.Explanation
+			var x explanation.Explanation
 			if err := json.Unmarshal([]byte(output), &x); err != nil || !strings.Contains(x.NoObject, server.want) || x.Report == nil {
 				t.Errorf("in JSON, error %v: %s", err, output)
 			}
@@ -125,10 +125,10 @@ func TestExplainOfAnObjectThatMayNotBeRead(t *testing.T) {
 // follower answers like a replica that is not the leader.
 func follower(host, namespace string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set(explain.LeaderHeader, "false")
-		w.Header().Set(explain.HostHeader, host)
-		w.Header().Set(explain.NamespaceHeader, namespace)
-		http.Error(w, explain.Unknown+" of it: this process is not the leader", http.StatusNotFound)
+		w.Header().Set(explanation.LeaderHeader, "false")
+		w.Header().Set(explanation.HostHeader, host)
+		w.Header().Set(explanation.NamespaceHeader, namespace)
+		http.Error(w, explanation.Unknown+" of it: this process is not the leader", http.StatusNotFound)
 	})
 }
 

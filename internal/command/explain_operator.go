@@ -20,28 +20,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 // An operatorQuestion names the object that an operator is asked about.
 type operatorQuestion struct {
-	kind            string                  // as a person has written it
+	kind            string                  // as the user has written it
 	gvk             schema.GroupVersionKind // empty if the API server could not be asked
 	namespace, name string
 }
 
-// An answer is what an operator says.
+// An answer is the response of an operator.
 type answer struct {
 	header http.Header
 	body   []byte
 }
 
-// report asks the operator. The error says why there is none, and what helps.
-func (f *explainFlags) report(ctx context.Context, config *rest.Config, q operatorQuestion) (*explain.Report, error) {
+// report asks the operator. The error says why there is no report, and a remedy.
+func (f *explainFlags) report(ctx context.Context, config *rest.Config, q operatorQuestion) (*explanation.Report, error) {
 	if f.endpoint == noEndpoint {
-		return nil, errors.New("the operator was not asked; say with --endpoint where it serves its metrics")
+		return nil, errors.New("the operator was not asked; set --endpoint to where it serves its metrics")
 	}
-	object := explain.Object{Group: q.gvk.Group, Kind: q.gvk.Kind, Namespace: q.namespace, Name: q.name}
+	object := journal.Object{Group: q.gvk.Group, Kind: q.gvk.Kind, Namespace: q.namespace, Name: q.name}
 	if q.gvk.Empty() {
 		var err error
 		if object, err = f.known(ctx, config, q); err != nil {
@@ -53,37 +54,38 @@ func (f *explainFlags) report(ctx context.Context, config *rest.Config, q operat
 	if err != nil {
 		return nil, err
 	}
-	var report explain.Report
+	var report explanation.Report
 	if err := f.decode(answered, &report); err != nil {
 		return nil, err
 	}
 	if report.Object.Kind != object.Kind || report.Object.Name != object.Name {
-		return nil, fmt.Errorf("what answers at %s is no operator of this version of ctrlkit: it was asked for %s %s", f.endpoint, object.Kind, object.Name)
+		return nil, fmt.Errorf("what answers at %s is not an operator of this version of ctrlkit: it was asked for %s %s", f.endpoint, object.Kind, object.Name)
 	}
 	return &report, nil
 }
 
-// known returns the object that is meant, among those that the operator knows.
-func (f *explainFlags) known(ctx context.Context, config *rest.Config, q operatorQuestion) (explain.Object, error) {
+// known returns the object that the user means, among those that the operator knows.
+func (f *explainFlags) known(ctx context.Context, config *rest.Config, q operatorQuestion) (journal.Object, error) {
 	answered, err := f.ask(ctx, config, url.Values{})
 	if err != nil {
-		return explain.Object{}, err
+		return journal.Object{}, err
 	}
-	var objects []explain.Object
+	var objects []journal.Object
 	if err := f.decode(answered, &objects); err != nil {
-		return explain.Object{}, err
+		return journal.Object{}, err
 	}
 	for _, o := range objects {
 		if o.Name == q.name && (o.Namespace == q.namespace || o.Namespace == "") && means(q.kind, o) {
 			return o, nil
 		}
 	}
-	return explain.Object{}, fmt.Errorf("the operator at %s knows no %s %s%s", f.endpoint, q.kind, strings.TrimPrefix(q.namespace+"/"+q.name, "/"), f.leader(ctx, config, answered.header))
+	return journal.Object{}, fmt.Errorf("the operator at %s knows no %s %s%s", f.endpoint, q.kind,
+		strings.TrimPrefix(q.namespace+"/"+q.name, "/"), f.leader(ctx, config, answered.header))
 }
 
 func (f *explainFlags) decode(answered answer, into any) error {
 	if err := json.Unmarshal(answered.body, into); err != nil {
-		return fmt.Errorf("what answers at %s is no operator of this version of ctrlkit: %w", f.endpoint, err)
+		return fmt.Errorf("what answers at %s is not an operator of this version of ctrlkit: %w", f.endpoint, err)
 	}
 	return nil
 }
@@ -94,7 +96,7 @@ func (f *explainFlags) ask(ctx context.Context, config *rest.Config, query url.V
 	if err != nil {
 		return answer{}, fmt.Errorf("--endpoint %q: %w", f.endpoint, err)
 	}
-	base.Path = strings.TrimSuffix(base.Path, "/") + explain.Path
+	base.Path = strings.TrimSuffix(base.Path, "/") + explanation.Path
 	base.RawQuery = query.Encode()
 	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -106,27 +108,29 @@ func (f *explainFlags) ask(ctx context.Context, config *rest.Config, query url.V
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	client := &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{InsecureSkipVerify: f.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // asked for by --insecure
+		Proxy:           http.ProxyFromEnvironment,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: f.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // requested by --insecure
 	}}
 	defer client.CloseIdleConnections()
 	response, err := client.Do(request)
 	if err != nil {
 		if detailed := (*url.Error)(nil); errors.As(err, &detailed) {
-			err = detailed.Err // without the address, which is said here
+			err = detailed.Err // without the address, which is in the message below
 		}
-		return answer{}, fmt.Errorf("the operator does not answer at %s; say with --endpoint where it serves its metrics (%w)", f.endpoint, err)
+		return answer{}, fmt.Errorf("the operator does not answer at %s; set --endpoint to where it serves its metrics (%w)", f.endpoint, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // only read from
 	body, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
 	switch {
 	case err != nil:
-		return answer{}, fmt.Errorf("reading what the operator at %s answers: %w", f.endpoint, err)
-	case response.StatusCode == http.StatusNotFound && !bytes.HasPrefix(body, []byte(explain.Unknown)):
-		return answer{}, fmt.Errorf("what answers at %s serves no explanations: an operator does with explain.Serve", f.endpoint)
+		return answer{}, fmt.Errorf("reading the answer of the operator at %s: %w", f.endpoint, err)
+	case response.StatusCode == http.StatusNotFound && !bytes.HasPrefix(body, []byte(explanation.Unknown)):
+		return answer{}, fmt.Errorf("what answers at %s serves no explanations: an operator needs explain.Serve", f.endpoint)
 	case response.StatusCode == http.StatusNotFound:
 		return answer{}, fmt.Errorf("the operator at %s says: %s%s", f.endpoint, strings.TrimSpace(string(body)), f.leader(ctx, config, response.Header))
 	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
-		return answer{}, fmt.Errorf("the operator at %s answers %s: it needs, with --token, the token of somebody who may get %s", f.endpoint, response.Status, explain.Path)
+		return answer{}, fmt.Errorf("the operator at %s answers %s: set --token to a token that allows to get %s",
+			f.endpoint, response.Status, explanation.Path)
 	case response.StatusCode != http.StatusOK:
 		text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
 		return answer{}, fmt.Errorf("the operator at %s answers %s: %.200s", f.endpoint, response.Status, text)

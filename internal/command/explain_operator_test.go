@@ -18,10 +18,11 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane"
 )
 
-// TestExplainAnOperator runs scripts beside a real control plane with the operator and the samples of examples/03_rwexternal. Besides "exits" they have
+// TestExplainAnOperator runs scripts beside a real control plane with the operator and the samples
+// of examples/03_rwexternal. Besides "exits" they have
 //
-//	until PATTERN PROGRAM ...   runs a program again and again until its output has a match
-//	obeys PATTERN               runs the first match in the last output, as a person would who pastes it
+//	until PATTERN PROGRAM ...   repeats a program until its output has a match
+//	obeys PATTERN               runs the first match in the last output, as if it were pasted
 func TestExplainAnOperator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane, which takes minutes to build and seconds to start")
@@ -79,7 +80,8 @@ func startOperator(t *testing.T, plane *controlplane.ControlPlane) (endpoint str
 	return endpoint
 }
 
-// until runs a program until its standard output matches. The operator works in a process of its own: nothing tells when it is done.
+// until runs a program until its standard output matches. The operator works in a process of its
+// own: nothing tells when it is done.
 func until(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: until PATTERN PROGRAM ...")

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
@@ -141,7 +142,7 @@ func operator(t *testing.T) http.Handler {
 		run.Note(t.Context(), journal.Finished{Result: journal.ResultWaiting, Outcome: wait})
 	}
 	mux := http.NewServeMux()
-	mux.Handle(explain.Path, explain.Handler(ring))
+	mux.Handle(explanation.Path, explain.Handler(ring))
 	return mux
 }
 
@@ -164,13 +165,13 @@ func TestExplain(t *testing.T) {
 		{"by plural, version and group", operator(t), "rwexternals.v1.demo.ctrlkit.dev/waits", 1, steps},
 		{"by Kind in two words", operator(t), "RWExternal waits -n default", 1, steps},
 		{"ready", nil, "rwexternal/divide", 0, "RWExternal default/divide has been ready for "},
-		{"without an operator", nil, "rwexternal/waits", 1, "Steps and causes are not known: the operator was not asked; say with --endpoint where it serves its metrics\n"},
+		{"without an operator", nil, "rwexternal/waits", 1, "Steps and causes are not known: the operator was not asked; set --endpoint to where it serves its metrics\n"},
 		{"not known to the operator", operator(t), "rwexternal/divide", 0, "says: nothing is known of RWExternal default/divide: "},
-		{"an operator that does not serve", http.NotFoundHandler(), "rwexternal/divide", 0, "serves no explanations: an operator does with explain.Serve"},
-		{"not allowed", answers(http.StatusForbidden, "no"), "rwexternal/divide", 0, "answers 403 Forbidden: it needs, with --token, the token of somebody who may get /debug/ctrlkit/explain"},
+		{"an operator that does not serve", http.NotFoundHandler(), "rwexternal/divide", 0, "serves no explanations: an operator needs explain.Serve"},
+		{"not allowed", answers(http.StatusForbidden, "no"), "rwexternal/divide", 0, "answers 403 Forbidden: set --token to a token that allows to get /debug/ctrlkit/explain"},
 		{"broken", answers(http.StatusInternalServerError, "no"), "rwexternal/divide", 0, "answers 500 Internal Server Error: no\n"},
-		{"not JSON", answers(http.StatusOK, "<html>"), "rwexternal/divide", 0, "is no operator of this version of ctrlkit: invalid character"},
-		{"other JSON", answers(http.StatusOK, "{}"), "rwexternal/divide", 0, "is no operator of this version of ctrlkit: it was asked for RWExternal divide"},
+		{"not JSON", answers(http.StatusOK, "<html>"), "rwexternal/divide", 0, "is not an operator of this version of ctrlkit: invalid character"},
+		{"other JSON", answers(http.StatusOK, "{}"), "rwexternal/divide", 0, "is not an operator of this version of ctrlkit: it was asked for RWExternal divide"},
 		{"gone, but known to the operator", operator(t), "rwexternal/gone", 1, "RWExternal default/gone does not exist"},
 		{"neither there nor known", operator(t), "rwexternal/nothing", 1, "RWExternal default/nothing does not exist"},
 		{"cluster-scoped", nil, "namespace/nothing", 1, "Namespace nothing does not exist"},
@@ -193,12 +194,12 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestExplainSaysWhereNobodyAnswers(t *testing.T) {
+func TestExplainNamesAnEndpointThatDoesNotAnswer(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	t.Setenv("CTRLKIT_ENDPOINT", closed.URL)
 	output, code, _ := newDemo(t).run(t, "rwexternal/divide")
-	want := "Steps and causes are not known: the operator does not answer at " + closed.URL + "; say with --endpoint where it serves its metrics (dial tcp"
+	want := "Steps and causes are not known: the operator does not answer at " + closed.URL + "; set --endpoint to where it serves its metrics (dial tcp"
 	if code != 0 || !strings.Contains(output, want) {
 		t.Errorf("exit code %d, want 0 with %q:\n%s", code, want, output)
 	}
@@ -207,7 +208,7 @@ func TestExplainSaysWhereNobodyAnswers(t *testing.T) {
 func TestExplainInJSON(t *testing.T) {
 	endpoint := listen(t, operator(t))
 	output, code, err := newDemo(t).run(t, "rwexternal/waits", "-o", "json", "--endpoint", endpoint)
-	var x explain.Explanation
+	var x explanation.Explanation
 	if err := json.Unmarshal([]byte(output), &x); err != nil {
 		t.Fatalf("%v:\n%s", err, output)
 	}
@@ -232,7 +233,7 @@ func TestExplainSendsATokenOverTLSOnly(t *testing.T) {
 		{"--insecure --endpoint " + secure.URL, "Bearer of-the-kubeconfig"},
 		{"--insecure --token mine --endpoint " + secure.URL, "Bearer mine"},
 	} {
-		got = "nobody has asked"
+		got = "no request"
 		_, _, _ = d.run(t, append([]string{"rwexternal/divide"}, strings.Fields(test.args)...)...)
 		if got != test.want {
 			t.Errorf("%s: Authorization is %q, want %q", test.args, got, test.want)
@@ -240,7 +241,7 @@ func TestExplainSendsATokenOverTLSOnly(t *testing.T) {
 	}
 	output, _, _ := d.run(t, "rwexternal/divide", "--endpoint", secure.URL)
 	if want := "the operator does not answer at " + secure.URL; !strings.Contains(output, want) || !strings.Contains(output, "certificate") {
-		t.Errorf("with a certificate that nobody knows:\n%s", output)
+		t.Errorf("with an unknown certificate:\n%s", output)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 )
 
 // The series of an engine after one reconcile, which waits.
-func Example() {
+func ExampleNew() {
 	registry := prometheus.NewRegistry() // an operator has that of sigs.k8s.io/controller-runtime/pkg/metrics
 	observer, err := metrics.New(registry, metrics.Options{})
 	if err != nil {

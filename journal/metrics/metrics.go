@@ -13,7 +13,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// Options say what is kept. The zero value is right for every operator.
+// Options say which series are kept. The zero value is right for every operator.
 type Options struct {
 	// PerObject says whether each object has series of its own.
 	PerObject PerObject
@@ -23,24 +23,29 @@ type Options struct {
 type PerObject int
 
 const (
-	// PerObjectNone has its own series: how many there are depends on the code of the operator, not on the cluster.
+	// PerObjectNone: no object has series of its own. The number of series depends on the code of
+	// the operator, not on the cluster.
 	PerObjectNone PerObject = iota
 
-	// PerObjectEach has two series of its own, from its first reconcile until a reconcile finds it gone. Their number has no bound but that of the
-	// objects: use it where there are some thousand at most. An operator that filters out the deletions of its objects never finds them gone.
+	// PerObjectEach: each object has two series of its own, from its first reconcile until a
+	// reconcile finds it gone. Their number is bounded only by that of the objects: use it for some
+	// thousand at most. An operator that filters out the deletions of its objects never finds them
+	// gone.
 	PerObjectEach
 )
 
-// Metrics is a [journal.Observer] that keeps Prometheus series. It is made by [New], and safe for concurrent use.
+// Metrics is a [journal.Observer] that keeps Prometheus series. [New] returns one. It is safe for
+// concurrent use.
 type Metrics struct {
 	series  *series
-	objects *objects // nil for NoObject
+	objects *objects // nil for PerObjectNone
 }
 
 var _ journal.Observer = (*Metrics)(nil)
 
-// New returns an observer whose series are collected through registerer. What an earlier call has registered there is used again, so that any
-// number of engines share their series, in one observer or in one each. The error says that the registry has other series of these names.
+// New returns an observer whose series are collected through registerer. What an earlier call has
+// registered there is reused, so that any number of engines share the series, with one observer or
+// with one each. The error says that the registry has other series of these names.
 func New(registerer prometheus.Registerer, options Options) (*Metrics, error) {
 	if registerer == nil {
 		return nil, errors.New("metrics: no registerer: use Registry of sigs.k8s.io/controller-runtime/pkg/metrics")
@@ -58,7 +63,8 @@ func New(registerer prometheus.Registerer, options Options) (*Metrics, error) {
 	return m, nil
 }
 
-// register registers c and returns it, or what is registered already with the same series.
+// register registers c and returns it, or the collector that has registered the same series
+// already.
 func register[C prometheus.Collector](registerer prometheus.Registerer, c C) (C, error) {
 	err := registerer.Register(c)
 	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

@@ -27,7 +27,7 @@ var (
 	database   = journal.Object{Group: "example.com", Kind: "Database", Namespace: "default", Name: "db"}
 )
 
-// feed tells the observer of events of one reconcile.
+// feed passes the events of one reconcile to the observer.
 func feed(o journal.Observer, controller string, object journal.Object, events ...journal.Event) {
 	run := journal.NewRun(o, "1", controller, object)
 	for _, e := range events {
@@ -52,7 +52,7 @@ func expect(t *testing.T, registry prometheus.Gatherer, want string, names ...st
 	}
 }
 
-// One reconcile that ends in each way, and all series that come of it.
+// One reconcile with each result, and all series that follow.
 func TestSeries(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	m := observer(t, registry, metrics.Options{})
@@ -116,23 +116,23 @@ ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",st
 ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",step="Run",le="+Inf"} 1
 ctrlkit_action_duration_seconds_sum{action="Migrate",controller="database",step="Run"} 3
 ctrlkit_action_duration_seconds_count{action="Migrate",controller="database",step="Run"} 1
-# HELP ctrlkit_actions_total Actions of workflows that have ended, by how.
+# HELP ctrlkit_actions_total Actions of workflows that have ended, by outcome.
 # TYPE ctrlkit_actions_total counter
 ctrlkit_actions_total{action="Backup",controller="database",outcome="failed",step="Run"} 1
 ctrlkit_actions_total{action="Migrate",controller="database",outcome="waiting",step="Run"} 1
-# HELP ctrlkit_failures_total Reconciles that failed, by the class of the failure. A wait is not one.
+# HELP ctrlkit_failures_total Reconciles that failed, by the class of the failure. A wait is not a failure.
 # TYPE ctrlkit_failures_total counter
 ctrlkit_failures_total{class="TemporaryError",controller="database"} 1
-# HELP ctrlkit_hot_loops_total Times that an object was found to be reconciled again and again because of its own writes.
+# HELP ctrlkit_hot_loops_total Hot loops that were found: writes to an object that cause one reconcile after the other.
 # TYPE ctrlkit_hot_loops_total counter
 ctrlkit_hot_loops_total{controller="database"} 1
-# HELP ctrlkit_reconcile_causes_total What asked for reconciles. One reconcile can have several causes.
+# HELP ctrlkit_reconcile_causes_total Causes of reconciles. One reconcile can have several.
 # TYPE ctrlkit_reconcile_causes_total counter
 ctrlkit_reconcile_causes_total{cause="backoff",controller="database"} 1
 ctrlkit_reconcile_causes_total{cause="child change",controller="database"} 4
 ctrlkit_reconcile_causes_total{cause="own change",controller="database"} 2
 ctrlkit_reconcile_causes_total{cause="timer",controller="database"} 1
-# HELP ctrlkit_reconciles_total Reconciles, by how they ended.
+# HELP ctrlkit_reconciles_total Reconciles, by result.
 # TYPE ctrlkit_reconciles_total counter
 ctrlkit_reconciles_total{controller="database",result="done"} 1
 ctrlkit_reconciles_total{controller="database",result="failed"} 1
@@ -178,7 +178,7 @@ ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Ac
 ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Account",le="+Inf"} 1
 ctrlkit_step_duration_seconds_sum{controller="database",phase="Post",step="Account"} 0
 ctrlkit_step_duration_seconds_count{controller="database",phase="Post",step="Account"} 1
-# HELP ctrlkit_steps_total Phases of steps that have ended, by how.
+# HELP ctrlkit_steps_total Phases of steps that have ended, by outcome.
 # TYPE ctrlkit_steps_total counter
 ctrlkit_steps_total{controller="database",outcome="done",phase="Do",step="Account"} 1
 ctrlkit_steps_total{controller="database",outcome="failed",phase="Do",step="Run"} 1
@@ -212,7 +212,7 @@ func TestFailuresByClass(t *testing.T) {
 			feed(observer(t, registry, metrics.Options{}), "database", database, journal.Finished{Result: journal.ResultWaiting, Outcome: tt.outcome})
 			want := ""
 			if tt.want != "" {
-				want = "# HELP ctrlkit_failures_total Reconciles that failed, by the class of the failure. A wait is not one.\n" +
+				want = "# HELP ctrlkit_failures_total Reconciles that failed, by the class of the failure. A wait is not a failure.\n" +
 					"# TYPE ctrlkit_failures_total counter\n" +
 					fmt.Sprintf("ctrlkit_failures_total{class=%q,controller=\"database\"} 1\n", tt.want)
 			}
@@ -236,7 +236,7 @@ func TestSharedRegistry(t *testing.T) {
 # HELP ctrlkit_object_failures Reconciles of the object that failed in a row.
 # TYPE ctrlkit_object_failures gauge
 ctrlkit_object_failures{controller="database",name="db",namespace="default"} 2
-# HELP ctrlkit_reconciles_total Reconciles, by how they ended.
+# HELP ctrlkit_reconciles_total Reconciles, by result.
 # TYPE ctrlkit_reconciles_total counter
 ctrlkit_reconciles_total{controller="database",result="failed"} 4
 `, "ctrlkit_reconciles_total", "ctrlkit_object_failures")
@@ -244,7 +244,7 @@ ctrlkit_reconciles_total{controller="database",result="failed"} 4
 
 func TestNewRefuses(t *testing.T) {
 	taken := prometheus.NewPedanticRegistry()
-	taken.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "ctrlkit_hot_loops_total", Help: "Of somebody else."}))
+	taken.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "ctrlkit_hot_loops_total", Help: "Of another library."}))
 	for name, registerer := range map[string]prometheus.Registerer{"nil": nil, "a name that is taken": taken} {
 		if m, err := metrics.New(registerer, metrics.Options{}); err == nil || m != nil {
 			t.Errorf("%s: got %v and error %v, want an error alone", name, m, err)
@@ -257,7 +257,7 @@ func TestObjects(t *testing.T) {
 	done := journal.Finished{Result: journal.ResultDone}
 	fail := journal.Finished{Result: journal.ResultFailed, Outcome: failed}
 	wait := journal.Finished{Result: journal.ResultWaiting, Outcome: waiting}
-	behind := journal.Finished{Result: journal.ResultStale}
+	stale := journal.Finished{Result: journal.ResultStale}
 	slowed := journal.Finished{Result: journal.ResultWaiting}
 	gone := journal.Finished{Result: journal.ResultGone}
 	for _, tt := range []struct {
@@ -270,7 +270,7 @@ func TestObjects(t *testing.T) {
 		{"done ends the row", []journal.Event{fail, done}, []string{"done", "0"}},
 		{"a wait ends the row", []journal.Event{fail, wait}, []string{"waiting", "0"}},
 		{"a wait is no failure", []journal.Event{wait, wait}, []string{"waiting", "0"}},
-		{"a cache that is behind says nothing", []journal.Event{fail, behind}, []string{"behind", "1"}},
+		{"a cache that is stale says nothing", []journal.Event{fail, stale}, []string{"stale", "1"}},
 		{"nor does an object that is slowed down", []journal.Event{fail, slowed, fail}, []string{"failed", "2"}},
 		{"gone", []journal.Event{fail, gone}, nil},
 		{"gone before it was seen", []journal.Event{gone}, nil},
@@ -285,7 +285,7 @@ func TestObjects(t *testing.T) {
 # HELP ctrlkit_object_failures Reconciles of the object that failed in a row.
 # TYPE ctrlkit_object_failures gauge
 ctrlkit_object_failures{controller="database",name="db",namespace="default"} %s
-# HELP ctrlkit_object_result 1 for how the last reconcile of the object ended.
+# HELP ctrlkit_object_result 1 for the result of the last reconcile of the object.
 # TYPE ctrlkit_object_result gauge
 ctrlkit_object_result{controller="database",name="db",namespace="default",result=%q} 1
 `, tt.want[1], tt.want[0])
@@ -303,7 +303,7 @@ func TestObjectsAreNotKeptUnasked(t *testing.T) {
 	}
 }
 
-// Names that an operator makes up as it goes do not fill a Prometheus, also when several observers hear them.
+// Names that an operator makes at run time are bounded, also over several observers.
 func TestNamesAreBounded(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	m, second := observer(t, registry, metrics.Options{}), observer(t, registry, metrics.Options{})
@@ -407,7 +407,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 	expect(t, registry, `
-# HELP ctrlkit_reconciles_total Reconciles, by how they ended.
+# HELP ctrlkit_reconciles_total Reconciles, by result.
 # TYPE ctrlkit_reconciles_total counter
 ctrlkit_reconciles_total{controller="database",result="done"} 400
 `, "ctrlkit_reconciles_total")

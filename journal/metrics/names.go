@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// mostNames is how many names of one sort, of one controller, are told apart. Who makes names from what is in the cluster has more of them
-// than a Prometheus can bear.
+// mostNames is how many values a label has for one controller. An operator that makes names from
+// what is in the cluster would have more of them than Prometheus can handle.
 const mostNames = 200
 
 // other stands for all names after the first mostNames.
@@ -21,10 +21,11 @@ type names struct {
 	known map[scope]map[name]struct{}
 }
 
-// A scope is what names are counted in: those of one label of one controller.
+// A scope is where names are counted: one label of one controller.
 type scope struct{ controller, label string }
 
-// A name is one that has been seen. The step is that of an action and empty for all else: equal actions of two steps are two.
+// A name is one that has been used. For an action, step is its step: equal actions of two steps are
+// two.
 type name struct{ step, name string }
 
 func newNames() *names { return &names{known: make(map[scope]map[name]struct{})} }
@@ -41,7 +42,8 @@ func (n *names) class(controller, class string) string {
 	return n.bound(scope{controller, "class"}, name{"", class})
 }
 
-// action returns the labels for a step and its action. Those of a step that is counted as other are other, too.
+// action returns the labels for a step and its action. An action of a step that is counted as other
+// is other, too.
 func (n *names) action(controller, step, action string) (string, string) {
 	label := n.step(controller, step)
 	if label == other && step != other {
@@ -50,21 +52,22 @@ func (n *names) action(controller, step, action string) (string, string) {
 	return label, n.bound(scope{controller, "action"}, name{step, action})
 }
 
-// bound returns the name, or other if it is one too many. Bytes that are no text, which Prometheus refuses, are replaced.
+// bound returns the name, or other if there are too many. Invalid UTF-8, which Prometheus rejects,
+// is replaced.
 func (n *names) bound(s scope, wanted name) string {
 	wanted.name = strings.ToValidUTF8(wanted.name, "\uFFFD")
 	n.mu.RLock()
 	_, known := n.known[s][wanted]
 	full := len(n.known[s]) >= mostNames
 	n.mu.RUnlock()
-	if known || !full && n.learn(s, wanted) {
+	if known || !full && n.add(s, wanted) {
 		return wanted.name
 	}
 	return other
 }
 
-// learn adds a name if there is room for it, and says whether it is known now.
-func (n *names) learn(s scope, wanted name) bool {
+// add adds a name unless there are too many, and reports whether it is known now.
+func (n *names) add(s scope, wanted name) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	of := n.known[s]

@@ -12,8 +12,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// objects are the series of single objects. They are made anew each time the registry is read, so that nobody ever sees an object with two
-// results, or with none.
+// objects are the series of single objects. They are made anew each time the registry is read, so
+// that no reader sees an object with two results, or with none.
 type objects struct {
 	result, failures *prometheus.Desc
 
@@ -33,14 +33,14 @@ type objectState struct {
 func newObjects() *objects {
 	labels := []string{"controller", "namespace", "name"}
 	return &objects{
-		result: prometheus.NewDesc("ctrlkit_object_result", "1 for how the last reconcile of the object ended.",
+		result: prometheus.NewDesc("ctrlkit_object_result", "1 for the result of the last reconcile of the object.",
 			append(labels[:len(labels):len(labels)], "result"), nil),
 		failures: prometheus.NewDesc("ctrlkit_object_failures", "Reconciles of the object that failed in a row.", labels, nil),
 		latest:   make(map[objectKey]objectState),
 	}
 }
 
-// finished keeps how a reconcile of an object ended, and forgets an object that is gone.
+// finished records how a reconcile of an object ended, and drops an object that is gone.
 func (o *objects) finished(key objectKey, e journal.Finished) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,8 +59,8 @@ func (o *objects) finished(key objectKey, e journal.Finished) {
 	o.latest[key] = state
 }
 
-// untried says whether a reconcile ended before anything was tried: the cache was behind, or the object is slowed down because of a hot loop.
-// It says nothing about whether what failed before would fail again.
+// untried reports whether a reconcile ended before anything was tried: because the cache was stale,
+// or because the object is slowed down. What failed before may then still fail.
 func untried(e journal.Finished) bool {
 	slowed := e.Result == journal.ResultWaiting && len(e.Outcome.Waits) == 0 && e.Outcome.RequeueAfter == 0
 	return e.Result == journal.ResultStale || slowed
@@ -72,7 +72,7 @@ func (o *objects) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- o.failures
 }
 
-// Collect is called when the registry is read. It holds no lock while somebody takes what it sends.
+// Collect is called when the registry is read. It holds no lock while it sends.
 func (o *objects) Collect(metrics chan<- prometheus.Metric) {
 	o.mu.Lock()
 	latest := maps.Clone(o.latest)
@@ -83,8 +83,8 @@ func (o *objects) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// gauge returns a gauge of this value. One with a label that can't be written, which no object of a cluster has, makes reading the registry fail
-// instead of the operator.
+// gauge returns a gauge with this value. An invalid label, which no object of a cluster has, makes
+// reading the registry fail instead of the operator.
 func gauge(desc *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
 	m, err := prometheus.NewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	if err != nil {

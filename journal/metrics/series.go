@@ -11,11 +11,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// buckets reach from a look into the cache to a call that waits for something outside the cluster, in seconds. They are few, because each
-// action has them all.
+// buckets reach, in seconds, from a read from the cache to a slow call of an external service. They
+// are few, because each action has them all.
 var buckets = []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10, 60}
 
-// series are those of controllers. They are one collector, so that they are registered together or not at all, and share their names.
+// series are the series of controllers. They are one collector, so that they are registered
+// together or not at all, and share their names.
 type series struct {
 	reconciles, causes, failures, writes, hotLoops *prometheus.CounterVec
 	steps, actions                                 *prometheus.CounterVec
@@ -34,13 +35,13 @@ func newSeries() *series {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, append([]string{"controller"}, labels...))
 	}
 	return &series{
-		reconciles: counter("ctrlkit_reconciles_total", "Reconciles, by how they ended.", "result"),
-		causes:     counter("ctrlkit_reconcile_causes_total", "What asked for reconciles. One reconcile can have several causes.", "cause"),
-		failures:   counter("ctrlkit_failures_total", "Reconciles that failed, by the class of the failure. A wait is not one.", "class"),
+		reconciles: counter("ctrlkit_reconciles_total", "Reconciles, by result.", "result"),
+		causes:     counter("ctrlkit_reconcile_causes_total", "Causes of reconciles. One reconcile can have several.", "cause"),
+		failures:   counter("ctrlkit_failures_total", "Reconciles that failed, by the class of the failure. A wait is not a failure.", "class"),
 		writes:     counter("ctrlkit_writes_total", "Writes to the API server.", "kind", "verb", "subresource", "outcome"),
-		hotLoops:   counter("ctrlkit_hot_loops_total", "Times that an object was found to be reconciled again and again because of its own writes."),
-		steps:      counter("ctrlkit_steps_total", "Phases of steps that have ended, by how.", "step", "phase", "outcome"),
-		actions:    counter("ctrlkit_actions_total", "Actions of workflows that have ended, by how.", "step", "action", "outcome"),
+		hotLoops:   counter("ctrlkit_hot_loops_total", "Hot loops that were found: writes to an object that cause one reconcile after the other."),
+		steps:      counter("ctrlkit_steps_total", "Phases of steps that have ended, by outcome.", "step", "phase", "outcome"),
+		actions:    counter("ctrlkit_actions_total", "Actions of workflows that have ended, by outcome.", "step", "action", "outcome"),
 
 		stepDuration:   histogram("ctrlkit_step_duration_seconds", "How long phases of steps took.", "step", "phase"),
 		actionDuration: histogram("ctrlkit_action_duration_seconds", "How long actions of workflows took.", "step", "action"),

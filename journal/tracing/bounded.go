@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// A bounded is a map that forgets: when there are more than limit keys, the one that came first goes.
+// A bounded is a map with a limit: when there are more keys, the oldest is removed.
 type bounded[K comparable, V any] struct {
 	limit int
 
@@ -37,7 +37,7 @@ func (b *bounded[K, V]) get(key K) (V, bool) {
 	return none, false
 }
 
-// take is get, and forgets the key.
+// take is get, and removes the key.
 func (b *bounded[K, V]) take(key K) (V, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,12 +48,12 @@ func (b *bounded[K, V]) take(key K) (V, bool) {
 	return none, false
 }
 
-// put sets the value of a key, and returns the one that had to go for it, if one had to.
+// put sets the value of a key, and returns the value that was removed for it, if any.
 func (b *bounded[K, V]) put(key K, value V) (dropped V, ok bool) {
 	return b.update(key, func(V) V { return value })
 }
 
-// update is put of what change makes of the value of the key, or of the zero value.
+// update is put with the result of change, which gets the value of the key or the zero value.
 func (b *bounded[K, V]) update(key K, change func(V) V) (dropped V, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,7 +69,7 @@ func (b *bounded[K, V]) update(key K, change func(V) V) (dropped V, ok bool) {
 	return b.remove(b.order.Front()).value, true
 }
 
-// remove forgets an element. The lock is held.
+// remove removes an element. The lock is held.
 func (b *bounded[K, V]) remove(element *list.Element) *pair[K, V] {
 	p := b.order.Remove(element).(*pair[K, V]) //nolint:errcheck // nothing else is in the list
 	delete(b.elements, p.key)

@@ -23,7 +23,7 @@ import (
 )
 
 // The spans of an engine after one reconcile, in which an action waits.
-func Example() {
+func ExampleNew() {
 	exporter := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter)) // an operator has a batcher
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}}

@@ -23,7 +23,7 @@ type run struct {
 
 	mu    sync.Mutex // for all below
 	open  []part     // in the order in which they began
-	waits []toldWait
+	waits []reportedWait
 	ended bool
 }
 
@@ -34,20 +34,20 @@ type part struct {
 	span  trace.Span
 }
 
-// A partID tells parts apart, as far as their events do. An action has no phase, a phase no action.
+// A partID identifies a part as far as its events do. An action has no phase, a phase no action.
 type partID struct {
 	step   string
 	phase  journal.Phase
 	action string
 }
 
-// A toldWait is one that is an event already, of a span of this step.
-type toldWait struct {
+// A reportedWait is one that is already an event of a span of this step.
+type reportedWait struct {
 	step string
 	wait journal.Wait
 }
 
-// observe takes what may happen between the beginning and the end.
+// observe handles what may happen between the start and the end of a reconcile.
 func (r *run) observe(ctx context.Context, entry journal.Entry) {
 	switch e := entry.Event.(type) {
 	case journal.StepEnded:
@@ -92,7 +92,8 @@ func (r *run) begin(ctx context.Context, parent trace.Span, name string, p part,
 	r.open = append(r.open, p)
 }
 
-// stepSpan returns the span of the phase of a step that is open, and that of the reconcile if there is none. The lock is held.
+// stepSpan returns the span of the phase of a step that is open, and that of the reconcile if there
+// is none. The lock is held.
 func (r *run) stepSpan(step string) trace.Span {
 	for _, p := range slices.Backward(r.open) {
 		if p.id.step == step && p.id.phase != "" {
@@ -105,7 +106,7 @@ func (r *run) stepSpan(step string) trace.Span {
 func (r *run) partEnded(at time.Time, id partID, outcome journal.Outcome, duration time.Duration) {
 	r.mu.Lock()
 	p, ok := r.close(id, at.Add(-duration))
-	waits := r.untold(id, outcome.Waits)
+	waits := r.unreported(id, outcome.Waits)
 	r.mu.Unlock()
 	if !ok {
 		return
@@ -114,8 +115,8 @@ func (r *run) partEnded(at time.Time, id partID, outcome journal.Outcome, durati
 	end(p.span, at, outcome, waits)
 }
 
-// close takes the part out of those that are open: of several that look alike, which run beside each other, the one that began nearest to the
-// time. The lock is held.
+// close removes a part from those that are open. Of several with the same ID, which run
+// concurrently, it takes the one that began nearest to the time. The lock is held.
 func (r *run) close(id partID, began time.Time) (part, bool) {
 	nearest := -1
 	for i, p := range r.open {
@@ -131,25 +132,26 @@ func (r *run) close(id partID, began time.Time) (part, bool) {
 	return p, true
 }
 
-// untold returns the waits that are no event of a span below this part, and notes that they are told. What an action waits for, its step and the
-// reconcile wait for, too. The lock is held.
-func (r *run) untold(id partID, waits []journal.Wait) []journal.Wait {
-	var untold []journal.Wait
+// unreported returns the waits that are not yet events of a span below this part, and records that
+// they are now. What an action waits for, its step and the reconcile wait for, too. The lock is
+// held.
+func (r *run) unreported(id partID, waits []journal.Wait) []journal.Wait {
+	var unreported []journal.Wait
 	for _, w := range waits {
-		below := id.action == "" && slices.ContainsFunc(r.waits, func(told toldWait) bool {
-			return told.wait == w && (id == partID{} || told.step == id.step)
+		below := id.action == "" && slices.ContainsFunc(r.waits, func(reported reportedWait) bool {
+			return reported.wait == w && (id == partID{} || reported.step == id.step)
 		})
 		if !below {
-			untold = append(untold, w)
+			unreported = append(unreported, w)
 		}
 	}
-	for _, w := range untold {
-		r.waits = append(r.waits, toldWait{id.step, w})
+	for _, w := range unreported {
+		r.waits = append(r.waits, reportedWait{id.step, w})
 	}
-	return untold
+	return unreported
 }
 
-// wrote makes an event of a write. The action that wrote is not known.
+// wrote adds an event for a write. The action that wrote is not known.
 func (r *run) wrote(at time.Time, e journal.Wrote) {
 	r.mu.Lock()
 	span := r.stepSpan(e.Step)
@@ -175,7 +177,7 @@ func (r *run) wrote(at time.Time, e journal.Wrote) {
 func (r *run) finished(at time.Time, e journal.Finished) {
 	r.endOpen(at)
 	r.mu.Lock()
-	waits := r.untold(partID{}, e.Outcome.Waits)
+	waits := r.unreported(partID{}, e.Outcome.Waits)
 	r.mu.Unlock()
 	r.span.SetAttributes(attribute.String("result", string(e.Result)))
 	end(r.span, at, e.Outcome, waits)
@@ -187,7 +189,7 @@ func (r *run) end(at time.Time) {
 	r.span.End(trace.WithTimestamp(at))
 }
 
-// endOpen ends the parts that are open, the latest first, and begins no others.
+// endOpen ends the parts that are open, the latest first, and prevents others from beginning.
 func (r *run) endOpen(at time.Time) {
 	r.mu.Lock()
 	open := r.open
@@ -198,7 +200,7 @@ func (r *run) endOpen(at time.Time) {
 	}
 }
 
-// end ends a span with what is known of its outcome.
+// end ends a span with its outcome.
 func end(span trace.Span, at time.Time, outcome journal.Outcome, waits []journal.Wait) {
 	for _, w := range waits {
 		attributes := []attribute.KeyValue{attribute.String("for", w.For)}

@@ -14,14 +14,15 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// mostRuns is how many reconciles are kept while they run. Only a program that never tells of their end comes near to it.
+// mostRuns is how many running reconciles are kept. Only a program that does not report their end
+// comes near it.
 const mostRuns = 10_000
 
-// A Tracer is a [journal.Observer] that makes a span of each reconcile, and below it one of each phase of a step and of each action. It is
-// made by [New], and safe for concurrent use.
+// A Tracer is a [journal.Observer] that makes a span for each reconcile, with a child for each
+// phase of a step and for each action. [New] returns one. It is safe for concurrent use.
 //
-// The times of spans are those of the journal. What belongs to a reconcile is kept from its first event to its Finished; of more than
-// 10,000 reconciles that have not finished, the span of the oldest ends.
+// The times of spans are those of the journal. A reconcile is kept from its first event to its
+// Finished; of more than 10,000 reconciles that have not finished, the span of the oldest ends.
 type Tracer struct {
 	tracer   trace.Tracer
 	runs     *bounded[*journal.Run, *run]
@@ -30,8 +31,9 @@ type Tracer struct {
 
 var _ journal.Observer = (*Tracer)(nil)
 
-// New returns an observer that makes spans with provider, or with the global one of package otel if it is nil. Observers must not block, so the
-// provider should hand spans to a batcher, not to a syncer.
+// New returns an observer that makes spans with provider, or with the global one of package otel if
+// it is nil. Observers must not block, so the provider should pass spans to a batcher, not to a
+// syncer.
 func New(provider trace.TracerProvider) *Tracer {
 	if provider == nil {
 		provider = otel.GetTracerProvider()
@@ -55,7 +57,7 @@ func (t *Tracer) Observe(ctx context.Context, entry journal.Entry) {
 	switch e := entry.Event.(type) {
 	case journal.Started:
 		t.runOf(ctx, entry).started(e)
-	case journal.StepBegan: // a clean-up that was owed comes before Started
+	case journal.StepBegan: // a pending cleanup comes before Started
 		t.runOf(ctx, entry).stepBegan(ctx, entry.Time, e)
 	case journal.Finished: // a reconcile that could not read its object has nothing but that
 		r, ok := t.runs.take(entry.Run)
@@ -63,7 +65,7 @@ func (t *Tracer) Observe(ctx context.Context, entry journal.Entry) {
 			r = t.newRun(ctx, entry, entry.Time.Add(-e.Duration))
 		}
 		r.finished(entry.Time, e)
-	default: // what an abandoned action still tells after the end is left out
+	default: // events of an abandoned action after the end are ignored
 		if r, ok := t.runs.get(entry.Run); ok {
 			r.observe(ctx, entry)
 		}
@@ -82,14 +84,14 @@ func (t *Tracer) runOf(ctx context.Context, entry journal.Entry) *run {
 	return r
 }
 
-// newRun begins a run, with links to what asked for it.
+// newRun begins a run, with links to its causes.
 func (t *Tracer) newRun(ctx context.Context, entry journal.Entry, began time.Time) *run {
 	_, span := t.tracer.Start(ctx, "Reconcile "+entry.Object.Kind,
 		trace.WithTimestamp(began), trace.WithAttributes(identity(entry)...), trace.WithLinks(t.links(entry)...))
 	return &run{tracer: t.tracer, span: span}
 }
 
-// identity says whose span it is.
+// identity returns the attributes that say what a span is about.
 func identity(entry journal.Entry) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("controller", entry.Controller),

@@ -37,7 +37,7 @@ func waitFor(what string) journal.Outcome {
 	return journal.Outcome{Waits: []journal.Wait{{For: what}}}
 }
 
-// A world is a tracer and the spans that have come of it, at a time that it sets.
+// A world is a tracer and the spans that it has made, at a time that the world sets.
 type world struct {
 	recorder *tracetest.SpanRecorder
 	provider *sdktrace.TracerProvider
@@ -60,8 +60,8 @@ type moment struct {
 	event journal.Event
 }
 
-// tell has things happen in a run, or before one if it is nil.
-func (w *world) tell(run *journal.Run, object journal.Object, moments ...moment) {
+// observe passes events of a run to the tracer, or events before one if it is nil.
+func (w *world) observe(run *journal.Run, object journal.Object, moments ...moment) {
 	for _, m := range moments {
 		w.tracer.Observe(context.Background(), journal.Entry{
 			Time: noon.Add(time.Duration(m.at * float64(time.Second))), Run: run, Controller: "database", Object: object, Event: m.event,
@@ -79,7 +79,8 @@ func (w *world) expect(t *testing.T, want string) {
 	}
 }
 
-// draw writes ended spans as trees: of each its name, when it began and ended, its attributes, its status, its links and its events.
+// draw writes ended spans as trees: of each its name, when it began and ended, its attributes, its
+// status, its links and its events.
 func draw(spans []sdktrace.ReadOnlySpan) string {
 	spans = slices.Clone(spans)
 	slices.SortStableFunc(spans, func(a, b sdktrace.ReadOnlySpan) int {
@@ -127,10 +128,10 @@ func texts(attributes []attribute.KeyValue) string {
 // One reconcile with all that can be in it.
 func TestReconcile(t *testing.T) {
 	w := newWorld()
-	w.tell(nil, database,
+	w.observe(nil, database,
 		moment{0, journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnChange, Verb: "updated"}}},
 		moment{1, journal.Triggered{Cause: journal.Cause{Kind: journal.CauseChildChange, Verb: "created", Object: secret}}})
-	w.tell(&journal.Run{}, database,
+	w.observe(&journal.Run{}, database,
 		moment{2, journal.Started{Generation: 3, Causes: []journal.Cause{{Kind: journal.CauseOwnChange, Verb: "updated"}, {Kind: journal.CauseTimer}}}},
 		moment{2, journal.StepBegan{Step: "Account", Phase: journal.PhaseDo}},
 		moment{3, journal.Wrote{Step: "Account", Verb: "apply", Object: secret, Fields: []string{"data.user", "data.password"}}},
@@ -164,11 +165,11 @@ Reconcile Database 2s-10s controller=database namespace=default name=db generati
 `)
 }
 
-// A wait is an event of the innermost span that told of it, of each of them, and no error.
+// A wait is an event of the innermost span that reported it, of each of them, and no error.
 func TestWaits(t *testing.T) {
 	w := newWorld()
 	job, user := journal.Wait{For: "Job default/db"}, journal.Wait{For: "the user", Every: time.Minute}
-	w.tell(&journal.Run{}, database,
+	w.observe(&journal.Run{}, database,
 		moment{0, journal.Started{Generation: 1}},
 		moment{0, journal.StepBegan{Step: "Run", Phase: journal.PhaseDo}},
 		moment{0, journal.ActionBegan{Step: "Run", Action: "Migrate"}},
@@ -178,10 +179,10 @@ func TestWaits(t *testing.T) {
 		moment{4, journal.StepEnded{Step: "Run", Phase: journal.PhaseDo, Outcome: journal.Outcome{Waits: []journal.Wait{job, user}}}},
 		moment{5, journal.StepBegan{Step: "Account", Phase: journal.PhaseDo}},
 		moment{6, journal.StepEnded{Step: "Account", Phase: journal.PhaseDo, Outcome: journal.Outcome{Waits: []journal.Wait{job}}}},
-		moment{7, journal.Finished{Result: journal.ResultWaiting, Outcome: journal.Outcome{Waits: []journal.Wait{job, user, job, {For: "somebody"}}}}})
+		moment{7, journal.Finished{Result: journal.ResultWaiting, Outcome: journal.Outcome{Waits: []journal.Wait{job, user, job, {For: "an approval"}}}}})
 	w.expect(t, `
 Reconcile Database 0s-7s controller=database namespace=default name=db generation=1 causes=[] result=waiting
-  * Wait 7s for=somebody
+  * Wait 7s for=an approval
   Run: Do 0s-4s step=Run phase=Do outcome=waiting
     * Wait 4s for=the user every=1m0s
     Migrate 0s-1s step=Run action=Migrate outcome=waiting
@@ -193,7 +194,7 @@ Reconcile Database 0s-7s controller=database namespace=default name=db generatio
 `)
 }
 
-// Of actions that look alike and run beside each other, the durations say which has ended.
+// Of equal actions that run concurrently, the durations say which has ended.
 func TestEqualActions(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
@@ -211,7 +212,7 @@ func TestEqualActions(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld()
-			w.tell(&journal.Run{}, database,
+			w.observe(&journal.Run{}, database,
 				moment{0, journal.StepBegan{Step: "Run", Phase: journal.PhaseDo}},
 				moment{0, journal.ActionBegan{Step: "Run", Action: "Check"}},
 				moment{1, journal.ActionBegan{Step: "Run", Action: "Check"}},
@@ -228,7 +229,7 @@ Reconcile Database 0s-6s controller=database namespace=default name=db result=fa
 	}
 }
 
-// What is told in an order that is not the usual one.
+// Events in an unusual order.
 func TestIncomplete(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -238,7 +239,7 @@ func TestIncomplete(t *testing.T) {
 		{"a reconcile that could not read its object",
 			[]moment{{5, journal.Finished{Result: journal.ResultFailed, Outcome: failed, Duration: 2 * time.Second}}},
 			"Reconcile Database 3s-5s controller=database namespace=default name=db result=failed class=TemporaryError Error: connection refused"},
-		{"a clean-up that was owed, before the reconcile", []moment{
+		{"a pending cleanup, before the reconcile", []moment{
 			{0, journal.StepBegan{Step: "Account", Phase: journal.PhaseCleanup}},
 			{1, journal.StepEnded{Step: "Account", Phase: journal.PhaseCleanup}},
 			{2, journal.Started{Generation: 1}},
@@ -276,7 +277,7 @@ Reconcile Database 0s-2s controller=database namespace=default name=db generatio
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld()
-			w.tell(&journal.Run{}, database, tt.moments...)
+			w.observe(&journal.Run{}, database, tt.moments...)
 			w.expect(t, tt.want)
 		})
 	}
@@ -284,7 +285,7 @@ Reconcile Database 0s-2s controller=database namespace=default name=db generatio
 
 func TestEventsWithoutRunAreLeftOut(t *testing.T) {
 	w := newWorld()
-	w.tell(nil, database, moment{0, journal.Started{}}, moment{1, journal.Finished{}})
+	w.observe(nil, database, moment{0, journal.Started{}}, moment{1, journal.Finished{}})
 	w.expect(t, "")
 }
 
@@ -306,15 +307,15 @@ func TestLinks(t *testing.T) {
 	other := journal.Object{Kind: "Database", Namespace: "default", Name: "other"}
 	triggered := moment{0, journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnChange}}}
 	reconcile := func(object journal.Object) {
-		w.tell(&journal.Run{}, object, moment{1, journal.Started{}}, moment{2, journal.Finished{Result: journal.ResultDone}})
+		w.observe(&journal.Run{}, object, moment{1, journal.Started{}}, moment{2, journal.Finished{Result: journal.ResultDone}})
 	}
-	w.tell(nil, database, triggered)
-	w.tell(nil, other, triggered, triggered)
+	w.observe(nil, database, triggered)
+	w.observe(nil, other, triggered, triggered)
 	reconcile(database)
 	reconcile(database)
 	reconcile(other)
 	for range 20 {
-		w.tell(nil, database, triggered)
+		w.observe(nil, database, triggered)
 	}
 	reconcile(database)
 	want := map[string][]int{"db": {1, 0, 8}, "other": {2}}
@@ -330,10 +331,10 @@ func TestLinks(t *testing.T) {
 func TestTriggerDuringReconcile(t *testing.T) {
 	w := newWorld()
 	run := &journal.Run{}
-	w.tell(run, database, moment{0, journal.Started{}})
-	w.tell(nil, database, moment{1, journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnWrite}}})
-	w.tell(run, database, moment{2, journal.Finished{Result: journal.ResultDone}})
-	w.tell(&journal.Run{}, database, moment{3, journal.Started{}}, moment{4, journal.Finished{Result: journal.ResultDone}})
+	w.observe(run, database, moment{0, journal.Started{}})
+	w.observe(nil, database, moment{1, journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnWrite}}})
+	w.observe(run, database, moment{2, journal.Finished{Result: journal.ResultDone}})
+	w.observe(&journal.Run{}, database, moment{3, journal.Started{}}, moment{4, journal.Finished{Result: journal.ResultDone}})
 	if diff := gocmp.Diff(map[string][]int{"db": {0, 1}}, w.links()); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}
@@ -342,8 +343,8 @@ func TestTriggerDuringReconcile(t *testing.T) {
 // Nothing is linked to a span that was not sampled.
 func TestUnsampledTriggersAreNotLinked(t *testing.T) {
 	w := newWorld(sdktrace.WithSampler(reconcilesOnly{}))
-	w.tell(nil, database, moment{0, journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnChange}}})
-	w.tell(&journal.Run{}, database, moment{1, journal.Started{}}, moment{2, journal.Finished{Result: journal.ResultDone}})
+	w.observe(nil, database, moment{0, journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnChange}}})
+	w.observe(&journal.Run{}, database, moment{1, journal.Started{}}, moment{2, journal.Finished{Result: journal.ResultDone}})
 	if diff := gocmp.Diff(map[string][]int{"db": {0}}, w.links()); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}
@@ -377,7 +378,8 @@ outer 0s-0s
 `)
 }
 
-// Reconciles that never finish are let go, the oldest first, and objects that are never reconciled, too.
+// Reconciles that never finish are let go, the oldest first, and objects that are never reconciled,
+// too.
 func TestNothingGrowsForEver(t *testing.T) {
 	w := newWorld()
 	const most = 10_000
@@ -385,8 +387,8 @@ func TestNothingGrowsForEver(t *testing.T) {
 	for i := range runs {
 		runs[i] = &journal.Run{}
 		object := journal.Object{Kind: "Database", Name: fmt.Sprint(i)}
-		w.tell(nil, object, moment{0, journal.Triggered{}})
-		w.tell(runs[i], object, moment{float64(i), journal.Started{Generation: 1}})
+		w.observe(nil, object, moment{0, journal.Triggered{}})
+		w.observe(runs[i], object, moment{float64(i), journal.Started{Generation: 1}})
 	}
 	var ended []string
 	for _, s := range w.recorder.Ended() {
@@ -404,11 +406,11 @@ func TestNothingGrowsForEver(t *testing.T) {
 
 	w = newWorld()
 	for i := range most + 1 {
-		w.tell(nil, journal.Object{Kind: "Database", Name: fmt.Sprint(i)}, moment{0, journal.Triggered{}})
+		w.observe(nil, journal.Object{Kind: "Database", Name: fmt.Sprint(i)}, moment{0, journal.Triggered{}})
 	}
 	for _, i := range []int{0, 1, most} {
 		object := journal.Object{Kind: "Database", Name: fmt.Sprint(i)}
-		w.tell(&journal.Run{}, object, moment{1, journal.Started{}}, moment{2, journal.Finished{Result: journal.ResultDone}})
+		w.observe(&journal.Run{}, object, moment{1, journal.Started{}}, moment{2, journal.Finished{Result: journal.ResultDone}})
 	}
 	if diff := gocmp.Diff(map[string][]int{"0": {0}, "1": {1}, "10000": {1}}, w.links()); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
@@ -420,7 +422,7 @@ func TestGlobalProvider(t *testing.T) {
 	otel.SetTracerProvider(w.provider)
 	t.Cleanup(func() { otel.SetTracerProvider(before) })
 	w.tracer = tracing.New(nil)
-	w.tell(&journal.Run{}, database, moment{0, journal.Started{Generation: 1}}, moment{1, journal.Finished{Result: journal.ResultDone}})
+	w.observe(&journal.Run{}, database, moment{0, journal.Started{Generation: 1}}, moment{1, journal.Finished{Result: journal.ResultDone}})
 	w.expect(t, "Reconcile Database 0s-1s controller=database namespace=default name=db generation=1 causes=[] result=done")
 }
 
@@ -432,22 +434,22 @@ func TestConcurrentUse(t *testing.T) {
 			object := journal.Object{Kind: "Database", Name: fmt.Sprint(i)}
 			for range 20 {
 				run := &journal.Run{}
-				w.tell(nil, object, moment{0, journal.Triggered{}})
-				w.tell(run, object, moment{0, journal.Started{}}, moment{1, journal.StepBegan{Step: "Run", Phase: journal.PhaseDo}})
+				w.observe(nil, object, moment{0, journal.Triggered{}})
+				w.observe(run, object, moment{0, journal.Started{}}, moment{1, journal.StepBegan{Step: "Run", Phase: journal.PhaseDo}})
 				var actions sync.WaitGroup
 				for range 4 {
 					actions.Go(func() {
-						w.tell(run, object,
+						w.observe(run, object,
 							moment{2, journal.ActionBegan{Step: "Run", Action: "Check"}},
 							moment{3, journal.Wrote{Step: "Run", Verb: "create"}},
 							moment{4, journal.ActionEnded{Step: "Run", Action: "Check", Outcome: waitFor("a Job")}})
 					})
 				}
 				actions.Go(func() { // one that outlives the reconcile
-					w.tell(run, object, moment{2, journal.ActionBegan{Step: "Run", Action: "Migrate"}})
+					w.observe(run, object, moment{2, journal.ActionBegan{Step: "Run", Action: "Migrate"}})
 				})
-				w.tell(nil, object, moment{3, journal.Triggered{}})
-				w.tell(run, object, moment{5, journal.Finished{Result: journal.ResultWaiting}})
+				w.observe(nil, object, moment{3, journal.Triggered{}})
+				w.observe(run, object, moment{5, journal.Finished{Result: journal.ResultWaiting}})
 				actions.Wait()
 			}
 		})

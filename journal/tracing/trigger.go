@@ -13,10 +13,12 @@ import (
 )
 
 const (
-	// mostLinks is how many triggers a reconcile is linked to: the first ones, which brought it into the queue.
+	// mostLinks is how many triggers a reconcile is linked to: the first ones, which put it into
+	// the queue.
 	mostLinks = 8
 
-	// mostQueued is for how many objects triggers are kept. An event that a predicate filters out afterwards never leads to a reconcile.
+	// mostQueued is for how many objects triggers are kept. An event that a predicate filters out
+	// afterwards never causes a reconcile.
 	mostQueued = 10_000
 )
 
@@ -26,7 +28,8 @@ type queued struct {
 	object     journal.Object
 }
 
-// triggered makes a span of an event that asks for a reconcile, and keeps its name for the links of that.
+// triggered makes a span for an event that causes a reconcile, and keeps its context for the links
+// of that.
 func (t *Tracer) triggered(ctx context.Context, entry journal.Entry, e journal.Triggered) {
 	attributes := append(identity(entry), attribute.String("cause", string(e.Cause.Kind)))
 	if e.Cause.Verb != "" {
@@ -38,7 +41,7 @@ func (t *Tracer) triggered(ctx context.Context, entry journal.Entry, e journal.T
 	_, span := t.tracer.Start(ctx, "Triggered", trace.WithTimestamp(entry.Time), trace.WithAttributes(attributes...))
 	span.End(trace.WithTimestamp(entry.Time))
 	if !span.SpanContext().IsSampled() {
-		return // a link to it would lead nowhere
+		return // a link to it would be broken
 	}
 	t.triggers.update(queued{entry.Controller, entry.Object}, func(known []trace.SpanContext) []trace.SpanContext {
 		if len(known) >= mostLinks {
@@ -48,7 +51,7 @@ func (t *Tracer) triggered(ctx context.Context, entry journal.Entry, e journal.T
 	})
 }
 
-// links takes the triggers of the reconcile that begins.
+// links returns and removes the triggers of the reconcile that begins.
 func (t *Tracer) links(entry journal.Entry) []trace.Link {
 	triggers, _ := t.triggers.take(queued{entry.Controller, entry.Object})
 	links := make([]trace.Link, len(triggers))

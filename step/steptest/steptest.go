@@ -85,7 +85,7 @@ func NewRequest[T client.Object](t testing.TB, obj T, options ...Option) *step.R
 		Client: w.client, APIReader: w.reader, Logger: logger(t), Now: time.Now(),
 	}
 	req.Snapshot() // from now on it is known
-	if set, err := condition.NewSet(req.Object, s.declared, nil, req.Now); err == nil {
+	if set, err := condition.NewSet(req.Object, condition.Options{Declared: s.declared, Now: req.Now}); err == nil {
 		req.Conditions = set
 	} else if len(s.declared) > 0 {
 		t.Fatalf("steptest: %v", err)

@@ -1,0 +1,196 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explanation
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// advice is one thing to do, with its detail: a command, or an error in full.
+type advice struct{ text, detail string }
+
+// todo writes what a person can do, each thing once. About an object that is not ready it always
+// writes something.
+func (p *page) todo() {
+	var all []advice
+	most, more := mostAdvice, 0
+	add := func(detail, format string, args ...any) {
+		a := advice{oneLine(fmt.Sprintf(format, args...)), oneLine(detail)}
+		switch {
+		case slices.Contains(all, a):
+		case len(all) < most:
+			all = append(all, a)
+		default:
+			more++
+		}
+	}
+	if p.x.Object != nil {
+		p.adviseObject(add)
+	}
+	for _, c := range p.controllersOf() {
+		most = len(all) + mostAdvice
+		p.adviseController(c, add)
+	}
+	if len(all) == 0 {
+		p.adviseConditions(add)
+	}
+	if len(all) == 0 && p.x.Object != nil && !p.x.Ready() {
+		p.advisePatience(add)
+	}
+	if len(all) == 0 {
+		return
+	}
+	p.line("")
+	p.line("What to do")
+	for _, a := range all {
+		p.line("  - %s", a.text)
+		if a.detail != "" && !strings.Contains(p.text.String(), a.detail) {
+			p.line("      %s", a.detail)
+		}
+	}
+	p.more(more)
+}
+
+type adder func(detail, format string, args ...any)
+
+// adviseObject advises on what the object alone says.
+func (p *page) adviseObject(add adder) {
+	obj := p.x.Object
+	value, paused := obj.GetAnnotations()[condition.PauseAnnotation]
+	if paused && !strings.EqualFold(value, "false") {
+		add(fmt.Sprintf("kubectl annotate %s %s %s-", shellWord(p.x.Resource), p.kubectlName(), condition.PauseAnnotation),
+			"It is paused by annotation %s: the operator leaves it alone, also when it is deleted. To resume:",
+			condition.PauseAnnotation)
+	}
+	if obj.GetDeletionTimestamp() == nil {
+		return
+	}
+	for _, f := range obj.GetFinalizers() {
+		switch {
+		case p.ours(f): // its steps say why
+		case garbageCollector(f):
+			add("", "Finalizer %s belongs to Kubernetes' garbage collector, which waits until the objects that "+
+				"this one owns are deleted: check which of them remain.", f)
+		case p.x.Report == nil:
+			add("", "It is kept by finalizer %s. The controller that added it removes it when its cleanup is done: "+
+				"check that it runs, and ask it with --endpoint.", f)
+		default:
+			add(fmt.Sprintf("kubectl patch %s %s --type=json -p %s",
+				shellWord(p.x.Resource), p.kubectlName(), shellWord(p.withoutFinalizer(f))),
+				"It is kept by finalizer %s, which does not belong to the operator that was asked. The controller "+
+					"that added it removes it when its cleanup is done: check that it runs. "+
+					"Only if it is gone for good, and what it would clean up may remain:", f)
+		}
+	}
+}
+
+func (p *page) kubectlName() string {
+	if ns := p.x.Object.GetNamespace(); ns != "" {
+		return shellWord(p.x.Object.GetName()) + " -n " + shellWord(ns)
+	}
+	return shellWord(p.x.Object.GetName())
+}
+
+// withoutFinalizer returns a patch that removes one finalizer, and fails if the list has changed.
+func (p *page) withoutFinalizer(finalizer string) string {
+	i := slices.Index(p.x.Object.GetFinalizers(), finalizer)
+	path := fmt.Sprintf("/metadata/finalizers/%d", i)
+	return fmt.Sprintf(`[{"op":"test","path":"%s","value":"%s"},{"op":"remove","path":"%s"}]`, path, finalizer, path)
+}
+
+// adviseController advises on what a controller knows, unless the controller is done with an object
+// that does not exist any more.
+func (p *page) adviseController(c *Controller, add adder) {
+	if p.x.Object == nil && c.over() || c.Gated != "" {
+		return
+	}
+	for _, s := range stuck(c.Steps) {
+		name := s.Name
+		if s.Phase == journal.PhaseCleanup {
+			name = "The cleanup of " + name
+		}
+		if s.State == StateFailed {
+			add(s.fault(), "%s fails (%s): %s.", name, s.Class, short(s.Remedy))
+			continue
+		}
+		for _, w := range s.Waits {
+			adviseWait(name, w, add)
+		}
+	}
+	if c.Failure != "" {
+		add(short(c.Failure), "Controller %s fails (%s): %s.", c.Name, c.Class, short(c.Remedy))
+	}
+	switch hot := c.HotLoop; {
+	case hot == nil:
+	case len(hot.Managers) > 0:
+		add("", "It is slowed down because of a %s. Stop one of the writers, or make them write different fields.", hot.What)
+	default:
+		add("", "It is slowed down because of a %s. Find out what reverts the write; if nothing does, "+
+			"a step of the operator writes another value each time.", hot.What)
+	}
+}
+
+// objectName matches the name of an object: "Secret shop/db-password".
+var objectName = regexp.MustCompile(`^[A-Z][A-Za-z]* \S+$`)
+
+func adviseWait(name string, w journal.Wait, add adder) {
+	remedy := "Check what delays it"
+	if objectName.MatchString(w.For) {
+		remedy = "Create it unless another controller does"
+	}
+	within := ""
+	if w.Every > 0 {
+		within = " within " + duration.HumanDuration(w.Every)
+	}
+	add("", "%s waits for %s. %s; the operator continues by itself%s.", name, short(w.For), remedy, within)
+}
+
+// adviseConditions advises on what the conditions say, if the operator does not say more.
+func (p *page) adviseConditions(add adder) {
+	for _, c := range p.x.objectConditions() {
+		switch {
+		case c.Status != metav1.ConditionTrue:
+		case c.Type == condition.Stalled:
+			add(reasonOf(c), "The operator can't continue by itself: change what the message of condition %s names.",
+				condition.Stalled)
+		case c.Type == condition.Reconciling && !slices.ContainsFunc(p.controllersOf(), (*Controller).busy):
+			// Otherwise advisePatience says when the operator reconciles next.
+			add(reasonOf(c), "The operator continues by itself; if it does not, check what the message of condition %s names.",
+				condition.Reconciling)
+		}
+	}
+}
+
+// advisePatience says when something will happen, if no person has to act.
+func (p *page) advisePatience(add adder) {
+	for _, c := range p.controllersOf() {
+		switch {
+		case !c.Running.IsZero():
+			add("", "Nothing yet: controller %s is reconciling it now.", c.Name)
+		case len(c.Queued) > 0:
+			add("", "Nothing yet: controller %s is about to reconcile it.", c.Name)
+		case c.busy():
+			add("", "Nothing yet: controller %s reconciles it again %s.", c.Name, p.in(c.Next))
+		default:
+			add("", "Check the operator's log: controller %s neither fails nor waits, "+
+				"and the conditions do not say what is missing.", c.Name)
+		}
+	}
+	switch {
+	case kindOf(p.x.Object) != custom:
+		add(fmt.Sprintf("kubectl describe %s %s", shellWord(p.x.Resource), p.kubectlName()),
+			"Kubernetes itself manages it. Its state, with its events:")
+	case p.x.Report == nil:
+		add("", "Check that its operator runs: the conditions do not say what is missing.")
+	}
+}

@@ -1,0 +1,119 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explanation
+
+import (
+	"time"
+
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// A Report is what an operator knows about an object. It is sent as JSON, with durations in
+// nanoseconds.
+type Report struct {
+	Object      journal.Object `json:"object"`
+	Controllers []Controller   `json:"controllers"`
+}
+
+// A Controller is what one controller of the operator knows about the object.
+type Controller struct {
+	Name string `json:"name"`
+	// Finalizer is the one that it adds to objects, empty if it has none.
+	Finalizer string `json:"finalizer,omitempty"`
+	// Result is how the last reconcile ended, empty if none has.
+	Result journal.Result `json:"result,omitempty"`
+	// Running is when the reconcile began that is running, zero if none is.
+	Running time.Time `json:"running,omitzero"`
+	// Steps are from the last reconcile that ran any: a reconcile that ended before its steps says
+	// nothing about them. While a reconcile runs, the steps that have not ended in it are as the
+	// one before has left them.
+	Steps []Step `json:"steps,omitempty"`
+	// Next is when it reconciles again without a change, and Why that is; zero if it does not.
+	Next     time.Time `json:"next,omitzero"`
+	Why      string    `json:"why,omitempty"`
+	Failures int       `json:"failures,omitempty"`
+	// Failure is what failed outside the steps, such as a write of the status, with its class and
+	// remedy.
+	Failure string `json:"failure,omitempty"`
+	Class   string `json:"class,omitempty"`
+	Remedy  string `json:"remedy,omitempty"`
+	// Gated is why the object is left alone, empty if it is not.
+	Gated   string   `json:"gated,omitempty"`
+	HotLoop *HotLoop `json:"hotLoop,omitempty"`
+	// Queued are the causes of a reconcile that has not begun.
+	Queued []string `json:"queued,omitempty"`
+	Runs   []Run    `json:"runs,omitempty"` // the latest last
+}
+
+// over reports whether the controller is done with the object, because it is gone or its cleanup
+// is.
+func (c *Controller) over() bool {
+	return c.Result == journal.ResultGone || c.Result == journal.ResultDeleted
+}
+
+// busy reports whether the controller reconciles the object now, or will without a change.
+func (c *Controller) busy() bool { return !c.Running.IsZero() || len(c.Queued) > 0 || !c.Next.IsZero() }
+
+// A HotLoop is why an object is slowed down.
+type HotLoop struct {
+	What string `json:"what"`
+	// Managers are the field managers of the other writers; empty if there are none, or they are
+	// not known.
+	Managers []string `json:"managers,omitempty"`
+}
+
+// States of steps and actions.
+const (
+	StateDone       = "done"
+	StateFailed     = "failed"
+	StateWaiting    = "waiting"
+	StateRequeued   = "requeued" // it asks to run again before the steps after it
+	StateRunning    = "running"
+	StateNotNeeded  = "not needed"
+	StateNotReached = "not reached"
+	StateBlocked    = "blocked"
+)
+
+// A Step is the state of a step, or of an action in it.
+type Step struct {
+	Name  string        `json:"name"`
+	Phase journal.Phase `json:"phase,omitempty"`
+	State string        `json:"state"`
+	// Since is when the state began. With OrLonger it may have begun earlier: what was before is
+	// not recorded.
+	Since    time.Time `json:"since,omitzero"`
+	OrLonger bool      `json:"orLonger,omitempty"`
+	// Again says that it is running again.
+	Again bool `json:"again,omitempty"`
+	// Error is what failed; Class and Remedy are as package failure has them.
+	Error  string         `json:"error,omitempty"`
+	Class  string         `json:"class,omitempty"`
+	Remedy string         `json:"remedy,omitempty"`
+	Waits  []journal.Wait `json:"waits,omitempty"`
+	// After is the time after which it has asked to run again.
+	After time.Duration `json:"after,omitempty"`
+	// By are the steps or actions that block it.
+	By      []string `json:"by,omitempty"`
+	Actions []Step   `json:"actions,omitempty"`
+}
+
+// passed reports whether the steps after s were reached, as far as the state says.
+func (s *Step) passed() bool {
+	return s.State != StateFailed && s.State != StateWaiting && s.State != StateRequeued
+}
+
+// A Run is one reconcile.
+type Run struct {
+	Began    time.Time      `json:"began"`
+	Duration time.Duration  `json:"duration"`
+	Result   journal.Result `json:"result,omitempty"` // empty while it runs
+	Causes   []string       `json:"causes,omitempty"`
+	Writes   []Write        `json:"writes,omitempty"`
+}
+
+// A Write is a write, or with an error an attempt.
+type Write struct {
+	What  string `json:"what"`
+	Error string `json:"error,omitempty"`
+}
