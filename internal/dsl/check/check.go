@@ -115,11 +115,7 @@ type scopedName struct {
 
 // related points to the first declaration.
 func (n *scopedName) related() []diag.Related {
-	return []diag.Related{{
-		Start:   n.document.file.Position(n.word.Start),
-		End:     n.document.file.Position(n.word.End),
-		Message: "first declared here",
-	}}
+	return []diag.Related{n.document.related(n.word, "first declared here")}
 }
 
 // A document is one file while it is checked.
@@ -170,27 +166,34 @@ func newDocument(file *ast.File, list diag.List, importPath string) *document {
 	}
 }
 
-func (d *document) report(code diag.Code, span ast.Span, message, hint string, related ...diag.Related) {
-	d.list = append(d.list, d.diagnostic(code, span, message, hint, related...))
+func (d *document) report(code diag.Code, at ast.Node, message, hint string, related ...diag.Related) {
+	d.list = append(d.list, d.diagnostic(code, at, message, hint, related...))
 }
 
-func (d *document) diagnostic(code diag.Code, span ast.Span, message, hint string, related ...diag.Related) diag.Diagnostic {
-	return diag.Diagnostic{
-		Code: code, Start: d.position(span.Start), End: d.position(span.End), Message: message, Hint: hint, Related: related,
-	}
+func (d *document) diagnostic(code diag.Code, at ast.Node, message, hint string, related ...diag.Related) diag.Diagnostic {
+	start, end := d.file.Position(at)
+	return diag.Diagnostic{Code: code, Start: start, End: end, Message: message, Hint: hint, Related: related}
 }
 
-func (d *document) position(offset int) token.Position { return d.file.Position(offset) }
+// related points to a further place that a diagnostic speaks of.
+func (d *document) related(at ast.Node, message string) diag.Related {
+	start, end := d.file.Position(at)
+	return diag.Related{Start: start, End: end, Message: message}
+}
+
+// position returns where n begins.
+func (d *document) position(n ast.Node) token.Position {
+	start, _ := d.file.Position(n)
+	return start
+}
 
 // document checks a document whose binds and aliases are known.
 func (c *checker) document(d *document) *model.Document {
 	result := &model.Document{File: filepath.Base(d.file.Name)}
 	c.checkBinds(d)
 	c.checkAliases(d)
-	for _, item := range d.file.Items {
-		if decl, ok := item.(*ast.Decl); ok {
-			result.Managers = append(result.Managers, c.manager(d, decl))
-		}
+	for decl := range ast.All[*ast.Decl](d.file) {
+		result.Managers = append(result.Managers, c.manager(d, decl))
 	}
 	return result
 }
@@ -202,25 +205,25 @@ func (d *document) warnUnused() {
 		return
 	}
 	if !slices.ContainsFunc(d.file.Items, isStatement) {
-		d.report(diag.EmptyDocument, ast.Span{}, "document is empty", "declare a manager: decl NAME for KIND { }")
+		d.report(diag.EmptyDocument, ast.Range{}, "document is empty", "declare a manager: decl NAME for KIND { }")
 	}
 	for _, b := range d.bindOrder {
 		// What Kubernetes has is bound anyway. A document may say so for its readers.
 		if !b.used && lookupBuiltin(b.path.Text) == nil {
-			d.report(diag.UnusedBind, b.word.Span, "bind of "+b.word.Text+" is not used", "")
+			d.report(diag.UnusedBind, b.word, "bind of "+b.word.Text+" is not used", "")
 		}
 	}
 	for _, a := range d.aliasOrder {
 		if !a.used {
-			d.report(diag.UnusedAlias, a.name.Span, "alias "+a.name.Text+" is not used", "")
+			d.report(diag.UnusedAlias, a.name, "alias "+a.name.Text+" is not used", "")
 		}
 	}
 	d.list = append(d.list, d.unused...)
 }
 
 // isStatement reports whether a piece of a document is more than a comment.
-func isStatement(node ast.Node) bool {
-	_, isComment := node.(*ast.Note)
+func isStatement(item ast.Item) bool {
+	_, isComment := item.(*ast.Note)
 	return !isComment
 }
 

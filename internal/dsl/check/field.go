@@ -26,8 +26,8 @@ const (
 
 // field checks a selector fields/PATH=VALUE.
 func (s *stateScope) field(sel *ast.Selector, key string) {
-	span := ast.Span{Start: sel.Key.End - len(key), End: sel.Key.End}
-	out := model.Selector{Key: key, ControllerField: key == controllerField, Pos: s.d.position(sel.Key.Start)}
+	span := ast.Range{Start: sel.Key.End - len(key), End: sel.Key.End}
+	out := model.Selector{Key: key, ControllerField: key == controllerField, Pos: s.d.position(sel.Key)}
 	var end types.Type
 	known := out.ControllerField
 	switch {
@@ -59,7 +59,7 @@ func (s *stateScope) field(sel *ast.Selector, key string) {
 }
 
 // fieldPath reports a path of the wrong form.
-func (s *stateScope) fieldPath(key string, span ast.Span) bool {
+func (s *stateScope) fieldPath(key string, span ast.Range) bool {
 	hint := ""
 	switch {
 	case strings.ContainsAny(key, "[]*"):
@@ -78,13 +78,13 @@ func (s *stateScope) fieldPath(key string, span ast.Span) bool {
 }
 
 // walkField goes along the path and returns the type at its end.
-func (s *stateScope) walkField(out *model.Selector, span ast.Span) (types.Type, bool) {
+func (s *stateScope) walkField(out *model.Selector, span ast.Range) (types.Type, bool) {
 	walk := goWalk{current: s.kind.obj.Type()}
 	offset := span.Start
 	way := ""
 	for _, name := range strings.Split(out.Key, ".")[1:] {
 		offset++ // the dot
-		here := ast.Span{Start: offset, End: offset + len(name)}
+		here := ast.Range{Start: offset, End: offset + len(name)}
 		offset = here.End
 		if what := collection(walk.current); what != "" {
 			s.d.report(diag.FieldNotText, here, fmt.Sprintf("%s is %s: what is inside of it cannot be selected", way, what), "")
@@ -172,15 +172,15 @@ func (s *stateScope) fieldValue(v ast.Value, out model.Selector, end types.Type)
 	switch out.Text {
 	case model.TextBool:
 		if text != "true" && text != "false" {
-			s.d.report(diag.BadFieldValue, v.Span, fmt.Sprintf("%s is true or false, never %s", out.Key, shown(v)), "")
+			s.d.report(diag.BadFieldValue, v, fmt.Sprintf("%s is true or false, never %s", out.Key, shown(v)), "")
 		}
 	case model.TextInt:
 		if n, err := strconv.ParseInt(text, 10, 64); err != nil || strconv.FormatInt(n, 10) != text {
-			s.d.report(diag.BadFieldValue, v.Span, fmt.Sprintf("%s is an integer, never %s", out.Key, shown(v)), "")
+			s.d.report(diag.BadFieldValue, v, fmt.Sprintf("%s is an integer, never %s", out.Key, shown(v)), "")
 		}
 	case model.TextUint:
 		if n, err := strconv.ParseUint(text, 10, 64); err != nil || strconv.FormatUint(n, 10) != text {
-			s.d.report(diag.BadFieldValue, v.Span, fmt.Sprintf("%s is an integer that is not negative, never %s", out.Key, shown(v)), "")
+			s.d.report(diag.BadFieldValue, v, fmt.Sprintf("%s is an integer that is not negative, never %s", out.Key, shown(v)), "")
 		}
 	case model.TextConvert:
 		s.likely(v, out.Key, end)
@@ -210,7 +210,7 @@ func (s *stateScope) likely(v ast.Value, key string, end types.Type) {
 	if hint == "" && len(values) <= 6 {
 		hint = "the values are " + listOf(values)
 	}
-	s.d.report(diag.UnlikelyValue, v.Span, fmt.Sprintf("%s is none of the values that %s has", shown(v), key), hint)
+	s.d.report(diag.UnlikelyValue, v, fmt.Sprintf("%s is none of the values that %s has", shown(v), key), hint)
 }
 
 // constantsOf returns the values of the string constants of a type that are declared in its

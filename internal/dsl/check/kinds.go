@@ -43,50 +43,27 @@ var (
 // declare collects binds and aliases and the kinds that the document names. It needs no Go
 // packages.
 func (d *document) declare() {
-	for _, item := range d.file.Items {
-		switch n := item.(type) {
-		case *ast.Bind:
-			d.declareBind(n)
-		case *ast.Alias:
-			d.declareAlias(n)
-		}
+	for n := range ast.All[*ast.Bind](d.file) {
+		d.declareBind(n)
+	}
+	for n := range ast.All[*ast.Alias](d.file) {
+		d.declareAlias(n)
 	}
 	for _, a := range d.aliasOrder {
 		d.resolveAlias(a)
 	}
-	for _, item := range d.file.Items {
-		decl, ok := item.(*ast.Decl)
-		if !ok {
-			continue
-		}
+	for decl := range ast.All[*ast.Decl](d.file) {
 		d.resolve(decl.Kind)
-		for _, s := range declaredStates(decl) {
+		for s := range ast.All[*ast.State](decl) {
 			d.resolve(s.Kind)
 		}
 	}
 }
 
-// declaredStates returns the states of all state blocks.
-func declaredStates(decl *ast.Decl) []*ast.State {
-	var states []*ast.State
-	for _, item := range decl.Body.Items {
-		section, ok := item.(*ast.Section)
-		if !ok {
-			continue
-		}
-		for _, node := range section.Body.Items {
-			if s, ok := node.(*ast.State); ok {
-				states = append(states, s)
-			}
-		}
-	}
-	return states
-}
-
 func (d *document) declareBind(n *ast.Bind) {
 	b := &binding{word: n.GroupVersion, path: n.Package}
 	if first, ok := d.binds[n.GroupVersion.Text]; ok {
-		d.report(diag.DuplicateName, n.GroupVersion.Span, n.GroupVersion.Text+" is bound twice", "",
+		d.report(diag.DuplicateName, n.GroupVersion, n.GroupVersion.Text+" is bound twice", "",
 			(&scopedName{d, first.word}).related()...)
 		return
 	}
@@ -95,12 +72,12 @@ func (d *document) declareBind(n *ast.Bind) {
 	group, version, slashes := splitGroupVersion(n.GroupVersion.Text)
 	if !slashes || group != "" && !groupPattern.MatchString(group) || !versionPattern.MatchString(version) || group == "" && !strings.HasPrefix(version, "v") {
 		b.bad = true
-		d.report(diag.BadGroupVersion, n.GroupVersion.Span, fmt.Sprintf("malformed group and version %q", n.GroupVersion.Text),
+		d.report(diag.BadGroupVersion, n.GroupVersion, fmt.Sprintf("malformed group and version %q", n.GroupVersion.Text),
 			"write VERSION for the core group, as in v1, or GROUP/VERSION, as in batch/v1")
 	}
 	if err := module.CheckImportPath(n.Package.Text); err != nil {
 		b.bad = true
-		d.report(diag.BadPackagePath, n.Package.Span, fmt.Sprintf("malformed Go package path %q", n.Package.Text),
+		d.report(diag.BadPackagePath, n.Package, fmt.Sprintf("malformed Go package path %q", n.Package.Text),
 			"write the path as in a Go import, without quotes")
 		return
 	}
@@ -120,7 +97,7 @@ func splitGroupVersion(label string) (group, version string, ok bool) {
 
 func (d *document) declareAlias(n *ast.Alias) {
 	if first, ok := d.aliases[n.Name.Text]; ok {
-		d.report(diag.DuplicateName, n.Name.Span, fmt.Sprintf("alias %s is declared twice", n.Name.Text), "",
+		d.report(diag.DuplicateName, n.Name, fmt.Sprintf("alias %s is declared twice", n.Name.Text), "",
 			(&scopedName{d, first.name}).related()...)
 		return
 	}
@@ -135,7 +112,7 @@ func (d *document) declareAlias(n *ast.Alias) {
 func (d *document) resolveAlias(a *alias) {
 	if !strings.Contains(a.kind.Text, "/") {
 		if other, ok := d.aliases[a.kind.Text]; ok && other != a {
-			d.report(diag.BadKind, a.kind.Span, fmt.Sprintf("alias %s stands for another alias, %s", a.name.Text, a.kind.Text),
+			d.report(diag.BadKind, a.kind, fmt.Sprintf("alias %s stands for another alias, %s", a.name.Text, a.kind.Text),
 				"write "+other.kind.Text)
 			other.used = true
 			d.refs["alias "+a.name.Text] = &kindRef{}
@@ -178,7 +155,7 @@ func (d *document) resolveBare(w ast.Word, hint string) *kindRef {
 		} else if isList && (d.aliases[item] != nil || len(builtins.byKind[item]) > 0) {
 			hint = fmt.Sprintf("write []%s for a list", item)
 		}
-		d.report(diag.UnknownKind, w.Span, fmt.Sprintf("unknown kind %q", w.Text), hint)
+		d.report(diag.UnknownKind, w, fmt.Sprintf("unknown kind %q", w.Text), hint)
 		return &kindRef{}
 	case 1:
 		d.paths[rows[0].Path] = true
@@ -188,7 +165,7 @@ func (d *document) resolveBare(w ast.Word, hint string) *kindRef {
 	for i, row := range rows {
 		names[i] = row.label() + "/" + w.Text
 	}
-	d.report(diag.AmbiguousKind, w.Span, fmt.Sprintf("%d groups have a kind %s", len(rows), w.Text),
+	d.report(diag.AmbiguousKind, w, fmt.Sprintf("%d groups have a kind %s", len(rows), w.Text),
 		"write "+strings.Join(names, " or "))
 	return &kindRef{}
 }
@@ -206,10 +183,10 @@ func (d *document) knownKinds() []string {
 func (d *document) resolveFull(w ast.Word) *kindRef {
 	slash := strings.LastIndexByte(w.Text, '/')
 	label, kind := w.Text[:slash], w.Text[slash+1:]
-	labelSpan := ast.Span{Start: w.Start, End: w.Start + slash}
+	labelSpan := ast.Range{Start: w.Start, End: w.Start + slash}
 	_, version, ok := splitGroupVersion(label)
 	if !ok || label == "" || version == "" || !isIdentifier(kind) {
-		d.report(diag.BadKind, w.Span, fmt.Sprintf("malformed kind %q", w.Text), "write GROUP/VERSION/KIND, as in batch/v1/Job")
+		d.report(diag.BadKind, w, fmt.Sprintf("malformed kind %q", w.Text), "write GROUP/VERSION/KIND, as in batch/v1/Job")
 		return &kindRef{}
 	}
 	if b, ok := d.binds[label]; ok {
@@ -262,15 +239,15 @@ func (c *checker) checkBinds(d *document) {
 		group, version, _ := splitGroupVersion(b.word.Text)
 		if row := lookupBuiltin(b.path.Text); row != nil {
 			if version != row.Version || group != row.Group && group != shortGroup(row.Group) {
-				d.report(diag.WrongPackage, b.word.Span, fmt.Sprintf("%s holds %s, not %s", row.Path, row.label(), b.word.Text),
+				d.report(diag.WrongPackage, b.word, fmt.Sprintf("%s holds %s, not %s", row.Path, row.label(), b.word.Text),
 					fmt.Sprintf("write bind %s %s", row.label(), row.Path))
 			}
 		}
 		if p := c.packages[b.path.Text]; p == nil || p.Types == nil {
-			d.reportNotLoaded(b.path.Span, b.path.Text, p)
+			d.reportNotLoaded(b.path, b.path.Text, p)
 			continue
 		} else if p.Facts.Version != "" && p.Facts.Version != version {
-			d.report(diag.VersionMismatch, b.word.Span,
+			d.report(diag.VersionMismatch, b.word,
 				fmt.Sprintf("%s declares version %s, not %s", b.path.Text, p.Facts.Version, version), "")
 		}
 		c.warnProblem(d, b)
@@ -290,7 +267,7 @@ func (c *checker) warnProblem(d *document, b *binding) {
 			return
 		}
 	}
-	d.report(diag.PackageErrors, b.path.Span, fmt.Sprintf("%s does not compile: %s", b.path.Text, firstLine(p.Problem)), "")
+	d.report(diag.PackageErrors, b.path, fmt.Sprintf("%s does not compile: %s", b.path.Text, firstLine(p.Problem)), "")
 }
 
 // problem says what is wrong with the Go type of a kind, in a package that is there.
@@ -303,7 +280,7 @@ func (c *checker) problem(ref *kindRef) string {
 }
 
 // reportNotLoaded reports a package that is not there, at the first place that needs it.
-func (d *document) reportNotLoaded(span ast.Span, path string, p *Package) {
+func (d *document) reportNotLoaded(at ast.Node, path string, p *Package) {
 	if d.notLoaded[path] {
 		return
 	}
@@ -327,7 +304,7 @@ func (d *document) reportNotLoaded(span ast.Span, path string, p *Package) {
 			hint = "check the path: it is in this module"
 		}
 	}
-	d.report(diag.PackageNotLoaded, span, fmt.Sprintf("cannot load Go package %s: %s", path, problem), hint)
+	d.report(diag.PackageNotLoaded, at, fmt.Sprintf("cannot load Go package %s: %s", path, problem), hint)
 }
 
 // firstLine is the first line of a message that says something.
@@ -379,7 +356,7 @@ func (c *checker) warnShadowed(d *document, ref *kindRef, w ast.Word) {
 			continue
 		}
 		if obj, ok := p.Types.Scope().Lookup(w.Text).(*types.TypeName); ok && objectProblem(obj) == "" {
-			d.report(diag.ShadowedKind, w.Span, fmt.Sprintf("%s means the built-in kind %s/%s, but %s has a kind %s too",
+			d.report(diag.ShadowedKind, w, fmt.Sprintf("%s means the built-in kind %s/%s, but %s has a kind %s too",
 				w.Text, ref.label, ref.kind, b.path.Text, w.Text),
 				fmt.Sprintf("say which: alias %s %s/%s", w.Text, b.word.Text, w.Text))
 			return
@@ -397,11 +374,11 @@ func (c *checker) lookup(d *document, ref *kindRef, w ast.Word) *kindType {
 	p := c.packages[ref.path]
 	if p == nil || p.Types == nil {
 		if !d.boundTo(ref.path) {
-			d.reportNotLoaded(w.Span, ref.path, p)
+			d.reportNotLoaded(w, ref.path, p)
 		}
 		return nil
 	}
-	span := ast.Span{Start: w.End - len(ref.kind), End: w.End}
+	span := ast.Range{Start: w.End - len(ref.kind), End: w.End}
 	obj, ok := p.Types.Scope().Lookup(ref.kind).(*types.TypeName)
 	if !ok {
 		d.report(diag.NoSuchType, span, fmt.Sprintf("%s has no kind %s", ref.path, ref.kind), diag.DidYouMean(ref.kind, kindNames(p.Types)))

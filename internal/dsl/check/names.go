@@ -29,10 +29,10 @@ func (d *document) identifier(w ast.Word, what string) bool {
 	case w.Text == "":
 		return false
 	case !unicode.IsLetter(first):
-		d.report(diag.BadName, w.Span, fmt.Sprintf("%s %q does not begin with a letter", what, w.Text), "")
+		d.report(diag.BadName, w, fmt.Sprintf("%s %q does not begin with a letter", what, w.Text), "")
 		return false
 	case !isIdentifier(w.Text):
-		d.report(diag.BadName, w.Span, fmt.Sprintf("%s %q is not an identifier", what, w.Text), identifierHint(w.Text))
+		d.report(diag.BadName, w, fmt.Sprintf("%s %q is not an identifier", what, w.Text), identifierHint(w.Text))
 		return false
 	}
 	return true
@@ -76,7 +76,7 @@ func (d *document) exported(w ast.Word, what string) bool {
 	if upper := unicode.ToUpper(first); upper != first {
 		hint = "write " + string(upper) + w.Text[size:]
 	}
-	d.report(diag.NotExported, w.Span, fmt.Sprintf("%s %q does not begin with a capital letter", what, w.Text), hint)
+	d.report(diag.NotExported, w, fmt.Sprintf("%s %q does not begin with a capital letter", what, w.Text), hint)
 	return false
 }
 
@@ -96,7 +96,7 @@ func (d *document) stateName(w ast.Word) {
 	default:
 		return
 	}
-	d.report(diag.ReservedName, w.Span, fmt.Sprintf("state cannot be called %q: it %s", w.Text, reason), "give it another name")
+	d.report(diag.ReservedName, w, fmt.Sprintf("state cannot be called %q: it %s", w.Text, reason), "give it another name")
 }
 
 // capitalised returns the name with its first letter in upper case: what the getter of a state is called by.
@@ -121,7 +121,7 @@ func (c *checker) managerCollisions() {
 		self := c.managers[manager]
 		for _, name := range generatedNames(manager) {
 			if owner, ok := owners[name]; ok {
-				self.document.report(diag.NameCollision, self.word.Span, fmt.Sprintf("managers %s and %s both generate %s", owner, manager, name),
+				self.document.report(diag.NameCollision, self.word, fmt.Sprintf("managers %s and %s both generate %s", owner, manager, name),
 					"give one of them another name", c.managers[owner].related()...)
 				break
 			}
@@ -131,7 +131,7 @@ func (c *checker) managerCollisions() {
 				owners[name] = manager
 			}
 			if c.ownTypes[name] {
-				self.document.report(diag.NameCollision, self.word.Span, fmt.Sprintf("%s is also the name of an API type in this package", name),
+				self.document.report(diag.NameCollision, self.word, fmt.Sprintf("%s is also the name of an API type in this package", name),
 					"give the manager another name")
 			}
 		}

@@ -25,11 +25,11 @@ func (m *managerScope) reference(ref *ast.Ref) *model.Ref {
 		} else if m.target != nil && m.target.hasField(root.Text) {
 			hint = "write ${target." + root.Text + "}"
 		}
-		m.d.report(diag.NotTarget, root.Span, fmt.Sprintf("unknown name %q in a reference", root.Text), hint)
+		m.d.report(diag.NotTarget, root, fmt.Sprintf("unknown name %q in a reference", root.Text), hint)
 		return nil
 	}
 	if len(ref.Path) == 1 {
-		m.d.report(diag.TargetNotText, ref.Span, "the target itself cannot be text", "name a field, as in ${target.Name}")
+		m.d.report(diag.TargetNotText, ref, "the target itself cannot be text", "name a field, as in ${target.Name}")
 		return nil
 	}
 	if m.target == nil {
@@ -38,24 +38,24 @@ func (m *managerScope) reference(ref *ast.Ref) *model.Ref {
 	walk := goWalk{current: m.target.obj.Type()}
 	for i, name := range ref.Path[1:] {
 		if problem := walk.step(name.Text); problem != nil {
-			m.d.report(problem.code, name.Span, problem.message, m.referenceHint(ref, i+1, problem))
+			m.d.report(problem.code, name, problem.message, m.referenceHint(ref, i+1, problem))
 			return nil
 		}
 	}
 	if !m.target.Namespaced && isNamespace(walk.steps) {
-		m.d.report(diag.NoTargetNamespace, ref.Span,
+		m.d.report(diag.NoTargetNamespace, ref,
 			fmt.Sprintf("%s is cluster-scoped: its namespace is always empty", m.target.Kind.Kind), "name a namespace, or another field of the target")
 		return nil
 	}
 	if walk.unset {
-		m.d.report(diag.UnsetTargetField, ref.Path[len(ref.Path)-1].Span,
+		m.d.report(diag.UnsetTargetField, ref.Path[len(ref.Path)-1],
 			fmt.Sprintf("%s is empty: an object that has been read has neither Kind nor APIVersion", ref.Name()), "write the text itself")
 		return nil
 	}
 	steps, text, problem := walk.text()
 	if problem != "" {
 		last := ref.Path[len(ref.Path)-1]
-		m.d.report(diag.TargetNotText, last.Span, fmt.Sprintf("%s cannot be text: it is %s", ref.Name(), problem), textHint(walk.current, ref.Name()))
+		m.d.report(diag.TargetNotText, last, fmt.Sprintf("%s cannot be text: it is %s", ref.Name(), problem), textHint(walk.current, ref.Name()))
 		return nil
 	}
 	return &model.Ref{Source: ref.Name(), Path: steps, Text: text}

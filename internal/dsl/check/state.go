@@ -35,17 +35,15 @@ func (m *managerScope) state(n *ast.State) *model.State {
 		kind:         m.kind(m.d, n.Kind),
 		seen:         map[string]*ast.Selector{},
 		out: &model.State{
-			Name: n.Name.Text, Doc: docLines(n.Doc), List: n.List, Pos: m.d.position(n.Name.Start),
+			Name: n.Name.Text, Doc: docLines(n.Doc), List: n.List, Pos: m.d.position(n.Name),
 			Namespace: model.Namespace{Mode: model.TargetNamespace},
 		},
 	}
 	if s.kind != nil {
 		s.out.Kind = s.kind.Kind
 	}
-	for _, item := range n.Body.Items {
-		if sel, ok := item.(*ast.Selector); ok {
-			s.selector(sel)
-		}
+	for sel := range ast.All[*ast.Selector](n) {
+		s.selector(sel)
 	}
 	switch {
 	case s.kind == nil:
@@ -62,20 +60,20 @@ func (m *managerScope) state(n *ast.State) *model.State {
 // combination checks the selectors of a state against each other.
 func (s *stateScope) combination() {
 	if !s.node.List && s.name == nil && len(s.out.Labels) == 0 && len(s.out.Fields) == 0 && !s.triedToSelect() {
-		s.d.report(diag.NoSelector, s.node.Name.Span, fmt.Sprintf("nothing says which object %s is", s.node.Name.Text),
+		s.d.report(diag.NoSelector, s.node.Name, fmt.Sprintf("nothing says which object %s is", s.node.Name.Text),
 			"add name=, labels/KEY= or fields/PATH=, or make it a list: []"+s.node.Kind.Text)
 	}
 	if s.name != nil && s.nameField != nil {
-		s.d.report(diag.Contradiction, s.nameField.Key.Span, "the name is selected twice, by name= and by the field .metadata.name", "keep name=",
-			diag.Related{Start: s.d.position(s.name.Start), End: s.d.position(s.name.End), Message: "the other one"})
+		s.d.report(diag.Contradiction, s.nameField.Key, "the name is selected twice, by name= and by the field .metadata.name", "keep name=",
+			s.d.related(s.name, "the other one"))
 	}
 }
 
 // triedToSelect reports whether a selector is there that has been reported as wrong and may have
 // been meant to select.
 func (s *stateScope) triedToSelect() bool {
-	for _, item := range s.node.Body.Items {
-		if sel, ok := item.(*ast.Selector); ok && sel != s.owned && sel != s.namespace {
+	for sel := range ast.All[*ast.Selector](s.node) {
+		if sel != s.owned && sel != s.namespace {
 			return true
 		}
 	}
@@ -96,16 +94,16 @@ func (s *stateScope) scope() {
 	}
 	switch mode := s.out.Namespace.Mode; {
 	case !s.target.Namespaced && s.namespace == nil:
-		s.d.report(diag.NamespaceNeeded, s.node.Name.Span,
+		s.d.report(diag.NamespaceNeeded, s.node.Name,
 			fmt.Sprintf("%s is namespaced, but the target %s is not: nothing says where to look", s.kind.Kind.Kind, s.target.Kind.Kind),
 			"add namespace=NAME, or namespace=* for all")
 	case s.owned != nil && s.target.Namespaced && s.namespace != nil && !s.isTargetNamespace() && mode != model.TargetNamespace:
-		s.d.report(diag.OwnedElsewhere, s.namespace.Span,
+		s.d.report(diag.OwnedElsewhere, s.namespace,
 			"an owner reference does not cross namespaces: what the target owns lies in its own namespace", s.elsewhereHint(),
-			diag.Related{Start: s.d.position(s.owned.Start), End: s.d.position(s.owned.End), Message: "owned is here"})
+			s.d.related(s.owned, "owned is here"))
 	}
 	if s.out.Namespace.Mode == model.AllNamespaces && s.name != nil && !s.node.List {
-		s.d.report(diag.NameInAllNamespaces, s.namespace.Span,
+		s.d.report(diag.NameInAllNamespaces, s.namespace,
 			"one object cannot be got by name from all namespaces",
 			"say which namespace, select by fields/.metadata.name=, or make it a list: []"+s.node.Kind.Text)
 	}
@@ -124,7 +122,7 @@ func (s *stateScope) elsewhereHint() string {
 func (s *stateScope) clusterScoped() {
 	s.out.Namespace = model.Namespace{Mode: model.NoNamespace}
 	if s.namespace != nil {
-		s.d.report(diag.NamespaceOfClusterScoped, s.namespace.Span,
+		s.d.report(diag.NamespaceOfClusterScoped, s.namespace,
 			fmt.Sprintf("%s is cluster-scoped: its objects lie in no namespace", s.kind.Kind.Kind), "take it away")
 	}
 	if s.target == nil || !s.target.Namespaced {
@@ -137,7 +135,7 @@ func (s *stateScope) clusterScoped() {
 		}
 	}
 	if by != nil {
-		s.d.report(diag.OwnedClusterScoped, by.Key.Span,
+		s.d.report(diag.OwnedClusterScoped, by.Key,
 			fmt.Sprintf("%s is cluster-scoped and cannot be owned by the namespaced %s", s.kind.Kind.Kind, s.target.Kind.Kind),
 			"select by labels, and delete such objects by a finalizer")
 	}
@@ -174,14 +172,14 @@ func (s *stateScope) selector(sel *ast.Selector) {
 		}
 	case family == "labels" || family == "fields":
 		example := map[string]string{"labels": "labels/app=web", "fields": "fields/.spec.nodeName=a"}[family]
-		s.d.report(diag.MissingKey, sel.Key.Span, fmt.Sprintf("%s without a key", family), "write "+family+"/KEY=VALUE, as in "+example)
+		s.d.report(diag.MissingKey, sel.Key, fmt.Sprintf("%s without a key", family), "write "+family+"/KEY=VALUE, as in "+example)
 	default:
 		s.unknownSelector(sel, family, key, slash)
 	}
 }
 
 func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slash bool) {
-	span, name, hint := sel.Key.Span, sel.Key.Text, selectorForms
+	span, name, hint := sel.Key.Span(), sel.Key.Text, selectorForms
 	known := []string{"name", "namespace", "owned", "labels", "fields"}
 	if slash {
 		known = []string{"labels", "fields"}
@@ -207,8 +205,8 @@ func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slas
 func (s *stateScope) unique(sel *ast.Selector) bool {
 	first, ok := s.seen[sel.Key.Text]
 	if ok {
-		s.d.report(diag.DuplicateSelector, sel.Key.Span, fmt.Sprintf("selector %s is given twice", sel.Key.Text), "",
-			diag.Related{Start: s.d.position(first.Start), End: s.d.position(first.End), Message: "first given here"})
+		s.d.report(diag.DuplicateSelector, sel.Key, fmt.Sprintf("selector %s is given twice", sel.Key.Text), "",
+			s.d.related(first, "first given here"))
 		return false
 	}
 	s.seen[sel.Key.Text] = sel
@@ -223,7 +221,7 @@ func (s *stateScope) ownedSelector(sel *ast.Selector) {
 	case !v.Quoted && len(v.Parts) == 1 && v.Parts[0].Text == "any":
 		ownership = model.OwnershipAny
 	default:
-		s.d.report(diag.UnwantedValue, ast.Span{Start: sel.Key.End, End: sel.End}, "owned takes no value but any",
+		s.d.report(diag.UnwantedValue, ast.Range{Start: sel.Key.End, End: sel.End}, "owned takes no value but any",
 			"write owned alone for objects that the target controls, or owned=any for every owner reference")
 	}
 	if s.unique(sel) {
@@ -268,7 +266,7 @@ func (s *stateScope) hasText(sel *ast.Selector, hint string, needed bool) bool {
 		return false // reported by the scanner
 	}
 	if !sel.HasValue || len(sel.Value.Parts) == 0 && !sel.Value.Quoted {
-		span := sel.Key.Span
+		span := sel.Key.Span()
 		if sel.HasValue {
 			span.Start, span.End = sel.End, sel.End
 		}
@@ -276,14 +274,14 @@ func (s *stateScope) hasText(sel *ast.Selector, hint string, needed bool) bool {
 		return false
 	}
 	if needed && len(sel.Value.Parts) == 0 {
-		s.d.report(diag.MissingValue, sel.Value.Span, fmt.Sprintf("%s is empty", sel.Key.Text), hint)
+		s.d.report(diag.MissingValue, sel.Value, fmt.Sprintf("%s is empty", sel.Key.Text), hint)
 		return false
 	}
 	return true
 }
 
 func (s *stateScope) label(sel *ast.Selector, key string) {
-	span := ast.Span{Start: sel.Key.End - len(key), End: sel.Key.End}
+	span := ast.Range{Start: sel.Key.End - len(key), End: sel.Key.End}
 	if len(validation.IsQualifiedName(key)) > 0 {
 		s.d.report(diag.BadLabelKey, span, fmt.Sprintf("malformed label key %q", key),
 			"write NAME or DOMAIN/NAME with letters, digits, -, _ and ., at most 63 in NAME")
@@ -296,7 +294,7 @@ func (s *stateScope) label(sel *ast.Selector, key string) {
 		s.d.report(diag.BadLabelValue, literalSpan(sel.Value), fmt.Sprintf("malformed label value %s", shown(sel.Value)),
 			"use at most 63 letters, digits, -, _ and ., with a letter or digit at both ends")
 	}
-	s.out.Labels = append(s.out.Labels, model.Selector{Key: key, Value: value, Pos: s.d.position(sel.Key.Start)})
+	s.out.Labels = append(s.out.Labels, model.Selector{Key: key, Value: value, Pos: s.d.position(sel.Key)})
 }
 
 // objectName checks what is literal of an object's name.
@@ -362,17 +360,17 @@ func shown(v ast.Value) string {
 
 // literalSpan is the piece to underline when literal text is wrong: the text alone if there is just
 // one piece of it.
-func literalSpan(v ast.Value) ast.Span {
-	var spans []ast.Span
+func literalSpan(v ast.Value) ast.Range {
+	var spans []ast.Range
 	for _, p := range v.Parts {
 		if p.Ref == nil {
-			spans = append(spans, p.Span)
+			spans = append(spans, p.Span())
 		}
 	}
 	if len(spans) == 1 {
 		return spans[0]
 	}
-	return v.Span
+	return v.Span()
 }
 
 // value checks the references in a value and reports whether all of them are good.

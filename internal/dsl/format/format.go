@@ -54,7 +54,7 @@ func File(file *ast.File) []byte {
 }
 
 // separate reports whether an empty line comes between two nodes of one block.
-func separate(prev, next ast.Node) bool {
+func separate(prev, next ast.Item) bool {
 	if next.Above().Blank {
 		return true
 	}
@@ -96,7 +96,7 @@ func (p *printer) comments(list []ast.Comment) {
 	}
 }
 
-func (p *printer) node(n ast.Node) {
+func (p *printer) node(n ast.Item) {
 	p.comments(n.Above().Doc)
 	switch n := n.(type) {
 	case *ast.Bind:
@@ -190,10 +190,12 @@ func (p *printer) escaped(text string) {
 // action writes an action on one line if it fits there and no comment is between its parentheses.
 func (p *printer) action(n *ast.Action) {
 	names := make([]string, len(n.Args))
-	commented := n.Open != nil || len(n.Tail) > 0
 	for i, arg := range n.Args {
 		names[i] = arg.Name.Text
-		commented = commented || len(arg.Doc) > 0 || arg.Trailing != nil
+	}
+	commented := false
+	for c := range ast.All[*ast.Comment](n) {
+		commented = commented || n.Span().Contains(c.Span())
 	}
 	line := n.Name.Text + "(" + strings.Join(names, ", ") + ")"
 	if !commented && (len(n.Args) < 2 || p.depth*len(indentation)+len(line) <= maxAction) {

@@ -22,7 +22,7 @@ import (
 
 // sameTree compares trees except for positions and for the empty lines that the layout puts between declarations.
 var sameTree = cmp.Options{
-	cmpopts.IgnoreTypes(ast.Span{}),
+	cmpopts.IgnoreTypes(ast.Range{}),
 	cmpopts.IgnoreFields(ast.Lead{}, "Blank"),
 	cmpopts.IgnoreUnexported(ast.File{}),
 	cmpopts.EquateEmpty(),
@@ -61,52 +61,9 @@ func checkLaws(t failer, src []byte) {
 // comments lists all comments of a tree, in order.
 func comments(file *ast.File) []string {
 	var all []string
-	add := func(list ...*ast.Comment) {
-		for _, c := range list {
-			if c != nil {
-				all = append(all, c.Text)
-			}
-		}
+	for c := range ast.All[*ast.Comment](file) {
+		all = append(all, c.Text)
 	}
-	doc := func(list []ast.Comment) {
-		for i := range list {
-			add(&list[i])
-		}
-	}
-	var nodes func([]ast.Node)
-	block := func(b ast.Block) {
-		add(b.Open)
-		nodes(b.Items)
-		add(b.Close)
-	}
-	nodes = func(list []ast.Node) {
-		for _, n := range list {
-			doc(n.Above().Doc)
-			switch n := n.(type) {
-			case *ast.Bind:
-				add(n.Trailing)
-			case *ast.Alias:
-				add(n.Trailing)
-			case *ast.Decl:
-				block(n.Body)
-			case *ast.Section:
-				block(n.Body)
-			case *ast.State:
-				block(n.Body)
-			case *ast.Selector:
-				add(n.Trailing)
-			case *ast.Action:
-				add(n.Open)
-				for _, a := range n.Args {
-					doc(a.Doc)
-					add(a.Trailing)
-				}
-				doc(n.Tail)
-				add(n.Trailing)
-			}
-		}
-	}
-	nodes(file.Items)
 	return all
 }
 

@@ -22,7 +22,7 @@ import (
 // outline lists what a tree holds, one node per line.
 func outline(file *ast.File) string {
 	var b strings.Builder
-	var nodes func(indent string, list []ast.Node)
+	var nodes func(indent string, list []ast.Item)
 	line := func(indent, text string, comments ...*ast.Comment) {
 		b.WriteString(indent + text)
 		for _, c := range comments {
@@ -32,7 +32,7 @@ func outline(file *ast.File) string {
 		}
 		b.WriteString("\n")
 	}
-	nodes = func(indent string, list []ast.Node) {
+	nodes = func(indent string, list []ast.Item) {
 		for _, n := range list {
 			if n.Above().Blank {
 				line(indent, "-")
@@ -76,7 +76,7 @@ func outline(file *ast.File) string {
 			case *ast.Action:
 				line(indent, "action "+n.Name.Text, n.Open, n.Trailing)
 				for _, a := range n.Args {
-					nodes(indent+"  ", []ast.Node{&ast.Note{Lead: a.Lead}})
+					nodes(indent+"  ", []ast.Item{&ast.Note{Lead: a.Lead}})
 					line(indent+"  ", "arg "+a.Name.Text, a.Trailing)
 				}
 				for _, c := range n.Tail {

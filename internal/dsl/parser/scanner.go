@@ -43,7 +43,7 @@ var punctuation = [256]tokenKind{
 // A token is the smallest piece with a meaning.
 type token struct {
 	kind tokenKind
-	ast.Span
+	ast.Range
 	text  string     // of a word or a comment
 	value *ast.Value // of a value
 	// indent is the width of the white space before the first token of a line; -1 for the tokens that follow.
@@ -108,14 +108,13 @@ func scan(file *ast.File, src string) ([]token, diag.List) {
 }
 
 func (s *scanner) report(code diag.Code, start, end int, message, hint string) {
-	s.list = append(s.list, diag.Diagnostic{
-		Code: code, Start: s.file.Position(start), End: s.file.Position(end), Message: message, Hint: hint,
-	})
+	from, to := s.file.Position(ast.Range{Start: start, End: end})
+	s.list = append(s.list, diag.Diagnostic{Code: code, Start: from, End: to, Message: message, Hint: hint})
 }
 
 // add appends the token that begins at start and ends where the scanner stands.
 func (s *scanner) add(kind tokenKind, start int, text string) *token {
-	t := token{kind: kind, Span: ast.Span{Start: start, End: s.pos}, text: text, indent: -1}
+	t := token{kind: kind, Range: ast.Range{Start: start, End: s.pos}, text: text, indent: -1}
 	if s.lineStart && kind != tokenNewline {
 		t.indent = s.indent
 		s.lineStart = false

@@ -31,7 +31,7 @@ func (s *scanner) value() {
 			return
 		}
 	}
-	v.Span = ast.Span{Start: start, End: s.pos}
+	v.Range = ast.Range{Start: start, End: s.pos}
 	if len(s.list) > mistakes {
 		v.Bad, v.Parts = true, nil
 	}
@@ -137,10 +137,10 @@ func (s *scanner) dollar() {
 type valueBuilder struct {
 	parts []ast.Part
 	text  strings.Builder
-	span  ast.Span // of the text
+	span  ast.Range // of the text
 }
 
-func (b *valueBuilder) addText(text string, span ast.Span) {
+func (b *valueBuilder) addText(text string, span ast.Range) {
 	if b.text.Len() == 0 {
 		b.span = span
 	}
@@ -150,12 +150,12 @@ func (b *valueBuilder) addText(text string, span ast.Span) {
 
 func (b *valueBuilder) addRef(ref *ast.Ref) {
 	b.flush()
-	b.parts = append(b.parts, ast.Part{Span: ref.Span, Ref: ref})
+	b.parts = append(b.parts, ast.Part{Range: ref.Range, Ref: ref})
 }
 
 func (b *valueBuilder) flush() {
 	if b.text.Len() > 0 {
-		b.parts = append(b.parts, ast.Part{Span: b.span, Text: b.text.String()})
+		b.parts = append(b.parts, ast.Part{Range: b.span, Text: b.text.String()})
 		b.text.Reset()
 	}
 }
@@ -164,7 +164,7 @@ func (b *valueBuilder) flush() {
 func (s *scanner) text(v *valueBuilder, place textPlace) {
 	start := s.pos
 	if _, ok := s.rune(place); ok {
-		v.addText(s.src[start:s.pos], ast.Span{Start: start, End: s.pos})
+		v.addText(s.src[start:s.pos], ast.Range{Start: start, End: s.pos})
 	}
 }
 
@@ -210,7 +210,7 @@ func (s *scanner) escape(v *valueBuilder, end int) {
 	switch {
 	case simpleEscapes[c] != "":
 		s.pos++
-		v.addText(simpleEscapes[c], ast.Span{Start: start, End: s.pos})
+		v.addText(simpleEscapes[c], ast.Range{Start: start, End: s.pos})
 	case digits > 0:
 		s.pos++
 		from := s.pos
@@ -222,7 +222,7 @@ func (s *scanner) escape(v *valueBuilder, end int) {
 			s.badEscape(start)
 			return
 		}
-		v.addText(string(rune(n)), ast.Span{Start: start, End: s.pos})
+		v.addText(string(rune(n)), ast.Range{Start: start, End: s.pos})
 	default:
 		s.rune(quotedText)
 		s.badEscape(start)
@@ -246,7 +246,7 @@ func (s *scanner) reference(place textPlace) (*ast.Ref, bool) {
 	s.blanks()
 	if s.pos < len(s.src) && s.src[s.pos] == '}' {
 		s.pos++
-		ref.Span = ast.Span{Start: start, End: s.pos}
+		ref.Range = ast.Range{Start: start, End: s.pos}
 		if !wellFormed {
 			s.reportPath(ref)
 		}
@@ -265,7 +265,7 @@ func (s *scanner) reference(place textPlace) (*ast.Ref, bool) {
 		return nil, false
 	}
 	s.pos = end + 1
-	ref.Span = ast.Span{Start: start, End: s.pos}
+	ref.Range = ast.Range{Start: start, End: s.pos}
 	s.reportPath(ref)
 	return nil, false
 }
@@ -292,7 +292,7 @@ func (s *scanner) path(ref *ast.Ref) bool {
 		if s.pos == start {
 			return false
 		}
-		ref.Path = append(ref.Path, ast.Word{Text: s.src[start:s.pos], Span: ast.Span{Start: start, End: s.pos}})
+		ref.Path = append(ref.Path, ast.Word{Text: s.src[start:s.pos], Range: ast.Range{Start: start, End: s.pos}})
 		if s.pos >= len(s.src) || s.src[s.pos] != '.' {
 			return true
 		}
