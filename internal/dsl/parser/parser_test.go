@@ -284,9 +284,33 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%v comes after %v", d, list[i-1])
 			}
 		}
+		checkSpans(t, file, src)
 		if err := (diag.Printer{Sources: map[string][]byte{"a.ctrlkit": src}}).Print(discard{}, list); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// checkSpans looks for nodes that lie outside of the node above them. Documents with mistakes have
+// such spans as well.
+func checkSpans(t *testing.T, file *ast.File, src []byte) {
+	t.Helper()
+	var parents []ast.Node
+	ast.Walk(file, func(n ast.Node) bool {
+		if n == nil {
+			parents = parents[:len(parents)-1]
+			return true
+		}
+		_, isComment := n.(*ast.Comment)
+		if len(parents) > 0 && !isComment && !parents[len(parents)-1].Span().Contains(n.Span()) {
+			parent := parents[len(parents)-1]
+			t.Errorf("%T %v lies outside of its %T %v in\n%s", n, n.Span(), parent, parent.Span(), src)
+		}
+		if !file.Span().Contains(n.Span()) || n.Span().End < n.Span().Start {
+			t.Errorf("%T spans %v of %d bytes", n, n.Span(), len(src))
+		}
+		parents = append(parents, n)
+		return true
 	})
 }
 
