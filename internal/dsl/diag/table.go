@@ -3,6 +3,8 @@
 
 package diag
 
+// This file is data.
+//
 // table explains every code. docs/language.md shows it, and a test runs every example.
 var table = []Explanation{
 	{

@@ -21,77 +21,92 @@ import (
 
 // outline lists what a tree holds, one node per line.
 func outline(file *ast.File) string {
-	var b strings.Builder
-	var nodes func(indent string, list []ast.Item)
-	line := func(indent, text string, comments ...*ast.Comment) {
-		b.WriteString(indent + text)
-		for _, c := range comments {
-			if c != nil {
-				b.WriteString(" " + c.Text)
-			}
-		}
-		b.WriteString("\n")
-	}
-	nodes = func(indent string, list []ast.Item) {
-		for _, n := range list {
-			if n.Above().Blank {
-				line(indent, "-")
-			}
-			for _, c := range n.Above().Doc {
-				line(indent, "doc "+c.Text)
-			}
-			switch n := n.(type) {
-			case *ast.Note:
-				line(indent, "note")
-			case *ast.Bind:
-				line(indent, "bind "+n.GroupVersion.Text+" "+n.Package.Text, n.Trailing)
-			case *ast.Alias:
-				line(indent, "alias "+n.Name.Text+" "+n.Kind.Text, n.Trailing)
-			case *ast.Decl:
-				line(indent, "decl "+n.Name.Text+" "+n.Kind.Text, n.Body.Open, n.Body.Close)
-				nodes(indent+"  ", n.Body.Items)
-			case *ast.Section:
-				line(indent, n.Keyword.Text, n.Body.Open, n.Body.Close)
-				nodes(indent+"  ", n.Body.Items)
-			case *ast.State:
-				list := ""
-				if n.List {
-					list = "[]"
-				}
-				line(indent, "state "+n.Name.Text+" "+list+n.Kind.Text, n.Body.Open, n.Body.Close)
-				nodes(indent+"  ", n.Body.Items)
-			case *ast.Selector:
-				text := n.Key.Text
-				if n.HasValue {
-					text += " ="
-				}
-				for _, p := range n.Value.Parts {
-					if p.Ref != nil {
-						text += " " + p.Ref.String()
-					} else {
-						text += " <" + p.Text + ">"
-					}
-				}
-				line(indent, text, n.Trailing)
-			case *ast.Action:
-				line(indent, "action "+n.Name.Text, n.Open, n.Trailing)
-				for _, a := range n.Args {
-					nodes(indent+"  ", []ast.Item{&ast.Note{Lead: a.Lead}})
-					line(indent+"  ", "arg "+a.Name.Text, a.Trailing)
-				}
-				for _, c := range n.Tail {
-					line(indent+"  ", "tail "+c.Text)
-				}
-			}
-		}
-	}
-	nodes("", file.Items)
-	return b.String()
+	var o outliner
+	o.items("", file.Items)
+	return o.String()
 }
 
-// TestTree shows where every comment and value ends up.
-func TestTree(t *testing.T) {
-	src := `
+type outliner struct{ strings.Builder }
+
+func (o *outliner) line(indent, text string, comments ...*ast.Comment) {
+	o.WriteString(indent + text)
+	for _, c := range comments {
+		if c != nil {
+			o.WriteString(" " + c.Text)
+		}
+	}
+	o.WriteString("\n")
+}
+
+func (o *outliner) items(indent string, list []ast.Item) {
+	for _, n := range list {
+		if n.Above().Blank {
+			o.line(indent, "-")
+		}
+		for _, c := range n.Above().Doc {
+			o.line(indent, "doc "+c.Text)
+		}
+		o.item(indent, n)
+	}
+}
+
+func (o *outliner) item(indent string, n ast.Item) {
+	switch n := n.(type) {
+	case *ast.Note:
+		o.line(indent, "note")
+	case *ast.Bind:
+		o.line(indent, "bind "+n.GroupVersion.Text+" "+n.Package.Text, n.Trailing)
+	case *ast.Alias:
+		o.line(indent, "alias "+n.Name.Text+" "+n.Kind.Text, n.Trailing)
+	case *ast.Decl:
+		o.block(indent, "decl "+n.Name.Text+" "+n.Kind.Text, &n.Body)
+	case *ast.Section:
+		o.block(indent, n.Keyword.Text, &n.Body)
+	case *ast.State:
+		list := ""
+		if n.List {
+			list = "[]"
+		}
+		o.block(indent, "state "+n.Name.Text+" "+list+n.Kind.Text, &n.Body)
+	case *ast.Selector:
+		o.selector(indent, n)
+	case *ast.Action:
+		o.action(indent, n)
+	}
+}
+
+func (o *outliner) block(indent, head string, b *ast.Block) {
+	o.line(indent, head, b.Open, b.Close)
+	o.items(indent+"  ", b.Items)
+}
+
+func (o *outliner) selector(indent string, n *ast.Selector) {
+	text := n.Key.Text
+	if n.HasValue {
+		text += " ="
+	}
+	for _, p := range n.Value.Parts {
+		if p.Ref != nil {
+			text += " " + p.Ref.String()
+		} else {
+			text += " <" + p.Text + ">"
+		}
+	}
+	o.line(indent, text, n.Trailing)
+}
+
+func (o *outliner) action(indent string, n *ast.Action) {
+	o.line(indent, "action "+n.Name.Text, n.Open, n.Trailing)
+	for _, a := range n.Args {
+		o.items(indent+"  ", []ast.Item{&ast.Note{Lead: a.Lead}})
+		o.line(indent+"  ", "arg "+a.Name.Text, a.Trailing)
+	}
+	for _, c := range n.Tail {
+		o.line(indent+"  ", "tail "+c.Text)
+	}
+}
+
+const commented = `
 // About the file.
 
 // doc of bind
@@ -106,7 +121,7 @@ decl M for CronJob { // open decl
         // doc of jobs
         jobs []Job { // open jobs
             owned // trailing owned
-            name = ${ target.Name }-x"
+            name = ${ target.Name }-x
             labels/a="a \"b\" \$ é ${target.Spec.X}" // trailing label
             // last in jobs
         } // close jobs
@@ -121,12 +136,8 @@ decl M for CronJob { // open decl
     }
 }
 // end`
-	src = strings.Replace(src, "-x\"", "-x", 1)
-	file, list := parser.Parse("a.ctrlkit", []byte(src))
-	if len(list) > 0 {
-		t.Fatal(list)
-	}
-	want := `doc // About the file.
+
+const commentedOutline = `doc // About the file.
 note
 -
 doc // doc of bind
@@ -155,7 +166,14 @@ decl M CronJob // open decl
 doc // end
 note
 `
-	if diff := cmp.Diff(want, outline(file)); diff != "" {
+
+// TestTree shows where every comment and value ends up.
+func TestTree(t *testing.T) {
+	file, list := parser.Parse("a.ctrlkit", []byte(commented))
+	if len(list) > 0 {
+		t.Fatal(list)
+	}
+	if diff := cmp.Diff(commentedOutline, outline(file)); diff != "" {
 		t.Error(diff)
 	}
 }

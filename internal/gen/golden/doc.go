@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package golden holds, in its directories, generated packages as they must look, with the APIs that they are for.
 //
 // That the generator still writes them is tested in package gen; that they compile, by go vet; and what they do, by the

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package seed_test runs the controller example of the framework's founding text. The example lies in testdata, because
 // it has a mistake that ctrlkit vet reports: an action that is deferred and never run.
 package seed_test

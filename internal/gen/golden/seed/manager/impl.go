@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manager holds the generated manager of the CronJob example, and actions that only tell what they were given.
 package manager
 

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controller holds the controller and the workflow of the CronJob example as they stand in the framework's founding
 // text, word for word; only the import paths are others.
 //

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1 has a cluster-scoped kind and one without a list.
 //
 // +groupName=cluster.example.com
