@@ -61,7 +61,7 @@ func TestTargetWithoutANamespace(t *testing.T) {
 	for name, get := range refused {
 		t.Run(name, func(t *testing.T) {
 			got, err := get()
-			if err == nil || !strings.Contains(err.Error(), "shop has no namespace to look in") || len(got) > 0 {
+			if err == nil || !strings.Contains(err.Error(), "shop has no namespace to read from") || len(got) > 0 {
 				t.Errorf("got %v, %v, want the error that the target has no namespace", got, err)
 			}
 		})
