@@ -65,9 +65,9 @@ func (e *NotOwnedError) Error() string {
 	}
 }
 
-// IsOwned reports whether obj has an owner reference with the UID of target. The target need not be
+// isOwned reports whether obj has an owner reference with the UID of target. The target need not be
 // the controlling owner: [metav1.IsControlledBy] reports that.
-func IsOwned(target, obj client.Object) bool {
+func isOwned(target, obj client.Object) bool {
 	for _, owner := range obj.GetOwnerReferences() {
 		if owner.UID == target.GetUID() {
 			return true
@@ -85,7 +85,7 @@ func ControlledBy[T any, P object[T]](target client.Object, items []T) []T {
 // OwnedBy returns the items that target owns, as their controller or not, in the same order. It
 // overwrites items, like [slices.DeleteFunc].
 func OwnedBy[T any, P object[T]](target client.Object, items []T) []T {
-	return keep(items, func(item P) bool { return IsOwned(target, item) })
+	return keep(items, func(item P) bool { return isOwned(target, item) })
 }
 
 // CheckController returns obj if it is nil or controlled by target, and otherwise a
@@ -104,7 +104,7 @@ func CheckController[T any, P object[T]](target client.Object, obj P) (P, error)
 
 // CheckOwner returns obj if it is nil or owned by target, and otherwise a [NotOwnedError].
 func CheckOwner[T any, P object[T]](target client.Object, obj P) (P, error) {
-	if obj == nil || IsOwned(target, obj) {
+	if obj == nil || isOwned(target, obj) {
 		return obj, nil
 	}
 	return nil, newNotOwnedError(target, obj)

@@ -49,17 +49,17 @@ func Generate(pkg *model.Package) ([]File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("generating the Go of %s: %w", document.File, err)
 		}
-		files = append(files, File{Name: FileName(document.File), Source: document.File, Content: content})
+		files = append(files, File{Name: fileName(document.File), Source: document.File, Content: content})
 	}
 	return files, nil
 }
 
-// FileName is the name of the file that is generated from the document of this base name.
+// fileName is the name of the file that is generated from the document of this base name.
 //
 // The go command looks at the end of file names: x_test.go is only compiled for tests. (Of names
 // such as linux it takes no notice after a dot.) So a document x_test.ctrlkit becomes
 // zz_generated.x_test.ctrlkit.go.
-func FileName(document string) string {
+func fileName(document string) string {
 	base := strings.TrimSuffix(document, ".ctrlkit")
 	if strings.HasSuffix(base, "_test") {
 		base += ".ctrlkit"

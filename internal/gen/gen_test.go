@@ -24,8 +24,8 @@ func TestFileName(t *testing.T) {
 		"without_an_extension": "zz_generated.without_an_extension.go",
 	}
 	for document, want := range tests {
-		if got := FileName(document); got != want {
-			t.Errorf("FileName(%q) = %q, want %q", document, got, want)
+		if got := fileName(document); got != want {
+			t.Errorf("fileName(%q) = %q, want %q", document, got, want)
 		}
 	}
 }

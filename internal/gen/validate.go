@@ -20,7 +20,7 @@ func validate(pkg *model.Package) error {
 	}
 	files := map[string]string{}
 	for _, document := range pkg.Documents {
-		name := FileName(document.File)
+		name := fileName(document.File)
 		if other, ok := files[name]; ok {
 			v.errorf(token.Position{}, "%s and %s would both generate %s: rename one of them", other, document.File, name)
 		}

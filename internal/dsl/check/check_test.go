@@ -298,7 +298,7 @@ func TestSurroundings(t *testing.T) {
 		message, hint string // of the only diagnostic
 		err           string
 	}{
-		{"no module", "", "cannot load Go package k8s.io/api/apps/v1: the document is in no Go module", "make a module of the project: go mod init", ""},
+		{"no module", "", "cannot load Go package k8s.io/api/apps/v1: the document is not in a Go module", "create a module: go mod init", ""},
 		{"module without Kubernetes", "module example.com/m\n\ngo 1.26\n",
 			"cannot load Go package k8s.io/api/apps/v1: no required module provides package k8s.io/api/apps/v1", "add the module: go get k8s.io/api", ""},
 		{"malformed go.mod", "module example.com/m\n\nnonsense\n", "", "",

@@ -63,7 +63,7 @@ func (s *stateScope) fieldPath(key string, span ast.Range) bool {
 	hint := ""
 	switch {
 	case strings.ContainsAny(key, "[]*"):
-		hint = "fields inside of lists and maps cannot be selected"
+		hint = "fields in lists and maps cannot be selected"
 	case !strings.HasPrefix(key, "."):
 		hint = "write fields/." + key
 	case key == "." || strings.Contains(key, "..") || strings.HasSuffix(key, "."):
@@ -87,7 +87,7 @@ func (s *stateScope) walkField(out *model.Selector, span ast.Range) (types.Type,
 		here := ast.Range{Start: offset, End: offset + len(name)}
 		offset = here.End
 		if what := collection(walk.current); what != "" {
-			s.d.report(diag.FieldNotText, here, fmt.Sprintf("%s is %s: what is inside of it cannot be selected", way, what), "")
+			s.d.report(diag.FieldNotText, here, fmt.Sprintf("%s is %s: what is in it cannot be selected", way, what), "")
 			return nil, false
 		}
 		if _, ok := deref(walk.current).Underlying().(*types.Struct); !ok {
@@ -102,7 +102,7 @@ func (s *stateScope) walkField(out *model.Selector, span ast.Range) (types.Type,
 		way += "." + name
 	}
 	if walk.unset {
-		s.d.report(diag.UnsetField, span, fmt.Sprintf("objects in the cache have no %s", strings.TrimPrefix(out.Key, ".")), "leave it out: the state has a kind")
+		s.d.report(diag.UnsetField, span, fmt.Sprintf("objects in the cache have no %s", strings.TrimPrefix(out.Key, ".")), "remove it: the state has a kind")
 		return nil, false
 	}
 	steps, text, problem := walk.text()
@@ -158,9 +158,9 @@ func jsonHint(t types.Type, way string) string {
 		}
 	}
 	if len(good) == 0 || len(good) > 5 {
-		return "go on to one of its fields, as in " + way + ".NAME"
+		return "select one of its fields, as in " + way + ".NAME"
 	}
-	return "go on to one of its fields: " + listOf(good)
+	return "select one of its fields: " + listOf(good)
 }
 
 // fieldValue checks a value without references against the type of the field.

@@ -292,14 +292,14 @@ func (d *document) reportNotLoaded(at ast.Node, path string, p *Package) {
 	hint := "check the path, or add the module: go get " + path
 	switch {
 	case strings.Contains(problem, "go.mod file not found"):
-		problem = "the document is in no Go module"
-		hint = "make a module of the project: go mod init"
+		problem = "the document is not in a Go module"
+		hint = "create a module: go mod init"
 	case lookupBuiltin(path) != nil:
 		root, _, _ := strings.Cut(strings.TrimPrefix(path, "k8s.io/"), "/")
 		hint = "add the module: go get k8s.io/" + root
 	case strings.Contains(problem, "is not in std"):
 		problem = "there is no such package"
-		hint = "check the path: it begins with no module that go.mod names"
+		hint = "check the path: go.mod requires no module that it begins with"
 		if root, _, _ := strings.Cut(d.importPath, "/"); root != "" && strings.HasPrefix(path, root+"/") {
 			hint = "check the path: it is in this module"
 		}
@@ -358,7 +358,7 @@ func (c *checker) warnShadowed(d *document, ref *kindRef, w ast.Word) {
 		if obj, ok := p.Types.Scope().Lookup(w.Text).(*types.TypeName); ok && objectProblem(obj) == "" {
 			d.report(diag.ShadowedKind, w, fmt.Sprintf("%s means the built-in kind %s/%s, but %s has a kind %s too",
 				w.Text, ref.label, ref.kind, b.path.Text, w.Text),
-				fmt.Sprintf("say which: alias %s %s/%s", w.Text, b.word.Text, w.Text))
+				fmt.Sprintf("declare which one: alias %s %s/%s", w.Text, b.word.Text, w.Text))
 			return
 		}
 	}

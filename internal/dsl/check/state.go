@@ -60,7 +60,7 @@ func (m *managerScope) state(n *ast.State) *model.State {
 // combination checks the selectors of a state against each other.
 func (s *stateScope) combination() {
 	if !s.node.List && s.name == nil && len(s.out.Labels) == 0 && len(s.out.Fields) == 0 && !s.triedToSelect() {
-		s.d.report(diag.NoSelector, s.node.Name, fmt.Sprintf("nothing says which object %s is", s.node.Name.Text),
+		s.d.report(diag.NoSelector, s.node.Name, fmt.Sprintf("no selector says which object %s is", s.node.Name.Text),
 			"add name=, labels/KEY= or fields/PATH=, or make it a list: []"+s.node.Kind.Text)
 	}
 	if s.name != nil && s.nameField != nil {
@@ -95,7 +95,7 @@ func (s *stateScope) scope() {
 	switch mode := s.out.Namespace.Mode; {
 	case !s.target.Namespaced && s.namespace == nil:
 		s.d.report(diag.NamespaceNeeded, s.node.Name,
-			fmt.Sprintf("%s is namespaced, but the target %s is not: nothing says where to look", s.kind.Kind.Kind, s.target.Kind.Kind),
+			fmt.Sprintf("%s is namespaced, but the target %s is not: the state needs a namespace", s.kind.Kind.Kind, s.target.Kind.Kind),
 			"add namespace=NAME, or namespace=* for all")
 	case s.owned != nil && s.target.Namespaced && s.namespace != nil && !s.isTargetNamespace() && mode != model.TargetNamespace:
 		s.d.report(diag.OwnedElsewhere, s.namespace,
@@ -104,7 +104,7 @@ func (s *stateScope) scope() {
 	}
 	if s.out.Namespace.Mode == model.AllNamespaces && s.name != nil && !s.node.List {
 		s.d.report(diag.NameInAllNamespaces, s.namespace,
-			"one object cannot be got by name from all namespaces",
+			"an object cannot be read by name from all namespaces",
 			"say which namespace, select by fields/.metadata.name=, or make it a list: []"+s.node.Kind.Text)
 	}
 }
@@ -113,9 +113,9 @@ func (s *stateScope) scope() {
 // in is taken for namespaced when it has no marker, so it may be the marker that is missing.
 func (s *stateScope) elsewhereHint() string {
 	if lookupBuiltin(s.target.Package) != nil {
-		return "take owned or namespace= away"
+		return "remove owned or namespace="
 	}
-	return fmt.Sprintf("take owned or namespace= away; if %s is cluster-scoped, give its Go type the marker %s",
+	return fmt.Sprintf("remove owned or namespace=; if %s is cluster-scoped, give its Go type the marker %s",
 		s.target.Kind.Kind, clusterMarker)
 }
 
@@ -123,7 +123,7 @@ func (s *stateScope) clusterScoped() {
 	s.out.Namespace = model.Namespace{Mode: model.NoNamespace}
 	if s.namespace != nil {
 		s.d.report(diag.NamespaceOfClusterScoped, s.namespace,
-			fmt.Sprintf("%s is cluster-scoped: its objects lie in no namespace", s.kind.Kind.Kind), "take it away")
+			fmt.Sprintf("%s is cluster-scoped: its objects have no namespace", s.kind.Kind.Kind), "remove it")
 	}
 	if s.target == nil || !s.target.Namespaced {
 		return

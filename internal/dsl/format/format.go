@@ -38,11 +38,11 @@ func Source(name string, src []byte) ([]byte, diag.List) {
 	if list.HasErrors() {
 		return nil, list
 	}
-	return File(file), list
+	return layout(file), list
 }
 
-// File writes a tree that was parsed without errors.
-func File(file *ast.File) []byte {
+// layout writes a tree that was parsed without errors.
+func layout(file *ast.File) []byte {
 	var p printer
 	for i, item := range file.Items {
 		if i > 0 && separate(file.Items[i-1], item) {

@@ -15,7 +15,7 @@ func (p *parser) action(lead ast.Lead) ast.Item {
 	n := &ast.Action{Lead: lead}
 	start := p.tok()
 	if p.startsState() {
-		p.report(diag.Unexpected, start, fmt.Sprintf("state %s stands in an action block", start.text), "states stand in state { ... }")
+		p.report(diag.Unexpected, start, fmt.Sprintf("state %s is in an action block", start.text), "states belong in state { ... }")
 		p.skipStatement()
 		return nil
 	}
@@ -32,7 +32,7 @@ func (p *parser) action(lead ast.Lead) ast.Item {
 	}
 	p.arguments(n)
 	n.End = p.last().End
-	n.Trailing = p.endOfLine("after the action", "each action has a line of its own")
+	n.Trailing = p.endOfLine("after the action", "put each action on a line of its own")
 	return n
 }
 
@@ -118,5 +118,5 @@ func (a *argumentList) argument(t token) bool {
 
 func (a *argumentList) unclosed() {
 	a.report(diag.UnclosedArguments, a.paren, fmt.Sprintf(`"(" of action %s is never closed`, a.action.Name.Text),
-		"put a ) behind the states")
+		"add a ) after the states")
 }

@@ -106,7 +106,7 @@ func (p *parser) isStray(t token) bool {
 
 func (p *parser) stray(t token) {
 	p.unbalanced = true
-	p.report(diag.StrayBrace, t, `"}" closes nothing`, "take it away, or look for a { that is missing above")
+	p.report(diag.StrayBrace, t, `"}" closes nothing`, "remove it, or add the { that is missing above")
 	p.next()
 }
 
@@ -138,9 +138,9 @@ func (p *parser) block(b *ast.Block, form blockForm) {
 	}
 	p.unbalanced = true
 	b.End = t.Start
-	hint := "put a } before the end of the file"
+	hint := "add a } before the end of the file"
 	if start, _ := p.file.Position(t); t.kind != tokenEOF {
-		hint = fmt.Sprintf("put a } before line %d", start.Line)
+		hint = fmt.Sprintf("add a } before line %d", start.Line)
 	}
 	p.report(diag.UnclosedBlock, form.head, fmt.Sprintf("block of %s is never closed", form.what), hint)
 }
@@ -173,7 +173,7 @@ func (p *parser) leftBrace(b *ast.Block, form blockForm) bool {
 			return true
 		}
 	} else {
-		p.report(diag.MissingBrace, p.here(), fmt.Sprintf(`expected "{" after %s`, form.what), "put a { at the end of the line")
+		p.report(diag.MissingBrace, p.here(), fmt.Sprintf(`expected "{" after %s`, form.what), "add a { at the end of the line")
 	}
 	// Perhaps it stands on the next line, or only the brace was forgotten.
 	save := p.pos

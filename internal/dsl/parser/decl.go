@@ -51,9 +51,9 @@ func (p *parser) strayInDecl(t token) ast.Item {
 	hint := "a decl has state { ... } and action { ... }"
 	switch {
 	case p.startsState():
-		hint = "states stand in state { ... }"
+		hint = "states belong in state { ... }"
 	case p.startsAction():
-		hint = "actions stand in action { ... }"
+		hint = "actions belong in action { ... }"
 	}
 	p.report(diag.UnknownStatement, t, fmt.Sprintf("unexpected %q in a decl", t.text), hint)
 	p.skipStatement()
@@ -65,7 +65,7 @@ func (p *parser) state(lead ast.Lead) ast.Item {
 	start := p.tok()
 	const form = "write NAME KIND { for one object or NAME []KIND { for a list"
 	if start.kind == tokenWord && p.startsAction() {
-		p.report(diag.Unexpected, start, fmt.Sprintf("action %s stands in a state block", start.text), "actions stand in action { ... }")
+		p.report(diag.Unexpected, start, fmt.Sprintf("action %s is in a state block", start.text), "actions belong in action { ... }")
 		p.skipLine()
 		return nil
 	}
@@ -80,7 +80,7 @@ func (p *parser) state(lead ast.Lead) ast.Item {
 			p.report(diag.Unexpected, p.here(), fmt.Sprintf(`expected "]", found %s`, p.tok().describe()), form)
 		}
 	} else if t.kind == tokenEquals {
-		p.report(diag.Unexpected, start, fmt.Sprintf("selector %s stands outside of a state", start.text), form)
+		p.report(diag.Unexpected, start, fmt.Sprintf("selector %s is outside of a state", start.text), form)
 		p.skipLine()
 		return nil
 	}
@@ -110,11 +110,11 @@ func (p *parser) selector(lead ast.Lead) ast.Item {
 		return nil
 	}
 	if p.tok().kind == tokenLeftBracket || p.tok().kind == tokenLeftBrace {
-		p.report(diag.Unexpected, t, fmt.Sprintf("expected a selector, found %q and a block", key.Text), "blocks do not stand inside of a state")
+		p.report(diag.Unexpected, t, fmt.Sprintf("expected a selector, found %q and a block", key.Text), "a state has no blocks in it")
 		p.skipStatement()
 		return nil
 	}
-	hint := "each selector has a line of its own"
+	hint := "put each selector on a line of its own"
 	if p.tok().kind == tokenEquals {
 		n.HasValue = true
 		n.End = p.next().End
@@ -143,7 +143,7 @@ func (p *parser) bracket(key ast.Word) {
 	}
 	hint := "write labels/KEY=VALUE or fields/PATH=VALUE"
 	if strings.HasPrefix(key.Text, "fields/") {
-		hint = "fields inside of lists and maps cannot be selected"
+		hint = "fields in lists and maps cannot be selected"
 	}
 	p.report(diag.BadFieldPath, ast.Range{Start: start.Start, End: end}, fmt.Sprintf("index in the selector %s", key.Text), hint)
 	p.skipLine()

@@ -42,7 +42,7 @@ func foreignText(file *ast.File, src []byte) (diag.Diagnostic, bool) {
 		return report(diag.InvalidUTF8, 0, 2, "text is UTF-16, not UTF-8", "save the document as UTF-8")
 	}
 	if cr := bytes.IndexByte(src, '\r'); cr >= 0 && bytes.IndexByte(src, '\n') < 0 {
-		return report(diag.IllegalCharacter, cr, cr+1, "lines end with carriage returns alone", "end them with newlines")
+		return report(diag.IllegalCharacter, cr, cr+1, "lines end with a carriage return only", "end them with newlines")
 	}
 	return diag.Diagnostic{}, false
 }
@@ -144,7 +144,7 @@ func (p *parser) unknownStatement(lead ast.Lead, t token) ast.Item {
 	case p.peek(1) == tokenWord && p.tokens[p.pos+2].kind == tokenWord && p.tokens[p.pos+2].text == "for":
 		near = "decl"
 	case (t.text == "state" || t.text == "action") && p.peek(1) == tokenLeftBrace:
-		hint = t.text + " stands inside of a decl"
+		hint = t.text + " belongs in a decl"
 	}
 	if near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)

@@ -97,7 +97,7 @@ type scanner struct {
 func scan(file *ast.File, src string) ([]token, diag.List) {
 	s := &scanner{file: file, src: src, lineStart: true, eol: -1}
 	if strings.HasPrefix(src, byteOrderMark) {
-		s.report(diag.ByteOrderMark, 0, len(byteOrderMark), "the document begins with a byte order mark", "ctrlkit fmt takes it away")
+		s.report(diag.ByteOrderMark, 0, len(byteOrderMark), "the document begins with a byte order mark", "ctrlkit fmt removes it")
 		s.pos = len(byteOrderMark)
 	}
 	for s.pos < len(s.src) {
@@ -174,7 +174,7 @@ func (s *scanner) afterPunctuation(c byte) {
 func (s *scanner) carriageReturn() {
 	if !s.sawCR {
 		s.sawCR = true
-		s.report(diag.CarriageReturn, s.pos, s.pos+1, "lines end with a carriage return", "ctrlkit fmt takes them away")
+		s.report(diag.CarriageReturn, s.pos, s.pos+1, "lines end with a carriage return", "ctrlkit fmt removes them")
 	}
 	s.pos++
 }
@@ -247,10 +247,10 @@ func (s *scanner) rune(place textPlace) (rune, bool) {
 	case r == '\t' && place != wordText:
 		return r, true
 	case unicode.IsControl(r):
-		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal control character U+%04X", r), "take it away")
+		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal control character U+%04X", r), "remove it")
 		return r, false
 	case r == '\uFEFF' || place == wordText && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)):
-		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal invisible character U+%04X", r), "replace it by a space or take it away")
+		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal invisible character U+%04X", r), "replace it with a space, or remove it")
 		return r, false
 	}
 	return r, true
@@ -315,7 +315,7 @@ func (s *scanner) attachedComment() {
 func (s *scanner) quotedWord() {
 	start := s.pos
 	parts := s.quoted()
-	s.report(diag.Unexpected, start, s.pos, "unexpected quotes", "only values behind = are quoted")
+	s.report(diag.Unexpected, start, s.pos, "unexpected quotes", "only values after = are quoted")
 	var text strings.Builder
 	for _, p := range parts {
 		text.WriteString(p.Text)
@@ -335,5 +335,5 @@ func (s *scanner) strayReference() {
 			return
 		}
 	}
-	s.report(diag.Unexpected, start, s.pos, "unexpected reference", "references stand in values only, as in name=${target.Name}")
+	s.report(diag.Unexpected, start, s.pos, "unexpected reference", "use references only in values, as in name=${target.Name}")
 }

@@ -45,7 +45,7 @@ func (s *scanner) afterQuote() {
 		s.pos++
 	}
 	if s.pos > start {
-		s.report(diag.NeedsQuotes, start, s.pos, "text behind the closing quote", "put the whole value between quotes")
+		s.report(diag.NeedsQuotes, start, s.pos, "text after the closing quote", "put the whole value between quotes")
 	}
 }
 
@@ -130,7 +130,7 @@ func (s *scanner) dollar() {
 			s.pos++
 		}
 	}
-	s.report(diag.NeedsQuotes, start, s.pos, `"$" begins no reference`, hint)
+	s.report(diag.NeedsQuotes, start, s.pos, `"$" does not begin a reference`, hint)
 }
 
 // A valueBuilder puts a value together.
@@ -191,7 +191,7 @@ func (s *scanner) quoted() []ast.Part {
 			s.text(&v, quotedText)
 		}
 	}
-	s.report(diag.UnclosedQuote, start, s.pos, "quote is never closed", `put a " at the end of the value`)
+	s.report(diag.UnclosedQuote, start, s.pos, "quote is never closed", `add a " at the end of the value`)
 	return nil
 }
 
@@ -261,7 +261,7 @@ func (s *scanner) reference(place textPlace) (*ast.Ref, bool) {
 		end++
 	}
 	if end == len(s.src) || s.src[end] != '}' {
-		s.report(diag.UnclosedReference, start, s.pos, "reference is never closed", "put a } behind the name")
+		s.report(diag.UnclosedReference, start, s.pos, "reference is never closed", "add a } after the name")
 		return nil, false
 	}
 	s.pos = end + 1
