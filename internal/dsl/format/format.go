@@ -3,15 +3,21 @@
 
 // Package format writes documents in their canonical layout.
 //
-// Blocks are indented by four spaces, selectors have no space around the equals sign, blocks and comments that an empty
-// line separates stay separated by one, and declarations always are. No comment is lost and no word changed:
+//   - Blocks are indented by four spaces.
+//   - Selectors have no space around the equals sign.
+//   - Blocks and comments that an empty line separates stay separated by one empty line.
+//     Declarations are always separated.
+//   - No comment is lost, and no word is changed.
+//
+// For example:
 //
 //	out, list := format.Source("cronjob.ctrlkit", src)
 //	if list.HasErrors() {
-//		// out is nil: a document with mistakes in its form is left alone
+//		// out is nil: a document with mistakes in its form is not formatted
 //	}
 //
-// Formatting what was formatted changes nothing, and the tree of the output is the tree of the input.
+// Formatting a formatted document changes nothing, and the tree of the output equals the tree of
+// the input.
 package format
 
 import (
@@ -31,8 +37,8 @@ const (
 	maxAction = 100
 )
 
-// Source formats a document. The list holds what is wrong with the form of the document; if that includes an error, the
-// text is nil. The name is what positions give as their file.
+// Source formats a document. The list is what is wrong with the form of the document; if it has an
+// error, the text is nil. Positions have name as their file.
 func Source(name string, src []byte) ([]byte, diag.List) {
 	file, list := parser.Parse(name, src)
 	if list.HasErrors() {

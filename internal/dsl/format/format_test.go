@@ -32,7 +32,8 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkLaws formats a text and compares: formatting twice is formatting once, the tree stays, and so do the comments.
+// checkLaws formats a text and checks that formatting again changes nothing, and that the tree and
+// the comments stay the same.
 func checkLaws(t failer, src []byte) {
 	once, list := format.Source("a.ctrlkit", src)
 	if list.HasErrors() {
@@ -67,7 +68,7 @@ func comments(file *ast.File) []string {
 	return all
 }
 
-// A writer makes a document without mistakes in a layout that nobody would choose.
+// A writer makes a document without mistakes in a random layout.
 type writer struct {
 	strings.Builder
 	t        *rapid.T

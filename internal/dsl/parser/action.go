@@ -36,7 +36,7 @@ func (p *parser) action(lead ast.Lead) ast.Item {
 	return n
 }
 
-// arguments reads `(STATE, ...)`; it may go over several lines.
+// arguments reads `(STATE, ...)`, which may take several lines.
 func (p *parser) arguments(n *ast.Action) {
 	a := argumentList{parser: p, action: n, paren: p.next(), comma: true}
 	n.Open = p.comment()
@@ -46,19 +46,19 @@ func (p *parser) arguments(n *ast.Action) {
 	}
 }
 
-// An argumentList is what is between the parentheses of an action while it is read.
+// An argumentList reads what is between the parentheses of an action.
 type argumentList struct {
 	*parser
 	action *ast.Action
 	paren  token
-	doc    []ast.Comment // comments that wait for their argument
+	doc    []ast.Comment // comments before the next argument
 	last   *ast.Arg      // the argument that a comment on this line belongs to
 	comma  bool          // whether an argument may follow
 	closes bool          // whether the parenthesis is closed at all
 	line   int           // the end of the last line with an argument
 }
 
-// next reads one token of the list and reports whether the list goes on.
+// next reads one token of the list and reports whether the list continues.
 func (a *argumentList) next() bool {
 	if a.last != nil {
 		a.line = a.pos

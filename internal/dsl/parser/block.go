@@ -24,7 +24,7 @@ type blockForm struct {
 	item   func(ast.Lead) ast.Item
 }
 
-// items reads the nodes of a block, or of the file, with the comments between them. It stops before
+// items reads the items of a block, or of the file, with the comments between them. It stops before
 // a closing brace, at the end of the file, and where leaves reports that what stands there belongs
 // further out.
 func (p *parser) items(leaves func() bool, one func(ast.Lead) ast.Item) []ast.Item {
@@ -49,12 +49,12 @@ func (p *parser) items(leaves func() bool, one func(ast.Lead) ast.Item) []ast.It
 	}
 }
 
-// An itemList is the content of a block while it is read.
+// An itemList reads the content of a block.
 type itemList struct {
 	*parser
 	nodes    []ast.Item
-	lead     ast.Lead // of the node to come
-	newlines int      // since the last node or comment
+	lead     ast.Lead // of the next item
+	newlines int      // since the last item or comment
 }
 
 func (l *itemList) newline() {
@@ -64,7 +64,7 @@ func (l *itemList) newline() {
 	}
 }
 
-// note makes a node of its own of a comment that no node follows.
+// note turns a comment that no item follows into an item of its own.
 func (l *itemList) note() {
 	if len(l.lead.Doc) > 0 {
 		l.nodes = append(l.nodes, &ast.Note{Lead: l.lead})
@@ -77,8 +77,8 @@ func (l *itemList) addComment(c ast.Comment) {
 	l.lead.Doc = append(l.lead.Doc, c)
 }
 
-// begin notes, at the first token of a node or of its comment, whether an empty line comes before
-// it.
+// begin records, at the first token of an item or of its comment, whether an empty line comes
+// before it.
 func (l *itemList) begin() {
 	if len(l.lead.Doc) == 0 {
 		l.lead.Blank = l.newlines >= 2 && len(l.nodes) > 0
@@ -98,8 +98,8 @@ func (l *itemList) node(one func(ast.Lead) ast.Item) {
 	}
 }
 
-// isStray reports whether the closing brace, going by its indentation, is inside of the block that
-// it would close.
+// isStray reports whether the closing brace, going by its indentation, is in the block that it would
+// close.
 func (p *parser) isStray(t token) bool {
 	return t.kind == tokenRightBrace && p.byIndent && len(p.open) > 0 && t.indent > p.open[len(p.open)-1].indent
 }
@@ -175,7 +175,7 @@ func (p *parser) leftBrace(b *ast.Block, form blockForm) bool {
 	} else {
 		p.report(diag.MissingBrace, p.here(), fmt.Sprintf(`expected "{" after %s`, form.what), "add a { at the end of the line")
 	}
-	// Perhaps it stands on the next line, or only the brace was forgotten.
+	// Perhaps it is on the next line, or only the brace is missing.
 	save := p.pos
 	open := p.comment()
 	for p.tok().kind == tokenNewline || p.tok().kind == tokenComment {

@@ -24,6 +24,7 @@ func (c *cursor) peek(n int) tokenKind {
 // last returns the token that was read last.
 func (c *cursor) last() token { return c.tokens[c.pos-1] }
 
+// next returns the current token and steps to the one after it. It stays at the end of the file.
 func (c *cursor) next() token {
 	t := c.tokens[c.pos]
 	if t.kind != tokenEOF {
@@ -32,6 +33,7 @@ func (c *cursor) next() token {
 	return t
 }
 
+// got reports whether the current token is of the kind, and steps to the next one if it is.
 func (c *cursor) got(kind tokenKind) bool {
 	if c.tok().kind != kind {
 		return false
@@ -40,8 +42,8 @@ func (c *cursor) got(kind tokenKind) bool {
 	return true
 }
 
-// here is the place of the current token. At the end of a line it is right behind what stands last
-// on the line.
+// here returns the range of the current token. At the end of a line it is the empty range after the
+// last token of the line.
 func (c *cursor) here() ast.Range {
 	t := c.tok()
 	if (t.kind == tokenNewline || t.kind == tokenEOF || t.kind == tokenComment) && c.pos > 0 {
@@ -52,7 +54,7 @@ func (c *cursor) here() ast.Range {
 	return t.Range
 }
 
-// skipLine steps to the end of the line, or to a closing brace that ends a block on the same line.
+// skipLine skips to the end of the line, or to a closing brace that ends a block on the same line.
 func (c *cursor) skipLine() {
 	depth := 0
 	for {
@@ -81,7 +83,7 @@ func (c *cursor) comment() *ast.Comment {
 	return &ast.Comment{Text: t.text, Range: t.Range}
 }
 
-// skipStatement steps over a statement that is not understood, with its block if it has one.
+// skipStatement skips a statement that is not understood, with its block if it has one.
 func (c *cursor) skipStatement() {
 	depth := 0
 	for {
@@ -107,7 +109,7 @@ func (c *cursor) skipStatement() {
 	}
 }
 
-// skipArgument steps over what is no state, up to the next comma.
+// skipArgument skips what is not a state, up to the next comma.
 func (c *cursor) skipArgument() {
 	for {
 		switch c.tok().kind {

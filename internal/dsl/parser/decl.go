@@ -46,7 +46,7 @@ func (p *parser) section(lead ast.Lead) ast.Item {
 	return n
 }
 
-// strayInDecl reports what stands in a decl but outside of its blocks.
+// strayInDecl reports what is in a decl but outside of its blocks.
 func (p *parser) strayInDecl(t token) ast.Item {
 	hint := "a decl has state { ... } and action { ... }"
 	switch {

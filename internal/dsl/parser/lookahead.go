@@ -5,7 +5,7 @@ package parser
 
 import "strings"
 
-// startsTopLevel reports whether a statement begins here that cannot stand inside of a block.
+// startsTopLevel reports whether a statement begins here that cannot be in a block.
 func (c *cursor) startsTopLevel() bool {
 	t := c.tok()
 	if t.kind != tokenWord || t.indent < 0 || c.peek(1) != tokenWord || c.peek(2) != tokenWord {
@@ -20,7 +20,8 @@ func (c *cursor) startsTopLevel() bool {
 	return false
 }
 
-// startsSection reports whether a section begins here. A state may be called state: it has a kind before its brace.
+// startsSection reports whether a section begins here. A state may have the name state: it has a
+// kind before its brace.
 func (c *cursor) startsSection() bool {
 	t := c.tok()
 	return t.kind == tokenWord && (t.text == "state" || t.text == "action") && c.peek(1) == tokenLeftBrace
@@ -48,7 +49,8 @@ func (c *cursor) startsSelector() bool {
 
 func (c *cursor) startsAction() bool { return c.peek(1) == tokenLeftParen }
 
-// guessSection tells by the first line of a block with an unknown name what it holds.
+// guessSection returns the keyword that a block with an unknown keyword should have, going by its
+// first line, or "".
 func (c *cursor) guessSection() string {
 	save := c.pos
 	defer func() { c.pos = save }()
@@ -65,7 +67,8 @@ func (c *cursor) guessSection() string {
 	return ""
 }
 
-// closes reports whether a closing parenthesis comes before anything that cannot stand among arguments.
+// closes reports whether a closing parenthesis comes before anything that is not allowed among
+// arguments.
 func (c *cursor) closes() bool {
 	for i := c.pos; ; i++ {
 		switch c.tokens[i].kind {
@@ -77,7 +80,8 @@ func (c *cursor) closes() bool {
 	}
 }
 
-// argumentsBroken reports whether the word begins something else, so that the parenthesis must have been forgotten.
+// argumentsBroken reports whether the word begins something else, so that the closing parenthesis
+// is missing.
 func (c *cursor) argumentsBroken() bool {
 	return c.tok().indent >= 0 && (c.startsAction() || c.leavesSection())
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 )
 
-// Parse returns the tree of the document and everything that is wrong with its form, sorted by
-// position. The name is what positions give as their file. The tree is never nil; where the text
-// makes no sense, the tree has less in it.
+// Parse returns the syntax tree of the document and everything that is wrong with its form, sorted
+// by position. Positions have name as their file. The tree is never nil; it lacks the parts of the
+// text that Parse does not understand.
 func Parse(name string, src []byte) (*ast.File, diag.List) {
 	file := ast.NewFile(name, src)
 	if d, ok := foreignText(file, src); ok {
@@ -23,7 +23,7 @@ func Parse(name string, src []byte) (*ast.File, diag.List) {
 	p := &parser{file: file, cursor: cursor{tokens: tokens}}
 	p.parseFile()
 	if p.unbalanced {
-		// The braces do not match. Read again, and let the indentation tell which one is missing.
+		// The braces do not match. Read again, and find the missing one by the indentation.
 		p = &parser{file: file, cursor: cursor{tokens: tokens}, byIndent: true}
 		file.Items = nil
 		p.parseFile()
@@ -31,8 +31,8 @@ func Parse(name string, src []byte) (*ast.File, diag.List) {
 	return file, append(scanned, p.list...).Sort()
 }
 
-// foreignText recognizes texts of which every line would be wrong for one reason, and says that
-// reason once.
+// foreignText returns a single diagnostic for a text in which every line would be wrong for the
+// same reason.
 func foreignText(file *ast.File, src []byte) (diag.Diagnostic, bool) {
 	report := func(code diag.Code, start, end int, message, hint string) (diag.Diagnostic, bool) {
 		from, to := file.Position(ast.Range{Start: start, End: end})
@@ -77,7 +77,7 @@ func (p *parser) report(code diag.Code, at ast.Node, message, hint string) {
 	p.list = append(p.list, diag.Diagnostic{Code: code, Start: start, End: end, Message: message, Hint: hint})
 }
 
-// word reads a word, or reports what stands there instead.
+// word reads a word, or reports what is there instead.
 func (p *parser) word(want, hint string) (ast.Word, bool) {
 	t := p.tok()
 	if t.kind != tokenWord {
@@ -135,8 +135,8 @@ func (p *parser) statement(lead ast.Lead) ast.Item {
 	return p.unknownStatement(lead, t)
 }
 
-// unknownStatement reports a misspelt keyword and reads on as if it had been spelt well, so that
-// the names that the statement declares are not missed later.
+// unknownStatement reports a misspelled keyword and reads the statement as if the keyword were
+// right, so that the names that it declares are known later.
 func (p *parser) unknownStatement(lead ast.Lead, t token) ast.Item {
 	near, _ := diag.Near(t.text, statements)
 	hint := "a document has bind, alias and decl"
@@ -212,7 +212,7 @@ func (p *parser) decl(lead ast.Lead) ast.Item {
 	} else {
 		p.report(diag.Unexpected, p.here(), fmt.Sprintf(`expected "for", found %s`, t.describe()), form)
 		if t.kind == tokenWord && p.peek(1) == tokenWord {
-			p.next() // a misspelt "for"
+			p.next() // a misspelled "for"
 		}
 	}
 	if p.tok().kind == tokenWord {

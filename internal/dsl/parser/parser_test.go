@@ -178,7 +178,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestNothingElseIsLost takes one line or brace out of a document, and looks whether the rest is still in the tree.
+// TestNothingElseIsLost takes one line or brace out of a document, and checks that the rest is still
+// in the tree.
 func TestNothingElseIsLost(t *testing.T) {
 	const whole = `bind batch/v1 k8s.io/api/batch/v1
 alias Job batch/v1/Job
@@ -239,7 +240,8 @@ decl Second for Job {
 	}
 }
 
-// hostile are pieces of text that, repeated, invite a parser to look at what it has seen again and again.
+// hostile are pieces of text that, when repeated, tempt a parser to read the same text again and
+// again.
 var hostile = []string{
 	"${", "name=${", `name="${`, `"" `, "/*", "/*\n", "a(\nb\n", "a(b,\n", "state {\n", "jobs []Job\n\n", "jobs []Job {", "{", "}",
 	"}\n", "decl A for B\n", "decl A for B {\n", "[", "name=a[", "// c\n", "\n", "a ", "$", "\\", "é", "\xff", "\x00", "name=$(", "x//", "https://", "name=https://", "\\u", "name=\"\\\\",
@@ -249,8 +251,8 @@ func repeated(piece string, n int) []byte {
 	return []byte("decl A for B {\nstate {\njobs []Job {\n" + strings.Repeat(piece, n))
 }
 
-// What is kept of a text must not grow with the square of its length: 32 times the text, some 32 times the memory.
-// BenchmarkHostile shows the same of the time.
+// TestLinearMemory checks that the memory for a text does not grow with the square of its length: 32
+// times the text takes about 32 times the memory. BenchmarkHostile shows the same of the time.
 func TestLinearMemory(t *testing.T) {
 	for _, piece := range hostile {
 		short := allocated(func() { parser.Parse("a", repeated(piece, 500)) })
@@ -269,7 +271,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// BenchmarkHostile reports the time for a piece of hostile text; it should not depend on how often the piece is repeated.
+// BenchmarkHostile reports the time for a piece of hostile text, which should not depend on how
+// often the piece is repeated.
 func BenchmarkHostile(b *testing.B) {
 	for _, n := range []int{500, 16000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
@@ -336,7 +339,7 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// addCorpus seeds a fuzz test with the documents that the checker is tested by.
+// addCorpus seeds a fuzz test with the documents that the tests of the checker use.
 func addCorpus(f *testing.F) {
 	f.Helper()
 	names, err := filepath.Glob("../check/testdata/*/*.txtar")

@@ -21,7 +21,7 @@ const (
 	tokenNewline
 	tokenComment
 	tokenWord
-	tokenValue // what stands behind an equals sign
+	tokenValue // what follows an equals sign
 	tokenLeftBrace
 	tokenRightBrace
 	tokenLeftParen
@@ -46,7 +46,8 @@ type token struct {
 	ast.Range
 	text  string     // of a word or a comment
 	value *ast.Value // of a value
-	// indent is the width of the white space before the first token of a line; -1 for the tokens that follow.
+	// indent is the width of the white space before the first token of a line, and -1 for the
+	// tokens that follow.
 	indent int
 }
 
@@ -74,7 +75,7 @@ func (t token) describe() string {
 
 const byteOrderMark = "\uFEFF"
 
-// scanner cuts the text into tokens, all at once.
+// A scanner cuts the text into tokens, all at once.
 type scanner struct {
 	file   *ast.File
 	src    string
@@ -88,8 +89,8 @@ type scanner struct {
 	indent    int
 	// inParens is true between parentheses.
 	inParens bool
-	// eolFrom and eol remember the last answer of lineEnd, noBlockEnd that no "*/" is left: so that odd texts are read in
-	// linear time too.
+	// eolFrom and eol keep the last result of lineEnd, noBlockEnd that no "*/" follows. They keep
+	// the time linear for odd texts.
 	eolFrom, eol int
 	noBlockEnd   bool
 }
@@ -112,7 +113,7 @@ func (s *scanner) report(code diag.Code, start, end int, message, hint string) {
 	s.list = append(s.list, diag.Diagnostic{Code: code, Start: from, End: to, Message: message, Hint: hint})
 }
 
-// add appends the token that begins at start and ends where the scanner stands.
+// add appends the token that begins at start and ends at the current position.
 func (s *scanner) add(kind tokenKind, start int, text string) *token {
 	t := token{kind: kind, Range: ast.Range{Start: start, End: s.pos}, text: text, indent: -1}
 	if s.lineStart && kind != tokenNewline {
@@ -157,7 +158,7 @@ func (s *scanner) next() {
 	}
 }
 
-// afterPunctuation reads the value behind an equals sign. Between parentheses none is expected.
+// afterPunctuation reads the value after an equals sign. Between parentheses none is expected.
 func (s *scanner) afterPunctuation(c byte) {
 	switch c {
 	case '(':
@@ -179,7 +180,8 @@ func (s *scanner) carriageReturn() {
 	s.pos++
 }
 
-// lineEnd returns the offset of the end of the line, before its newline and the carriage return before that.
+// lineEnd returns the offset of the end of the line: of its newline, or of the carriage return before
+// that.
 func (s *scanner) lineEnd() int {
 	if s.eolFrom <= s.pos && s.pos <= s.eol {
 		return s.eol
@@ -219,7 +221,7 @@ func (s *scanner) blockComment() {
 	s.pos = start + 2 + end + 2
 }
 
-// textPlace says where a character stands, because more is allowed in some places than in others.
+// A textPlace is where a character is. Comments and quoted text allow more characters than words do.
 type textPlace int
 
 const (
@@ -228,7 +230,7 @@ const (
 	quotedText
 )
 
-// rune steps over one character, reports it when it may stand nowhere, and reports whether it is good.
+// rune reads one character, adds a diagnostic if it is not allowed, and reports whether it is.
 func (s *scanner) rune(place textPlace) (rune, bool) {
 	start := s.pos
 	if c := s.src[start]; ' ' <= c && c < 0x7f {
@@ -256,7 +258,8 @@ func (s *scanner) rune(place textPlace) (rune, bool) {
 	return r, true
 }
 
-// inWord reports whether the byte goes on with a word. What is not ASCII does, so that a name is one mistake at most.
+// inWord reports whether the byte continues a word. Bytes that are not ASCII do, so that a name is
+// one mistake at most.
 func inWord(c byte) bool {
 	return !isBlank(c) && punctuation[c] == 0 && c != '"' && c != '$'
 }
@@ -288,7 +291,8 @@ func (s *scanner) word() {
 	s.add(tokenWord, start, text.String())
 }
 
-// plainWord reads a word of printable ASCII characters, as nearly all are. If it is not one, nothing is read.
+// plainWord reads a word of printable ASCII characters, as nearly all are, and reports whether there
+// is one.
 func (s *scanner) plainWord() bool {
 	start, end := s.pos, s.pos
 	for end < len(s.src) && ' ' < s.src[end] && s.src[end] < 0x7f && inWord(s.src[end]) {
@@ -305,7 +309,7 @@ func (s *scanner) plainWord() bool {
 	return true
 }
 
-// attachedComment reports two slashes without a space before them. The comment itself is then read as one.
+// attachedComment reports two slashes without a space before them. They are then read as a comment.
 func (s *scanner) attachedComment() {
 	s.report(diag.BadComment, s.pos, s.pos+2, `"//" right after text`,
 		`put a space before a comment, or quotes around a value that contains "//"`)

@@ -13,8 +13,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 )
 
-// value reads what stands behind an equals sign. Without anything there no token is added; a value with a mistake in it
-// has no parts, so that nobody judges it by the rest.
+// value reads the value after an equals sign. If there is none, it adds no token. A value with a
+// mistake in it has no parts, so that the checker does not report the rest of it.
 func (s *scanner) value() {
 	for s.pos < len(s.src) && (s.src[s.pos] == ' ' || s.src[s.pos] == '\t') {
 		s.pos++
@@ -38,7 +38,7 @@ func (s *scanner) value() {
 	s.add(tokenValue, start, "").value = &v
 }
 
-// afterQuote reports text that is glued to the closing quote.
+// afterQuote reports text right after the closing quote.
 func (s *scanner) afterQuote() {
 	start := s.pos
 	for s.pos < len(s.src) && (inWord(s.src[s.pos]) || s.src[s.pos] == '$' || s.src[s.pos] == '"') && !strings.HasPrefix(s.src[s.pos:], "//") {
@@ -110,7 +110,7 @@ func (s *scanner) reportBare(start int, bad byte) {
 	s.report(diag.NeedsQuotes, start, s.pos, fmt.Sprintf("a value with %s in it needs quotes", what), hint)
 }
 
-// dollar reports a dollar sign that begins no reference, and steps over it.
+// dollar reports a dollar sign that does not begin a reference, and skips it.
 func (s *scanner) dollar() {
 	start := s.pos
 	s.pos++
@@ -133,7 +133,7 @@ func (s *scanner) dollar() {
 	s.report(diag.NeedsQuotes, start, s.pos, `"$" does not begin a reference`, hint)
 }
 
-// A valueBuilder puts a value together.
+// A valueBuilder collects the parts of a value.
 type valueBuilder struct {
 	parts []ast.Part
 	text  strings.Builder
@@ -168,7 +168,7 @@ func (s *scanner) text(v *valueBuilder, place textPlace) {
 	}
 }
 
-// quoted reads a value between double quotes; the scanner stands at the first of them.
+// quoted reads a value between double quotes, beginning at the first of them.
 func (s *scanner) quoted() []ast.Part {
 	var v valueBuilder
 	start, end := s.pos, s.lineEnd()
@@ -231,12 +231,12 @@ func (s *scanner) escape(v *valueBuilder, end int) {
 
 func (s *scanner) badEscape(start int) {
 	text := strconv.QuoteToASCII(s.src[start:s.pos])
-	text = strings.Replace(text, `\\`, `\`, 1) // as it stands in the document
+	text = strings.Replace(text, `\\`, `\`, 1) // as in the document
 	s.report(diag.BadEscape, start, s.pos, "unknown escape "+text,
 		`the escapes are \" \\ \$ \n \t \u1234 and \U00012345`)
 }
 
-// reference reads `${...}`; the scanner stands at the dollar sign. It reports whether the reference is well formed.
+// reference reads `${...}`, beginning at the dollar sign, and reports whether it is well formed.
 func (s *scanner) reference(place textPlace) (*ast.Ref, bool) {
 	start := s.pos
 	s.pos += len("${")
@@ -252,7 +252,7 @@ func (s *scanner) reference(place textPlace) (*ast.Ref, bool) {
 		}
 		return ref, wellFormed
 	}
-	// Something else stands before the closing brace, if there is one at all.
+	// There is something else before the closing brace, or no closing brace.
 	end := s.pos
 	for end < len(s.src) && s.src[end] != '}' && s.src[end] != '\n' && !strings.HasPrefix(s.src[end:], "${") {
 		if s.src[end] == '"' && place == quotedText {
@@ -282,7 +282,7 @@ func (s *scanner) reportPath(ref *ast.Ref) {
 	s.report(diag.BadReference, ref.Start, ref.End, fmt.Sprintf("malformed reference %q", s.src[ref.Start:ref.End]), hint)
 }
 
-// path reads names with dots between them and reports whether that is all there is.
+// path reads names with dots between them, and reports whether each dot is followed by a name.
 func (s *scanner) path(ref *ast.Ref) bool {
 	for {
 		start := s.pos
