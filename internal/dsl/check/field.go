@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// controllerField is the field that no object has: the name of the controlling owner, if that
-	// is of the target's kind.
+	// controllerField is a field that objects do not have: the name of the controlling owner, if
+	// that is of the target's kind.
 	controllerField = ".metadata.controller"
 	nameField       = ".metadata.name"
 	namespaceField  = ".metadata.namespace"
@@ -77,7 +77,7 @@ func (s *stateScope) fieldPath(key string, span ast.Range) bool {
 	return false
 }
 
-// walkField goes along the path and returns the type at its end.
+// walkField follows the path and returns the type at its end.
 func (s *stateScope) walkField(out *model.Selector, span ast.Range) (types.Type, bool) {
 	walk := goWalk{current: s.kind.obj.Type()}
 	offset := span.Start
@@ -139,7 +139,7 @@ func (s *stateScope) fieldHint(way, name string, names []string) string {
 	return diag.DidYouMean(name, names)
 }
 
-// jsonHint names the fields of a struct that could be meant, by their JSON names.
+// jsonHint lists the fields of a struct that can be text, by their JSON names.
 func jsonHint(t types.Type, way string) string {
 	s, ok := deref(t).Underlying().(*types.Struct)
 	if !ok || isTime(deref(t)) {
@@ -190,8 +190,8 @@ func (s *stateScope) fieldValue(v ast.Value, out model.Selector, end types.Type)
 	}
 }
 
-// likely warns of a value that is none of the constants that the Go package has for the type of the
-// field. It is no error: the server may know more of them than this version of the package.
+// likely warns of a value that is not one of the constants that the Go package has for the type of
+// the field. It is not an error: the server may know more values than this version of the package.
 func (s *stateScope) likely(v ast.Value, key string, end types.Type) {
 	named, ok := types.Unalias(deref(end)).(*types.Named)
 	if !ok || named.Obj().Pkg() == nil {

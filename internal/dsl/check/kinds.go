@@ -17,14 +17,14 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// A kindRef is what a document writes for a kind, before Go packages have been looked at.
+// A kindRef is a kind as a document writes it, before its Go package is loaded.
 type kindRef struct {
 	label string // group and version as written, or those of the built-in kind
 	path  string // import path; empty when the kind could not be resolved
 	kind  string
 	// bare is true for a built-in kind that is written as one word.
 	bare bool
-	// checked is set once the Go type has been looked up; typ is nil when that failed.
+	// checked is set once the Go type was looked up; typ is nil if that failed.
 	checked bool
 	typ     *kindType
 }
@@ -124,7 +124,7 @@ func (d *document) resolveAlias(a *alias) {
 	d.refs["alias "+a.name.Text] = d.resolveFull(a.kind)
 }
 
-// resolve finds out what a kind means; reported are kinds that mean nothing.
+// resolve resolves a kind as far as that is possible without Go packages, and reports an unknown one.
 func (d *document) resolve(w ast.Word) {
 	if w.Text == "" {
 		return
@@ -143,8 +143,8 @@ func (d *document) resolve(w ast.Word) {
 	}
 }
 
-// resolveBare resolves a kind of one word among the built-in ones. The hint is for when no name is
-// near.
+// resolveBare resolves a kind of one word among the built-in ones. The hint is used if no known name
+// is near.
 func (d *document) resolveBare(w ast.Word, hint string) *kindRef {
 	rows := builtins.byKind[w.Text]
 	switch len(rows) {
@@ -216,7 +216,7 @@ func (d *document) nearLabel(label string) string {
 	if near, ok := diag.Near(label, names); ok {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	// Of built-in groups only a near spelling of the group counts: v2 is no misspelt v1.
+	// Of built-in groups only a near spelling of the group counts: v2 is not a misspelled v1.
 	group, version, _ := splitGroupVersion(label)
 	for _, known := range builtins.labels {
 		g, v, _ := splitGroupVersion(known)
@@ -229,8 +229,8 @@ func (d *document) nearLabel(label string) string {
 	return ""
 }
 
-// checkBinds reports packages that cannot be loaded, and packages that hold something else than the
-// bind says.
+// checkBinds reports packages that cannot be loaded, and packages with another group or version than
+// that of the bind.
 func (c *checker) checkBinds(d *document) {
 	for _, b := range d.bindOrder {
 		if b.bad {
@@ -254,9 +254,9 @@ func (c *checker) checkBinds(d *document) {
 	}
 }
 
-// warnProblem reports a package with mistakes of its own, unless they are mistakes in the kinds
-// that are reported anyway. The package that is generated into may wait for just that, and is not
-// reported.
+// warnProblem reports a package that does not compile. It leaves out a package whose kinds are
+// reported anyway, and the package that the generated code belongs to, which may need that code to
+// compile.
 func (c *checker) warnProblem(d *document, b *binding) {
 	p := c.packages[b.path.Text]
 	if p.Problem == "" || b.path.Text == c.path {
@@ -270,7 +270,7 @@ func (c *checker) warnProblem(d *document, b *binding) {
 	d.report(diag.PackageErrors, b.path, fmt.Sprintf("%s does not compile: %s", b.path.Text, firstLine(p.Problem)), "")
 }
 
-// problem says what is wrong with the Go type of a kind, in a package that is there.
+// problem returns what is wrong with the Go type of a kind in a loaded package, or "".
 func (c *checker) problem(ref *kindRef) string {
 	obj, ok := c.packages[ref.path].Types.Scope().Lookup(ref.kind).(*types.TypeName)
 	if !ok {
@@ -279,7 +279,7 @@ func (c *checker) problem(ref *kindRef) string {
 	return objectProblem(obj)
 }
 
-// reportNotLoaded reports a package that is not there, at the first place that needs it.
+// reportNotLoaded reports a package that was not loaded, at the first place that needs it.
 func (d *document) reportNotLoaded(at ast.Node, path string, p *Package) {
 	if d.notLoaded[path] {
 		return
@@ -307,7 +307,7 @@ func (d *document) reportNotLoaded(at ast.Node, path string, p *Package) {
 	d.report(diag.PackageNotLoaded, at, fmt.Sprintf("cannot load Go package %s: %s", path, problem), hint)
 }
 
-// firstLine is the first line of a message that says something.
+// firstLine returns the first line of a message that is not empty and not the compiler's heading.
 func firstLine(text string) string {
 	for line := range strings.Lines(text) {
 		text = strings.TrimSpace(line)
@@ -319,7 +319,7 @@ func firstLine(text string) string {
 	return text
 }
 
-// checkAliases looks the kinds of all aliases up, used or not.
+// checkAliases looks up the kinds of all aliases, used or not.
 func (c *checker) checkAliases(d *document) {
 	for _, a := range d.aliasOrder {
 		if ref := d.refs["alias "+a.name.Text]; ref != nil {
@@ -328,8 +328,8 @@ func (c *checker) checkAliases(d *document) {
 	}
 }
 
-// kind returns the Go type for a kind as it is written, nil when there is none: then that has been
-// reported.
+// kind returns the Go type of a kind as it is written, or nil if there is none. That was reported
+// then.
 func (c *checker) kind(d *document, w ast.Word) *kindType {
 	if a, ok := d.aliases[w.Text]; ok {
 		if ref := d.refs["alias "+a.name.Text]; ref != nil {
@@ -347,7 +347,7 @@ func (c *checker) kind(d *document, w ast.Word) *kindType {
 	return c.lookup(d, ref, w)
 }
 
-// warnShadowed says when a bare name means a built-in kind although a bound package has a kind of
+// warnShadowed reports a bare name that means a built-in kind although a bound package has a kind of
 // that name.
 func (c *checker) warnShadowed(d *document, ref *kindRef, w ast.Word) {
 	for _, b := range d.bindOrder {
@@ -364,8 +364,8 @@ func (c *checker) warnShadowed(d *document, ref *kindRef, w ast.Word) {
 	}
 }
 
-// lookup finds the Go type once and reports each place where that fails, underlining the name of
-// the kind alone.
+// lookup looks up the Go type once. It reports each place where that fails, and underlines the name
+// of the kind only.
 func (c *checker) lookup(d *document, ref *kindRef, w ast.Word) *kindType {
 	if ref.path == "" || ref.checked && ref.typ != nil {
 		return ref.typ

@@ -82,8 +82,8 @@ func (c *checker) declareManager(d *document, name ast.Word) {
 	c.order = append(c.order, name.Text)
 }
 
-// declareState checks a state, and makes it known also when it is wrong: its users should not be
-// blamed.
+// declareState checks a state. It declares the state even if it is wrong, so that the actions that
+// use it are not reported as well.
 func (m *managerScope) declareState(s *ast.State) {
 	state := &declaredState{model: m.state(s), name: s.Name}
 	if first, ok := m.states[s.Name.Text]; ok {
@@ -92,7 +92,7 @@ func (m *managerScope) declareState(s *ast.State) {
 		return
 	}
 	m.d.stateName(s.Name)
-	for _, spelling := range []string{capitalised(s.Name.Text), uncapitalised(s.Name.Text)} {
+	for _, spelling := range []string{capitalized(s.Name.Text), uncapitalized(s.Name.Text)} {
 		if other, ok := m.states[spelling]; ok {
 			m.d.report(diag.NameCollision, s.Name,
 				fmt.Sprintf("states %s and %s differ only in the case of their first letter", other.name.Text, s.Name.Text),

@@ -15,7 +15,8 @@ import (
 )
 
 // reference resolves `${target.A.B}` against the Go type of the target. It returns nil for a
-// reference that is wrong, or that cannot be judged because the type of the target is not known.
+// reference that is wrong, and for one that cannot be checked because the type of the target is not
+// known.
 func (m *managerScope) reference(ref *ast.Ref) *model.Ref {
 	root := ref.Path[0]
 	if root.Text != "target" {
@@ -70,7 +71,7 @@ func (k *kindType) hasField(name string) bool {
 	return ok
 }
 
-// textHint names the fields of a struct that could be meant.
+// textHint lists the fields of a struct that can be text.
 func textHint(t types.Type, name string) string {
 	s, ok := deref(t).Underlying().(*types.Struct)
 	if !ok || isTime(deref(t)) {
@@ -88,7 +89,7 @@ func textHint(t types.Type, name string) string {
 	return "name one of its fields: " + listOf(fields)
 }
 
-// A walkProblem says why a step cannot be taken.
+// A walkProblem is the reason why a step cannot be taken.
 type walkProblem struct {
 	code    diag.Code
 	message string
@@ -96,8 +97,8 @@ type walkProblem struct {
 	fields []string
 }
 
-// referenceHint finds the name that was meant: by the spelling, by the name in JSON, or by the
-// getter.
+// referenceHint suggests another name: one with a near spelling, the Go name for a JSON name, or the
+// field of a getter.
 func (m *managerScope) referenceHint(ref *ast.Ref, at int, problem *walkProblem) string {
 	got := ref.Path[at].Text
 	if problem.code == diag.MethodReference {
@@ -118,7 +119,7 @@ func (m *managerScope) referenceHint(ref *ast.Ref, at int, problem *walkProblem)
 	return diag.DidYouMean(got, problem.fields)
 }
 
-// withName is the reference with another name in one place.
+// withName returns the reference with another name in one place.
 func withName(ref *ast.Ref, at int, name string) string {
 	words := slices.Clone(ref.Path)
 	words[at].Text = name

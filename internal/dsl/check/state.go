@@ -69,8 +69,8 @@ func (s *stateScope) combination() {
 	}
 }
 
-// triedToSelect reports whether a selector is there that has been reported as wrong and may have
-// been meant to select.
+// triedToSelect reports whether there is a selector that was reported as wrong, and that may be meant
+// to select the object.
 func (s *stateScope) triedToSelect() bool {
 	for sel := range ast.All[*ast.Selector](s.node) {
 		if sel != s.owned && sel != s.namespace {
@@ -80,7 +80,7 @@ func (s *stateScope) triedToSelect() bool {
 	return false
 }
 
-// scope checks where a state is looked for: namespaces, cluster-scoped kinds, and owners.
+// scope checks namespaces, cluster-scoped kinds, and owners.
 func (s *stateScope) scope() {
 	if s.kind == nil {
 		return
@@ -109,8 +109,8 @@ func (s *stateScope) scope() {
 	}
 }
 
-// elsewhereHint is the way out for an owned state in another namespace. A target that is not built
-// in is taken for namespaced when it has no marker, so it may be the marker that is missing.
+// elsewhereHint is the hint for an owned state in another namespace. A target that is not a built-in
+// kind counts as namespaced when it has no marker, so the marker may be missing.
 func (s *stateScope) elsewhereHint() string {
 	if lookupBuiltin(s.target.Package) != nil {
 		return "remove owned or namespace="
@@ -141,7 +141,8 @@ func (s *stateScope) clusterScoped() {
 	}
 }
 
-// isTargetNamespace reports whether the namespace selector says what holds without it.
+// isTargetNamespace reports whether the namespace selector names the namespace of the target, which
+// is the default.
 func (s *stateScope) isTargetNamespace() bool {
 	v := s.out.Namespace.Value
 	if v == nil || len(v.Parts) != 1 || v.Parts[0].Ref == nil {
@@ -201,7 +202,8 @@ func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slas
 	s.d.report(diag.UnknownSelector, span, fmt.Sprintf("unknown selector %q", name), hint)
 }
 
-// unique reports a selector that was given before.
+// unique reports whether the selector is the first one with its key, and adds a diagnostic if it is
+// not.
 func (s *stateScope) unique(sel *ast.Selector) bool {
 	first, ok := s.seen[sel.Key.Text]
 	if ok {
@@ -260,7 +262,8 @@ func (s *stateScope) placed(sel *ast.Selector, family string) {
 	}
 }
 
-// hasText reports a selector without a value, or with an empty one that must not be empty.
+// hasText reports whether the selector has a value, and adds a diagnostic if it has none. If needed
+// is true, the value must not be empty.
 func (s *stateScope) hasText(sel *ast.Selector, hint string, needed bool) bool {
 	if sel.Value.Bad {
 		return false // reported by the scanner
@@ -297,7 +300,7 @@ func (s *stateScope) label(sel *ast.Selector, key string) {
 	s.out.Labels = append(s.out.Labels, model.Selector{Key: key, Value: value, Pos: s.d.position(sel.Key)})
 }
 
-// objectName checks what is literal of an object's name.
+// objectName checks the literal parts of an object's name.
 func (s *stateScope) objectName(v ast.Value) {
 	text := sample(v)
 	if s.kind != nil && s.kind.Group == "rbac.authorization.k8s.io" {
@@ -322,7 +325,7 @@ func (s *stateScope) namespaceName(v ast.Value) {
 	s.d.report(diag.BadNamespace, literalSpan(v), fmt.Sprintf("malformed namespace %s", shown(v)), hint)
 }
 
-// nameHint gives the name in lower case if that is all that is wrong with it.
+// nameHint suggests the name in lower case and without underscores, if that is a good name.
 func nameHint(v ast.Value, rule string) string {
 	lower := strings.ReplaceAll(strings.ToLower(sample(v)), "_", "-")
 	if len(v.Parts) == 1 && v.Parts[0].Ref == nil && len(validation.IsDNS1123Label(lower)) == 0 {
@@ -331,8 +334,7 @@ func nameHint(v ast.Value, rule string) string {
 	return rule
 }
 
-// sample is the value with a letter in place of each reference: good enough to judge the literal
-// parts by.
+// sample returns the value with a letter in place of each reference, to check the literal parts.
 func sample(v ast.Value) string {
 	var b strings.Builder
 	for _, p := range v.Parts {
@@ -345,7 +347,7 @@ func sample(v ast.Value) string {
 	return b.String()
 }
 
-// shown is the value for a message.
+// shown returns the value for a message.
 func shown(v ast.Value) string {
 	var b strings.Builder
 	for _, p := range v.Parts {
@@ -358,8 +360,8 @@ func shown(v ast.Value) string {
 	return strconv.Quote(b.String())
 }
 
-// literalSpan is the piece to underline when literal text is wrong: the text alone if there is just
-// one piece of it.
+// literalSpan returns the range to underline when literal text is wrong: that of the text if there is
+// just one piece of it, and otherwise that of the value.
 func literalSpan(v ast.Value) ast.Range {
 	var spans []ast.Range
 	for _, p := range v.Parts {
@@ -373,7 +375,7 @@ func literalSpan(v ast.Value) ast.Range {
 	return v.Span()
 }
 
-// value checks the references in a value and reports whether all of them are good.
+// value returns the value with its references resolved, and reports whether all of them are good.
 func (s *stateScope) value(v ast.Value) (model.Value, bool) {
 	var out model.Value
 	good := true
