@@ -11,8 +11,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// validate refuses packages that would give Go which does not compile. The checker reports most of
-// it with a position first; this is the last line of defence.
+// validate returns an error for packages whose Go would not compile. The checker reports most of
+// these mistakes first, with a position.
 func validate(pkg *model.Package) error {
 	v := &validator{pkg: pkg, owners: map[string]string{}}
 	if !token.IsIdentifier(pkg.Name) {
