@@ -23,8 +23,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/state"
 )
 
-// list names what a getter of a list returns, as namespace/name with the test's own namespace left
-// out.
+// list returns the names of the objects that a getter of a list returns, as namespace/name without
+// the test's own namespace.
 func list[T any, P interface {
 	*T
 	client.Object
@@ -53,7 +53,7 @@ func (c *cluster) short(obj client.Object) string {
 	return strings.TrimPrefix(strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), c.namespace+"/"), "/")
 }
 
-// A getterCase is a world, and what a state of it is.
+// A getterCase is a set of objects, and what a getter returns for them.
 type getterCase struct {
 	spec    shopv1.Spec
 	world   func(c *cluster, target *shopv1.Shop, place string) // place is the name of a second namespace, and the target's Spec.Place
@@ -89,7 +89,7 @@ func TestGettersInMemory(t *testing.T) {
 	}
 }
 
-// run makes the world of the case and compares what the getter returns.
+// run creates the objects of the case and compares what the getter returns.
 func (test *getterCase) run(c *cluster, target *shopv1.Shop, reader func() client.Reader) {
 	c.t.Helper()
 	place := c.newNamespace("place-")
@@ -128,7 +128,7 @@ func checkError(t *testing.T, err error, want string) {
 	}
 }
 
-// TestGettersEverywhere is apart, because its objects are those of all namespaces.
+// TestGettersEverywhere is a test of its own because it reads the objects of all namespaces.
 func TestGettersEverywhere(t *testing.T) {
 	c := newCluster(t)
 	target := &shopv1.Shop{ObjectMeta: c.named("everywhere-" + c.namespace)}

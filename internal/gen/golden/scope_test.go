@@ -35,9 +35,8 @@ func inMemory(t *testing.T, namespace string, objects ...client.Object) *cluster
 	return &cluster{t: t, live: builder.Build(), namespace: namespace}
 }
 
-// TestTargetWithoutANamespace has a target of which the markers do not say that it is
-// cluster-scoped. Without a namespace of its own it must not select in all namespaces, except where
-// the document says so.
+// TestTargetWithoutANamespace has a cluster-scoped target whose type lacks the marker. It must not
+// select in all namespaces, except where the document says so.
 func TestTargetWithoutANamespace(t *testing.T) {
 	target := &shopv1.Shop{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "shop"},

@@ -15,7 +15,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/gen/golden/values"
 )
 
-// A valueCase is what a state is whose selectors refer to fields of many types.
+// A valueCase is what a getter returns whose selectors refer to fields of many types.
 type valueCase struct {
 	change  func(*shopv1.Spec) // to the spec of the target
 	get     func(c *cluster, s *values.ValuesState) ([]string, error)
@@ -44,7 +44,7 @@ var valueCases = map[string]valueCase{
 		change: func(s *shopv1.Spec) { s.Ref.Namespace = nil }, wantErr: "target.Spec.Ref.Namespace is nil",
 		get: func(c *cluster, s *values.ValuesState) ([]string, error) { return one(c, s.GetPointers) },
 	},
-	"an empty name behind pointers": {
+	"an empty name after pointers": {
 		change: func(s *shopv1.Spec) { s.Ref.Next.Name = "" }, wantErr: "name=${target.Spec.Ref.Next.Name} is empty",
 		get: func(c *cluster, s *values.ValuesState) ([]string, error) { return one(c, s.GetPointers) },
 	},
@@ -72,7 +72,7 @@ var valueCases = map[string]valueCase{
 		change: func(s *shopv1.Spec) { s.SecretName, s.Tier = "", "" }, wantErr: "name=${target.Spec.SecretName}${target.Spec.Tier} is empty",
 		get: func(c *cluster, s *values.ValuesState) ([]string, error) { return one(c, s.GetJoined) },
 	},
-	"fields behind pointers, nil in some objects": {
+	"fields after pointers, nil in some objects": {
 		want: []string{"shop"},
 		get:  func(c *cluster, s *values.ValuesState) ([]string, error) { return list(c, s.GetByPointerField) },
 	},
@@ -117,8 +117,8 @@ func shopWithValues(c *cluster, place string) *shopv1.Shop {
 	}}
 }
 
-// TestBeyondTheChecker has states that the checker refuses: the generated code does not rely on
-// that.
+// TestBeyondTheChecker has states that the checker rejects. The generated code does not rely on the
+// checker.
 func TestBeyondTheChecker(t *testing.T) {
 	c := newCluster(t)
 	place := c.newNamespace("place-")

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager holds the generated manager of the CronJob example, and actions that only tell what they were given.
+// Package manager has the generated manager of the CronJob example, and actions that log their states.
 package manager
 
 import (
