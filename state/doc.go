@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package state reads the cluster for the code that ctrlkit generates. It holds selections of
-// objects, indexes of the cache, a memo of what one reconcile has read, and the mapping of a changed
-// object to the targets that have to be reconciled.
+// objects, indexes of the cache, a memo of what one reconcile has read, and the mapping of a
+// changed object to the targets that have to be reconciled.
 //
 // A generated state getter reads like this:
 //

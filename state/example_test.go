@@ -24,12 +24,12 @@ import (
 
 // shop is the target of the examples.
 var shop = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-	Namespace: "default", Name: "shop", UID: "uid-of-the-shop",
+	Namespace: "shops", Name: "shop", UID: "uid-of-the-shop",
 }}
 
 func secret(name string, labels map[string]string) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shops", Name: name, Labels: labels},
 		Type:       corev1.SecretTypeOpaque,
 	}
 }
@@ -60,22 +60,24 @@ func printNames(items []corev1.Secret) {
 // A state that is a single object with a known name and label.
 func ExampleGet() {
 	c := fake.NewClientBuilder().WithObjects(secret("password", map[string]string{"shop": "other"})).Build()
-	selection := state.Selection{Namespace: "default", Name: "password"}
+	selection := state.Selection{Namespace: "shops", Name: "password"}
 
 	obj, err := state.Get(context.Background(), c, selection, &corev1.Secret{})
 	fmt.Println(obj.GetName(), err)
 
 	selection.Labels = map[string]string{"shop": "shop"}
-	obj, err = state.Get(context.Background(), c, selection, &corev1.Secret{})
-	fmt.Println(obj == nil, err)
+	_, err = state.Get(context.Background(), c, selection, &corev1.Secret{})
+	var mismatch *state.MismatchError
+	if errors.As(err, &mismatch) {
+		fmt.Println(mismatch.Object, mismatch.Mismatches)
+	}
 
 	selection.Name = "absent"
 	obj, err = state.Get(context.Background(), c, selection, &corev1.Secret{})
 	fmt.Println(obj == nil, err)
 	// Output:
-	// password <nil>
-	// true default/password exists but does not satisfy the other selectors: label shop is "other", not "shop": change it, or delete it
-	// true <nil>
+	// password <nil> true shops/password exists but does not satisfy the other selectors: label
+	// shop is "other", not "shop": change it, or delete it true <nil>
 }
 
 // A list state that names its only object: an object that does not match is left out.
@@ -83,7 +85,7 @@ func ExampleGetList() {
 	c := fake.NewClientBuilder().WithObjects(secret("password", map[string]string{"shop": "other"})).Build()
 	for _, value := range []string{"other", "shop"} {
 		items, err := state.GetList(context.Background(), c, state.Selection{
-			Namespace: "default", Name: "password", Labels: map[string]string{"shop": value},
+			Namespace: "shops", Name: "password", Labels: map[string]string{"shop": value},
 		}, &corev1.Secret{})
 		fmt.Println(len(items), err)
 	}
@@ -139,9 +141,8 @@ func ExampleCheckOwner() {
 	var notOwned *state.NotOwnedError
 	fmt.Println(errors.As(err, &notOwned))
 	// Output:
-	// ours <nil>
-	// default/stray is not owned by default/shop: it has no owner: delete it, or make the target an owner
-	// true
+	// ours <nil> shops/stray is not owned by shops/shop: it has no owner: delete it, or make
+	// the target an owner true
 }
 
 // The controlling owner is the one that deletes and replaces an object.
@@ -149,7 +150,8 @@ func ExampleCheckController() {
 	_, err := state.CheckController(shop, owned(secret("shared", nil)))
 	fmt.Println(err)
 	// Output:
-	// default/shared is not controlled by default/shop: it has no controller, its owners are ConfigMap shop: delete it, or make the target its controller
+	// shops/shared is not controlled by shops/shop: it has no controller, its owners are
+	// ConfigMap shop: delete it, or make the target its controller
 }
 
 // A state that is a single object, selected without its name.
@@ -161,7 +163,7 @@ func ExampleOnly() {
 	fmt.Println(err)
 	// Output:
 	// b <nil>
-	// at most one object may match, but 2 do: default/a, default/b
+	// at most one object may match, but 2 do: shops/a, shops/b
 }
 
 func ExampleNamed() {
@@ -185,7 +187,7 @@ func ExampleMemo() {
 	var memo state.Memo[*corev1.Secret]
 	read := func(ctx context.Context) (*corev1.Secret, error) {
 		fmt.Println("reading")
-		return state.Get(ctx, c, state.Selection{Namespace: "default", Name: "password"}, &corev1.Secret{})
+		return state.Get(ctx, c, state.Selection{Namespace: "shops", Name: "password"}, &corev1.Secret{})
 	}
 	for range 2 {
 		obj, err := memo.Get(context.Background(), read)
@@ -209,7 +211,7 @@ func ExampleIndex() {
 		Build()
 
 	var list corev1.SecretList
-	selection := state.Selection{Namespace: "default", Fields: map[string]string{byType.Name: "Opaque"}}
+	selection := state.Selection{Namespace: "shops", Fields: map[string]string{byType.Name: "Opaque"}}
 	err := selection.List(context.Background(), c, &list)
 	printNames(list.Items)
 	fmt.Println(err)
@@ -233,7 +235,7 @@ var byCredentials = state.NameIndex("example:credentials", credentialsOf)
 func ExampleEnqueue() {
 	target := shop.DeepCopy()
 	target.Data = map[string]string{"credentials": "password"}
-	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shops", Name: "other"}}
 	cache := fake.NewClientBuilder().WithObjects(target, other).
 		WithIndex(&corev1.ConfigMap{}, byCredentials.Name, func(obj client.Object) []string {
 			return byCredentials.Values(obj.(*corev1.ConfigMap))
@@ -249,7 +251,7 @@ func ExampleEnqueue() {
 	handler.Create(context.Background(), event.CreateEvent{Object: secret("unrelated", nil)}, queue)
 	request, _ := queue.Get()
 	fmt.Println(request, queue.Len())
-	// Output: default/shop 0
+	// Output: shops/shop 0
 }
 
 // Targets of which each selects Secrets by a label with its name.

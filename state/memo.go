@@ -18,7 +18,8 @@ type Memo[T any] struct {
 	current *reading[T]
 }
 
-// A reading is one call of a read function. Its other fields are written before ended is closed, and not after that.
+// A reading is one call of a read function. Its other fields are written before ended is closed,
+// and not after that.
 type reading[T any] struct {
 	ended chan struct{}
 	value T

@@ -9,9 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Uncopied returns a reader that reads from a cache without copying: the objects belong to the cache
-// and must not be changed. Generated getters use it because they copy what they return: an object is
-// then copied once rather than twice. With a reader that has no cache, Uncopied has no effect.
+// Uncopied returns a reader that reads from a cache without copying: the objects belong to the
+// cache and must not be changed. Generated getters use it because they copy what they return: an
+// object is then copied once rather than twice. With a reader that has no cache, Uncopied has no
+// effect.
 //
 // A cache that copies an object sets its apiVersion and kind. Objects that are not copied have
 // neither, like those that a client reads from the API server.

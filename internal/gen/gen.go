@@ -68,8 +68,8 @@ func fileName(document string) string {
 
 const filePrefix, fileSuffix = "zz_generated.", ".go"
 
-// IsFileName reports whether a generated file may have this base name. Files of other generators may
-// have such a name too: see [SourceOf].
+// IsFileName reports whether a generated file may have this base name. Files of other generators
+// may have such a name too: see [SourceOf].
 func IsFileName(name string) bool {
 	return strings.HasPrefix(name, filePrefix) && strings.HasSuffix(name, fileSuffix)
 }
@@ -107,8 +107,8 @@ func generateFile(pkg *model.Package, document *model.Document, names *packageNa
 	return format.Source(file.Bytes())
 }
 
-// comment returns a Go comment with the lines of a document's comment. It escapes a line that begins
-// with +build: gofmt would move it to the top of the file, where it is a build constraint.
+// comment returns a Go comment with the lines of a document's comment. It escapes a line that
+// begins with +build: gofmt would move it to the top of the file, where it is a build constraint.
 func comment(lines []string) string {
 	var text strings.Builder
 	for _, line := range lines {

@@ -138,9 +138,9 @@ func document(file string, managers ...*model.Manager) *model.Document {
 	return &model.Document{File: file, Managers: managers}
 }
 
-// goldenModels are the models whose Go is in the directories below golden, by directory. Models that
-// no document can declare are in testdata, which ctrlkit generate ./... leaves out; tests import
-// them.
+// goldenModels are the models whose Go is in the directories below golden, by directory. Models
+// that no document can declare are in testdata, which ctrlkit generate ./... leaves out; tests
+// import them.
 func goldenModels() map[string]*model.Package {
 	return map[string]*model.Package{
 		"seed/manager":    seedModel(),

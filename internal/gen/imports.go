@@ -94,8 +94,8 @@ func (i *imports) all() []string { return slices.Sorted(maps.Values(i.names)) }
 var version = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
 // chooseName returns the name of an imported package: its own, or, for packages of API versions,
-// the customary one, such as batchv1. Packages with the same name get the name of the directory above
-// them as well, and as a last resort a number.
+// the customary one, such as batchv1. Packages with the same name get the name of the directory
+// above them as well, and as a last resort a number.
 func chooseName(importPath, packageName string, taken scope) string {
 	var elements []string
 	for element := range strings.SplitSeq(path.Dir(importPath), "/") {

@@ -38,9 +38,9 @@ func (a actionView) SkeletonDoc() []string {
 	return append([]string{a.Name + " is not implemented" + colonIf(a.Doc)}, a.Doc...)
 }
 
-// Skeletons returns two files for each document with actions: NAME_actions.go, in which every action
-// returns an error, and NAME_actions_test.go, which runs each action once. They are the beginning of
-// hand-written files, and are not generated again.
+// Skeletons returns two files for each document with actions: NAME_actions.go, in which every
+// action returns an error, and NAME_actions_test.go, which runs each action once. They are the
+// beginning of hand-written files, and are not generated again.
 func Skeletons(pkg *model.Package) ([]File, error) {
 	if err := validate(pkg); err != nil {
 		return nil, err

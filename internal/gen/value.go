@@ -68,8 +68,8 @@ func valueExpr(value model.Value) (expr string, guards []guard) {
 	return strings.Join(terms, " + "), guards
 }
 
-// mayBeEmpty reports whether a value can be the empty string. The name of the target is never empty,
-// nor is a number.
+// mayBeEmpty reports whether a value can be the empty string. The name of the target is never
+// empty, nor is a number.
 func mayBeEmpty(value model.Value) bool {
 	for _, part := range value.Parts {
 		switch {

@@ -338,7 +338,8 @@ func (w *managerWriter) register(index string) {
 //   - Owned objects are watched by their owner references.
 //   - A single owned object is watched by its selectors as well. While it has another owner, the
 //     state is an error, which ends with an event of that object.
-//   - A single object that is selected by its name is watched by its name only, for the same reason.
+//   - A single object that is selected by its name is watched by its name only, for the same
+//     reason.
 func (w *managerWriter) addWatch(view stateView, l lookup) {
 	w.addOwns(l.state.Owned, view.Type)
 	index, definition := "state.TargetIndex", l.definition(w.manager.Target)
@@ -373,8 +374,8 @@ func (w *managerWriter) addOwns(owned model.Ownership, kind string) {
 	w.view.Owns[i].EveryOwner = w.view.Owns[i].EveryOwner || owned == model.OwnershipAny
 }
 
-// offer returns the selection that selects obj: it has the same fields as the wanted selection, with
-// the values of obj.
+// offer returns the selection that selects obj: it has the same fields as the wanted selection,
+// with the values of obj.
 func (w *managerWriter) offer(l lookup) *selectionLiteral {
 	var literal selectionLiteral
 	if l.hasNamespace() {

@@ -77,8 +77,8 @@ func newBuiltinIndex(table []builtinPackage) builtinIndex {
 
 var stableVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// addKinds makes the kinds of a package available by their bare names: those of stable versions that
-// can be listed. Of several versions of a group the newest counts.
+// addKinds makes the kinds of a package available by their bare names: those of stable versions
+// that can be listed. Of several versions of a group the newest counts.
 func (x *builtinIndex) addKinds(b *builtinPackage) {
 	if !stableVersion.MatchString(b.Version) {
 		return

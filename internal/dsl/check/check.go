@@ -31,7 +31,8 @@ type Source struct {
 	Text []byte
 }
 
-// Check returns the model of the documents, and a diagnostic for everything that is wrong with them.
+// Check returns the model of the documents, and a diagnostic for everything that is wrong with
+// them.
 //
 //   - The package is nil when the list has an error.
 //   - Check reads no files. It calls the loader once, for all packages together.

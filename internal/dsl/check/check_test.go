@@ -86,8 +86,8 @@ func hostile() [][]byte {
 	}
 }
 
-// TestHostileDocumentsAreAnsweredBriefly checks that the diagnostics for up to a megabyte of mistakes
-// are short.
+// TestHostileDocumentsAreAnsweredBriefly checks that the diagnostics for up to a megabyte of
+// mistakes are short.
 func TestHostileDocumentsAreAnsweredBriefly(t *testing.T) {
 	for i, text := range hostile() {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -182,7 +182,8 @@ func TestCacheAsksOnce(t *testing.T) {
 	}
 }
 
-// TestCacheConcurrently checks from several goroutines with one cache. It needs -race to find races.
+// TestCacheConcurrently checks from several goroutines with one cache. It needs -race to find
+// races.
 func TestCacheConcurrently(t *testing.T) {
 	cache := check.NewCache(checktest.Loader{})
 	in := check.Input{Sources: []check.Source{{File: "a.ctrlkit", Text: checktest.CronJob}}}
@@ -264,8 +265,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkCheck parses and checks, with packages that are loaded already and with packages that the
-// go command loads.
+// BenchmarkCheck parses and checks, with packages that are loaded already and with packages that
+// the go command loads.
 func BenchmarkCheck(b *testing.B) {
 	in := check.Input{Dir: moduleDir, Name: "manager", Sources: []check.Source{{File: "large.ctrlkit", Text: largeDocument()}}}
 	for _, loader := range []struct {

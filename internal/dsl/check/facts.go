@@ -52,8 +52,8 @@ func (f *Facts) readMarkers(file *ast.File) {
 	}
 }
 
-// readVariables reads `GroupVersion = schema.GroupVersion{Group: ..., Version: ...}`. It understands
-// literals and constants of the same package only; otherwise the markers count.
+// readVariables reads `GroupVersion = schema.GroupVersion{Group: ..., Version: ...}`. It
+// understands literals and constants of the same package only; otherwise the markers count.
 func (f *Facts) readVariables(file *ast.File, constants map[string]string) {
 	eachValue(file, token.VAR, func(name string, value ast.Expr) {
 		literal, ok := value.(*ast.CompositeLit)

@@ -124,7 +124,8 @@ func (d *document) resolveAlias(a *alias) {
 	d.refs["alias "+a.name.Text] = d.resolveFull(a.kind)
 }
 
-// resolve resolves a kind as far as that is possible without Go packages, and reports an unknown one.
+// resolve resolves a kind as far as that is possible without Go packages, and reports an unknown
+// one.
 func (d *document) resolve(w ast.Word) {
 	if w.Text == "" {
 		return
@@ -143,8 +144,8 @@ func (d *document) resolve(w ast.Word) {
 	}
 }
 
-// resolveBare resolves a kind of one word among the built-in ones. The hint is used if no known name
-// is near.
+// resolveBare resolves a kind of one word among the built-in ones. The hint is used if no known
+// name is near.
 func (d *document) resolveBare(w ast.Word, hint string) *kindRef {
 	rows := builtins.byKind[w.Text]
 	switch len(rows) {
@@ -229,8 +230,8 @@ func (d *document) nearLabel(label string) string {
 	return ""
 }
 
-// checkBinds reports packages that cannot be loaded, and packages with another group or version than
-// that of the bind.
+// checkBinds reports packages that cannot be loaded, and packages with another group or version
+// than that of the bind.
 func (c *checker) checkBinds(d *document) {
 	for _, b := range d.bindOrder {
 		if b.bad {
@@ -347,8 +348,8 @@ func (c *checker) kind(d *document, w ast.Word) *kindType {
 	return c.lookup(d, ref, w)
 }
 
-// warnShadowed reports a bare name that means a built-in kind although a bound package has a kind of
-// that name.
+// warnShadowed reports a bare name that means a built-in kind although a bound package has a kind
+// of that name.
 func (c *checker) warnShadowed(d *document, ref *kindRef, w ast.Word) {
 	for _, b := range d.bindOrder {
 		p := c.packages[b.path.Text]

@@ -39,8 +39,8 @@ type Package struct {
 	Facts Facts
 }
 
-// GoLoader is the [Loader] that uses the go command. It reads types from the compiler's export data,
-// which is fast with a warm build cache, and from source if a package does not compile.
+// GoLoader is the [Loader] that uses the go command. It reads types from the compiler's export
+// data, which is fast with a warm build cache, and from source if a package does not compile.
 type GoLoader struct{}
 
 var _ Loader = GoLoader{}
@@ -69,8 +69,8 @@ func (GoLoader) Load(ctx context.Context, dir string, paths []string) (map[strin
 	return result, nil
 }
 
-// A goError is a failure of the go command. Its text is one line: what the command wrote, if it wrote
-// anything.
+// A goError is a failure of the go command. Its text is one line: what the command wrote, if it
+// wrote anything.
 type goError struct{ err error }
 
 func (e *goError) Error() string {

@@ -97,8 +97,8 @@ type walkProblem struct {
 	fields []string
 }
 
-// referenceHint suggests another name: one with a near spelling, the Go name for a JSON name, or the
-// field of a getter.
+// referenceHint suggests another name: one with a near spelling, the Go name for a JSON name, or
+// the field of a getter.
 func (m *managerScope) referenceHint(ref *ast.Ref, at int, problem *walkProblem) string {
 	got := ref.Path[at].Text
 	if problem.code == diag.MethodReference {

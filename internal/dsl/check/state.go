@@ -69,8 +69,8 @@ func (s *stateScope) combination() {
 	}
 }
 
-// triedToSelect reports whether there is a selector that was reported as wrong, and that may be meant
-// to select the object.
+// triedToSelect reports whether there is a selector that was reported as wrong, and that may be
+// meant to select the object.
 func (s *stateScope) triedToSelect() bool {
 	for sel := range ast.All[*ast.Selector](s.node) {
 		if sel != s.owned && sel != s.namespace {
@@ -109,8 +109,8 @@ func (s *stateScope) scope() {
 	}
 }
 
-// elsewhereHint is the hint for an owned state in another namespace. A target that is not a built-in
-// kind counts as namespaced when it has no marker, so the marker may be missing.
+// elsewhereHint is the hint for an owned state in another namespace. A target that is not a
+// built-in kind counts as namespaced when it has no marker, so the marker may be missing.
 func (s *stateScope) elsewhereHint() string {
 	if lookupBuiltin(s.target.Package) != nil {
 		return "remove owned or namespace="
@@ -360,8 +360,8 @@ func shown(v ast.Value) string {
 	return strconv.Quote(b.String())
 }
 
-// literalSpan returns the range to underline when literal text is wrong: that of the text if there is
-// just one piece of it, and otherwise that of the value.
+// literalSpan returns the range to underline when literal text is wrong: that of the text if there
+// is just one piece of it, and otherwise that of the value.
 func literalSpan(v ast.Value) ast.Range {
 	var spans []ast.Range
 	for _, p := range v.Parts {

@@ -3,8 +3,8 @@
 
 package diag
 
-// A Code names a kind of mistake. Codes are stable: the meaning of a code never changes, and no code
-// is reused.
+// A Code names a kind of mistake. Codes are stable: the meaning of a code never changes, and no
+// code is reused.
 type Code string
 
 // The codes. [Codes] explains each of them.

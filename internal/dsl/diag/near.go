@@ -13,8 +13,8 @@ import (
 const maxNear = 64
 
 // Near returns the candidate that got most likely means, and reports whether there is one. A
-// difference in case counts little. Of equally near candidates Near returns the first, so candidates
-// must be in a fixed order.
+// difference in case counts little. Of equally near candidates Near returns the first, so
+// candidates must be in a fixed order.
 func Near(got string, candidates []string) (string, bool) {
 	n := utf8.RuneCountInString(got)
 	if n == 0 || n > maxNear {
@@ -42,12 +42,12 @@ func DidYouMean(got string, candidates []string) string {
 	return fmt.Sprintf("did you mean %q?", near)
 }
 
-// limit returns the largest distance at which a name of n runes counts as misspelled, rather than as
-// another name.
+// limit returns the largest distance at which a name of n runes counts as misspelled, rather than
+// as another name.
 func limit(n int) int { return 1 + n/5 }
 
-// distance returns the number of insertions, deletions, replacements and swaps of neighbors that turn
-// a into b.
+// distance returns the number of insertions, deletions, replacements and swaps of neighbors that
+// turn a into b.
 func distance(a, b []rune) int {
 	before, prev, cur := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range prev {

@@ -40,12 +40,12 @@ const (
 	Color
 )
 
-// maxPrinted is the number of diagnostics after which a Printer stops and counts the rest, which are
-// often consequences of the first ones.
+// maxPrinted is the number of diagnostics after which a Printer stops and counts the rest, which
+// are often consequences of the first ones.
 const maxPrinted = 100
 
-// Print writes the first 100 diagnostics of the list, and the number of the others. Of a line that is
-// too long it shows the piece around the position.
+// Print writes the first 100 diagnostics of the list, and the number of the others. Of a line that
+// is too long it shows the piece around the position.
 func (p Printer) Print(w io.Writer, list List) error {
 	out := bufio.NewWriter(w)
 	lines := lineCache{sources: p.Sources, split: map[string][][]byte{}}
@@ -132,9 +132,9 @@ const cut = "…"
 // The numbers of bytes that are shown of a line that is longer: before the position, and after it.
 const maxBefore, maxBehind = 60, 160
 
-// window cuts a line that is too long to the piece around a position, between characters. It returns
-// the piece with the position of from and to in it, and reports on which sides something was cut
-// off.
+// window cuts a line that is too long to the piece around a position, between characters. It
+// returns the piece with the position of from and to in it, and reports on which sides something
+// was cut off.
 func window(line []byte, from, to int) (piece []byte, newFrom, newTo int, before, after bool) {
 	if len(line) <= maxBefore+maxBehind {
 		return line, from, to, false, false
@@ -198,8 +198,8 @@ func (c *lineCache) line(pos token.Position) ([]byte, bool) {
 	return bytes.TrimSuffix(lines[pos.Line-1], []byte("\r")), true
 }
 
-// expand prepares a line of source for a terminal: tabs become spaces, and characters that a terminal
-// would act upon become visible.
+// expand prepares a line of source for a terminal: tabs become spaces, and characters that a
+// terminal would act upon become visible.
 func expand(line []byte) string {
 	var b strings.Builder
 	col := 0
@@ -247,8 +247,8 @@ func runeColumns(r rune, size, col int) int {
 	return 1
 }
 
-// unprintable reports whether a terminal may do anything but show a glyph for the rune. That holds for
-// control characters, marks that change the direction of text, and joiners.
+// unprintable reports whether a terminal may do anything but show a glyph for the rune. That holds
+// for control characters, marks that change the direction of text, and joiners.
 func unprintable(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
 )
 
-// sameTree compares trees except for positions and for the empty lines that the layout puts between declarations.
+// sameTree compares trees except for positions and for the empty lines that the layout puts between
+// declarations.
 var sameTree = cmp.Options{
 	cmpopts.IgnoreTypes(ast.Range{}),
 	cmpopts.IgnoreFields(ast.Lead{}, "Blank"),
@@ -92,7 +93,8 @@ func (w *writer) comment() {
 	w.comments = append(w.comments, strings.TrimRight(text, " \t"))
 }
 
-// line ends a line, perhaps with a comment, and perhaps adds lines with nothing or with comments on them.
+// line ends a line, perhaps with a comment, and perhaps adds lines with nothing or with comments on
+// them.
 func (w *writer) line() {
 	if rapid.IntRange(0, 3).Draw(w.t, "trailing") == 0 {
 		w.space()

@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model is the meaning of a checked document. The checker makes it, and the generator writes
-// Go from it.
+// Package model is the meaning of a checked document. The checker makes it, and the generator
+// writes Go from it.
 //
 // Every name in it has been resolved against the Go packages, so that the generator looks nothing
 // up.

@@ -98,8 +98,8 @@ func (l *itemList) node(one func(ast.Lead) ast.Item) {
 	}
 }
 
-// isStray reports whether the closing brace, going by its indentation, is in the block that it would
-// close.
+// isStray reports whether the closing brace, going by its indentation, is in the block that it
+// would close.
 func (p *parser) isStray(t token) bool {
 	return t.kind == tokenRightBrace && p.byIndent && len(p.open) > 0 && t.indent > p.open[len(p.open)-1].indent
 }

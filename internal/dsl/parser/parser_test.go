@@ -178,8 +178,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestNothingElseIsLost takes one line or brace out of a document, and checks that the rest is still
-// in the tree.
+// TestNothingElseIsLost takes one line or brace out of a document, and checks that the rest is
+// still in the tree.
 func TestNothingElseIsLost(t *testing.T) {
 	const whole = `bind batch/v1 k8s.io/api/batch/v1
 alias Job batch/v1/Job
@@ -251,8 +251,8 @@ func repeated(piece string, n int) []byte {
 	return []byte("decl A for B {\nstate {\njobs []Job {\n" + strings.Repeat(piece, n))
 }
 
-// TestLinearMemory checks that the memory for a text does not grow with the square of its length: 32
-// times the text takes about 32 times the memory. BenchmarkHostile shows the same of the time.
+// TestLinearMemory checks that the memory for a text does not grow with the square of its length:
+// 32 times the text takes about 32 times the memory. BenchmarkHostile shows the same of the time.
 func TestLinearMemory(t *testing.T) {
 	for _, piece := range hostile {
 		short := allocated(func() { parser.Parse("a", repeated(piece, 500)) })

@@ -180,8 +180,8 @@ func (s *scanner) carriageReturn() {
 	s.pos++
 }
 
-// lineEnd returns the offset of the end of the line: of its newline, or of the carriage return before
-// that.
+// lineEnd returns the offset of the end of the line: of its newline, or of the carriage return
+// before that.
 func (s *scanner) lineEnd() int {
 	if s.eolFrom <= s.pos && s.pos <= s.eol {
 		return s.eol
@@ -221,7 +221,8 @@ func (s *scanner) blockComment() {
 	s.pos = start + 2 + end + 2
 }
 
-// A textPlace is where a character is. Comments and quoted text allow more characters than words do.
+// A textPlace is where a character is. Comments and quoted text allow more characters than words
+// do.
 type textPlace int
 
 const (
@@ -291,8 +292,8 @@ func (s *scanner) word() {
 	s.add(tokenWord, start, text.String())
 }
 
-// plainWord reads a word of printable ASCII characters, as nearly all are, and reports whether there
-// is one.
+// plainWord reads a word of printable ASCII characters, as nearly all are, and reports whether
+// there is one.
 func (s *scanner) plainWord() bool {
 	start, end := s.pos, s.pos
 	for end < len(s.src) && ' ' < s.src[end] && s.src[end] < 0x7f && inWord(s.src[end]) {

@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seed_test runs the controller example of the ctrlkit RFC. The example is in testdata because
-// it has a mistake that ctrlkit vet reports: an action that is deferred and never run.
+// Package seed_test runs the controller example of the ctrlkit RFC. The example is in testdata
+// because it has a mistake that ctrlkit vet reports: an action that is deferred and never run.
 package seed_test
 
 import (
@@ -61,7 +61,8 @@ func job(name string, owner *apiv1.CronJob) *batchv1.Job {
 	}}
 }
 
-// TestExample runs the example: the Jobs that the CronJob owns are given to the actions, and no others.
+// TestExample runs the example: the Jobs that the CronJob owns are given to the actions, and no
+// others.
 func TestExample(t *testing.T) {
 	cronJob := &apiv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "backup", UID: "1"}, Spec: apiv1.CronJobSpec{Schedule: "@hourly"}}
 	predecessor := cronJob.DeepCopy()

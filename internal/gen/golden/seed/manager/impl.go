@@ -1,7 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager has the generated manager of the CronJob example, and actions that log their states.
+// Package manager has the generated manager of the CronJob example, and actions that log their
+// states.
 package manager
 
 import (
