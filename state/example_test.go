@@ -76,8 +76,9 @@ func ExampleGet() {
 	obj, err = state.Get(context.Background(), c, selection, &corev1.Secret{})
 	fmt.Println(obj == nil, err)
 	// Output:
-	// password <nil> true shops/password exists but does not satisfy the other selectors: label
-	// shop is "other", not "shop": change it, or delete it true <nil>
+	// password <nil>
+	// shops/password [label shop is "other", not "shop"]
+	// true <nil>
 }
 
 // A list state that names its only object: an object that does not match is left out.
@@ -137,21 +138,19 @@ func ExampleCheckOwner() {
 
 	_, err = state.CheckOwner(shop, secret("stray", nil))
 	fmt.Println(err)
-
-	var notOwned *state.NotOwnedError
-	fmt.Println(errors.As(err, &notOwned))
 	// Output:
-	// ours <nil> shops/stray is not owned by shops/shop: it has no owner: delete it, or make
-	// the target an owner true
+	// ours <nil>
+	// shops/stray is not owned by shops/shop: it has no owner: delete it, or make the target an owner
 }
 
 // The controlling owner is the one that deletes and replaces an object.
 func ExampleCheckController() {
 	_, err := state.CheckController(shop, owned(secret("shared", nil)))
-	fmt.Println(err)
-	// Output:
-	// shops/shared is not controlled by shops/shop: it has no controller, its owners are
-	// ConfigMap shop: delete it, or make the target its controller
+	var notOwned *state.NotOwnedError
+	if errors.As(err, &notOwned) {
+		fmt.Printf("%s: controller %q, owners %q\n", notOwned.Object, notOwned.Controller, notOwned.Owners)
+	}
+	// Output: shops/shared: controller "", owners ["ConfigMap shop"]
 }
 
 // A state that is a single object, selected without its name.
