@@ -24,7 +24,7 @@ import (
 // *[Section], *[Block], *[State], *[Selector], *[Value], *[Part], *[Ref], *[Action], *[Arg],
 // *[Word], *[Comment] and *[Note].
 type Node interface {
-	// Span returns where the node stands in the source.
+	// Span returns the range of the node in the source.
 	//
 	//   - The span contains the spans of all nodes below it, except for the comments before the
 	//     node (its [Lead]) and at the end of its last line. The span of the [File] contains
@@ -42,18 +42,18 @@ type Range struct{ Start, End int }
 // Span returns the range itself: what embeds a Range is a [Node].
 func (r Range) Span() Range { return r }
 
-// Contains reports whether other lies in the range.
+// Contains reports whether other is within the range.
 func (r Range) Contains(other Range) bool { return r.Start <= other.Start && other.End <= r.End }
 
-// An Item is a node that stands on lines of its own: *[Bind], *[Alias], *[Decl], *[Section],
+// An Item is a node on lines of its own: *[Bind], *[Alias], *[Decl], *[Section],
 // *[State], *[Selector], *[Action] or *[Note].
 type Item interface {
 	Node
-	// Above returns what stands before the item.
+	// Above returns what is before the item.
 	Above() *Lead
 }
 
-// A Lead is what stands before an item or an argument.
+// A Lead is what is before an item or an argument.
 type Lead struct {
 	// Blank is true when an empty line separates the item, with its comment, from the one before
 	// it. It is never true for the first item of a block.
@@ -146,7 +146,7 @@ type Decl struct {
 	Body       Block // of *Section and *Note
 }
 
-// A Block is a pair of braces with what stands between them.
+// A Block is a pair of braces with what is between them.
 type Block struct {
 	Range
 	Open  *Comment // after the opening brace
@@ -183,10 +183,10 @@ type Selector struct {
 	Trailing *Comment
 }
 
-// A Value is what stands after an equals sign.
+// A Value is what follows an equals sign.
 type Value struct {
 	Range
-	// Quoted is true when the value stands between double quotes.
+	// Quoted is true when the value is between double quotes.
 	Quoted bool
 	// Bad is true when the form of the value is wrong: then it has no parts.
 	Bad   bool

@@ -99,7 +99,7 @@ func (s *stateScope) scope() {
 			"add namespace=NAME, or namespace=* for all")
 	case s.owned != nil && s.target.Namespaced && s.namespace != nil && !s.isTargetNamespace() && mode != model.TargetNamespace:
 		s.d.report(diag.OwnedElsewhere, s.namespace,
-			"an owner reference does not cross namespaces: what the target owns lies in its own namespace", s.elsewhereHint(),
+			"an owner reference does not cross namespaces: what the target owns is in its own namespace", s.elsewhereHint(),
 			s.d.related(s.owned, "owned is here"))
 	}
 	if s.out.Namespace.Mode == model.AllNamespaces && s.name != nil && !s.node.List {

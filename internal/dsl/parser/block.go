@@ -13,7 +13,7 @@ import (
 // A blockForm says how a block is read.
 type blockForm struct {
 	what string    // names the block in messages
-	head ast.Range // what stands before the opening brace
+	head ast.Range // what is before the opening brace
 	// indent is the indentation of the line that the head begins, -1 if it begins none.
 	indent int
 	// starts reports whether what follows can be the content of the block: then the parser
@@ -25,7 +25,7 @@ type blockForm struct {
 }
 
 // items reads the items of a block, or of the file, with the comments between them. It stops before
-// a closing brace, at the end of the file, and where leaves reports that what stands there belongs
+// a closing brace, at the end of the file, and where leaves reports that what follows belongs
 // further out.
 func (p *parser) items(leaves func() bool, one func(ast.Lead) ast.Item) []ast.Item {
 	l := itemList{parser: p}

@@ -12,5 +12,5 @@
 //
 // In the order in which a text passes through it: the scanner (scanner.go, value.go) cuts the text
 // into tokens, a cursor (cursor.go, lookahead.go) steps through them, and the parser reads the
-// statements (parser.go, decl.go, action.go) and the blocks that they stand in (block.go).
+// statements (parser.go, decl.go, action.go) and the blocks around them (block.go).
 package parser
