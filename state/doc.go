@@ -1,8 +1,9 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package state is what the code that ctrlkit generates reads the cluster with: selections, indexes
-// of the cache, a memory for one reconcile, and the mapping of events back to targets.
+// Package state reads the cluster for the code that ctrlkit generates. It holds selections of
+// objects, indexes of the cache, a memo of what one reconcile has read, and the mapping of a
+// changed object to the targets that have to be reconciled.
 //
 // A generated state getter reads like this:
 //
@@ -16,6 +17,9 @@
 //	}
 //	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
 //
-// The package works without generated code as well. It never writes to the cluster, and it leaves
-// to its caller to say which state an error belongs to.
+// A target is the object that is reconciled. A state is one object, or a list of objects, that the
+// reconcile of a target reads.
+//
+// The package works without generated code as well. It never writes to the cluster. Its errors do
+// not name the state that they belong to: the caller does.
 package state

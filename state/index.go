@@ -15,16 +15,18 @@ import (
 
 // An Index finds objects of type T in a cache by a text that is computed from each of them.
 //
-// Its name says completely how that text is computed: two indexes of one type with the same name are the same index. The
-// names that generated code uses begin with "ctrlkit:", so that they are never those of the user's own indexes.
+// The name identifies the computation: two indexes of one type with the same name are the same
+// index. The names in generated code begin with "ctrlkit:", so that they do not collide with those
+// of your own indexes.
 type Index[T client.Object] struct {
 	Name string
-	// Values returns the texts by which an object is found, mostly one. It must not change the object.
+	// Values returns the texts by which an object is found, usually one. It must not change the
+	// object.
 	Values func(T) []string
 }
 
-// Register registers the index with the cache that indexer stands for. An index that is there already is left alone:
-// several managers of a process may need the same.
+// Register registers the index with the cache of indexer. It leaves an index that is registered
+// already as it is: several managers of one process may need the same index.
 func (i Index[T]) Register(ctx context.Context, indexer client.FieldIndexer, obj T) error {
 	err := indexer.IndexField(ctx, obj, i.Name, func(obj client.Object) []string {
 		if typed, ok := obj.(T); ok {
@@ -38,8 +40,8 @@ func (i Index[T]) Register(ctx context.Context, indexer client.FieldIndexer, obj
 	return fmt.Errorf("registering the index %s of %T: %w", i.Name, obj, err)
 }
 
-// isConflict reports whether an index of that name exists. client-go gives this error no type, so its text must do;
-// TestRegisterTwice notices when it changes.
+// isConflict reports whether err says that an index of that name exists. client-go gives this error
+// no type, so its text must do; TestRegisterTwice fails when the text changes.
 func isConflict(err error) bool {
 	return strings.Contains(err.Error(), "indexer conflict")
 }
@@ -52,7 +54,8 @@ func (i Index[T]) Value(obj T) string {
 	return ""
 }
 
-// ControllerName returns the name of the owner that controls obj, if that is of this group and kind, of whatever version.
+// ControllerName returns the name of the owner that controls obj, if the owner is of this group and
+// kind, in any version. It returns no name otherwise.
 func ControllerName(obj client.Object, group, kind string) []string {
 	owner := metav1.GetControllerOfNoCopy(obj)
 	if owner == nil || owner.Kind != kind {

@@ -23,8 +23,8 @@ var byData = Index[*corev1.ConfigMap]{
 	Values: func(obj *corev1.ConfigMap) []string { return []string{obj.Data["x"]} },
 }
 
-// TestRegisterTwice uses a real cache, which needs no API server as long as it is not started: it depends on the text of
-// client-go's error.
+// TestRegisterTwice uses a real cache because it depends on the text of client-go's error. A cache
+// that is not started needs no API server.
 func TestRegisterTwice(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
@@ -39,7 +39,7 @@ func TestRegisterTwice(t *testing.T) {
 	}
 }
 
-// refusing is a FieldIndexer that refuses.
+// refusing is a FieldIndexer that returns an error.
 type refusing struct{ err error }
 
 func (r refusing) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
@@ -64,7 +64,7 @@ func TestControllerName(t *testing.T) {
 		owners []metav1.OwnerReference
 		want   []string
 	}{
-		"nobody":          {},
+		"none":            {},
 		"not controlling": {owners: []metav1.OwnerReference{owner("shop.example.com/v1", "Shop", nil)}},
 		"the kind":        {owners: []metav1.OwnerReference{owner("shop.example.com/v1", "Shop", &yes)}, want: []string{"owner"}},
 		"another version": {owners: []metav1.OwnerReference{owner("shop.example.com/v2", "Shop", &yes)}, want: []string{"owner"}},

@@ -8,27 +8,35 @@ import (
 	"sync"
 )
 
-// A Memo remembers the first successful result of a read. Its zero value is ready for use; it must not be copied.
+// A Memo keeps the first successful result of a read. Its zero value is ready for use; it must not
+// be copied.
 //
-// A Memo belongs to one reconcile: there is no way to make it forget.
+// A Memo belongs to one reconcile: it cannot be reset.
 type Memo[T any] struct {
-	mu      sync.Mutex
-	current *reading[T] // guarded by mu; nil when nothing was read yet, or the last read did not succeed
+	mu sync.Mutex
+	// current is guarded by mu. It is nil before the first read, and after a read that failed.
+	current *reading[T]
 }
 
-// A reading is one call of a read function. Its other fields are written before ended is closed, and not after that.
+// A reading is one call of a read function. Its other fields are written before ended is closed,
+// and not after that.
 type reading[T any] struct {
-	ended     chan struct{}
-	value     T
-	err       error
-	abandoned bool // the reader gave up for a reason of its own: whoever waits reads for itself
+	ended chan struct{}
+	value T
+	err   error
+	// abandoned is true when the read ended for a reason of its caller: those that wait for it then
+	// read for themselves.
+	abandoned bool
 }
 
-// Get returns the remembered value, or calls read and remembers what it returns.
+// Get returns the value, reading it with read if no earlier call has.
 //
-// Of several callers at once one reads, with its own context, and the others wait. A waiter whose context ends stops
-// waiting. If read returns an error, all who waited for it get that error, and the next call of Get reads again;
-// but if the reader's own context had ended, or read panicked, those who waited read for themselves.
+//   - Of several concurrent callers one calls read, with its own context, and the others wait.
+//   - A caller that waits stops when its context is done, and returns the cause.
+//   - If read returns an error, Get returns it to all callers that waited, and the next call of Get
+//     reads again.
+//   - If the context of the caller that reads is done when read fails, or if read panics, the
+//     callers that waited read for themselves.
 func (m *Memo[T]) Get(ctx context.Context, read func(context.Context) (T, error)) (T, error) {
 	for {
 		r, first := m.join()
@@ -45,7 +53,8 @@ func (m *Memo[T]) Get(ctx context.Context, read func(context.Context) (T, error)
 	}
 }
 
-// join returns the reading to wait for, or a new one that the caller has to carry out.
+// join returns the reading to wait for, or a new one that the caller has to carry out, and reports
+// whether it is new.
 func (m *Memo[T]) join() (r *reading[T], first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,7 +65,7 @@ func (m *Memo[T]) join() (r *reading[T], first bool) {
 	return m.current, true
 }
 
-// read carries out r. It ends r also when the function that it calls panics or ends the goroutine.
+// read carries out r. It ends r even if the function that it calls panics or exits the goroutine.
 func (m *Memo[T]) read(ctx context.Context, r *reading[T], read func(context.Context) (T, error)) (T, error) {
 	defer func() {
 		if r.abandoned || r.err != nil {
@@ -77,7 +86,7 @@ func (m *Memo[T]) read(ctx context.Context, r *reading[T], read func(context.Con
 	return value, nil
 }
 
-// wait returns nil when r has ended. What is there already is also given to a caller whose context has ended.
+// wait returns nil when r has ended. If it has ended already, the context does not matter.
 func (r *reading[T]) wait(ctx context.Context) error {
 	select {
 	case <-r.ended:

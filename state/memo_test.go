@@ -68,7 +68,8 @@ func TestMemoGivesWhatItHasToACancelledCaller(t *testing.T) {
 	}
 }
 
-// slow starts a Get on another goroutine, of which the read ends as end says, and returns when it is under way.
+// slow starts a Get on another goroutine, whose read ends as end decides, and returns once the read
+// has started.
 func slow(ctx context.Context, memo *Memo[int], end func(context.Context) (int, error)) (outcome func() error) {
 	done := make(chan error, 1)
 	go func() {

@@ -20,7 +20,7 @@ type object[T any] interface {
 	client.Object
 }
 
-// A SeveralError says that a state which is a single object was found more than once.
+// A SeveralError reports that several objects match a state that is a single object.
 type SeveralError struct {
 	// Found are the objects, in the order of their namespaces and names.
 	Found []types.NamespacedName
@@ -35,19 +35,18 @@ func (e *SeveralError) Error() string {
 	return fmt.Sprintf("at most one object may match, but %d do: %s", len(names), strings.Join(names, ", "))
 }
 
-// A NotOwnedError says that a state which must be owned by the target is an object of another
-// owner, or of none.
+// A NotOwnedError reports that an object which the target must own has another owner, or none.
 type NotOwnedError struct {
 	Object, Target types.NamespacedName
 	// Owners are the owners that the object has, as "Kind name".
 	Owners []string
-	// ByController is true if the target had to be the controlling owner. Controller is then the
-	// owner that is, as "Kind name", and empty if there is none.
+	// ByController is true if the target must be the controlling owner. Controller is then the
+	// actual controlling owner, as "Kind name", or empty if there is none.
 	ByController bool
 	Controller   string
 }
 
-// Error names the object, the target, and the owners that the object has.
+// Error names the object, the target, the owners of the object, and the remedy.
 func (e *NotOwnedError) Error() string {
 	object, target := nameOf(e.Object), nameOf(e.Target)
 	owners := strings.Join(e.Owners, " and ")
@@ -66,9 +65,9 @@ func (e *NotOwnedError) Error() string {
 	}
 }
 
-// IsOwned reports whether obj has an owner reference to target: one with its UID, whether it is the
-// controller or not. [metav1.IsControlledBy] is for the controller alone.
-func IsOwned(target, obj client.Object) bool {
+// isOwned reports whether obj has an owner reference with the UID of target. The target need not be
+// the controlling owner: [metav1.IsControlledBy] reports that.
+func isOwned(target, obj client.Object) bool {
 	for _, owner := range obj.GetOwnerReferences() {
 		if owner.UID == target.GetUID() {
 			return true
@@ -77,19 +76,20 @@ func IsOwned(target, obj client.Object) bool {
 	return false
 }
 
-// ControlledBy returns the items that target controls, by its UID, in the same order. It reuses the
-// memory of items.
+// ControlledBy returns the items whose controlling owner reference has the UID of target, in the
+// same order. It overwrites items, like [slices.DeleteFunc].
 func ControlledBy[T any, P object[T]](target client.Object, items []T) []T {
 	return keep(items, func(item P) bool { return metav1.IsControlledBy(item, target) })
 }
 
-// OwnedBy returns the items that target owns, whether it is the controller or not, in the same
-// order. It reuses the memory of items.
+// OwnedBy returns the items that target owns, as their controller or not, in the same order. It
+// overwrites items, like [slices.DeleteFunc].
 func OwnedBy[T any, P object[T]](target client.Object, items []T) []T {
-	return keep(items, func(item P) bool { return IsOwned(target, item) })
+	return keep(items, func(item P) bool { return isOwned(target, item) })
 }
 
-// CheckController returns obj, or a NotOwnedError if it is there and not controlled by target.
+// CheckController returns obj if it is nil or controlled by target, and otherwise a
+// [NotOwnedError].
 func CheckController[T any, P object[T]](target client.Object, obj P) (P, error) {
 	if obj == nil || metav1.IsControlledBy(obj, target) {
 		return obj, nil
@@ -102,9 +102,9 @@ func CheckController[T any, P object[T]](target client.Object, obj P) (P, error)
 	return nil, notOwned
 }
 
-// CheckOwner returns obj, or a NotOwnedError if it is there and not owned by target.
+// CheckOwner returns obj if it is nil or owned by target, and otherwise a [NotOwnedError].
 func CheckOwner[T any, P object[T]](target client.Object, obj P) (P, error) {
-	if obj == nil || IsOwned(target, obj) {
+	if obj == nil || isOwned(target, obj) {
 		return obj, nil
 	}
 	return nil, newNotOwnedError(target, obj)
@@ -120,12 +120,13 @@ func newNotOwnedError(target, obj client.Object) *NotOwnedError {
 
 func ownerName(owner metav1.OwnerReference) string { return owner.Kind + " " + owner.Name }
 
-// Named returns the items with this name, in the same order. It reuses the memory of items.
+// Named returns the items with this name, in the same order. It overwrites items, like
+// [slices.DeleteFunc].
 func Named[T any, P object[T]](name string, items []T) []T {
 	return keep(items, func(item P) bool { return item.GetName() == name })
 }
 
-// keep is slices.DeleteFunc the other way round, and does not copy an item in order to look at it.
+// keep is the opposite of slices.DeleteFunc. Unlike that, it does not copy an item to test it.
 func keep[T any, P object[T]](items []T, wanted func(P) bool) []T {
 	kept := items[:0]
 	for i := range items {
@@ -137,7 +138,7 @@ func keep[T any, P object[T]](items []T, wanted func(P) bool) []T {
 	return kept
 }
 
-// Only returns nil if there are no items, the item if there is one, and otherwise a SeveralError.
+// Only returns nil if there are no items, the item if there is one, and otherwise a [SeveralError].
 func Only[T any, P object[T]](items []T) (P, error) {
 	switch len(items) {
 	case 0:
@@ -153,8 +154,7 @@ func Only[T any, P object[T]](items []T) (P, error) {
 	return nil, several
 }
 
-// Sorted returns the items in the order of their namespaces and names. It leaves the slice that it
-// is given as it is.
+// Sorted returns the items sorted by namespace and name. It does not change items.
 func Sorted[T any, P object[T]](items []T) []T {
 	order := make([]P, len(items))
 	for i := range items {
@@ -204,7 +204,7 @@ func copyInto[T any, P object[T]](from, to P) {
 	}
 }
 
-// nameOf is the name of an object as kubectl's users write it.
+// nameOf returns NAMESPACE/NAME, or the name of a cluster-scoped object.
 func nameOf(name types.NamespacedName) string {
 	if name.Namespace == "" {
 		return name.Name

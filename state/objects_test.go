@@ -38,7 +38,7 @@ func TestOwnedByComparesUIDs(t *testing.T) {
 	items := []corev1.ConfigMap{
 		*withOwners(configMap("ns", "ours", nil), targetOwns),
 		*withOwners(configMap("ns", "theirs", nil), otherOwns),
-		*configMap("ns", "nobodys", nil),
+		*configMap("ns", "without-an-owner", nil),
 		*withOwners(configMap("ns", "shared", nil), otherOwns, targetOwns),
 	}
 	if diff := cmp.Diff([]string{"ns/ours", "ns/shared"}, names(OwnedBy(target, items))); diff != "" {
@@ -77,7 +77,7 @@ func TestControlledByIsTheControllerAlone(t *testing.T) {
 		*withOwners(configMap("ns", "shared", nil), controlling(otherOwns), targetOwns),
 		*withOwners(configMap("ns", "without-a-controller", nil), targetOwns),
 		*withOwners(configMap("ns", "namesakes", nil), controlling(otherOwns)),
-		*configMap("ns", "nobodys", nil),
+		*configMap("ns", "without-an-owner", nil),
 	}
 	if diff := cmp.Diff([]string{"ns/ours"}, names(ControlledBy(target, items))); diff != "" {
 		t.Errorf("controlled (-want +got):\n%s", diff)

@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Uncopied returns a reader that has a cache not copy what it returns: the objects are the cache's
-// own and must not be changed. It is for whoever copies them before giving them away, as generated
-// getters do, so that an object is copied once rather than twice. Readers without a cache read as
-// before.
+// Uncopied returns a reader that reads from a cache without copying: the objects belong to the
+// cache and must not be changed. Generated getters use it because they copy what they return: an
+// object is then copied once rather than twice. With a reader that has no cache, Uncopied has no
+// effect.
 //
-// A cache that copies fills in the apiVersion and kind of the copies. Without, they are empty, as
-// they are with a client that reads from the API server.
+// A cache that copies an object sets its apiVersion and kind. Objects that are not copied have
+// neither, like those that a client reads from the API server.
 func Uncopied(reader client.Reader) client.Reader { return uncopied{reader} }
 
 type uncopied struct{ reader client.Reader }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// optionReader remembers whether it was asked for copies.
+// optionReader records its options.
 type optionReader struct {
 	get  client.GetOptions
 	list client.ListOptions

@@ -23,28 +23,28 @@ import (
 // field that is set.
 type Selection struct {
 	// Namespace is empty for cluster-scoped kinds, and for objects of all namespaces. A selection
-	// in the namespace of a target takes it from NamespaceOf, which never returns an empty one.
+	// in the namespace of a target gets it from NamespaceOf, which never returns an empty one.
 	Namespace string
 	// Name is empty when objects are not selected by name.
 	Name string
 	// Labels are labels that the object must have with these values. An empty value selects the
 	// objects that have the label with an empty value.
 	Labels map[string]string
-	// Fields are values by the name of an Index.
+	// Fields are the values that the object must have, by the name of an [Index].
 	Fields map[string]string
 }
 
-// NamespaceOf returns the namespace of target. A target that has none is an error: to a client the
+// NamespaceOf returns the namespace of target, or an error if target has none: to a client, the
 // empty namespace means all namespaces.
 func NamespaceOf(target client.Object) (string, error) {
 	if namespace := target.GetNamespace(); namespace != "" {
 		return namespace, nil
 	}
-	return "", fmt.Errorf("the target %s has no namespace to look in: "+
+	return "", fmt.Errorf("the target %s has no namespace to read from: "+
 		"write namespace=NAME in the document, or namespace=* for all namespaces and for cluster-scoped kinds", target.GetName())
 }
 
-// Key returns a text that is the same for two selections exactly if they are equal.
+// Key returns a text for the selection. Two selections have the same key exactly if they are equal.
 func (s Selection) Key() string {
 	var key []byte
 	add := func(text string) { key = append(strconv.AppendQuote(key, text), ' ') }
@@ -60,11 +60,11 @@ func (s Selection) Key() string {
 	return string(key)
 }
 
-// List reads the selected objects into list, through the index of each field. It does not look at
-// s.Name: see Named.
+// List reads the selected objects into list.
 //
-// A label value that no object can have is an error rather than an empty list. A selection with
-// Fields can only be read from a cache with these indexes.
+//   - It ignores s.Name: see [Named].
+//   - A selection with Fields needs a reader that reads from a cache with these indexes.
+//   - A label value that no object can have is an error rather than an empty list.
 func (s Selection) List(ctx context.Context, reader client.Reader, list client.ObjectList) error {
 	if err := s.checkLabels(); err != nil {
 		return err
@@ -85,25 +85,27 @@ func (s Selection) List(ctx context.Context, reader client.Reader, list client.O
 	return err
 }
 
-// A MismatchError says that the object which a state selects by its name does not satisfy the other
-// selectors. It is an error rather than an absent object, because creating the object would fail
-// for as long as this one is there.
+// A MismatchError reports that the object which is selected by its name does not satisfy the other
+// selectors. It is an error rather than an absent object because creating the object would fail
+// while this one exists.
 type MismatchError struct {
 	Object types.NamespacedName
 	// Mismatches are the selectors that are not satisfied, as `label app is "a", not "b"`.
 	Mismatches []string
 }
 
-// Error names the object and what differs.
+// Error names the object, what differs, and the remedy.
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%s exists but does not satisfy the other selectors: %s: change it, or delete it",
 		nameOf(e.Object), strings.Join(e.Mismatches, ", "))
 }
 
-// Get reads the object that s.Name names into obj. It returns nil without an error if there is
-// none, and a MismatchError if it does not have the labels, or the fields, which are computed by
-// the indexes. Get works with every reader, not only with a cache that has these indexes; a field
-// without its index is an error.
+// Get reads the object with the name s.Name into obj, and returns obj.
+//
+//   - If there is no such object, Get returns nil without an error.
+//   - If the object does not satisfy s.Labels or s.Fields, Get returns a [MismatchError].
+//   - The indexes compute the fields of the object. A field without its index is an error.
+//   - Get works with every reader; the reader needs no cache with these indexes.
 func Get[T any, P object[T]](ctx context.Context, reader client.Reader, s Selection, obj P, indexes ...Index[P]) (P, error) {
 	obj, mismatches, err := get(ctx, reader, s, obj, indexes)
 	if err != nil || len(mismatches) == 0 {
@@ -112,8 +114,8 @@ func Get[T any, P object[T]](ctx context.Context, reader client.Reader, s Select
 	return nil, &MismatchError{Object: client.ObjectKeyFromObject(obj), Mismatches: mismatches}
 }
 
-// GetList is Get for a state that is a list: the object if it satisfies all selectors, and
-// otherwise no objects.
+// GetList is [Get] for a state that is a list: it returns the object if it satisfies all selectors,
+// and otherwise no objects.
 func GetList[T any, P object[T]](ctx context.Context, reader client.Reader, s Selection, obj P, indexes ...Index[P]) ([]T, error) {
 	obj, mismatches, err := get(ctx, reader, s, obj, indexes)
 	if err != nil || obj == nil || len(mismatches) > 0 {
@@ -122,8 +124,8 @@ func GetList[T any, P object[T]](ctx context.Context, reader client.Reader, s Se
 	return []T{*obj}, nil
 }
 
-// get reads the object that s.Name names, nil if there is none, and says which other selectors it
-// does not satisfy.
+// get returns the object with the name s.Name, nil if there is none, and the selectors that it does
+// not satisfy.
 func get[T any, P object[T]](
 	ctx context.Context, reader client.Reader, s Selection, obj P, indexes []Index[P],
 ) (found P, mismatches []string, err error) {
@@ -160,10 +162,11 @@ func get[T any, P object[T]](
 	return obj, mismatches, nil
 }
 
-// checkName refuses names that no object can have: a cache would say that there is no such object.
+// checkName returns an error for a name that no object can have. A cache would report no such
+// object.
 func (s Selection) checkName() error {
 	if s.Name == "" {
-		return errors.New("the name to look for is empty")
+		return errors.New("the name of the object is empty")
 	}
 	if problems := content.IsPathSegmentName(s.Name); len(problems) > 0 {
 		return fmt.Errorf("%q is not a name that an object can have: it %s", s.Name, strings.Join(problems, ", "))
@@ -171,7 +174,7 @@ func (s Selection) checkName() error {
 	return nil
 }
 
-// checkLabels refuses labels that no object can have: a cache would select nothing, without a word.
+// checkLabels returns an error for labels that no object can have. A cache would select nothing.
 func (s Selection) checkLabels() error {
 	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {

@@ -54,7 +54,7 @@ func TestGet(t *testing.T) {
 		"no field":         {selection: Selection{Namespace: "ns", Name: "here", Fields: map[string]string{"ctrlkit:.data.y": "2"}}, wantErr: `field .data.y is not set, not "2"`},
 		"no index":         {selection: Selection{Namespace: "ns", Name: "here", Fields: map[string]string{"ctrlkit:.data.z": "2"}}, wantErr: `the index ctrlkit:.data.z was not given`},
 		"impossible label": {selection: Selection{Namespace: "ns", Name: "here", Labels: map[string]string{"app": "a b"}}, wantErr: `labels/app="a b"`},
-		"no name":          {selection: Selection{Namespace: "ns"}, wantErr: "name to look for is empty"},
+		"no name":          {selection: Selection{Namespace: "ns"}, wantErr: "the name of the object is empty"},
 		"impossible name":  {selection: Selection{Namespace: "ns", Name: "a/b"}, wantErr: `"a/b" is not a name`},
 	}
 	for name, test := range tests {
@@ -140,7 +140,7 @@ func TestNamespaceOf(t *testing.T) {
 		t.Errorf("NamespaceOf = %q, %v", got, err)
 	}
 	got, err := NamespaceOf(configMap("", "target", nil))
-	wantError(t, err, "the target target has no namespace to look in: write namespace=NAME")
+	wantError(t, err, "the target target has no namespace to read from: write namespace=NAME")
 	if got != "" {
 		t.Errorf("NamespaceOf = %q beside an error", got)
 	}

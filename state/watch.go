@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TargetIndex returns the index by which Enqueue finds the targets that a changed object concerns:
-// the index of targets by what they select. A target for which sel returns an error selects
-// nothing. See Index about the name.
+// TargetIndex returns the index of targets by what they select. [Enqueue] finds the targets of a
+// changed object with it. A target for which sel returns an error selects nothing. See [Index] for
+// the name.
 func TargetIndex[T client.Object](name string, sel func(T) (Selection, error)) Index[T] {
 	return Index[T]{Name: name, Values: func(target T) []string {
 		selection, err := sel(target)
@@ -28,10 +28,11 @@ func TargetIndex[T client.Object](name string, sel func(T) (Selection, error)) I
 	}}
 }
 
-// NameIndex is TargetIndex for a state that is a single object selected by name: it looks at the
-// namespace and the name of the selection alone. An object of that name which does not satisfy the
-// other selectors is an error of the target, and only an event of that object tells when this is
-// over. The offer of Enqueue then sets the namespace and the name alone.
+// NameIndex is [TargetIndex] for a state that is a single object selected by name. It uses only the
+// namespace and the name of the selection, and so must the function offer of [Enqueue].
+//
+// The other selectors are left out because an object of that name which does not satisfy them makes
+// [Get] fail: the target must be reconciled when that object changes.
 func NameIndex[T client.Object](name string, sel func(T) (Selection, error)) Index[T] {
 	return TargetIndex(name, func(target T) (Selection, error) {
 		selection, err := sel(target)
@@ -42,11 +43,12 @@ func NameIndex[T client.Object](name string, sel func(T) (Selection, error)) Ind
 // Enqueue returns a handler that enqueues the targets which select a changed object, or selected it
 // before the change.
 //
-// An object is selected by the targets whose Selection is equal to offer of the object, so offer
-// must set the fields that the function given to TargetIndex sets. The targets are looked up with
-// reader, which has to read from a cache with the index; if that fails, all targets are enqueued,
-// and the error is logged. Targets is an empty list of them. A reader that is a [HandlerWrapper] is told of
-// each request.
+//   - Targets whose [Selection] equals offer(obj) select obj, so offer must set the same fields as
+//     the function that [TargetIndex] was given.
+//   - The handler lists the targets with reader, which must read from a cache with the index. If
+//     that fails, it logs the error and enqueues all targets.
+//   - The parameter targets is an empty list of the targets' kind.
+//   - If reader is a [HandlerWrapper], Enqueue returns the handler wrapped.
 func Enqueue[T, O client.Object](reader client.Reader, targets client.ObjectList, index Index[T], offer func(O) Selection) handler.EventHandler {
 	h := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		typed, ok := obj.(O)
@@ -64,21 +66,22 @@ func Enqueue[T, O client.Object](reader client.Reader, targets client.ObjectList
 		}
 		return requests
 	})
-	if teller, ok := reader.(HandlerWrapper); ok {
-		return teller.WrapHandler(h)
+	if wrapper, ok := reader.(HandlerWrapper); ok {
+		return wrapper.WrapHandler(h)
 	}
 	return h
 }
 
-// A Teller is a reader that also wants to know which change has asked for which reconcile, such as
-// that of an engine of package step (Engine.WatchReader).
+// A HandlerWrapper is a reader that wraps event handlers as well, in order to record the cause of
+// each request. Engine.WatchReader of package step returns one.
 type HandlerWrapper interface {
-	// WrapHandler returns h so that it tells.
+	// WrapHandler returns a handler that enqueues what h enqueues, and records why. It is called
+	// once for each handler.
 	WrapHandler(h handler.EventHandler) handler.EventHandler
 }
 
-// requestsFor returns a request for each target that the options select. It only reads names, so
-// that nothing needs to be copied.
+// requestsFor returns a request for each target that the options select. It reads names only, so
+// nothing has to be copied.
 func requestsFor(ctx context.Context, reader client.Reader, targets client.ObjectList, opts ...client.ListOption) ([]reconcile.Request, error) {
 	list, ok := targets.DeepCopyObject().(client.ObjectList)
 	if !ok {

@@ -81,10 +81,10 @@ func TestEnqueue(t *testing.T) {
 		from, to client.Object
 		want     []string
 	}{
-		"selected by two":    {from: secretNamed("ns", "one"), to: secretNamed("ns", "one"), want: []string{"ns/a", "ns/b"}},
-		"selected by nobody": {from: secretNamed("ns", "three"), to: secretNamed("ns", "three")},
-		"before and after":   {from: secretNamed("ns", "two"), to: secretNamed("other", "one"), want: []string{"ns/c", "other/d"}},
-		"another kind":       {from: configMap("ns", "one", nil), to: configMap("ns", "one", nil)},
+		"selected by two":  {from: secretNamed("ns", "one"), to: secretNamed("ns", "one"), want: []string{"ns/a", "ns/b"}},
+		"selected by none": {from: secretNamed("ns", "three"), to: secretNamed("ns", "three")},
+		"before and after": {from: secretNamed("ns", "two"), to: secretNamed("other", "one"), want: []string{"ns/c", "other/d"}},
+		"another kind":     {from: configMap("ns", "one", nil), to: configMap("ns", "one", nil)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
-// TestNameIndex has a target find by name also the object that does not satisfy its other
-// selectors.
+// TestNameIndex checks that a target is also found for an object of the name that does not satisfy
+// its other selectors.
 func TestNameIndex(t *testing.T) {
 	index := NameIndex("ctrlkit:v1/Secret", func(target *corev1.ConfigMap) (Selection, error) {
 		selection, err := selectSecret(target)

@@ -39,7 +39,7 @@ func largeDocument() string {
 	return text.String()
 }
 
-// generateLarge goes from the text to the files.
+// generateLarge generates the files from the text.
 func generateLarge(b *testing.B, dir string, loader check.Loader) []File {
 	b.Helper()
 	pkg, list, err := check.Check(b.Context(), check.Input{

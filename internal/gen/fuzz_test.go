@@ -15,8 +15,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
 )
 
-// FuzzGenerate goes the whole way from bytes: what the checker finds no error in can be generated,
-// and is Go.
+// FuzzGenerate checks and generates arbitrary bytes: what the checker finds no error in can be
+// generated, and is Go.
 func FuzzGenerate(f *testing.F) {
 	f.Add(checktest.CronJob)
 	f.Add([]byte(largeDocument()))

@@ -24,8 +24,8 @@ func TestFileName(t *testing.T) {
 		"without_an_extension": "zz_generated.without_an_extension.go",
 	}
 	for document, want := range tests {
-		if got := FileName(document); got != want {
-			t.Errorf("FileName(%q) = %q, want %q", document, got, want)
+		if got := fileName(document); got != want {
+			t.Errorf("fileName(%q) = %q, want %q", document, got, want)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// An action of the document may be called like the method for actions beside those of the document.
+// An action of the document may have the name of the method for actions beside the declared ones.
 func TestActionCalledNewAction(t *testing.T) {
 	for name, want := range map[string]string{"NewAction": "NewActionFunc(\n", "Do": "NewAction(\n"} {
 		files, err := Generate(packageOf("x", "x", document("x.ctrlkit", manager("A", shop, nil, action(name)))))
@@ -168,8 +168,8 @@ func TestUnexported(t *testing.T) {
 	}
 }
 
-// TestNothingIsUnused looks for declarations of a generated file that nothing refers to, apart from
-// those that are for the user.
+// TestNothingIsUnused checks that a generated file refers to all its declarations, apart from those
+// that are for the user.
 func TestNothingIsUnused(t *testing.T) {
 	actionNames := map[string]bool{"logger": true, "state": true, "impl": true} // the methods of nasty, which belong to the user
 	for name, pkg := range goldenModels() {
@@ -221,8 +221,8 @@ func privateDeclarations(file *ast.File) []string {
 	return private
 }
 
-// TestNameDefinition has two states of one name share an index exactly if both select whenever the
-// other does.
+// TestNameDefinition checks that two states with one name share an index exactly if each selects
+// something whenever the other does.
 func TestNameDefinition(t *testing.T) {
 	definition := func(options ...stateOption) string {
 		return newLookup(one("a", secret, append(options, named(ref("Name")))...)).nameDefinition(shop)
@@ -237,7 +237,8 @@ func TestNameDefinition(t *testing.T) {
 	}
 }
 
-// TestRules has each kind once, with the name that its package gives, or the plural of the kind.
+// TestRules checks that each kind has one rule, with the resource that its package declares, or the
+// plural of the kind.
 func TestRules(t *testing.T) {
 	named := depot
 	named.Resource = "depotz"

@@ -12,8 +12,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
 )
 
-// TestGoldenDocuments goes the whole way from the documents in the golden directories to the generated files beside them.
-// TestGolden comes to the same files from models made by hand.
+// TestGoldenDocuments generates the files in the golden directories from the documents beside them.
+// TestGolden generates the same files from models made by hand.
 func TestGoldenDocuments(t *testing.T) {
 	loader := check.NewCache(check.GoLoader{})
 	for _, name := range []string{"seed/manager", "selectors", "cluster", "lastelement", "values", "several", "own"} {

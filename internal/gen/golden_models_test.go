@@ -49,7 +49,7 @@ func value(parts ...any) model.Value {
 	return v
 }
 
-// ref refers to a string of the target. A question mark behind a field marks a pointer:
+// ref refers to a string of the target. A question mark after a field marks a pointer:
 // Spec.Ref?.Name
 func ref(path string) *model.Ref { return refAs(path, model.TextString) }
 
@@ -138,9 +138,9 @@ func document(file string, managers ...*model.Manager) *model.Document {
 	return &model.Document{File: file, Managers: managers}
 }
 
-// goldenModels are the models whose Go is in the directories below golden, by those. What no
-// document can say is in directories that ctrlkit generate ./... does not go into; tests import
-// them.
+// goldenModels are the models whose Go is in the directories below golden, by directory. Models
+// that no document can declare are in testdata, which ctrlkit generate ./... leaves out; tests
+// import them.
 func goldenModels() map[string]*model.Package {
 	return map[string]*model.Package{
 		"seed/manager":    seedModel(),
@@ -155,7 +155,7 @@ func goldenModels() map[string]*model.Package {
 	}
 }
 
-// seedModel is the CronJob document of the framework's founding text.
+// seedModel is the CronJob document of the ctrlkit RFC.
 func seedModel() *model.Package {
 	jobs := list("jobs", job, label("cronjob", ref("Name")), controlledBy(ref("Name")), owned)
 	m := manager("CronJobControllerManager", cronJob, []*model.State{jobs},
@@ -257,7 +257,7 @@ func severalModel() *model.Package {
 	)
 }
 
-// beyondModel has states that the checker refuses, and the generator understands.
+// beyondModel has states that the checker rejects and the generator accepts.
 func beyondModel() *model.Package {
 	states := []*model.State{
 		list("byNamespaceField", configMap, everywhere, field(".metadata.namespace", "Namespace", model.TextString, ref("Spec.Place"))),

@@ -15,7 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden packages")
 
-// TestGolden compares what is generated with packages that are compiled (go vet ./...) and tested (package gentest).
+// TestGolden compares what is generated with packages that are compiled (go vet ./...) and tested
+// (package golden).
 func TestGolden(t *testing.T) {
 	for name, pkg := range goldenModels() {
 		t.Run(name, func(t *testing.T) {

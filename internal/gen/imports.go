@@ -18,7 +18,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// ownImports are the packages that generated code uses itself, by their names in it.
+// ownImports are the packages that all generated code may use, by their names in it.
 var ownImports = map[string]string{
 	"builder": "sigs.k8s.io/controller-runtime/pkg/builder",
 	"client":  "sigs.k8s.io/controller-runtime/pkg/client",
@@ -94,8 +94,8 @@ func (i *imports) all() []string { return slices.Sorted(maps.Values(i.names)) }
 var version = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
 // chooseName returns the name of an imported package: its own, or, for packages of API versions,
-// the one that is customary among users of Kubernetes, such as batchv1. Packages that would be
-// called the same are told apart by the directories above them, and as a last resort by numbers.
+// the customary one, such as batchv1. Packages with the same name get the name of the directory
+// above them as well, and as a last resort a number.
 func chooseName(importPath, packageName string, taken scope) string {
 	var elements []string
 	for element := range strings.SplitSeq(path.Dir(importPath), "/") {
@@ -116,7 +116,7 @@ func chooseName(importPath, packageName string, taken scope) string {
 	return taken.take(name, "")
 }
 
-// identifierOf returns what can stand in an identifier of a directory's name, in lower case.
+// identifierOf returns the letters and digits of a directory's name, in lower case.
 func identifierOf(element string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -126,8 +126,8 @@ func identifierOf(element string) string {
 	}, element)
 }
 
-// usedBy returns the import declaration for a file that goes on with body: the standard library
-// first, then the others.
+// usedBy returns the import declaration for a file with the given body: the standard library first,
+// then the others.
 func (i *imports) usedBy(body []byte) string {
 	mentioned := qualifiers(body)
 	var standard, others []string
@@ -149,7 +149,7 @@ func (i *imports) usedBy(body []byte) string {
 	return "import (\n" + strings.Join(standard, "\n") + "\n\n" + strings.Join(others, "\n") + "\n)\n"
 }
 
-// qualifiers returns the identifiers that stand before a dot in Go source, and not behind one.
+// qualifiers returns the identifiers in Go source that are followed by a dot and do not follow one.
 func qualifiers(source []byte) map[string]bool {
 	files := token.NewFileSet()
 	var s scanner.Scanner

@@ -28,8 +28,8 @@ func newScope(taken ...string) scope {
 // predeclared are the identifiers that generated code uses in their predeclared meaning.
 var predeclared = []string{"error", "int64", "map", "nil", "string", "uint64", "bool"}
 
-// take returns name if it is a free identifier; otherwise with the suffix, and if need be with a
-// number behind that.
+// take returns name if it is a free identifier, and otherwise name with the suffix, followed by a
+// number if that is not free either.
 func (s scope) take(name, suffix string) string {
 	candidate := name
 	for i := 2; s[candidate] || token.IsKeyword(candidate); i++ {

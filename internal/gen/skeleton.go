@@ -25,7 +25,7 @@ var (
 	skeletonTestTemplate = template.Must(template.New("skeleton test").Parse(skeletonTestText))
 )
 
-// A skeletonView is what the templates of skeletons write.
+// A skeletonView is the data of the skeleton templates.
 type skeletonView struct {
 	*managerView
 	Type       string // the type that implements the actions
@@ -38,9 +38,9 @@ func (a actionView) SkeletonDoc() []string {
 	return append([]string{a.Name + " is not implemented" + colonIf(a.Doc)}, a.Doc...)
 }
 
-// Skeletons returns for each document with actions the files that its author goes on with:
-// NAME_actions.go, in which every action returns an error, and NAME_actions_test.go, which runs
-// each action once. They are not generated files: they are written once and changed by hand.
+// Skeletons returns two files for each document with actions: NAME_actions.go, in which every
+// action returns an error, and NAME_actions_test.go, which runs each action once. They are the
+// beginning of hand-written files, and are not generated again.
 func Skeletons(pkg *model.Package) ([]File, error) {
 	if err := validate(pkg); err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// A lookup is how a state is read. It says the same as the state, with as little need for indexes
-// as possible.
+// A lookup is how a state is read. It selects the same objects as the state, with as few indexes as
+// possible.
 type lookup struct {
 	state     *model.State
 	namespace model.Namespace
@@ -23,10 +23,11 @@ type lookup struct {
 
 const fieldName, fieldNamespace = ".metadata.name", ".metadata.namespace"
 
-// newLookup turns fields that the API server's own lookups know into those: the field
-// .metadata.namespace of a state that looks everywhere into a namespace, and the field
-// .metadata.name of one that looks in a known place into a name. A name that is looked for
-// everywhere is the other way round: that takes an index.
+// newLookup replaces fields that need no index.
+//
+//   - The field .metadata.namespace becomes the namespace of a state in all namespaces.
+//   - The field .metadata.name becomes the name of a state in a known namespace.
+//   - Conversely, a name in all namespaces becomes a field: that needs an index.
 func newLookup(st *model.State) lookup {
 	l := lookup{state: st, namespace: st.Namespace, name: st.ObjectName, labels: st.Labels, fields: slices.Clone(st.Fields)}
 	if l.namespace.Mode == model.AllNamespaces {
@@ -64,12 +65,12 @@ func (l lookup) byName() bool {
 	return l.name != nil && l.namespace.Mode != model.AllNamespaces
 }
 
-// hasNamespace reports whether the place of an object matters.
+// hasNamespace reports whether the state selects objects in one namespace.
 func (l lookup) hasNamespace() bool {
 	return l.namespace.Mode == model.TargetNamespace || l.namespace.Mode == model.NamedNamespace
 }
 
-// selectors returns the selectors as one writes them in a document.
+// selectors returns the selectors as they are in a document.
 func (l lookup) selectors() []string {
 	st := l.state
 	var lines []string
@@ -85,7 +86,7 @@ func (l lookup) selectors() []string {
 	return lines
 }
 
-// place says where the state is looked for.
+// place returns where the objects of the state are, for a comment.
 func (l lookup) place(target model.Kind) string {
 	switch l.state.Namespace.Mode {
 	case model.TargetNamespace:
@@ -99,8 +100,8 @@ func (l lookup) place(target model.Kind) string {
 	}
 }
 
-// definition says completely which objects are selected: two states of managers of one target type
-// with the same definition select the same. It is the name of the index of the targets.
+// definition describes which objects are selected: two states of managers of one target type with
+// the same definition select the same objects. It is the name of the index of the targets.
 func (l lookup) definition(targetKind model.Kind) string {
 	kind := l.state.Kind
 	words := []string{strings.TrimPrefix(kind.Group+"/"+kind.Version, "/") + "/" + kind.Kind}
@@ -126,9 +127,9 @@ func (l lookup) definition(targetKind model.Kind) string {
 	return "ctrlkit:" + strings.Join(slices.Concat(words, labels, fields), " ")
 }
 
-// nameDefinition is the definition for state.NameIndex, which is about the namespace and the name.
-// The other selectors are in it as far as they decide whether the target selects anything: when
-// they refer to what may be nil.
+// nameDefinition is the definition for state.NameIndex, which uses the namespace and the name. It
+// includes another selector only if that decides whether the target selects anything: if it refers
+// to what may be nil.
 func (l lookup) nameDefinition(targetKind model.Kind) string {
 	certain := func(selector model.Selector) bool {
 		_, guards := valueExpr(selector.Value)
@@ -143,7 +144,7 @@ func (l lookup) nameDefinition(targetKind model.Kind) string {
 	return definition
 }
 
-// indexName is the name of the index for a field. See state.Index about such names.
+// indexName returns the name of the index for a field. See state.Index for such names.
 func indexName(field model.Selector, target model.Kind) string {
 	if field.ControllerField {
 		return "ctrlkit:" + field.Key + "/" + strings.TrimSuffix(target.Kind+"."+target.Group, ".")

@@ -48,14 +48,14 @@ func newLoadedImporter(t *testing.T, kinds []model.Kind) loadedImporter {
 	return importer
 }
 
-// nastyNames are identifiers that clash with something sooner or later, and a few that do not.
+// nastyNames are identifiers that collide with something, and a few that do not.
 var nastyNames = []string{
 	"a", "A", "b", "err", "ctx", "logger", "s", "m", "opts", "impl", "state", "State", "client", "builder", "errors", "strconv", "fmt",
 	"type", "func", "string", "nil", "error", "target", "Target", "object", "Object", "aErr", "readA", "getA", "reader", "Reader", "list", "obj",
 	"selection", "getter", "name", "namespace", "index", "Index", "select", "selectA", "shopv1", "corev1", "v1", "x_y", "É", "PVCs",
 }
 
-// drawState draws a state of any sort.
+// drawState draws a random state.
 func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 	values := rapid.SampledFrom([]model.Value{
 		value("text"), value(`quo"te`), value(ref("Name")), value(ref("Spec.SecretName"), "-", ref("Namespace")),
@@ -117,8 +117,8 @@ func containsNil(states []*model.State) bool {
 	return false
 }
 
-// TestGeneratedCodeTypeChecks draws models that the validation lets through, and has the compiler's
-// front end check their Go.
+// TestGeneratedCodeTypeChecks generates the Go of random models that the validation accepts, and
+// type-checks it.
 func TestGeneratedCodeTypeChecks(t *testing.T) {
 	kinds := []model.Kind{shop, region, depot, westDepot, secret, configMap, pod, namespace}
 	importer := newLoadedImporter(t, kinds)

@@ -11,8 +11,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// validate refuses packages that would give Go which does not compile. The checker reports most of
-// it with a position first; this is the last line of defence.
+// validate returns an error for packages whose Go would not compile. The checker reports most of
+// these mistakes first, with a position.
 func validate(pkg *model.Package) error {
 	v := &validator{pkg: pkg, owners: map[string]string{}}
 	if !token.IsIdentifier(pkg.Name) {
@@ -20,7 +20,7 @@ func validate(pkg *model.Package) error {
 	}
 	files := map[string]string{}
 	for _, document := range pkg.Documents {
-		name := FileName(document.File)
+		name := fileName(document.File)
 		if other, ok := files[name]; ok {
 			v.errorf(token.Position{}, "%s and %s would both generate %s: rename one of them", other, document.File, name)
 		}

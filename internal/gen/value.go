@@ -12,12 +12,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// A guard is a pointer on the way to a value: the value cannot be had while it is nil.
+// A guard is a pointer on the path to a value. The value cannot be read if the pointer is nil.
 type guard struct {
 	Expr string
 }
 
-// pathExpr returns the Go for what stands at the end of a path, and the guards of its pointers.
+// pathExpr returns the Go for the field at the end of a path, and the guards of its pointers.
 func pathExpr(root string, path []model.Step, text model.Text) (expr string, guards []guard) {
 	expr = root
 	last := false
@@ -68,7 +68,8 @@ func valueExpr(value model.Value) (expr string, guards []guard) {
 	return strings.Join(terms, " + "), guards
 }
 
-// mayBeEmpty reports whether a value can turn out to be the empty string. The name of the target is never empty, nor is a number.
+// mayBeEmpty reports whether a value can be the empty string. The name of the target is never
+// empty, nor is a number.
 func mayBeEmpty(value model.Value) bool {
 	for _, part := range value.Parts {
 		switch {
@@ -87,7 +88,7 @@ func mayBeEmpty(value model.Value) bool {
 
 var plain = regexp.MustCompile(`^[-A-Za-z0-9._/]*$`)
 
-// valueText returns a value as one writes it in a document, with quotes where it is needed to tell what is text.
+// valueText returns a value as it is in a document, with quotes if it needs them.
 func valueText(value model.Value) string {
 	var text strings.Builder
 	for _, part := range value.Parts {

@@ -15,7 +15,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// A managerView is what manager.go.tmpl writes: every word of it can be put into the text as it is.
+// A managerView is the data of manager.go.tmpl. The template writes every word of it unchanged.
 type managerView struct {
 	Name       string
 	Doc        []string
@@ -144,7 +144,7 @@ func (w *managerWriter) kind(kind model.Kind) kindView {
 	}
 }
 
-// addFields names the fields of the manager, which must not be called like its actions.
+// addFields names the fields of the manager. They must not have the names of its actions.
 func (w *managerWriter) addFields() {
 	taken := newScope()
 	for _, action := range w.manager.Actions {
@@ -238,7 +238,7 @@ func (w *managerWriter) getterDoc(st *model.State, l lookup) []string {
 	case !l.byName():
 		ending += " More than one is an error."
 	case len(st.Labels)+len(l.fields) > 0:
-		ending += " One of the name that does not satisfy the rest is an error."
+		ending += " One with the name that does not satisfy the other selectors is an error."
 	}
 	doc := []string{sentence + ", " + ending}
 	if selectors := l.selectors(); len(selectors) > 0 {
@@ -254,7 +254,7 @@ func (w *managerWriter) getterDoc(st *model.State, l lookup) []string {
 	return doc
 }
 
-// addSelection writes the body of the function that says what the state selects.
+// addSelection writes the body of the function that returns what the state selects.
 func (w *managerWriter) addSelection(view *stateView, l lookup) {
 	var literal selectionLiteral
 	switch l.namespace.Mode {
@@ -282,7 +282,7 @@ func (w *managerWriter) addSelection(view *stateView, l lookup) {
 	view.Wanted = literal.String()
 }
 
-// value returns the Go for a value, and has the state's guards cover it.
+// value returns the Go for a value, and adds its guards to those of the state.
 func (s *stateView) value(value model.Value) string {
 	expr, guards := valueExpr(value)
 	for _, g := range guards {
@@ -293,7 +293,7 @@ func (s *stateView) value(value model.Value) string {
 	return expr
 }
 
-// require is value for a selector that must not be empty.
+// require is [stateView.value] for a selector that must not be empty.
 func (s *stateView) require(selector string, value model.Value) string {
 	expr := s.value(value)
 	if !mayBeEmpty(value) {
@@ -327,16 +327,19 @@ func (w *managerWriter) index(kind model.Kind, field model.Selector) string {
 	return view.Var
 }
 
-// register has the manager register an index with the cache.
+// register makes the manager register an index with the cache.
 func (w *managerWriter) register(index string) {
 	i := slices.IndexFunc(w.view.Indexes, func(view indexView) bool { return view.Var == index })
 	w.view.Indexes[i].Registered = true
 }
 
-// addWatch sees to it that changes of the state's objects are noticed. Owned objects are found by
-// their owner references. A single owned object is watched by its selectors as well: while another
-// owns it the state is an error, and only an event of that object tells when this is over. For the
-// same reason a single object that is selected by its name is watched by its name alone.
+// addWatch adds the watches for the state's objects.
+//
+//   - Owned objects are watched by their owner references.
+//   - A single owned object is watched by its selectors as well. While it has another owner, the
+//     state is an error, which ends with an event of that object.
+//   - A single object that is selected by its name is watched by its name only, for the same
+//     reason.
 func (w *managerWriter) addWatch(view stateView, l lookup) {
 	w.addOwns(l.state.Owned, view.Type)
 	index, definition := "state.TargetIndex", l.definition(w.manager.Target)
@@ -371,8 +374,8 @@ func (w *managerWriter) addOwns(owned model.Ownership, kind string) {
 	w.view.Owns[i].EveryOwner = w.view.Owns[i].EveryOwner || owned == model.OwnershipAny
 }
 
-// offer is the selection by which obj is selected: the same fields as in the wanted one, with what
-// obj has.
+// offer returns the selection that selects obj: it has the same fields as the wanted selection,
+// with the values of obj.
 func (w *managerWriter) offer(l lookup) *selectionLiteral {
 	var literal selectionLiteral
 	if l.hasNamespace() {
@@ -406,7 +409,7 @@ func (w *managerWriter) addActions() {
 	}
 }
 
-// addRules says what the cache has to be allowed: to read the target and the states.
+// addRules adds the RBAC rules that the cache needs to read the target and the states.
 func (w *managerWriter) addRules() {
 	kinds := []model.Kind{w.manager.Target}
 	for _, st := range w.manager.States {
@@ -450,7 +453,7 @@ func (l *selectionLiteral) addField(key, value string) {
 	l.fields = append(l.fields, key+": "+value)
 }
 
-// String returns the literal on one line if it is as simple as that.
+// String returns the literal, on one line if it has few fields.
 func (l *selectionLiteral) String() string {
 	var lines []string
 	add := func(field, value string) {

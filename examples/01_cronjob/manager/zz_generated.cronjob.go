@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The ctrlkit that this file is compiled with must know the code that it was generated with.
+// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What CronJobControllerManager reads, for the role that controller-gen rbac writes:
@@ -25,9 +25,9 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch
 
 // CronJobControllerManagerState reads the states of CronJobControllerManager,
-// each of them once, when it is first asked for.
+// each of them once, at the first call of its getter.
 //
-// It belongs to one reconcile of one CronJob. Its methods may be called by several actions at once.
+// It belongs to one reconcile of one CronJob. Several actions may call its methods concurrently.
 type CronJobControllerManagerState struct {
 	client.Reader
 	target *apiv1.CronJob
@@ -35,7 +35,7 @@ type CronJobControllerManagerState struct {
 	jobs state.Memo[[]batchv1.Job]
 }
 
-// NewCronJobControllerManagerState returns the state of target, to be read through reader.
+// NewCronJobControllerManagerState returns the states of target, which are read with reader.
 func NewCronJobControllerManagerState(reader client.Reader, target *apiv1.CronJob) *CronJobControllerManagerState {
 	return &CronJobControllerManagerState{Reader: reader, target: target}
 }
@@ -68,7 +68,7 @@ func (s *CronJobControllerManagerState) readJobs(ctx context.Context) ([]batchv1
 	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
 }
 
-// selectCronJobControllerManagerJobs says what the state jobs of target selects.
+// selectCronJobControllerManagerJobs returns what the state jobs of target selects.
 func selectCronJobControllerManagerJobs(target *apiv1.CronJob) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -83,7 +83,7 @@ func selectCronJobControllerManagerJobs(target *apiv1.CronJob) (state.Selection,
 
 // CronJobControllerManagerStateGetter is what CronJobControllerManager reads its states from:
 // a CronJobControllerManagerState, or in tests a CronJobControllerManagerFakeState.
-// Every call of a getter returns a copy of its own.
+// Every call of a getter returns a new copy.
 type CronJobControllerManagerStateGetter interface {
 	Target() *apiv1.CronJob
 	GetJobs(ctx context.Context) ([]batchv1.Job, error)
@@ -95,8 +95,7 @@ var (
 )
 
 // CronJobControllerManagerFakeState is a test double of CronJobControllerManagerState:
-// what its getters return is set beforehand. It reads nothing, and leaves it to the test
-// that a state is one which its selectors can give.
+// its getters return what the test sets. It does not check whether the selectors can select that.
 type CronJobControllerManagerFakeState struct {
 	Object *apiv1.CronJob
 
@@ -117,11 +116,12 @@ func (s *CronJobControllerManagerFakeState) GetJobs(context.Context) ([]batchv1.
 	return state.Copies(s.Jobs), nil
 }
 
-// CronJobControllerManagerImpl is what a user of CronJobControllerManager writes: the actions, one method each.
+// CronJobControllerManagerImpl has a method for each action of CronJobControllerManager. You implement it.
 //
-// A method is called with the states that its action declares, copies that it may change; a single object is nil
-// when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
-// returns decides how the workflow goes on: see ctrlkit.Action.
+//   - A method gets the states that its action declares. They are copies, which it may change; a single object
+//     is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
 type CronJobControllerManagerImpl interface {
 	// List all active jobs, and update the status.
 	ListActiveJobsAndUpdateStatus(ctx context.Context, logger logr.Logger, jobs []batchv1.Job) (ctrl.Result, error)
@@ -137,7 +137,7 @@ type CronJobControllerManagerImpl interface {
 	UpdateCronJobStatus(ctx context.Context, logger logr.Logger) (ctrl.Result, error)
 }
 
-// The names of the actions of CronJobControllerManager, as hooks and errors have them.
+// The names of the actions of CronJobControllerManager, as hooks and errors use them.
 const (
 	CronJobControllerManagerActionListActiveJobsAndUpdateStatus      = "ListActiveJobsAndUpdateStatus"
 	CronJobControllerManagerActionCleanUpOldJobsExceedsHistoryLimits = "CleanUpOldJobsExceedsHistoryLimits"
@@ -238,15 +238,15 @@ var cronJobControllerManagerJobByController = state.Index[*batchv1.Job]{
 }
 
 // IndexCronJobControllerManager registers the indexes of the cache that CronJobControllerManager
-// and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// Indexes that are there already are left alone.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
+// It keeps indexes that are registered already.
 func IndexCronJobControllerManager(ctx context.Context, indexer client.FieldIndexer) error {
 	return cronJobControllerManagerJobByController.Register(ctx, indexer, &batchv1.Job{})
 }
 
-// WatchCronJobControllerManager has b reconcile a CronJob when it changes, and when
-// an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it; it is there for further states, and these need none. The options are those of For, such as
+// WatchCronJobControllerManager makes b reconcile a CronJob when it changes, and when
+// an object changes that is in one of its states before or after the change. The reader must read from
+// the cache; the present states do not need it. The options are those of For, such as
 // builder.WithPredicates for the events of the CronJob.
 func WatchCronJobControllerManager(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

@@ -1,16 +1,16 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ast is the tree of one document, comments included.
+// Package ast is the syntax tree of one document, comments included.
 //
-// The tree is what the parser makes and what the formatter and the checker read. It carries offsets into the source
-// ([Span]) and everything that a person wrote except the layout:
+// The parser builds the tree; the formatter and the checker read it. Every [Node] knows its span,
+// as offsets into the source, and the tree keeps everything that the author wrote except the
+// layout. [Walk] and [All] visit the nodes in the order of the source:
 //
 //	file, list := parser.Parse("cronjob.ctrlkit", src)
-//	for _, item := range file.Items {
-//		if decl, ok := item.(*ast.Decl); ok {
-//			fmt.Println(file.Position(decl.Name.Start), decl.Name.Text)
-//		}
+//	for decl := range ast.All[*ast.Decl](file) {
+//		start, _ := file.Position(decl.Name)
+//		fmt.Println(start, decl.Name.Text)
 //	}
 package ast
 
@@ -20,31 +20,74 @@ import (
 	"strings"
 )
 
-// A Span is a piece of the source: offsets in bytes, End behind the last one.
-type Span struct{ Start, End int }
+// A Node is a piece of the tree. These types are nodes: *[File], *[Bind], *[Alias], *[Decl],
+// *[Section], *[Block], *[State], *[Selector], *[Value], *[Part], *[Ref], *[Action], *[Arg],
+// *[Word], *[Comment] and *[Note].
+type Node interface {
+	// Span returns the range of the node in the source.
+	//
+	//   - The span contains the spans of all nodes below it, except for the comments before the
+	//     node (its [Lead]) and at the end of its last line. The span of the [File] contains
+	//     those, too.
+	//   - The spans of siblings do not overlap and are in the order of the source.
+	//   - A part that is missing, because the document has a mistake, has an empty span and is not
+	//     visited by [Walk].
+	Span() Range
+}
 
-// A Word is a name, path or key as it is written. Its text is shorter than its span if characters in it had to be left out
-// because they may stand nowhere.
+// A Range is a piece of the source, in bytes. Start is the offset of its first byte, End the offset
+// after its last one.
+type Range struct{ Start, End int }
+
+// Span returns the range itself: what embeds a Range is a [Node].
+func (r Range) Span() Range { return r }
+
+// Contains reports whether other is within the range.
+func (r Range) Contains(other Range) bool { return r.Start <= other.Start && other.End <= r.End }
+
+// An Item is a node on lines of its own: *[Bind], *[Alias], *[Decl], *[Section],
+// *[State], *[Selector], *[Action] or *[Note].
+type Item interface {
+	Node
+	// Above returns what is before the item.
+	Above() *Lead
+}
+
+// A Lead is what is before an item or an argument.
+type Lead struct {
+	// Blank is true when an empty line separates the item, with its comment, from the one before
+	// it. It is never true for the first item of a block.
+	Blank bool
+	// Doc is the comment right above the item.
+	Doc []Comment
+}
+
+// Above returns the lead itself: a node that embeds a Lead is an [Item].
+func (l *Lead) Above() *Lead { return l }
+
+// A Word is a name, path or key. Its text differs from the source if the source has a mistake: it
+// lacks the characters that are not allowed, and a misspelled keyword is corrected.
 type Word struct {
 	Text string
-	Span
+	Range
 }
 
 // A Comment is one comment line, with its slashes and without white space at its end.
 type Comment struct {
 	Text string
-	Span
+	Range
 }
 
 // A File is one document.
 type File struct {
-	Name  string
-	Items []Node // *Bind, *Alias, *Decl, *Note
+	Name string
+	Range
+	Items []Item // *Bind, *Alias, *Decl, *Note
 	// lines holds the offset of the beginning of each line.
 	lines []int
 }
 
-// NewFile returns an empty tree for a source of the name.
+// NewFile returns an empty tree for a source with the given name.
 func NewFile(name string, src []byte) *File {
 	lines := []int{0}
 	for i, c := range src {
@@ -52,41 +95,37 @@ func NewFile(name string, src []byte) *File {
 			lines = append(lines, i+1)
 		}
 	}
-	return &File{Name: name, lines: lines}
+	return &File{Name: name, Range: Range{End: len(src)}, lines: lines}
 }
 
-// Position returns the line and the column, both counted from 1, the column in bytes, of an offset.
-func (f *File) Position(offset int) token.Position {
+// Position returns the positions of the first byte of n and of the one after its last. A [Range]
+// is a node too. Lines and columns count from 1, columns in bytes.
+func (f *File) Position(n Node) (start, end token.Position) {
+	span := n.Span()
+	return f.position(span.Start), f.position(span.End)
+}
+
+func (f *File) position(offset int) token.Position {
 	i := sort.SearchInts(f.lines, offset+1) - 1
 	return token.Position{Filename: f.Name, Offset: offset, Line: i + 1, Column: offset - f.lines[i] + 1}
 }
 
-// A Node is anything that stands on lines of its own.
-type Node interface {
-	// Above returns what stands before the node.
-	Above() *Lead
-}
-
-// A Lead is what stands before a node.
-type Lead struct {
-	// Blank is true when an empty line separates the node, with its comment, from the one before it. It is never true for
-	// the first node of a block.
-	Blank bool
-	// Doc is the comment right above the node.
-	Doc []Comment
-}
-
-// Above returns the lead itself: it makes everything that embeds a Lead a [Node].
-func (l *Lead) Above() *Lead { return l }
-
-// A Note is a comment that belongs to no node: the comment is in its lead, and an empty line or the end of the block
-// follows.
+// A Note is a comment that belongs to no other item: an empty line or the end of the block follows
+// it. The comment is in its lead.
 type Note struct{ Lead }
+
+// Span returns the span of the comment.
+func (n *Note) Span() Range {
+	if len(n.Doc) == 0 {
+		return Range{}
+	}
+	return Range{Start: n.Doc[0].Start, End: n.Doc[len(n.Doc)-1].End}
+}
 
 // A Bind is `bind GROUP/VERSION PACKAGE`.
 type Bind struct {
 	Lead
-	Span
+	Range
 	GroupVersion, Package Word
 	Trailing              *Comment
 }
@@ -94,7 +133,7 @@ type Bind struct {
 // An Alias is `alias NAME GROUP/VERSION/KIND`.
 type Alias struct {
 	Lead
-	Span
+	Range
 	Name, Kind Word
 	Trailing   *Comment
 }
@@ -102,22 +141,23 @@ type Alias struct {
 // A Decl is `decl NAME for KIND { ... }`.
 type Decl struct {
 	Lead
-	Span
+	Range
 	Name, Kind Word
 	Body       Block // of *Section and *Note
 }
 
-// A Block is what stands between braces.
+// A Block is a pair of braces with what is between them.
 type Block struct {
-	Span
-	Open  *Comment // behind the opening brace
-	Items []Node
-	Close *Comment // behind the closing brace
+	Range
+	Open  *Comment // after the opening brace
+	Items []Item
+	Close *Comment // after the closing brace
 }
 
 // A Section is `state { ... }` or `action { ... }`.
 type Section struct {
 	Lead
+	Range
 	Keyword Word
 	Body    Block // of *State and *Note, or of *Action and *Note
 }
@@ -125,7 +165,7 @@ type Section struct {
 // A State is `NAME KIND { ... }` or `NAME []KIND { ... }`.
 type State struct {
 	Lead
-	Span
+	Range
 	Name Word
 	List bool
 	Kind Word
@@ -135,18 +175,18 @@ type State struct {
 // A Selector is one line in the body of a state: a key, mostly with a value.
 type Selector struct {
 	Lead
-	Span
+	Range
 	Key Word
-	// HasValue is true when an equals sign is there, also when nothing follows it.
+	// HasValue is true when an equals sign is there, even if nothing follows it.
 	HasValue bool
 	Value    Value
 	Trailing *Comment
 }
 
-// A Value is what stands behind an equals sign.
+// A Value is what follows an equals sign.
 type Value struct {
-	Span
-	// Quoted is true when the value stands between double quotes.
+	Range
+	// Quoted is true when the value is between double quotes.
 	Quoted bool
 	// Bad is true when the form of the value is wrong: then it has no parts.
 	Bad   bool
@@ -155,23 +195,35 @@ type Value struct {
 
 // A Part is text or, when Ref is not nil, a reference.
 type Part struct {
-	Span
+	Range
 	Text string // without quotes and escapes
 	Ref  *Ref
 }
 
 // A Ref is `${A.B.C}`.
 type Ref struct {
-	Span
+	Range
 	Path []Word
+}
+
+// String returns the reference without spaces.
+func (r *Ref) String() string { return "${" + r.Name() + "}" }
+
+// Name returns the names of the reference with dots between them.
+func (r *Ref) Name() string {
+	names := make([]string, len(r.Path))
+	for i, w := range r.Path {
+		names[i] = w.Text
+	}
+	return strings.Join(names, ".")
 }
 
 // An Action is `NAME(STATE, ...)`.
 type Action struct {
 	Lead
-	Span
+	Range
 	Name     Word
-	Open     *Comment // behind the opening parenthesis
+	Open     *Comment // after the opening parenthesis
 	Args     []*Arg
 	Tail     []Comment // before the closing parenthesis
 	Trailing *Comment
@@ -184,14 +236,5 @@ type Arg struct {
 	Trailing *Comment
 }
 
-// String returns the reference as it is written, without spaces.
-func (r *Ref) String() string { return "${" + r.Name() + "}" }
-
-// Name returns the names of the reference with dots between them.
-func (r *Ref) Name() string {
-	names := make([]string, len(r.Path))
-	for i, w := range r.Path {
-		names[i] = w.Text
-	}
-	return strings.Join(names, ".")
-}
+// Span returns the span of the name.
+func (a *Arg) Span() Range { return a.Name.Span() }

@@ -12,10 +12,10 @@ import (
 
 //go:generate go test -run TestBuiltinTable -update
 
-// A builtinPackage is a row of the table of the packages that hold Kubernetes' own kinds.
+// A builtinPackage is a row of the table of the packages with Kubernetes' own kinds.
 type builtinPackage struct {
 	Path, Group, Version string
-	// Namespaced and Cluster are the names of the kinds by scope, NoList those of them that have no list type.
+	// Namespaced and Cluster are the names of the kinds by scope, NoList those without a list type.
 	Namespaced, Cluster, NoList []string
 }
 
@@ -77,8 +77,8 @@ func newBuiltinIndex(table []builtinPackage) builtinIndex {
 
 var stableVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// addKinds makes the kinds of a package available by their bare names: only those of stable versions that can be
-// listed, and of several versions of a group the newest one.
+// addKinds makes the kinds of a package available by their bare names: those of stable versions
+// that can be listed. Of several versions of a group the newest counts.
 func (x *builtinIndex) addKinds(b *builtinPackage) {
 	if !stableVersion.MatchString(b.Version) {
 		return

@@ -17,7 +17,7 @@ import (
 
 // An Input is the documents that make one Go package.
 type Input struct {
-	// Dir is where Go packages are looked up from: a directory in the Go module of the documents.
+	// Dir is a directory in the Go module of the documents. Go packages are loaded from there.
 	Dir string
 	// Name and Path are the name and the import path of the Go package. The path may be empty.
 	Name, Path string
@@ -26,14 +26,17 @@ type Input struct {
 
 // A Source is the text of one document.
 type Source struct {
-	// File is how diagnostics name the document.
+	// File is the name of the document in diagnostics.
 	File string
 	Text []byte
 }
 
-// Check returns the meaning of the documents and everything that is wrong with them. The package is
-// nil when the list has an error in it. Check reads no files; it asks the loader once, for all
-// packages together.
+// Check returns the model of the documents, and a diagnostic for everything that is wrong with
+// them.
+//
+//   - The package is nil when the list has an error.
+//   - Check reads no files. It calls the loader once, for all packages together.
+//   - The error is that of the loader.
 func Check(ctx context.Context, in Input, loader Loader) (*model.Package, diag.List, error) {
 	c := &checker{managers: map[string]*scopedName{}, path: in.Path, ownTypes: map[string]bool{}}
 	sources := slices.Clone(in.Sources)
@@ -113,13 +116,9 @@ type scopedName struct {
 	word     ast.Word
 }
 
-// related points to the first declaration.
+// related returns the place of the first declaration.
 func (n *scopedName) related() []diag.Related {
-	return []diag.Related{{
-		Start:   n.document.file.Position(n.word.Start),
-		End:     n.document.file.Position(n.word.End),
-		Message: "first declared here",
-	}}
+	return []diag.Related{n.document.related(n.word, "first declared here")}
 }
 
 // A document is one file while it is checked.
@@ -170,61 +169,68 @@ func newDocument(file *ast.File, list diag.List, importPath string) *document {
 	}
 }
 
-func (d *document) report(code diag.Code, span ast.Span, message, hint string, related ...diag.Related) {
-	d.list = append(d.list, d.diagnostic(code, span, message, hint, related...))
+func (d *document) report(code diag.Code, at ast.Node, message, hint string, related ...diag.Related) {
+	d.list = append(d.list, d.diagnostic(code, at, message, hint, related...))
 }
 
-func (d *document) diagnostic(code diag.Code, span ast.Span, message, hint string, related ...diag.Related) diag.Diagnostic {
-	return diag.Diagnostic{
-		Code: code, Start: d.position(span.Start), End: d.position(span.End), Message: message, Hint: hint, Related: related,
-	}
+func (d *document) diagnostic(code diag.Code, at ast.Node, message, hint string, related ...diag.Related) diag.Diagnostic {
+	start, end := d.file.Position(at)
+	return diag.Diagnostic{Code: code, Start: start, End: end, Message: message, Hint: hint, Related: related}
 }
 
-func (d *document) position(offset int) token.Position { return d.file.Position(offset) }
+// related returns a further place that a diagnostic refers to.
+func (d *document) related(at ast.Node, message string) diag.Related {
+	start, end := d.file.Position(at)
+	return diag.Related{Start: start, End: end, Message: message}
+}
+
+// position returns where n begins.
+func (d *document) position(n ast.Node) token.Position {
+	start, _ := d.file.Position(n)
+	return start
+}
 
 // document checks a document whose binds and aliases are known.
 func (c *checker) document(d *document) *model.Document {
 	result := &model.Document{File: filepath.Base(d.file.Name)}
 	c.checkBinds(d)
 	c.checkAliases(d)
-	for _, item := range d.file.Items {
-		if decl, ok := item.(*ast.Decl); ok {
-			result.Managers = append(result.Managers, c.manager(d, decl))
-		}
+	for decl := range ast.All[*ast.Decl](d.file) {
+		result.Managers = append(result.Managers, c.manager(d, decl))
 	}
 	return result
 }
 
-// warnUnused reports what nothing uses. In a document with errors that may be a consequence of them
-// and is not said.
+// warnUnused reports what is not used, unless the document has errors: then it may be a consequence
+// of them.
 func (d *document) warnUnused() {
 	if d.list.HasErrors() {
 		return
 	}
 	if !slices.ContainsFunc(d.file.Items, isStatement) {
-		d.report(diag.EmptyDocument, ast.Span{}, "document is empty", "declare a manager: decl NAME for KIND { }")
+		d.report(diag.EmptyDocument, ast.Range{}, "document is empty", "declare a manager: decl NAME for KIND { }")
 	}
 	for _, b := range d.bindOrder {
-		// What Kubernetes has is bound anyway. A document may say so for its readers.
+		// The packages of Kubernetes are bound anyway. A document may bind them for its readers.
 		if !b.used && lookupBuiltin(b.path.Text) == nil {
-			d.report(diag.UnusedBind, b.word.Span, "bind of "+b.word.Text+" is not used", "")
+			d.report(diag.UnusedBind, b.word, "bind of "+b.word.Text+" is not used", "")
 		}
 	}
 	for _, a := range d.aliasOrder {
 		if !a.used {
-			d.report(diag.UnusedAlias, a.name.Span, "alias "+a.name.Text+" is not used", "")
+			d.report(diag.UnusedAlias, a.name, "alias "+a.name.Text+" is not used", "")
 		}
 	}
 	d.list = append(d.list, d.unused...)
 }
 
-// isStatement reports whether a piece of a document is more than a comment.
-func isStatement(node ast.Node) bool {
-	_, isComment := node.(*ast.Note)
+// isStatement reports whether an item is more than a comment.
+func isStatement(item ast.Item) bool {
+	_, isComment := item.(*ast.Note)
 	return !isComment
 }
 
-// docLines are the lines of a comment without the slashes and without the space behind them.
+// docLines returns the lines of a comment without the slashes and the space after them.
 func docLines(doc []ast.Comment) []string {
 	var lines []string
 	for _, c := range doc {

@@ -25,8 +25,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
 )
 
-// FuzzCheck checks arbitrary texts against the packages of checktest.Loader: no panic, a model just
-// when there is no error, and nothing in the model that the generator could not use.
+// FuzzCheck checks arbitrary texts against the packages of checktest.Loader: there is no panic, a
+// model exactly when there is no error, and nothing in the model that the generator cannot use.
 func FuzzCheck(f *testing.F) {
 	names, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil || len(names) == 0 {
@@ -70,7 +70,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// hostile are texts that make much of little.
+// hostile are texts with a huge number of mistakes or huge words.
 func hostile() [][]byte {
 	const around = "decl A for Deployment {\n    state {\n        pods []Pod { owned }\n    }\n    action {\n        A%s\n    }\n}\n"
 	inAction := func(text string) []byte { return fmt.Appendf(nil, around, text) }
@@ -86,8 +86,8 @@ func hostile() [][]byte {
 	}
 }
 
-// TestHostileDocumentsAreAnsweredBriefly checks documents of up to a megabyte that are wrong all
-// over.
+// TestHostileDocumentsAreAnsweredBriefly checks that the diagnostics for up to a megabyte of
+// mistakes are short.
 func TestHostileDocumentsAreAnsweredBriefly(t *testing.T) {
 	for i, text := range hostile() {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestHostileDocumentsAreAnsweredBriefly(t *testing.T) {
 	}
 }
 
-// checkModel looks for what would make generated code wrong.
+// checkModel checks what generated code relies on.
 func checkModel(t *testing.T, pkg *model.Package) {
 	t.Helper()
 	for _, d := range pkg.Documents {
@@ -159,7 +159,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// countingLoader counts the paths that it is asked for.
+// countingLoader counts the calls for each path.
 type countingLoader struct{ asked *[]string }
 
 func (l countingLoader) Load(ctx context.Context, dir string, paths []string) (map[string]*check.Package, error) {
@@ -182,7 +182,8 @@ func TestCacheAsksOnce(t *testing.T) {
 	}
 }
 
-// TestCacheConcurrently checks from several goroutines with one cache; it is of use with -race.
+// TestCacheConcurrently checks from several goroutines with one cache. It needs -race to find
+// races.
 func TestCacheConcurrently(t *testing.T) {
 	cache := check.NewCache(checktest.Loader{})
 	in := check.Input{Sources: []check.Source{{File: "a.ctrlkit", Text: checktest.CronJob}}}
@@ -264,7 +265,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkCheck parses and checks: with packages that are there already, and with packages that
+// BenchmarkCheck parses and checks, with packages that are loaded already and with packages that
 // the go command loads.
 func BenchmarkCheck(b *testing.B) {
 	in := check.Input{Dir: moduleDir, Name: "manager", Sources: []check.Source{{File: "large.ctrlkit", Text: largeDocument()}}}
@@ -290,7 +291,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// TestSurroundings checks a good document in places where its packages cannot be loaded.
+// TestSurroundings checks a good document in directories where its packages cannot be loaded.
 func TestSurroundings(t *testing.T) {
 	doc := []byte("decl Rollout for Deployment {\n    action {\n        Look()\n    }\n}\n")
 	for _, test := range []struct {
@@ -298,7 +299,7 @@ func TestSurroundings(t *testing.T) {
 		message, hint string // of the only diagnostic
 		err           string
 	}{
-		{"no module", "", "cannot load Go package k8s.io/api/apps/v1: the document is in no Go module", "make a module of the project: go mod init", ""},
+		{"no module", "", "cannot load Go package k8s.io/api/apps/v1: the document is not in a Go module", "create a module: go mod init", ""},
 		{"module without Kubernetes", "module example.com/m\n\ngo 1.26\n",
 			"cannot load Go package k8s.io/api/apps/v1: no required module provides package k8s.io/api/apps/v1", "add the module: go get k8s.io/api", ""},
 		{"malformed go.mod", "module example.com/m\n\nnonsense\n", "", "",

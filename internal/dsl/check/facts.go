@@ -10,14 +10,13 @@ import (
 	"strings"
 )
 
-// Facts are what the source of an API package says beside its types.
+// Facts are what the source of an API package declares besides its types.
 type Facts struct {
-	// Group and Version are the API group and version that the package declares. HasGroup tells the
-	// core group, which is empty, from a package that declares none.
+	// Group and Version are the API group and version that the package declares. HasGroup
+	// distinguishes the core group, which is empty, from a package that declares none.
 	Group, Version string
 	HasGroup       bool
-	// ClusterScoped holds the names of the types whose markers say that their objects lie in no
-	// namespace.
+	// ClusterScoped holds the names of the types with a marker for cluster-scoped kinds.
 	ClusterScoped map[string]bool
 	// Resources holds, by the names of the types, the names of the resources that markers give.
 	Resources map[string]string
@@ -38,7 +37,7 @@ func ReadFacts(files []*ast.File) Facts {
 	return facts
 }
 
-// readMarkers looks for +groupName and +versionName.
+// readMarkers reads +groupName and +versionName.
 func (f *Facts) readMarkers(file *ast.File) {
 	for _, group := range file.Comments {
 		for _, c := range group.List {
@@ -53,8 +52,8 @@ func (f *Facts) readMarkers(file *ast.File) {
 	}
 }
 
-// readVariables looks for `GroupVersion = schema.GroupVersion{Group: ..., Version: ...}`. What is
-// not a constant of the same package is not understood and leaves the markers in force.
+// readVariables reads `GroupVersion = schema.GroupVersion{Group: ..., Version: ...}`. It
+// understands literals and constants of the same package only; otherwise the markers count.
 func (f *Facts) readVariables(file *ast.File, constants map[string]string) {
 	eachValue(file, token.VAR, func(name string, value ast.Expr) {
 		literal, ok := value.(*ast.CompositeLit)
@@ -79,8 +78,8 @@ func (f *Facts) readVariables(file *ast.File, constants map[string]string) {
 	})
 }
 
-// readScopes looks for markers in the comments between each type and the declaration before it: the
-// markers often stand apart from the documentation, with an empty line between.
+// readScopes reads markers from the comments between each type and the declaration before it: an
+// empty line often separates the markers from the documentation.
 func (f *Facts) readScopes(file *ast.File) {
 	comments := file.Comments
 	end := file.Name.End()
@@ -98,7 +97,7 @@ func (f *Facts) readScopes(file *ast.File) {
 	}
 }
 
-// declStart is where the declaration itself begins, behind its comment.
+// declStart returns where the declaration itself begins, after its comment.
 func declStart(decl ast.Decl) token.Pos {
 	switch d := decl.(type) {
 	case *ast.GenDecl:
@@ -109,7 +108,7 @@ func declStart(decl ast.Decl) token.Pos {
 	return decl.Pos()
 }
 
-// markTypes notes what markers say about the types of a declaration.
+// markTypes records what markers say about the types of a declaration.
 func (f *Facts) markTypes(decl ast.Decl, cluster bool, resource string) {
 	gen, ok := decl.(*ast.GenDecl)
 	if !ok {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// controllerField is the field that no object has: the name of the controlling owner, if that
-	// is of the target's kind.
+	// controllerField is a field that objects do not have: the name of the controlling owner, if
+	// that is of the target's kind.
 	controllerField = ".metadata.controller"
 	nameField       = ".metadata.name"
 	namespaceField  = ".metadata.namespace"
@@ -26,8 +26,8 @@ const (
 
 // field checks a selector fields/PATH=VALUE.
 func (s *stateScope) field(sel *ast.Selector, key string) {
-	span := ast.Span{Start: sel.Key.End - len(key), End: sel.Key.End}
-	out := model.Selector{Key: key, ControllerField: key == controllerField, Pos: s.d.position(sel.Key.Start)}
+	span := ast.Range{Start: sel.Key.End - len(key), End: sel.Key.End}
+	out := model.Selector{Key: key, ControllerField: key == controllerField, Pos: s.d.position(sel.Key)}
 	var end types.Type
 	known := out.ControllerField
 	switch {
@@ -59,11 +59,11 @@ func (s *stateScope) field(sel *ast.Selector, key string) {
 }
 
 // fieldPath reports a path of the wrong form.
-func (s *stateScope) fieldPath(key string, span ast.Span) bool {
+func (s *stateScope) fieldPath(key string, span ast.Range) bool {
 	hint := ""
 	switch {
 	case strings.ContainsAny(key, "[]*"):
-		hint = "fields inside of lists and maps cannot be selected"
+		hint = "fields in lists and maps cannot be selected"
 	case !strings.HasPrefix(key, "."):
 		hint = "write fields/." + key
 	case key == "." || strings.Contains(key, "..") || strings.HasSuffix(key, "."):
@@ -77,17 +77,17 @@ func (s *stateScope) fieldPath(key string, span ast.Span) bool {
 	return false
 }
 
-// walkField goes along the path and returns the type at its end.
-func (s *stateScope) walkField(out *model.Selector, span ast.Span) (types.Type, bool) {
+// walkField follows the path and returns the type at its end.
+func (s *stateScope) walkField(out *model.Selector, span ast.Range) (types.Type, bool) {
 	walk := goWalk{current: s.kind.obj.Type()}
 	offset := span.Start
 	way := ""
 	for _, name := range strings.Split(out.Key, ".")[1:] {
 		offset++ // the dot
-		here := ast.Span{Start: offset, End: offset + len(name)}
+		here := ast.Range{Start: offset, End: offset + len(name)}
 		offset = here.End
 		if what := collection(walk.current); what != "" {
-			s.d.report(diag.FieldNotText, here, fmt.Sprintf("%s is %s: what is inside of it cannot be selected", way, what), "")
+			s.d.report(diag.FieldNotText, here, fmt.Sprintf("%s is %s: what is in it cannot be selected", way, what), "")
 			return nil, false
 		}
 		if _, ok := deref(walk.current).Underlying().(*types.Struct); !ok {
@@ -102,7 +102,7 @@ func (s *stateScope) walkField(out *model.Selector, span ast.Span) (types.Type, 
 		way += "." + name
 	}
 	if walk.unset {
-		s.d.report(diag.UnsetField, span, fmt.Sprintf("objects in the cache have no %s", strings.TrimPrefix(out.Key, ".")), "leave it out: the state has a kind")
+		s.d.report(diag.UnsetField, span, fmt.Sprintf("objects in the cache have no %s", strings.TrimPrefix(out.Key, ".")), "remove it: the state has a kind")
 		return nil, false
 	}
 	steps, text, problem := walk.text()
@@ -139,7 +139,7 @@ func (s *stateScope) fieldHint(way, name string, names []string) string {
 	return diag.DidYouMean(name, names)
 }
 
-// jsonHint names the fields of a struct that could be meant, by their JSON names.
+// jsonHint lists the fields of a struct that can be text, by their JSON names.
 func jsonHint(t types.Type, way string) string {
 	s, ok := deref(t).Underlying().(*types.Struct)
 	if !ok || isTime(deref(t)) {
@@ -158,9 +158,9 @@ func jsonHint(t types.Type, way string) string {
 		}
 	}
 	if len(good) == 0 || len(good) > 5 {
-		return "go on to one of its fields, as in " + way + ".NAME"
+		return "select one of its fields, as in " + way + ".NAME"
 	}
-	return "go on to one of its fields: " + listOf(good)
+	return "select one of its fields: " + listOf(good)
 }
 
 // fieldValue checks a value without references against the type of the field.
@@ -172,15 +172,15 @@ func (s *stateScope) fieldValue(v ast.Value, out model.Selector, end types.Type)
 	switch out.Text {
 	case model.TextBool:
 		if text != "true" && text != "false" {
-			s.d.report(diag.BadFieldValue, v.Span, fmt.Sprintf("%s is true or false, never %s", out.Key, shown(v)), "")
+			s.d.report(diag.BadFieldValue, v, fmt.Sprintf("%s is true or false, never %s", out.Key, shown(v)), "")
 		}
 	case model.TextInt:
 		if n, err := strconv.ParseInt(text, 10, 64); err != nil || strconv.FormatInt(n, 10) != text {
-			s.d.report(diag.BadFieldValue, v.Span, fmt.Sprintf("%s is an integer, never %s", out.Key, shown(v)), "")
+			s.d.report(diag.BadFieldValue, v, fmt.Sprintf("%s is an integer, never %s", out.Key, shown(v)), "")
 		}
 	case model.TextUint:
 		if n, err := strconv.ParseUint(text, 10, 64); err != nil || strconv.FormatUint(n, 10) != text {
-			s.d.report(diag.BadFieldValue, v.Span, fmt.Sprintf("%s is an integer that is not negative, never %s", out.Key, shown(v)), "")
+			s.d.report(diag.BadFieldValue, v, fmt.Sprintf("%s is an integer that is not negative, never %s", out.Key, shown(v)), "")
 		}
 	case model.TextConvert:
 		s.likely(v, out.Key, end)
@@ -190,8 +190,8 @@ func (s *stateScope) fieldValue(v ast.Value, out model.Selector, end types.Type)
 	}
 }
 
-// likely warns of a value that is none of the constants that the Go package has for the type of the
-// field. It is no error: the server may know more of them than this version of the package.
+// likely warns of a value that is not one of the constants that the Go package has for the type of
+// the field. It is not an error: the server may know more values than this version of the package.
 func (s *stateScope) likely(v ast.Value, key string, end types.Type) {
 	named, ok := types.Unalias(deref(end)).(*types.Named)
 	if !ok || named.Obj().Pkg() == nil {
@@ -210,7 +210,7 @@ func (s *stateScope) likely(v ast.Value, key string, end types.Type) {
 	if hint == "" && len(values) <= 6 {
 		hint = "the values are " + listOf(values)
 	}
-	s.d.report(diag.UnlikelyValue, v.Span, fmt.Sprintf("%s is none of the values that %s has", shown(v), key), hint)
+	s.d.report(diag.UnlikelyValue, v, fmt.Sprintf("%s is none of the values that %s has", shown(v), key), hint)
 }
 
 // constantsOf returns the values of the string constants of a type that are declared in its

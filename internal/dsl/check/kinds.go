@@ -17,14 +17,14 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// A kindRef is what a document writes for a kind, before Go packages have been looked at.
+// A kindRef is a kind as a document writes it, before its Go package is loaded.
 type kindRef struct {
 	label string // group and version as written, or those of the built-in kind
 	path  string // import path; empty when the kind could not be resolved
 	kind  string
 	// bare is true for a built-in kind that is written as one word.
 	bare bool
-	// checked is set once the Go type has been looked up; typ is nil when that failed.
+	// checked is set once the Go type was looked up; typ is nil if that failed.
 	checked bool
 	typ     *kindType
 }
@@ -43,50 +43,27 @@ var (
 // declare collects binds and aliases and the kinds that the document names. It needs no Go
 // packages.
 func (d *document) declare() {
-	for _, item := range d.file.Items {
-		switch n := item.(type) {
-		case *ast.Bind:
-			d.declareBind(n)
-		case *ast.Alias:
-			d.declareAlias(n)
-		}
+	for n := range ast.All[*ast.Bind](d.file) {
+		d.declareBind(n)
+	}
+	for n := range ast.All[*ast.Alias](d.file) {
+		d.declareAlias(n)
 	}
 	for _, a := range d.aliasOrder {
 		d.resolveAlias(a)
 	}
-	for _, item := range d.file.Items {
-		decl, ok := item.(*ast.Decl)
-		if !ok {
-			continue
-		}
+	for decl := range ast.All[*ast.Decl](d.file) {
 		d.resolve(decl.Kind)
-		for _, s := range declaredStates(decl) {
+		for s := range ast.All[*ast.State](decl) {
 			d.resolve(s.Kind)
 		}
 	}
 }
 
-// declaredStates returns the states of all state blocks.
-func declaredStates(decl *ast.Decl) []*ast.State {
-	var states []*ast.State
-	for _, item := range decl.Body.Items {
-		section, ok := item.(*ast.Section)
-		if !ok {
-			continue
-		}
-		for _, node := range section.Body.Items {
-			if s, ok := node.(*ast.State); ok {
-				states = append(states, s)
-			}
-		}
-	}
-	return states
-}
-
 func (d *document) declareBind(n *ast.Bind) {
 	b := &binding{word: n.GroupVersion, path: n.Package}
 	if first, ok := d.binds[n.GroupVersion.Text]; ok {
-		d.report(diag.DuplicateName, n.GroupVersion.Span, n.GroupVersion.Text+" is bound twice", "",
+		d.report(diag.DuplicateName, n.GroupVersion, n.GroupVersion.Text+" is bound twice", "",
 			(&scopedName{d, first.word}).related()...)
 		return
 	}
@@ -95,12 +72,12 @@ func (d *document) declareBind(n *ast.Bind) {
 	group, version, slashes := splitGroupVersion(n.GroupVersion.Text)
 	if !slashes || group != "" && !groupPattern.MatchString(group) || !versionPattern.MatchString(version) || group == "" && !strings.HasPrefix(version, "v") {
 		b.bad = true
-		d.report(diag.BadGroupVersion, n.GroupVersion.Span, fmt.Sprintf("malformed group and version %q", n.GroupVersion.Text),
+		d.report(diag.BadGroupVersion, n.GroupVersion, fmt.Sprintf("malformed group and version %q", n.GroupVersion.Text),
 			"write VERSION for the core group, as in v1, or GROUP/VERSION, as in batch/v1")
 	}
 	if err := module.CheckImportPath(n.Package.Text); err != nil {
 		b.bad = true
-		d.report(diag.BadPackagePath, n.Package.Span, fmt.Sprintf("malformed Go package path %q", n.Package.Text),
+		d.report(diag.BadPackagePath, n.Package, fmt.Sprintf("malformed Go package path %q", n.Package.Text),
 			"write the path as in a Go import, without quotes")
 		return
 	}
@@ -120,7 +97,7 @@ func splitGroupVersion(label string) (group, version string, ok bool) {
 
 func (d *document) declareAlias(n *ast.Alias) {
 	if first, ok := d.aliases[n.Name.Text]; ok {
-		d.report(diag.DuplicateName, n.Name.Span, fmt.Sprintf("alias %s is declared twice", n.Name.Text), "",
+		d.report(diag.DuplicateName, n.Name, fmt.Sprintf("alias %s is declared twice", n.Name.Text), "",
 			(&scopedName{d, first.name}).related()...)
 		return
 	}
@@ -135,7 +112,7 @@ func (d *document) declareAlias(n *ast.Alias) {
 func (d *document) resolveAlias(a *alias) {
 	if !strings.Contains(a.kind.Text, "/") {
 		if other, ok := d.aliases[a.kind.Text]; ok && other != a {
-			d.report(diag.BadKind, a.kind.Span, fmt.Sprintf("alias %s stands for another alias, %s", a.name.Text, a.kind.Text),
+			d.report(diag.BadKind, a.kind, fmt.Sprintf("alias %s stands for another alias, %s", a.name.Text, a.kind.Text),
 				"write "+other.kind.Text)
 			other.used = true
 			d.refs["alias "+a.name.Text] = &kindRef{}
@@ -147,7 +124,8 @@ func (d *document) resolveAlias(a *alias) {
 	d.refs["alias "+a.name.Text] = d.resolveFull(a.kind)
 }
 
-// resolve finds out what a kind means; reported are kinds that mean nothing.
+// resolve resolves a kind as far as that is possible without Go packages, and reports an unknown
+// one.
 func (d *document) resolve(w ast.Word) {
 	if w.Text == "" {
 		return
@@ -166,8 +144,8 @@ func (d *document) resolve(w ast.Word) {
 	}
 }
 
-// resolveBare resolves a kind of one word among the built-in ones. The hint is for when no name is
-// near.
+// resolveBare resolves a kind of one word among the built-in ones. The hint is used if no known
+// name is near.
 func (d *document) resolveBare(w ast.Word, hint string) *kindRef {
 	rows := builtins.byKind[w.Text]
 	switch len(rows) {
@@ -178,7 +156,7 @@ func (d *document) resolveBare(w ast.Word, hint string) *kindRef {
 		} else if isList && (d.aliases[item] != nil || len(builtins.byKind[item]) > 0) {
 			hint = fmt.Sprintf("write []%s for a list", item)
 		}
-		d.report(diag.UnknownKind, w.Span, fmt.Sprintf("unknown kind %q", w.Text), hint)
+		d.report(diag.UnknownKind, w, fmt.Sprintf("unknown kind %q", w.Text), hint)
 		return &kindRef{}
 	case 1:
 		d.paths[rows[0].Path] = true
@@ -188,7 +166,7 @@ func (d *document) resolveBare(w ast.Word, hint string) *kindRef {
 	for i, row := range rows {
 		names[i] = row.label() + "/" + w.Text
 	}
-	d.report(diag.AmbiguousKind, w.Span, fmt.Sprintf("%d groups have a kind %s", len(rows), w.Text),
+	d.report(diag.AmbiguousKind, w, fmt.Sprintf("%d groups have a kind %s", len(rows), w.Text),
 		"write "+strings.Join(names, " or "))
 	return &kindRef{}
 }
@@ -206,10 +184,10 @@ func (d *document) knownKinds() []string {
 func (d *document) resolveFull(w ast.Word) *kindRef {
 	slash := strings.LastIndexByte(w.Text, '/')
 	label, kind := w.Text[:slash], w.Text[slash+1:]
-	labelSpan := ast.Span{Start: w.Start, End: w.Start + slash}
+	labelSpan := ast.Range{Start: w.Start, End: w.Start + slash}
 	_, version, ok := splitGroupVersion(label)
 	if !ok || label == "" || version == "" || !isIdentifier(kind) {
-		d.report(diag.BadKind, w.Span, fmt.Sprintf("malformed kind %q", w.Text), "write GROUP/VERSION/KIND, as in batch/v1/Job")
+		d.report(diag.BadKind, w, fmt.Sprintf("malformed kind %q", w.Text), "write GROUP/VERSION/KIND, as in batch/v1/Job")
 		return &kindRef{}
 	}
 	if b, ok := d.binds[label]; ok {
@@ -239,7 +217,7 @@ func (d *document) nearLabel(label string) string {
 	if near, ok := diag.Near(label, names); ok {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	// Of built-in groups only a near spelling of the group counts: v2 is no misspelt v1.
+	// Of built-in groups only a near spelling of the group counts: v2 is not a misspelled v1.
 	group, version, _ := splitGroupVersion(label)
 	for _, known := range builtins.labels {
 		g, v, _ := splitGroupVersion(known)
@@ -252,8 +230,8 @@ func (d *document) nearLabel(label string) string {
 	return ""
 }
 
-// checkBinds reports packages that cannot be loaded, and packages that hold something else than the
-// bind says.
+// checkBinds reports packages that cannot be loaded, and packages with another group or version
+// than that of the bind.
 func (c *checker) checkBinds(d *document) {
 	for _, b := range d.bindOrder {
 		if b.bad {
@@ -262,24 +240,24 @@ func (c *checker) checkBinds(d *document) {
 		group, version, _ := splitGroupVersion(b.word.Text)
 		if row := lookupBuiltin(b.path.Text); row != nil {
 			if version != row.Version || group != row.Group && group != shortGroup(row.Group) {
-				d.report(diag.WrongPackage, b.word.Span, fmt.Sprintf("%s holds %s, not %s", row.Path, row.label(), b.word.Text),
+				d.report(diag.WrongPackage, b.word, fmt.Sprintf("%s holds %s, not %s", row.Path, row.label(), b.word.Text),
 					fmt.Sprintf("write bind %s %s", row.label(), row.Path))
 			}
 		}
 		if p := c.packages[b.path.Text]; p == nil || p.Types == nil {
-			d.reportNotLoaded(b.path.Span, b.path.Text, p)
+			d.reportNotLoaded(b.path, b.path.Text, p)
 			continue
 		} else if p.Facts.Version != "" && p.Facts.Version != version {
-			d.report(diag.VersionMismatch, b.word.Span,
+			d.report(diag.VersionMismatch, b.word,
 				fmt.Sprintf("%s declares version %s, not %s", b.path.Text, p.Facts.Version, version), "")
 		}
 		c.warnProblem(d, b)
 	}
 }
 
-// warnProblem reports a package with mistakes of its own, unless they are mistakes in the kinds
-// that are reported anyway. The package that is generated into may wait for just that, and is not
-// reported.
+// warnProblem reports a package that does not compile. It leaves out a package whose kinds are
+// reported anyway, and the package that the generated code belongs to, which may need that code to
+// compile.
 func (c *checker) warnProblem(d *document, b *binding) {
 	p := c.packages[b.path.Text]
 	if p.Problem == "" || b.path.Text == c.path {
@@ -290,10 +268,10 @@ func (c *checker) warnProblem(d *document, b *binding) {
 			return
 		}
 	}
-	d.report(diag.PackageErrors, b.path.Span, fmt.Sprintf("%s does not compile: %s", b.path.Text, firstLine(p.Problem)), "")
+	d.report(diag.PackageErrors, b.path, fmt.Sprintf("%s does not compile: %s", b.path.Text, firstLine(p.Problem)), "")
 }
 
-// problem says what is wrong with the Go type of a kind, in a package that is there.
+// problem returns what is wrong with the Go type of a kind in a loaded package, or "".
 func (c *checker) problem(ref *kindRef) string {
 	obj, ok := c.packages[ref.path].Types.Scope().Lookup(ref.kind).(*types.TypeName)
 	if !ok {
@@ -302,8 +280,8 @@ func (c *checker) problem(ref *kindRef) string {
 	return objectProblem(obj)
 }
 
-// reportNotLoaded reports a package that is not there, at the first place that needs it.
-func (d *document) reportNotLoaded(span ast.Span, path string, p *Package) {
+// reportNotLoaded reports a package that was not loaded, at the first place that needs it.
+func (d *document) reportNotLoaded(at ast.Node, path string, p *Package) {
 	if d.notLoaded[path] {
 		return
 	}
@@ -315,22 +293,22 @@ func (d *document) reportNotLoaded(span ast.Span, path string, p *Package) {
 	hint := "check the path, or add the module: go get " + path
 	switch {
 	case strings.Contains(problem, "go.mod file not found"):
-		problem = "the document is in no Go module"
-		hint = "make a module of the project: go mod init"
+		problem = "the document is not in a Go module"
+		hint = "create a module: go mod init"
 	case lookupBuiltin(path) != nil:
 		root, _, _ := strings.Cut(strings.TrimPrefix(path, "k8s.io/"), "/")
 		hint = "add the module: go get k8s.io/" + root
 	case strings.Contains(problem, "is not in std"):
 		problem = "there is no such package"
-		hint = "check the path: it begins with no module that go.mod names"
+		hint = "check the path: go.mod requires no module that it begins with"
 		if root, _, _ := strings.Cut(d.importPath, "/"); root != "" && strings.HasPrefix(path, root+"/") {
 			hint = "check the path: it is in this module"
 		}
 	}
-	d.report(diag.PackageNotLoaded, span, fmt.Sprintf("cannot load Go package %s: %s", path, problem), hint)
+	d.report(diag.PackageNotLoaded, at, fmt.Sprintf("cannot load Go package %s: %s", path, problem), hint)
 }
 
-// firstLine is the first line of a message that says something.
+// firstLine returns the first line of a message that is not empty and not the compiler's heading.
 func firstLine(text string) string {
 	for line := range strings.Lines(text) {
 		text = strings.TrimSpace(line)
@@ -342,7 +320,7 @@ func firstLine(text string) string {
 	return text
 }
 
-// checkAliases looks the kinds of all aliases up, used or not.
+// checkAliases looks up the kinds of all aliases, used or not.
 func (c *checker) checkAliases(d *document) {
 	for _, a := range d.aliasOrder {
 		if ref := d.refs["alias "+a.name.Text]; ref != nil {
@@ -351,8 +329,8 @@ func (c *checker) checkAliases(d *document) {
 	}
 }
 
-// kind returns the Go type for a kind as it is written, nil when there is none: then that has been
-// reported.
+// kind returns the Go type of a kind as it is written, or nil if there is none. That was reported
+// then.
 func (c *checker) kind(d *document, w ast.Word) *kindType {
 	if a, ok := d.aliases[w.Text]; ok {
 		if ref := d.refs["alias "+a.name.Text]; ref != nil {
@@ -370,8 +348,8 @@ func (c *checker) kind(d *document, w ast.Word) *kindType {
 	return c.lookup(d, ref, w)
 }
 
-// warnShadowed says when a bare name means a built-in kind although a bound package has a kind of
-// that name.
+// warnShadowed reports a bare name that means a built-in kind although a bound package has a kind
+// of that name.
 func (c *checker) warnShadowed(d *document, ref *kindRef, w ast.Word) {
 	for _, b := range d.bindOrder {
 		p := c.packages[b.path.Text]
@@ -379,16 +357,16 @@ func (c *checker) warnShadowed(d *document, ref *kindRef, w ast.Word) {
 			continue
 		}
 		if obj, ok := p.Types.Scope().Lookup(w.Text).(*types.TypeName); ok && objectProblem(obj) == "" {
-			d.report(diag.ShadowedKind, w.Span, fmt.Sprintf("%s means the built-in kind %s/%s, but %s has a kind %s too",
+			d.report(diag.ShadowedKind, w, fmt.Sprintf("%s means the built-in kind %s/%s, but %s has a kind %s too",
 				w.Text, ref.label, ref.kind, b.path.Text, w.Text),
-				fmt.Sprintf("say which: alias %s %s/%s", w.Text, b.word.Text, w.Text))
+				fmt.Sprintf("declare which one: alias %s %s/%s", w.Text, b.word.Text, w.Text))
 			return
 		}
 	}
 }
 
-// lookup finds the Go type once and reports each place where that fails, underlining the name of
-// the kind alone.
+// lookup looks up the Go type once. It reports each place where that fails, and underlines the name
+// of the kind only.
 func (c *checker) lookup(d *document, ref *kindRef, w ast.Word) *kindType {
 	if ref.path == "" || ref.checked && ref.typ != nil {
 		return ref.typ
@@ -397,11 +375,11 @@ func (c *checker) lookup(d *document, ref *kindRef, w ast.Word) *kindType {
 	p := c.packages[ref.path]
 	if p == nil || p.Types == nil {
 		if !d.boundTo(ref.path) {
-			d.reportNotLoaded(w.Span, ref.path, p)
+			d.reportNotLoaded(w, ref.path, p)
 		}
 		return nil
 	}
-	span := ast.Span{Start: w.End - len(ref.kind), End: w.End}
+	span := ast.Range{Start: w.End - len(ref.kind), End: w.End}
 	obj, ok := p.Types.Scope().Lookup(ref.kind).(*types.TypeName)
 	if !ok {
 		d.report(diag.NoSuchType, span, fmt.Sprintf("%s has no kind %s", ref.path, ref.kind), diag.DidYouMean(ref.kind, kindNames(p.Types)))

@@ -16,27 +16,31 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// A Loader gives the Go packages that documents are bound to.
+// A Loader loads the Go packages that documents are bound to.
 type Loader interface {
-	// Load returns what it found, by import path, for all of the paths, seen from the Go module of the directory. A package
-	// that cannot be had is no error: its entry says why, in Problem. An error means that the loader as a whole does not
-	// work, for example because there is no go command. Load may block on other processes and honours the context. It may
-	// be called concurrently; what it returns is not changed by anyone afterwards.
+	// Load loads the packages with the given paths, as seen from the Go module of the directory,
+	// and returns them by import path.
+	//
+	//   - A package that cannot be loaded is not an error: its Problem says why.
+	//   - An error means that nothing can be loaded, for example because there is no go command.
+	//   - Load may block on other processes, until the context is done.
+	//   - Load may be called concurrently. The packages must not be changed.
 	Load(ctx context.Context, dir string, paths []string) (map[string]*Package, error)
 }
 
-// A Package is what the checker has to know about a Go package.
+// A Package is what the checker needs to know of a Go package.
 type Package struct {
 	// Types is nil when the package could not be loaded at all.
 	Types *types.Package
-	// Problem says why Types is nil, or else what is wrong with the package; it is empty for a good package.
+	// Problem is why Types is nil, or else what is wrong with the package. It is empty if nothing
+	// is.
 	Problem string
-	// Facts are what the types do not tell.
+	// Facts are read from the source.
 	Facts Facts
 }
 
-// GoLoader is the [Loader] that asks the go command. Types come from the compiler's export data as far as they can, so
-// that a warm build cache makes it fast; a package that does not compile is read from source, mistakes and all.
+// GoLoader is the [Loader] that uses the go command. It reads types from the compiler's export
+// data, which is fast with a warm build cache, and from source if a package does not compile.
 type GoLoader struct{}
 
 var _ Loader = GoLoader{}
@@ -65,7 +69,8 @@ func (GoLoader) Load(ctx context.Context, dir string, paths []string) (map[strin
 	return result, nil
 }
 
-// A goError is a failure of the go command, told in one line by what the command itself wrote if it wrote anything.
+// A goError is a failure of the go command. Its text is one line: what the command wrote, if it
+// wrote anything.
 type goError struct{ err error }
 
 func (e *goError) Error() string {
@@ -111,8 +116,8 @@ func parseAll(names []string) []*ast.File {
 	return files
 }
 
-// A Cache is a [Loader] that asks another one only for what it has not been asked for before. It is for programs that
-// check many documents of the same module within a short time: it never forgets.
+// A Cache is a [Loader] that loads each package once, with another loader. It is for programs that
+// check many documents of one module within a short time: it never loads a package again.
 type Cache struct {
 	loader Loader
 
@@ -124,7 +129,7 @@ type cacheKey struct{ dir, path string }
 
 var _ Loader = (*Cache)(nil)
 
-// NewCache returns a cache in front of the loader.
+// NewCache returns a cache of the packages that the loader loads.
 func NewCache(loader Loader) *Cache {
 	return &Cache{loader: loader, known: map[cacheKey]*Package{}}
 }

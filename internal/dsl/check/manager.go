@@ -38,23 +38,23 @@ func (c *checker) manager(d *document, decl *ast.Decl) *model.Manager {
 		d:       d,
 		target:  c.kind(d, decl.Kind),
 		states:  map[string]*declaredState{},
-		model:   &model.Manager{Name: decl.Name.Text, Doc: docLines(decl.Doc), Pos: d.position(decl.Name.Start)},
+		model:   &model.Manager{Name: decl.Name.Text, Doc: docLines(decl.Doc), Pos: d.position(decl.Name)},
 	}
 	if m.target != nil {
 		m.model.Target = m.target.Kind
 		m.needsList(m.target, decl.Kind, "to be watched")
 	}
-	for _, s := range declaredStates(decl) {
+	for s := range ast.All[*ast.State](decl) {
 		m.declareState(s)
 	}
 	m.actions(decl)
 	if len(m.model.Actions) == 0 {
-		d.unused = append(d.unused, d.diagnostic(diag.EmptyManager, decl.Name.Span, fmt.Sprintf("%s has no actions", decl.Name.Text), ""))
+		d.unused = append(d.unused, d.diagnostic(diag.EmptyManager, decl.Name, fmt.Sprintf("%s has no actions", decl.Name.Text), ""))
 	}
 	for _, s := range m.order {
 		m.model.States = append(m.model.States, s.model)
 		if !s.used {
-			d.unused = append(d.unused, d.diagnostic(diag.UnusedState, s.name.Span, fmt.Sprintf("state %s is not used", s.name.Text), ""))
+			d.unused = append(d.unused, d.diagnostic(diag.UnusedState, s.name, fmt.Sprintf("state %s is not used", s.name.Text), ""))
 		}
 	}
 	return m.model
@@ -67,14 +67,14 @@ func (m *managerScope) needsList(kind *kindType, w ast.Word, why string) {
 		if problem := listProblem(kind.obj); problem != "" {
 			message = fmt.Sprintf("%s.%sList, which %s needs %s, %s", kind.Package, kind.Type, kind.Type, why, problem)
 		}
-		m.d.report(diag.NoListType, w.Span, message,
+		m.d.report(diag.NoListType, w, message,
 			fmt.Sprintf("a list type is a struct with a field Items []%s and the method DeepCopyObject", kind.Type))
 	}
 }
 
 func (c *checker) declareManager(d *document, name ast.Word) {
 	if first, ok := c.managers[name.Text]; ok {
-		d.report(diag.DuplicateName, name.Span, fmt.Sprintf("manager %s is declared twice", name.Text), "", first.related()...)
+		d.report(diag.DuplicateName, name, fmt.Sprintf("manager %s is declared twice", name.Text), "", first.related()...)
 		return
 	}
 	d.exported(name, "manager")
@@ -82,19 +82,19 @@ func (c *checker) declareManager(d *document, name ast.Word) {
 	c.order = append(c.order, name.Text)
 }
 
-// declareState checks a state, and makes it known also when it is wrong: its users should not be
-// blamed.
+// declareState checks a state. It declares the state even if it is wrong, so that the actions that
+// use it are not reported as well.
 func (m *managerScope) declareState(s *ast.State) {
 	state := &declaredState{model: m.state(s), name: s.Name}
 	if first, ok := m.states[s.Name.Text]; ok {
-		m.d.report(diag.DuplicateName, s.Name.Span, fmt.Sprintf("state %s is declared twice", s.Name.Text), "",
+		m.d.report(diag.DuplicateName, s.Name, fmt.Sprintf("state %s is declared twice", s.Name.Text), "",
 			(&scopedName{m.d, first.name}).related()...)
 		return
 	}
 	m.d.stateName(s.Name)
-	for _, spelling := range []string{capitalised(s.Name.Text), uncapitalised(s.Name.Text)} {
+	for _, spelling := range []string{capitalized(s.Name.Text), uncapitalized(s.Name.Text)} {
 		if other, ok := m.states[spelling]; ok {
-			m.d.report(diag.NameCollision, s.Name.Span,
+			m.d.report(diag.NameCollision, s.Name,
 				fmt.Sprintf("states %s and %s differ only in the case of their first letter", other.name.Text, s.Name.Text),
 				"give one of them another name", (&scopedName{m.d, other.name}).related()...)
 		}
@@ -105,42 +105,32 @@ func (m *managerScope) declareState(s *ast.State) {
 
 func (m *managerScope) actions(decl *ast.Decl) {
 	seen := map[string]*scopedName{}
-	for _, item := range decl.Body.Items {
-		section, ok := item.(*ast.Section)
-		if !ok {
-			continue
+	for a := range ast.All[*ast.Action](decl) {
+		if first, ok := seen[a.Name.Text]; ok {
+			m.d.report(diag.DuplicateName, a.Name, fmt.Sprintf("action %s is declared twice", a.Name.Text), "", first.related()...)
+		} else {
+			seen[a.Name.Text] = &scopedName{m.d, a.Name}
+			m.actionName(a.Name)
 		}
-		for _, node := range section.Body.Items {
-			a, ok := node.(*ast.Action)
-			if !ok {
-				continue
-			}
-			if first, ok := seen[a.Name.Text]; ok {
-				m.d.report(diag.DuplicateName, a.Name.Span, fmt.Sprintf("action %s is declared twice", a.Name.Text), "", first.related()...)
-			} else {
-				seen[a.Name.Text] = &scopedName{m.d, a.Name}
-				m.actionName(a.Name)
-			}
-			m.model.Actions = append(m.model.Actions, m.action(a))
-		}
+		m.model.Actions = append(m.model.Actions, m.action(a))
 	}
 }
 
 func (m *managerScope) actionName(name ast.Word) {
 	if m.d.exported(name, "action") && slices.Contains(hookMethods, name.Text) {
-		m.d.report(diag.NameCollision, name.Span, fmt.Sprintf("%s is a method of the hook that every manager has", name.Text),
+		m.d.report(diag.NameCollision, name, fmt.Sprintf("%s is a method of the hook that every manager has", name.Text),
 			"give the action another name")
 	}
 }
 
 func (m *managerScope) action(a *ast.Action) *model.Action {
-	result := &model.Action{Name: a.Name.Text, Doc: docLines(a.Doc), Pos: m.d.position(a.Name.Start)}
+	result := &model.Action{Name: a.Name.Text, Doc: docLines(a.Doc), Pos: m.d.position(a.Name)}
 	given := map[string]*scopedName{}
 	for _, arg := range a.Args {
 		if first, ok := given[arg.Name.Text]; ok {
 			related := first.related()
 			related[0].Message = "first given here"
-			m.d.report(diag.RepeatedArgument, arg.Name.Span, fmt.Sprintf("state %s is given twice to action %s", arg.Name.Text, a.Name.Text),
+			m.d.report(diag.RepeatedArgument, arg.Name, fmt.Sprintf("state %s is given twice to action %s", arg.Name.Text, a.Name.Text),
 				"", related...)
 			continue
 		}
@@ -176,5 +166,5 @@ func (m *managerScope) unknownState(name ast.Word, action string) {
 	default:
 		hint = fmt.Sprintf("the states are %s and %d more", strings.Join(names[:maxListed], ", "), len(names)-maxListed)
 	}
-	m.d.report(diag.UnknownState, name.Span, fmt.Sprintf("unknown state %q in action %s", name.Text, action), hint)
+	m.d.report(diag.UnknownState, name, fmt.Sprintf("unknown state %q in action %s", name.Text, action), hint)
 }

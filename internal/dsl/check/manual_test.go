@@ -28,7 +28,8 @@ const (
 	codesMark = "<!-- codes:"
 )
 
-// TestManual compares the part of the manual that explains the codes with the table that the command explains them by.
+// TestManual compares the part of the manual that explains the codes with the table that the
+// command explains them by.
 func TestManual(t *testing.T) {
 	text, err := os.ReadFile(manual)
 	if err != nil {
@@ -82,8 +83,8 @@ func showable(text string) bool {
 
 var fence = regexp.MustCompile("(?ms)^```(ctrlkit|go-string)( [^\n]*)?\n(.*?)^```$")
 
-// TestManualExamples checks every piece of the language that the manual shows: the one for a code has that mistake and no
-// other, every other one has none and is laid out as fmt would.
+// TestManualExamples checks every piece of the language that the manual shows: the one for a code
+// has that mistake and no other, every other one has none and is laid out as fmt would.
 func TestManualExamples(t *testing.T) {
 	text, err := os.ReadFile(manual)
 	if err != nil {

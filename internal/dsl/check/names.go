@@ -16,23 +16,24 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 )
 
-// generatedVariables are the receivers, parameters and variables of the generated methods that take a state as well.
+// generatedVariables are the receivers, parameters and variables of the generated methods that have
+// a state as a parameter as well.
 var generatedVariables = []string{"ctx", "err", "impl", "logger", "m", "result", "s", "state", "target"}
 
 // hookMethods are the methods of the interface that every implementation of a manager embeds.
 var hookMethods = []string{"AfterActionRun", "BeforeActionRun"}
 
-// identifier reports a name that Go does not accept and reports whether the name is good.
+// identifier reports whether Go accepts the name, and adds a diagnostic if it does not.
 func (d *document) identifier(w ast.Word, what string) bool {
 	first, _ := utf8.DecodeRuneInString(w.Text)
 	switch {
 	case w.Text == "":
 		return false
 	case !unicode.IsLetter(first):
-		d.report(diag.BadName, w.Span, fmt.Sprintf("%s %q does not begin with a letter", what, w.Text), "")
+		d.report(diag.BadName, w, fmt.Sprintf("%s %q does not begin with a letter", what, w.Text), "")
 		return false
 	case !isIdentifier(w.Text):
-		d.report(diag.BadName, w.Span, fmt.Sprintf("%s %q is not an identifier", what, w.Text), identifierHint(w.Text))
+		d.report(diag.BadName, w, fmt.Sprintf("%s %q is not an identifier", what, w.Text), identifierHint(w.Text))
 		return false
 	}
 	return true
@@ -42,7 +43,8 @@ func isIdentifier(name string) bool {
 	return token.IsIdentifier(name) || token.IsKeyword(name)
 }
 
-// identifierHint makes an identifier of a name by leaving out what is not allowed, if that is a good advice.
+// identifierHint suggests the name without the characters that are not allowed, if that is an
+// identifier.
 func identifierHint(name string) string {
 	var b strings.Builder
 	upper := false
@@ -63,7 +65,7 @@ func identifierHint(name string) string {
 	return "write " + b.String()
 }
 
-// exported reports a name that cannot be an exported Go name and reports whether the name is good.
+// exported reports whether the name can be an exported Go name, and adds a diagnostic if it cannot.
 func (d *document) exported(w ast.Word, what string) bool {
 	if !d.identifier(w, what) {
 		return false
@@ -76,7 +78,7 @@ func (d *document) exported(w ast.Word, what string) bool {
 	if upper := unicode.ToUpper(first); upper != first {
 		hint = "write " + string(upper) + w.Text[size:]
 	}
-	d.report(diag.NotExported, w.Span, fmt.Sprintf("%s %q does not begin with a capital letter", what, w.Text), hint)
+	d.report(diag.NotExported, w, fmt.Sprintf("%s %q does not begin with a capital letter", what, w.Text), hint)
 	return false
 }
 
@@ -96,11 +98,11 @@ func (d *document) stateName(w ast.Word) {
 	default:
 		return
 	}
-	d.report(diag.ReservedName, w.Span, fmt.Sprintf("state cannot be called %q: it %s", w.Text, reason), "give it another name")
+	d.report(diag.ReservedName, w, fmt.Sprintf("state cannot be called %q: it %s", w.Text, reason), "give it another name")
 }
 
-// capitalised returns the name with its first letter in upper case: what the getter of a state is called by.
-func capitalised(name string) string {
+// capitalized returns the name with its first letter in upper case, as in the getter of a state.
+func capitalized(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
 	return string(unicode.ToUpper(first)) + name[size:]
 }
@@ -113,15 +115,15 @@ func generatedNames(manager string) []string {
 	}
 }
 
-// managerCollisions reports managers that would declare the same name in Go, and those that would declare a name that an
-// API type of the same package has.
+// managerCollisions reports managers that would declare the same Go name, and those that would
+// declare the name of an API type of the same package.
 func (c *checker) managerCollisions() {
 	owners := map[string]string{}
 	for _, manager := range c.order {
 		self := c.managers[manager]
 		for _, name := range generatedNames(manager) {
 			if owner, ok := owners[name]; ok {
-				self.document.report(diag.NameCollision, self.word.Span, fmt.Sprintf("managers %s and %s both generate %s", owner, manager, name),
+				self.document.report(diag.NameCollision, self.word, fmt.Sprintf("managers %s and %s both generate %s", owner, manager, name),
 					"give one of them another name", c.managers[owner].related()...)
 				break
 			}
@@ -131,14 +133,14 @@ func (c *checker) managerCollisions() {
 				owners[name] = manager
 			}
 			if c.ownTypes[name] {
-				self.document.report(diag.NameCollision, self.word.Span, fmt.Sprintf("%s is also the name of an API type in this package", name),
+				self.document.report(diag.NameCollision, self.word, fmt.Sprintf("%s is also the name of an API type in this package", name),
 					"give the manager another name")
 			}
 		}
 	}
 }
 
-func uncapitalised(name string) string {
+func uncapitalized(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
 	return string(unicode.ToLower(first)) + name[size:]
 }

@@ -18,14 +18,14 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// Extension is how the names of documents end.
+// Extension is the file extension of documents.
 const Extension = ".ctrlkit"
 
-// ErrNoDocuments is what Read says about a directory without documents.
+// ErrNoDocuments is the error of [Read] for a directory without documents.
 var ErrNoDocuments = errors.New("no " + Extension + " documents")
 
-// Read reads the documents of one directory: those that are named, or all of them. The names of files and of the
-// directory appear in diagnostics as they are given here.
+// Read reads the documents of one directory: the given files, or all of them if none is given.
+// Diagnostics name the files as they are given here.
 func Read(dir string, files ...string) (Input, error) {
 	if len(files) == 0 {
 		var err error
@@ -62,8 +62,10 @@ func documentsIn(dir string) ([]string, error) {
 	return files, nil
 }
 
-// goPackage returns the name and the import path of the Go package in a directory: the name that its files give or else
-// one that is made of the directory's, the path by the go.mod above. What cannot be found out is empty.
+// goPackage returns the name and the import path of the Go package in a directory.
+//
+//   - The name is that in its Go files, or else made from the name of the directory.
+//   - The path follows from the go.mod at or above the directory. Without one it is empty.
 func goPackage(dir string) (name, importPath string) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -97,7 +99,8 @@ func importPathOf(dir string) string {
 	}
 }
 
-// packageClause reads the name of the package from the first Go file of the directory that is no external test.
+// packageClause returns the name of the package in the first Go file of the directory that is not a
+// test.
 func packageClause(dir string) string {
 	names, _ := filepath.Glob(filepath.Join(dir, "*.go"))
 	slices.Sort(names)
@@ -110,7 +113,7 @@ func packageClause(dir string) string {
 	return ""
 }
 
-// packageName makes a name for a Go package of the last element of a path: letters and digits, in lower case.
+// packageName returns a name for a Go package: the letters and digits of base, in lower case.
 func packageName(base string) string {
 	name := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {

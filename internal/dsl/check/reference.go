@@ -15,7 +15,8 @@ import (
 )
 
 // reference resolves `${target.A.B}` against the Go type of the target. It returns nil for a
-// reference that is wrong, or that cannot be judged because the type of the target is not known.
+// reference that is wrong, and for one that cannot be checked because the type of the target is not
+// known.
 func (m *managerScope) reference(ref *ast.Ref) *model.Ref {
 	root := ref.Path[0]
 	if root.Text != "target" {
@@ -25,11 +26,11 @@ func (m *managerScope) reference(ref *ast.Ref) *model.Ref {
 		} else if m.target != nil && m.target.hasField(root.Text) {
 			hint = "write ${target." + root.Text + "}"
 		}
-		m.d.report(diag.NotTarget, root.Span, fmt.Sprintf("unknown name %q in a reference", root.Text), hint)
+		m.d.report(diag.NotTarget, root, fmt.Sprintf("unknown name %q in a reference", root.Text), hint)
 		return nil
 	}
 	if len(ref.Path) == 1 {
-		m.d.report(diag.TargetNotText, ref.Span, "the target itself cannot be text", "name a field, as in ${target.Name}")
+		m.d.report(diag.TargetNotText, ref, "the target itself cannot be text", "name a field, as in ${target.Name}")
 		return nil
 	}
 	if m.target == nil {
@@ -38,24 +39,24 @@ func (m *managerScope) reference(ref *ast.Ref) *model.Ref {
 	walk := goWalk{current: m.target.obj.Type()}
 	for i, name := range ref.Path[1:] {
 		if problem := walk.step(name.Text); problem != nil {
-			m.d.report(problem.code, name.Span, problem.message, m.referenceHint(ref, i+1, problem))
+			m.d.report(problem.code, name, problem.message, m.referenceHint(ref, i+1, problem))
 			return nil
 		}
 	}
 	if !m.target.Namespaced && isNamespace(walk.steps) {
-		m.d.report(diag.NoTargetNamespace, ref.Span,
+		m.d.report(diag.NoTargetNamespace, ref,
 			fmt.Sprintf("%s is cluster-scoped: its namespace is always empty", m.target.Kind.Kind), "name a namespace, or another field of the target")
 		return nil
 	}
 	if walk.unset {
-		m.d.report(diag.UnsetTargetField, ref.Path[len(ref.Path)-1].Span,
+		m.d.report(diag.UnsetTargetField, ref.Path[len(ref.Path)-1],
 			fmt.Sprintf("%s is empty: an object that has been read has neither Kind nor APIVersion", ref.Name()), "write the text itself")
 		return nil
 	}
 	steps, text, problem := walk.text()
 	if problem != "" {
 		last := ref.Path[len(ref.Path)-1]
-		m.d.report(diag.TargetNotText, last.Span, fmt.Sprintf("%s cannot be text: it is %s", ref.Name(), problem), textHint(walk.current, ref.Name()))
+		m.d.report(diag.TargetNotText, last, fmt.Sprintf("%s cannot be text: it is %s", ref.Name(), problem), textHint(walk.current, ref.Name()))
 		return nil
 	}
 	return &model.Ref{Source: ref.Name(), Path: steps, Text: text}
@@ -70,7 +71,7 @@ func (k *kindType) hasField(name string) bool {
 	return ok
 }
 
-// textHint names the fields of a struct that could be meant.
+// textHint lists the fields of a struct that can be text.
 func textHint(t types.Type, name string) string {
 	s, ok := deref(t).Underlying().(*types.Struct)
 	if !ok || isTime(deref(t)) {
@@ -88,7 +89,7 @@ func textHint(t types.Type, name string) string {
 	return "name one of its fields: " + listOf(fields)
 }
 
-// A walkProblem says why a step cannot be taken.
+// A walkProblem is the reason why a step cannot be taken.
 type walkProblem struct {
 	code    diag.Code
 	message string
@@ -96,8 +97,8 @@ type walkProblem struct {
 	fields []string
 }
 
-// referenceHint finds the name that was meant: by the spelling, by the name in JSON, or by the
-// getter.
+// referenceHint suggests another name: one with a near spelling, the Go name for a JSON name, or
+// the field of a getter.
 func (m *managerScope) referenceHint(ref *ast.Ref, at int, problem *walkProblem) string {
 	got := ref.Path[at].Text
 	if problem.code == diag.MethodReference {
@@ -118,7 +119,7 @@ func (m *managerScope) referenceHint(ref *ast.Ref, at int, problem *walkProblem)
 	return diag.DidYouMean(got, problem.fields)
 }
 
-// withName is the reference with another name in one place.
+// withName returns the reference with another name in one place.
 func withName(ref *ast.Ref, at int, name string) string {
 	words := slices.Clone(ref.Path)
 	words[at].Text = name

@@ -35,17 +35,15 @@ func (m *managerScope) state(n *ast.State) *model.State {
 		kind:         m.kind(m.d, n.Kind),
 		seen:         map[string]*ast.Selector{},
 		out: &model.State{
-			Name: n.Name.Text, Doc: docLines(n.Doc), List: n.List, Pos: m.d.position(n.Name.Start),
+			Name: n.Name.Text, Doc: docLines(n.Doc), List: n.List, Pos: m.d.position(n.Name),
 			Namespace: model.Namespace{Mode: model.TargetNamespace},
 		},
 	}
 	if s.kind != nil {
 		s.out.Kind = s.kind.Kind
 	}
-	for _, item := range n.Body.Items {
-		if sel, ok := item.(*ast.Selector); ok {
-			s.selector(sel)
-		}
+	for sel := range ast.All[*ast.Selector](n) {
+		s.selector(sel)
 	}
 	switch {
 	case s.kind == nil:
@@ -62,27 +60,27 @@ func (m *managerScope) state(n *ast.State) *model.State {
 // combination checks the selectors of a state against each other.
 func (s *stateScope) combination() {
 	if !s.node.List && s.name == nil && len(s.out.Labels) == 0 && len(s.out.Fields) == 0 && !s.triedToSelect() {
-		s.d.report(diag.NoSelector, s.node.Name.Span, fmt.Sprintf("nothing says which object %s is", s.node.Name.Text),
+		s.d.report(diag.NoSelector, s.node.Name, fmt.Sprintf("no selector says which object %s is", s.node.Name.Text),
 			"add name=, labels/KEY= or fields/PATH=, or make it a list: []"+s.node.Kind.Text)
 	}
 	if s.name != nil && s.nameField != nil {
-		s.d.report(diag.Contradiction, s.nameField.Key.Span, "the name is selected twice, by name= and by the field .metadata.name", "keep name=",
-			diag.Related{Start: s.d.position(s.name.Start), End: s.d.position(s.name.End), Message: "the other one"})
+		s.d.report(diag.Contradiction, s.nameField.Key, "the name is selected twice, by name= and by the field .metadata.name", "keep name=",
+			s.d.related(s.name, "the other one"))
 	}
 }
 
-// triedToSelect reports whether a selector is there that has been reported as wrong and may have
-// been meant to select.
+// triedToSelect reports whether there is a selector that was reported as wrong, and that may be
+// meant to select the object.
 func (s *stateScope) triedToSelect() bool {
-	for _, item := range s.node.Body.Items {
-		if sel, ok := item.(*ast.Selector); ok && sel != s.owned && sel != s.namespace {
+	for sel := range ast.All[*ast.Selector](s.node) {
+		if sel != s.owned && sel != s.namespace {
 			return true
 		}
 	}
 	return false
 }
 
-// scope checks where a state is looked for: namespaces, cluster-scoped kinds, and owners.
+// scope checks namespaces, cluster-scoped kinds, and owners.
 func (s *stateScope) scope() {
 	if s.kind == nil {
 		return
@@ -96,36 +94,36 @@ func (s *stateScope) scope() {
 	}
 	switch mode := s.out.Namespace.Mode; {
 	case !s.target.Namespaced && s.namespace == nil:
-		s.d.report(diag.NamespaceNeeded, s.node.Name.Span,
-			fmt.Sprintf("%s is namespaced, but the target %s is not: nothing says where to look", s.kind.Kind.Kind, s.target.Kind.Kind),
+		s.d.report(diag.NamespaceNeeded, s.node.Name,
+			fmt.Sprintf("%s is namespaced, but the target %s is not: the state needs a namespace", s.kind.Kind.Kind, s.target.Kind.Kind),
 			"add namespace=NAME, or namespace=* for all")
 	case s.owned != nil && s.target.Namespaced && s.namespace != nil && !s.isTargetNamespace() && mode != model.TargetNamespace:
-		s.d.report(diag.OwnedElsewhere, s.namespace.Span,
-			"an owner reference does not cross namespaces: what the target owns lies in its own namespace", s.elsewhereHint(),
-			diag.Related{Start: s.d.position(s.owned.Start), End: s.d.position(s.owned.End), Message: "owned is here"})
+		s.d.report(diag.OwnedElsewhere, s.namespace,
+			"an owner reference does not cross namespaces: what the target owns is in its own namespace", s.elsewhereHint(),
+			s.d.related(s.owned, "owned is here"))
 	}
 	if s.out.Namespace.Mode == model.AllNamespaces && s.name != nil && !s.node.List {
-		s.d.report(diag.NameInAllNamespaces, s.namespace.Span,
-			"one object cannot be got by name from all namespaces",
+		s.d.report(diag.NameInAllNamespaces, s.namespace,
+			"an object cannot be read by name from all namespaces",
 			"say which namespace, select by fields/.metadata.name=, or make it a list: []"+s.node.Kind.Text)
 	}
 }
 
-// elsewhereHint is the way out for an owned state in another namespace. A target that is not built
-// in is taken for namespaced when it has no marker, so it may be the marker that is missing.
+// elsewhereHint is the hint for an owned state in another namespace. A target that is not a
+// built-in kind counts as namespaced when it has no marker, so the marker may be missing.
 func (s *stateScope) elsewhereHint() string {
 	if lookupBuiltin(s.target.Package) != nil {
-		return "take owned or namespace= away"
+		return "remove owned or namespace="
 	}
-	return fmt.Sprintf("take owned or namespace= away; if %s is cluster-scoped, give its Go type the marker %s",
+	return fmt.Sprintf("remove owned or namespace=; if %s is cluster-scoped, give its Go type the marker %s",
 		s.target.Kind.Kind, clusterMarker)
 }
 
 func (s *stateScope) clusterScoped() {
 	s.out.Namespace = model.Namespace{Mode: model.NoNamespace}
 	if s.namespace != nil {
-		s.d.report(diag.NamespaceOfClusterScoped, s.namespace.Span,
-			fmt.Sprintf("%s is cluster-scoped: its objects lie in no namespace", s.kind.Kind.Kind), "take it away")
+		s.d.report(diag.NamespaceOfClusterScoped, s.namespace,
+			fmt.Sprintf("%s is cluster-scoped: its objects have no namespace", s.kind.Kind.Kind), "remove it")
 	}
 	if s.target == nil || !s.target.Namespaced {
 		return
@@ -137,13 +135,14 @@ func (s *stateScope) clusterScoped() {
 		}
 	}
 	if by != nil {
-		s.d.report(diag.OwnedClusterScoped, by.Key.Span,
+		s.d.report(diag.OwnedClusterScoped, by.Key,
 			fmt.Sprintf("%s is cluster-scoped and cannot be owned by the namespaced %s", s.kind.Kind.Kind, s.target.Kind.Kind),
 			"select by labels, and delete such objects by a finalizer")
 	}
 }
 
-// isTargetNamespace reports whether the namespace selector says what holds without it.
+// isTargetNamespace reports whether the namespace selector names the namespace of the target, which
+// is the default.
 func (s *stateScope) isTargetNamespace() bool {
 	v := s.out.Namespace.Value
 	if v == nil || len(v.Parts) != 1 || v.Parts[0].Ref == nil {
@@ -174,14 +173,14 @@ func (s *stateScope) selector(sel *ast.Selector) {
 		}
 	case family == "labels" || family == "fields":
 		example := map[string]string{"labels": "labels/app=web", "fields": "fields/.spec.nodeName=a"}[family]
-		s.d.report(diag.MissingKey, sel.Key.Span, fmt.Sprintf("%s without a key", family), "write "+family+"/KEY=VALUE, as in "+example)
+		s.d.report(diag.MissingKey, sel.Key, fmt.Sprintf("%s without a key", family), "write "+family+"/KEY=VALUE, as in "+example)
 	default:
 		s.unknownSelector(sel, family, key, slash)
 	}
 }
 
 func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slash bool) {
-	span, name, hint := sel.Key.Span, sel.Key.Text, selectorForms
+	span, name, hint := sel.Key.Span(), sel.Key.Text, selectorForms
 	known := []string{"name", "namespace", "owned", "labels", "fields"}
 	if slash {
 		known = []string{"labels", "fields"}
@@ -203,12 +202,13 @@ func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slas
 	s.d.report(diag.UnknownSelector, span, fmt.Sprintf("unknown selector %q", name), hint)
 }
 
-// unique reports a selector that was given before.
+// unique reports whether the selector is the first one with its key, and adds a diagnostic if it is
+// not.
 func (s *stateScope) unique(sel *ast.Selector) bool {
 	first, ok := s.seen[sel.Key.Text]
 	if ok {
-		s.d.report(diag.DuplicateSelector, sel.Key.Span, fmt.Sprintf("selector %s is given twice", sel.Key.Text), "",
-			diag.Related{Start: s.d.position(first.Start), End: s.d.position(first.End), Message: "first given here"})
+		s.d.report(diag.DuplicateSelector, sel.Key, fmt.Sprintf("selector %s is given twice", sel.Key.Text), "",
+			s.d.related(first, "first given here"))
 		return false
 	}
 	s.seen[sel.Key.Text] = sel
@@ -223,7 +223,7 @@ func (s *stateScope) ownedSelector(sel *ast.Selector) {
 	case !v.Quoted && len(v.Parts) == 1 && v.Parts[0].Text == "any":
 		ownership = model.OwnershipAny
 	default:
-		s.d.report(diag.UnwantedValue, ast.Span{Start: sel.Key.End, End: sel.End}, "owned takes no value but any",
+		s.d.report(diag.UnwantedValue, ast.Range{Start: sel.Key.End, End: sel.End}, "owned takes no value but any",
 			"write owned alone for objects that the target controls, or owned=any for every owner reference")
 	}
 	if s.unique(sel) {
@@ -262,13 +262,14 @@ func (s *stateScope) placed(sel *ast.Selector, family string) {
 	}
 }
 
-// hasText reports a selector without a value, or with an empty one that must not be empty.
+// hasText reports whether the selector has a value, and adds a diagnostic if it has none. If needed
+// is true, the value must not be empty.
 func (s *stateScope) hasText(sel *ast.Selector, hint string, needed bool) bool {
 	if sel.Value.Bad {
 		return false // reported by the scanner
 	}
 	if !sel.HasValue || len(sel.Value.Parts) == 0 && !sel.Value.Quoted {
-		span := sel.Key.Span
+		span := sel.Key.Span()
 		if sel.HasValue {
 			span.Start, span.End = sel.End, sel.End
 		}
@@ -276,14 +277,14 @@ func (s *stateScope) hasText(sel *ast.Selector, hint string, needed bool) bool {
 		return false
 	}
 	if needed && len(sel.Value.Parts) == 0 {
-		s.d.report(diag.MissingValue, sel.Value.Span, fmt.Sprintf("%s is empty", sel.Key.Text), hint)
+		s.d.report(diag.MissingValue, sel.Value, fmt.Sprintf("%s is empty", sel.Key.Text), hint)
 		return false
 	}
 	return true
 }
 
 func (s *stateScope) label(sel *ast.Selector, key string) {
-	span := ast.Span{Start: sel.Key.End - len(key), End: sel.Key.End}
+	span := ast.Range{Start: sel.Key.End - len(key), End: sel.Key.End}
 	if len(validation.IsQualifiedName(key)) > 0 {
 		s.d.report(diag.BadLabelKey, span, fmt.Sprintf("malformed label key %q", key),
 			"write NAME or DOMAIN/NAME with letters, digits, -, _ and ., at most 63 in NAME")
@@ -296,10 +297,10 @@ func (s *stateScope) label(sel *ast.Selector, key string) {
 		s.d.report(diag.BadLabelValue, literalSpan(sel.Value), fmt.Sprintf("malformed label value %s", shown(sel.Value)),
 			"use at most 63 letters, digits, -, _ and ., with a letter or digit at both ends")
 	}
-	s.out.Labels = append(s.out.Labels, model.Selector{Key: key, Value: value, Pos: s.d.position(sel.Key.Start)})
+	s.out.Labels = append(s.out.Labels, model.Selector{Key: key, Value: value, Pos: s.d.position(sel.Key)})
 }
 
-// objectName checks what is literal of an object's name.
+// objectName checks the literal parts of an object's name.
 func (s *stateScope) objectName(v ast.Value) {
 	text := sample(v)
 	if s.kind != nil && s.kind.Group == "rbac.authorization.k8s.io" {
@@ -324,7 +325,7 @@ func (s *stateScope) namespaceName(v ast.Value) {
 	s.d.report(diag.BadNamespace, literalSpan(v), fmt.Sprintf("malformed namespace %s", shown(v)), hint)
 }
 
-// nameHint gives the name in lower case if that is all that is wrong with it.
+// nameHint suggests the name in lower case and without underscores, if that is a good name.
 func nameHint(v ast.Value, rule string) string {
 	lower := strings.ReplaceAll(strings.ToLower(sample(v)), "_", "-")
 	if len(v.Parts) == 1 && v.Parts[0].Ref == nil && len(validation.IsDNS1123Label(lower)) == 0 {
@@ -333,8 +334,7 @@ func nameHint(v ast.Value, rule string) string {
 	return rule
 }
 
-// sample is the value with a letter in place of each reference: good enough to judge the literal
-// parts by.
+// sample returns the value with a letter in place of each reference, to check the literal parts.
 func sample(v ast.Value) string {
 	var b strings.Builder
 	for _, p := range v.Parts {
@@ -347,7 +347,7 @@ func sample(v ast.Value) string {
 	return b.String()
 }
 
-// shown is the value for a message.
+// shown returns the value for a message.
 func shown(v ast.Value) string {
 	var b strings.Builder
 	for _, p := range v.Parts {
@@ -360,22 +360,22 @@ func shown(v ast.Value) string {
 	return strconv.Quote(b.String())
 }
 
-// literalSpan is the piece to underline when literal text is wrong: the text alone if there is just
-// one piece of it.
-func literalSpan(v ast.Value) ast.Span {
-	var spans []ast.Span
+// literalSpan returns the range to underline when literal text is wrong: that of the text if there
+// is just one piece of it, and otherwise that of the value.
+func literalSpan(v ast.Value) ast.Range {
+	var spans []ast.Range
 	for _, p := range v.Parts {
 		if p.Ref == nil {
-			spans = append(spans, p.Span)
+			spans = append(spans, p.Span())
 		}
 	}
 	if len(spans) == 1 {
 		return spans[0]
 	}
-	return v.Span
+	return v.Span()
 }
 
-// value checks the references in a value and reports whether all of them are good.
+// value returns the value with its references resolved, and reports whether all of them are good.
 func (s *stateScope) value(v ast.Value) (model.Value, bool) {
 	var out model.Value
 	good := true

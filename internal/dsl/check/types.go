@@ -11,7 +11,7 @@ import (
 // metaPackage is where ObjectMeta is declared.
 const metaPackage = "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// objectProblem says why the type cannot stand for a kind; it is empty for one that can.
+// objectProblem returns the reason why the type cannot be a kind, or "" if it can.
 func objectProblem(obj *types.TypeName) string {
 	named, ok := types.Unalias(obj.Type()).(*types.Named)
 	if !ok {
@@ -71,8 +71,8 @@ func listType(kind *types.TypeName) string {
 	return name
 }
 
-// listProblem says what is wrong with the type KINDList. It is empty if that is as it should be, or
-// not there.
+// listProblem returns what is wrong with the type KINDList, or "" if nothing is, or if there is no
+// such type.
 func listProblem(kind *types.TypeName) string {
 	list, ok := kind.Pkg().Scope().Lookup(kind.Name() + "List").(*types.TypeName)
 	if !ok {

@@ -14,11 +14,11 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// A goWalk goes from a struct from field to field.
+// A goWalk follows a path of fields, beginning at a struct.
 type goWalk struct {
 	current types.Type
 	steps   []model.Step
-	// embedding is the struct whose embedded field was the last step, nil after other steps.
+	// embedding is the struct whose embedded field was the last step, and nil after other steps.
 	embedding types.Type
 	// unset is true when the last step was to a field of the object's own TypeMeta, which is empty
 	// in a cache.
@@ -38,7 +38,7 @@ func isPointer(t types.Type) bool {
 	return ok
 }
 
-// step takes the field with the Go name.
+// step steps to the field with the Go name.
 func (w *goWalk) step(name string) *walkProblem {
 	base := deref(w.current)
 	s, ok := base.Underlying().(*types.Struct)
@@ -75,8 +75,8 @@ func hiddenPointer(s *types.Struct, index []int) string {
 	return ""
 }
 
-// follow goes down an index path. Embedded structs on the way are left out, as in Go, unless there
-// is a pointer among them that has to be tested.
+// follow follows an index path. It leaves out embedded structs, as Go does, unless one of them is a
+// pointer, which has to be tested for nil.
 func (w *goWalk) follow(s *types.Struct, index []int) {
 	var steps []model.Step
 	pointers := false
@@ -117,8 +117,8 @@ func (w *goWalk) promotes(f *types.Var) bool {
 	return obj == f
 }
 
-// jsonStep takes the field with the name of the JSON form. If there is none, it returns the names
-// that there are.
+// jsonStep steps to the field with the JSON name. If there is none, it returns the names of the
+// fields that there are.
 func (w *goWalk) jsonStep(name string) ([]string, bool) {
 	s, ok := deref(w.current).Underlying().(*types.Struct)
 	if !ok {
@@ -136,8 +136,8 @@ func (w *goWalk) jsonStep(name string) ([]string, bool) {
 // maxEmbedding bounds how deep structs are searched that embed each other by pointers.
 const maxEmbedding = 8
 
-// jsonIndex finds a field by its JSON name, also in embedded structs that are inlined, and collects
-// all names.
+// jsonIndex returns the index path of the field with the JSON name, also in embedded structs that
+// are inlined, and collects the names of the other fields.
 func jsonIndex(s *types.Struct, name string, names *[]string, depth int) []int {
 	for i := range s.NumFields() {
 		f := s.Field(i)
@@ -164,14 +164,14 @@ func jsonIndex(s *types.Struct, name string, names *[]string, depth int) []int {
 	return nil
 }
 
-// text says how what the walk has come to becomes text, or why it cannot.
+// text returns how the field at the end of the walk becomes text, or why it cannot.
 func (w *goWalk) text() ([]model.Step, model.Text, string) {
 	text, problem := textOf(w.current)
 	return w.steps, text, problem
 }
 
-// textOf says how a type becomes text. A pointer to text is text. If the type cannot, it says what
-// it is.
+// textOf returns how a type becomes text. A pointer to text is text. If the type cannot be text,
+// textOf returns what it is.
 func textOf(t types.Type) (model.Text, string) {
 	base := t
 	if isPointer(t) {
@@ -211,7 +211,7 @@ func isStringer(t types.Type) bool {
 		types.Identical(sig.Results().At(0).Type(), types.Typ[types.String])
 }
 
-// isTime reports whether a type is a point in time: its String method gives a text that no object
+// isTime reports whether a type is a point in time. Its String method returns a text that no object
 // and no label has.
 func isTime(t types.Type) bool {
 	return isNamed(t, metaPackage, "Time") || isNamed(t, metaPackage, "MicroTime") || isNamed(t, "time", "Time")
@@ -248,7 +248,7 @@ func packageOf(t types.Type) *types.Package {
 	return nil
 }
 
-// fieldNames are the exported fields that one can write behind a dot, promoted ones included.
+// fieldNames returns the names of the exported fields, promoted ones included.
 func fieldNames(s *types.Struct) []string {
 	var names []string
 	for f := range s.Fields() {

@@ -18,8 +18,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
 )
 
-// Loader is a [check.Loader] that knows a few small packages by heart: reduced forms of k8s.io/api/core/v1,
-// k8s.io/api/batch/v1 and k8s.io/api/apps/v1, and controller-kit-demo/api/v1. It starts no process and reads no file.
+// Loader is a [check.Loader] with a few small packages: reduced forms of k8s.io/api/core/v1,
+// k8s.io/api/batch/v1 and k8s.io/api/apps/v1, and controller-kit-demo/api/v1. It starts no process
+// and reads no file.
 type Loader struct{}
 
 var _ check.Loader = Loader{}
@@ -45,7 +46,7 @@ func (Loader) Load(ctx context.Context, _ string, paths []string) (map[string]*c
 	return result, ctx.Err()
 }
 
-// mapImporter gives packages that were checked before.
+// mapImporter imports packages that were type-checked before.
 type mapImporter map[string]*check.Package
 
 func (m mapImporter) Import(path string) (*types.Package, error) {

@@ -16,15 +16,16 @@ import (
 //go:embed testdata/demo
 var demo embed.FS
 
-// CronJob is the document of the language's example, word for word.
+// CronJob is the document of the language's example.
 //
 //go:embed testdata/cronjob.ctrlkit
 var CronJob []byte
 
 var moduleLine = regexp.MustCompile(`(?m)^module .*$`)
 
-// WriteModule writes the Go module controller-kit-demo into a directory. The module requires what the module around the
-// working directory does, in the same versions, so that it needs nothing that is not there for the test itself.
+// WriteModule writes the Go module controller-kit-demo into a directory. The module has the
+// requirements of the module around the working directory, so that it needs nothing that the test
+// itself does not need.
 func WriteModule(dir string) error {
 	root, err := moduleRoot()
 	if err != nil {
@@ -52,7 +53,7 @@ func WriteModule(dir string) error {
 	)
 }
 
-// moduleRoot goes up from the working directory to the go.mod.
+// moduleRoot returns the directory at or above the working directory that has a go.mod.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

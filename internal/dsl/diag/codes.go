@@ -3,11 +3,11 @@
 
 package diag
 
-// A Code names a kind of mistake. Codes are stable: what one means never changes, and none is used
-// again.
+// A Code names a kind of mistake. Codes are stable: the meaning of a code never changes, and no
+// code is reused.
 type Code string
 
-// The codes. [Codes] says what each of them means.
+// The codes. [Codes] explains each of them.
 const (
 	IllegalCharacter  Code = "CK0001"
 	InvalidUTF8       Code = "CK0002"
@@ -87,7 +87,7 @@ const (
 	EmptyDocument   Code = "CK0609"
 )
 
-// An Explanation is what the manual says about a code.
+// An Explanation explains a code, in the manual and in `ctrlkit check --explain`.
 type Explanation struct {
 	Code     Code
 	Severity Severity

@@ -11,14 +11,13 @@ import (
 	"slices"
 )
 
-// Severity says whether a diagnostic makes a document unusable.
+// Severity is whether a diagnostic makes a document unusable.
 type Severity int
 
 const (
 	// Error means that nothing can be generated from the document.
 	Error Severity = iota + 1
-	// Warning means that the document has a meaning, but probably not the one that its author had
-	// in mind.
+	// Warning means that the document has a meaning, but probably not the intended one.
 	Warning
 )
 
@@ -33,14 +32,14 @@ func (s Severity) String() string {
 // A Diagnostic is one mistake in one place.
 type Diagnostic struct {
 	Code Code
-	// Start and End enclose the smallest piece that is wrong. End is behind its last byte. Columns
-	// count bytes from 1, as those of the Go tools do.
+	// Start and End enclose the smallest piece that is wrong. End is after its last byte. Columns
+	// count bytes from 1, as in the Go tools.
 	Start, End token.Position
-	// Message says what was got and what was wanted, in lower case.
+	// Message is what was found and what was expected, in lower case.
 	Message string
-	// Hint is the way out, often a near name; it may be empty.
+	// Hint is the remedy, often a near name. It may be empty.
 	Hint string
-	// Related are other places that one has to look at to understand this one.
+	// Related are other places that explain this one.
 	Related []Related
 }
 
@@ -51,7 +50,7 @@ type Related struct {
 	Message    string
 }
 
-// Severity returns what the table of codes says about the diagnostic's code.
+// Severity returns the severity of the diagnostic's code.
 func (d Diagnostic) Severity() Severity { return d.Code.Severity() }
 
 // String returns the first line of the diagnostic as the command prints it, without the source.
@@ -123,8 +122,7 @@ func newJSONSpan(start, end token.Position) jsonSpan {
 // A List is the diagnostics of one or more documents.
 type List []Diagnostic
 
-// Sort orders the list by file, position and code, and drops what is said twice about the same
-// place. It returns the shortened list.
+// Sort sorts the list by file, position and code, drops duplicates, and returns the list.
 func (l List) Sort() List {
 	slices.SortStableFunc(l, func(a, b Diagnostic) int {
 		return cmp.Or(

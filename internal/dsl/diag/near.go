@@ -12,8 +12,9 @@ import (
 // maxNear is the length, in runes, up to which names are compared. It bounds what a hint may cost.
 const maxNear = 64
 
-// Near returns the candidate that is most likely meant by got, and whether there is one. Upper and lower case count
-// little; of equally near candidates the first wins, so candidates must come in a fixed order.
+// Near returns the candidate that got most likely means, and reports whether there is one. A
+// difference in case counts little. Of equally near candidates Near returns the first, so
+// candidates must be in a fixed order.
 func Near(got string, candidates []string) (string, bool) {
 	n := utf8.RuneCountInString(got)
 	if n == 0 || n > maxNear {
@@ -32,7 +33,7 @@ func Near(got string, candidates []string) (string, bool) {
 	return best, best != ""
 }
 
-// DidYouMean returns the hint that names the nearest candidate, or the empty string when none is near.
+// DidYouMean returns a hint with the nearest candidate, or "" if none is near.
 func DidYouMean(got string, candidates []string) string {
 	near, ok := Near(got, candidates)
 	if !ok {
@@ -41,10 +42,12 @@ func DidYouMean(got string, candidates []string) string {
 	return fmt.Sprintf("did you mean %q?", near)
 }
 
-// limit is the largest distance at which a name of n runes counts as misspelt rather than as another one.
+// limit returns the largest distance at which a name of n runes counts as misspelled, rather than
+// as another name.
 func limit(n int) int { return 1 + n/5 }
 
-// distance is the number of insertions, deletions, replacements and swaps of neighbours that make b of a.
+// distance returns the number of insertions, deletions, replacements and swaps of neighbors that
+// turn a into b.
 func distance(a, b []rune) int {
 	before, prev, cur := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range prev {

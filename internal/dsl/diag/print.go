@@ -26,7 +26,7 @@ type Printer struct {
 	// Sources holds the text of every document by the file name that positions give. A line of a
 	// file that is missing here is not shown.
 	Sources map[string][]byte
-	// Style decides about colors.
+	// Style is whether to use colors.
 	Style Style
 }
 
@@ -40,12 +40,12 @@ const (
 	Color
 )
 
-// maxPrinted is the number of diagnostics after which a Printer stops and counts the rest. Who
-// mends these first will often find that the others were their consequences.
+// maxPrinted is the number of diagnostics after which a Printer stops and counts the rest, which
+// are often consequences of the first ones.
 const maxPrinted = 100
 
-// Print writes the diagnostics in the order of the list, the first 100 of them and the number of
-// the others. Of a line that is too long it shows the piece around the position.
+// Print writes the first 100 diagnostics of the list, and the number of the others. Of a line that
+// is too long it shows the piece around the position.
 func (p Printer) Print(w io.Writer, list List) error {
 	out := bufio.NewWriter(w)
 	lines := lineCache{sources: p.Sources, split: map[string][][]byte{}}
@@ -59,7 +59,7 @@ func (p Printer) Print(w io.Writer, list List) error {
 	return out.Flush()
 }
 
-// notShown says how many diagnostics are left out.
+// notShown returns a line with the number of diagnostics that are left out.
 func notShown(errors, warnings int) string {
 	var parts []string
 	for _, part := range []struct {
@@ -94,8 +94,8 @@ func (p Printer) printOne(w *bufio.Writer, lines *lineCache, d Diagnostic) {
 	}
 }
 
-// snippet shows the line of start and marks what lies between start and end on it. What goes on in
-// further lines is not shown: the place where it begins is what one has to look at.
+// snippet shows the line of start, and marks what is between start and end on it. Further lines are
+// not shown.
 func (p Printer) snippet(w *bufio.Writer, lines *lineCache, start, end token.Position, ink, hint string) {
 	line, ok := lines.line(start)
 	if !ok {
@@ -109,14 +109,14 @@ func (p Printer) snippet(w *bufio.Writer, lines *lineCache, start, end token.Pos
 	if end.Line == start.Line {
 		to = min(max(end.Column-1, from), len(line))
 	}
-	line, from, to, before, behind := window(line, from, to)
+	line, from, to, before, after := window(line, from, to)
 	gap := columns(line[:from], 0)
 	marks := max(columns(line[from:to], gap), 1)
 	shown := expand(line)
 	if before {
 		gap, shown = gap+1, cut+shown
 	}
-	if behind {
+	if after {
 		shown += cut
 	}
 	if hint != "" {
@@ -129,12 +129,13 @@ func (p Printer) snippet(w *bufio.Writer, lines *lineCache, start, end token.Pos
 // cut stands for what is left out of a line or a message.
 const cut = "…"
 
-// The numbers of bytes that are shown of a line that is longer: before the position, and behind it.
+// The numbers of bytes that are shown of a line that is longer: before the position, and after it.
 const maxBefore, maxBehind = 60, 160
 
-// window cuts a line that is too long to the piece around a position, between characters. It says
-// what from and to are in that piece, and on which sides something was cut off.
-func window(line []byte, from, to int) (piece []byte, newFrom, newTo int, before, behind bool) {
+// window cuts a line that is too long to the piece around a position, between characters. It
+// returns the piece with the position of from and to in it, and reports on which sides something
+// was cut off.
+func window(line []byte, from, to int) (piece []byte, newFrom, newTo int, before, after bool) {
 	if len(line) <= maxBefore+maxBehind {
 		return line, from, to, false, false
 	}
@@ -197,8 +198,8 @@ func (c *lineCache) line(pos token.Position) ([]byte, bool) {
 	return bytes.TrimSuffix(lines[pos.Line-1], []byte("\r")), true
 }
 
-// expand makes a line of source fit to be shown: tabs become spaces, and what a terminal would act
-// upon becomes visible.
+// expand prepares a line of source for a terminal: tabs become spaces, and characters that a
+// terminal would act upon become visible.
 func expand(line []byte) string {
 	var b strings.Builder
 	col := 0
@@ -246,8 +247,8 @@ func runeColumns(r rune, size, col int) int {
 	return 1
 }
 
-// unprintable reports whether showing the rune could do anything but put a glyph on the screen:
-// control characters, marks that turn the direction of text, joiners.
+// unprintable reports whether a terminal may do anything but show a glyph for the rune. That holds
+// for control characters, marks that change the direction of text, and joiners.
 func unprintable(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
@@ -264,6 +265,6 @@ func PrintJSON(w io.Writer, list List) error {
 	return enc.Encode(list)
 }
 
-// Visible returns a line of text with everything replaced that a terminal would act upon or could
-// not show.
+// Visible returns a line of text without the characters that a terminal would act upon or cannot
+// show: it replaces them.
 func Visible(line string) string { return expand([]byte(line)) }

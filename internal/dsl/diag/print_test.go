@@ -172,7 +172,7 @@ func TestCodes(t *testing.T) {
 		}
 	}
 	if diag.Code("CK9999").Severity() != diag.Error {
-		t.Error("a code that nobody knows must count as an error")
+		t.Error("an unknown code must count as an error")
 	}
 }
 
@@ -192,10 +192,10 @@ func TestPrintCutsLongLines(t *testing.T) {
 	const size = 1 << 20
 	line := strings.Repeat("(", size)
 	for _, test := range []struct {
-		name           string
-		from, to       int
-		before, behind bool // what is cut off
-		gap, marks     int
+		name          string
+		from, to      int
+		before, after bool // what is cut off
+		gap, marks    int
 	}{
 		{"beginning", 0, 3, false, true, 0, 3},
 		{"middle", size / 2, size/2 + 3, true, true, 61, 3},
@@ -209,7 +209,7 @@ func TestPrintCutsLongLines(t *testing.T) {
 				t.Fatalf("%d bytes in %d lines", len(got), len(lines))
 			}
 			shown := strings.TrimPrefix(lines[1], "    1 | ")
-			if strings.HasPrefix(shown, "…") != test.before || strings.HasSuffix(shown, "…") != test.behind {
+			if strings.HasPrefix(shown, "…") != test.before || strings.HasSuffix(shown, "…") != test.after {
 				t.Errorf("cut wrongly: %s", shown)
 			}
 			want := "      | " + strings.Repeat(" ", test.gap) + strings.Repeat("^", test.marks) + " hint"

@@ -3,12 +3,14 @@
 
 package diag
 
+// This file is data.
+//
 // table explains every code. docs/language.md shows it, and a test runs every example.
 var table = []Explanation{
 	{
 		Code: IllegalCharacter, Severity: Error,
 		Title:   "illegal character",
-		Text:    "Control characters, and invisible ones outside of comments and quotes, stand nowhere in a document.",
+		Text:    "A document has no control characters, and has invisible characters only in comments and quotes.",
 		Example: "decl Rollout for Deployment {\n    action {\n        Look\x00()\n    }\n}\n",
 	},
 	{
@@ -20,13 +22,13 @@ var table = []Explanation{
 	{
 		Code: ByteOrderMark, Severity: Warning,
 		Title:   "byte order mark",
-		Text:    "Some editors put an invisible mark before the first character. It has no meaning and `ctrlkit fmt` takes it away.",
+		Text:    "Some editors put an invisible mark before the first character. It has no meaning, and `ctrlkit fmt` removes it.",
 		Example: "\uFEFFdecl Rollout for Deployment {\n    action {\n        Look()\n    }\n}\n",
 	},
 	{
 		Code: CarriageReturn, Severity: Warning,
 		Title:   "carriage return",
-		Text:    "Lines end with a newline alone. `ctrlkit fmt` takes carriage returns away. Reported once for each document.",
+		Text:    "Lines end with a newline alone. `ctrlkit fmt` removes carriage returns. The warning is reported once for each document.",
 		Example: "decl Rollout for Deployment {\r\n    action {\n        Look()\n    }\n}\n",
 	},
 	{
@@ -64,7 +66,7 @@ var table = []Explanation{
 	{
 		Code: NeedsQuotes, Severity: Error,
 		Title: "value needs quotes",
-		Text:  "A value with white space, brackets, commas, quotes, an equals sign, or a dollar sign that begins no reference stands between double quotes.",
+		Text:  "A value with white space, brackets, commas, quotes, an equals sign, or a dollar sign that does not begin a reference needs double quotes.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -96,7 +98,7 @@ var table = []Explanation{
 	{
 		Code: BadReference, Severity: Error,
 		Title: "malformed reference",
-		Text:  "A reference is `${target.FIELD}` or `${target.FIELD.FIELD}` and so on. Methods are not called, elements of lists and maps cannot be referred to.",
+		Text:  "A reference is `${target.FIELD}` or `${target.FIELD.FIELD}` and so on. It cannot call methods or refer to elements of lists and maps.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -112,7 +114,7 @@ var table = []Explanation{
 	{
 		Code: BadComment, Severity: Error,
 		Title: "malformed comment",
-		Text:  "A comment begins with two slashes behind white space or punctuation and ends with its line.",
+		Text:  "A comment begins with two slashes after white space or punctuation, and ends with its line.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -140,8 +142,8 @@ decl Rollout for Job {
 	},
 	{
 		Code: Unexpected, Severity: Error,
-		Title: "something else is expected",
-		Text:  "What stands here does not fit into the form of the statement.",
+		Title: "unexpected text",
+		Text:  "The text does not have the form of the statement.",
 		Example: `decl Rollout of Deployment {
     action {
         Look()
@@ -152,7 +154,7 @@ decl Rollout for Job {
 	{
 		Code: UnclosedBlock, Severity: Error,
 		Title: "block is never closed",
-		Text:  "Every opening brace has a closing one. Where one is missing, the indentation tells which block is meant.",
+		Text:  "Every opening brace has a closing one. Where one is missing, the indentation decides which block is reported.",
 		Example: `decl Rollout for Deployment {
     action {
         Look()
@@ -162,7 +164,7 @@ decl Rollout for Job {
 	{
 		Code: StrayBrace, Severity: Error,
 		Title: "closing brace without an opening one",
-		Text:  "A closing brace closes the innermost block, and here is none.",
+		Text:  "A closing brace closes the innermost block, but no block is open here.",
 		Example: `decl Rollout for Deployment {
     action {
         Look()
@@ -185,7 +187,7 @@ decl Rollout for Job {
 	{
 		Code: UnclosedArguments, Severity: Error,
 		Title: "parenthesis is never closed",
-		Text:  "The states that an action is given stand between parentheses.",
+		Text:  "The states of an action are listed between parentheses.",
 		Example: `decl Rollout for Deployment {
     action {
         Look(
@@ -196,7 +198,7 @@ decl Rollout for Job {
 	{
 		Code: DuplicateName, Severity: Error,
 		Title: "name is declared twice",
-		Text:  "Group-versions are bound once in each document, and aliases declared once; states and actions have one declaration in each manager, managers one in each package.",
+		Text:  "A document binds each group and version once, and declares each alias once. A manager declares each state and action once, a package each manager.",
 		Example: `decl Rollout for Deployment {
     action {
         Look()
@@ -251,7 +253,7 @@ decl Rollout for Job {
 	{
 		Code: ReservedName, Severity: Error,
 		Title: "name is reserved",
-		Text:  "A state becomes a parameter of Go methods: it must not be called like a keyword, a predeclared identifier, or a variable of the generated code (ctx, err, impl, logger, m, result, s, state, target).",
+		Text:  "A state becomes a parameter of Go methods: its name cannot be a keyword, a predeclared identifier, or a variable of the generated code (ctx, err, impl, logger, m, result, s, state, target).",
 		Example: `decl Rollout for Deployment {
     state {
         range []Pod {
@@ -278,7 +280,7 @@ decl Rollout for Job {
 	{
 		Code: NameCollision, Severity: Error,
 		Title: "names collide in the generated code",
-		Text:  "States that differ only in the case of their first letter get the same getter; an action must not be called like a method of the hook, a manager not like a type that is generated for another one.",
+		Text:  "States that differ only in the case of their first letter get the same getter; an action cannot have the name of a method of the hook, and a manager cannot have the name of a type that is generated for another one.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -356,7 +358,7 @@ decl Rollout for Deployment {
 	{
 		Code: PackageNotLoaded, Severity: Error,
 		Title: "Go package cannot be loaded",
-		Text:  "The package must be known to the Go module of the document: in the module itself or required by its go.mod.",
+		Text:  "The package must be in the Go module of the document, or in a module that its go.mod requires.",
 		Example: `bind example.com/v1 controller-kit-demo/api/missing/v1
 alias Database example.com/v1/Database
 
@@ -370,7 +372,7 @@ decl Rollout for Database {
 	{
 		Code: NoSuchType, Severity: Error,
 		Title: "kind is not in the package",
-		Text:  "The Go package that is bound to the group and version must declare a type of the name of the kind.",
+		Text:  "The Go package that is bound to the group and version must declare a type with the name of the kind.",
 		Example: `decl Rollout for apps/v1/Deploymnet {
     action {
         Look()
@@ -424,7 +426,7 @@ decl Rollout for Database {
 	{
 		Code: WrongPackage, Severity: Error,
 		Title: "package holds another group or version",
-		Text:  "The packages of Kubernetes are bound to the group (short or in full) and version that they hold.",
+		Text:  "The packages of Kubernetes can only be bound to the group (short or in full) and version that they contain.",
 		Example: `bind batch/v1 k8s.io/api/apps/v1
 
 decl Rollout for batch/v1/Deployment {
@@ -453,7 +455,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: DuplicateSelector, Severity: Error,
 		Title: "selector is given twice",
-		Text:  "Each selector, and each key of a label or field, stands once in a state.",
+		Text:  "A state has each selector, and each key of a label or field, once.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -486,7 +488,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: UnwantedValue, Severity: Error,
 		Title: "selector takes no value",
-		Text:  "`owned` stands alone, or is `owned=any`.",
+		Text:  "Write `owned` alone, or `owned=any`.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -631,7 +633,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: FieldNotText, Severity: Error,
 		Title: "field cannot be text",
-		Text:  "A field that one selects by is a string, an integer, a bool, or has a method String and is no time; it is not inside of a list or map.",
+		Text:  "A field in a selector is a string, an integer, a bool, or has a method String and is not a time. It is not in a list or map.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -695,8 +697,8 @@ decl Rollout for batch/v1/Deployment {
 	},
 	{
 		Code: NotTarget, Severity: Error,
-		Title: "reference to something else than the target",
-		Text:  "References are to fields of `target`, the object that is reconciled.",
+		Title: "reference to something other than the target",
+		Text:  "A reference names a field of `target`, the object that is reconciled.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -728,7 +730,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: TargetNotText, Severity: Error,
 		Title: "field of the target cannot be text",
-		Text:  "A field that one refers to is a string, an integer, a bool, or has a method String and is no time.",
+		Text:  "A field in a reference is a string, an integer, a bool, or has a method String and is not a time.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -744,7 +746,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: MethodReference, Severity: Error,
 		Title: "reference to a method",
-		Text:  "References are to fields. Methods are not called.",
+		Text:  "A reference names a field. It cannot call a method.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -776,7 +778,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: OwnedElsewhere, Severity: Error,
 		Title: "owned object in another namespace",
-		Text:  "An owner reference does not cross namespaces: what is owned by a namespaced target lies in the namespace of the target.",
+		Text:  "An owner reference does not cross namespaces: what a namespaced target owns is in the namespace of the target.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -793,7 +795,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: OwnedClusterScoped, Severity: Error,
 		Title: "cluster-scoped object owned by a namespaced target",
-		Text:  "An owner reference does not cross scopes: Kubernetes takes the owner of such an object for absent and deletes the object.",
+		Text:  "An owner reference does not cross scopes: Kubernetes treats the owner of such an object as absent, and deletes the object.",
 		Example: `decl Rollout for Deployment {
     state {
         volumes []PersistentVolume {
@@ -809,7 +811,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: NamespaceOfClusterScoped, Severity: Error,
 		Title: "namespace of a cluster-scoped kind",
-		Text:  "Objects of a cluster-scoped kind lie in no namespace.",
+		Text:  "Objects of a cluster-scoped kind have no namespace.",
 		Example: `decl Rollout for Deployment {
     state {
         nodes []Node {
@@ -825,7 +827,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: NamespaceNeeded, Severity: Error,
 		Title: "namespace is missing",
-		Text:  "A cluster-scoped target has no namespace, so a namespaced state says where to look.",
+		Text:  "A cluster-scoped target has no namespace, so a namespaced state must name one.",
 		Example: `decl Drain for Node {
     state {
         pods []Pod {
@@ -857,7 +859,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: NameInAllNamespaces, Severity: Error,
 		Title: "one object by name in all namespaces",
-		Text:  "A name is unique in its namespace only.",
+		Text:  "A name is unique only within its namespace.",
 		Example: `decl Rollout for Deployment {
     state {
         pod Pod {
@@ -874,7 +876,7 @@ decl Rollout for batch/v1/Deployment {
 	{
 		Code: UnusedBind, Severity: Warning,
 		Title: "bind is not used",
-		Text:  "No alias and no kind of this document uses the group and version. Binds of the groups of Kubernetes to their own packages, which hold without them, are not reported.",
+		Text:  "No alias and no kind of this document uses the group and version. Binds of the groups of Kubernetes to their own packages, which are bound anyway, are not reported.",
 		Example: `bind controller-kit-demo/v1 controller-kit-demo/api/v1
 
 decl Rollout for Deployment {
@@ -900,7 +902,7 @@ decl Rollout for Deployment {
 	{
 		Code: UnusedState, Severity: Warning,
 		Title: "state is not used",
-		Text:  "No action of the manager is given the state.",
+		Text:  "No action of the manager uses the state.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -915,8 +917,8 @@ decl Rollout for Deployment {
 	},
 	{
 		Code: UnlikelyValue, Severity: Warning,
-		Title: "value is none of the known ones",
-		Text:  "The Go package has constants for the values of the field, and this is none of them.",
+		Title: "value is not one of the known ones",
+		Text:  "The Go package has constants for the values of the field, and this is not one of them.",
 		Example: `decl Rollout for Deployment {
     state {
         pods []Pod {
@@ -958,7 +960,7 @@ decl Copier for Demo {
 	{
 		Code: PackageErrors, Severity: Warning,
 		Title: "Go package does not compile",
-		Text:  "What could be read of the package is used, but the generated code will not compile before the package does.",
+		Text:  "The checker uses what it could read of the package, but the generated code does not compile until the package does.",
 		Example: `bind example.com/v1 controller-kit-demo/api/broken/v1
 alias Database example.com/v1/Database
 
@@ -972,7 +974,7 @@ decl Rollout for Database {
 	{
 		Code: VersionMismatch, Severity: Warning,
 		Title: "package declares another version",
-		Text:  "The Go package says that it holds another version than it is bound to. The version of the package is used.",
+		Text:  "The Go package declares another version than the one that it is bound to. The checker uses the version of the package.",
 		Example: `bind controller-kit-demo/v2 controller-kit-demo/api/v1
 alias Demo controller-kit-demo/v2/CronJob
 
@@ -986,7 +988,7 @@ decl Rollout for Demo {
 	{
 		Code: EmptyDocument, Severity: Warning,
 		Title:   "document is empty",
-		Text:    "Nothing is generated from a document that has nothing but comments in it.",
+		Text:    "Nothing is generated from a document that contains only comments.",
 		Example: "// Nothing yet.\n",
 	},
 }

@@ -3,15 +3,21 @@
 
 // Package format writes documents in their canonical layout.
 //
-// Blocks are indented by four spaces, selectors have no space around the equals sign, blocks and comments that an empty
-// line separates stay separated by one, and declarations always are. No comment is lost and no word changed:
+//   - Blocks are indented by four spaces.
+//   - Selectors have no space around the equals sign.
+//   - Blocks and comments that an empty line separates stay separated by one empty line.
+//     Declarations are always separated.
+//   - No comment is lost, and no word is changed.
+//
+// For example:
 //
 //	out, list := format.Source("cronjob.ctrlkit", src)
 //	if list.HasErrors() {
-//		// out is nil: a document with mistakes in its form is left alone
+//		// out is nil: a document with mistakes in its form is not formatted
 //	}
 //
-// Formatting what was formatted changes nothing, and the tree of the output is the tree of the input.
+// Formatting a formatted document changes nothing, and the tree of the output equals the tree of
+// the input.
 package format
 
 import (
@@ -31,18 +37,18 @@ const (
 	maxAction = 100
 )
 
-// Source formats a document. The list holds what is wrong with the form of the document; if that includes an error, the
-// text is nil. The name is what positions give as their file.
+// Source formats a document. The list is what is wrong with the form of the document; if it has an
+// error, the text is nil. Positions have name as their file.
 func Source(name string, src []byte) ([]byte, diag.List) {
 	file, list := parser.Parse(name, src)
 	if list.HasErrors() {
 		return nil, list
 	}
-	return File(file), list
+	return layout(file), list
 }
 
-// File writes a tree that was parsed without errors.
-func File(file *ast.File) []byte {
+// layout writes a tree that was parsed without errors.
+func layout(file *ast.File) []byte {
 	var p printer
 	for i, item := range file.Items {
 		if i > 0 && separate(file.Items[i-1], item) {
@@ -54,7 +60,7 @@ func File(file *ast.File) []byte {
 }
 
 // separate reports whether an empty line comes between two nodes of one block.
-func separate(prev, next ast.Node) bool {
+func separate(prev, next ast.Item) bool {
 	if next.Above().Blank {
 		return true
 	}
@@ -96,7 +102,7 @@ func (p *printer) comments(list []ast.Comment) {
 	}
 }
 
-func (p *printer) node(n ast.Node) {
+func (p *printer) node(n ast.Item) {
 	p.comments(n.Above().Doc)
 	switch n := n.(type) {
 	case *ast.Bind:
@@ -190,10 +196,12 @@ func (p *printer) escaped(text string) {
 // action writes an action on one line if it fits there and no comment is between its parentheses.
 func (p *printer) action(n *ast.Action) {
 	names := make([]string, len(n.Args))
-	commented := n.Open != nil || len(n.Tail) > 0
 	for i, arg := range n.Args {
 		names[i] = arg.Name.Text
-		commented = commented || len(arg.Doc) > 0 || arg.Trailing != nil
+	}
+	commented := false
+	for c := range ast.All[*ast.Comment](n) {
+		commented = commented || n.Span().Contains(c.Span())
 	}
 	line := n.Name.Text + "(" + strings.Join(names, ", ") + ")"
 	if !commented && (len(n.Args) < 2 || p.depth*len(indentation)+len(line) <= maxAction) {

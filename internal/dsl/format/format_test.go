@@ -20,9 +20,10 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
 )
 
-// sameTree compares trees except for positions and for the empty lines that the layout puts between declarations.
+// sameTree compares trees except for positions and for the empty lines that the layout puts between
+// declarations.
 var sameTree = cmp.Options{
-	cmpopts.IgnoreTypes(ast.Span{}),
+	cmpopts.IgnoreTypes(ast.Range{}),
 	cmpopts.IgnoreFields(ast.Lead{}, "Blank"),
 	cmpopts.IgnoreUnexported(ast.File{}),
 	cmpopts.EquateEmpty(),
@@ -32,7 +33,8 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkLaws formats a text and compares: formatting twice is formatting once, the tree stays, and so do the comments.
+// checkLaws formats a text and checks that formatting again changes nothing, and that the tree and
+// the comments stay the same.
 func checkLaws(t failer, src []byte) {
 	once, list := format.Source("a.ctrlkit", src)
 	if list.HasErrors() {
@@ -61,56 +63,13 @@ func checkLaws(t failer, src []byte) {
 // comments lists all comments of a tree, in order.
 func comments(file *ast.File) []string {
 	var all []string
-	add := func(list ...*ast.Comment) {
-		for _, c := range list {
-			if c != nil {
-				all = append(all, c.Text)
-			}
-		}
+	for c := range ast.All[*ast.Comment](file) {
+		all = append(all, c.Text)
 	}
-	doc := func(list []ast.Comment) {
-		for i := range list {
-			add(&list[i])
-		}
-	}
-	var nodes func([]ast.Node)
-	block := func(b ast.Block) {
-		add(b.Open)
-		nodes(b.Items)
-		add(b.Close)
-	}
-	nodes = func(list []ast.Node) {
-		for _, n := range list {
-			doc(n.Above().Doc)
-			switch n := n.(type) {
-			case *ast.Bind:
-				add(n.Trailing)
-			case *ast.Alias:
-				add(n.Trailing)
-			case *ast.Decl:
-				block(n.Body)
-			case *ast.Section:
-				block(n.Body)
-			case *ast.State:
-				block(n.Body)
-			case *ast.Selector:
-				add(n.Trailing)
-			case *ast.Action:
-				add(n.Open)
-				for _, a := range n.Args {
-					doc(a.Doc)
-					add(a.Trailing)
-				}
-				doc(n.Tail)
-				add(n.Trailing)
-			}
-		}
-	}
-	nodes(file.Items)
 	return all
 }
 
-// A writer makes a document without mistakes in a layout that nobody would choose.
+// A writer makes a document without mistakes in a random layout.
 type writer struct {
 	strings.Builder
 	t        *rapid.T
@@ -134,7 +93,8 @@ func (w *writer) comment() {
 	w.comments = append(w.comments, strings.TrimRight(text, " \t"))
 }
 
-// line ends a line, perhaps with a comment, and perhaps adds lines with nothing or with comments on them.
+// line ends a line, perhaps with a comment, and perhaps adds lines with nothing or with comments on
+// them.
 func (w *writer) line() {
 	if rapid.IntRange(0, 3).Draw(w.t, "trailing") == 0 {
 		w.space()

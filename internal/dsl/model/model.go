@@ -1,10 +1,11 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model is a checked document: what the checker hands to the generator.
+// Package model is the meaning of a checked document. The checker makes it, and the generator
+// writes Go from it.
 //
-// Everything in it has been resolved against the real Go packages. The generator trusts it and
-// looks nothing up.
+// Every name in it has been resolved against the Go packages, so that the generator looks nothing
+// up.
 package model
 
 import "go/token"
@@ -60,14 +61,14 @@ type State struct {
 	Owned Ownership
 	// ObjectName is the value of the selector name, nil when there is none.
 	ObjectName *Value
-	// Namespace says where to look. For a cluster-scoped kind it is NoNamespace.
+	// Namespace is where the objects are. For a cluster-scoped kind it is NoNamespace.
 	Namespace Namespace
 	Labels    []Selector // in the order of the document
 	Fields    []Selector // in the order of the document; Key starts with a dot
 	Pos       token.Position
 }
 
-// Ownership says which owner reference to the target the objects of a state have.
+// Ownership is the owner reference to the target that the objects of a state must have.
 type Ownership int
 
 const (
@@ -79,17 +80,15 @@ const (
 	OwnershipAny
 )
 
-// NamespaceMode says where a state is looked for.
+// NamespaceMode is how the namespace of a state is determined.
 type NamespaceMode int
 
 const (
-	// TargetNamespace is the namespace of the target: what holds when no namespace selector is
-	// given.
+	// TargetNamespace is the namespace of the target. It is the default.
 	TargetNamespace NamespaceMode = iota + 1
 	// NamedNamespace is the namespace that Namespace.Value gives.
 	NamedNamespace
-	// AllNamespaces are all namespaces; only for lists and for single objects that are selected
-	// without a name.
+	// AllNamespaces is for lists, and for single objects that are selected without a name.
 	AllNamespaces
 	// NoNamespace is for cluster-scoped kinds.
 	NoNamespace
@@ -105,10 +104,10 @@ type Namespace struct {
 type Selector struct {
 	Key   string
 	Value Value
-	// Path is, for a field, the way to it in the Go type of the state's kind; empty for
-	// ControllerField.
+	// Path is the path of a field in the Go type of the state's kind. It is empty for labels and
+	// for ControllerField.
 	Path []Step
-	// Text says how what stands at the end of Path becomes text.
+	// Text is how the value at the end of Path becomes text.
 	Text Text
 	// ControllerField is true for the field .metadata.controller: the name of the controlling owner
 	// if that owner is of the target's kind.
@@ -142,7 +141,7 @@ type Step struct {
 	Pointer bool
 }
 
-// Text says how a Go value becomes text.
+// Text is how a Go value becomes text.
 type Text int
 
 const (

@@ -21,77 +21,92 @@ import (
 
 // outline lists what a tree holds, one node per line.
 func outline(file *ast.File) string {
-	var b strings.Builder
-	var nodes func(indent string, list []ast.Node)
-	line := func(indent, text string, comments ...*ast.Comment) {
-		b.WriteString(indent + text)
-		for _, c := range comments {
-			if c != nil {
-				b.WriteString(" " + c.Text)
-			}
-		}
-		b.WriteString("\n")
-	}
-	nodes = func(indent string, list []ast.Node) {
-		for _, n := range list {
-			if n.Above().Blank {
-				line(indent, "-")
-			}
-			for _, c := range n.Above().Doc {
-				line(indent, "doc "+c.Text)
-			}
-			switch n := n.(type) {
-			case *ast.Note:
-				line(indent, "note")
-			case *ast.Bind:
-				line(indent, "bind "+n.GroupVersion.Text+" "+n.Package.Text, n.Trailing)
-			case *ast.Alias:
-				line(indent, "alias "+n.Name.Text+" "+n.Kind.Text, n.Trailing)
-			case *ast.Decl:
-				line(indent, "decl "+n.Name.Text+" "+n.Kind.Text, n.Body.Open, n.Body.Close)
-				nodes(indent+"  ", n.Body.Items)
-			case *ast.Section:
-				line(indent, n.Keyword.Text, n.Body.Open, n.Body.Close)
-				nodes(indent+"  ", n.Body.Items)
-			case *ast.State:
-				list := ""
-				if n.List {
-					list = "[]"
-				}
-				line(indent, "state "+n.Name.Text+" "+list+n.Kind.Text, n.Body.Open, n.Body.Close)
-				nodes(indent+"  ", n.Body.Items)
-			case *ast.Selector:
-				text := n.Key.Text
-				if n.HasValue {
-					text += " ="
-				}
-				for _, p := range n.Value.Parts {
-					if p.Ref != nil {
-						text += " " + p.Ref.String()
-					} else {
-						text += " <" + p.Text + ">"
-					}
-				}
-				line(indent, text, n.Trailing)
-			case *ast.Action:
-				line(indent, "action "+n.Name.Text, n.Open, n.Trailing)
-				for _, a := range n.Args {
-					nodes(indent+"  ", []ast.Node{&ast.Note{Lead: a.Lead}})
-					line(indent+"  ", "arg "+a.Name.Text, a.Trailing)
-				}
-				for _, c := range n.Tail {
-					line(indent+"  ", "tail "+c.Text)
-				}
-			}
-		}
-	}
-	nodes("", file.Items)
-	return b.String()
+	var o outliner
+	o.items("", file.Items)
+	return o.String()
 }
 
-// TestTree shows where every comment and value ends up.
-func TestTree(t *testing.T) {
-	src := `
+type outliner struct{ strings.Builder }
+
+func (o *outliner) line(indent, text string, comments ...*ast.Comment) {
+	o.WriteString(indent + text)
+	for _, c := range comments {
+		if c != nil {
+			o.WriteString(" " + c.Text)
+		}
+	}
+	o.WriteString("\n")
+}
+
+func (o *outliner) items(indent string, list []ast.Item) {
+	for _, n := range list {
+		if n.Above().Blank {
+			o.line(indent, "-")
+		}
+		for _, c := range n.Above().Doc {
+			o.line(indent, "doc "+c.Text)
+		}
+		o.item(indent, n)
+	}
+}
+
+func (o *outliner) item(indent string, n ast.Item) {
+	switch n := n.(type) {
+	case *ast.Note:
+		o.line(indent, "note")
+	case *ast.Bind:
+		o.line(indent, "bind "+n.GroupVersion.Text+" "+n.Package.Text, n.Trailing)
+	case *ast.Alias:
+		o.line(indent, "alias "+n.Name.Text+" "+n.Kind.Text, n.Trailing)
+	case *ast.Decl:
+		o.block(indent, "decl "+n.Name.Text+" "+n.Kind.Text, &n.Body)
+	case *ast.Section:
+		o.block(indent, n.Keyword.Text, &n.Body)
+	case *ast.State:
+		list := ""
+		if n.List {
+			list = "[]"
+		}
+		o.block(indent, "state "+n.Name.Text+" "+list+n.Kind.Text, &n.Body)
+	case *ast.Selector:
+		o.selector(indent, n)
+	case *ast.Action:
+		o.action(indent, n)
+	}
+}
+
+func (o *outliner) block(indent, head string, b *ast.Block) {
+	o.line(indent, head, b.Open, b.Close)
+	o.items(indent+"  ", b.Items)
+}
+
+func (o *outliner) selector(indent string, n *ast.Selector) {
+	text := n.Key.Text
+	if n.HasValue {
+		text += " ="
+	}
+	for _, p := range n.Value.Parts {
+		if p.Ref != nil {
+			text += " " + p.Ref.String()
+		} else {
+			text += " <" + p.Text + ">"
+		}
+	}
+	o.line(indent, text, n.Trailing)
+}
+
+func (o *outliner) action(indent string, n *ast.Action) {
+	o.line(indent, "action "+n.Name.Text, n.Open, n.Trailing)
+	for _, a := range n.Args {
+		o.items(indent+"  ", []ast.Item{&ast.Note{Lead: a.Lead}})
+		o.line(indent+"  ", "arg "+a.Name.Text, a.Trailing)
+	}
+	for _, c := range n.Tail {
+		o.line(indent+"  ", "tail "+c.Text)
+	}
+}
+
+const commented = `
 // About the file.
 
 // doc of bind
@@ -106,7 +121,7 @@ decl M for CronJob { // open decl
         // doc of jobs
         jobs []Job { // open jobs
             owned // trailing owned
-            name = ${ target.Name }-x"
+            name = ${ target.Name }-x
             labels/a="a \"b\" \$ é ${target.Spec.X}" // trailing label
             // last in jobs
         } // close jobs
@@ -121,12 +136,8 @@ decl M for CronJob { // open decl
     }
 }
 // end`
-	src = strings.Replace(src, "-x\"", "-x", 1)
-	file, list := parser.Parse("a.ctrlkit", []byte(src))
-	if len(list) > 0 {
-		t.Fatal(list)
-	}
-	want := `doc // About the file.
+
+const commentedOutline = `doc // About the file.
 note
 -
 doc // doc of bind
@@ -155,12 +166,20 @@ decl M CronJob // open decl
 doc // end
 note
 `
-	if diff := cmp.Diff(want, outline(file)); diff != "" {
+
+// TestTree shows where every comment and value ends up.
+func TestTree(t *testing.T) {
+	file, list := parser.Parse("a.ctrlkit", []byte(commented))
+	if len(list) > 0 {
+		t.Fatal(list)
+	}
+	if diff := cmp.Diff(commentedOutline, outline(file)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestNothingElseIsLost takes one line or brace out of a document, and looks whether the rest is still in the tree.
+// TestNothingElseIsLost takes one line or brace out of a document, and checks that the rest is
+// still in the tree.
 func TestNothingElseIsLost(t *testing.T) {
 	const whole = `bind batch/v1 k8s.io/api/batch/v1
 alias Job batch/v1/Job
@@ -221,7 +240,8 @@ decl Second for Job {
 	}
 }
 
-// hostile are pieces of text that, repeated, invite a parser to look at what it has seen again and again.
+// hostile are pieces of text that, when repeated, tempt a parser to read the same text again and
+// again.
 var hostile = []string{
 	"${", "name=${", `name="${`, `"" `, "/*", "/*\n", "a(\nb\n", "a(b,\n", "state {\n", "jobs []Job\n\n", "jobs []Job {", "{", "}",
 	"}\n", "decl A for B\n", "decl A for B {\n", "[", "name=a[", "// c\n", "\n", "a ", "$", "\\", "é", "\xff", "\x00", "name=$(", "x//", "https://", "name=https://", "\\u", "name=\"\\\\",
@@ -231,8 +251,8 @@ func repeated(piece string, n int) []byte {
 	return []byte("decl A for B {\nstate {\njobs []Job {\n" + strings.Repeat(piece, n))
 }
 
-// What is kept of a text must not grow with the square of its length: 32 times the text, some 32 times the memory.
-// BenchmarkHostile shows the same of the time.
+// TestLinearMemory checks that the memory for a text does not grow with the square of its length:
+// 32 times the text takes about 32 times the memory. BenchmarkHostile shows the same of the time.
 func TestLinearMemory(t *testing.T) {
 	for _, piece := range hostile {
 		short := allocated(func() { parser.Parse("a", repeated(piece, 500)) })
@@ -251,7 +271,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// BenchmarkHostile reports the time for a piece of hostile text; it should not depend on how often the piece is repeated.
+// BenchmarkHostile reports the time for a piece of hostile text, which should not depend on how
+// often the piece is repeated.
 func BenchmarkHostile(b *testing.B) {
 	for _, n := range []int{500, 16000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
@@ -284,9 +305,33 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%v comes after %v", d, list[i-1])
 			}
 		}
+		checkSpans(t, file, src)
 		if err := (diag.Printer{Sources: map[string][]byte{"a.ctrlkit": src}}).Print(discard{}, list); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// checkSpans looks for nodes that lie outside of the node above them. Documents with mistakes have
+// such spans as well.
+func checkSpans(t *testing.T, file *ast.File, src []byte) {
+	t.Helper()
+	var parents []ast.Node
+	ast.Walk(file, func(n ast.Node) bool {
+		if n == nil {
+			parents = parents[:len(parents)-1]
+			return true
+		}
+		_, isComment := n.(*ast.Comment)
+		if len(parents) > 0 && !isComment && !parents[len(parents)-1].Span().Contains(n.Span()) {
+			parent := parents[len(parents)-1]
+			t.Errorf("%T %v lies outside of its %T %v in\n%s", n, n.Span(), parent, parent.Span(), src)
+		}
+		if !file.Span().Contains(n.Span()) || n.Span().End < n.Span().Start {
+			t.Errorf("%T spans %v of %d bytes", n, n.Span(), len(src))
+		}
+		parents = append(parents, n)
+		return true
 	})
 }
 
@@ -294,7 +339,7 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// addCorpus seeds a fuzz test with the documents that the checker is tested by.
+// addCorpus seeds a fuzz test with the documents that the tests of the checker use.
 func addCorpus(f *testing.F) {
 	f.Helper()
 	names, err := filepath.Glob("../check/testdata/*/*.txtar")

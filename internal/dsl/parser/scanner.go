@@ -21,7 +21,7 @@ const (
 	tokenNewline
 	tokenComment
 	tokenWord
-	tokenValue // what stands behind an equals sign
+	tokenValue // what follows an equals sign
 	tokenLeftBrace
 	tokenRightBrace
 	tokenLeftParen
@@ -43,10 +43,11 @@ var punctuation = [256]tokenKind{
 // A token is the smallest piece with a meaning.
 type token struct {
 	kind tokenKind
-	ast.Span
+	ast.Range
 	text  string     // of a word or a comment
 	value *ast.Value // of a value
-	// indent is the width of the white space before the first token of a line; -1 for the tokens that follow.
+	// indent is the width of the white space before the first token of a line, and -1 for the
+	// tokens that follow.
 	indent int
 }
 
@@ -74,7 +75,7 @@ func (t token) describe() string {
 
 const byteOrderMark = "\uFEFF"
 
-// scanner cuts the text into tokens, all at once.
+// A scanner cuts the text into tokens, all at once.
 type scanner struct {
 	file   *ast.File
 	src    string
@@ -88,8 +89,8 @@ type scanner struct {
 	indent    int
 	// inParens is true between parentheses.
 	inParens bool
-	// eolFrom and eol remember the last answer of lineEnd, noBlockEnd that no "*/" is left: so that odd texts are read in
-	// linear time too.
+	// eolFrom and eol keep the last result of lineEnd, noBlockEnd that no "*/" follows. They keep
+	// the time linear for odd texts.
 	eolFrom, eol int
 	noBlockEnd   bool
 }
@@ -97,7 +98,7 @@ type scanner struct {
 func scan(file *ast.File, src string) ([]token, diag.List) {
 	s := &scanner{file: file, src: src, lineStart: true, eol: -1}
 	if strings.HasPrefix(src, byteOrderMark) {
-		s.report(diag.ByteOrderMark, 0, len(byteOrderMark), "the document begins with a byte order mark", "ctrlkit fmt takes it away")
+		s.report(diag.ByteOrderMark, 0, len(byteOrderMark), "the document begins with a byte order mark", "ctrlkit fmt removes it")
 		s.pos = len(byteOrderMark)
 	}
 	for s.pos < len(s.src) {
@@ -108,14 +109,13 @@ func scan(file *ast.File, src string) ([]token, diag.List) {
 }
 
 func (s *scanner) report(code diag.Code, start, end int, message, hint string) {
-	s.list = append(s.list, diag.Diagnostic{
-		Code: code, Start: s.file.Position(start), End: s.file.Position(end), Message: message, Hint: hint,
-	})
+	from, to := s.file.Position(ast.Range{Start: start, End: end})
+	s.list = append(s.list, diag.Diagnostic{Code: code, Start: from, End: to, Message: message, Hint: hint})
 }
 
-// add appends the token that begins at start and ends where the scanner stands.
+// add appends the token that begins at start and ends at the current position.
 func (s *scanner) add(kind tokenKind, start int, text string) *token {
-	t := token{kind: kind, Span: ast.Span{Start: start, End: s.pos}, text: text, indent: -1}
+	t := token{kind: kind, Range: ast.Range{Start: start, End: s.pos}, text: text, indent: -1}
 	if s.lineStart && kind != tokenNewline {
 		t.indent = s.indent
 		s.lineStart = false
@@ -158,7 +158,7 @@ func (s *scanner) next() {
 	}
 }
 
-// afterPunctuation reads the value behind an equals sign. Between parentheses none is expected.
+// afterPunctuation reads the value after an equals sign. Between parentheses none is expected.
 func (s *scanner) afterPunctuation(c byte) {
 	switch c {
 	case '(':
@@ -175,12 +175,13 @@ func (s *scanner) afterPunctuation(c byte) {
 func (s *scanner) carriageReturn() {
 	if !s.sawCR {
 		s.sawCR = true
-		s.report(diag.CarriageReturn, s.pos, s.pos+1, "lines end with a carriage return", "ctrlkit fmt takes them away")
+		s.report(diag.CarriageReturn, s.pos, s.pos+1, "lines end with a carriage return", "ctrlkit fmt removes them")
 	}
 	s.pos++
 }
 
-// lineEnd returns the offset of the end of the line, before its newline and the carriage return before that.
+// lineEnd returns the offset of the end of the line: of its newline, or of the carriage return
+// before that.
 func (s *scanner) lineEnd() int {
 	if s.eolFrom <= s.pos && s.pos <= s.eol {
 		return s.eol
@@ -220,7 +221,8 @@ func (s *scanner) blockComment() {
 	s.pos = start + 2 + end + 2
 }
 
-// textPlace says where a character stands, because more is allowed in some places than in others.
+// A textPlace is where a character is. Comments and quoted text allow more characters than words
+// do.
 type textPlace int
 
 const (
@@ -229,7 +231,7 @@ const (
 	quotedText
 )
 
-// rune steps over one character, reports it when it may stand nowhere, and reports whether it is good.
+// rune reads one character, adds a diagnostic if it is not allowed, and reports whether it is.
 func (s *scanner) rune(place textPlace) (rune, bool) {
 	start := s.pos
 	if c := s.src[start]; ' ' <= c && c < 0x7f {
@@ -248,16 +250,17 @@ func (s *scanner) rune(place textPlace) (rune, bool) {
 	case r == '\t' && place != wordText:
 		return r, true
 	case unicode.IsControl(r):
-		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal control character U+%04X", r), "take it away")
+		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal control character U+%04X", r), "remove it")
 		return r, false
 	case r == '\uFEFF' || place == wordText && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)):
-		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal invisible character U+%04X", r), "replace it by a space or take it away")
+		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal invisible character U+%04X", r), "replace it with a space, or remove it")
 		return r, false
 	}
 	return r, true
 }
 
-// inWord reports whether the byte goes on with a word. What is not ASCII does, so that a name is one mistake at most.
+// inWord reports whether the byte continues a word. Bytes that are not ASCII do, so that a name is
+// one mistake at most.
 func inWord(c byte) bool {
 	return !isBlank(c) && punctuation[c] == 0 && c != '"' && c != '$'
 }
@@ -289,7 +292,8 @@ func (s *scanner) word() {
 	s.add(tokenWord, start, text.String())
 }
 
-// plainWord reads a word of printable ASCII characters, as nearly all are. If it is not one, nothing is read.
+// plainWord reads a word of printable ASCII characters, as nearly all are, and reports whether
+// there is one.
 func (s *scanner) plainWord() bool {
 	start, end := s.pos, s.pos
 	for end < len(s.src) && ' ' < s.src[end] && s.src[end] < 0x7f && inWord(s.src[end]) {
@@ -306,7 +310,7 @@ func (s *scanner) plainWord() bool {
 	return true
 }
 
-// attachedComment reports two slashes without a space before them. The comment itself is then read as one.
+// attachedComment reports two slashes without a space before them. They are then read as a comment.
 func (s *scanner) attachedComment() {
 	s.report(diag.BadComment, s.pos, s.pos+2, `"//" right after text`,
 		`put a space before a comment, or quotes around a value that contains "//"`)
@@ -316,7 +320,7 @@ func (s *scanner) attachedComment() {
 func (s *scanner) quotedWord() {
 	start := s.pos
 	parts := s.quoted()
-	s.report(diag.Unexpected, start, s.pos, "unexpected quotes", "only values behind = are quoted")
+	s.report(diag.Unexpected, start, s.pos, "unexpected quotes", "only values after = are quoted")
 	var text strings.Builder
 	for _, p := range parts {
 		text.WriteString(p.Text)
@@ -336,5 +340,5 @@ func (s *scanner) strayReference() {
 			return
 		}
 	}
-	s.report(diag.Unexpected, start, s.pos, "unexpected reference", "references stand in values only, as in name=${target.Name}")
+	s.report(diag.Unexpected, start, s.pos, "unexpected reference", "use references only in values, as in name=${target.Name}")
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 )
 
-// value reads what stands behind an equals sign. Without anything there no token is added; a value with a mistake in it
-// has no parts, so that nobody judges it by the rest.
+// value reads the value after an equals sign. If there is none, it adds no token. A value with a
+// mistake in it has no parts, so that the checker does not report the rest of it.
 func (s *scanner) value() {
 	for s.pos < len(s.src) && (s.src[s.pos] == ' ' || s.src[s.pos] == '\t') {
 		s.pos++
@@ -31,21 +31,21 @@ func (s *scanner) value() {
 			return
 		}
 	}
-	v.Span = ast.Span{Start: start, End: s.pos}
+	v.Range = ast.Range{Start: start, End: s.pos}
 	if len(s.list) > mistakes {
 		v.Bad, v.Parts = true, nil
 	}
 	s.add(tokenValue, start, "").value = &v
 }
 
-// afterQuote reports text that is glued to the closing quote.
+// afterQuote reports text right after the closing quote.
 func (s *scanner) afterQuote() {
 	start := s.pos
 	for s.pos < len(s.src) && (inWord(s.src[s.pos]) || s.src[s.pos] == '$' || s.src[s.pos] == '"') && !strings.HasPrefix(s.src[s.pos:], "//") {
 		s.pos++
 	}
 	if s.pos > start {
-		s.report(diag.NeedsQuotes, start, s.pos, "text behind the closing quote", "put the whole value between quotes")
+		s.report(diag.NeedsQuotes, start, s.pos, "text after the closing quote", "put the whole value between quotes")
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *scanner) reportBare(start int, bad byte) {
 	s.report(diag.NeedsQuotes, start, s.pos, fmt.Sprintf("a value with %s in it needs quotes", what), hint)
 }
 
-// dollar reports a dollar sign that begins no reference, and steps over it.
+// dollar reports a dollar sign that does not begin a reference, and skips it.
 func (s *scanner) dollar() {
 	start := s.pos
 	s.pos++
@@ -130,17 +130,17 @@ func (s *scanner) dollar() {
 			s.pos++
 		}
 	}
-	s.report(diag.NeedsQuotes, start, s.pos, `"$" begins no reference`, hint)
+	s.report(diag.NeedsQuotes, start, s.pos, `"$" does not begin a reference`, hint)
 }
 
-// A valueBuilder puts a value together.
+// A valueBuilder collects the parts of a value.
 type valueBuilder struct {
 	parts []ast.Part
 	text  strings.Builder
-	span  ast.Span // of the text
+	span  ast.Range // of the text
 }
 
-func (b *valueBuilder) addText(text string, span ast.Span) {
+func (b *valueBuilder) addText(text string, span ast.Range) {
 	if b.text.Len() == 0 {
 		b.span = span
 	}
@@ -150,12 +150,12 @@ func (b *valueBuilder) addText(text string, span ast.Span) {
 
 func (b *valueBuilder) addRef(ref *ast.Ref) {
 	b.flush()
-	b.parts = append(b.parts, ast.Part{Span: ref.Span, Ref: ref})
+	b.parts = append(b.parts, ast.Part{Range: ref.Range, Ref: ref})
 }
 
 func (b *valueBuilder) flush() {
 	if b.text.Len() > 0 {
-		b.parts = append(b.parts, ast.Part{Span: b.span, Text: b.text.String()})
+		b.parts = append(b.parts, ast.Part{Range: b.span, Text: b.text.String()})
 		b.text.Reset()
 	}
 }
@@ -164,11 +164,11 @@ func (b *valueBuilder) flush() {
 func (s *scanner) text(v *valueBuilder, place textPlace) {
 	start := s.pos
 	if _, ok := s.rune(place); ok {
-		v.addText(s.src[start:s.pos], ast.Span{Start: start, End: s.pos})
+		v.addText(s.src[start:s.pos], ast.Range{Start: start, End: s.pos})
 	}
 }
 
-// quoted reads a value between double quotes; the scanner stands at the first of them.
+// quoted reads a value between double quotes, beginning at the first of them.
 func (s *scanner) quoted() []ast.Part {
 	var v valueBuilder
 	start, end := s.pos, s.lineEnd()
@@ -191,7 +191,7 @@ func (s *scanner) quoted() []ast.Part {
 			s.text(&v, quotedText)
 		}
 	}
-	s.report(diag.UnclosedQuote, start, s.pos, "quote is never closed", `put a " at the end of the value`)
+	s.report(diag.UnclosedQuote, start, s.pos, "quote is never closed", `add a " at the end of the value`)
 	return nil
 }
 
@@ -210,7 +210,7 @@ func (s *scanner) escape(v *valueBuilder, end int) {
 	switch {
 	case simpleEscapes[c] != "":
 		s.pos++
-		v.addText(simpleEscapes[c], ast.Span{Start: start, End: s.pos})
+		v.addText(simpleEscapes[c], ast.Range{Start: start, End: s.pos})
 	case digits > 0:
 		s.pos++
 		from := s.pos
@@ -222,7 +222,7 @@ func (s *scanner) escape(v *valueBuilder, end int) {
 			s.badEscape(start)
 			return
 		}
-		v.addText(string(rune(n)), ast.Span{Start: start, End: s.pos})
+		v.addText(string(rune(n)), ast.Range{Start: start, End: s.pos})
 	default:
 		s.rune(quotedText)
 		s.badEscape(start)
@@ -231,12 +231,12 @@ func (s *scanner) escape(v *valueBuilder, end int) {
 
 func (s *scanner) badEscape(start int) {
 	text := strconv.QuoteToASCII(s.src[start:s.pos])
-	text = strings.Replace(text, `\\`, `\`, 1) // as it stands in the document
+	text = strings.Replace(text, `\\`, `\`, 1) // as in the document
 	s.report(diag.BadEscape, start, s.pos, "unknown escape "+text,
 		`the escapes are \" \\ \$ \n \t \u1234 and \U00012345`)
 }
 
-// reference reads `${...}`; the scanner stands at the dollar sign. It reports whether the reference is well formed.
+// reference reads `${...}`, beginning at the dollar sign, and reports whether it is well formed.
 func (s *scanner) reference(place textPlace) (*ast.Ref, bool) {
 	start := s.pos
 	s.pos += len("${")
@@ -246,13 +246,13 @@ func (s *scanner) reference(place textPlace) (*ast.Ref, bool) {
 	s.blanks()
 	if s.pos < len(s.src) && s.src[s.pos] == '}' {
 		s.pos++
-		ref.Span = ast.Span{Start: start, End: s.pos}
+		ref.Range = ast.Range{Start: start, End: s.pos}
 		if !wellFormed {
 			s.reportPath(ref)
 		}
 		return ref, wellFormed
 	}
-	// Something else stands before the closing brace, if there is one at all.
+	// There is something else before the closing brace, or no closing brace.
 	end := s.pos
 	for end < len(s.src) && s.src[end] != '}' && s.src[end] != '\n' && !strings.HasPrefix(s.src[end:], "${") {
 		if s.src[end] == '"' && place == quotedText {
@@ -261,11 +261,11 @@ func (s *scanner) reference(place textPlace) (*ast.Ref, bool) {
 		end++
 	}
 	if end == len(s.src) || s.src[end] != '}' {
-		s.report(diag.UnclosedReference, start, s.pos, "reference is never closed", "put a } behind the name")
+		s.report(diag.UnclosedReference, start, s.pos, "reference is never closed", "add a } after the name")
 		return nil, false
 	}
 	s.pos = end + 1
-	ref.Span = ast.Span{Start: start, End: s.pos}
+	ref.Range = ast.Range{Start: start, End: s.pos}
 	s.reportPath(ref)
 	return nil, false
 }
@@ -282,7 +282,7 @@ func (s *scanner) reportPath(ref *ast.Ref) {
 	s.report(diag.BadReference, ref.Start, ref.End, fmt.Sprintf("malformed reference %q", s.src[ref.Start:ref.End]), hint)
 }
 
-// path reads names with dots between them and reports whether that is all there is.
+// path reads names with dots between them, and reports whether each dot is followed by a name.
 func (s *scanner) path(ref *ast.Ref) bool {
 	for {
 		start := s.pos
@@ -292,7 +292,7 @@ func (s *scanner) path(ref *ast.Ref) bool {
 		if s.pos == start {
 			return false
 		}
-		ref.Path = append(ref.Path, ast.Word{Text: s.src[start:s.pos], Span: ast.Span{Start: start, End: s.pos}})
+		ref.Path = append(ref.Path, ast.Word{Text: s.src[start:s.pos], Range: ast.Range{Start: start, End: s.pos}})
 		if s.pos >= len(s.src) || s.src[s.pos] != '.' {
 			return true
 		}

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package golden_test
 
 import (
@@ -43,7 +46,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// A cluster is the API server as one test sees it: with a namespace of its own.
+// A cluster is the API server with a namespace for one test.
 type cluster struct {
 	t         *testing.T
 	config    *rest.Config
@@ -86,7 +89,7 @@ func (c *cluster) create(objects ...client.Object) {
 	}
 }
 
-// cache starts a cache that knows everything which was created before, with the given indexes.
+// cache starts a cache with the given indexes, which has everything that was created before.
 func (c *cluster) cache(indexes ...func(context.Context, client.FieldIndexer) error) client.Reader {
 	c.t.Helper()
 	reader, err := cache.New(c.config, cache.Options{Scheme: c.live.Scheme(), Mapper: c.live.RESTMapper()})
@@ -135,7 +138,7 @@ func secretOfType(meta metav1.ObjectMeta, kind corev1.SecretType) *corev1.Secret
 
 func configMap(meta metav1.ObjectMeta) *corev1.ConfigMap { return &corev1.ConfigMap{ObjectMeta: meta} }
 
-// ownedBy makes owner an owner of obj, which need not be the one that controls it.
+// ownedBy makes owner an owner of obj, but not its controller.
 func ownedBy[T client.Object](owner client.Object, kind string, obj T) T {
 	obj.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: shopv1.GroupVersion.String(), Kind: kind, Name: owner.GetName(), UID: owner.GetUID(),

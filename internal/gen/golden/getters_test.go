@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package golden_test
 
 import (
@@ -9,21 +12,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shopv1 "github.com/ctrlkit/ctrlkit/internal/gen/golden/apis/shop/v1"
 	regions "github.com/ctrlkit/ctrlkit/internal/gen/golden/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/gen/golden/selectors"
 	"github.com/ctrlkit/ctrlkit/internal/gen/golden/several"
-	"github.com/ctrlkit/ctrlkit/internal/gen/golden/testdata/beyond"
 	_ "github.com/ctrlkit/ctrlkit/internal/gen/golden/testdata/nasty" // it compiles
 	"github.com/ctrlkit/ctrlkit/internal/gen/golden/values"
 	"github.com/ctrlkit/ctrlkit/state"
 )
 
-// list names what a getter of a list returns, as namespace/name with the test's own namespace left
-// out.
+// list returns the names of the objects that a getter of a list returns, as namespace/name without
+// the test's own namespace.
 func list[T any, P interface {
 	*T
 	client.Object
@@ -52,7 +53,7 @@ func (c *cluster) short(obj client.Object) string {
 	return strings.TrimPrefix(strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), c.namespace+"/"), "/")
 }
 
-// A getterCase is a world, and what a state of it is.
+// A getterCase is a set of objects, and what a getter returns for them.
 type getterCase struct {
 	spec    shopv1.Spec
 	world   func(c *cluster, target *shopv1.Shop, place string) // place is the name of a second namespace, and the target's Spec.Place
@@ -60,277 +61,6 @@ type getterCase struct {
 	want    []string
 	wantErr string
 	wantAs  any // for errors.As
-}
-
-func byName(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByName) }
-func byNameOwned(c *cluster, s *selectors.SelectorsState) ([]string, error) {
-	return one(c, s.GetByNameOwned)
-}
-func byNameOwnedByAny(c *cluster, s *selectors.SelectorsState) ([]string, error) {
-	return one(c, s.GetByNameOwnedByAny)
-}
-func byLabel(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByLabel) }
-func byLabelOwned(c *cluster, s *selectors.SelectorsState) ([]string, error) {
-	return one(c, s.GetByLabelOwned)
-}
-func byField(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByField) }
-
-// variouslyOwned has ConfigMaps that the target controls, one that it owns beside its controller,
-// one of a namesake, and one without an owner.
-func variouslyOwned(c *cluster, target *shopv1.Shop, _ string) {
-	namesake := target.DeepCopy()
-	namesake.UID = "another-uid"
-	shared := controlledBy(namesake, configMap(c.named("b")))
-	shared.OwnerReferences = append(shared.OwnerReferences, ownedBy(target, "Shop", configMap(c.named("x"))).OwnerReferences...)
-	c.create(controlledBy(target, configMap(c.named("c"))), shared, controlledBy(target, configMap(c.named("a"))),
-		controlledBy(namesake, configMap(c.named("d"))), configMap(c.named("e")))
-}
-
-var getterCases = map[string]getterCase{
-	"single by name: none": {
-		spec: shopv1.Spec{SecretName: "password"}, get: byName,
-		world: func(c *cluster, _ *shopv1.Shop, place string) { c.create(secret(metaIn(place, "password"))) },
-	},
-	"single by name: there": {
-		spec: shopv1.Spec{SecretName: "password"}, get: byName, want: []string{"password"},
-		world: func(c *cluster, _ *shopv1.Shop, _ string) { c.create(secret(c.named("password"))) },
-	},
-	"single by name: the name is empty": {
-		get: byName, wantErr: "name=${target.Spec.SecretName} is empty",
-	},
-	"single by name: impossible": {
-		spec: shopv1.Spec{SecretName: "../x"}, get: byName, wantErr: `"../x" is not a name`,
-	},
-	"single by name, owned: none": {get: byNameOwned},
-	"single by name, owned: ours": {
-		get: byNameOwned, want: []string{"shop-owned"},
-		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			c.create(controlledBy(target, secret(c.named("shop-owned"))))
-		},
-	},
-	"single by name, owned: nobody's": {
-		get: byNameOwned, wantErr: "/shop-owned is not controlled by ", wantAs: new(*state.NotOwnedError),
-		world: func(c *cluster, _ *shopv1.Shop, _ string) { c.create(secret(c.named("shop-owned"))) },
-	},
-	"single by name, owned: by a namesake that is gone": {
-		get: byNameOwned, wantErr: "but by Shop shop: delete it", wantAs: new(*state.NotOwnedError),
-		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			predecessor := target.DeepCopy()
-			predecessor.UID = "uid-of-an-earlier-one"
-			c.create(controlledBy(predecessor, secret(c.named("shop-owned"))))
-		},
-	},
-	"single by name, owned: not as the controller": {
-		get: byNameOwned, wantErr: "it has no controller, its owners are Shop shop", wantAs: new(*state.NotOwnedError),
-		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			c.create(ownedBy(target, "Shop", secret(c.named("shop-owned"))))
-		},
-	},
-	"single by name, owned by any: not as the controller": {
-		get: byNameOwnedByAny, want: []string{"shop-shared"},
-		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			c.create(ownedBy(target, "Shop", secret(c.named("shop-shared"))))
-		},
-	},
-	"single by name, owned by any: nobody's": {
-		get: byNameOwnedByAny, wantErr: "/shop-shared is not owned by ", wantAs: new(*state.NotOwnedError),
-		world: func(c *cluster, _ *shopv1.Shop, _ string) { c.create(secret(c.named("shop-shared"))) },
-	},
-	"single by name and label: both": {
-		spec: shopv1.Spec{SecretName: "password"}, want: []string{"password"},
-		get:   func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByNameAndLabel) },
-		world: func(c *cluster, _ *shopv1.Shop, _ string) { c.create(secret(c.named("password", "shop=shop"))) },
-	},
-	"single by name and label: only the name": {
-		spec: shopv1.Spec{SecretName: "password"}, wantErr: `label shop is "other", not "shop"`, wantAs: new(*state.MismatchError),
-		get: func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByNameAndLabel) },
-		world: func(c *cluster, _ *shopv1.Shop, _ string) {
-			c.create(secret(c.named("password", "shop=other")), secret(c.named("other", "shop=shop")))
-		},
-	},
-	"single by name and field: both": {
-		spec: shopv1.Spec{SecretName: "password"}, want: []string{"password"},
-		get: func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByNameAndField) },
-		world: func(c *cluster, _ *shopv1.Shop, _ string) {
-			c.create(secretOfType(c.named("password"), "example.com/shop"), secretOfType(c.named("other"), "example.com/shop"))
-		},
-	},
-	"single by name and field: only the name": {
-		spec: shopv1.Spec{SecretName: "password"}, wantErr: `field .type is "Opaque", not "example.com/shop"`, wantAs: new(*state.MismatchError),
-		get: func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByNameAndField) },
-		world: func(c *cluster, _ *shopv1.Shop, _ string) {
-			c.create(secretOfType(c.named("password"), "Opaque"), secretOfType(c.named("other"), "example.com/shop"))
-		},
-	},
-	"single by name and field: none": {
-		spec: shopv1.Spec{SecretName: "password"},
-		get:  func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByNameAndField) },
-		world: func(c *cluster, _ *shopv1.Shop, _ string) {
-			c.create(secretOfType(c.named("other"), "example.com/shop"))
-		},
-	},
-	"single by the field of the name": {
-		spec: shopv1.Spec{SecretName: "password"}, want: []string{"password"},
-		get:   func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByNameAsField) },
-		world: func(c *cluster, _ *shopv1.Shop, _ string) { c.create(secret(c.named("password"))) },
-	},
-	"single by label: none": {
-		get: byLabel,
-		world: func(c *cluster, _ *shopv1.Shop, place string) {
-			c.create(secret(c.named("a", "shop=other")), secret(metaIn(place, "b", "shop=shop")))
-		},
-	},
-	"single by label: one": {
-		get: byLabel, want: []string{"a"},
-		world: func(c *cluster, _ *shopv1.Shop, _ string) { c.create(secret(c.named("a", "shop=shop"))) },
-	},
-	"single by label: several": {
-		get: byLabel, wantErr: "at most one object may match, but 2 do: ", wantAs: new(*state.SeveralError),
-		world: func(c *cluster, _ *shopv1.Shop, _ string) {
-			c.create(secret(c.named("b", "shop=shop")), secret(c.named("a", "shop=shop")))
-		},
-	},
-	"single by label, owned: ours": {
-		get: byLabelOwned, want: []string{"a"},
-		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			c.create(controlledBy(target, secret(c.named("a", "shop=shop", "owned=yes"))), secret(c.named("b", "shop=shop")))
-		},
-	},
-	"single by label, owned: nobody's": {
-		get: byLabelOwned, wantErr: "is not controlled by", wantAs: new(*state.NotOwnedError),
-		world: func(c *cluster, _ *shopv1.Shop, _ string) { c.create(secret(c.named("a", "shop=shop", "owned=yes"))) },
-	},
-	"single by label, owned: ours and another": {
-		get: byLabelOwned, wantErr: "at most one", wantAs: new(*state.SeveralError),
-		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			c.create(controlledBy(target, secret(c.named("a", "shop=shop", "owned=yes"))), secret(c.named("b", "shop=shop", "owned=yes")))
-		},
-	},
-	"single by field: none": {
-		spec: shopv1.Spec{Group: "x"}, get: byField,
-		world: func(c *cluster, _ *shopv1.Shop, place string) {
-			c.create(secretOfType(metaIn(place, "a"), "example.com/x"), secretOfType(c.named("b"), "example.com/y"))
-		},
-	},
-	"single by field: one": {
-		spec: shopv1.Spec{Group: "x"}, get: byField, want: []string{"a"},
-		world: func(c *cluster, _ *shopv1.Shop, _ string) {
-			c.create(secretOfType(c.named("a"), "example.com/x"), secretOfType(c.named("b"), "example.com/y"))
-		},
-	},
-	"single by field: several": {
-		spec: shopv1.Spec{Group: "x"}, get: byField, wantErr: "at most one", wantAs: new(*state.SeveralError),
-		world: func(c *cluster, _ *shopv1.Shop, _ string) {
-			c.create(secretOfType(c.named("a"), "example.com/x"), secretOfType(c.named("b"), "example.com/x"))
-		},
-	},
-	"single by name in another namespace": {
-		want: []string{"PLACE/settings"},
-		get:  func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetInNamespace) },
-		world: func(c *cluster, _ *shopv1.Shop, place string) {
-			c.create(configMap(c.named("settings")), configMap(metaIn(place, "settings")))
-		},
-	},
-	"single by name in another namespace: it is empty": {
-		spec: shopv1.Spec{Place: "-"}, wantErr: "namespace=${target.Spec.Place} is empty",
-		get: func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetInNamespace) },
-	},
-	"list of all": {
-		want: []string{"a", "b"},
-		get:  func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetAll) },
-		world: func(c *cluster, _ *shopv1.Shop, place string) {
-			c.create(configMap(c.named("b")), configMap(c.named("a")), configMap(metaIn(place, "c")))
-		},
-	},
-	"list of what is owned": {
-		want:  []string{"a", "c"},
-		get:   func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetAllOwned) },
-		world: variouslyOwned,
-	},
-	"list of what is owned by any reference": {
-		want:  []string{"a", "b", "c"},
-		get:   func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetAllOwnedByAny) },
-		world: variouslyOwned,
-	},
-	"list by labels: every one must match": {
-		spec: shopv1.Spec{Tier: "gold"}, want: []string{"a", "d"},
-		get: func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetLabelled) },
-		world: func(c *cluster, _ *shopv1.Shop, _ string) {
-			c.create(configMap(c.named("d", "shop=shop", "tier=gold", "more=x")), configMap(c.named("c", "shop=shop")),
-				configMap(c.named("b", "shop=other", "tier=gold")), configMap(c.named("a", "shop=shop", "tier=gold")))
-		},
-	},
-	"list by labels: an empty value": {
-		want: []string{"empty"},
-		get:  func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetLabelled) },
-		world: func(c *cluster, _ *shopv1.Shop, _ string) {
-			c.create(configMap(c.named("empty", "shop=shop", "tier=")), configMap(c.named("none", "shop=shop")))
-		},
-	},
-	"list by labels: impossible": {
-		spec: shopv1.Spec{Tier: "gold & silver"}, wantErr: `labels/tier="gold & silver" is not a value that a label can have`,
-		get: func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetLabelled) },
-		world: func(c *cluster, _ *shopv1.Shop, _ string) {
-			c.create(configMap(c.named("a", "shop=shop", "tier=gold")))
-		},
-	},
-	"list by controller": {
-		want: []string{"a"},
-		get:  func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetControlled) },
-		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			another := target.DeepCopy()
-			another.Name = "another"
-			c.create(controlledBy(target, configMap(c.named("a"))), controlledBy(another, configMap(c.named("b"))),
-				ownedBy(target, "Shop", configMap(c.named("c"))))
-		},
-	},
-	"list by two fields and a label": {
-		want: []string{"all"},
-		get:  func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetPods) },
-		world: func(c *cluster, target *shopv1.Shop, place string) {
-			pod := func(name, node string, labels ...string) *corev1.Pod { // the API server sets the priority 0
-				return &corev1.Pod{ObjectMeta: c.named(name, labels...), Spec: corev1.PodSpec{
-					NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}},
-				}}
-			}
-			c.create(pod("all", place, "shop=shop"), pod("node", place), pod("label", "elsewhere", "shop=shop"))
-		},
-	},
-	"list by name and label": {
-		want: []string{"shop"},
-		get:  func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetNamedAndLabelled) },
-		world: func(c *cluster, _ *shopv1.Shop, _ string) {
-			c.create(configMap(c.named("shop", "shop=shop")), configMap(c.named("other", "shop=shop")))
-		},
-	},
-	"list by name and label: only the name": {
-		get: func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetNamedAndLabelled) },
-		world: func(c *cluster, _ *shopv1.Shop, _ string) {
-			c.create(configMap(c.named("shop")), configMap(c.named("other", "shop=shop")))
-		},
-	},
-	"list by name, owned: nobody's": {
-		get:   func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetNamedOwned) },
-		world: func(c *cluster, _ *shopv1.Shop, _ string) { c.create(configMap(c.named("shop"))) },
-	},
-	"list by name, owned: ours": {
-		want: []string{"shop"},
-		get:  func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetNamedOwned) },
-		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			c.create(controlledBy(target, configMap(c.named("shop"))))
-		},
-	},
-	"list of the target's own kind": {
-		spec: shopv1.Spec{Group: "g"}, want: []string{"near", "shop"},
-		get: func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetSiblings) },
-		world: func(c *cluster, target *shopv1.Shop, _ string) {
-			target.Labels = map[string]string{"group": "g"}
-			if err := c.live.Update(c.t.Context(), target); err != nil {
-				c.t.Fatal(err)
-			}
-			c.create(&shopv1.Shop{ObjectMeta: c.named("near", "group=g")}, &shopv1.Shop{ObjectMeta: c.named("far", "group=f")})
-		},
-	},
 }
 
 func TestGetters(t *testing.T) {
@@ -359,7 +89,7 @@ func TestGettersInMemory(t *testing.T) {
 	}
 }
 
-// run makes the world of the case and compares what the getter returns.
+// run creates the objects of the case and compares what the getter returns.
 func (test *getterCase) run(c *cluster, target *shopv1.Shop, reader func() client.Reader) {
 	c.t.Helper()
 	place := c.newNamespace("place-")
@@ -398,7 +128,7 @@ func checkError(t *testing.T, err error, want string) {
 	}
 }
 
-// TestGettersEverywhere is apart, because its objects are those of all namespaces.
+// TestGettersEverywhere is a test of its own because it reads the objects of all namespaces.
 func TestGettersEverywhere(t *testing.T) {
 	c := newCluster(t)
 	target := &shopv1.Shop{ObjectMeta: c.named("everywhere-" + c.namespace)}
@@ -483,113 +213,6 @@ func TestGettersOfAClusterScopedTarget(t *testing.T) {
 	}
 }
 
-func TestValues(t *testing.T) {
-	c := newCluster(t)
-	place := c.newNamespace("place-")
-	replicas, flag, tier := int32(3), shopv1.Flag(true), shopv1.Tier("gold")
-	full := shopv1.Spec{
-		SecretName: "a-", Tier: "gold", TierRef: &tier, Level: -2, Size: 65535, Replicas: &replicas, Open: false, Flag: &flag,
-		Hours: shopv1.Hours{From: 8, To: 20}, Ref: &shopv1.Ref{Name: "shop", Namespace: &place, Next: &shopv1.Next{Name: "far"}},
-	}
-	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: full}
-	without := func(change func(*shopv1.Spec)) *shopv1.Shop {
-		changed := target.DeepCopy()
-		change(&changed.Spec)
-		return changed
-	}
-	c.create(target, &shopv1.Shop{ObjectMeta: c.named("no-pointers"), Spec: shopv1.Spec{Tier: "gold"}},
-		configMap(c.named("shop-meta-"+c.namespace)), configMap(metaIn(place, "far")), configMap(c.named("a-gold")),
-		configMap(c.named("numbers", "size=65535", "replicas=r3", "level=2")),
-		configMap(c.named("truths", "open=false", "flag=true")),
-		configMap(c.named("texts", "tier=gold", "hours=8-20")))
-	reader := c.cache(values.IndexValues)
-
-	tests := map[string]struct {
-		target  *shopv1.Shop
-		get     func(s *values.ValuesState) ([]string, error)
-		want    []string
-		wantErr string
-	}{
-		"several references": {
-			target: target, want: []string{"shop-meta-" + c.namespace},
-			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetMixed) },
-		},
-		"pointers": {
-			target: target, want: []string{place + "/far"},
-			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetPointers) },
-		},
-		"a nil pointer at the beginning": {
-			target: without(func(s *shopv1.Spec) { s.Ref = nil }), wantErr: "target.Spec.Ref is nil",
-			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetPointers) },
-		},
-		"a nil pointer on the way": {
-			target: without(func(s *shopv1.Spec) { s.Ref.Next = nil }), wantErr: "target.Spec.Ref.Next is nil",
-			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetPointers) },
-		},
-		"a nil pointer at the end": {
-			target: without(func(s *shopv1.Spec) { s.Ref.Namespace = nil }), wantErr: "target.Spec.Ref.Namespace is nil",
-			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetPointers) },
-		},
-		"an empty name behind pointers": {
-			target: without(func(s *shopv1.Spec) { s.Ref.Next.Name = "" }), wantErr: "name=${target.Spec.Ref.Next.Name} is empty",
-			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetPointers) },
-		},
-		"a negative number is not a label": {
-			target: target, wantErr: `labels/level="-2"`,
-			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetNumbers) },
-		},
-		"numbers": {
-			target: without(func(s *shopv1.Spec) { s.Level = 2 }), want: []string{"numbers"},
-			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetNumbers) },
-		},
-		"truths": {
-			target: target, want: []string{"truths"},
-			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetTruths) },
-		},
-		"a named string and a Stringer": {
-			target: target, want: []string{"texts"},
-			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetTexts) },
-		},
-		"joined without text between": {
-			target: target, want: []string{"a-gold"},
-			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetJoined) },
-		},
-		"all of them empty": {
-			target: without(func(s *shopv1.Spec) { s.SecretName, s.Tier = "", "" }), wantErr: "name=${target.Spec.SecretName}${target.Spec.Tier} is empty",
-			get: func(s *values.ValuesState) ([]string, error) { return one(c, s.GetJoined) },
-		},
-		"fields behind pointers, nil in some objects": {
-			target: target, want: []string{"shop"},
-			get: func(s *values.ValuesState) ([]string, error) { return list(c, s.GetByPointerField) },
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			got, err := test.get(values.NewValuesState(reader, test.target))
-			checkError(t, err, test.wantErr)
-			if diff := cmp.Diff(append([]string{}, test.want...), got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// TestBeyondTheChecker has states that the checker refuses: the generated code does not rely on
-// that.
-func TestBeyondTheChecker(t *testing.T) {
-	c := newCluster(t)
-	place := c.newNamespace("place-")
-	c.create(configMap(metaIn(place, "a")), configMap(c.named("b")))
-	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: shopv1.Spec{Place: place}}
-	s := beyond.NewBeyondState(c.cache(beyond.IndexBeyond), target)
-	got, err := list(c, s.GetByNamespaceField)
-	if want := []string{place + "/a"}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("by the field of the namespace: %v, %v, want %v", got, err, want)
-	}
-	_, err = one(c, s.GetQuotes)
-	checkError(t, err, `labels/app="say \"hi\"" is not a value that a label can have`)
-}
-
 // TestSeveralManagersShareACache has managers of one package and of several, some of which need the
 // same indexes.
 func TestSeveralManagersShareACache(t *testing.T) {
@@ -608,44 +231,5 @@ func TestSeveralManagersShareACache(t *testing.T) {
 		if got, err := get(); err != nil || !slices.Equal(got, []string{"shop"}) {
 			t.Errorf("%s: %v, %v, want [shop]", what, got, err)
 		}
-	}
-}
-
-// counting counts what is read.
-type counting struct {
-	client.Reader
-	reads int
-}
-
-func (r *counting) Get(ctx context.Context, key types.NamespacedName, obj client.Object, opts ...client.GetOption) error {
-	r.reads++
-	return r.Reader.Get(ctx, key, obj, opts...)
-}
-
-func (r *counting) List(ctx context.Context, objects client.ObjectList, opts ...client.ListOption) error {
-	r.reads++
-	return r.Reader.List(ctx, objects, opts...)
-}
-
-func TestStatesAreReadOnceAndCopied(t *testing.T) {
-	c := newCluster(t)
-	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: shopv1.Spec{SecretName: "password"}}
-	c.create(target, secret(c.named("password", "key=value")), configMap(c.named("a", "shop=shop", "tier=")))
-	reader := &counting{Reader: c.live}
-	s := selectors.NewSelectorsState(reader, target)
-	for range 3 {
-		single, err := s.GetByName(t.Context())
-		if err != nil || single.Labels["key"] != "value" {
-			t.Fatalf("GetByName = %v, %v", single, err)
-		}
-		single.Labels["key"] = "changed by the caller"
-		many, err := s.GetLabelled(t.Context())
-		if err != nil || len(many) != 1 || many[0].Labels["shop"] != "shop" {
-			t.Fatalf("GetLabelled = %v, %v", many, err)
-		}
-		many[0].Labels["shop"] = "changed by the caller"
-	}
-	if reader.reads != 2 {
-		t.Errorf("%d reads of two states, want 2", reader.reads)
 	}
 }

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package golden_test
 
 import (
@@ -32,9 +35,8 @@ func inMemory(t *testing.T, namespace string, objects ...client.Object) *cluster
 	return &cluster{t: t, live: builder.Build(), namespace: namespace}
 }
 
-// TestTargetWithoutANamespace has a target of which the markers do not say that it is
-// cluster-scoped. Without a namespace of its own it must not select in all namespaces, except where
-// the document says so.
+// TestTargetWithoutANamespace has a cluster-scoped target whose type lacks the marker. It must not
+// select in all namespaces, except where the document says so.
 func TestTargetWithoutANamespace(t *testing.T) {
 	target := &shopv1.Shop{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "shop"},
@@ -58,7 +60,7 @@ func TestTargetWithoutANamespace(t *testing.T) {
 	for name, get := range refused {
 		t.Run(name, func(t *testing.T) {
 			got, err := get()
-			if err == nil || !strings.Contains(err.Error(), "shop has no namespace to look in") || len(got) > 0 {
+			if err == nil || !strings.Contains(err.Error(), "shop has no namespace to read from") || len(got) > 0 {
 				t.Errorf("got %v, %v, want the error that the target has no namespace", got, err)
 			}
 		})

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package golden_test
 
 import (
@@ -22,7 +25,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/state"
 )
 
-// views is what reconciles have seen: for each target the last view of one of its states.
+// views records what reconciles have seen: for each target the last view of one of its states.
 type views struct {
 	mu      sync.Mutex
 	seen    map[reconcile.Request]string
@@ -41,7 +44,7 @@ func (v *views) set(request reconcile.Request, view string) {
 	v.changed = make(chan struct{})
 }
 
-// wait returns when the last view of target is want. Nothing but a reconcile lets it go on.
+// wait returns when the last view of target is want. It does not poll: each reconcile wakes it.
 func (v *views) wait(t *testing.T, target client.Object, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -105,10 +108,10 @@ func (c *cluster) remove(obj client.Object) {
 	}
 }
 
-// view makes one text of what a getter returned.
+// view returns what a getter returned as one text.
 func view(names []string, err error) string {
 	if notOwned := (&state.NotOwnedError{}); errors.As(err, &notOwned) {
-		return "somebody else's"
+		return "not owned"
 	}
 	if mismatch := (&state.MismatchError{}); errors.As(err, &mismatch) {
 		return "mismatch"
@@ -122,9 +125,9 @@ func view(names []string, err error) string {
 	return fmt.Sprint(names)
 }
 
-// watchSelectors has a controller of Shops look at one of their states only, so that a reconcile which another state
-// ought to have caused is not mistaken for one that this state caused: the others' objects are not touched.
-func watchSelectors(c *cluster, look func(*cluster, *selectors.SelectorsState) ([]string, error)) *views {
+// watchSelectors starts a controller of Shops that reads only one of their states. The test changes
+// objects of that state only, so that every reconcile has its cause in that state.
+func watchSelectors(c *cluster, get func(*cluster, *selectors.SelectorsState) ([]string, error)) *views {
 	seen := newViews()
 	c.manager(func(mgr ctrl.Manager) error {
 		if err := selectors.IndexSelectors(c.t.Context(), mgr.GetFieldIndexer()); err != nil {
@@ -136,7 +139,7 @@ func watchSelectors(c *cluster, look func(*cluster, *selectors.SelectorsState) (
 				if err := mgr.GetClient().Get(ctx, request.NamespacedName, target); err != nil {
 					return reconcile.Result{}, client.IgnoreNotFound(err)
 				}
-				seen.set(request, view(look(c, selectors.NewSelectorsState(mgr.GetClient(), target))))
+				seen.set(request, view(get(c, selectors.NewSelectorsState(mgr.GetClient(), target))))
 				return reconcile.Result{}, nil
 			}))
 	})
@@ -192,20 +195,20 @@ func TestWatchByField(t *testing.T) {
 	seen.wait(t, target, "[b]")
 }
 
-func TestWatchOfASingleOwnedObjectSeesSomebodyElses(t *testing.T) {
+func TestWatchOfASingleOwnedObjectSeesThatOfAnotherOwner(t *testing.T) {
 	c := newCluster(t)
 	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: shopv1.Spec{SecretName: "none", Place: "none"}}
 	foreign := secret(c.named("shop-owned"))
 	c.create(target, foreign)
 	seen := watchSelectors(c, byNameOwned)
-	seen.wait(t, target, "somebody else's")
+	seen.wait(t, target, "not owned")
 	c.remove(foreign)
 	seen.wait(t, target, "[]")
 	ours := controlledBy(target, secret(c.named("shop-owned")))
 	c.create(ours)
 	seen.wait(t, target, "[shop-owned]")
 	c.update(ours, func() { ours.OwnerReferences = nil })
-	seen.wait(t, target, "somebody else's")
+	seen.wait(t, target, "not owned")
 }
 
 func TestWatchOfASingleNamedObjectSeesAMismatch(t *testing.T) {
@@ -281,7 +284,8 @@ func TestWatchOfAClusterScopedTarget(t *testing.T) {
 	seen.wait(t, region, "[]["+labelled.Name+"]")
 }
 
-// TestWatchAnUnresolvedTarget has a target whose selectors cannot be resolved: that is its own error, and no one else's.
+// TestWatchAnUnresolvedTarget has a target whose selectors cannot be resolved: that must not affect
+// other targets.
 func TestWatchAnUnresolvedTarget(t *testing.T) {
 	c := newCluster(t)
 	tier := shopv1.Tier("gold")

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The ctrlkit that this file is compiled with must know the code that it was generated with.
+// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What RegionManager reads, for the role that controller-gen rbac writes:
@@ -28,9 +28,9 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 
 // RegionManagerState reads the states of RegionManager,
-// each of them once, when it is first asked for.
+// each of them once, at the first call of its getter.
 //
-// It belongs to one reconcile of one Region. Its methods may be called by several actions at once.
+// It belongs to one reconcile of one Region. Several actions may call its methods concurrently.
 type RegionManagerState struct {
 	client.Reader
 	target *shopv1.Region
@@ -42,7 +42,7 @@ type RegionManagerState struct {
 	settings   state.Memo[*corev1.ConfigMap]
 }
 
-// NewRegionManagerState returns the state of target, to be read through reader.
+// NewRegionManagerState returns the states of target, which are read with reader.
 func NewRegionManagerState(reader client.Reader, target *shopv1.Region) *RegionManagerState {
 	return &RegionManagerState{Reader: reader, target: target}
 }
@@ -70,7 +70,7 @@ func (s *RegionManagerState) readHome(ctx context.Context) (*corev1.Namespace, e
 	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Namespace{})
 }
 
-// selectRegionManagerHome says what the state home of target selects.
+// selectRegionManagerHome returns what the state home of target selects.
 func selectRegionManagerHome(target *shopv1.Region) (state.Selection, error) {
 	name := target.Spec.Place
 	if name == "" {
@@ -101,7 +101,7 @@ func (s *RegionManagerState) readNamespaces(ctx context.Context) ([]corev1.Names
 	return state.Sorted(list.Items), nil
 }
 
-// selectRegionManagerNamespaces says what the state namespaces of target selects.
+// selectRegionManagerNamespaces returns what the state namespaces of target selects.
 func selectRegionManagerNamespaces(target *shopv1.Region) (state.Selection, error) {
 	return state.Selection{
 		Labels: map[string]string{"region": target.Name},
@@ -130,7 +130,7 @@ func (s *RegionManagerState) readNeighbours(ctx context.Context) ([]shopv1.Regio
 	return state.Sorted(list.Items), nil
 }
 
-// selectRegionManagerNeighbours says what the state neighbours of target selects.
+// selectRegionManagerNeighbours returns what the state neighbours of target selects.
 func selectRegionManagerNeighbours(target *shopv1.Region) (state.Selection, error) {
 	return state.Selection{
 		Fields: map[string]string{regionManagerRegionBySpecGroup.Name: target.Spec.Group},
@@ -159,7 +159,7 @@ func (s *RegionManagerState) readShops(ctx context.Context) ([]shopv1.Shop, erro
 	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
 }
 
-// selectRegionManagerShops says what the state shops of target selects.
+// selectRegionManagerShops returns what the state shops of target selects.
 func selectRegionManagerShops(target *shopv1.Region) (state.Selection, error) {
 	return state.Selection{
 		Labels: map[string]string{"region": target.Name},
@@ -184,14 +184,14 @@ func (s *RegionManagerState) readSettings(ctx context.Context) (*corev1.ConfigMa
 	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
-// selectRegionManagerSettings says what the state settings of target selects.
+// selectRegionManagerSettings returns what the state settings of target selects.
 func selectRegionManagerSettings(target *shopv1.Region) (state.Selection, error) {
 	return state.Selection{Namespace: target.Name, Name: "settings"}, nil
 }
 
 // RegionManagerStateGetter is what RegionManager reads its states from:
 // a RegionManagerState, or in tests a RegionManagerFakeState.
-// Every call of a getter returns a copy of its own.
+// Every call of a getter returns a new copy.
 type RegionManagerStateGetter interface {
 	Target() *shopv1.Region
 	GetHome(ctx context.Context) (*corev1.Namespace, error)
@@ -207,8 +207,7 @@ var (
 )
 
 // RegionManagerFakeState is a test double of RegionManagerState:
-// what its getters return is set beforehand. It reads nothing, and leaves it to the test
-// that a state is one which its selectors can give.
+// its getters return what the test sets. It does not check whether the selectors can select that.
 type RegionManagerFakeState struct {
 	Object *shopv1.Region
 
@@ -269,18 +268,19 @@ func (s *RegionManagerFakeState) GetSettings(context.Context) (*corev1.ConfigMap
 	return state.Copy(s.Settings), nil
 }
 
-// RegionManagerImpl is what a user of RegionManager writes: the actions, one method each.
+// RegionManagerImpl has a method for each action of RegionManager. You implement it.
 //
-// A method is called with the states that its action declares, copies that it may change; a single object is nil
-// when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
-// returns decides how the workflow goes on: see ctrlkit.Action.
+//   - A method gets the states that its action declares. They are copies, which it may change; a single object
+//     is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
 type RegionManagerImpl interface {
 	Found(ctx context.Context, logger logr.Logger, home *corev1.Namespace, namespaces []corev1.Namespace) (ctrl.Result, error)
 
 	Supply(ctx context.Context, logger logr.Logger, neighbours []shopv1.Region, shops []shopv1.Shop, settings *corev1.ConfigMap) (ctrl.Result, error)
 }
 
-// The names of the actions of RegionManager, as hooks and errors have them.
+// The names of the actions of RegionManager, as hooks and errors use them.
 const (
 	RegionManagerActionFound  = "Found"
 	RegionManagerActionSupply = "Supply"
@@ -380,8 +380,8 @@ var regionManagerByNeighbours = state.TargetIndex("ctrlkit:shop.example.com/v1/R
 var regionManagerBySettings = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Name} name=settings", selectRegionManagerSettings)
 
 // IndexRegionManager registers the indexes of the cache that RegionManager
-// and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// Indexes that are there already are left alone.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
+// It keeps indexes that are registered already.
 func IndexRegionManager(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		regionManagerRegionBySpecGroup.Register(ctx, indexer, &shopv1.Region{}),
@@ -392,9 +392,9 @@ func IndexRegionManager(ctx context.Context, indexer client.FieldIndexer) error 
 	)
 }
 
-// WatchRegionManager has b reconcile a Region when it changes, and when
-// an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it. The options are those of For, such as
+// WatchRegionManager makes b reconcile a Region when it changes, and when
+// an object changes that is in one of its states before or after the change. The reader must read from
+// the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Region.
 func WatchRegionManager(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The ctrlkit that this file is compiled with must know the code that it was generated with.
+// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What Depots reads, for the role that controller-gen rbac writes:
@@ -26,9 +26,9 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups=west.example.com,resources=depots,verbs=get;list;watch
 
 // DepotsState reads the states of Depots,
-// each of them once, when it is first asked for.
+// each of them once, at the first call of its getter.
 //
-// It belongs to one reconcile of one Depot. Its methods may be called by several actions at once.
+// It belongs to one reconcile of one Depot. Several actions may call its methods concurrently.
 type DepotsState struct {
 	client.Reader
 	target *depotv1.Depot
@@ -37,7 +37,7 @@ type DepotsState struct {
 	westDepots state.Memo[[]westdepotv1.Depot]
 }
 
-// NewDepotsState returns the state of target, to be read through reader.
+// NewDepotsState returns the states of target, which are read with reader.
 func NewDepotsState(reader client.Reader, target *depotv1.Depot) *DepotsState {
 	return &DepotsState{Reader: reader, target: target}
 }
@@ -65,7 +65,7 @@ func (s *DepotsState) readDepots(ctx context.Context) ([]depotv1.Depot, error) {
 	return state.Sorted(list.Items), nil
 }
 
-// selectDepotsDepots says what the state depots of target selects.
+// selectDepotsDepots returns what the state depots of target selects.
 func selectDepotsDepots(target *depotv1.Depot) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *DepotsState) readWestDepots(ctx context.Context) ([]westdepotv1.Depot, 
 	return state.Sorted(list.Items), nil
 }
 
-// selectDepotsWestDepots says what the state westDepots of target selects.
+// selectDepotsWestDepots returns what the state westDepots of target selects.
 func selectDepotsWestDepots(target *depotv1.Depot) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -103,7 +103,7 @@ func selectDepotsWestDepots(target *depotv1.Depot) (state.Selection, error) {
 
 // DepotsStateGetter is what Depots reads its states from:
 // a DepotsState, or in tests a DepotsFakeState.
-// Every call of a getter returns a copy of its own.
+// Every call of a getter returns a new copy.
 type DepotsStateGetter interface {
 	Target() *depotv1.Depot
 	GetDepots(ctx context.Context) ([]depotv1.Depot, error)
@@ -116,8 +116,7 @@ var (
 )
 
 // DepotsFakeState is a test double of DepotsState:
-// what its getters return is set beforehand. It reads nothing, and leaves it to the test
-// that a state is one which its selectors can give.
+// its getters return what the test sets. It does not check whether the selectors can select that.
 type DepotsFakeState struct {
 	Object *depotv1.Depot
 
@@ -148,16 +147,17 @@ func (s *DepotsFakeState) GetWestDepots(context.Context) ([]westdepotv1.Depot, e
 	return state.Copies(s.WestDepots), nil
 }
 
-// DepotsImpl is what a user of Depots writes: the actions, one method each.
+// DepotsImpl has a method for each action of Depots. You implement it.
 //
-// A method is called with the states that its action declares, copies that it may change; a single object is nil
-// when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
-// returns decides how the workflow goes on: see ctrlkit.Action.
+//   - A method gets the states that its action declares. They are copies, which it may change; a single object
+//     is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
 type DepotsImpl interface {
 	Compare(ctx context.Context, logger logr.Logger, westDepots []westdepotv1.Depot, depots []depotv1.Depot) (ctrl.Result, error)
 }
 
-// The names of the actions of Depots, as hooks and errors have them.
+// The names of the actions of Depots, as hooks and errors use them.
 const (
 	DepotsActionCompare = "Compare"
 )
@@ -220,8 +220,8 @@ var depotsByDepots = state.TargetIndex("ctrlkit:depot.example.com/v1/Depot names
 var depotsByWestDepots = state.TargetIndex("ctrlkit:west.example.com/v1/Depot namespace=${target.Namespace}", selectDepotsWestDepots)
 
 // IndexDepots registers the indexes of the cache that Depots
-// and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// Indexes that are there already are left alone.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
+// It keeps indexes that are registered already.
 func IndexDepots(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		depotsByDepots.Register(ctx, indexer, &depotv1.Depot{}),
@@ -229,9 +229,9 @@ func IndexDepots(ctx context.Context, indexer client.FieldIndexer) error {
 	)
 }
 
-// WatchDepots has b reconcile a Depot when it changes, and when
-// an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it. The options are those of For, such as
+// WatchDepots makes b reconcile a Depot when it changes, and when
+// an object changes that is in one of its states before or after the change. The reader must read from
+// the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Depot.
 func WatchDepots(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

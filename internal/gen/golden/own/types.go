@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package own holds an API and, in the same package, the manager that is generated for it.
 //
 // +kubebuilder:object:generate=true

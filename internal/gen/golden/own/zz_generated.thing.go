@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The ctrlkit that this file is compiled with must know the code that it was generated with.
+// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What ThingManager reads, for the role that controller-gen rbac writes:
@@ -22,9 +22,9 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups=own.example.com,resources=things,verbs=get;list;watch
 
 // ThingManagerState reads the states of ThingManager,
-// each of them once, when it is first asked for.
+// each of them once, at the first call of its getter.
 //
-// It belongs to one reconcile of one Thing. Its methods may be called by several actions at once.
+// It belongs to one reconcile of one Thing. Several actions may call its methods concurrently.
 //
 // +kubebuilder:object:generate=false
 type ThingManagerState struct {
@@ -34,7 +34,7 @@ type ThingManagerState struct {
 	things state.Memo[[]Thing]
 }
 
-// NewThingManagerState returns the state of target, to be read through reader.
+// NewThingManagerState returns the states of target, which are read with reader.
 func NewThingManagerState(reader client.Reader, target *Thing) *ThingManagerState {
 	return &ThingManagerState{Reader: reader, target: target}
 }
@@ -62,7 +62,7 @@ func (s *ThingManagerState) readThings(ctx context.Context) ([]Thing, error) {
 	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
 }
 
-// selectThingManagerThings says what the state things of target selects.
+// selectThingManagerThings returns what the state things of target selects.
 func selectThingManagerThings(target *Thing) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -73,7 +73,7 @@ func selectThingManagerThings(target *Thing) (state.Selection, error) {
 
 // ThingManagerStateGetter is what ThingManager reads its states from:
 // a ThingManagerState, or in tests a ThingManagerFakeState.
-// Every call of a getter returns a copy of its own.
+// Every call of a getter returns a new copy.
 //
 // +kubebuilder:object:generate=false
 type ThingManagerStateGetter interface {
@@ -87,8 +87,7 @@ var (
 )
 
 // ThingManagerFakeState is a test double of ThingManagerState:
-// what its getters return is set beforehand. It reads nothing, and leaves it to the test
-// that a state is one which its selectors can give.
+// its getters return what the test sets. It does not check whether the selectors can select that.
 //
 // +kubebuilder:object:generate=false
 type ThingManagerFakeState struct {
@@ -111,18 +110,19 @@ func (s *ThingManagerFakeState) GetThings(context.Context) ([]Thing, error) {
 	return state.Copies(s.Things), nil
 }
 
-// ThingManagerImpl is what a user of ThingManager writes: the actions, one method each.
+// ThingManagerImpl has a method for each action of ThingManager. You implement it.
 //
-// A method is called with the states that its action declares, copies that it may change; a single object is nil
-// when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
-// returns decides how the workflow goes on: see ctrlkit.Action.
+//   - A method gets the states that its action declares. They are copies, which it may change; a single object
+//     is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
 //
 // +kubebuilder:object:generate=false
 type ThingManagerImpl interface {
 	Count(ctx context.Context, logger logr.Logger, things []Thing) (ctrl.Result, error)
 }
 
-// The names of the actions of ThingManager, as hooks and errors have them.
+// The names of the actions of ThingManager, as hooks and errors use them.
 const (
 	ThingManagerActionCount = "Count"
 )
@@ -177,16 +177,16 @@ func (m *ThingManager) Count() ctrlkit.Action {
 }
 
 // IndexThingManager registers the indexes of the cache that ThingManager
-// and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// Indexes that are there already are left alone.
-// None is needed now.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
+// It keeps indexes that are registered already.
+// None is needed at present.
 func IndexThingManager(context.Context, client.FieldIndexer) error {
 	return nil
 }
 
-// WatchThingManager has b reconcile a Thing when it changes, and when
-// an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it; it is there for further states, and these need none. The options are those of For, such as
+// WatchThingManager makes b reconcile a Thing when it changes, and when
+// an object changes that is in one of its states before or after the change. The reader must read from
+// the cache; the present states do not need it. The options are those of For, such as
 // builder.WithPredicates for the events of the Thing.
 func WatchThingManager(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

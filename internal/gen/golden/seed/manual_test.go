@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package seed_test
 
 import (
@@ -6,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestManual compares the code in docs/generated-code.md with the code below this directory, which is compiled and run.
+// TestManual compares the code in docs/generated-code.md with the code below this directory, which
+// is compiled and run.
 func TestManual(t *testing.T) {
 	read := func(path string) string {
 		content, err := os.ReadFile(path)

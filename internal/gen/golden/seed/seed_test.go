@@ -1,5 +1,8 @@
-// Package seed_test runs the controller example of the framework's founding text. The example lies in testdata, because
-// it has a mistake that ctrlkit vet reports: an action that is deferred and never run.
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package seed_test runs the controller example of the ctrlkit RFC. The example is in testdata
+// because it has a mistake that ctrlkit vet reports: an action that is deferred and never run.
 package seed_test
 
 import (
@@ -58,7 +61,8 @@ func job(name string, owner *apiv1.CronJob) *batchv1.Job {
 	}}
 }
 
-// TestExample runs the example: the Jobs that the CronJob owns are given to the actions, and no others.
+// TestExample runs the example: the Jobs that the CronJob owns are given to the actions, and no
+// others.
 func TestExample(t *testing.T) {
 	cronJob := &apiv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "backup", UID: "1"}, Spec: apiv1.CronJobSpec{Schedule: "@hourly"}}
 	predecessor := cronJob.DeepCopy()
@@ -86,15 +90,15 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(left.Items) != 1 || left.Items[0].Name != "of-its-predecessor" {
-		t.Errorf("left are %v, want only the Job that is not owned", left.Items)
+		t.Errorf("the Jobs are %v, want only the Job that is not owned", left.Items)
 	}
 }
 
-// hook records what it is told.
-type hook struct{ told []string }
+// hook records its calls.
+type hook struct{ calls []string }
 
 func (h *hook) BeforeAction(ctx context.Context, action string) context.Context {
-	h.told = append(h.told, "before "+action)
+	h.calls = append(h.calls, "before "+action)
 	return ctx
 }
 
@@ -102,10 +106,11 @@ func (h *hook) AfterAction(_ context.Context, action string, _ ctrl.Result, err 
 	if err != nil {
 		action += ": " + err.Error()
 	}
-	h.told = append(h.told, "after "+action)
+	h.calls = append(h.calls, "after "+action)
 }
 
-// TestOptionsAndTestDouble has a state that cannot be read: the action is not called, and the hooks are told all the same.
+// TestOptionsAndTestDouble has a state that cannot be read: the action is not called, but the hooks
+// are.
 func TestOptionsAndTestDouble(t *testing.T) {
 	down := errors.New("down")
 	double := &manager.CronJobControllerManagerFakeState{
@@ -119,14 +124,14 @@ func TestOptionsAndTestDouble(t *testing.T) {
 	if !errors.Is(err, down) {
 		t.Fatalf("the workflow ended with %v, want the error of the state", err)
 	}
-	joined := strings.Join(h.told, "\n")
+	joined := strings.Join(h.calls, "\n")
 	for _, want := range []string{
 		"before ListActiveJobsAndUpdateStatus",
 		"after ListActiveJobsAndUpdateStatus: ListActiveJobsAndUpdateStatus: reading state jobs: down",
 		"after CleanUpOldJobsExceedsHistoryLimits: CleanUpOldJobsExceedsHistoryLimits: reading state jobs: down",
 	} {
 		if !strings.Contains(joined, want) {
-			t.Errorf("the hook was not told %q but\n%s", want, joined)
+			t.Errorf("the hook was not called with %q but with\n%s", want, joined)
 		}
 	}
 
@@ -137,7 +142,7 @@ func TestOptionsAndTestDouble(t *testing.T) {
 	}
 	jobs[0].Name = "changed by the caller"
 	if diff := cmp.Diff("a", double.Jobs[0].Name); diff != "" {
-		t.Errorf("the double gave away what it holds (-want +got):\n%s", diff)
+		t.Errorf("the caller changed what the double has (-want +got):\n%s", diff)
 	}
 }
 
@@ -145,13 +150,13 @@ func TestOptionsAndTestDouble(t *testing.T) {
 // its state.
 func TestActionBesideTheDeclaredOnes(t *testing.T) {
 	cronJob := &apiv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "backup", UID: "1"}}
-	var lines, told []string
+	var lines, calls []string
 	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
 	double := &manager.CronJobControllerManagerFakeState{Object: cronJob, Jobs: []batchv1.Job{{}, {}}}
 	hook := hookFunc(func(ctx context.Context, action string) {
 		getter, _ := ctrlkit.StateFromContext[manager.CronJobControllerManagerStateGetter](ctx)
 		jobs, err := getter.GetJobs(ctx)
-		told = append(told, fmt.Sprint(action, " of ", getter.Target().Name, " with ", len(jobs), " jobs, ", err))
+		calls = append(calls, fmt.Sprint(action, " of ", getter.Target().Name, " with ", len(jobs), " jobs, ", err))
 		ctrlkit.LoggerFromContext(ctx).Info("Hook")
 	})
 	mgr := manager.NewCronJobControllerManager(double, manager.NewCronJobControllerManagerImpl(nil, cronJob), logger, ctrlkit.WithHook(hook))
@@ -163,8 +168,8 @@ func TestActionBesideTheDeclaredOnes(t *testing.T) {
 		t.Error(err)
 	}
 	want := []string{"PrintReport of backup with 2 jobs, <nil>", manager.CronJobControllerManagerActionListActiveJobsAndUpdateStatus + " of backup with 2 jobs, <nil>"}
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("the hook is told (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, calls); diff != "" {
+		t.Errorf("the calls of the hook (-want +got):\n%s", diff)
 	}
 	for i, want := range []string{
 		`"level"=0 "msg"="Hook" "action"="PrintReport"`, `"level"=0 "msg"="Printed" "action"="PrintReport"`,

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The ctrlkit that this file is compiled with must know the code that it was generated with.
+// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What Selectors reads, for the role that controller-gen rbac writes:
@@ -29,9 +29,9 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 
 // SelectorsState reads the states of Selectors,
-// each of them once, when it is first asked for.
+// each of them once, at the first call of its getter.
 //
-// It belongs to one reconcile of one Shop. Its methods may be called by several actions at once.
+// It belongs to one reconcile of one Shop. Several actions may call its methods concurrently.
 type SelectorsState struct {
 	client.Reader
 	target *shopv1.Shop
@@ -61,7 +61,7 @@ type SelectorsState struct {
 	siblings           state.Memo[[]shopv1.Shop]
 }
 
-// NewSelectorsState returns the state of target, to be read through reader.
+// NewSelectorsState returns the states of target, which are read with reader.
 func NewSelectorsState(reader client.Reader, target *shopv1.Shop) *SelectorsState {
 	return &SelectorsState{Reader: reader, target: target}
 }
@@ -91,7 +91,7 @@ func (s *SelectorsState) readByName(ctx context.Context) (*corev1.Secret, error)
 	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 }
 
-// selectSelectorsByName says what the state byName of target selects.
+// selectSelectorsByName returns what the state byName of target selects.
 func selectSelectorsByName(target *shopv1.Shop) (state.Selection, error) {
 	name := target.Spec.SecretName
 	if name == "" {
@@ -126,7 +126,7 @@ func (s *SelectorsState) readByNameOwned(ctx context.Context) (*corev1.Secret, e
 	return state.CheckController(s.target, obj)
 }
 
-// selectSelectorsByNameOwned says what the state byNameOwned of target selects.
+// selectSelectorsByNameOwned returns what the state byNameOwned of target selects.
 func selectSelectorsByNameOwned(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *SelectorsState) readByNameOwnedByAny(ctx context.Context) (*corev1.Secr
 	return state.CheckOwner(s.target, obj)
 }
 
-// selectSelectorsByNameOwnedByAny says what the state byNameOwnedByAny of target selects.
+// selectSelectorsByNameOwnedByAny returns what the state byNameOwnedByAny of target selects.
 func selectSelectorsByNameOwnedByAny(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -171,7 +171,7 @@ func selectSelectorsByNameOwnedByAny(target *shopv1.Shop) (state.Selection, erro
 //	name=${target.Spec.SecretName}
 //	labels/shop=${target.Name}
 //
-// or nil if there is none. One of the name that does not satisfy the rest is an error.
+// or nil if there is none. One with the name that does not satisfy the other selectors is an error.
 func (s *SelectorsState) GetByNameAndLabel(ctx context.Context) (*corev1.Secret, error) {
 	byNameAndLabel, err := s.byNameAndLabel.Get(ctx, s.readByNameAndLabel)
 	return state.Copy(byNameAndLabel), err
@@ -185,7 +185,7 @@ func (s *SelectorsState) readByNameAndLabel(ctx context.Context) (*corev1.Secret
 	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 }
 
-// selectSelectorsByNameAndLabel says what the state byNameAndLabel of target selects.
+// selectSelectorsByNameAndLabel returns what the state byNameAndLabel of target selects.
 func selectSelectorsByNameAndLabel(target *shopv1.Shop) (state.Selection, error) {
 	name := target.Spec.SecretName
 	if name == "" {
@@ -207,7 +207,7 @@ func selectSelectorsByNameAndLabel(target *shopv1.Shop) (state.Selection, error)
 //	name=${target.Spec.SecretName}
 //	fields/.type=example.com/shop
 //
-// or nil if there is none. One of the name that does not satisfy the rest is an error.
+// or nil if there is none. One with the name that does not satisfy the other selectors is an error.
 func (s *SelectorsState) GetByNameAndField(ctx context.Context) (*corev1.Secret, error) {
 	byNameAndField, err := s.byNameAndField.Get(ctx, s.readByNameAndField)
 	return state.Copy(byNameAndField), err
@@ -221,7 +221,7 @@ func (s *SelectorsState) readByNameAndField(ctx context.Context) (*corev1.Secret
 	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{}, selectorsSecretByType)
 }
 
-// selectSelectorsByNameAndField says what the state byNameAndField of target selects.
+// selectSelectorsByNameAndField returns what the state byNameAndField of target selects.
 func selectSelectorsByNameAndField(target *shopv1.Shop) (state.Selection, error) {
 	name := target.Spec.SecretName
 	if name == "" {
@@ -256,7 +256,7 @@ func (s *SelectorsState) readByNameAsField(ctx context.Context) (*corev1.Secret,
 	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 }
 
-// selectSelectorsByNameAsField says what the state byNameAsField of target selects.
+// selectSelectorsByNameAsField returns what the state byNameAsField of target selects.
 func selectSelectorsByNameAsField(target *shopv1.Shop) (state.Selection, error) {
 	name := target.Spec.SecretName
 	if name == "" {
@@ -291,7 +291,7 @@ func (s *SelectorsState) readByLabel(ctx context.Context) (*corev1.Secret, error
 	return state.Only(list.Items)
 }
 
-// selectSelectorsByLabel says what the state byLabel of target selects.
+// selectSelectorsByLabel returns what the state byLabel of target selects.
 func selectSelectorsByLabel(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -330,7 +330,7 @@ func (s *SelectorsState) readByLabelOwned(ctx context.Context) (*corev1.Secret, 
 	return state.CheckController(s.target, obj)
 }
 
-// selectSelectorsByLabelOwned says what the state byLabelOwned of target selects.
+// selectSelectorsByLabelOwned returns what the state byLabelOwned of target selects.
 func selectSelectorsByLabelOwned(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -367,7 +367,7 @@ func (s *SelectorsState) readByField(ctx context.Context) (*corev1.Secret, error
 	return state.Only(list.Items)
 }
 
-// selectSelectorsByField says what the state byField of target selects.
+// selectSelectorsByField returns what the state byField of target selects.
 func selectSelectorsByField(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -397,7 +397,7 @@ func (s *SelectorsState) readInNamespace(ctx context.Context) (*corev1.ConfigMap
 	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
-// selectSelectorsInNamespace says what the state inNamespace of target selects.
+// selectSelectorsInNamespace returns what the state inNamespace of target selects.
 func selectSelectorsInNamespace(target *shopv1.Shop) (state.Selection, error) {
 	namespace := target.Spec.Place
 	if namespace == "" {
@@ -428,7 +428,7 @@ func (s *SelectorsState) readSomewhere(ctx context.Context) (*corev1.ConfigMap, 
 	return state.Only(list.Items)
 }
 
-// selectSelectorsSomewhere says what the state somewhere of target selects.
+// selectSelectorsSomewhere returns what the state somewhere of target selects.
 func selectSelectorsSomewhere(target *shopv1.Shop) (state.Selection, error) {
 	return state.Selection{
 		Labels: map[string]string{"shop": target.Name},
@@ -453,7 +453,7 @@ func (s *SelectorsState) readAll(ctx context.Context) ([]corev1.ConfigMap, error
 	return state.Sorted(list.Items), nil
 }
 
-// selectSelectorsAll says what the state all of target selects.
+// selectSelectorsAll returns what the state all of target selects.
 func selectSelectorsAll(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -480,7 +480,7 @@ func (s *SelectorsState) readAllOwned(ctx context.Context) ([]corev1.ConfigMap, 
 	return state.Sorted(state.ControlledBy(s.target, list.Items)), nil
 }
 
-// selectSelectorsAllOwned says what the state allOwned of target selects.
+// selectSelectorsAllOwned returns what the state allOwned of target selects.
 func selectSelectorsAllOwned(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -507,7 +507,7 @@ func (s *SelectorsState) readAllOwnedByAny(ctx context.Context) ([]corev1.Config
 	return state.Sorted(state.OwnedBy(s.target, list.Items)), nil
 }
 
-// selectSelectorsAllOwnedByAny says what the state allOwnedByAny of target selects.
+// selectSelectorsAllOwnedByAny returns what the state allOwnedByAny of target selects.
 func selectSelectorsAllOwnedByAny(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -539,7 +539,7 @@ func (s *SelectorsState) readLabelled(ctx context.Context) ([]corev1.ConfigMap, 
 	return state.Sorted(list.Items), nil
 }
 
-// selectSelectorsLabelled says what the state labelled of target selects.
+// selectSelectorsLabelled returns what the state labelled of target selects.
 func selectSelectorsLabelled(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -576,7 +576,7 @@ func (s *SelectorsState) readControlled(ctx context.Context) ([]corev1.ConfigMap
 	return state.Sorted(list.Items), nil
 }
 
-// selectSelectorsControlled says what the state controlled of target selects.
+// selectSelectorsControlled returns what the state controlled of target selects.
 func selectSelectorsControlled(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -612,7 +612,7 @@ func (s *SelectorsState) readPods(ctx context.Context) ([]corev1.Pod, error) {
 	return state.Sorted(list.Items), nil
 }
 
-// selectSelectorsPods says what the state pods of target selects.
+// selectSelectorsPods returns what the state pods of target selects.
 func selectSelectorsPods(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -647,7 +647,7 @@ func (s *SelectorsState) readNamedAndLabelled(ctx context.Context) ([]corev1.Con
 	return state.GetList(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
-// selectSelectorsNamedAndLabelled says what the state namedAndLabelled of target selects.
+// selectSelectorsNamedAndLabelled returns what the state namedAndLabelled of target selects.
 func selectSelectorsNamedAndLabelled(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -679,7 +679,7 @@ func (s *SelectorsState) readNamedOwned(ctx context.Context) ([]corev1.ConfigMap
 	return state.ControlledBy(s.target, items), err
 }
 
-// selectSelectorsNamedOwned says what the state namedOwned of target selects.
+// selectSelectorsNamedOwned returns what the state namedOwned of target selects.
 func selectSelectorsNamedOwned(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -710,7 +710,7 @@ func (s *SelectorsState) readNamedEverywhere(ctx context.Context) ([]corev1.Conf
 	return state.Sorted(list.Items), nil
 }
 
-// selectSelectorsNamedEverywhere says what the state namedEverywhere of target selects.
+// selectSelectorsNamedEverywhere returns what the state namedEverywhere of target selects.
 func selectSelectorsNamedEverywhere(target *shopv1.Shop) (state.Selection, error) {
 	return state.Selection{
 		Fields: map[string]string{selectorsConfigMapByName.Name: target.Name},
@@ -739,7 +739,7 @@ func (s *SelectorsState) readLabelledEverywhere(ctx context.Context) ([]corev1.C
 	return state.Sorted(list.Items), nil
 }
 
-// selectSelectorsLabelledEverywhere says what the state labelledEverywhere of target selects.
+// selectSelectorsLabelledEverywhere returns what the state labelledEverywhere of target selects.
 func selectSelectorsLabelledEverywhere(target *shopv1.Shop) (state.Selection, error) {
 	return state.Selection{
 		Labels: map[string]string{"shop": target.Name},
@@ -768,7 +768,7 @@ func (s *SelectorsState) readInFixedNamespace(ctx context.Context) ([]corev1.Con
 	return state.Sorted(list.Items), nil
 }
 
-// selectSelectorsInFixedNamespace says what the state inFixedNamespace of target selects.
+// selectSelectorsInFixedNamespace returns what the state inFixedNamespace of target selects.
 func selectSelectorsInFixedNamespace(target *shopv1.Shop) (state.Selection, error) {
 	return state.Selection{
 		Namespace: "fixed",
@@ -798,7 +798,7 @@ func (s *SelectorsState) readSiblings(ctx context.Context) ([]shopv1.Shop, error
 	return state.Sorted(list.Items), nil
 }
 
-// selectSelectorsSiblings says what the state siblings of target selects.
+// selectSelectorsSiblings returns what the state siblings of target selects.
 func selectSelectorsSiblings(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -812,7 +812,7 @@ func selectSelectorsSiblings(target *shopv1.Shop) (state.Selection, error) {
 
 // SelectorsStateGetter is what Selectors reads its states from:
 // a SelectorsState, or in tests a SelectorsFakeState.
-// Every call of a getter returns a copy of its own.
+// Every call of a getter returns a new copy.
 type SelectorsStateGetter interface {
 	Target() *shopv1.Shop
 	GetByName(ctx context.Context) (*corev1.Secret, error)
@@ -846,8 +846,7 @@ var (
 )
 
 // SelectorsFakeState is a test double of SelectorsState:
-// what its getters return is set beforehand. It reads nothing, and leaves it to the test
-// that a state is one which its selectors can give.
+// its getters return what the test sets. It does not check whether the selectors can select that.
 type SelectorsFakeState struct {
 	Object *shopv1.Shop
 
@@ -1088,16 +1087,17 @@ func (s *SelectorsFakeState) GetSiblings(context.Context) ([]shopv1.Shop, error)
 	return state.Copies(s.Siblings), nil
 }
 
-// SelectorsImpl is what a user of Selectors writes: the actions, one method each.
+// SelectorsImpl has a method for each action of Selectors. You implement it.
 //
-// A method is called with the states that its action declares, copies that it may change; a single object is nil
-// when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
-// returns decides how the workflow goes on: see ctrlkit.Action.
+//   - A method gets the states that its action declares. They are copies, which it may change; a single object
+//     is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
 type SelectorsImpl interface {
 	Look(ctx context.Context, logger logr.Logger, byName *corev1.Secret, byNameOwned *corev1.Secret, byNameOwnedByAny *corev1.Secret, byNameAndLabel *corev1.Secret, byNameAndField *corev1.Secret, byNameAsField *corev1.Secret, byLabel *corev1.Secret, byLabelOwned *corev1.Secret, byField *corev1.Secret, inNamespace *corev1.ConfigMap, somewhere *corev1.ConfigMap, all []corev1.ConfigMap, allOwned []corev1.ConfigMap, allOwnedByAny []corev1.ConfigMap, labelled []corev1.ConfigMap, controlled []corev1.ConfigMap, pods []corev1.Pod, namedAndLabelled []corev1.ConfigMap, namedOwned []corev1.ConfigMap, namedEverywhere []corev1.ConfigMap, labelledEverywhere []corev1.ConfigMap, inFixedNamespace []corev1.ConfigMap, siblings []shopv1.Shop) (ctrl.Result, error)
 }
 
-// The names of the actions of Selectors, as hooks and errors have them.
+// The names of the actions of Selectors, as hooks and errors use them.
 const (
 	SelectorsActionLook = "Look"
 )
@@ -1329,8 +1329,8 @@ var selectorsByInFixedNamespace = state.TargetIndex("ctrlkit:v1/ConfigMap namesp
 var selectorsBySiblings = state.TargetIndex("ctrlkit:shop.example.com/v1/Shop namespace=${target.Namespace} labels/group=${target.Spec.Group}", selectSelectorsSiblings)
 
 // IndexSelectors registers the indexes of the cache that Selectors
-// and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// Indexes that are there already are left alone.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
+// It keeps indexes that are registered already.
 func IndexSelectors(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		selectorsSecretByType.Register(ctx, indexer, &corev1.Secret{}),
@@ -1357,9 +1357,9 @@ func IndexSelectors(ctx context.Context, indexer client.FieldIndexer) error {
 	)
 }
 
-// WatchSelectors has b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it. The options are those of For, such as
+// WatchSelectors makes b reconcile a Shop when it changes, and when
+// an object changes that is in one of its states before or after the change. The reader must read from
+// the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchSelectors(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The ctrlkit that this file is compiled with must know the code that it was generated with.
+// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What First reads, for the role that controller-gen rbac writes:
@@ -26,9 +26,9 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 
 // FirstState reads the states of First,
-// each of them once, when it is first asked for.
+// each of them once, at the first call of its getter.
 //
-// It belongs to one reconcile of one Shop. Its methods may be called by several actions at once.
+// It belongs to one reconcile of one Shop. Several actions may call its methods concurrently.
 type FirstState struct {
 	client.Reader
 	target *shopv1.Shop
@@ -37,7 +37,7 @@ type FirstState struct {
 	controlled state.Memo[[]corev1.ConfigMap]
 }
 
-// NewFirstState returns the state of target, to be read through reader.
+// NewFirstState returns the states of target, which are read with reader.
 func NewFirstState(reader client.Reader, target *shopv1.Shop) *FirstState {
 	return &FirstState{Reader: reader, target: target}
 }
@@ -65,7 +65,7 @@ func (s *FirstState) readSettings(ctx context.Context) (*corev1.ConfigMap, error
 	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
-// selectFirstSettings says what the state settings of target selects.
+// selectFirstSettings returns what the state settings of target selects.
 func selectFirstSettings(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *FirstState) readControlled(ctx context.Context) ([]corev1.ConfigMap, er
 	return state.Sorted(list.Items), nil
 }
 
-// selectFirstControlled says what the state controlled of target selects.
+// selectFirstControlled returns what the state controlled of target selects.
 func selectFirstControlled(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -110,7 +110,7 @@ func selectFirstControlled(target *shopv1.Shop) (state.Selection, error) {
 
 // FirstStateGetter is what First reads its states from:
 // a FirstState, or in tests a FirstFakeState.
-// Every call of a getter returns a copy of its own.
+// Every call of a getter returns a new copy.
 type FirstStateGetter interface {
 	Target() *shopv1.Shop
 	GetSettings(ctx context.Context) (*corev1.ConfigMap, error)
@@ -123,8 +123,7 @@ var (
 )
 
 // FirstFakeState is a test double of FirstState:
-// what its getters return is set beforehand. It reads nothing, and leaves it to the test
-// that a state is one which its selectors can give.
+// its getters return what the test sets. It does not check whether the selectors can select that.
 type FirstFakeState struct {
 	Object *shopv1.Shop
 
@@ -155,16 +154,17 @@ func (s *FirstFakeState) GetControlled(context.Context) ([]corev1.ConfigMap, err
 	return state.Copies(s.Controlled), nil
 }
 
-// FirstImpl is what a user of First writes: the actions, one method each.
+// FirstImpl has a method for each action of First. You implement it.
 //
-// A method is called with the states that its action declares, copies that it may change; a single object is nil
-// when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
-// returns decides how the workflow goes on: see ctrlkit.Action.
+//   - A method gets the states that its action declares. They are copies, which it may change; a single object
+//     is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
 type FirstImpl interface {
 	UpdateStatus(ctx context.Context, logger logr.Logger, settings *corev1.ConfigMap, controlled []corev1.ConfigMap) (ctrl.Result, error)
 }
 
-// The names of the actions of First, as hooks and errors have them.
+// The names of the actions of First, as hooks and errors use them.
 const (
 	FirstActionUpdateStatus = "UpdateStatus"
 )
@@ -235,8 +235,8 @@ var firstBySettings = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.N
 var firstByControlled = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} fields/ctrlkit:.metadata.controller/Shop.shop.example.com=${target.Name}", selectFirstControlled)
 
 // IndexFirst registers the indexes of the cache that First
-// and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// Indexes that are there already are left alone.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
+// It keeps indexes that are registered already.
 func IndexFirst(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		firstConfigMapByController.Register(ctx, indexer, &corev1.ConfigMap{}),
@@ -245,9 +245,9 @@ func IndexFirst(ctx context.Context, indexer client.FieldIndexer) error {
 	)
 }
 
-// WatchFirst has b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it. The options are those of For, such as
+// WatchFirst makes b reconcile a Shop when it changes, and when
+// an object changes that is in one of its states before or after the change. The reader must read from
+// the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchFirst(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
@@ -269,9 +269,9 @@ func WatchFirst(b *builder.Builder, reader client.Reader, opts ...builder.ForOpt
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 
 // SecondState reads the states of Second,
-// each of them once, when it is first asked for.
+// each of them once, at the first call of its getter.
 //
-// It belongs to one reconcile of one Shop. Its methods may be called by several actions at once.
+// It belongs to one reconcile of one Shop. Several actions may call its methods concurrently.
 type SecondState struct {
 	client.Reader
 	target *shopv1.Shop
@@ -279,7 +279,7 @@ type SecondState struct {
 	settings state.Memo[*corev1.ConfigMap]
 }
 
-// NewSecondState returns the state of target, to be read through reader.
+// NewSecondState returns the states of target, which are read with reader.
 func NewSecondState(reader client.Reader, target *shopv1.Shop) *SecondState {
 	return &SecondState{Reader: reader, target: target}
 }
@@ -307,7 +307,7 @@ func (s *SecondState) readSettings(ctx context.Context) (*corev1.ConfigMap, erro
 	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
-// selectSecondSettings says what the state settings of target selects.
+// selectSecondSettings returns what the state settings of target selects.
 func selectSecondSettings(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -318,7 +318,7 @@ func selectSecondSettings(target *shopv1.Shop) (state.Selection, error) {
 
 // SecondStateGetter is what Second reads its states from:
 // a SecondState, or in tests a SecondFakeState.
-// Every call of a getter returns a copy of its own.
+// Every call of a getter returns a new copy.
 type SecondStateGetter interface {
 	Target() *shopv1.Shop
 	GetSettings(ctx context.Context) (*corev1.ConfigMap, error)
@@ -330,8 +330,7 @@ var (
 )
 
 // SecondFakeState is a test double of SecondState:
-// what its getters return is set beforehand. It reads nothing, and leaves it to the test
-// that a state is one which its selectors can give.
+// its getters return what the test sets. It does not check whether the selectors can select that.
 type SecondFakeState struct {
 	Object *shopv1.Shop
 
@@ -352,18 +351,19 @@ func (s *SecondFakeState) GetSettings(context.Context) (*corev1.ConfigMap, error
 	return state.Copy(s.Settings), nil
 }
 
-// SecondImpl is what a user of Second writes: the actions, one method each.
+// SecondImpl has a method for each action of Second. You implement it.
 //
-// A method is called with the states that its action declares, copies that it may change; a single object is nil
-// when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
-// returns decides how the workflow goes on: see ctrlkit.Action.
+//   - A method gets the states that its action declares. They are copies, which it may change; a single object
+//     is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
 type SecondImpl interface {
 	UpdateStatus(ctx context.Context, logger logr.Logger) (ctrl.Result, error)
 
 	Greet(ctx context.Context, logger logr.Logger, settings *corev1.ConfigMap) (ctrl.Result, error)
 }
 
-// The names of the actions of Second, as hooks and errors have them.
+// The names of the actions of Second, as hooks and errors use them.
 const (
 	SecondActionUpdateStatus = "UpdateStatus"
 	SecondActionGreet        = "Greet"
@@ -429,15 +429,15 @@ func (m *Second) Greet() ctrlkit.Action {
 var secondBySettings = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}", selectSecondSettings)
 
 // IndexSecond registers the indexes of the cache that Second
-// and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// Indexes that are there already are left alone.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
+// It keeps indexes that are registered already.
 func IndexSecond(ctx context.Context, indexer client.FieldIndexer) error {
 	return secondBySettings.Register(ctx, indexer, &shopv1.Shop{})
 }
 
-// WatchSecond has b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it. The options are those of For, such as
+// WatchSecond makes b reconcile a Shop when it changes, and when
+// an object changes that is in one of its states before or after the change. The reader must read from
+// the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchSecond(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The ctrlkit that this file is compiled with must know the code that it was generated with.
+// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What Idle reads, for the role that controller-gen rbac writes:
@@ -21,15 +21,15 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups=shop.example.com,resources=regions,verbs=get;list;watch
 
 // IdleState reads the states of Idle,
-// each of them once, when it is first asked for.
+// each of them once, at the first call of its getter.
 //
-// It belongs to one reconcile of one Region. Its methods may be called by several actions at once.
+// It belongs to one reconcile of one Region. Several actions may call its methods concurrently.
 type IdleState struct {
 	client.Reader
 	target *shopv1.Region
 }
 
-// NewIdleState returns the state of target, to be read through reader.
+// NewIdleState returns the states of target, which are read with reader.
 func NewIdleState(reader client.Reader, target *shopv1.Region) *IdleState {
 	return &IdleState{Reader: reader, target: target}
 }
@@ -41,7 +41,7 @@ func (s *IdleState) Target() *shopv1.Region {
 
 // IdleStateGetter is what Idle reads its states from:
 // a IdleState, or in tests a IdleFakeState.
-// Every call of a getter returns a copy of its own.
+// Every call of a getter returns a new copy.
 type IdleStateGetter interface {
 	Target() *shopv1.Region
 }
@@ -52,8 +52,7 @@ var (
 )
 
 // IdleFakeState is a test double of IdleState:
-// what its getters return is set beforehand. It reads nothing, and leaves it to the test
-// that a state is one which its selectors can give.
+// its getters return what the test sets. It does not check whether the selectors can select that.
 type IdleFakeState struct {
 	Object *shopv1.Region
 }
@@ -63,16 +62,17 @@ func (s *IdleFakeState) Target() *shopv1.Region {
 	return s.Object
 }
 
-// IdleImpl is what a user of Idle writes: the actions, one method each.
+// IdleImpl has a method for each action of Idle. You implement it.
 //
-// A method is called with the states that its action declares, copies that it may change; a single object is nil
-// when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
-// returns decides how the workflow goes on: see ctrlkit.Action.
+//   - A method gets the states that its action declares. They are copies, which it may change; a single object
+//     is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
 type IdleImpl interface {
 	Rest(ctx context.Context, logger logr.Logger) (ctrl.Result, error)
 }
 
-// The names of the actions of Idle, as hooks and errors have them.
+// The names of the actions of Idle, as hooks and errors use them.
 const (
 	IdleActionRest = "Rest"
 )
@@ -120,16 +120,16 @@ func (m *Idle) Rest() ctrlkit.Action {
 }
 
 // IndexIdle registers the indexes of the cache that Idle
-// and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// Indexes that are there already are left alone.
-// None is needed now.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
+// It keeps indexes that are registered already.
+// None is needed at present.
 func IndexIdle(context.Context, client.FieldIndexer) error {
 	return nil
 }
 
-// WatchIdle has b reconcile a Region when it changes, and when
-// an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it; it is there for further states, and these need none. The options are those of For, such as
+// WatchIdle makes b reconcile a Region when it changes, and when
+// an object changes that is in one of its states before or after the change. The reader must read from
+// the cache; the present states do not need it. The options are those of For, such as
 // builder.WithPredicates for the events of the Region.
 func WatchIdle(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
@@ -141,15 +141,15 @@ func WatchIdle(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *
 // +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
 
 // EmptyState reads the states of Empty,
-// each of them once, when it is first asked for.
+// each of them once, at the first call of its getter.
 //
-// It belongs to one reconcile of one Shop. Its methods may be called by several actions at once.
+// It belongs to one reconcile of one Shop. Several actions may call its methods concurrently.
 type EmptyState struct {
 	client.Reader
 	target *shopv1.Shop
 }
 
-// NewEmptyState returns the state of target, to be read through reader.
+// NewEmptyState returns the states of target, which are read with reader.
 func NewEmptyState(reader client.Reader, target *shopv1.Shop) *EmptyState {
 	return &EmptyState{Reader: reader, target: target}
 }
@@ -161,7 +161,7 @@ func (s *EmptyState) Target() *shopv1.Shop {
 
 // EmptyStateGetter is what Empty reads its states from:
 // a EmptyState, or in tests a EmptyFakeState.
-// Every call of a getter returns a copy of its own.
+// Every call of a getter returns a new copy.
 type EmptyStateGetter interface {
 	Target() *shopv1.Shop
 }
@@ -172,8 +172,7 @@ var (
 )
 
 // EmptyFakeState is a test double of EmptyState:
-// what its getters return is set beforehand. It reads nothing, and leaves it to the test
-// that a state is one which its selectors can give.
+// its getters return what the test sets. It does not check whether the selectors can select that.
 type EmptyFakeState struct {
 	Object *shopv1.Shop
 }
@@ -183,11 +182,12 @@ func (s *EmptyFakeState) Target() *shopv1.Shop {
 	return s.Object
 }
 
-// EmptyImpl is what a user of Empty writes: the actions, one method each.
+// EmptyImpl has a method for each action of Empty. You implement it.
 //
-// A method is called with the states that its action declares, copies that it may change; a single object is nil
-// when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
-// returns decides how the workflow goes on: see ctrlkit.Action.
+//   - A method gets the states that its action declares. They are copies, which it may change; a single object
+//     is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
 type EmptyImpl interface {
 }
 
@@ -225,16 +225,16 @@ func (m *Empty) NewAction(
 }
 
 // IndexEmpty registers the indexes of the cache that Empty
-// and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// Indexes that are there already are left alone.
-// None is needed now.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
+// It keeps indexes that are registered already.
+// None is needed at present.
 func IndexEmpty(context.Context, client.FieldIndexer) error {
 	return nil
 }
 
-// WatchEmpty has b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it; it is there for further states, and these need none. The options are those of For, such as
+// WatchEmpty makes b reconcile a Shop when it changes, and when
+// an object changes that is in one of its states before or after the change. The reader must read from
+// the cache; the present states do not need it. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchEmpty(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

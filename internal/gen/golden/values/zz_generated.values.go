@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The ctrlkit that this file is compiled with must know the code that it was generated with.
+// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What Values reads, for the role that controller-gen rbac writes:
@@ -27,9 +27,9 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 
 // ValuesState reads the states of Values,
-// each of them once, when it is first asked for.
+// each of them once, at the first call of its getter.
 //
-// It belongs to one reconcile of one Shop. Its methods may be called by several actions at once.
+// It belongs to one reconcile of one Shop. Several actions may call its methods concurrently.
 type ValuesState struct {
 	client.Reader
 	target *shopv1.Shop
@@ -43,7 +43,7 @@ type ValuesState struct {
 	byPointerField state.Memo[[]shopv1.Shop]
 }
 
-// NewValuesState returns the state of target, to be read through reader.
+// NewValuesState returns the states of target, which are read with reader.
 func NewValuesState(reader client.Reader, target *shopv1.Shop) *ValuesState {
 	return &ValuesState{Reader: reader, target: target}
 }
@@ -71,7 +71,7 @@ func (s *ValuesState) readMixed(ctx context.Context) (*corev1.ConfigMap, error) 
 	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
-// selectValuesMixed says what the state mixed of target selects.
+// selectValuesMixed returns what the state mixed of target selects.
 func selectValuesMixed(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *ValuesState) readPointers(ctx context.Context) (*corev1.ConfigMap, erro
 	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
-// selectValuesPointers says what the state pointers of target selects.
+// selectValuesPointers returns what the state pointers of target selects.
 func selectValuesPointers(target *shopv1.Shop) (state.Selection, error) {
 	if target.Spec.Ref == nil {
 		return state.Selection{}, errors.New("target.Spec.Ref is nil")
@@ -144,7 +144,7 @@ func (s *ValuesState) readNumbers(ctx context.Context) (*corev1.ConfigMap, error
 	return state.Only(list.Items)
 }
 
-// selectValuesNumbers says what the state numbers of target selects.
+// selectValuesNumbers returns what the state numbers of target selects.
 func selectValuesNumbers(target *shopv1.Shop) (state.Selection, error) {
 	if target.Spec.Replicas == nil {
 		return state.Selection{}, errors.New("target.Spec.Replicas is nil")
@@ -186,7 +186,7 @@ func (s *ValuesState) readTruths(ctx context.Context) (*corev1.ConfigMap, error)
 	return state.Only(list.Items)
 }
 
-// selectValuesTruths says what the state truths of target selects.
+// selectValuesTruths returns what the state truths of target selects.
 func selectValuesTruths(target *shopv1.Shop) (state.Selection, error) {
 	if target.Spec.Flag == nil {
 		return state.Selection{}, errors.New("target.Spec.Flag is nil")
@@ -227,7 +227,7 @@ func (s *ValuesState) readTexts(ctx context.Context) (*corev1.ConfigMap, error) 
 	return state.Only(list.Items)
 }
 
-// selectValuesTexts says what the state texts of target selects.
+// selectValuesTexts returns what the state texts of target selects.
 func selectValuesTexts(target *shopv1.Shop) (state.Selection, error) {
 	if target.Spec.TierRef == nil {
 		return state.Selection{}, errors.New("target.Spec.TierRef is nil")
@@ -263,7 +263,7 @@ func (s *ValuesState) readJoined(ctx context.Context) (*corev1.ConfigMap, error)
 	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
 }
 
-// selectValuesJoined says what the state joined of target selects.
+// selectValuesJoined returns what the state joined of target selects.
 func selectValuesJoined(target *shopv1.Shop) (state.Selection, error) {
 	name := target.Spec.SecretName + string(target.Spec.Tier)
 	if name == "" {
@@ -299,7 +299,7 @@ func (s *ValuesState) readByPointerField(ctx context.Context) ([]shopv1.Shop, er
 	return state.Sorted(list.Items), nil
 }
 
-// selectValuesByPointerField says what the state byPointerField of target selects.
+// selectValuesByPointerField returns what the state byPointerField of target selects.
 func selectValuesByPointerField(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -316,7 +316,7 @@ func selectValuesByPointerField(target *shopv1.Shop) (state.Selection, error) {
 
 // ValuesStateGetter is what Values reads its states from:
 // a ValuesState, or in tests a ValuesFakeState.
-// Every call of a getter returns a copy of its own.
+// Every call of a getter returns a new copy.
 type ValuesStateGetter interface {
 	Target() *shopv1.Shop
 	GetMixed(ctx context.Context) (*corev1.ConfigMap, error)
@@ -334,8 +334,7 @@ var (
 )
 
 // ValuesFakeState is a test double of ValuesState:
-// what its getters return is set beforehand. It reads nothing, and leaves it to the test
-// that a state is one which its selectors can give.
+// its getters return what the test sets. It does not check whether the selectors can select that.
 type ValuesFakeState struct {
 	Object *shopv1.Shop
 
@@ -416,16 +415,17 @@ func (s *ValuesFakeState) GetByPointerField(context.Context) ([]shopv1.Shop, err
 	return state.Copies(s.ByPointerField), nil
 }
 
-// ValuesImpl is what a user of Values writes: the actions, one method each.
+// ValuesImpl has a method for each action of Values. You implement it.
 //
-// A method is called with the states that its action declares, copies that it may change; a single object is nil
-// when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
-// returns decides how the workflow goes on: see ctrlkit.Action.
+//   - A method gets the states that its action declares. They are copies, which it may change; a single object
+//     is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
 type ValuesImpl interface {
 	Use(ctx context.Context, logger logr.Logger, mixed *corev1.ConfigMap, pointers *corev1.ConfigMap, numbers *corev1.ConfigMap, truths *corev1.ConfigMap, texts *corev1.ConfigMap, joined *corev1.ConfigMap, byPointerField []shopv1.Shop) (ctrl.Result, error)
 }
 
-// The names of the actions of Values, as hooks and errors have them.
+// The names of the actions of Values, as hooks and errors use them.
 const (
 	ValuesActionUse = "Use"
 )
@@ -545,8 +545,8 @@ var valuesByJoined = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Na
 var valuesByByPointerField = state.TargetIndex("ctrlkit:shop.example.com/v1/Shop namespace=${target.Namespace} fields/ctrlkit:.spec.ref.name=${target.Name} fields/ctrlkit:.spec.tierRef=${target.Spec.Tier}", selectValuesByPointerField)
 
 // IndexValues registers the indexes of the cache that Values
-// and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// Indexes that are there already are left alone.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
+// It keeps indexes that are registered already.
 func IndexValues(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		valuesShopBySpecTierRef.Register(ctx, indexer, &shopv1.Shop{}),
@@ -561,9 +561,9 @@ func IndexValues(ctx context.Context, indexer client.FieldIndexer) error {
 	)
 }
 
-// WatchValues has b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it. The options are those of For, such as
+// WatchValues makes b reconcile a Shop when it changes, and when
+// an object changes that is in one of its states before or after the change. The reader must read from
+// the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchValues(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

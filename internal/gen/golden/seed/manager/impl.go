@@ -1,4 +1,8 @@
-// Package manager holds the generated manager of the CronJob example, and actions that only tell what they were given.
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manager has the generated manager of the CronJob example, and actions that log their
+// states.
 package manager
 
 import (

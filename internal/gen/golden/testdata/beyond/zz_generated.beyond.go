@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The ctrlkit that this file is compiled with must know the code that it was generated with.
+// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What Beyond reads, for the role that controller-gen rbac writes:
@@ -26,9 +26,9 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 
 // BeyondState reads the states of Beyond,
-// each of them once, when it is first asked for.
+// each of them once, at the first call of its getter.
 //
-// It belongs to one reconcile of one Shop. Its methods may be called by several actions at once.
+// It belongs to one reconcile of one Shop. Several actions may call its methods concurrently.
 type BeyondState struct {
 	client.Reader
 	target *shopv1.Shop
@@ -37,7 +37,7 @@ type BeyondState struct {
 	quotes           state.Memo[*corev1.ConfigMap]
 }
 
-// NewBeyondState returns the state of target, to be read through reader.
+// NewBeyondState returns the states of target, which are read with reader.
 func NewBeyondState(reader client.Reader, target *shopv1.Shop) *BeyondState {
 	return &BeyondState{Reader: reader, target: target}
 }
@@ -69,7 +69,7 @@ func (s *BeyondState) readByNamespaceField(ctx context.Context) ([]corev1.Config
 	return state.Sorted(list.Items), nil
 }
 
-// selectBeyondByNamespaceField says what the state byNamespaceField of target selects.
+// selectBeyondByNamespaceField returns what the state byNamespaceField of target selects.
 func selectBeyondByNamespaceField(target *shopv1.Shop) (state.Selection, error) {
 	namespace := target.Spec.Place
 	if namespace == "" {
@@ -101,7 +101,7 @@ func (s *BeyondState) readQuotes(ctx context.Context) (*corev1.ConfigMap, error)
 	return state.Only(list.Items)
 }
 
-// selectBeyondQuotes says what the state quotes of target selects.
+// selectBeyondQuotes returns what the state quotes of target selects.
 func selectBeyondQuotes(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -118,7 +118,7 @@ func selectBeyondQuotes(target *shopv1.Shop) (state.Selection, error) {
 
 // BeyondStateGetter is what Beyond reads its states from:
 // a BeyondState, or in tests a BeyondFakeState.
-// Every call of a getter returns a copy of its own.
+// Every call of a getter returns a new copy.
 type BeyondStateGetter interface {
 	Target() *shopv1.Shop
 	GetByNamespaceField(ctx context.Context) ([]corev1.ConfigMap, error)
@@ -131,8 +131,7 @@ var (
 )
 
 // BeyondFakeState is a test double of BeyondState:
-// what its getters return is set beforehand. It reads nothing, and leaves it to the test
-// that a state is one which its selectors can give.
+// its getters return what the test sets. It does not check whether the selectors can select that.
 type BeyondFakeState struct {
 	Object *shopv1.Shop
 
@@ -163,16 +162,17 @@ func (s *BeyondFakeState) GetQuotes(context.Context) (*corev1.ConfigMap, error) 
 	return state.Copy(s.Quotes), nil
 }
 
-// BeyondImpl is what a user of Beyond writes: the actions, one method each.
+// BeyondImpl has a method for each action of Beyond. You implement it.
 //
-// A method is called with the states that its action declares, copies that it may change; a single object is nil
-// when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
-// returns decides how the workflow goes on: see ctrlkit.Action.
+//   - A method gets the states that its action declares. They are copies, which it may change; a single object
+//     is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
 type BeyondImpl interface {
 	Look(ctx context.Context, logger logr.Logger, byNamespaceField []corev1.ConfigMap, quotes *corev1.ConfigMap) (ctrl.Result, error)
 }
 
-// The names of the actions of Beyond, as hooks and errors have them.
+// The names of the actions of Beyond, as hooks and errors use them.
 const (
 	BeyondActionLook = "Look"
 )
@@ -235,8 +235,8 @@ var beyondByByNamespaceField = state.TargetIndex("ctrlkit:v1/ConfigMap namespace
 var beyondByQuotes = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/app=\"say \\\"hi\\\"\" labels/path=\"`a\\\\b`\"", selectBeyondQuotes)
 
 // IndexBeyond registers the indexes of the cache that Beyond
-// and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// Indexes that are there already are left alone.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
+// It keeps indexes that are registered already.
 func IndexBeyond(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		beyondByByNamespaceField.Register(ctx, indexer, &shopv1.Shop{}),
@@ -244,9 +244,9 @@ func IndexBeyond(ctx context.Context, indexer client.FieldIndexer) error {
 	)
 }
 
-// WatchBeyond has b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it. The options are those of For, such as
+// WatchBeyond makes b reconcile a Shop when it changes, and when
+// an object changes that is in one of its states before or after the change. The reader must read from
+// the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchBeyond(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The ctrlkit that this file is compiled with must know the code that it was generated with.
+// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What nasty reads, for the role that controller-gen rbac writes:
@@ -27,9 +27,9 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 
 // nastyState reads the states of nasty,
-// each of them once, when it is first asked for.
+// each of them once, at the first call of its getter.
 //
-// It belongs to one reconcile of one Shop. Its methods may be called by several actions at once.
+// It belongs to one reconcile of one Shop. Several actions may call its methods concurrently.
 type nastyState struct {
 	client.Reader
 	target *shopv1.Shop
@@ -68,7 +68,7 @@ type nastyState struct {
 	selectTarget  state.Memo[*corev1.Secret]
 }
 
-// NewNastyState returns the state of target, to be read through reader.
+// NewNastyState returns the states of target, which are read with reader.
 func NewNastyState(reader client.Reader, target *shopv1.Shop) *nastyState {
 	return &nastyState{Reader: reader, target: target}
 }
@@ -100,7 +100,7 @@ func (s *nastyState) readType(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyType says what the state type of target selects.
+// selectNastyType returns what the state type of target selects.
 func selectNastyType(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *nastyState) readFunc(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyFunc says what the state func of target selects.
+// selectNastyFunc returns what the state func of target selects.
 func selectNastyFunc(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *nastyState) readRange(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyRange says what the state range of target selects.
+// selectNastyRange returns what the state range of target selects.
 func selectNastyRange(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -202,7 +202,7 @@ func (s *nastyState) readErr(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyErr says what the state err of target selects.
+// selectNastyErr returns what the state err of target selects.
 func selectNastyErr(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -236,7 +236,7 @@ func (s *nastyState) readCtx(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyCtx says what the state ctx of target selects.
+// selectNastyCtx returns what the state ctx of target selects.
 func selectNastyCtx(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -270,7 +270,7 @@ func (s *nastyState) readLogger(ctx context.Context) (*corev1.ConfigMap, error) 
 	return state.Only(list.Items)
 }
 
-// selectNastyLogger says what the state logger of target selects.
+// selectNastyLogger returns what the state logger of target selects.
 func selectNastyLogger(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -304,7 +304,7 @@ func (s *nastyState) readS(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyS says what the state s of target selects.
+// selectNastyS returns what the state s of target selects.
 func selectNastyS(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -338,7 +338,7 @@ func (s *nastyState) readM(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyM says what the state m of target selects.
+// selectNastyM returns what the state m of target selects.
 func selectNastyM(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -372,7 +372,7 @@ func (s *nastyState) readOpts(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyOpts says what the state opts of target selects.
+// selectNastyOpts returns what the state opts of target selects.
 func selectNastyOpts(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -406,7 +406,7 @@ func (s *nastyState) readImpl(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyImpl says what the state impl of target selects.
+// selectNastyImpl returns what the state impl of target selects.
 func selectNastyImpl(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -440,7 +440,7 @@ func (s *nastyState) readState(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyState says what the state state of target selects.
+// selectNastyState returns what the state state of target selects.
 func selectNastyState(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -474,7 +474,7 @@ func (s *nastyState) readClient(ctx context.Context) (*corev1.ConfigMap, error) 
 	return state.Only(list.Items)
 }
 
-// selectNastyClient says what the state client of target selects.
+// selectNastyClient returns what the state client of target selects.
 func selectNastyClient(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -508,7 +508,7 @@ func (s *nastyState) readCorev1(ctx context.Context) (*corev1.ConfigMap, error) 
 	return state.Only(list.Items)
 }
 
-// selectNastyCorev1 says what the state corev1 of target selects.
+// selectNastyCorev1 returns what the state corev1 of target selects.
 func selectNastyCorev1(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -542,7 +542,7 @@ func (s *nastyState) readFmt(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyFmt says what the state fmt of target selects.
+// selectNastyFmt returns what the state fmt of target selects.
 func selectNastyFmt(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -576,7 +576,7 @@ func (s *nastyState) readCtrlkit(ctx context.Context) (*corev1.ConfigMap, error)
 	return state.Only(list.Items)
 }
 
-// selectNastyCtrlkit says what the state ctrlkit of target selects.
+// selectNastyCtrlkit returns what the state ctrlkit of target selects.
 func selectNastyCtrlkit(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -610,7 +610,7 @@ func (s *nastyState) readString(ctx context.Context) (*corev1.ConfigMap, error) 
 	return state.Only(list.Items)
 }
 
-// selectNastyString says what the state string of target selects.
+// selectNastyString returns what the state string of target selects.
 func selectNastyString(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -644,7 +644,7 @@ func (s *nastyState) readNil(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyNil says what the state nil of target selects.
+// selectNastyNil returns what the state nil of target selects.
 func selectNastyNil(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -678,7 +678,7 @@ func (s *nastyState) readError(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyError says what the state error of target selects.
+// selectNastyError returns what the state error of target selects.
 func selectNastyError(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -712,7 +712,7 @@ func (s *nastyState) readTarget(ctx context.Context) (*corev1.ConfigMap, error) 
 	return state.Only(list.Items)
 }
 
-// selectNastyTarget says what the state target of target selects.
+// selectNastyTarget returns what the state target of target selects.
 func selectNastyTarget(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -746,7 +746,7 @@ func (s *nastyState) readObject(ctx context.Context) (*corev1.ConfigMap, error) 
 	return state.Only(list.Items)
 }
 
-// selectNastyObject says what the state object of target selects.
+// selectNastyObject returns what the state object of target selects.
 func selectNastyObject(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -780,7 +780,7 @@ func (s *nastyState) readJobs(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyJobs says what the state jobs of target selects.
+// selectNastyJobs returns what the state jobs of target selects.
 func selectNastyJobs(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -814,7 +814,7 @@ func (s *nastyState) readJobsErr(ctx context.Context) (*corev1.ConfigMap, error)
 	return state.Only(list.Items)
 }
 
-// selectNastyJobsErr says what the state jobsErr of target selects.
+// selectNastyJobsErr returns what the state jobsErr of target selects.
 func selectNastyJobsErr(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -848,7 +848,7 @@ func (s *nastyState) readReadJobs(ctx context.Context) (*corev1.ConfigMap, error
 	return state.Only(list.Items)
 }
 
-// selectNastyReadJobs says what the state readJobs of target selects.
+// selectNastyReadJobs returns what the state readJobs of target selects.
 func selectNastyReadJobs(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -882,7 +882,7 @@ func (s *nastyState) readGetJobs(ctx context.Context) (*corev1.ConfigMap, error)
 	return state.Only(list.Items)
 }
 
-// selectNastyGetJobs says what the state getJobs of target selects.
+// selectNastyGetJobs returns what the state getJobs of target selects.
 func selectNastyGetJobs(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -916,7 +916,7 @@ func (s *nastyState) readReader(ctx context.Context) (*corev1.ConfigMap, error) 
 	return state.Only(list.Items)
 }
 
-// selectNastyReader says what the state Reader of target selects.
+// selectNastyReader returns what the state Reader of target selects.
 func selectNastyReader(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -950,7 +950,7 @@ func (s *nastyState) readList(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyList says what the state list of target selects.
+// selectNastyList returns what the state list of target selects.
 func selectNastyList(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -984,7 +984,7 @@ func (s *nastyState) readObj(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyObj says what the state obj of target selects.
+// selectNastyObj returns what the state obj of target selects.
 func selectNastyObj(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -1018,7 +1018,7 @@ func (s *nastyState) readSelection(ctx context.Context) (*corev1.ConfigMap, erro
 	return state.Only(list.Items)
 }
 
-// selectNastySelection says what the state selection of target selects.
+// selectNastySelection returns what the state selection of target selects.
 func selectNastySelection(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -1052,7 +1052,7 @@ func (s *nastyState) readPVCs(ctx context.Context) (*corev1.ConfigMap, error) {
 	return state.Only(list.Items)
 }
 
-// selectNastyPVCs says what the state PVCs of target selects.
+// selectNastyPVCs returns what the state PVCs of target selects.
 func selectNastyPVCs(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -1086,7 +1086,7 @@ func (s *nastyState) readÉclair(ctx context.Context) (*corev1.ConfigMap, error)
 	return state.Only(list.Items)
 }
 
-// selectNastyÉclair says what the state éclair of target selects.
+// selectNastyÉclair returns what the state éclair of target selects.
 func selectNastyÉclair(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -1120,7 +1120,7 @@ func (s *nastyState) readLists(ctx context.Context) ([]corev1.ConfigMap, error) 
 	return state.Sorted(list.Items), nil
 }
 
-// selectNastyLists says what the state lists of target selects.
+// selectNastyLists returns what the state lists of target selects.
 func selectNastyLists(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -1150,7 +1150,7 @@ func (s *nastyState) readSelectTarget(ctx context.Context) (*corev1.Secret, erro
 	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
 }
 
-// selectNastySelectTarget says what the state selectTarget of target selects.
+// selectNastySelectTarget returns what the state selectTarget of target selects.
 func selectNastySelectTarget(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -1161,7 +1161,7 @@ func selectNastySelectTarget(target *shopv1.Shop) (state.Selection, error) {
 
 // nastyStateGetter is what nasty reads its states from:
 // a nastyState, or in tests a nastyFakeState.
-// Every call of a getter returns a copy of its own.
+// Every call of a getter returns a new copy.
 type nastyStateGetter interface {
 	Target() *shopv1.Shop
 	GetType(ctx context.Context) (*corev1.ConfigMap, error)
@@ -1204,8 +1204,7 @@ var (
 )
 
 // nastyFakeState is a test double of nastyState:
-// what its getters return is set beforehand. It reads nothing, and leaves it to the test
-// that a state is one which its selectors can give.
+// its getters return what the test sets. It does not check whether the selectors can select that.
 type nastyFakeState struct {
 	Object *shopv1.Shop
 
@@ -1536,11 +1535,12 @@ func (s *nastyFakeState) GetSelectTarget(context.Context) (*corev1.Secret, error
 	return state.Copy(s.SelectTarget), nil
 }
 
-// nastyImpl is what a user of nasty writes: the actions, one method each.
+// nastyImpl has a method for each action of nasty. You implement it.
 //
-// A method is called with the states that its action declares, copies that it may change; a single object is nil
-// when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
-// returns decides how the workflow goes on: see ctrlkit.Action.
+//   - A method gets the states that its action declares. They are copies, which it may change; a single object
+//     is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
 type nastyImpl interface {
 	// go:generate rm -rf
 	// \+build ignore
@@ -1558,7 +1558,7 @@ type nastyImpl interface {
 	String(ctx context.Context, logger logr.Logger) (ctrl.Result, error)
 }
 
-// The names of the actions of nasty, as hooks and errors have them.
+// The names of the actions of nasty, as hooks and errors use them.
 const (
 	nastyActionEverything = "Everything"
 	nastyActionState      = "state"
@@ -1803,8 +1803,8 @@ var nastyByLists = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Na
 var nastyBySelectTarget = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=x", selectNastySelectTarget)
 
 // IndexNasty registers the indexes of the cache that nasty
-// and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// Indexes that are there already are left alone.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
+// It keeps indexes that are registered already.
 func IndexNasty(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		nastyConfigMapByController.Register(ctx, indexer, &corev1.ConfigMap{}),
@@ -1814,9 +1814,9 @@ func IndexNasty(ctx context.Context, indexer client.FieldIndexer) error {
 	)
 }
 
-// WatchNasty has b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it. The options are those of For, such as
+// WatchNasty makes b reconcile a Shop when it changes, and when
+// an object changes that is in one of its states before or after the change. The reader must read from
+// the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchNasty(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The ctrlkit that this file is compiled with must know the code that it was generated with.
+// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What Nasty2 reads, for the role that controller-gen rbac writes:
@@ -24,9 +24,9 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 
 // Nasty2State reads the states of Nasty2,
-// each of them once, when it is first asked for.
+// each of them once, at the first call of its getter.
 //
-// It belongs to one reconcile of one Shop. Its methods may be called by several actions at once.
+// It belongs to one reconcile of one Shop. Several actions may call its methods concurrently.
 type Nasty2State struct {
 	client.Reader
 	target *shopv1.Shop
@@ -34,7 +34,7 @@ type Nasty2State struct {
 	x state.Memo[[]corev1.ConfigMap]
 }
 
-// NewNasty2State returns the state of target, to be read through reader.
+// NewNasty2State returns the states of target, which are read with reader.
 func NewNasty2State(reader client.Reader, target *shopv1.Shop) *Nasty2State {
 	return &Nasty2State{Reader: reader, target: target}
 }
@@ -62,7 +62,7 @@ func (s *Nasty2State) readX(ctx context.Context) ([]corev1.ConfigMap, error) {
 	return state.Sorted(list.Items), nil
 }
 
-// selectNasty2X says what the state x of target selects.
+// selectNasty2X returns what the state x of target selects.
 func selectNasty2X(target *shopv1.Shop) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
@@ -73,7 +73,7 @@ func selectNasty2X(target *shopv1.Shop) (state.Selection, error) {
 
 // Nasty2StateGetter is what Nasty2 reads its states from:
 // a Nasty2State, or in tests a Nasty2FakeState.
-// Every call of a getter returns a copy of its own.
+// Every call of a getter returns a new copy.
 type Nasty2StateGetter interface {
 	Target() *shopv1.Shop
 	GetX(ctx context.Context) ([]corev1.ConfigMap, error)
@@ -85,8 +85,7 @@ var (
 )
 
 // Nasty2FakeState is a test double of Nasty2State:
-// what its getters return is set beforehand. It reads nothing, and leaves it to the test
-// that a state is one which its selectors can give.
+// its getters return what the test sets. It does not check whether the selectors can select that.
 type Nasty2FakeState struct {
 	Object *shopv1.Shop
 
@@ -107,11 +106,12 @@ func (s *Nasty2FakeState) GetX(context.Context) ([]corev1.ConfigMap, error) {
 	return state.Copies(s.X), nil
 }
 
-// Nasty2Impl is what a user of Nasty2 writes: the actions, one method each.
+// Nasty2Impl has a method for each action of Nasty2. You implement it.
 //
-// A method is called with the states that its action declares, copies that it may change; a single object is nil
-// when there is none. It may be called beside other methods on other goroutines, and must be idempotent. What it
-// returns decides how the workflow goes on: see ctrlkit.Action.
+//   - A method gets the states that its action declares. They are copies, which it may change; a single object
+//     is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
 type Nasty2Impl interface {
 }
 
@@ -152,15 +152,15 @@ func (m *Nasty2) NewAction(
 var nasty2ByX = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace}", selectNasty2X)
 
 // IndexNasty2 registers the indexes of the cache that Nasty2
-// and its watches need. It must be called before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// Indexes that are there already are left alone.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
+// It keeps indexes that are registered already.
 func IndexNasty2(ctx context.Context, indexer client.FieldIndexer) error {
 	return nasty2ByX.Register(ctx, indexer, &shopv1.Shop{})
 }
 
-// WatchNasty2 has b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states, was, or comes to be. The reader is the cache, or a client that
-// reads from it. The options are those of For, such as
+// WatchNasty2 makes b reconcile a Shop when it changes, and when
+// an object changes that is in one of its states before or after the change. The reader must read from
+// the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchNasty2(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

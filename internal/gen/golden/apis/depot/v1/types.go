@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1 is an API for tests. There are two packages of which the path ends like this one's.
 //
 // +kubebuilder:object:generate=true

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 //lint:file-ignore SA1019 The scheme builder of controller-runtime is what most projects have.
 
 // Package v1 is the API of the CronJob example: as much of it as the example's code mentions.

@@ -1,5 +1,8 @@
-// Package controller holds the controller and the workflow of the CronJob example as they stand in the framework's founding
-// text, word for word; only the import paths are others.
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller holds the controller and the workflow of the CronJob example as they stand in
+// the framework's founding text, word for word; only the import paths are others.
 //
 //nolint:discarded // the text's own deferred action is never run, which is what ctrlkit vet is for
 package controller

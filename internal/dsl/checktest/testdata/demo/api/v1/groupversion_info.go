@@ -1,4 +1,8 @@
-// Package v1 holds the API of the demo: the CronJob of the well-known tutorial, reduced to what documents refer to.
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1 holds the API of the demo: the CronJob of the well-known tutorial, reduced to what
+// documents refer to.
 //
 // +kubebuilder:object:generate=true
 // +groupName=demo.example.com

@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1 is how a package looks before controller-gen has run on it.
 package v1
 

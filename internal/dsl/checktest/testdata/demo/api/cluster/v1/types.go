@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1 has a cluster-scoped kind and one without a list.
 //
 // +groupName=cluster.example.com
@@ -37,7 +40,7 @@ type TenantList struct {
 // DeepCopyObject implements runtime.Object.
 func (l *TenantList) DeepCopyObject() runtime.Object { c := *l; return &c }
 
-// Single is a kind that nobody lists.
+// Single is a kind without a list type.
 type Single struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

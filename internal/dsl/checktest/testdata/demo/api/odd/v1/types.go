@@ -1,3 +1,6 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1 has kinds that are almost right.
 //
 // +groupName=odd.example.com
