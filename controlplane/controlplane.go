@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -62,7 +60,7 @@ type Options struct {
 type ControlPlane struct {
 	options   Options
 	assets    Assets
-	dir       string // removed by Stop
+	dir       directory // removed by Stop
 	logDir    string
 	authority *authority
 	port      *reservedPort
@@ -158,11 +156,11 @@ func (c *ControlPlane) awaitKinds(ctx context.Context, crds []*apiextensionsv1.C
 // prepare writes all files that the programs read.
 func (c *ControlPlane) prepare() error {
 	var err error
-	if c.dir, err = os.MkdirTemp("", "ctrlkit-"); err != nil {
-		return fmt.Errorf("creating its directory: %w", err)
+	if c.dir, err = newDirectory(); err != nil {
+		return err
 	}
 	if c.logDir = c.options.LogDir; c.logDir == "" {
-		c.logDir = c.dir
+		c.logDir = string(c.dir)
 	}
 	if c.authority, err = newAuthority(); err != nil {
 		return err
@@ -189,7 +187,7 @@ func (c *ControlPlane) prepare() error {
 	if err != nil {
 		return err
 	}
-	return c.writeFiles(map[string][]byte{
+	return c.dir.write(map[string][]byte{
 		authorityFile:         c.authority.bundle(),
 		servingFile:           serving.certificate,
 		servingKeyFile:        serving.key,
@@ -197,20 +195,6 @@ func (c *ControlPlane) prepare() error {
 		kubeconfigFile:        kubeconfig,
 		stagesFile:            stages,
 	})
-}
-
-func (c *ControlPlane) writeFiles(files map[string][]byte) error {
-	for name, content := range files {
-		if err := os.WriteFile(c.file(name), content, 0o600); err != nil {
-			return fmt.Errorf("writing its files: %w", err)
-		}
-	}
-	return nil
-}
-
-// file returns the path of a file in the directory of the control plane.
-func (c *ControlPlane) file(name string) string {
-	return filepath.Join(c.dir, name)
 }
 
 // reservePort reserves a port that is released when the control plane stops.
@@ -228,7 +212,7 @@ func (c *ControlPlane) reservePort() (*reservedPort, error) {
 // run starts a program and watches over it.
 func (c *ControlPlane) run(name string, args []string) error {
 	args = append(args, c.options.Flags[name]...)
-	environment := append(orphanEnvironment(c.dir), "KWOK_WORKDIR="+c.dir) // no configuration of the user's own kwok
+	environment := append(orphanEnvironment(c.dir), "KWOK_WORKDIR="+string(c.dir)) // no configuration of the user's own kwok
 	p, err := startProcess(c.assets.Program(name), c.logDir, args, environment)
 	if err != nil {
 		return err
@@ -291,10 +275,7 @@ func (c *ControlPlane) stopAll() error {
 	for _, port := range reserved {
 		errs = append(errs, port.release())
 	}
-	if err := os.RemoveAll(c.dir); err != nil {
-		errs = append(errs, fmt.Errorf("removing the control plane's directory: %w", err))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.dir.remove())...)
 }
 
 // Assets returns the programs that the control plane runs.
@@ -305,15 +286,4 @@ func (c *ControlPlane) Assets() Assets {
 // Parts returns the optional parts that run.
 func (c *ControlPlane) Parts() Parts {
 	return c.options.Parts
-}
-
-// pids returns the process ids of the programs, by their names.
-func (c *ControlPlane) pids() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	pids := make(map[string]int)
-	for _, p := range c.processes {
-		pids[p.name] = p.command.Process.Pid
-	}
-	return pids
 }

@@ -19,8 +19,8 @@
 //	defer plane.Stop()
 //	client, err := client.New(plane.Config(), client.Options{})
 //
-// In a test, [StartForTest] does both and stops with the test. A package whose
-// tests can share one control plane starts it in TestMain with [Main].
+// In a test, [controlplanetest.Start] does both and stops the control plane with the test. A package whose
+// tests can share one control plane declares a controlplanetest.Shared.
 //
 // Each process ends by itself when the one that started it is gone, however
 // that ended, and takes the files of the control plane with it.

@@ -35,8 +35,8 @@ func (c *ControlPlane) startNodes(ctx context.Context) error {
 		}
 	}
 	return c.run(kwokProgram, []string{
-		"--kubeconfig=" + c.file(kubeconfigFile),
-		"--config=" + c.file(stagesFile),
+		"--kubeconfig=" + c.dir.file(kubeconfigFile),
+		"--config=" + c.dir.file(stagesFile),
 		"--manage-all-nodes=true",
 		"--node-lease-duration-seconds=40",
 		"--cidr=10.128.0.0/12",

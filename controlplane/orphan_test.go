@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package controlplane_test
 
 import (
 	"bufio"
@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
 )
 
 // A report is what a child tells about what it started.
@@ -41,19 +43,19 @@ func beChild(kind string) int {
 }
 
 func startAsChild() (report, error) {
-	plane, err := Start(context.Background(), Options{Parts: AllParts})
+	plane, err := controlplane.Start(context.Background(), controlplane.Options{Parts: controlplane.AllParts})
 	if err != nil {
 		return report{}, err
 	}
-	found := report{Directories: []string{plane.dir}}
-	for _, pid := range plane.pids() {
+	found := report{Directories: []string{plane.Dir()}}
+	for _, pid := range plane.PIDs() {
 		found.PIDs = append(found.PIDs, pid)
 	}
 	return found, nil
 }
 
 func startEnvtestAsChild() (report, error) {
-	assets, err := FindAssets(context.Background(), 0, BuildOptions{})
+	assets, err := controlplane.FindAssets(context.Background(), 0, controlplane.BuildOptions{})
 	if err != nil {
 		return report{}, err
 	}

@@ -43,8 +43,8 @@ var namedParts = []namedPart{
 	{PartNodes, "nodes"},
 }
 
-// PartNames returns the names that [ParseParts] accepts for single parts.
-func PartNames() []string {
+// partNames returns the names that [ParseParts] accepts for single parts.
+func partNames() []string {
 	var names []string
 	for _, p := range namedParts {
 		names = append(names, p.name)
@@ -59,7 +59,7 @@ func ParseParts(names []string) (Parts, error) {
 	for _, name := range names {
 		part, known := partNamed(name)
 		if !known {
-			return 0, fmt.Errorf("unknown component %q of a control plane: want all, none, or some of %s", name, strings.Join(PartNames(), ", "))
+			return 0, fmt.Errorf("unknown component %q of a control plane: want all, none, or some of %s", name, strings.Join(partNames(), ", "))
 		}
 		parts |= part
 	}

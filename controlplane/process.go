@@ -78,10 +78,10 @@ func (p *process) kill() error {
 // orphanEnvironment tells the programs who started them, and which directory to
 // remove when that process is gone without having stopped them. See package
 // orphan of the programs' module.
-func orphanEnvironment(dir string) []string {
+func orphanEnvironment(dir directory) []string {
 	return []string{
 		"CTRLKIT_PARENT_PID=" + strconv.Itoa(os.Getpid()),
-		"CTRLKIT_REMOVE_WHEN_ORPHANED=" + dir,
+		"CTRLKIT_REMOVE_WHEN_ORPHANED=" + string(dir),
 		"CTRLKIT_OUTLIVE_PARENT=",
 	}
 }

@@ -38,7 +38,7 @@ func (c *ControlPlane) client() (client.Client, error) {
 // Kubeconfig returns the path of a kubeconfig file for an administrator, for use
 // with kubectl. The file goes with the control plane.
 func (c *ControlPlane) Kubeconfig() string {
-	return c.file(kubeconfigFile)
+	return c.dir.file(kubeconfigFile)
 }
 
 // AddUser returns how to reach the API server as a user with the given name and

@@ -35,6 +35,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -121,7 +122,7 @@ type setup struct {
 
 func newSetup(t *testing.T) *setup {
 	t.Helper()
-	s := &setup{t: t, plane: controlplane.StartForTest(t, controlplane.Options{
+	s := &setup{t: t, plane: controlplanetest.Start(t, controlplane.Options{
 		CRDs: []string{"../widget/crd.yaml", "../../examples/01_cronjob/config/crd/bases"},
 	})}
 	scheme, err := widget.NewScheme()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 )
 
@@ -28,7 +29,7 @@ func TestStories(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")
 	}
-	plane := controlplane.StartForTest(t, controlplane.Options{
+	plane := controlplanetest.Start(t, controlplane.Options{
 		Parts: controlplane.AllParts,
 		CRDs:  []string{"config/crd/bases"},
 		// Some clusters let only those name an owner who may write its finalizers: the role should do for them.

@@ -21,6 +21,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -28,7 +29,7 @@ import (
 // The operator does its work against a real control plane, whose Pods become ready, with the
 // permissions of its role and no others.
 func TestOperator(t *testing.T) {
-	plane := controlplane.StartForTest(t, controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}})
+	plane := controlplanetest.Start(t, controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}})
 	user, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: simScheme(t)})
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
@@ -365,7 +366,7 @@ func TestConformance(t *testing.T) {
 	if err := envtest.ReadCRDFiles(&options); err != nil {
 		t.Fatal(err)
 	}
-	plane := controlplane.StartForTest(t, controlplane.Options{CRDs: []string{"crds.yaml"}})
+	plane := controlplanetest.Start(t, controlplane.Options{CRDs: []string{"crds.yaml"}})
 	config := rest.CopyConfig(plane.Config())
 	config.QPS = -1
 	real := newTarget(t, "real", config)
