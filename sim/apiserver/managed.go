@@ -60,7 +60,7 @@ func (k *kind) resetFields(subresource string) *fieldpath.Set {
 }
 
 // trackUpdate notes in an object who manages the fields that a write has changed.
-func (w *writeContext) trackUpdate(s *Server, before, obj *unstructured.Unstructured) *failure {
+func (w *writeContext) trackUpdate(g *registry, before, obj *unstructured.Unstructured) *failure {
 	m, err := w.kind.manager(w.request.Subresource)
 	if err != nil {
 		return fail(apierrors.NewInternalError(err))
@@ -75,12 +75,12 @@ func (w *writeContext) trackUpdate(s *Server, before, obj *unstructured.Unstruct
 	if u, ok := tracked.(*unstructured.Unstructured); ok {
 		obj.Object = u.Object
 	}
-	s.stamp(before, obj)
+	g.stamp(before, obj)
 	return nil
 }
 
 // stamp gives entries of managed fields that were made just now the time of the server.
-func (s *Server) stamp(before, obj *unstructured.Unstructured) {
+func (g *registry) stamp(before, obj *unstructured.Unstructured) {
 	metadata, _ := obj.Object["metadata"].(map[string]any)
 	entries, _ := metadata["managedFields"].([]any)
 	if len(entries) == 0 {
@@ -91,7 +91,7 @@ func (s *Server) stamp(before, obj *unstructured.Unstructured) {
 		m, _ := before.Object["metadata"].(map[string]any)
 		old, _ = m["managedFields"].([]any)
 	}
-	now := s.now().UTC().Format("2006-01-02T15:04:05Z")
+	now := g.now().UTC().Format("2006-01-02T15:04:05Z")
 	for _, e := range entries {
 		entry, ok := e.(map[string]any)
 		if !ok || entry["time"] == nil || isOneOf(entry, old) {
@@ -113,7 +113,7 @@ func isOneOf(entry map[string]any, old []any) bool {
 }
 
 // trackApply merges an applied configuration into an object.
-func (w *writeContext) trackApply(s *Server, old *version, applied *unstructured.Unstructured, manager string, force bool) (*unstructured.Unstructured, *failure) {
+func (w *writeContext) trackApply(g *registry, old *version, applied *unstructured.Unstructured, manager string, force bool) (*unstructured.Unstructured, *failure) {
 	m, err := w.kind.manager(w.request.Subresource)
 	if err != nil {
 		return nil, fail(apierrors.NewInternalError(err))
@@ -136,7 +136,7 @@ func (w *writeContext) trackApply(s *Server, old *version, applied *unstructured
 		return nil, fail(apierrors.NewInternalError(fmt.Errorf("applying made a %T", merged)))
 	}
 	u = u.DeepCopy()
-	s.stamp(before, u)
+	g.stamp(before, u)
 	return u, nil
 }
 

@@ -21,12 +21,12 @@ import (
 )
 
 func (s *Server) get(k *kind, r *Request) *Response {
-	v := s.table(k).objects[key{r.Namespace, r.Name}]
+	v := s.store.table(k).objects[key{r.Namespace, r.Name}]
 	if v == nil {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
 	}
 	if r.Subresource == "scale" {
-		return s.getScale(k, v)
+		return getScale(k, v)
 	}
 	return respond(http.StatusOK, v.encode(k.gvk))
 }
@@ -146,7 +146,7 @@ func (s *Server) list(k *kind, r *Request) *Response {
 	}
 	var items []*version
 	token, remaining := "", 0
-	for _, v := range s.at(s.table(k), revision, r.Namespace) {
+	for _, v := range s.store.at(s.store.table(k), revision, r.Namespace) {
 		if from != "" && v.namespace+"/"+v.name <= from || !sel.matches(k, v) {
 			continue
 		}
@@ -173,7 +173,7 @@ func (s *Server) listFrom(r *Request) (revision uint64, from string, f *failure)
 		if f != nil {
 			return 0, "", f
 		}
-		if c.Revision <= s.expired {
+		if c.Revision <= s.store.expired {
 			return 0, "", fail(apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter."))
 		}
 		return c.Revision, c.After, nil
@@ -183,19 +183,19 @@ func (s *Server) listFrom(r *Request) (revision uint64, from string, f *failure)
 		return 0, "", failure
 	}
 	if text == "" || text == "0" {
-		return s.revision, "", nil
+		return s.store.revision, "", nil
 	}
 	asked, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		return 0, "", fail(apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", text, err)))
 	}
-	if asked > s.revision {
-		return 0, "", tooLarge(asked, s.revision)
+	if asked > s.store.revision {
+		return 0, "", tooLarge(asked, s.store.revision)
 	}
 	if match != string(metav1.ResourceVersionMatchExact) {
-		return s.revision, "", nil
+		return s.store.revision, "", nil
 	}
-	if asked <= s.expired {
+	if asked <= s.store.expired {
 		return 0, "", fail(apierrors.NewResourceExpired("The resourceVersion for the provided list is too old."))
 	}
 	return asked, "", nil

@@ -4,11 +4,9 @@
 package apiserver
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,21 +25,12 @@ type Options struct {
 
 // Server is a Kubernetes API server in memory. All methods may be called concurrently; it has no goroutines.
 type Server struct {
-	now func() time.Time
-
-	mu         sync.Mutex
-	seed       uint64
-	minted     map[string]int
-	catalog    *catalog
-	tables     map[schema.GroupResource]*table
-	revision   uint64
-	expired    uint64 // revisions up to here can't be listed or watched from
-	history    []event
-	watches    []*Watch
-	onChange   func(Change)
-	work       []workItem
-	after      []func() // called when the lock is free again
-	clusterIPs int
+	mu          sync.Mutex // guards what follows
+	catalog     *catalog
+	store       *store
+	minter      *minter
+	registry    *registry
+	controllers *controllers
 }
 
 // New returns a server with the namespaces that every cluster has.
@@ -50,9 +39,13 @@ func New(o Options) *Server {
 		o.Now = time.Now
 	}
 	s := &Server{
-		now: o.Now, seed: o.Seed, minted: map[string]int{}, catalog: builtinCatalog(),
-		tables: map[schema.GroupResource]*table{}, revision: 1,
+		catalog: builtinCatalog(),
+		store:   &store{tables: map[schema.GroupResource]*table{}, revision: 1},
+		minter:  &minter{seed: o.Seed, minted: map[string]int{}},
 	}
+	s.registry = &registry{store: s.store, catalog: s.catalog, minter: s.minter, now: o.Now}
+	s.controllers = &controllers{registry: s.registry, store: s.store, catalog: s.catalog}
+	s.store.onCommit = s.controllers.noteForWork
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
 		s.must("/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": name}})
 	}
@@ -121,7 +114,7 @@ type Change struct {
 func (s *Server) OnChange(f func(Change)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.onChange = f
+	s.store.onChange = f
 }
 
 // An Object is one that is in the server. Content is only to be read.
@@ -136,7 +129,7 @@ func (s *Server) Objects() []Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []Object
-	for _, t := range s.sortedTables() {
+	for _, t := range s.store.sortedTables() {
 		for _, v := range t.sorted("") {
 			list = append(list, Object{Resource: t.kind.gvr, Namespace: v.namespace, Name: v.name, Content: v.content})
 		}
@@ -163,11 +156,11 @@ func (s *Server) Remove(actor string, resource schema.GroupVersionResource, name
 	if !ok {
 		return false
 	}
-	v := s.table(k).objects[key{namespace, name}]
+	v := s.store.table(k).objects[key{namespace, name}]
 	if v == nil {
 		return false
 	}
-	s.remove(&writeContext{request: &Request{Actor: actor, Verb: "delete", Resource: resource}, kind: k}, v)
+	s.store.remove(&writeContext{request: &Request{Actor: actor, Verb: "delete", Resource: resource}, kind: k}, v)
 	return true
 }
 
@@ -175,13 +168,13 @@ func (s *Server) Remove(actor string, resource schema.GroupVersionResource, name
 func (s *Server) Expire(resourceVersion uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expired = max(s.expired, resourceVersion)
+	s.store.expired = max(s.store.expired, resourceVersion)
 }
 
 // unlock frees the server, and calls what was to be called then.
 func (s *Server) unlock() {
-	after := s.after
-	s.after = nil
+	after := s.store.after
+	s.store.after = nil
 	s.mu.Unlock()
 	for _, f := range after {
 		f()
@@ -193,7 +186,7 @@ func (s *Server) Serve(r *Request) *Response {
 	s.mu.Lock()
 	defer s.unlock()
 	if r.Verb == "" {
-		return s.serveDiscovery(r)
+		return s.catalog.serveDiscovery(r)
 	}
 	k, failure := s.kindFor(r)
 	if failure != nil {
@@ -205,15 +198,15 @@ func (s *Server) Serve(r *Request) *Response {
 	case "list":
 		return s.list(k, r)
 	case "create":
-		return s.create(k, r)
+		return s.registry.create(k, r)
 	case "update":
-		return s.update(k, r)
+		return s.registry.update(k, r)
 	case "patch":
-		return s.patch(k, r)
+		return s.registry.patch(k, r)
 	case "delete":
-		return s.delete(k, r)
+		return s.registry.delete(k, r)
 	case "deletecollection":
-		return s.deleteCollection(k, r)
+		return s.registry.deleteCollection(k, r)
 	case "watch":
 		return notImplemented("Serve does not answer watches: call Watch").response()
 	}
@@ -261,47 +254,4 @@ func (k *kind) serves(r *Request) *failure {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name))
 	}
 	return notFoundPath()
-}
-
-func (s *Server) table(k *kind) *table {
-	gr := k.storage
-	t, ok := s.tables[gr]
-	if !ok {
-		t = &table{kind: k, objects: map[key]*version{}}
-		s.tables[gr] = t
-	}
-	return t
-}
-
-// mint returns bytes that depend only on the seed, on what they are for, and on how often something was minted for that: so the order in
-// which objects are created does not matter.
-func (s *Server) mint(what ...string) [sha256.Size]byte {
-	key := strings.Join(what, " ")
-	s.minted[key]++
-	return sha256.Sum256(fmt.Appendf(nil, "%d %s %d", s.seed, key, s.minted[key]))
-}
-
-// newUID mints the UID of an object.
-func (s *Server) newUID(k *kind, namespace, name string) types.UID {
-	b := s.mint("uid", k.storage.String(), namespace, name)
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16]))
-}
-
-// nameLetters are those that the real server uses in generated names.
-const nameLetters = "bcdfghjklmnpqrstvwxz2456789"
-
-// maxGeneratedLength is what is kept of a generateName.
-const maxGeneratedLength = 63 - 5
-
-func (s *Server) generateName(k *kind, namespace, base string) string {
-	if len(base) > maxGeneratedLength {
-		base = base[:maxGeneratedLength]
-	}
-	b := s.mint("name", k.storage.String(), namespace, base)
-	suffix := make([]byte, 5)
-	for i := range suffix {
-		suffix[i] = nameLetters[int(b[i])%len(nameLetters)]
-	}
-	return base + string(suffix)
 }

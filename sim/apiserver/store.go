@@ -14,6 +14,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// store holds the objects of a server and the history of their changes, and passes each change on. The
+// server's lock guards it.
+type store struct {
+	tables   map[schema.GroupResource]*table
+	revision uint64
+	expired  uint64 // revisions up to here can't be listed or watched from
+	history  []event
+	watches  []*Watch
+	onCommit func(event) // queues the work of the controllers
+	onChange func(Change)
+	after    []func() // called when the lock is free again
+}
+
+func (s *store) table(k *kind) *table {
+	gr := k.storage
+	t, ok := s.tables[gr]
+	if !ok {
+		t = &table{kind: k, objects: map[key]*version{}}
+		s.tables[gr] = t
+	}
+	return t
+}
+
 type key struct{ namespace, name string }
 
 // version is one version of one object. It never changes.
@@ -69,7 +92,7 @@ type event struct {
 }
 
 // sortedTables returns the tables ordered by group and resource.
-func (s *Server) sortedTables() []*table {
+func (s *store) sortedTables() []*table {
 	list := make([]*table, 0, len(s.tables))
 	for _, t := range s.tables {
 		list = append(list, t)
@@ -81,7 +104,7 @@ func (s *Server) sortedTables() []*table {
 }
 
 // put commits a new version of an object, or a new object.
-func (s *Server) put(w *writeContext, old *version, content map[string]any) *version {
+func (s *store) put(w *writeContext, old *version, content map[string]any) *version {
 	s.revision++
 	u := unstructured.Unstructured{Object: content}
 	setResourceVersion(content, s.revision)
@@ -94,7 +117,7 @@ func (s *Server) put(w *writeContext, old *version, content map[string]any) *ver
 }
 
 // remove commits the end of an object.
-func (s *Server) remove(w *writeContext, v *version) *version {
+func (s *store) remove(w *writeContext, v *version) *version {
 	s.revision++
 	last := *v
 	last.content = shallow(v.content)
@@ -109,12 +132,12 @@ func (s *Server) remove(w *writeContext, v *version) *version {
 }
 
 // commit tells everybody of a change.
-func (s *Server) commit(w *writeContext, e event) {
+func (s *store) commit(w *writeContext, e event) {
 	s.history = append(s.history, e)
 	for _, watch := range s.watches {
 		watch.offer(e)
 	}
-	s.noteForWork(e)
+	s.onCommit(e)
 	if s.onChange == nil {
 		return
 	}
@@ -210,7 +233,7 @@ func encode(content any) []byte {
 }
 
 // at returns the objects of a resource as they were at a revision, ordered.
-func (s *Server) at(t *table, revision uint64, namespace string) []*version {
+func (s *store) at(t *table, revision uint64, namespace string) []*version {
 	if revision >= s.revision {
 		return t.sorted(namespace)
 	}
@@ -236,4 +259,42 @@ func (s *Server) at(t *table, revision uint64, namespace string) []*version {
 	}
 	slices.SortFunc(list, compareVersions)
 	return list
+}
+
+type dependent struct {
+	kind    *kind
+	version *version
+}
+
+// dependents returns the objects that have an owner reference to a UID, ordered.
+func (s *store) dependents(uid types.UID) []dependent {
+	var list []dependent
+	for _, t := range s.tables {
+		for _, v := range t.objects {
+			if slices.ContainsFunc(ownersOf(v), func(o any) bool { m, _ := o.(map[string]any); return m["uid"] == string(uid) }) {
+				list = append(list, dependent{t.kind, v})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b dependent) int {
+		return cmp.Or(compareKinds(a.kind, b.kind), compareVersions(a.version, b.version))
+	})
+	return list
+}
+
+func (s *store) byUID(uid types.UID) (*kind, *version) {
+	for _, t := range s.tables {
+		for _, v := range t.objects {
+			if v.uid == uid {
+				return t.kind, v
+			}
+		}
+	}
+	return nil, nil
+}
+
+func ownersOf(v *version) []any {
+	m, _ := v.content["metadata"].(map[string]any)
+	owners, _ := m["ownerReferences"].([]any)
+	return owners
 }

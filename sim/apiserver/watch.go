@@ -57,7 +57,7 @@ func (s *Server) Watch(r *Request) (*Watch, *Response) {
 	if failure := s.startWatch(w, r); failure != nil {
 		return nil, failure.response()
 	}
-	s.watches = append(s.watches, w)
+	s.store.watches = append(s.store.watches, w)
 	return w, nil
 }
 
@@ -72,7 +72,7 @@ func (s *Server) startWatch(w *Watch, r *Request) *failure {
 		}
 		if r.Query.Get("sendInitialEvents") == "true" {
 			w.addAll()
-			w.add(w.bookmark(s.revision, true))
+			w.add(w.bookmark(s.store.revision, true))
 			return nil
 		}
 	}
@@ -86,15 +86,15 @@ func (s *Server) startWatch(w *Watch, r *Request) *failure {
 	if err != nil {
 		return fail(apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", text, err)))
 	}
-	if from < s.expired {
-		gone := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, s.expired))
+	if from < s.store.expired {
+		gone := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, s.store.expired))
 		w.add(Event{Type: "ERROR", Resource: w.kind.gvr, Object: (&failure{gone.ErrStatus}).response().Body})
 		return nil
 	}
-	start, _ := slices.BinarySearchFunc(s.history, from+1, func(e event, revision uint64) int {
+	start, _ := slices.BinarySearchFunc(s.store.history, from+1, func(e event, revision uint64) int {
 		return int(int64(e.revision) - int64(revision))
 	})
-	for _, e := range s.history[start:] {
+	for _, e := range s.store.history[start:] {
 		w.offer(e)
 	}
 	return nil
@@ -113,7 +113,7 @@ func checkInitialEvents(r *Request) *failure {
 
 // addAll adds what there is.
 func (w *Watch) addAll() {
-	for _, v := range w.server.table(w.kind).sorted(w.selection.namespace) {
+	for _, v := range w.server.store.table(w.kind).sorted(w.selection.namespace) {
 		if w.selection.matches(w.kind, v) {
 			w.add(w.eventOf("ADDED", v))
 		}
@@ -162,7 +162,7 @@ func (w *Watch) offer(e event) {
 func (w *Watch) add(e Event) {
 	w.pending = append(w.pending, e)
 	if w.onPending != nil {
-		w.server.after = append(w.server.after, w.onPending)
+		w.server.store.after = append(w.server.store.after, w.onPending)
 	}
 }
 
@@ -197,5 +197,5 @@ func (w *Watch) Stop() {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	w.stopped = true
-	w.server.watches = slices.DeleteFunc(w.server.watches, func(other *Watch) bool { return other == w })
+	w.server.store.watches = slices.DeleteFunc(w.server.store.watches, func(other *Watch) bool { return other == w })
 }

@@ -160,8 +160,8 @@ var (
 	ipPattern      = regexp.MustCompile(`^10\.0\.\d+\.\d+$`)
 )
 
-// normalise takes out of a value what can't be equal.
-func (r *run) normalise(path string, v any) any {
+// normalize takes out of a value what can't be equal.
+func (r *run) normalize(path string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if metadata, ok := v["metadata"].(map[string]any); ok && strings.HasSuffix(fmt.Sprint(v["kind"]), "List") {
@@ -169,7 +169,7 @@ func (r *run) normalise(path string, v any) any {
 		}
 		out := map[string]any{}
 		for k, child := range v {
-			out[k] = r.normalise(path+"."+k, child)
+			out[k] = r.normalize(path+"."+k, child)
 		}
 		if causes, ok := out["causes"].([]any); ok {
 			// In no particular order, and how often one is told depends on how many validators see it.
@@ -192,7 +192,7 @@ func (r *run) normalise(path string, v any) any {
 	case []any:
 		out := make([]any, len(v))
 		for i, child := range v {
-			out[i] = r.normalise(path+"[]", child)
+			out[i] = r.normalize(path+"[]", child)
 		}
 		return out
 	case string:
@@ -331,15 +331,15 @@ func compare(t *testing.T, real, memory *target, namespace string, list []operat
 		}) {
 			continue
 		}
-		got := answer{fromB.Code, b.normalise("", fromB.Body)}
-		text := cmp.Diff(answer{fromA.Code, a.normalise("", fromA.Body)}, got)
+		got := answer{fromB.Code, b.normalize("", fromB.Body)}
+		text := cmp.Diff(answer{fromA.Code, a.normalize("", fromA.Body)}, got)
 		// The real server may answer a list of any version from a cache that is stale for a moment.
 		for end := time.Now().Add(2 * time.Second); text != "" && strings.HasSuffix(o.Path, "resourceVersion=0") && time.Now().Before(end); {
 			time.Sleep(10 * time.Millisecond)
 			if fromA, err = a.do(inA); err != nil {
 				t.Fatal(err)
 			}
-			text = cmp.Diff(answer{fromA.Code, a.normalise("", fromA.Body)}, got)
+			text = cmp.Diff(answer{fromA.Code, a.normalize("", fromA.Body)}, got)
 		}
 		if text != "" {
 			return &difference{i, o, "(-real +memory)\n" + text}
@@ -349,7 +349,7 @@ func compare(t *testing.T, real, memory *target, namespace string, list []operat
 		want := watchedA[s.collection].wait(0)
 		got := watchedB[s.collection].wait(len(want))
 		want = watchedA[s.collection].wait(len(got))
-		x, y := a.normalise("", want), b.normalise("", got)
+		x, y := a.normalize("", want), b.normalize("", got)
 		if text := cmp.Diff(x, y); text != "" {
 			return &difference{len(list) - 1, operation{Method: "WATCH", Path: s.collection}, "(-real +memory)\n" + text}
 		}

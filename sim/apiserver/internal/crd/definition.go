@@ -179,10 +179,10 @@ func newScale(s *apiextensionsv1.CustomResourceSubresourceScale) *Scale {
 // TypeConverter returns what server-side apply needs to know of the schema.
 func (v *Version) TypeConverter() managedfields.TypeConverter { return v.converter }
 
-// Normalise removes from an object what the schema does not know, and returns the paths of it. It brings embedded metadata into shape, and
+// Normalize removes from an object what the schema does not know, and returns the paths of it. It brings embedded metadata into shape, and
 // fails when they can't be.
-func (v *Version) Normalise(content map[string]any) (unknown []string, err error) {
-	metadata, unknownMetadata, err := v.normaliseMetadata(content)
+func (v *Version) Normalize(content map[string]any) (unknown []string, err error) {
+	metadata, unknownMetadata, err := v.normalizeMetadata(content)
 	if err != nil {
 		return nil, err
 	}
@@ -203,8 +203,8 @@ func (v *Version) Normalise(content map[string]any) (unknown []string, err error
 	return slices.Compact(unknown), nil
 }
 
-// normaliseMetadata brings the metadata of an object into the form that Go's type gives them.
-func (v *Version) normaliseMetadata(content map[string]any) (metadata any, unknown []string, err error) {
+// normalizeMetadata brings the metadata of an object into the form that Go's type gives them.
+func (v *Version) normalizeMetadata(content map[string]any) (metadata any, unknown []string, err error) {
 	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
 		return nil, nil, err

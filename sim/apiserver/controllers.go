@@ -4,7 +4,6 @@
 package apiserver
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 
@@ -17,6 +16,13 @@ import (
 // The controllers that are part of every cluster: the garbage collector, that of namespaces, that of definitions. What they may have to look
 // at is queued by each change, and done in the order of the queue, a piece at a time, when somebody calls Work.
 
+type controllers struct {
+	registry *registry
+	store    *store
+	catalog  *catalog
+	queue    []workItem
+}
+
 // workItem is an object that one of them has to look at.
 type workItem struct {
 	storage schema.GroupResource
@@ -28,10 +34,10 @@ type workItem struct {
 func (s *Server) Work() bool {
 	s.mu.Lock()
 	defer s.unlock()
-	for len(s.work) > 0 {
-		item := s.work[0]
-		s.work = s.work[1:]
-		t, ok := s.tables[item.storage]
+	for len(s.controllers.queue) > 0 {
+		item := s.controllers.queue[0]
+		s.controllers.queue = s.controllers.queue[1:]
+		t, ok := s.store.tables[item.storage]
 		if !ok {
 			continue
 		}
@@ -39,7 +45,7 @@ func (s *Server) Work() bool {
 		if v == nil || v.uid != item.uid {
 			continue
 		}
-		if s.attend(t.kind, v) {
+		if s.controllers.attend(t.kind, v) {
 			return true
 		}
 	}
@@ -50,107 +56,69 @@ func (s *Server) Work() bool {
 func (s *Server) Pending() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.work) > 0
+	return len(s.controllers.queue) > 0
 }
 
-func (s *Server) enqueue(k *kind, v *version) {
+func (c *controllers) enqueue(k *kind, v *version) {
 	item := workItem{k.storage, key{v.namespace, v.name}, v.uid}
-	if !slices.Contains(s.work, item) {
-		s.work = append(s.work, item)
+	if !slices.Contains(c.queue, item) {
+		c.queue = append(c.queue, item)
 	}
 }
 
 // noteForWork queues what a change concerns.
-func (s *Server) noteForWork(e event) {
+func (c *controllers) noteForWork(e event) {
 	if v := e.new; v != nil {
 		u := v.unstructured()
 		if len(u.GetOwnerReferences()) > 0 || u.GetDeletionTimestamp() != nil {
-			s.enqueue(e.kind, v)
+			c.enqueue(e.kind, v)
 		}
 		return
 	}
 	// Something is gone: its dependents, its owners, and its namespace and definition if these are on their way out.
-	for _, d := range s.dependents(e.old.uid) {
-		s.enqueue(d.kind, d.version)
+	for _, d := range c.store.dependents(e.old.uid) {
+		c.enqueue(d.kind, d.version)
 	}
 	for _, ref := range e.old.unstructured().GetOwnerReferences() {
-		if k, owner := s.byUID(ref.UID); owner != nil {
-			s.enqueue(k, owner)
+		if k, owner := c.store.byUID(ref.UID); owner != nil {
+			c.enqueue(k, owner)
 		}
 	}
 	if e.old.namespace != "" {
-		if t := s.tables[namespacesStorage]; t != nil {
+		if t := c.store.tables[namespacesStorage]; t != nil {
 			if ns := t.objects[key{name: e.old.namespace}]; ns != nil && ns.unstructured().GetDeletionTimestamp() != nil {
-				s.enqueue(t.kind, ns)
+				c.enqueue(t.kind, ns)
 			}
 		}
 	}
-	if t := s.tables[definitionsStorage]; t != nil {
+	if t := c.store.tables[definitionsStorage]; t != nil {
 		if d := t.objects[key{name: e.kind.storage.String()}]; d != nil && d.unstructured().GetDeletionTimestamp() != nil {
-			s.enqueue(t.kind, d)
+			c.enqueue(t.kind, d)
 		}
 	}
-}
-
-type dependent struct {
-	kind    *kind
-	version *version
-}
-
-// dependents returns the objects that have an owner reference to a UID, ordered.
-func (s *Server) dependents(uid types.UID) []dependent {
-	var list []dependent
-	for _, t := range s.tables {
-		for _, v := range t.objects {
-			if slices.ContainsFunc(ownersOf(v), func(o any) bool { m, _ := o.(map[string]any); return m["uid"] == string(uid) }) {
-				list = append(list, dependent{t.kind, v})
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b dependent) int {
-		return cmp.Or(compareKinds(a.kind, b.kind), compareVersions(a.version, b.version))
-	})
-	return list
-}
-
-func ownersOf(v *version) []any {
-	m, _ := v.content["metadata"].(map[string]any)
-	owners, _ := m["ownerReferences"].([]any)
-	return owners
-}
-
-func (s *Server) byUID(uid types.UID) (*kind, *version) {
-	for _, t := range s.tables {
-		for _, v := range t.objects {
-			if v.uid == uid {
-				return t.kind, v
-			}
-		}
-	}
-	return nil, nil
 }
 
 // attend does what has to be done about one object, and reports whether that was anything.
-func (s *Server) attend(k *kind, v *version) bool {
+func (c *controllers) attend(k *kind, v *version) bool {
 	u := v.unstructured()
 	if u.GetDeletionTimestamp() != nil {
 		switch {
 		case k.gvr.Resource == "namespaces" && k.gvr.Group == "":
-			return s.emptyNamespace(k, v)
+			return c.emptyNamespace(k, v)
 		case k.storage == definitionsStorage:
-			return s.emptyDefinition(k, v)
+			return c.emptyDefinition(k, v)
 		case slices.Contains(u.GetFinalizers(), metav1.FinalizerOrphanDependents):
-			return s.orphanDependents(k, v)
+			return c.orphanDependents(k, v)
 		case slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents):
-			return s.deleteDependents(k, v)
+			return c.deleteDependents(k, v)
 		}
 		return false
 	}
-	return s.collect(k, v)
+	return c.collect(k, v)
 }
 
 // collect deletes an object whose owners are all gone, and takes the references to those that are gone out of the others.
-func (s *Server) collect(k *kind, v *version) bool {
+func (c *controllers) collect(k *kind, v *version) bool {
 	owners := v.unstructured().GetOwnerReferences()
 	if len(owners) == 0 {
 		return false
@@ -158,7 +126,7 @@ func (s *Server) collect(k *kind, v *version) bool {
 	var solid, waiting []metav1.OwnerReference
 	dangling := 0
 	for _, ref := range owners {
-		switch state := s.ownerState(v, ref); state {
+		switch state := c.ownerState(v, ref); state {
 		case ownerGone:
 			dangling++
 		case ownerWaits:
@@ -171,16 +139,16 @@ func (s *Server) collect(k *kind, v *version) bool {
 	case len(solid) > 0 && dangling+len(waiting) > 0:
 		u := v.unstructured().DeepCopy()
 		u.SetOwnerReferences(solid)
-		s.putBackground(k, v, u)
+		c.putBackground(k, v, u)
 		return true
 	case len(solid) > 0:
 		return false
 	case len(waiting) > 0:
 		policy := metav1.DeletePropagationForeground
-		if len(s.dependents(v.uid)) == 0 {
+		if len(c.store.dependents(v.uid)) == 0 {
 			policy = metav1.DeletePropagationBackground
 		}
-		s.deleteBackground(k, v, policy)
+		c.deleteBackground(k, v, policy)
 		return true
 	}
 	policy := metav1.DeletePropagationBackground
@@ -192,7 +160,7 @@ func (s *Server) collect(k *kind, v *version) bool {
 			policy = metav1.DeletePropagationForeground
 		}
 	}
-	s.deleteBackground(k, v, policy)
+	c.deleteBackground(k, v, policy)
 	return true
 }
 
@@ -205,12 +173,12 @@ const (
 )
 
 // ownerState says what has become of an owner. An owner in another namespace is as good as gone, as in the real server.
-func (s *Server) ownerState(v *version, ref metav1.OwnerReference) ownerState {
+func (c *controllers) ownerState(v *version, ref metav1.OwnerReference) ownerState {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
 		return ownerThere
 	}
-	k, ok := s.catalog.byKind(gv.WithKind(ref.Kind))
+	k, ok := c.catalog.byKind(gv.WithKind(ref.Kind))
 	if !ok {
 		return ownerThere // a kind that is not known may come
 	}
@@ -220,7 +188,7 @@ func (s *Server) ownerState(v *version, ref metav1.OwnerReference) ownerState {
 	} else if namespace == "" {
 		return ownerThere // a cluster-wide object can't be owned from a namespace: the real collector leaves it alone
 	}
-	owner := s.table(k).objects[key{namespace, ref.Name}]
+	owner := c.store.table(k).objects[key{namespace, ref.Name}]
 	switch {
 	case owner == nil || owner.uid != ref.UID:
 		return ownerGone
@@ -232,43 +200,43 @@ func (s *Server) ownerState(v *version, ref metav1.OwnerReference) ownerState {
 }
 
 // orphanDependents takes the references to an object out of its dependents, and then lets it go.
-func (s *Server) orphanDependents(k *kind, v *version) bool {
-	for _, d := range s.dependents(v.uid) {
+func (c *controllers) orphanDependents(k *kind, v *version) bool {
+	for _, d := range c.store.dependents(v.uid) {
 		u := d.version.unstructured().DeepCopy()
 		u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == v.uid }))
-		s.putBackground(d.kind, d.version, u)
+		c.putBackground(d.kind, d.version, u)
 	}
-	s.dropFinalizer(k, v, metav1.FinalizerOrphanDependents)
+	c.dropFinalizer(k, v, metav1.FinalizerOrphanDependents)
 	return true
 }
 
 // deleteDependents deletes the dependents of an object, and lets it go when those are gone that hold it.
-func (s *Server) deleteDependents(k *kind, v *version) bool {
+func (c *controllers) deleteDependents(k *kind, v *version) bool {
 	blocked, acted := false, false
-	for _, d := range s.dependents(v.uid) {
+	for _, d := range c.store.dependents(v.uid) {
 		for _, ref := range d.version.unstructured().GetOwnerReferences() {
 			if ref.UID == v.uid && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion {
 				blocked = true
 			}
 		}
-		if d.version.unstructured().GetDeletionTimestamp() == nil && s.collect(d.kind, d.version) {
+		if d.version.unstructured().GetDeletionTimestamp() == nil && c.collect(d.kind, d.version) {
 			acted = true
 		}
 	}
-	if blocked && len(s.dependents(v.uid)) > 0 {
+	if blocked && len(c.store.dependents(v.uid)) > 0 {
 		return acted
 	}
-	current := s.table(k).objects[key{v.namespace, v.name}]
+	current := c.store.table(k).objects[key{v.namespace, v.name}]
 	if current != nil && current.uid == v.uid {
-		s.dropFinalizer(k, current, metav1.FinalizerDeleteDependents)
+		c.dropFinalizer(k, current, metav1.FinalizerDeleteDependents)
 	}
 	return true
 }
 
-func (s *Server) dropFinalizer(k *kind, v *version, finalizer string) {
+func (c *controllers) dropFinalizer(k *kind, v *version, finalizer string) {
 	u := v.unstructured().DeepCopy()
 	u.SetFinalizers(slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f == finalizer }))
-	s.putBackground(k, v, u)
+	c.putBackground(k, v, u)
 }
 
 // background is the write context of the cluster's own controllers.
@@ -278,35 +246,35 @@ func background(k *kind, v *version, verb string) *writeContext {
 	}}
 }
 
-func (s *Server) putBackground(k *kind, v *version, u *unstructured.Unstructured) {
-	_, failure := s.updateObject(background(k, v, "patch"), v, u, false)
+func (c *controllers) putBackground(k *kind, v *version, u *unstructured.Unstructured) {
+	_, failure := c.registry.updateObject(background(k, v, "patch"), v, u, false)
 	if failure != nil {
 		return // it has changed in the meantime: the change has queued it again
 	}
 }
 
-func (s *Server) deleteBackground(k *kind, v *version, policy metav1.DeletionPropagation) {
+func (c *controllers) deleteBackground(k *kind, v *version, policy metav1.DeletionPropagation) {
 	uid := v.uid
-	s.deleteObject(background(k, v, "delete"), v, &metav1.DeleteOptions{
+	c.registry.deleteObject(background(k, v, "delete"), v, &metav1.DeleteOptions{
 		PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid},
 	})
 }
 
 // emptyNamespace deletes what is in a namespace, and then the namespace.
-func (s *Server) emptyNamespace(k *kind, v *version) bool {
+func (c *controllers) emptyNamespace(k *kind, v *version) bool {
 	acted, left := false, false
-	for _, t := range s.sortedTables() {
+	for _, t := range c.store.sortedTables() {
 		for _, o := range slices.Clone(t.sorted(v.name)) {
 			left = true
 			if o.unstructured().GetDeletionTimestamp() == nil {
-				s.deleteBackground(t.kind, o, metav1.DeletePropagationBackground)
+				c.deleteBackground(t.kind, o, metav1.DeletePropagationBackground)
 				acted = true
 			}
 		}
 	}
 	if left {
 		if acted {
-			s.enqueue(k, v)
+			c.enqueue(k, v)
 		}
 		return acted
 	}
@@ -315,7 +283,7 @@ func (s *Server) emptyNamespace(k *kind, v *version) bool {
 		delete(spec, "finalizers")
 	}
 	if len(u.GetFinalizers()) == 0 {
-		s.remove(background(k, v, "delete"), v)
+		c.store.remove(background(k, v, "delete"), v)
 		return true
 	}
 	return false

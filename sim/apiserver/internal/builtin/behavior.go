@@ -39,9 +39,9 @@ func New(gvk schema.GroupVersionKind) runtime.Object {
 	return obj
 }
 
-// Normalise decodes an object as the real server does, with its Go type, and returns it as what is stored: without fields that the type does
+// Normalize decodes an object as the real server does, with its Go type, and returns it as what is stored: without fields that the type does
 // not have, with those that it always has. Whether it says that it is of that kind is for the caller to look at. unknown says which fields were dropped or doubled.
-func Normalise(gvk schema.GroupVersionKind, data []byte) (content map[string]any, unknown []string, err error) {
+func Normalize(gvk schema.GroupVersionKind, data []byte) (content map[string]any, unknown []string, err error) {
 	obj := New(gvk)
 	strict, err := kjson.UnmarshalStrict(data, obj)
 	if err != nil {
