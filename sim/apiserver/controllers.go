@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The controllers that are part of every cluster: the garbage collector, that of namespaces, that of definitions. What they may have to look
-// at is queued by each change, and done in the order of the queue, a piece at a time, when somebody calls Work.
-
+// controllers are those without which an API server would not behave as a cluster does: the garbage
+// collector, and the controllers of Namespaces and CustomResourceDefinitions. Each change queues
+// the objects that they may have to act on; Server.Work handles them one at a time, in that order.
 type controllers struct {
 	registry *registry
 	store    *store
@@ -23,14 +23,14 @@ type controllers struct {
 	queue    []workItem
 }
 
-// workItem is an object that one of them has to look at.
+// workItem is an object that a controller may have to act on.
 type workItem struct {
 	storage schema.GroupResource
 	key     key
 	uid     types.UID
 }
 
-// Work does one piece of the work in the background, and reports whether there was one.
+// Work does one piece of background work, and reports whether there was one.
 func (s *Server) Work() bool {
 	s.mu.Lock()
 	defer s.unlock()
@@ -52,7 +52,7 @@ func (s *Server) Work() bool {
 	return false
 }
 
-// Pending reports whether there may be work in the background.
+// Pending reports whether objects are queued for background work.
 func (s *Server) Pending() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,8 +66,8 @@ func (c *controllers) enqueue(k *kind, v *version) {
 	}
 }
 
-// noteForWork queues what a change concerns.
-func (c *controllers) noteForWork(e event) {
+// queueFor queues the objects that a change concerns.
+func (c *controllers) queueFor(e event) {
 	if v := e.new; v != nil {
 		u := v.unstructured()
 		if len(u.GetOwnerReferences()) > 0 || u.GetDeletionTimestamp() != nil {
@@ -75,7 +75,8 @@ func (c *controllers) noteForWork(e event) {
 		}
 		return
 	}
-	// Something is gone: its dependents, its owners, and its namespace and definition if these are on their way out.
+	// The object was removed: queue its dependents, its owners, and its namespace and definition if
+	// these are being deleted.
 	for _, d := range c.store.dependents(e.old.uid) {
 		c.enqueue(d.kind, d.version)
 	}
@@ -98,7 +99,7 @@ func (c *controllers) noteForWork(e event) {
 	}
 }
 
-// attend does what has to be done about one object, and reports whether that was anything.
+// attend does what an object needs, and reports whether it changed anything.
 func (c *controllers) attend(k *kind, v *version) bool {
 	u := v.unstructured()
 	if u.GetDeletionTimestamp() != nil {
@@ -117,7 +118,9 @@ func (c *controllers) attend(k *kind, v *version) bool {
 	return c.collect(k, v)
 }
 
-// collect deletes an object whose owners are all gone, and takes the references to those that are gone out of the others.
+// collect deletes an object whose owners are all gone. If some owners remain, it removes the
+// references to the others. It imitates attemptToDeleteItem of
+// k8s.io/kubernetes/pkg/controller/garbagecollector.
 func (c *controllers) collect(k *kind, v *version) bool {
 	owners := v.unstructured().GetOwnerReferences()
 	if len(owners) == 0 {
@@ -164,15 +167,18 @@ func (c *controllers) collect(k *kind, v *version) bool {
 	return true
 }
 
+// ownerState returns the state of an owner. As upstream, an owner in another namespace counts as
+// gone.
 type ownerState int
 
 const (
 	ownerThere ownerState = iota
 	ownerGone
-	ownerWaits // it is being deleted, and waits for its dependents
+	ownerWaits // it is being deleted in the foreground and waits for its dependents
 )
 
-// ownerState says what has become of an owner. An owner in another namespace is as good as gone, as in the real server.
+// ownerState says what has become of an owner. An owner in another namespace is as good as gone, as
+// in the real server.
 func (c *controllers) ownerState(v *version, ref metav1.OwnerReference) ownerState {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -180,13 +186,13 @@ func (c *controllers) ownerState(v *version, ref metav1.OwnerReference) ownerSta
 	}
 	k, ok := c.catalog.byKind(gv.WithKind(ref.Kind))
 	if !ok {
-		return ownerThere // a kind that is not known may come
+		return ownerThere // its kind may be installed later
 	}
 	namespace := v.namespace
 	if !k.namespaced {
 		namespace = ""
 	} else if namespace == "" {
-		return ownerThere // a cluster-wide object can't be owned from a namespace: the real collector leaves it alone
+		return ownerThere // an invalid reference of a cluster-scoped object, which the real collector ignores
 	}
 	owner := c.store.table(k).objects[key{namespace, ref.Name}]
 	switch {
@@ -199,7 +205,8 @@ func (c *controllers) ownerState(v *version, ref metav1.OwnerReference) ownerSta
 	return ownerThere
 }
 
-// orphanDependents takes the references to an object out of its dependents, and then lets it go.
+// orphanDependents removes the references to an object from its dependents, and then the finalizer
+// that holds the object.
 func (c *controllers) orphanDependents(k *kind, v *version) bool {
 	for _, d := range c.store.dependents(v.uid) {
 		u := d.version.unstructured().DeepCopy()
@@ -210,7 +217,8 @@ func (c *controllers) orphanDependents(k *kind, v *version) bool {
 	return true
 }
 
-// deleteDependents deletes the dependents of an object, and lets it go when those are gone that hold it.
+// deleteDependents deletes the dependents of an object. When those that block its deletion are
+// gone, it removes the finalizer that holds the object.
 func (c *controllers) deleteDependents(k *kind, v *version) bool {
 	blocked, acted := false, false
 	for _, d := range c.store.dependents(v.uid) {
@@ -239,7 +247,7 @@ func (c *controllers) dropFinalizer(k *kind, v *version, finalizer string) {
 	c.putBackground(k, v, u)
 }
 
-// background is the write context of the cluster's own controllers.
+// background returns the write context of the cluster's own controllers.
 func background(k *kind, v *version, verb string) *writeContext {
 	return &writeContext{kind: k, request: &Request{
 		Method: http.MethodPatch, Verb: verb, Actor: "server", UserAgent: "kube-controller-manager", Resource: k.gvr, Namespace: v.namespace, Name: v.name,
@@ -249,7 +257,7 @@ func background(k *kind, v *version, verb string) *writeContext {
 func (c *controllers) putBackground(k *kind, v *version, u *unstructured.Unstructured) {
 	_, failure := c.registry.updateObject(background(k, v, "patch"), v, u, false)
 	if failure != nil {
-		return // it has changed in the meantime: the change has queued it again
+		return // the object has changed in the meantime, and that change has queued it again
 	}
 }
 
@@ -260,19 +268,19 @@ func (c *controllers) deleteBackground(k *kind, v *version, policy metav1.Deleti
 	})
 }
 
-// emptyNamespace deletes what is in a namespace, and then the namespace.
+// emptyNamespace deletes the objects of a Namespace that is being deleted, and then the Namespace.
 func (c *controllers) emptyNamespace(k *kind, v *version) bool {
-	acted, left := false, false
+	acted, remaining := false, false
 	for _, t := range c.store.sortedTables() {
 		for _, o := range slices.Clone(t.sorted(v.name)) {
-			left = true
+			remaining = true
 			if o.unstructured().GetDeletionTimestamp() == nil {
 				c.deleteBackground(t.kind, o, metav1.DeletePropagationBackground)
 				acted = true
 			}
 		}
 	}
-	if left {
+	if remaining {
 		if acted {
 			c.enqueue(k, v)
 		}

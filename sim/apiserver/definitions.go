@@ -17,13 +17,13 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/crd"
 )
 
-// definitionsStorage is where definitions are.
+// definitionsStorage is the resource of CustomResourceDefinitions.
 var definitionsStorage = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
-// cleanupFinalizer keeps a definition until its objects are gone.
+// cleanupFinalizer keeps a CustomResourceDefinition until its objects are gone.
 const cleanupFinalizer = "customresourcecleanup.apiextensions.k8s.io"
 
-// admit does what has to happen before an object of some kinds is stored.
+// admit checks a CustomResourceDefinition before it is stored, and serves its kinds.
 func (w *writeContext) admit(g *registry, obj, before *unstructured.Unstructured) *failure {
 	if w.kind.storage != definitionsStorage || obj.GetDeletionTimestamp() != nil || w.request.Actor == "server" {
 		return nil
@@ -44,7 +44,8 @@ func (w *writeContext) admit(g *registry, obj, before *unstructured.Unstructured
 	return nil
 }
 
-// establish fills in the status and the finalizer of a definition, as the controllers of the real server do a moment later.
+// establish sets the status of a CustomResourceDefinition. In a real cluster, the controllers of
+// apiextensions-apiserver do that a moment later.
 func (g *registry) establish(d *apiextensionsv1.CustomResourceDefinition, obj, before *unstructured.Unstructured) {
 	now := g.now().UTC().Format("2006-01-02T15:04:05Z")
 	condition := func(kind, reason, message string) any {
@@ -72,7 +73,7 @@ func (g *registry) establish(d *apiextensionsv1.CustomResourceDefinition, obj, b
 	obj.Object["status"] = status
 }
 
-// serve makes the kinds of a definition known.
+// serve adds the kinds of a CustomResourceDefinition to the catalog.
 func (c *catalog) serve(d *crd.Definition) {
 	for gvr := range c.own {
 		if gvr.Group == d.Group && gvr.Resource == d.Names.Plural {
@@ -89,7 +90,8 @@ func (c *catalog) serve(d *crd.Definition) {
 	}
 }
 
-// emptyDefinition deletes the objects of a definition, and then the definition.
+// emptyDefinition deletes the objects of a CustomResourceDefinition that is being deleted, and then
+// removes the finalizer that holds it. It reports whether it changed anything.
 func (c *controllers) emptyDefinition(k *kind, v *version) bool {
 	group, _, _ := unstructured.NestedString(v.content, "spec", "group")
 	plural, _, _ := unstructured.NestedString(v.content, "spec", "names", "plural")
@@ -117,7 +119,7 @@ func (c *controllers) emptyDefinition(k *kind, v *version) bool {
 	return true
 }
 
-// removed does what follows when an object of some kinds is gone.
+// forget removes the kinds of a CustomResourceDefinition that was removed.
 func (c *catalog) forget(k *kind, v *version) {
 	if k.storage != definitionsStorage {
 		return

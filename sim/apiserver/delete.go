@@ -39,9 +39,9 @@ func deleteOptions(r *Request) (*metav1.DeleteOptions, *failure) {
 		if err := json.Unmarshal(r.Body, options); err != nil {
 			return nil, fail(apierrors.NewBadRequest(err.Error()))
 		}
-		r.DryRun = false // what the query says counts only without a body
+		r.DryRun = false // as upstream: the query counts only if there is no body
 		if options.Kind != "" && options.Kind != "DeleteOptions" {
-			return nil, fail(apierrors.NewBadRequest(fmt.Sprintf("%s in the body of a deletion: it has to be DeleteOptions", options.Kind)))
+			return nil, fail(apierrors.NewBadRequest(fmt.Sprintf("%s in the body of a deletion: want DeleteOptions", options.Kind)))
 		}
 	}
 	if text := r.Query.Get("propagationPolicy"); text != "" && len(r.Body) == 0 {
@@ -64,7 +64,8 @@ func deleteOptions(r *Request) (*metav1.DeleteOptions, *failure) {
 	return options, nil
 }
 
-// deleteObject deletes an object, or says that it is to be deleted and leaves the rest to those whose finalizers it has.
+// deleteObject removes an object, or marks it as being deleted if finalizers, a grace period or a
+// namespace's content hold it.
 func (g *registry) deleteObject(w *writeContext, v *version, options *metav1.DeleteOptions) *Response {
 	k, r := w.kind, w.request
 	if failure := checkPreconditions(k, v, options.Preconditions); failure != nil {
@@ -116,7 +117,7 @@ func (g *registry) deleteObject(w *writeContext, v *version, options *metav1.Del
 	return w.respond(http.StatusOK, g.store.put(w, v, u.Object))
 }
 
-// isFullNamespace reports whether an object is a namespace that has not been emptied.
+// isFullNamespace reports whether an object is a Namespace that has not been emptied.
 func isFullNamespace(k *kind, obj *unstructured.Unstructured) bool {
 	finalizers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "finalizers")
 	return k.storage == namespacesStorage && len(finalizers) > 0
@@ -138,7 +139,7 @@ func checkPreconditions(k *kind, v *version, p *metav1.Preconditions) *failure {
 	return nil
 }
 
-// deleted is the answer to a deletion that is done.
+// deleted is the answer to a deletion that removed the object.
 func deleted(k *kind, v *version) *Response {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
@@ -179,7 +180,9 @@ func validateDeleteOptions(o *metav1.DeleteOptions) field.ErrorList {
 	return metav1validation.ValidateDeleteOptions(o)
 }
 
-// finalizersFor returns the finalizers that an object has after it was asked to be deleted in a way, and whether these are others.
+// finalizersFor returns the finalizers of an object after a request for its deletion, and whether
+// they differ from those before. As upstream, the propagation policies Orphan and Foreground are
+// finalizers of the garbage collector.
 func finalizersFor(k *kind, v *version, o *metav1.DeleteOptions) (finalizers []string, changed bool) {
 	before := v.unstructured().GetFinalizers()
 	finalizers = slices.DeleteFunc(slices.Clone(before), func(f string) bool {
@@ -207,7 +210,8 @@ func finalizersFor(k *kind, v *version, o *metav1.DeleteOptions) (finalizers []s
 	return finalizers, !slices.Equal(before, finalizers)
 }
 
-// gracePeriod returns for how many seconds an object stays after it was asked to be deleted. Only Pods that are on a node do.
+// gracePeriod returns how many seconds an object stays after a request for its deletion. Only Pods
+// on a Node have one: their kubelet removes them when their processes have ended.
 func gracePeriod(k *kind, v *version, o *metav1.DeleteOptions) int64 {
 	if k.gvr.Resource != "pods" || k.gvr.Group != "" {
 		return 0
@@ -224,7 +228,8 @@ func gracePeriod(k *kind, v *version, o *metav1.DeleteOptions) int64 {
 	return seconds
 }
 
-// goesWithoutFinalizers reports whether an object that is being deleted goes when its last finalizer has gone.
+// goesWithoutFinalizers reports whether an object that is being deleted is removed once its last
+// finalizer is.
 func goesWithoutFinalizers(k *kind, obj *unstructured.Unstructured) bool {
 	if k.gvr.Resource == "namespaces" && k.gvr.Group == "" {
 		finalizers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "finalizers")

@@ -13,7 +13,7 @@ import (
 	kubeversion "k8s.io/apimachinery/pkg/version"
 )
 
-// serveDiscovery answers what is not about objects.
+// serveDiscovery answers requests that are not about objects: discovery, version and health.
 func (c *catalog) serveDiscovery(r *Request) *Response {
 	path := strings.TrimSuffix(r.Path, "/")
 	switch {
@@ -47,7 +47,8 @@ func (c *catalog) serveDiscovery(r *Request) *Response {
 	return notFoundPath().response()
 }
 
-// groups describes the groups that are served, ordered; the newest version of each is preferred.
+// groups returns the served API groups, ordered by name. The newest version of each is the
+// preferred one.
 func (c *catalog) groups() []any {
 	versions := map[string][]string{}
 	for _, k := range c.all() {
@@ -85,7 +86,7 @@ func (c *catalog) resourceList(gv schema.GroupVersion) *Response {
 	return respond(http.StatusOK, encode(map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": gv.String(), "resources": list}))
 }
 
-// describe is what discovery says of a resource and its subresources.
+// describe returns the entries of a resource and its subresources in discovery.
 func (k *kind) describe() []any {
 	main := map[string]any{
 		"name": k.gvr.Resource, "singularName": k.singular, "namespaced": k.namespaced, "kind": k.gvk.Kind, "verbs": k.verbs,
@@ -113,5 +114,5 @@ func (k *kind) describe() []any {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// compareVersionNames orders v1alpha1 < v1beta1 < v1 < v2.
+// compareVersionNames orders versions as upstream does: v1alpha1 < v1beta1 < v1 < v2.
 func compareVersionNames(a, b string) int { return kubeversion.CompareKubeAwareVersionStrings(a, b) }

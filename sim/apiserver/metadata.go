@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateMetadata checks what every object has.
+// validateMetadata checks the metadata of an object, with the functions of apimachinery that the
+// real server uses.
 func validateMetadata(k *kind, obj, before *unstructured.Unstructured, subresource string) field.ErrorList {
 	meta, err := objectMeta(obj)
 	if err != nil {
@@ -42,7 +43,7 @@ func objectMeta(obj *unstructured.Unstructured) (*metav1.ObjectMeta, error) {
 	return meta, nil
 }
 
-// nameValidation is how the names of a kind have to look.
+// nameValidation returns the check of names that the real server does for a kind.
 func nameValidation(k *kind) validation.ValidateNameFunc {
 	if k.definition != nil {
 		return validation.NameIsDNSSubdomain
@@ -59,7 +60,8 @@ func nameValidation(k *kind) validation.ValidateNameFunc {
 	return validation.NameIsDNSSubdomain
 }
 
-// pathSegment lets everything pass that can be part of a path.
+// pathSegment accepts what can be one element of a path: the names of RBAC objects may contain
+// colons.
 func pathSegment(name string, prefix bool) []string {
 	switch {
 	case name == "." || name == "..":

@@ -12,33 +12,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// minter makes what is unique in a cluster: UIDs, generated names, addresses and ports. Equal seeds
-// and equal requests make equal ones.
+// minter makes the values that are unique in a cluster: UIDs, generated names, addresses and ports.
+// Equal seeds and equal requests give equal values.
 type minter struct {
 	seed       uint64
-	minted     map[string]int // how often something was minted, by what it is for
+	minted     map[string]int // how often bytes were minted, by purpose
 	clusterIPs int
 }
 
-// mint returns bytes that depend only on the seed, on what they are for, and on how often something was minted for that: so the order in
-// which objects are created does not matter.
+// mint returns bytes that depend only on the seed, on their purpose, and on how often bytes were
+// minted for that purpose. They do not depend on the order in which different objects are created.
 func (m *minter) mint(what ...string) [sha256.Size]byte {
 	key := strings.Join(what, " ")
 	m.minted[key]++
 	return sha256.Sum256(fmt.Appendf(nil, "%d %s %d", m.seed, key, m.minted[key]))
 }
 
-// newUID mints the UID of an object.
+// newUID mints the UID of an object, in the form of a random UUID.
 func (m *minter) newUID(k *kind, namespace, name string) types.UID {
 	b := m.mint("uid", k.storage.String(), namespace, name)
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16]))
 }
 
-// nameLetters are those that the real server uses in generated names.
+// nameLetters are the letters of generated names: without vowels and similar digits, as in
+// k8s.io/apimachinery/pkg/util/rand.
 const nameLetters = "bcdfghjklmnpqrstvwxz2456789"
 
-// maxGeneratedLength is what is kept of a generateName.
+// maxGeneratedLength is how much of a generateName the real server keeps, so that a name with its
+// suffix is a DNS label (k8s.io/apiserver/pkg/storage/names).
 const maxGeneratedLength = 63 - 5
 
 func (m *minter) generateName(k *kind, namespace, base string) string {
@@ -53,13 +55,13 @@ func (m *minter) generateName(k *kind, namespace, base string) string {
 	return base + string(suffix)
 }
 
-// The first of what is allocated to Services.
+// Where the addresses and ports of Services begin, as with the default flags of kube-apiserver.
 const (
 	firstNodePort = 30000
 	clusterNet    = "10.0."
 )
 
-// allocate hands out what is unique in a cluster: addresses and ports of Services.
+// allocate returns an address ("clusterIP") or a port ("nodePort") that no other Service has.
 func (m *minter) allocate(kind string) string {
 	m.clusterIPs++
 	if kind == "nodePort" {

@@ -60,8 +60,9 @@ func (g *registry) patch(k *kind, r *Request) *Response {
 	return w.respond(http.StatusOK, v)
 }
 
-// applyPatch returns what a patch makes of a document. A merge patch that is no object is refused
-// in two ways, the second when fields are not validated.
+// applyPatch returns the document that a patch results in. Upstream refuses a merge patch that is
+// not an object with one of two errors; lenient, which stands for fieldValidation=Ignore, selects
+// the second.
 func applyPatch(k *kind, patchType types.PatchType, document, patch []byte, lenient bool) ([]byte, *failure) {
 	switch patchType {
 	case types.JSONPatchType:
@@ -112,7 +113,7 @@ func unsupportedPatch(supported ...string) *failure {
 	return f
 }
 
-// apply does a server-side apply.
+// apply answers a server-side apply.
 func (g *registry) apply(w *writeContext) *Response {
 	k, r := w.kind, w.request
 	if r.Subresource == "scale" {
@@ -151,7 +152,7 @@ func (g *registry) apply(w *writeContext) *Response {
 		return failure.response()
 	}
 	if old == nil {
-		obj.SetResourceVersion("") // there is no version to compare it with
+		obj.SetResourceVersion("") // there is no version to compare with
 		v, failure := g.createObject(w, normal, applied)
 		if failure != nil {
 			return failure.response()

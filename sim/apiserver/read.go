@@ -31,7 +31,7 @@ func (s *Server) get(k *kind, r *Request) *Response {
 	return respond(http.StatusOK, v.encode(k.gvk))
 }
 
-// selection is what a list or a watch selects.
+// selection is the namespace and the selectors of a list or a watch.
 type selection struct {
 	namespace string
 	labels    labels.Selector
@@ -55,7 +55,7 @@ func newSelection(k *kind, r *Request) (selection, *failure) {
 	return sel, nil
 }
 
-// selectable reports whether objects can be selected by a field.
+// selectable reports whether field selectors may use a field.
 func (k *kind) selectable(field string) bool {
 	switch {
 	case field == "metadata.name" || field == "metadata.namespace":
@@ -66,7 +66,7 @@ func (k *kind) selectable(field string) bool {
 	return slices.Contains(builtin.Selectable(k.gvk), field)
 }
 
-// unselectable is what the real server says of a field by which objects can't be selected.
+// unselectable is the message of the real server for a field that field selectors may not use.
 func (k *kind) unselectable(field string) string {
 	if k.definition != nil || len(builtin.Selectable(k.gvk)) > 0 {
 		return "field label not supported: " + field
@@ -90,7 +90,7 @@ func (sel selection) matches(k *kind, v *version) bool {
 	return true
 }
 
-// field returns a selectable field as text.
+// field returns a selectable field in its text form.
 func (k *kind) field(v *version, field string) string {
 	switch field {
 	case "metadata.name":
@@ -101,10 +101,10 @@ func (k *kind) field(v *version, field string) string {
 	return builtin.Field(k.gvk, v.content, field)
 }
 
-// continuation is what a continue token holds.
+// continuation is the content of a continue token.
 type continuation struct {
 	Revision uint64 `json:"rv"`
-	After    string `json:"start"` // namespace/name of the last one that was returned
+	After    string `json:"start"` // namespace/name of the last returned object
 	Expired  bool   `json:"-"`
 }
 
@@ -160,13 +160,14 @@ func (s *Server) list(k *kind, r *Request) *Response {
 		last := items[len(items)-1]
 		token = continuation{Revision: revision, After: last.namespace + "/" + last.name}.token()
 		if !sel.labels.Empty() || !sel.fields.Empty() {
-			remaining = 0 // the real server does not count what it would have to filter
+			remaining = 0 // as upstream, which does not count what it would have to filter
 		}
 	}
 	return respond(http.StatusOK, encodeList(k, items, revision, token, remaining))
 }
 
-// listFrom returns the revision that a list shows, and after which object it begins.
+// listFrom returns the revision at which a list shows the objects, and the object after which it
+// starts.
 func (s *Server) listFrom(r *Request) (revision uint64, from string, f *failure) {
 	if token := r.Query.Get("continue"); token != "" {
 		c, f := parseContinuation(token)
@@ -218,19 +219,19 @@ func checkMatch(resourceVersion, match, limit string) *failure {
 	return nil
 }
 
-// tooLarge is what the real server says of a resource version from the future.
+// tooLarge is the answer of the real server for a resource version from the future.
 func tooLarge(asked, current uint64) *failure {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 	return &failure{err.ErrStatus}
 }
 
-// encodeList puts the encoded objects of a list together.
+// encodeList joins the encoded objects to a list.
 func encodeList(k *kind, items []*version, revision uint64, token string, remaining int) []byte {
 	b := []byte(`{"kind":"` + k.listKind + `","apiVersion":"` + k.gvr.GroupVersion().String() + `","metadata":{"resourceVersion":"`)
 	b = strconv.AppendUint(b, revision, 10)
 	b = append(b, '"')
-	if token != "" || k.definition != nil { // lists of custom resources always have it
+	if token != "" || k.definition != nil { // lists of custom resources always have the field
 		b = append(b, `,"continue":"`+token+`"`...)
 		if remaining > 0 {
 			b = append(b, `,"remainingItemCount":`...)

@@ -44,7 +44,8 @@ func (g *registry) create(k *kind, r *Request) *Response {
 	return w.respond(http.StatusCreated, v)
 }
 
-// createObject stores a new object. applied, if not nil, is the applied configuration that it comes from.
+// createObject stores a new object. applied is the configuration from which server-side apply made
+// the object, and nil for other requests.
 func (g *registry) createObject(w *writeContext, content map[string]any, applied *unstructured.Unstructured) (*version, *failure) {
 	k, r := w.kind, w.request
 	obj := &unstructured.Unstructured{Object: content}
@@ -78,7 +79,7 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 		builtin.WithoutEmptyLists(obj.Object)
 	}
 	if obj.GetResourceVersion() != "" && !r.DryRun {
-		// The real server has it from its storage, as an error without a reason.
+		// Upstream, the storage layer returns this as an error without a reason.
 		return nil, &failure{metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "resourceVersion should not be set on objects to be created"}}
 	}
 	if there := g.store.table(k).objects[key{obj.GetNamespace(), obj.GetName()}]; there != nil {
@@ -97,12 +98,13 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 	return g.store.put(w, nil, obj.Object), nil
 }
 
-// dry is a version that is not stored.
+// dry returns a version that is not stored, as the answer to a dry run.
 func dry(obj *unstructured.Unstructured) *version {
 	return &version{namespace: obj.GetNamespace(), name: obj.GetName(), uid: obj.GetUID(), content: obj.Object}
 }
 
-// place checks namespace and name of an object against the request.
+// place checks the namespace and the name of an object against the request, and sets them if they
+// are not set.
 func place(k *kind, r *Request, obj *unstructured.Unstructured) *failure {
 	switch {
 	case k.namespaced && obj.GetNamespace() == "":
@@ -122,7 +124,7 @@ func place(k *kind, r *Request, obj *unstructured.Unstructured) *failure {
 	return nil
 }
 
-// checkNamespace demands that the namespace is there, and not going away.
+// checkNamespace checks that the namespace of a new object exists and is not being deleted.
 func (g *registry) checkNamespace(k *kind, r *Request, obj *unstructured.Unstructured) *failure {
 	if !k.namespaced {
 		return nil
@@ -178,7 +180,8 @@ func (g *registry) update(k *kind, r *Request) *Response {
 	return w.respond(http.StatusOK, v)
 }
 
-// updateObject stores a new state of an object. tracked says that its managed fields are right already.
+// updateObject stores a new state of an object. If tracked, its managed fields are already up to
+// date.
 func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured.Unstructured, tracked bool) (*version, *failure) {
 	k, r := w.kind, w.request
 	before := old.unstructured()
@@ -214,7 +217,8 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 	if k.definition == nil {
 		builtin.WithoutEmptyLists(obj.Object)
 	}
-	// Nothing changed, or nothing but the times at which fields were managed: nothing is written.
+	// As upstream, an update that changes nothing, or only the times of managed fields, is not
+	// written: the resource version stays, and watches see no event.
 	obj.SetResourceVersion(before.GetResourceVersion())
 	if same(obj, before) {
 		return old, nil
@@ -223,7 +227,8 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 		return dry(obj), nil
 	}
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 && goesWithoutFinalizers(k, obj) {
-		// Watches see the object as it was before, the answer is what it has become.
+		// As upstream, watches see the object as it was before the update, and the answer shows it
+		// after.
 		g.catalog.forget(k, g.store.remove(w, old))
 		return dry(obj), nil
 	}
@@ -235,19 +240,20 @@ func conflict(k *kind, name string) *failure {
 		fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again")))
 }
 
-// unconditional reports whether objects may be updated without saying which version one has seen.
+// unconditional reports whether an update of an object may omit its resource version.
 func (k *kind) unconditional() bool {
 	return k.definition == nil && builtin.UnconditionalUpdate(k.gvk)
 }
 
-// wrongUID is what the real server says when the object is not the one that was meant.
+// wrongUID is the answer of the real server if the object has another UID than the request says.
 func (k *kind) wrongUID(r *Request, want, got types.UID) *failure {
 	return fail(apierrors.NewConflict(k.gvr.GroupResource(), r.Name, fmt.Errorf(
 		"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v",
 		k.registryKey(r), want, got)))
 }
 
-// registryKey is where the real server stores an object, which some of its errors tell.
+// registryKey is the key under which the real server stores an object in etcd. Some of its errors
+// mention it.
 func (k *kind) registryKey(r *Request) string {
 	key := "/registry/"
 	if r.DryRun {
@@ -263,7 +269,7 @@ func (k *kind) registryKey(r *Request) string {
 	return key + "/" + r.Name
 }
 
-// keepMetadata takes over what an update can't change.
+// keepMetadata sets the metadata that an update cannot change to those of the stored object.
 func keepMetadata(obj, before *unstructured.Unstructured) {
 	m, old := metadata(obj.Object), metadata(before.Object)
 	for _, name := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName", "generation", "selfLink"} {
@@ -275,7 +281,7 @@ func keepMetadata(obj, before *unstructured.Unstructured) {
 	}
 }
 
-// same reports whether two states are equal but for the times of their managed fields.
+// same reports whether two states are equal, except for the times of their managed fields.
 func same(a, b *unstructured.Unstructured) bool {
 	if !reflect.DeepEqual(withoutManagedFields(a.Object), withoutManagedFields(b.Object)) {
 		return false

@@ -21,7 +21,7 @@ import (
 
 var scaleKind = schema.GroupKind{Group: "autoscaling", Kind: "Scale"}
 
-// scaleOf returns the subresource scale of an object.
+// scaleOf returns the scale subresource of an object.
 func scaleOf(k *kind, v *version) map[string]any {
 	u := v.unstructured()
 	metadata := map[string]any{
@@ -40,7 +40,7 @@ func scaleOf(k *kind, v *version) map[string]any {
 	return map[string]any{"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status}
 }
 
-// selectorText is the label selector of a scale, as text.
+// selectorText returns the label selector of a scale in its text form.
 func selectorText(k *kind, content map[string]any) string {
 	if k.scale.Selector == nil {
 		return ""
@@ -68,7 +68,8 @@ func getScale(k *kind, v *version) *Response {
 	return respond(http.StatusOK, encode(scaleOf(k, v)))
 }
 
-// noReplicas is what the real server says of a custom resource that does not have the field of its scale.
+// noReplicas is the answer of the real server for a custom resource that lacks the field of its
+// scale.
 func (k *kind) noReplicas(content map[string]any) *failure {
 	if k.definition == nil {
 		return nil
@@ -135,8 +136,8 @@ func (g *registry) setScale(k *kind, r *Request, v *version, body []byte) *Respo
 	return respond(http.StatusOK, encode(scaleOf(k, updated)))
 }
 
-// trackScale notes who manages the replicas of an object, if anybody did before: the entries of the object are brought into the form of a
-// Scale, changed there, and brought back.
+// trackScale records who manages the replicas of an object, if the object has managed fields. As
+// upstream, the entries are converted to those of a Scale, changed there, and converted back.
 func trackScale(k *kind, r *Request, v *version, u *unstructured.Unstructured) error {
 	path, err := fieldpath.MakePath(anys(k.scale.Replicas)...)
 	if err != nil {

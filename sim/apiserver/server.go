@@ -17,13 +17,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Options are how a [Server] is made.
+// Options are the options of [New]. The zero value is usable.
 type Options struct {
-	Now  func() time.Time // nil: time.Now
-	Seed uint64           // of UIDs and generated names: equal seeds and equal requests make equal worlds
+	// Now is the server's clock. If it is nil, the server uses time.Now.
+	Now func() time.Time
+
+	// Seed determines UIDs and generated names: equal seeds and equal requests give equal objects.
+	Seed uint64
 }
 
-// Server is a Kubernetes API server in memory. All methods may be called concurrently; it has no goroutines.
+// Server is a Kubernetes API server in memory. Its methods may be called concurrently. It starts no
+// goroutines.
 type Server struct {
 	mu          sync.Mutex // guards what follows
 	catalog     *catalog
@@ -45,14 +49,14 @@ func New(o Options) *Server {
 	}
 	s.registry = &registry{store: s.store, catalog: s.catalog, minter: s.minter, now: o.Now}
 	s.controllers = &controllers{registry: s.registry, store: s.store, catalog: s.catalog}
-	s.store.onCommit = s.controllers.noteForWork
+	s.store.onCommit = s.controllers.queueFor
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
 		s.must("/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": name}})
 	}
 	return s
 }
 
-// must creates an object of the server's own.
+// must creates an object that belongs to every cluster, on behalf of the server itself.
 func (s *Server) must(path string, content map[string]any) {
 	body, err := json.Marshal(content)
 	if err != nil {
@@ -68,7 +72,8 @@ func (s *Server) must(path string, content map[string]any) {
 	}
 }
 
-// Install creates definitions, whose kinds are served at once.
+// Install creates CustomResourceDefinitions. Their kinds are served when Install returns, whereas a
+// real server takes a moment.
 func (s *Server) Install(definitions ...*apiextensionsv1.CustomResourceDefinition) error {
 	for _, d := range definitions {
 		d = d.DeepCopy()
@@ -97,27 +102,29 @@ func statusError(r *Response) error {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// A Change is one that was committed.
+// A Change is a committed write.
 type Change struct {
 	ResourceVersion uint64
 	Type            string // ADDED, MODIFIED or DELETED
 	Resource        schema.GroupVersionResource
 	Namespace, Name string
 	UID             types.UID
-	Old, New        map[string]any // only to be read; Old is nil in ADDED, New is nil in DELETED
-	Actor           string
-	Verb            string
-	Subresource     string
+	Old, New        map[string]any // read-only; Old is nil if Type is ADDED, New if it is DELETED
+	Actor           string         // of the request
+	Verb            string         // of the request
+	Subresource     string         // of the request
 }
 
-// OnChange has a function called for each change, in order, while the server is locked: it must not call the server.
+// OnChange sets the function that is called for each change, in the order of resource versions. The
+// server is locked during the call: f must not call its methods. There is one such function; a
+// later call of OnChange replaces it.
 func (s *Server) OnChange(f func(Change)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.store.onChange = f
 }
 
-// An Object is one that is in the server. Content is only to be read.
+// An Object is an object in the server. Content is read-only.
 type Object struct {
 	Resource        schema.GroupVersionResource
 	Namespace, Name string
@@ -137,7 +144,7 @@ func (s *Server) Objects() []Object {
 	return list
 }
 
-// ResourceFor returns the resource of a kind, and whether its objects live in namespaces.
+// ResourceFor returns the resource of a kind, and whether its objects are namespaced.
 func (s *Server) ResourceFor(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +154,9 @@ func (s *Server) ResourceFor(gvk schema.GroupVersionKind) (schema.GroupVersionRe
 	return schema.GroupVersionResource{}, false, fmt.Errorf("the server has no kind %s: install its definition first", gvk)
 }
 
-// Remove takes an object away whatever finalizers it has, as a race in the real server can: DELETE and the request that adds the finalizer
-// arrive at the same instant. It reports whether the object was there.
+// Remove removes an object although it has finalizers. In the real server, a race can have that
+// effect: a deletion and the write that adds the finalizer arrive at the same instant. It reports
+// whether the object existed.
 func (s *Server) Remove(actor string, resource schema.GroupVersionResource, namespace, name string) bool {
 	s.mu.Lock()
 	defer s.unlock()
@@ -164,14 +172,15 @@ func (s *Server) Remove(actor string, resource schema.GroupVersionResource, name
 	return true
 }
 
-// Expire makes everything before a resource version unknown: lists and watches from there are answered with 410 Gone.
-func (s *Server) Expire(resourceVersion uint64) {
+// expire makes the server forget all history before a resource version: it answers lists and
+// watches from there with 410 Gone, as the real server does after etcd compacted its history.
+func (s *Server) expire(resourceVersion uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.store.expired = max(s.store.expired, resourceVersion)
 }
 
-// unlock frees the server, and calls what was to be called then.
+// unlock unlocks the server and then calls the functions that were deferred until then.
 func (s *Server) unlock() {
 	after := s.store.after
 	s.store.after = nil
@@ -181,7 +190,7 @@ func (s *Server) unlock() {
 	}
 }
 
-// Serve answers a request that is not a watch.
+// Serve answers a request. Watches are refused: call [Server.Watch].
 func (s *Server) Serve(r *Request) *Response {
 	s.mu.Lock()
 	defer s.unlock()
@@ -213,7 +222,8 @@ func (s *Server) Serve(r *Request) *Response {
 	return fail(apierrors.NewMethodNotSupported(r.Resource.GroupResource(), r.Method)).response()
 }
 
-// kindFor returns the kind of a request, if it is served in this way.
+// kindFor returns the kind that a request is about, or the failure with which the real server
+// answers a request that no resource serves.
 func (s *Server) kindFor(r *Request) (*kind, *failure) {
 	k, ok := s.catalog.kind(r.Resource)
 	if !ok {
@@ -228,7 +238,7 @@ func (s *Server) kindFor(r *Request) (*kind, *failure) {
 	return k, k.serves(r)
 }
 
-// serves says no to subresources that there are not.
+// serves returns a failure if a request is for a subresource that the kind does not have.
 func (k *kind) serves(r *Request) *failure {
 	switch r.Subresource {
 	case "":

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An Event is one of a watch.
+// An Event is an event of a watch.
 type Event struct {
 	Type            string // ADDED, MODIFIED, DELETED, BOOKMARK or ERROR
 	Resource        schema.GroupVersionResource
@@ -22,7 +22,7 @@ type Event struct {
 	Object          []byte // JSON
 }
 
-// Frame returns the event as it goes over the wire: a line of JSON.
+// Frame returns the event as a watch sends it: a line of JSON.
 func (e Event) Frame() []byte {
 	frame := make([]byte, 0, len(e.Object)+40)
 	frame = append(frame, `{"type":"`+e.Type+`","object":`...)
@@ -30,7 +30,7 @@ func (e Event) Frame() []byte {
 	return append(frame, "}\n"...)
 }
 
-// Watch is an open watch. Its events wait in it until somebody takes them.
+// Watch is an open watch. Its events are pending until Next returns them.
 type Watch struct {
 	server    *Server
 	kind      *kind
@@ -41,7 +41,8 @@ type Watch struct {
 	stopped   bool
 }
 
-// Watch opens a watch. What there is to be told already is pending in it. A watch that is refused is answered with a Response instead.
+// Watch opens a watch. The initial events, if it asks for them, are pending when Watch returns. If
+// the request is refused, Watch returns the answer instead.
 func (s *Server) Watch(r *Request) (*Watch, *Response) {
 	s.mu.Lock()
 	defer s.unlock()
@@ -61,7 +62,7 @@ func (s *Server) Watch(r *Request) (*Watch, *Response) {
 	return w, nil
 }
 
-// initialEventsEnd marks the bookmark after the initial events.
+// initialEventsEnd is the annotation of the bookmark after the initial events.
 const initialEventsEnd = metav1.InitialEventsAnnotationKey
 
 func (s *Server) startWatch(w *Watch, r *Request) *failure {
@@ -111,7 +112,7 @@ func checkInitialEvents(r *Request) *failure {
 	return nil
 }
 
-// addAll adds what there is.
+// addAll adds all objects of the selection as initial events.
 func (w *Watch) addAll() {
 	for _, v := range w.server.store.table(w.kind).sorted(w.selection.namespace) {
 		if w.selection.matches(w.kind, v) {
@@ -136,7 +137,8 @@ func (w *Watch) bookmark(revision uint64, initial bool) Event {
 	return Event{Type: "BOOKMARK", Resource: w.kind.gvr, ResourceVersion: strconv.FormatUint(revision, 10), Object: encode(object)}
 }
 
-// offer adds the event that a change means for the watch: an object that comes into the selection is added, one that leaves it is deleted.
+// offer adds the event that a change means for the watch. As upstream, an object that starts to
+// match the selection is ADDED, and one that no longer matches is DELETED.
 func (w *Watch) offer(e event) {
 	if w.stopped || e.kind.storage != w.kind.storage {
 		return
@@ -150,12 +152,12 @@ func (w *Watch) offer(e event) {
 	case was && e.new == nil:
 		w.add(w.eventOf("DELETED", e.last))
 	case was:
-		left := *e.old
-		left.content = shallow(e.old.content)
-		left.content["metadata"] = shallow(metadata(e.old.content))
-		setResourceVersion(left.content, e.revision)
-		left.revision, left.encoded = e.revision, nil
-		w.add(w.eventOf("DELETED", &left))
+		departed := *e.old
+		departed.content = shallow(e.old.content)
+		departed.content["metadata"] = shallow(metadata(e.old.content))
+		setResourceVersion(departed.content, e.revision)
+		departed.revision, departed.encoded = e.revision, nil
+		w.add(w.eventOf("DELETED", &departed))
 	}
 }
 
@@ -166,7 +168,8 @@ func (w *Watch) add(e Event) {
 	}
 }
 
-// Next takes the next event, if there is one.
+// Next removes and returns the first pending event. It reports false if none is pending; it does
+// not block.
 func (w *Watch) Next() (Event, bool) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
@@ -185,14 +188,15 @@ func (w *Watch) Pending() int {
 	return len(w.pending)
 }
 
-// OnPending has a function called whenever events were added, when the server is free.
+// OnPending sets the function that is called whenever events were added. The server is not locked
+// during the call.
 func (w *Watch) OnPending(f func()) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	w.onPending = f
 }
 
-// Stop ends the watch.
+// Stop ends the watch. Events that are pending remain.
 func (w *Watch) Stop() {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()

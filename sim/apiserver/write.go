@@ -15,14 +15,15 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/builtin"
 )
 
-// writeContext is one write.
+// writeContext is a write and what it needs.
 type writeContext struct {
 	request  *Request
 	kind     *kind
 	warnings []string
 }
 
-// decode reads an object of a kind as the real server does: with its types, without the fields that it does not know.
+// decode reads an object as the real server does: built-in kinds through their Go types, custom
+// resources through their schema, both without unknown fields.
 func (w *writeContext) decode(data []byte) (map[string]any, *failure) {
 	if w.kind.definition == nil {
 		content, unknown, err := builtin.Normalize(w.kind.gvk, data)
@@ -44,7 +45,8 @@ func (w *writeContext) decode(data []byte) (map[string]any, *failure) {
 	return w.normalize(content)
 }
 
-// checkKind demands that an object is of the kind that the path says, or says nothing of it.
+// checkKind checks that an object has the apiVersion and kind of the request's path, and sets them
+// if they are not set.
 func (w *writeContext) checkKind(content map[string]any) *failure {
 	k := w.kind
 	apiVersion, _ := content["apiVersion"].(string)
@@ -61,7 +63,7 @@ func (w *writeContext) checkKind(content map[string]any) *failure {
 	return nil
 }
 
-// normalize brings content into the form in which the kind is stored.
+// normalize brings content into the form in which objects of the kind are stored.
 func (w *writeContext) normalize(content map[string]any) (map[string]any, *failure) {
 	var unknown []string
 	var err error
@@ -76,7 +78,8 @@ func (w *writeContext) normalize(content map[string]any) (map[string]any, *failu
 	return content, w.strict(unknown)
 }
 
-// strict deals with unknown fields as the request wants: refuse, warn or ignore.
+// strict handles unknown fields as the query parameter fieldValidation demands: refuse, warn (the
+// default) or ignore.
 func (w *writeContext) strict(unknown []string) *failure {
 	if len(unknown) == 0 {
 		return nil
@@ -96,7 +99,7 @@ func (w *writeContext) strict(unknown []string) *failure {
 	return nil
 }
 
-// respond answers with an object, and with the warnings.
+// respond answers with an object and the collected warnings.
 func (w *writeContext) respond(code int, v *version) *Response {
 	response := respond(code, v.encode(w.kind.gvk))
 	for _, warning := range w.warnings {
@@ -105,7 +108,7 @@ func (w *writeContext) respond(code int, v *version) *Response {
 	return response
 }
 
-// prepareCreate does what the strategy of the kind does with new objects.
+// prepareCreate does what the kind's strategy does upstream before an object is created.
 func (w *writeContext) prepareCreate(g *registry, obj *unstructured.Unstructured) {
 	if w.kind.definition != nil {
 		if w.kind.status {
@@ -120,7 +123,7 @@ func (w *writeContext) prepareCreate(g *registry, obj *unstructured.Unstructured
 	builtin.PrepareCreate(w.kind.gvk, obj.Object, g.minter.allocate)
 }
 
-// prepareUpdate does what the strategy of the kind does with changed objects.
+// prepareUpdate does what the kind's strategy does upstream before an object is updated.
 func (w *writeContext) prepareUpdate(g *registry, obj, before *unstructured.Unstructured) {
 	if w.kind.definition == nil {
 		builtin.Default(w.kind.gvk, obj.Object)
@@ -155,7 +158,8 @@ func (w *writeContext) prepareUpdate(g *registry, obj, before *unstructured.Unst
 	}
 }
 
-// changesGeneration reports whether the main part of a custom resource differs.
+// changesGeneration reports whether two states of a custom resource differ in anything but metadata
+// and, if it is a subresource, status.
 func (w *writeContext) changesGeneration(a, b map[string]any) bool {
 	main := func(content map[string]any) map[string]any {
 		content = shallow(content)
