@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// operatorEnded describes the end of the operator: a panic by its first line and the place in the
-// operator's code, everything else by the last that it logged. Stacks are left to a file.
+// operatorEnded returns the error that describes the end of the operator: a panic by its message
+// and the place in the operator's code, any other end by the last lines of the log. Stacks are only
+// in the log file.
 func (r *runner) operatorEnded() error {
 	<-r.operator.ended
 	err := fmt.Errorf("%w: %s after %s", ErrOperatorEnded, r.operator.howItEnded(), age(time.Since(r.start)))
@@ -25,23 +26,23 @@ func (r *runner) operatorEnded() error {
 	if r.Logs {
 		return err
 	}
-	shown, left := withoutStacks(lines)
+	shown, omitted := withoutStacks(lines)
 	where := ""
-	if left || len(shown) > tailLines {
+	if omitted || len(shown) > tailLines {
 		where = r.whereTheLogIs(lines)
 	}
 	shown = shown[max(0, len(shown)-tailLines):]
 	return fmt.Errorf("%w; its last lines:\n    %s%s", err, strings.Join(shown, "\n    "), where)
 }
 
-// whereTheLogIs says in which file the log is to be found. When it was not wanted in one, the lines
-// that are left of it are written to one.
+// whereTheLogIs says in which file the log is. Without --logs=FILE, it writes the last lines to a
+// file.
 func (r *runner) whereTheLogIs(lines []string) string {
 	file := r.LogFile
 	if file == "" {
 		file = r.program + ".log"
 		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-			return fmt.Sprintf("\n    its log could not be kept: %v; --logs=FILE writes it", err)
+			return fmt.Sprintf("\n    its log could not be written: %v; --logs=FILE writes it to another place", err)
 		}
 	}
 	return "\n    its log is in " + file

@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// refreshEvery is the highest rate at which the picture is redrawn, and ageEvery the lowest: ages
-// grow.
+// The picture is redrawn at most every refreshEvery, and, since it shows ages, at least every
+// ageEvery.
 const (
 	refreshEvery = 200 * time.Millisecond
 	ageEvery     = time.Second
 )
 
-// show shows what happens until the end.
+// show shows the objects until the run ends.
 func (r *runner) show(ctx context.Context) error {
 	world := NewWorld(r.topKinds()...)
 	display := r.display()
@@ -33,7 +33,7 @@ func (r *runner) show(ctx context.Context) error {
 	return err
 }
 
-// follow feeds the display until the end.
+// follow feeds the display until the run ends.
 func (r *runner) follow(ctx context.Context, world *World, display display) error {
 	var ended, timedOut <-chan time.Time
 	if r.For > 0 {
@@ -65,7 +65,7 @@ func (r *runner) follow(ctx context.Context, world *World, display display) erro
 		case <-r.operator.ended:
 			return errors.Join(r.takeItems(world, display), ErrOperatorEnded)
 		case <-r.planeBroke():
-			return fmt.Errorf("the control plane broke: %w", r.plane.Err())
+			return fmt.Errorf("the control plane failed: %w", r.plane.Err())
 		case <-ended:
 			return nil
 		case <-timedOut:
@@ -83,8 +83,8 @@ func (r *runner) takeItems(world *World, display display) error {
 			continue
 		}
 		for _, notice := range world.Apply(*item.change) {
-			if err := display.tell(notice, item.at); err != nil {
-				return fmt.Errorf("writing what changed: %w", err)
+			if err := display.notify(notice, item.at); err != nil {
+				return fmt.Errorf("writing a change: %w", err)
 			}
 		}
 	}
@@ -100,7 +100,8 @@ func (r *runner) conditionsHold(world *World) bool {
 	return len(r.conditions) > 0
 }
 
-// conditionsMissed says which conditions do not hold, and what there is instead.
+// conditionsMissed returns the error that says which conditions do not hold, and what holds
+// instead.
 func (r *runner) conditionsMissed(world *World) error {
 	var missed []string
 	for _, condition := range r.conditions {
@@ -136,7 +137,7 @@ func (r *runner) title() string {
 	return title
 }
 
-// hint says what to do while there is nothing to see.
+// hint returns what the display suggests while there are no objects.
 func (r *runner) hint() string {
 	var names []string
 	for _, kind := range r.kinds {
@@ -145,7 +146,7 @@ func (r *runner) hint() string {
 		}
 	}
 	if len(names) == 0 {
-		return "no kinds to show: --watch KIND names one, --crds DIR installs the operator's"
+		return "no kinds to show: add one with --watch KIND, or install the operator's with --crds DIR"
 	}
-	return "no " + strings.Join(names, " or ") + " yet: create one with kubectl, or give --samples"
+	return "no " + strings.Join(names, " or ") + " yet: create one with kubectl or --samples"
 }

@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// plan finds out everything that can be known before anything is started, so that mistakes are told
-// at once.
+// plan reads all input before anything is started, so that mistakes are reported at once.
 func (r *runner) plan(ctx context.Context) (err error) {
 	if r.project, err = FindProject(ctx, r.Package); err != nil {
 		return err
@@ -24,7 +23,7 @@ func (r *runner) plan(ctx context.Context) (err error) {
 		return err
 	}
 	if len(r.CRDs) > 0 && len(r.definitions) == 0 {
-		return fmt.Errorf("there is no custom resource definition in %s", strings.Join(r.CRDs, ", "))
+		return fmt.Errorf("no custom resource definition in %s", strings.Join(r.CRDs, ", "))
 	}
 	if !r.NoSamples {
 		if err := r.readSamples(); err != nil {
@@ -38,7 +37,8 @@ func (r *runner) plan(ctx context.Context) (err error) {
 	return r.parseConditions()
 }
 
-// chosen returns the manifests in the paths that were given, or those that are found by convention.
+// chosen returns the manifests in the given paths, or those that convention finds if no path is
+// given.
 func chosen(paths []string, convention func() ([]string, error)) ([]string, error) {
 	if len(paths) == 0 {
 		return convention()
@@ -69,8 +69,8 @@ func (r *runner) readSamples() error {
 	return nil
 }
 
-// parseConditions reads --until. Kinds that --watch adds are not known yet; they are taken by the
-// name that was given.
+// parseConditions reads --until. Kinds that --watch adds are resolved only later, when there is a
+// cluster; until then a condition refers to them by the given name.
 func (r *runner) parseConditions() error {
 	kinds := r.kinds
 	for _, name := range r.Watch {

@@ -20,44 +20,49 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane"
 )
 
-// Options say what is run and what is shown of it.
+// Options say what to run and what to show.
 type Options struct {
 	Package    string   // of the operator: a directory, a file in it or an import path
 	Args       []string // for the operator
-	Kubeconfig string   // of the cluster to use; empty for a control plane of one's own
-	CRDs       []string // files and directories with custom resource definitions; nil to find them by convention
-	Samples    []string // files and directories with objects to apply; nil to find them by convention
-	NoSamples  bool     // apply none
-	Namespace  string   // for samples that name none
+	Kubeconfig string   // of the cluster to use; empty to start a control plane
+	CRDs       []string // files and directories with definitions; nil to find them by convention
+	Samples    []string // files and directories with objects; nil to find them by convention
+	NoSamples  bool     // apply no samples
+	Namespace  string   // for samples that have none
 	Watch      []string // further kinds for the top of the tree
 	Logs       bool     // show the operator's log
 	LogFile    string   // write the operator's log to this file
 
-	For     time.Duration // end well after so long; 0 for no limit
-	Until   []string      // end well when all these conditions hold
-	Timeout time.Duration // end badly when the conditions do not hold after so long; 0 for no limit
+	For     time.Duration // end successfully after this time; 0 for no limit
+	Until   []string      // end successfully when all these conditions hold
+	Timeout time.Duration // fail if the conditions do not hold after this time; 0 for no limit
 
-	// Supervisor is the beginning of a command line that calls Supervise with what follows "--".
+	// Supervisor is the beginning of a command line that calls Supervise with the arguments after
+	// "--".
 	Supervisor []string
 	Out        io.Writer // for the objects
 	Err        io.Writer // for everything else
 }
 
-// ErrOperatorEnded is returned by Run when the operator ended although nobody stopped it.
+// ErrOperatorEnded is returned by Run if the operator ended by itself.
 var ErrOperatorEnded = errors.New("the operator ended")
 
-// ErrConditionsMissed is returned by Run when the conditions did not hold in time.
+// ErrConditionsMissed is returned by Run if the conditions did not hold in time.
 var ErrConditionsMissed = errors.New("the conditions do not hold")
 
-// ErrWatchingInterrupted is returned by Run, together with the cause of the context's end, when
-// that came after the set-up was done.
+// ErrWatchingInterrupted is returned by Run, together with the cause of the context's end, if the
+// context ended after the set-up was done.
 var ErrWatchingInterrupted = errors.New("watching was interrupted")
 
-// Run runs an operator, with everything that it needs, and shows what becomes of its objects until
-// one of the ends that the options name, an error, or the end of ctx, whose cause it then returns.
-// Every process that it started has ended when it returns.
+// Run runs an operator with all that it needs and shows the states of its objects. It returns
+//
+//   - nil, when Options.For has passed or all conditions of Options.Until hold,
+//   - the cause of ctx, when ctx ends,
+//   - any other error that ended the run.
+//
+// All processes that it started have ended when it returns.
 func Run(ctx context.Context, options Options) error {
-	klog.SetLogger(logr.Discard()) // what matters is returned as an error or shown
+	klog.SetLogger(logr.Discard()) // errors are returned or shown
 	ctrllog.SetLogger(logr.Discard())
 	r := &runner{Options: options, queue: newQueue()}
 	r.useTerminals()
@@ -68,7 +73,7 @@ func Run(ctx context.Context, options Options) error {
 type runner struct {
 	Options
 	steps *steps
-	live  *screen // nil when standard output is no terminal
+	live  *screen // nil if standard output is not a terminal
 	queue *queue
 
 	project     *Project
@@ -79,10 +84,10 @@ type runner struct {
 	conditions  []*Condition
 
 	cluster  *cluster
-	plane    *controlplane.ControlPlane // nil when the cluster is somebody else's
+	plane    *controlplane.ControlPlane // nil if a cluster was given
 	operator *operator
-	program  string    // the operator's, as it was built
-	logFile  *os.File  // nil when the log is not wanted in a file
+	program  string    // path of the operator's program
+	logFile  *os.File  // nil without --logs=FILE
 	start    time.Time // when the operator was started
 }
 
@@ -103,7 +108,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 	if err := r.plan(ctx); err != nil {
 		return err
 	}
-	if r.Kubeconfig != "" { // one that does not answer is noticed before the build, which may take minutes
+	if r.Kubeconfig != "" { // before the build, which may take minutes, in case the cluster does not answer
 		if err := r.connect(ctx); err != nil {
 			return err
 		}
@@ -115,7 +120,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 	defer func() {
 		switch stopped := r.stop(); {
 		case stopped == nil:
-		case errors.Is(err, ErrWatchingInterrupted): // that is no failure, and this one is
+		case errors.Is(err, ErrWatchingInterrupted): // an interruption is not a failure, and this is one
 			err = stopped
 		default:
 			err = errors.Join(err, stopped)
@@ -146,7 +151,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 	return r.show(ctx)
 }
 
-// stop stops every process that was started.
+// stop stops all processes that were started.
 func (r *runner) stop() error {
 	if r.operator == nil && r.plane == nil {
 		return nil
@@ -157,16 +162,16 @@ func (r *runner) stop() error {
 		r.operator.stop()
 	}
 	if r.logFile != nil {
-		defer r.logFile.Close() // every line was written at once
+		defer r.logFile.Close() // lines are not buffered
 	}
 	if r.plane == nil {
-		st.done("the operator has ended; the cluster keeps the objects")
+		st.done("the operator has ended; its objects remain in the cluster")
 		return nil
 	}
 	st.say("the control plane")
 	if err := r.plane.Stop(); err != nil {
 		return fmt.Errorf("stopping the control plane: %w", err)
 	}
-	st.done("every process has ended")
+	st.done("all processes have ended")
 	return nil
 }

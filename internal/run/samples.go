@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// applySamples applies the samples; it ends early when the operator does.
+// applySamples applies the samples. It returns early if the operator ends.
 func (r *runner) applySamples(ctx context.Context) error {
 	if r.NoSamples {
 		return nil
@@ -54,15 +54,15 @@ func (r *runner) applySamples(ctx context.Context) error {
 	return nil
 }
 
-// samplesRefused says which of so many samples could not be applied.
+// samplesRefused returns the error for samples that could not be applied.
 func samplesRefused(refused []error, all int) error {
 	if all == 1 || len(refused) == 1 {
 		return refused[0]
 	}
-	return fmt.Errorf("%d of %d samples can't be applied:\n%w", len(refused), all, errors.Join(refused...))
+	return fmt.Errorf("%d of %d samples could not be applied:\n%w", len(refused), all, errors.Join(refused...))
 }
 
-// summary joins names and leaves out those that are too many to read.
+// summary joins names, and counts those that are too many to read.
 func summary(names []string) string {
 	const enough = 4
 	if len(names) <= enough {

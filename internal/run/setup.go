@@ -25,7 +25,7 @@ func (r *runner) build(ctx context.Context) (program string, err error) {
 	return program, nil
 }
 
-// stepWriter writes after the line of a step was erased.
+// stepWriter erases the line of a step before it writes.
 type stepWriter struct {
 	step *step
 	out  io.Writer
@@ -36,7 +36,7 @@ func (w stepWriter) Write(data []byte) (int, error) {
 	return w.out.Write(data)
 }
 
-// connect connects to the cluster that was given.
+// connect connects to the given cluster.
 func (r *runner) connect(ctx context.Context) (err error) {
 	st := r.steps.begin("cluster", "connecting")
 	defer st.quit()
@@ -93,13 +93,13 @@ func (r *runner) watch(ctx context.Context, running *sync.WaitGroup) error {
 			}
 		}
 	})
-	w := &watcher{cluster: r.cluster, changes: changes, troubled: func(kind Kind, err error) {
+	w := &watcher{cluster: r.cluster, changes: changes, reportError: func(kind Kind, err error) {
 		r.queue.put(item{source: "watch", line: fmt.Sprintf("%s: %v", kind.Plural, err)})
 	}}
 	return w.start(ctx, r.kinds, running)
 }
 
-// addTopKind puts a kind that may be watched already at the top of the tree.
+// addTopKind puts a kind at the top of the tree. It may be watched already.
 func (r *runner) addTopKind(kind Kind) {
 	for i := range r.kinds {
 		if r.kinds[i].GroupKind() == kind.GroupKind() {
@@ -116,7 +116,7 @@ func (r *runner) startOperator(program string) error {
 	if r.LogFile != "" {
 		var err error
 		if r.logFile, err = os.Create(r.LogFile); err != nil {
-			return fmt.Errorf("creating the file for the operator's log: %w", err)
+			return fmt.Errorf("creating the operator's log file: %w", err)
 		}
 	}
 	log := &logTail{pass: r.passLog}
@@ -131,13 +131,14 @@ func (r *runner) startOperator(program string) error {
 	r.operator, r.start = operator, time.Now()
 	started := "started"
 	if r.LogFile != "" {
-		started += ", its log is in " + r.LogFile
+		started += "; its log is in " + r.LogFile
 	}
 	st.done(started)
 	return nil
 }
 
-// passLog takes a line of the operator's log to where it is wanted.
+// passLog writes a line of the operator's log to the display and to the file, as the options
+// demand.
 func (r *runner) passLog(text string) {
 	if r.Logs {
 		r.queue.put(item{source: "operator", line: text})
