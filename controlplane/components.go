@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// readinessInterval is the time between two looks at something that starts.
+// readinessInterval is the interval of readiness checks during a start.
 const readinessInterval = 50 * time.Millisecond
 
 //go:embed stages.yaml
@@ -36,8 +36,7 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 	return c.await(ctx, "kube-apiserver", c.healthy(c.port, "/readyz"))
 }
 
-// startParts starts the optional parts at the same time and returns when they do
-// their work.
+// startParts starts the optional parts at the same time and returns when they are ready.
 func (c *ControlPlane) startParts(ctx context.Context) error {
 	parts := c.options.Parts
 	if parts.Has(PartControllerManager) {
@@ -77,7 +76,7 @@ func (c *ControlPlane) startParts(ctx context.Context) error {
 	return nil
 }
 
-// await polls ready until it returns nil, and gives up when ctx ends or a process dies.
+// await polls ready until it returns nil, ctx ends, or a process ends.
 func (c *ControlPlane) await(ctx context.Context, what string, ready func(context.Context) error) error {
 	err := poll(ctx, readinessInterval, c.done, ready)
 	if died := c.Err(); died != nil {
@@ -89,7 +88,7 @@ func (c *ControlPlane) await(ctx context.Context, what string, ready func(contex
 	return nil
 }
 
-// healthy returns a check that asks a server on port how it is.
+// healthy returns a check of the health endpoint of the server on port.
 func (c *ControlPlane) healthy(port *reservedPort, path string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		httpClient, err := rest.HTTPClientFor(c.admin)
@@ -113,8 +112,8 @@ func (c *ControlPlane) healthy(port *reservedPort, path string) func(context.Con
 	}
 }
 
-// defaultNamespaceUsable tells whether the controllers have done for the default
-// namespace what they do for each.
+// defaultNamespaceUsable returns an error unless the controllers have created what each namespace
+// has.
 func (c *ControlPlane) defaultNamespaceUsable(ctx context.Context) error {
 	reader, err := c.client()
 	if err != nil {

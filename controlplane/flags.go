@@ -5,16 +5,16 @@ package controlplane
 
 import "fmt"
 
-// etcdFlags make etcd listen on sockets in the directory of the control plane:
-// no port is taken, and other users of the machine cannot reach it. What it
-// advertises instead is for other members, and there are none.
+// etcdFlags make etcd listen on sockets in the directory of the control plane: it needs no port,
+// and other users of the machine cannot reach it. The advertised address is for other members;
+// there are none.
 func etcdFlags(dir directory) []string {
 	return []string{
 		"--data-dir=" + dir.file("etcd"),
 		"--listen-client-urls=unix://" + dir.file(etcdSocket),
 		"--advertise-client-urls=http://localhost:2379",
 		"--listen-peer-urls=unix://" + dir.file("etcd-peer.sock"),
-		"--unsafe-no-fsync", // the data need not survive the machine
+		"--unsafe-no-fsync", // the data need not survive a crash of the machine
 		"--log-level=warn",
 	}
 }
@@ -50,8 +50,8 @@ func servingFlags(dir directory, port *reservedPort) []string {
 	}
 }
 
-// controllerManagerFlags run all controllers but those that need a cloud, a
-// machine or a volume. Leader election is off: there is one instance.
+// controllerManagerFlags run all controllers except those that need a cloud, a machine or a volume.
+// There is one instance, so that leader election is off.
 func controllerManagerFlags(dir directory) []string {
 	return []string{
 		"--kubeconfig=" + dir.file(kubeconfigFile),
