@@ -22,7 +22,8 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
 )
 
-// The operator does its work against the real API server, with the permissions of its role and no others.
+// The operator does its work against the real API server, with the permissions of its role and no
+// others.
 func TestOperator(t *testing.T) {
 	plane := controlplanetest.Start(t, controlplane.Options{CRDs: []string{"config/crd/bases"}})
 	user, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: simScheme(t)})

@@ -23,7 +23,7 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 )
 
-// The workflows of these tests: one action, and what it left in the status written down.
+// The workflows of these tests: one action, and the write of the status.
 
 func listActive(m *CronJobControllerManager) ctrlkit.Action {
 	return ctrlkit.Finally(m.ListActiveJobsAndUpdateStatus(), m.UpdateCronJobStatus())
@@ -82,7 +82,7 @@ func TestAJobThatTheAPIServerRefuses(t *testing.T) {
 	}
 }
 
-func TestAMistakeInTheSpecIsToldAndNotTriedAgain(t *testing.T) {
+func TestAMistakeInTheSpecIsReportedAndNotRetried(t *testing.T) {
 	w := newWorld(t, func(c *v1.CronJob) { c.Spec.Schedule = "every day" })
 	for range 3 {
 		result, err := w.run(runNext)
@@ -118,7 +118,7 @@ func TestAConflictIsNotOverwritten(t *testing.T) {
 	}
 	w.addJob("2026-05-01T12:01:00Z")
 	if _, err := w.run(listActive); err != nil {
-		t.Errorf("got error %v, want to look again without one", err)
+		t.Errorf("got error %v, want a requeue without one", err)
 	}
 	if got := w.status().Active; len(got) != 1 || got[0].Name != "of another process" {
 		t.Errorf("active %v was written over a newer version", got)

@@ -67,8 +67,8 @@ func TestLastScheduleTimeNeverGoesBack(t *testing.T) {
 	}
 }
 
-// What the status calls active and the cache does not know is either too new for the cache, or it
-// was deleted.
+// A Job that the status lists as active and the cache does not have is either too new for the
+// cache, or it was deleted.
 func TestActiveJobsThatTheCacheDoesNotKnow(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -79,7 +79,7 @@ func TestCleanUpDeletesPodsInTheBackgroundAndOnlyWhatItHasSeen(t *testing.T) {
 	}
 }
 
-func TestCleanUpGoesOnAfterAnError(t *testing.T) {
+func TestCleanUpContinuesAfterAnError(t *testing.T) {
 	w := newWorld(t, recordedUntil("2026-05-01T12:09:00Z"), func(c *v1.CronJob) { c.Spec.SuccessfulJobsHistoryLimit = ptr.To[int32](0) })
 	w.addJob("2026-05-01T12:00:00Z", finished(batchv1.JobComplete))
 	w.addJob("2026-05-01T12:01:00Z", finished(batchv1.JobComplete))
@@ -87,7 +87,7 @@ func TestCleanUpGoesOnAfterAnError(t *testing.T) {
 	down := errors.New("the API server is down")
 	w.faults = interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 		switch obj.GetName() {
-		case job1200: // somebody else was faster
+		case job1200: // another client was faster
 			return apierrors.NewNotFound(batchv1.Resource("jobs"), obj.GetName())
 		case job1201:
 			return down

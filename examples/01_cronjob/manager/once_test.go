@@ -21,7 +21,7 @@ import (
 )
 
 // The cache does not know the Job of the last run yet, and the status says that there is one.
-func TestForbidHoldsWhileTheCacheIsBehind(t *testing.T) {
+func TestForbidHoldsWhileTheCacheIsStale(t *testing.T) {
 	w := newWorld(t, func(c *v1.CronJob) { c.Spec.ConcurrencyPolicy = v1.ForbidConcurrent })
 	w.now = at("2026-05-01T12:01:00Z")
 	if _, err := w.run(runNext); err != nil {
@@ -118,7 +118,7 @@ func TestAJobThatTheUserDeletedIsNotStartedAgain(t *testing.T) {
 	}
 }
 
-func TestAJobOfSomebodyElseHasTheName(t *testing.T) {
+func TestAJobOfAnotherOwnerHasTheName(t *testing.T) {
 	w := newWorld(t)
 	w.addJob("2026-05-01T12:01:00Z", func(job *batchv1.Job) {
 		job.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Thing", Name: "other", UID: "x", Controller: ptr.To(true)}}

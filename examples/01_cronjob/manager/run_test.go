@@ -26,7 +26,7 @@ func TestARunThatIsDueIsStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := 55 * time.Second; result.RequeueAfter != want {
-		t.Errorf("looks again after %s, want %s", result.RequeueAfter, want)
+		t.Errorf("requeues after %s, want %s", result.RequeueAfter, want)
 	}
 
 	jobs := w.clusterJobs()
@@ -77,7 +77,7 @@ func TestNothingIsStartedBeforeItsTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := 30 * time.Second; result.RequeueAfter != want {
-			t.Errorf("looks again after %s, want %s", result.RequeueAfter, want)
+			t.Errorf("requeues after %s, want %s", result.RequeueAfter, want)
 		}
 		w.refresh()
 	}
@@ -111,7 +111,7 @@ func TestTheDeadlineIsCountedFromTheTimeInTheSchedule(t *testing.T) {
 				t.Errorf("Jobs (-want +got)\n%s", diff)
 			}
 			if want := at("2026-05-01T12:02:00Z").Sub(w.now); result.RequeueAfter != want {
-				t.Errorf("looks again after %s, want %s", result.RequeueAfter, want)
+				t.Errorf("requeues after %s, want %s", result.RequeueAfter, want)
 			}
 			if tt.want == nil {
 				wantCondition(t, w.status(), v1.ConditionMissedRuns, metav1.ConditionTrue, v1.ReasonDeadlinePassed)
@@ -124,7 +124,7 @@ func TestTheDeadlineIsCountedFromTheTimeInTheSchedule(t *testing.T) {
 	}
 }
 
-func TestAfterTooManyMissedRunsTheLatestIsStartedAndTheUserToldOnce(t *testing.T) {
+func TestAfterTooManyMissedRunsTheLatestIsStartedAndReportedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.now = at("2026-05-01T15:00:00Z")
 	if _, err := w.run(runNext); err != nil {
