@@ -118,18 +118,18 @@ var rwExternalsCases = []rwExternalsCase{
 	{name: "ready without an input", plant: func(_ *rwExternals, c *cluster) { c.owners[3].Status.Conditions = c.owners[0].Status.Conditions }, want: []string{"Ready"}},
 	{name: "the wrong reason", plant: func(_ *rwExternals, c *cluster) { c.owners[3].Status.Conditions = c.owners[2].Status.Conditions }, want: []string{"Ready"}},
 	{name: "an old status", plant: func(_ *rwExternals, c *cluster) { c.owners[0].Status.ObservedGeneration = 1 }, want: []string{"Ready"}},
-	{name: "a co-writer's label is lost", plant: func(_ *rwExternals, c *cluster) { c.owners[0].Labels = nil }, want: []string{"labels of a co-writer"}},
+	{name: "a co-writer's label is removed", plant: func(_ *rwExternals, c *cluster) { c.owners[0].Labels = nil }, want: []string{"labels of a co-writer"}},
 	{name: "a finalizer is stuck", plant: func(r *rwExternals, c *cluster) {
 		r.model[5].exists = true
 		stuck := r.object(5)
 		r.model[5].exists = false
 		stuck.DeletionTimestamp = &metav1.Time{Time: epoch}
 		c.owners = append(c.owners, *stuck)
-	}, want: []string{"objects missing or left over"}},
-	{name: "an object is missing", plant: func(_ *rwExternals, c *cluster) { c.owners = c.owners[1:] }, want: []string{"objects missing or left over"}},
+	}, want: []string{"missing or superfluous objects"}},
+	{name: "an object is missing", plant: func(_ *rwExternals, c *cluster) { c.owners = c.owners[1:] }, want: []string{"missing or superfluous objects"}},
 	{name: "an object that was never made", plant: func(_ *rwExternals, c *cluster) {
 		c.owners = append(c.owners, v1.RWExternal{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
-	}, want: []string{"objects missing or left over"}},
+	}, want: []string{"missing or superfluous objects"}},
 }
 
 // The checks find what is planted, and nothing else.
