@@ -66,8 +66,8 @@ func TestRequestsTable(t *testing.T) {
 
 	t.Logf("API requests of an operator, for one object\n%s", table)
 
-	atMost(t, "steps: create to rest", steps["create to rest"].Writes, 3+2)
-	atMost(t, "steps with the policy: create to rest", withPolicy["create to rest"].Writes, 3+1)
+	atMost(t, "steps: create until idle", steps["create until idle"].Writes, 3+2)
+	atMost(t, "steps with the policy: create until idle", withPolicy["create until idle"].Writes, 3+1)
 	for name, phases := range map[string]map[string]Counts{"steps": steps, "steps with the policy": withPolicy, "CronJob": cronJob} {
 		atMost(t, name+": resync", phases["resync"].Writes, 0)
 		atMost(t, name+": resync, live reads", phases["resync"].Reads, 0)
@@ -230,7 +230,7 @@ func (s *setup) measureWidget(table *table, operator string, add func(ctrl.Manag
 	defer m.start(namespace, external, add)()
 
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one"}, Spec: widget.Spec{First: "1", Second: "2", Third: "3"}}
-	m.phase("create to rest", func(ctx context.Context) error { return s.user.Create(ctx, w) })
+	m.phase("create until idle", func(ctx context.Context) error { return s.user.Create(ctx, w) })
 	m.check(w, external)
 	m.phase("resync", m.counter.Resync)
 	m.phase("one field", func(ctx context.Context) error {
@@ -239,10 +239,10 @@ func (s *setup) measureWidget(table *table, operator string, add func(ctrl.Manag
 	m.check(w, external)
 	m.phase("deletion", func(ctx context.Context) error { return s.user.Delete(ctx, w) })
 	if err := s.user.Get(s.t.Context(), client.ObjectKeyFromObject(w), w); client.IgnoreNotFound(err) != nil || err == nil {
-		s.t.Errorf("%s: the Widget was not let go: %v", operator, err)
+		s.t.Errorf("%s: the Widget still exists: %v", operator, err)
 	}
 	if external.Len() != 0 {
-		s.t.Errorf("%s: something is left outside of the cluster", operator)
+		s.t.Errorf("%s: the external resource still exists", operator)
 	}
 	return m.phases
 }

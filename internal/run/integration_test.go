@@ -23,9 +23,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane"
 )
 
-// The tests of this file run the command itself, with an operator, on a real control plane. Every
-// process that comes of it inherits a variable with a value of its own, by which those that are
-// left are found.
+// The tests of this file run the command itself, with an operator, in a real control plane. All
+// processes of a test inherit a variable with a unique value, which finds those that remain.
 const markVariable = "CTRLKIT_TEST_MARK"
 
 // buildCommand builds the command and, if that was not done before, the control plane.

@@ -72,7 +72,7 @@ func (s *screen) leave() {
 	}
 }
 
-// terminalOf returns the file behind w if it is a terminal.
+// terminalOf returns the file of w if it is a terminal.
 func terminalOf(w io.Writer) (*os.File, bool) {
 	file, ok := w.(*os.File)
 	return file, ok && term.IsTerminal(int(file.Fd()))
