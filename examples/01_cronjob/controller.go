@@ -37,7 +37,7 @@ import (
 type CronJobController struct {
 	client.Client
 
-	Live      client.Reader // reads from the API server, past the cache of Client
+	APIReader client.Reader // reads from the API server, not from the cache
 	Recorder  events.EventRecorder
 	Observers []journal.Observer
 	Now       func() time.Time
@@ -48,7 +48,7 @@ type CronJobController struct {
 func (c *CronJobController) Engine() (*step.Engine[*v1.CronJob], error) {
 	return step.New(step.Options[*v1.CronJob]{
 		// The names of controllers are unique in a process, and "cronjob" may be taken.
-		Name: "ctrlkit-cronjob", Client: c.Client, APIReader: c.Live, Recorder: c.Recorder, Observers: c.Observers,
+		Name: "ctrlkit-cronjob", Client: c.Client, APIReader: c.APIReader, Recorder: c.Recorder, Observers: c.Observers,
 		Failures: failure.Table{Backoffs: backoffs}, SkipUnchanged: true,
 	}, runs{c})
 }
@@ -64,7 +64,7 @@ func (runs) Conditions() []condition.Declaration { return manager.Conditions() }
 func (r runs) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
 	return step.RunWorkflow(ctx, req, func(req *step.Request[*v1.CronJob]) ctrlkit.Action {
 		state := manager.NewCronJobControllerManagerState(req.Client, req.Object)
-		impl := manager.NewCronJobControllerManagerImpl(req, r.Live, r.Recorder, r.Now())
+		impl := manager.NewCronJobControllerManagerImpl(req, r.APIReader, r.Recorder, r.Now())
 		return workflow(manager.NewCronJobControllerManager(state, impl, req.Logger), req.Object)
 	})
 }

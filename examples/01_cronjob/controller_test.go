@@ -101,10 +101,10 @@ func TestReconcile(t *testing.T) {
 			})
 			api := newFakeAPI(t, cronJob, completedJobOf(cronJob, "old"))
 			controller := &CronJobController{
-				Client:   interceptor.NewClient(api, interceptor.Funcs{Delete: tt.delete}),
-				Live:     api,
-				Recorder: events.NewFakeRecorder(10),
-				Now:      func() time.Time { return noon.Add(70 * time.Second) },
+				Client:    interceptor.NewClient(api, interceptor.Funcs{Delete: tt.delete}),
+				APIReader: api,
+				Recorder:  events.NewFakeRecorder(10),
+				Now:       func() time.Time { return noon.Add(70 * time.Second) },
 			}
 
 			engine, err := controller.Engine()

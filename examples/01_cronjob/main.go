@@ -84,7 +84,7 @@ func newManager(ctx context.Context, config *rest.Config, options ctrl.Options, 
 	}
 	cronJobs := &CronJobController{
 		Client:    mgr.GetClient(),
-		Live:      mgr.GetAPIReader(),
+		APIReader: mgr.GetAPIReader(),
 		Recorder:  mgr.GetEventRecorder("cronjob-operator"),
 		Observers: []journal.Observer{observer},
 		Now:       now,
