@@ -58,6 +58,7 @@ var layers = map[string]int{
 
 	// What looks at workflows and runs operators.
 	"controlplane":                   0,
+	"controlplane/controlplanetest":  1,
 	"diagram":                        3,
 	"diagram/diagramtest":            5,
 	"vet":                            0,

@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bench compares ctrlkit with what one would use instead. It is a module of its own so that what is compared with is no
-// dependency of the library.
+// Package bench compares ctrlkit with its alternatives. It is a module of its own so that these are
+// not dependencies of the library.
 //
 //	make bench
 //	go test -run TestRequestsTable -v ./requests

@@ -19,7 +19,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// BenchmarkEmptySteps runs an engine with n steps that do nothing, for an object of which nothing has to be written. What one more step costs is the difference.
+// BenchmarkEmptySteps runs an engine with n steps that do nothing, for an object that needs no
+// write. The difference is the cost of a step.
 func BenchmarkEmptySteps(b *testing.B) {
 	var one float64
 	for _, n := range []int{1, 10, 100} {
@@ -75,7 +76,7 @@ func emptySteps(tb testing.TB, n int) (*step.Engine[*widget.Widget], ctrl.Reques
 	return engine, request
 }
 
-// copying is a client whose Get costs no more than a cache does to a reader that wants no copy.
+// copying is a client whose Get costs no more than a cache that does not copy.
 type copying struct {
 	client.Client
 	done *widget.Widget

@@ -24,7 +24,8 @@ type call struct{}
 func (call) Description() string                          { return "" }
 func (call) Run(ctx context.Context) (ctrl.Result, error) { return work(ctx) }
 
-// BenchmarkInSequence runs n actions one after the other: by hand, joining the errors with errors.Join, and as workflows.
+// BenchmarkInSequence runs n actions one after the other: by hand, joining the errors with
+// errors.Join, and as workflows.
 func BenchmarkInSequence(b *testing.B) {
 	for _, n := range []int{1, 10, 100} {
 		calls, actions := make([]ctrlkit.Action, n), make([]ctrlkit.Action, n)
@@ -52,8 +53,9 @@ func BenchmarkInSequence(b *testing.B) {
 	}
 }
 
-// BenchmarkInParallel runs n actions beside one another: with errgroup, which keeps the first error only, with
-// AggregateGoroutines of apimachinery, which keeps all but no results and no panics, and as workflows.
+// BenchmarkInParallel runs n actions beside one another: with errgroup, which keeps the first error
+// only, with AggregateGoroutines of apimachinery, which keeps all but no results and no panics, and
+// as workflows.
 func BenchmarkInParallel(b *testing.B) {
 	for _, n := range []int{10, 100} {
 		funcs, actions := make([]func() error, n), make([]ctrlkit.Action, n)

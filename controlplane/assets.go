@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// AssetsVariable names the environment variable with the directory of the
-// programs, the one that controller-runtime's envtest reads.
+// AssetsVariable is the environment variable with the directory of the programs. It is the one that
+// controller-runtime's envtest reads.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
-// Names of the programs.
+// The names of the programs.
 const (
 	etcdProgram              = "etcd"
 	apiServerProgram         = "kube-apiserver"
@@ -26,12 +26,10 @@ const (
 	kwokProgram              = "kwok"
 )
 
-// Assets are the programs of a control plane in a directory. The zero value
-// stands for none.
+// Assets are the programs of a control plane. The zero value means that they are not known.
 type Assets struct {
-	// Dir is the directory, as KUBEBUILDER_ASSETS wants it: it holds etcd,
-	// kube-apiserver and kubectl. What [Build] returns also holds
-	// kube-controller-manager, kube-scheduler and kwok.
+	// Dir is the directory of the programs, as in KUBEBUILDER_ASSETS. It has etcd, kube-apiserver
+	// and kubectl. The result of [Build] also has kube-controller-manager, kube-scheduler and kwok.
 	Dir string
 }
 
@@ -40,7 +38,7 @@ func (a Assets) Program(name string) string {
 	return filepath.Join(a.Dir, name)
 }
 
-// check returns an error that names the programs that parts need and a lacks.
+// check returns an error if the directory lacks programs that parts need.
 func (a Assets) check(parts Parts) error {
 	missing := slices.DeleteFunc(programsOf(parts), func(name string) bool {
 		info, err := os.Stat(a.Program(name))
@@ -52,7 +50,7 @@ func (a Assets) check(parts Parts) error {
 	return nil
 }
 
-// programsOf lists the programs that a control plane with parts consists of.
+// programsOf returns the names of the programs of a control plane with parts.
 func programsOf(parts Parts) []string {
 	programs := []string{etcdProgram, apiServerProgram}
 	if parts.Has(PartControllerManager) {
@@ -67,10 +65,9 @@ func programsOf(parts Parts) []string {
 	return programs
 }
 
-// FindAssets returns the programs in the directory that KUBEBUILDER_ASSETS names,
-// if it is set, and otherwise those that [Build] makes or made. It is an
-// error if the directory of KUBEBUILDER_ASSETS lacks a program that parts need:
-// who has chosen the programs does not want others.
+// FindAssets returns the programs in the directory KUBEBUILDER_ASSETS, if that is set, and
+// otherwise those of [Build]. It returns an error if the directory lacks a program that parts need:
+// it does not replace programs that the user has chosen.
 func FindAssets(ctx context.Context, parts Parts, options BuildOptions) (Assets, error) {
 	dir := os.Getenv(AssetsVariable)
 	if dir == "" {
@@ -78,7 +75,7 @@ func FindAssets(ctx context.Context, parts Parts, options BuildOptions) (Assets,
 	}
 	assets := Assets{Dir: dir}
 	if err := assets.check(parts.withNeeded()); err != nil {
-		return Assets{}, fmt.Errorf("using the programs that %s names: %w; unset it to have them built", AssetsVariable, err)
+		return Assets{}, fmt.Errorf("using the programs in %s: %w; unset it to have them built", AssetsVariable, err)
 	}
 	if options.Progress != nil {
 		fmt.Fprintf(options.Progress, "using the control plane's programs in %s, which %s names\n", dir, AssetsVariable)

@@ -23,32 +23,31 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// CacheVariable names the environment variable with a directory for what
-// [Build] makes, instead of ctrlkit/controlplane in the user's cache directory.
+// CacheVariable is the environment variable with the directory for the results of [Build]. The
+// default is ctrlkit/controlplane in the user's cache directory.
 const CacheVariable = "CTRLKIT_CACHE"
 
 // BuildOptions are the options of [Build]. The zero value is usable.
 type BuildOptions struct {
-	// Progress, if not nil, is told how the build gets on: in a terminal by one
-	// line that is redrawn, otherwise by a line every ten seconds. Nothing is
-	// written when there is nothing to build.
+	// Progress, if not nil, receives the progress of a build: in a terminal one line that is
+	// redrawn, otherwise a line every ten seconds. Nothing is written if the programs are up to
+	// date.
 	Progress io.Writer
 }
 
-// Build compiles the programs of the control plane, unless that was done
-// before, and returns the directory that holds them. It takes minutes and some
-// 2 GB of Go's build cache the first time, and milliseconds from then on. The
-// result, 190 MB, is kept in the user's cache directory under a name made of the
-// programs' source, the version of Go and the platform: a change of any of them
-// builds anew, and what was not used for thirty days is removed by a later build.
+// Build compiles the programs of the control plane, unless they are up to date, and returns their
+// directory. The first build takes minutes and about 2 GB of Go's build cache; later calls take
+// milliseconds.
 //
-// Any number of processes may call Build at the same time: one of them
-// builds, the others wait for it. When ctx ends, the compiler is stopped and
-// nothing half-finished remains, although what was compiled is not lost.
-//
-// Build needs the go command, and the source of the programs, which is found
-// beside the root module or downloaded. Environment variables by which a user's
-// own module is built in some way (GOWORK, GOFLAGS, GOOS) do not matter here.
+//   - The result, 190 MB, stays in the user's cache directory, under a key made from the programs'
+//     source, the version of Go and the platform. If one of them changes, Build builds again. It
+//     also removes results that were not used for thirty days.
+//   - Any number of processes may call Build at the same time: one builds, the others wait.
+//   - When ctx ends, Build stops the compiler and removes incomplete results. Go's build cache
+//     keeps the compiled packages.
+//   - Build needs the go command, and the source of the programs, which it finds beside the root
+//     module or downloads. It ignores variables that affect the build of the user's own module
+//     (GOWORK, GOFLAGS, GOOS).
 func Build(ctx context.Context, options BuildOptions) (Assets, error) {
 	assets, err := build(ctx, options)
 	if err != nil {
@@ -80,7 +79,7 @@ func build(ctx context.Context, options BuildOptions) (Assets, error) {
 		return Assets{}, err
 	}
 	defer unlock()
-	if assets.check(AllParts) == nil { // somebody else has built it meanwhile
+	if assets.check(AllParts) == nil { // another process has built it in the meantime
 		return assets, nil
 	}
 	if err := recipe.buildInto(ctx, assets.Dir, progress); err != nil {
@@ -90,23 +89,23 @@ func build(ctx context.Context, options BuildOptions) (Assets, error) {
 	return assets, assets.check(AllParts)
 }
 
-// forgetAfter is how long a build is kept that nobody uses.
+// forgetAfter is how long an unused build is kept.
 const forgetAfter = 30 * 24 * time.Hour
 
-// markUsed notes the time of use on a build's directory, if it may: in a cache
-// that can only be read nothing is forgotten either.
+// markUsed sets the modification time of a build's directory to the time of its use. It ignores
+// errors: in a read-only cache, builds are not removed either.
 func markUsed(dir string) {
 	now := time.Now()
 	_ = os.Chtimes(dir, now, now)
 }
 
-// buildName matches the directories of builds, finished and unfinished: nothing
-// else is touched in a directory that the user has named.
+// buildName matches the directories of builds, complete or not. Nothing else is removed from the
+// cache, which may be a directory that the user has chosen.
 var buildName = regexp.MustCompile(`^[0-9a-f]{16}(\.tmp-.*)?$`)
 
-// forgetUnused removes builds that were last used before a time: each new version
-// of Go or of the programs leaves one behind. What cannot be removed stays, since
-// the build that is wanted does not suffer from it.
+// forgetUnused removes builds that were last used before the given time: each new version of Go or
+// of the programs makes the previous build obsolete. It ignores errors, which do not affect the new
+// build.
 func forgetUnused(cache string, before time.Time) {
 	entries, err := os.ReadDir(cache)
 	if err != nil {
@@ -120,7 +119,7 @@ func forgetUnused(cache string, before time.Time) {
 	}
 }
 
-// cacheDir is where finished builds are kept.
+// cacheDir returns the directory of complete builds.
 func cacheDir() (string, error) {
 	if dir := os.Getenv(CacheVariable); dir != "" {
 		return filepath.Abs(dir)
@@ -132,9 +131,9 @@ func cacheDir() (string, error) {
 	return filepath.Join(dir, "ctrlkit", "controlplane"), nil
 }
 
-// lock waits until this process is the only one that builds into a directory.
-// The returned function lets others go on. The lock's file stays: removing it
-// would let two processes hold locks on different files of one name.
+// lock waits until no other process builds into a directory. The returned function unlocks. The
+// file of the lock stays: if it were removed, two processes could hold locks on different files of
+// one name.
 func lock(ctx context.Context, name string, progress *progress) (unlock func(), err error) {
 	file := flock.New(name)
 	locked, err := file.TryLock()
@@ -147,12 +146,12 @@ func lock(ctx context.Context, name string, progress *progress) (unlock func(), 
 		return nil, fmt.Errorf("locking %s: %w", name, err)
 	}
 	if !locked {
-		return nil, fmt.Errorf("locking %s: the lock was not given", name)
+		return nil, fmt.Errorf("locking %s: the lock is held by another process", name)
 	}
 	return func() { _ = file.Unlock() }, nil // the process's end unlocks it in any case
 }
 
-// A recipe is all that determines the result of a build.
+// A recipe holds what determines the result of a build.
 type recipe struct {
 	goCommand string // path of the go command
 	source    string // directory of the programs' module
@@ -160,15 +159,14 @@ type recipe struct {
 	goVersion string
 }
 
-// settings of the go command, also part of the key of a build.
+// Settings of the go command, which are part of the key of a build.
 var (
-	// Without cgo no C compiler is needed, and the programs run on any machine
-	// of the platform. Whatever the user's own module is built for, these
-	// programs run here.
+	// Without cgo, the build needs no C compiler, and the programs run on any machine of the
+	// platform. GOOS and GOARCH are those of this machine, whatever the user's own module is built
+	// for.
 	buildEnvironment = []string{"CGO_ENABLED=0", "GO111MODULE=on", "GOWORK=off", "GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
 
-	// grpcnotrace keeps a tracing page out of the programs that would make the
-	// linker keep every method of every type.
+	// grpcnotrace omits a tracing page, for which the linker would keep all methods of all types.
 	buildFlags = []string{"-mod=readonly", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace"}
 
 	linkerFlags = "-s -w"
@@ -208,14 +206,14 @@ func (r *recipe) command(ctx context.Context, args ...string) *exec.Cmd {
 	command.Dir = r.source
 	command.Env = append(os.Environ(), buildEnvironment...)
 	command.Env = append(command.Env, "PWD="+r.source, "GOFLAGS="+harmlessFlags(os.Getenv("GOFLAGS")))
-	// Interrupted, the go command stops its compilers and removes its work directory.
+	// When it is interrupted, the go command stops its compilers and removes its work directory.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 10 * time.Second
 	return command
 }
 
-// harmlessFlags keeps of the user's GOFLAGS those that do not change what is
-// built: how many compilers run at once, and how modules are downloaded.
+// harmlessFlags returns those of the user's GOFLAGS that do not change the result: how many
+// compilers run at the same time, and how modules are downloaded.
 func harmlessFlags(flags string) string {
 	kept := slices.DeleteFunc(strings.Fields(flags), func(flag string) bool {
 		return !strings.HasPrefix(flag, "-p=") && flag != "-modcacherw"
@@ -223,8 +221,8 @@ func harmlessFlags(flags string) string {
 	return strings.Join(kept, " ")
 }
 
-// buildInto compiles into a temporary directory beside dir and then gives it its
-// name: dir is complete whenever it exists.
+// buildInto compiles into a temporary directory beside dir, which it then renames to dir. So dir is
+// complete whenever it exists.
 func (r *recipe) buildInto(ctx context.Context, dir string, progress *progress) (err error) {
 	if err := removeMatching(dir + ".tmp-*"); err != nil { // of builders that were killed
 		return err
@@ -255,11 +253,11 @@ func (r *recipe) buildInto(ctx context.Context, dir string, progress *progress) 
 func removeMatching(pattern string) error {
 	names, err := filepath.Glob(pattern)
 	if err != nil {
-		return fmt.Errorf("looking for remains of earlier builds: %w", err)
+		return fmt.Errorf("looking for incomplete builds: %w", err)
 	}
 	for _, name := range names {
 		if err := os.RemoveAll(name); err != nil {
-			return fmt.Errorf("removing remains of earlier builds: %w", err)
+			return fmt.Errorf("removing incomplete builds: %w", err)
 		}
 	}
 	return nil
@@ -290,8 +288,8 @@ func (r *recipe) compile(ctx context.Context, dir string, progress *progress) er
 	return nil
 }
 
-// survey downloads what is missing, and tells the version of Kubernetes and how
-// many packages must be compiled, the programs' own, which come last, not counted.
+// survey downloads missing modules. It returns the version of Kubernetes and the number of packages
+// to compile, without the main packages, which are linked last.
 func (r *recipe) survey(ctx context.Context, progress *progress) (kubernetes string, stale int, err error) {
 	stop := progress.show(func() string { return "building the control plane: downloading modules" })
 	defer stop()
@@ -317,8 +315,8 @@ func (r *recipe) survey(ctx context.Context, progress *progress) (kubernetes str
 	return kubernetes, stale, nil
 }
 
-// versionFlags are linker flags that make the programs tell the version of
-// Kubernetes, which they otherwise learn only from Kubernetes' own build.
+// versionFlags returns linker flags that set the version of Kubernetes in the programs, as
+// Kubernetes' own build does.
 func versionFlags(version string) string {
 	var flags strings.Builder
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
@@ -327,7 +325,7 @@ func versionFlags(version string) string {
 	return flags.String()
 }
 
-// explainBuildError adds the way out to errors that have a well-known one.
+// explainBuildError adds the remedy to errors that have a known one.
 func explainBuildError(err error) error {
 	if strings.Contains(err.Error(), "no space left on device") {
 		return fmt.Errorf("%w\nthe disk is full: the build needs about 3 GB in GOCACHE and GOTMPDIR (see `go env`) and 200 MB in the user's cache directory", err)
@@ -335,7 +333,8 @@ func explainBuildError(err error) error {
 	return err
 }
 
-// linkPrograms gives the binary its names: it acts as the program by which it is called.
+// linkPrograms links the names of the programs to the binary, which acts as the program whose name
+// it is called by.
 func linkPrograms(dir string) error {
 	for _, name := range []string{etcdProgram, apiServerProgram, controllerManagerProgram, schedulerProgram, kubectlProgram} {
 		if err := os.Link(Assets{Dir: dir}.Program("kubernetes"), Assets{Dir: dir}.Program(name)); err != nil {

@@ -316,12 +316,12 @@ func TestBuildWaitsForTheLockNoLongerThanItsContext(t *testing.T) {
 
 func checkNothingHalfFinished(t *testing.T, cache string) {
 	t.Helper()
-	left, err := filepath.Glob(filepath.Join(cache, "*.tmp-*"))
+	remaining, err := filepath.Glob(filepath.Join(cache, "*.tmp-*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+	if len(remaining) > 0 {
+		t.Errorf("incomplete builds remain: %v", remaining)
 	}
 }
 

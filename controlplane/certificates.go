@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// validity is how long certificates are good for; a control plane lives shorter.
+// validity is the lifetime of certificates, longer than that of a control plane.
 const validity = 365 * 24 * time.Hour
 
 // An authority issues the certificates of one control plane. Its key exists
@@ -54,12 +54,12 @@ func newAuthority() (*authority, error) {
 	return &authority{certificate: certificate, key: key}, nil
 }
 
-// bundle returns the certificate of the authority itself, as PEM.
+// bundle returns the certificate of the authority, as PEM.
 func (a *authority) bundle() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
 }
 
-// issueServing issues the certificate by which servers on this machine show who they are.
+// issueServing issues the certificate of the servers.
 func (a *authority) issueServing() (keyPair, error) {
 	template, err := newTemplate(pkix.Name{CommonName: "localhost"})
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *authority) issueServing() (keyPair, error) {
 	return a.issue(template)
 }
 
-// issueClient issues a certificate by which kube-apiserver knows a user.
+// issueClient issues the certificate with which a user authenticates.
 func (a *authority) issueClient(user string, groups []string) (keyPair, error) {
 	template, err := newTemplate(pkix.Name{CommonName: user, Organization: groups})
 	if err != nil {
@@ -107,7 +107,7 @@ func newTemplate(subject pkix.Name) (*x509.Certificate, error) {
 	return &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      subject,
-		NotBefore:    now.Add(-time.Minute), // a clock that is set back a little does no harm
+		NotBefore:    now.Add(-time.Minute), // allows for small differences of clocks
 		NotAfter:     now.Add(validity),
 	}, nil
 }

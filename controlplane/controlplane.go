@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -34,14 +32,12 @@ type Options struct {
 	// Nodes is how many Nodes there are if Parts has [PartNodes]; zero means one.
 	Nodes int
 
-	// CRDs are files and directories with CustomResourceDefinitions to install
-	// before the controller manager starts. Its garbage collector knows their
-	// kinds from the beginning then; of kinds that are installed later it learns
-	// within half a minute.
+	// CRDs are files and directories with CustomResourceDefinitions to install before the
+	// controller manager starts. Its garbage collector then knows their kinds from the beginning;
+	// it discovers kinds that are installed later within half a minute.
 	CRDs []string
 
-	// Assets are the programs. If they are not given, [FindAssets] finds or
-	// builds them.
+	// Assets are the programs. If they are not set, [FindAssets] finds or builds them.
 	Assets Assets
 
 	// Flags are additional command line flags of the programs, by the
@@ -50,10 +46,10 @@ type Options struct {
 	Flags map[string][]string
 
 	// LogDir is an existing directory for the logs of the processes, one file
-	// each, which remain there. Without it they are removed with the control plane.
+	// each, which remain there. If it is empty, logs are removed with the control plane.
 	LogDir string
 
-	// Progress, if not nil, is told how a build gets on; see [BuildOptions].
+	// Progress, if not nil, receives the progress of a build; see [BuildOptions].
 	Progress io.Writer
 }
 
@@ -62,30 +58,32 @@ type Options struct {
 type ControlPlane struct {
 	options   Options
 	assets    Assets
-	dir       string // removed by Stop
+	dir       directory // removed by Stop
 	logDir    string
 	authority *authority
 	port      *reservedPort
 	admin     *rest.Config
 
-	done chan struct{} // closed when nothing, or not everything, runs any more
+	done chan struct{} // closed when a process has ended
 
 	mu        sync.Mutex // guards what follows
 	processes []*process
 	reserved  []*reservedPort
-	err       error // why a process ended that nobody stopped
+	err       error // why a process ended before Stop
 	stopping  bool
 
 	stop func() error // runs once
 }
 
-// Start starts a control plane and returns when it is ready for use: the API
-// server says so; with a controller manager, the default namespace has its
-// ServiceAccount; Nodes are ready and accept Pods. That takes a few seconds.
+// Start starts a control plane and returns when it is ready:
 //
-// The context bounds the start, not the life of the control plane: call
-// [ControlPlane.Stop] to end it. When Start returns an error nothing is left
-// running; if a process ended, the error quotes the last lines it wrote.
+//   - The API server reports that it is ready.
+//   - With a controller manager, the default namespace has its ServiceAccount.
+//   - Nodes are ready and accept Pods.
+//
+// That takes a few seconds. The context bounds the start, not the life of the control plane: call
+// [ControlPlane.Stop] to end it. If Start returns an error, all processes have ended; if one of
+// them caused the error, it quotes the last lines of its log.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	options.Parts = options.Parts.withNeeded()
 	assets := options.Assets
@@ -131,7 +129,8 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	return c.startParts(ctx)
 }
 
-// awaitKinds waits until clients that ask for all kinds are told of those that were installed: that is later than when the kinds are served.
+// awaitKinds waits until discovery lists the installed kinds. That is later than when they are
+// served.
 func (c *ControlPlane) awaitKinds(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	client, err := discovery.NewDiscoveryClientForConfig(c.Config())
 	if err != nil {
@@ -140,7 +139,7 @@ func (c *ControlPlane) awaitKinds(ctx context.Context, crds []*apiextensionsv1.C
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
 		groups, err := restmapper.GetAPIGroupResources(client)
 		if err != nil {
-			return false, nil //nolint:nilerr // it is still starting: ctx bounds the waiting
+			return false, nil //nolint:nilerr // the API server is still starting; ctx bounds the wait
 		}
 		mapper := restmapper.NewDiscoveryRESTMapper(groups)
 		for _, crd := range crds {
@@ -155,14 +154,14 @@ func (c *ControlPlane) awaitKinds(ctx context.Context, crds []*apiextensionsv1.C
 	})
 }
 
-// prepare writes all files that the programs read.
+// prepare writes the files that the programs read.
 func (c *ControlPlane) prepare() error {
 	var err error
-	if c.dir, err = os.MkdirTemp("", "ctrlkit-"); err != nil {
-		return fmt.Errorf("creating its directory: %w", err)
+	if c.dir, err = newDirectory(); err != nil {
+		return err
 	}
 	if c.logDir = c.options.LogDir; c.logDir == "" {
-		c.logDir = c.dir
+		c.logDir = string(c.dir)
 	}
 	if c.authority, err = newAuthority(); err != nil {
 		return err
@@ -189,7 +188,7 @@ func (c *ControlPlane) prepare() error {
 	if err != nil {
 		return err
 	}
-	return c.writeFiles(map[string][]byte{
+	return c.dir.write(map[string][]byte{
 		authorityFile:         c.authority.bundle(),
 		servingFile:           serving.certificate,
 		servingKeyFile:        serving.key,
@@ -197,20 +196,6 @@ func (c *ControlPlane) prepare() error {
 		kubeconfigFile:        kubeconfig,
 		stagesFile:            stages,
 	})
-}
-
-func (c *ControlPlane) writeFiles(files map[string][]byte) error {
-	for name, content := range files {
-		if err := os.WriteFile(c.file(name), content, 0o600); err != nil {
-			return fmt.Errorf("writing its files: %w", err)
-		}
-	}
-	return nil
-}
-
-// file returns the path of a file in the directory of the control plane.
-func (c *ControlPlane) file(name string) string {
-	return filepath.Join(c.dir, name)
 }
 
 // reservePort reserves a port that is released when the control plane stops.
@@ -225,10 +210,10 @@ func (c *ControlPlane) reservePort() (*reservedPort, error) {
 	return port, nil
 }
 
-// run starts a program and watches over it.
+// run starts a program and records when it ends.
 func (c *ControlPlane) run(name string, args []string) error {
 	args = append(args, c.options.Flags[name]...)
-	environment := append(orphanEnvironment(c.dir), "KWOK_WORKDIR="+c.dir) // no configuration of the user's own kwok
+	environment := append(orphanEnvironment(c.dir), "KWOK_WORKDIR="+string(c.dir)) // not the configuration of the user's own kwok
 	p, err := startProcess(c.assets.Program(name), c.logDir, args, environment)
 	if err != nil {
 		return err
@@ -253,23 +238,22 @@ func (c *ControlPlane) processEnded(p *process) {
 	close(c.done)
 }
 
-// Done returns a channel that is closed when the control plane is stopped, or when
-// one of its processes has ended although nobody stopped it.
+// Done returns a channel that is closed when the control plane is stopped, or when one of its
+// processes has ended by itself.
 func (c *ControlPlane) Done() <-chan struct{} {
 	return c.done
 }
 
-// Err returns nil as long as all processes run, and after they were stopped.
-// Otherwise it says which process ended first, how, and what it wrote last.
+// Err returns nil while all processes run, and after Stop. If a process has ended by itself, the
+// error names the first such process, how it ended, and the last lines of its log.
 func (c *ControlPlane) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Stop ends all processes at once, waits for them to be gone, and removes what
-// belongs to the control plane, its data included. Only the first call does
-// something; each returns what that one did.
+// Stop kills all processes, waits until they have ended, and removes the files and data of the
+// control plane. Later calls return the result of the first.
 func (c *ControlPlane) Stop() error {
 	return c.stop()
 }
@@ -291,10 +275,7 @@ func (c *ControlPlane) stopAll() error {
 	for _, port := range reserved {
 		errs = append(errs, port.release())
 	}
-	if err := os.RemoveAll(c.dir); err != nil {
-		errs = append(errs, fmt.Errorf("removing the control plane's directory: %w", err))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.dir.remove())...)
 }
 
 // Assets returns the programs that the control plane runs.
@@ -305,15 +286,4 @@ func (c *ControlPlane) Assets() Assets {
 // Parts returns the optional parts that run.
 func (c *ControlPlane) Parts() Parts {
 	return c.options.Parts
-}
-
-// pids returns the process ids of the programs, by their names.
-func (c *ControlPlane) pids() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	pids := make(map[string]int)
-	for _, p := range c.processes {
-		pids[p.name] = p.command.Process.Pid
-	}
-	return pids
 }

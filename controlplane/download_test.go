@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestBuildFromTheDownloadedModule builds in the module cache, as somebody does
+// TestBuildFromTheDownloadedModule builds in the module cache, as a user does
 // who installed the command and has no checkout.
 func TestBuildFromTheDownloadedModule(t *testing.T) {
 	source, _ := useSource(t, smallMain)

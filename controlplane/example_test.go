@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"testing"
+	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +17,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane"
 )
 
-// Start what is always there, etcd and kube-apiserver, and use it.
+// Start etcd and kube-apiserver, the parts that every control plane has, and use them.
 func ExampleStart() {
 	ctx := context.Background()
 	plane, err := controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr})
@@ -38,18 +38,18 @@ func ExampleStart() {
 	// Output: default Active
 }
 
-// A test with a control plane of its own, with controllers and Nodes.
-func ExampleStartForTest() {
-	_ = func(t *testing.T) {
-		plane := controlplane.StartForTest(t, controlplane.Options{
-			Parts: controlplane.AllParts,
-			CRDs:  []string{"config/crd"},
-		})
-		_ = plane.Config() // for the manager under test
+// Find the programs without starting anything, for a script that runs kubectl.
+func ExampleFindAssets() {
+	ctx := context.Background()
+	assets, err := controlplane.FindAssets(ctx, controlplane.AllParts, controlplane.BuildOptions{Progress: os.Stderr})
+	if err != nil {
+		log.Fatal(err)
 	}
+	fmt.Println(filepath.Base(assets.Program("kubectl")))
+	// Output: kubectl
 }
 
-// The programs also serve those who know envtest and want no more.
+// Build the programs for a test suite that uses envtest.
 func ExampleBuild() {
 	assets, err := controlplane.Build(context.Background(), controlplane.BuildOptions{Progress: os.Stderr})
 	if err != nil {

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package controlplane_test
 
 import (
 	"os"
@@ -9,10 +9,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 )
 
 // shared serves the tests that need all parts and do not stop anything.
-var shared = Shared{Options: Options{Parts: AllParts, Nodes: 2, CRDs: []string{"testdata/crds"}}}
+var shared = controlplanetest.Shared{Options: controlplane.Options{Parts: controlplane.AllParts, Nodes: 2, CRDs: []string{"testdata/crds"}}}
 
 // childVariable makes this test binary the child that a test kills.
 const childVariable = "CTRLKIT_TEST_CHILD"

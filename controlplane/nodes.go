@@ -12,17 +12,18 @@ import (
 )
 
 const (
-	// RunsForAnnotation on a Pod whose restart policy is not Always says how long
-	// it runs on a Node of [PartNodes], as a duration such as "10s". Without it, Pods of
-	// Jobs run for a second and a half, and others run on.
+	// RunsForAnnotation on a Pod whose restart policy is not Always sets how long it runs on a Node
+	// of [PartNodes], as a duration such as "10s". The default for Pods of Jobs is a second and a
+	// half; other Pods do not end.
 	RunsForAnnotation = "controlplane.ctrlkit.dev/runs-for"
 
-	// ExitCodeAnnotation on such a Pod is the exit code with which its
-	// containers end; unless it is 0, the Pod has failed.
+	// ExitCodeAnnotation on such a Pod sets the exit code of its containers. The Pod fails unless
+	// it is
+	// 0.
 	ExitCodeAnnotation = "controlplane.ctrlkit.dev/exit-code"
 )
 
-// startNodes starts kwok and declares the Nodes that it lets live.
+// startNodes creates the Nodes and starts kwok, which simulates their kubelets.
 func (c *ControlPlane) startNodes(ctx context.Context) error {
 	writer, err := c.client()
 	if err != nil {
@@ -35,8 +36,8 @@ func (c *ControlPlane) startNodes(ctx context.Context) error {
 		}
 	}
 	return c.run(kwokProgram, []string{
-		"--kubeconfig=" + c.file(kubeconfigFile),
-		"--config=" + c.file(stagesFile),
+		"--kubeconfig=" + c.dir.file(kubeconfigFile),
+		"--config=" + c.dir.file(stagesFile),
 		"--manage-all-nodes=true",
 		"--node-lease-duration-seconds=40",
 		"--cidr=10.128.0.0/12",
@@ -56,7 +57,7 @@ func newNode(name string) *corev1.Node {
 	}}
 }
 
-// nodesUsable tells whether each Node is ready and nothing keeps Pods away from it.
+// nodesUsable returns an error unless all Nodes are ready and have no taints.
 func (c *ControlPlane) nodesUsable(ctx context.Context) error {
 	reader, err := c.client()
 	if err != nil {

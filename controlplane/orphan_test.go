@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package controlplane
+package controlplane_test
 
 import (
 	"bufio"
@@ -18,9 +18,11 @@ import (
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
 )
 
-// A report is what a child tells about what it started.
+// A report lists what a child has started.
 type report struct {
 	PIDs        []int
 	Directories []string
@@ -41,19 +43,19 @@ func beChild(kind string) int {
 }
 
 func startAsChild() (report, error) {
-	plane, err := Start(context.Background(), Options{Parts: AllParts})
+	plane, err := controlplane.Start(context.Background(), controlplane.Options{Parts: controlplane.AllParts})
 	if err != nil {
 		return report{}, err
 	}
-	found := report{Directories: []string{plane.dir}}
-	for _, pid := range plane.pids() {
+	found := report{Directories: []string{plane.Dir()}}
+	for _, pid := range plane.PIDs() {
 		found.PIDs = append(found.PIDs, pid)
 	}
 	return found, nil
 }
 
 func startEnvtestAsChild() (report, error) {
-	assets, err := FindAssets(context.Background(), 0, BuildOptions{})
+	assets, err := controlplane.FindAssets(context.Background(), 0, controlplane.BuildOptions{})
 	if err != nil {
 		return report{}, err
 	}
@@ -68,7 +70,7 @@ func startEnvtestAsChild() (report, error) {
 	}, err
 }
 
-func TestNothingIsLeftOfAKilledStarter(t *testing.T) {
+func TestNothingRemainsOfAKilledStarter(t *testing.T) {
 	for kind, processes := range map[string]int{"package": 5, "envtest": 2} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -77,9 +79,9 @@ func TestNothingIsLeftOfAKilledStarter(t *testing.T) {
 				t.Errorf("the child had the processes %v, want %d", found.PIDs, processes)
 			}
 			eventually(t, "the processes to end", func(context.Context) error {
-				left := slices.DeleteFunc(slices.Clone(found.PIDs), func(pid int) bool { return !runs(pid) })
-				if len(left) > 0 {
-					return fmt.Errorf("still running: %v", left)
+				remaining := slices.DeleteFunc(slices.Clone(found.PIDs), func(pid int) bool { return !runs(pid) })
+				if len(remaining) > 0 {
+					return fmt.Errorf("still running: %v", remaining)
 				}
 				return nil
 			})
@@ -129,14 +131,14 @@ func startAndKill(t *testing.T, kind string) report {
 	return found
 }
 
-// A stat is what ps tells about a process.
+// A stat is a line of ps.
 type stat struct {
 	pid, parent int
 	state       string
 }
 
-// processes asks ps, which tells zombies (whose reaper is slow, or absent as in
-// many containers) from processes that run.
+// processes runs ps, which shows zombies as such: their reaper may be slow or, as in many
+// containers, absent.
 func processes() ([]stat, error) {
 	var output bytes.Buffer
 	ps := exec.Command("ps", "-A", "-o", "pid=,ppid=,stat=")

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Parts is a set of the optional parts of a control plane. The zero value is
-// none of them: etcd and kube-apiserver, which are always there.
+// Parts is a set of the optional parts of a control plane. The zero value is the empty set, with
+// which only etcd and kube-apiserver run.
 type Parts uint8
 
 const (
@@ -22,16 +22,16 @@ const (
 	// PartScheduler assigns Pods to Nodes.
 	PartScheduler
 
-	// PartNodes provides Nodes whose Pods become ready at once and whose Jobs'
-	// Pods complete after a moment, although nothing is run. It brings the
-	// controller manager, which declares Nodes usable, and the scheduler.
+	// PartNodes provides Nodes whose Pods become ready at once, and complete after a moment if they
+	// belong to a Job, without running. It implies the controller manager, which removes the taints
+	// of Nodes, and the scheduler.
 	PartNodes
 )
 
 // AllParts is all parts.
 const AllParts = PartControllerManager | PartScheduler | PartNodes
 
-// A namedPart is a single part and what it is called.
+// A namedPart is a part and its name.
 type namedPart struct {
 	part Parts
 	name string
@@ -43,8 +43,8 @@ var namedParts = []namedPart{
 	{PartNodes, "nodes"},
 }
 
-// PartNames returns the names that [ParseParts] accepts for single parts.
-func PartNames() []string {
+// partNames returns the names of the parts.
+func partNames() []string {
 	var names []string
 	for _, p := range namedParts {
 		names = append(names, p.name)
@@ -52,14 +52,14 @@ func PartNames() []string {
 	return names
 }
 
-// ParseParts reads a set of parts from their names. Besides the names of single
-// parts it accepts "all" and, meaning no optional part, "none".
+// ParseParts returns the set of the parts with these names. It also accepts "all", and "none" for
+// the empty set. The set includes the parts that others need.
 func ParseParts(names []string) (Parts, error) {
 	var parts Parts
 	for _, name := range names {
 		part, known := partNamed(name)
 		if !known {
-			return 0, fmt.Errorf("unknown component %q of a control plane: want all, none, or some of %s", name, strings.Join(PartNames(), ", "))
+			return 0, fmt.Errorf("unknown component %q of a control plane: want all, none, or some of %s", name, strings.Join(partNames(), ", "))
 		}
 		parts |= part
 	}
@@ -99,7 +99,7 @@ func (parts Parts) String() string {
 	return strings.Join(names, ",")
 }
 
-// withNeeded adds the parts without which others do not work.
+// withNeeded adds the parts that others need.
 func (parts Parts) withNeeded() Parts {
 	if parts.Has(PartNodes) {
 		return AllParts

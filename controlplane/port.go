@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A reservedPort is a free TCP port of 127.0.0.1 that no other process can
-// take: a socket is bound to it but does not listen, and lets only sockets that
-// also set SO_REUSEPORT share it. The programs of Kubernetes do so with
-// --permit-port-sharing.
+// A reservedPort is a free TCP port of 127.0.0.1 that no other process can take: a socket is bound
+// to it that does not listen, and that shares the port only with sockets that also set
+// SO_REUSEPORT. The programs of Kubernetes do so with --permit-port-sharing.
 type reservedPort struct {
 	number int
 	socket int

@@ -18,16 +18,15 @@ import (
 // A process is a running program of the control plane.
 type process struct {
 	name    string
-	log     string // path of the file with all it writes
+	log     string // path of its log
 	command *exec.Cmd
 
 	ended chan struct{} // closed when it has ended; err is set by then
 	err   error         // how it ended
 }
 
-// startProcess starts a program that writes to a file in logDir. It runs in a
-// process group of its own, so that a Ctrl-C in the terminal does not
-// stop servers before their clients.
+// startProcess starts a program whose output goes to a file in logDir. It runs in a process group
+// of its own, so that Ctrl-C in the terminal does not stop servers before their clients.
 func startProcess(path, logDir string, args, environment []string) (*process, error) {
 	name := filepath.Base(path)
 	logName := filepath.Join(logDir, name+".log")
@@ -51,8 +50,8 @@ func startProcess(path, logDir string, args, environment []string) (*process, er
 	return p, nil
 }
 
-// failure says how the process ended and what it said last. It may be called
-// only when the process has ended.
+// failure describes how the process ended, with the last lines of its log. It may be called only
+// when the process has ended.
 func (p *process) failure() error {
 	how := "exit status 0"
 	if p.err != nil {
@@ -62,11 +61,11 @@ func (p *process) failure() error {
 	if said == "" {
 		said = "(nothing)"
 	}
-	return fmt.Errorf("%s ended: %s; the last it wrote:\n%s", p.name, how, said)
+	return fmt.Errorf("%s ended: %s; its last lines:\n%s", p.name, how, said)
 }
 
-// kill ends the process at once and waits until it has ended. A control plane's
-// data goes with it, so there is nothing that a gentle end would save.
+// kill kills the process and waits until it has ended. The data is removed with the control plane,
+// so that an orderly shutdown would save nothing.
 func (p *process) kill() error {
 	if err := p.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stopping %s (process %d): %w", p.name, p.command.Process.Pid, err)
@@ -75,19 +74,18 @@ func (p *process) kill() error {
 	return nil
 }
 
-// orphanEnvironment tells the programs who started them, and which directory to
-// remove when that process is gone without having stopped them. See package
-// orphan of the programs' module.
-func orphanEnvironment(dir string) []string {
+// orphanEnvironment passes the programs the id of this process, and the directory to remove if it
+// ends without stopping them. See package orphan of the programs' module.
+func orphanEnvironment(dir directory) []string {
 	return []string{
 		"CTRLKIT_PARENT_PID=" + strconv.Itoa(os.Getpid()),
-		"CTRLKIT_REMOVE_WHEN_ORPHANED=" + dir,
+		"CTRLKIT_REMOVE_WHEN_ORPHANED=" + string(dir),
 		"CTRLKIT_OUTLIVE_PARENT=",
 	}
 }
 
-// poll calls check at once and then every interval until it returns nil. It gives
-// up when ctx ends or dead is closed, with the last answer that check gave in time.
+// poll calls check at once and then every interval, until it returns nil, ctx ends or dead is
+// closed. In the latter cases, poll returns the last error that check returned in time.
 func poll(ctx context.Context, interval time.Duration, dead <-chan struct{}, check func(context.Context) error) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

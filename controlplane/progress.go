@@ -20,7 +20,7 @@ const (
 	lineInterval   = 10 * time.Second       // between lines elsewhere
 )
 
-// A progress tells a person, or a log, how something long gets on.
+// A progress reports the progress of a long operation to a person or a log.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -34,13 +34,13 @@ func newProgress(out io.Writer) *progress {
 	return &progress{out: out, terminal: ok && term.IsTerminal(int(file.Fd()))}
 }
 
-// line writes one line that stays.
+// line writes a line that stays.
 func (p *progress) line(text string) {
 	fmt.Fprintln(p.out, text)
 }
 
-// show writes what text returns, again and again until stop is called. In a
-// terminal the line is then erased. Stop may be called more than once.
+// show writes the result of text repeatedly, until stop is called. In a terminal, stop erases the
+// line. It may be called more than once.
 func (p *progress) show(text func() string) (stop func()) {
 	if !p.terminal {
 		p.line(text())
@@ -51,8 +51,8 @@ func (p *progress) show(text func() string) (stop func()) {
 	return p.repeat(redrawInterval, draw, func() { fmt.Fprint(p.out, "\r\x1b[K") })
 }
 
-// repeat calls tick at each interval until the returned function is called,
-// which waits for the last tick and calls last.
+// repeat calls tick at each interval until stop is called, which waits for a running tick and calls
+// last.
 func (p *progress) repeat(interval time.Duration, tick, last func()) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -75,28 +75,28 @@ func (p *progress) repeat(interval time.Duration, tick, last func()) (stop func(
 	})
 }
 
-// A compilation reads what `go build -v` writes, and counts.
+// A compilation counts the packages in the output of `go build -v`.
 type compilation struct {
 	started time.Time
 	total   int   // packages to compile
-	words   *tail // what was said that is not the name of a package
+	words   *tail // the output that is not the name of a package
 
-	mu   sync.Mutex // guards what follows
-	done int
-	rest []byte // a line that is not yet complete
+	mu      sync.Mutex // guards what follows
+	done    int
+	partial []byte // an incomplete line
 }
 
 // Write counts the lines that name a package and keeps the others.
 func (c *compilation) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rest = append(c.rest, p...)
+	c.partial = append(c.partial, p...)
 	for {
-		line, rest, found := bytes.Cut(c.rest, []byte("\n"))
+		line, partial, found := bytes.Cut(c.partial, []byte("\n"))
 		if !found {
 			return len(p), nil
 		}
-		c.rest = rest
+		c.partial = partial
 		if isPackagePath(string(line)) {
 			c.done++
 			continue
@@ -105,13 +105,13 @@ func (c *compilation) Write(p []byte) (int, error) {
 	}
 }
 
-// isPackagePath tells a package's name from an error: compilers and linkers
-// speak with spaces, colons, tabs or a leading #.
+// isPackagePath reports whether a line is a package path. Messages of compilers and linkers have
+// spaces, colons, tabs or a leading #.
 func isPackagePath(line string) bool {
 	return line != "" && !strings.ContainsAny(line, " :\t#")
 }
 
-// String tells how far the compilation is.
+// String describes the progress of the compilation.
 func (c *compilation) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

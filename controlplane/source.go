@@ -21,25 +21,27 @@ import (
 )
 
 const (
-	// SourceVariable names the environment variable with the directory of the
-	// programs' module, for those who keep it in an unusual place or change it.
+	// SourceVariable is the environment variable with the directory of the programs' module, for
+	// builds from an unusual place or from changed source.
 	SourceVariable = "CTRLKIT_CONTROLPLANE_SOURCE"
 
 	rootModule     = "github.com/ctrlkit/ctrlkit"
 	programsModule = rootModule + "/controlplane/kubernetes"
 )
 
-// A sourceFinder knows one place where the programs' module may be.
+// A sourceFinder returns one place where the programs' module may be.
 type sourceFinder func(ctx context.Context, goCommand string) (string, error)
 
-// sourceFinders are the places to look at, in this order: beside the root module,
-// when the go command sees that as a directory with the programs in it (a
-// checkout, a replace line, a workspace); beside the source from which the running
-// program was compiled; and, downloaded, at the version of the running program.
+// sourceFinders are tried in this order:
+//
+//   - in the directory of the root module, if the go command finds one with the programs in it (a
+//     checkout, a replace line, a workspace),
+//   - beside the source from which the running program was compiled,
+//   - in the module cache, downloaded at the version of the running program.
 var sourceFinders = []sourceFinder{sourceInCheckout, sourceOfCompilation, sourceOfRunningVersion}
 
-// findSource returns the directory of the programs' module: what the environment
-// says, or else what the first successful finder returns.
+// findSource returns the directory of the programs' module: that in SourceVariable, or else the
+// result of the first finder that succeeds.
 func findSource(ctx context.Context, goCommand string, finders []sourceFinder) (string, error) {
 	if dir := os.Getenv(SourceVariable); dir != "" {
 		if err := checkSource(dir); err != nil {
@@ -59,7 +61,7 @@ func findSource(ctx context.Context, goCommand string, finders []sourceFinder) (
 		errors.Join(errs...), SourceVariable)
 }
 
-// checkSource tells whether dir holds the programs' module, by its go.mod.
+// checkSource returns an error unless the go.mod in dir is that of the programs' module.
 func checkSource(dir string) error {
 	content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -94,7 +96,7 @@ func sourceInCheckout(ctx context.Context, goCommand string) (string, error) {
 func sourceOfCompilation(context.Context, string) (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok || !filepath.IsAbs(file) { // built with -trimpath
-		return "", errors.New("looking where the running program was compiled: it does not tell")
+		return "", errors.New("looking where the running program was compiled: it was built with -trimpath")
 	}
 	dir := filepath.Join(filepath.Dir(file), "kubernetes")
 	if err := checkSource(dir); err != nil {
@@ -112,7 +114,7 @@ func sourceOfRunningVersion(ctx context.Context, goCommand string) (string, erro
 }
 
 func downloadSource(ctx context.Context, goCommand, version string) (string, error) {
-	// Outside any module, so that nobody's go.mod has a say.
+	// Outside of any module, so that no go.mod affects the download.
 	output, err := runGo(ctx, goCommand, os.TempDir(), "mod", "download", "-json", programsModule+"@"+version)
 	var module struct{ Dir, Error string }
 	if jsonErr := json.Unmarshal(output, &module); jsonErr == nil && module.Error != "" {
@@ -127,11 +129,11 @@ func downloadSource(ctx context.Context, goCommand, version string) (string, err
 	return module.Dir, nil
 }
 
-// runningVersion is the version of the root module in the running program.
+// runningVersion returns the version of the root module in the running program.
 func runningVersion() (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "", errors.New("the running program does not tell its version")
+		return "", errors.New("the running program has no build information")
 	}
 	for _, module := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if module.Path != rootModule {
@@ -144,8 +146,7 @@ func runningVersion() (string, error) {
 	return "", fmt.Errorf("the running program was not built from a released version of %s", rootModule)
 }
 
-// hashSource is a digest of the names and contents of all files of the module
-// that make a difference to what is built.
+// hashSource returns a digest of the names and contents of the files that affect the build.
 func hashSource(dir string) (string, error) {
 	digest := sha256.New()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -191,7 +192,8 @@ func runGo(ctx context.Context, goCommand, dir string, args ...string) ([]byte, 
 	return stdout.Bytes(), nil
 }
 
-// commandError joins the way in which a command ended with the last words it wrote.
+// commandError returns an error with the way in which a command ended, and the last lines of its
+// output.
 func commandError(what string, err error, words fmt.Stringer) error {
 	if said := strings.TrimSpace(words.String()); said != "" {
 		return fmt.Errorf("%s: %w:\n%s", what, err, said)

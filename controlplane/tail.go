@@ -14,12 +14,12 @@ import (
 // errorLines is how many of a program's last lines an error quotes.
 const errorLines = 15
 
-// A tail keeps the last lines that were written to it.
+// A tail keeps the last lines written to it.
 type tail struct {
-	mu    sync.Mutex // guards what follows
-	limit int
-	lines []string
-	rest  []byte // a line that is not yet complete
+	mu      sync.Mutex // guards what follows
+	limit   int
+	lines   []string
+	partial []byte // an incomplete line
 }
 
 func newTail(limit int) *tail {
@@ -30,25 +30,25 @@ func newTail(limit int) *tail {
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rest = append(t.rest, p...)
+	t.partial = append(t.partial, p...)
 	for {
-		line, rest, found := bytes.Cut(t.rest, []byte("\n"))
+		line, partial, found := bytes.Cut(t.partial, []byte("\n"))
 		if !found {
 			return len(p), nil
 		}
-		t.rest = rest
+		t.partial = partial
 		t.lines = append(t.lines, string(line))
 		t.lines = t.lines[max(0, len(t.lines)-t.limit):]
 	}
 }
 
-// String returns the lines kept, and the incomplete one if there is one.
+// String returns the last lines, including an incomplete one.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text := strings.Join(t.lines, "\n")
-	if len(t.rest) > 0 {
-		text = strings.TrimPrefix(text+"\n"+string(t.rest), "\n")
+	if len(t.partial) > 0 {
+		text = strings.TrimPrefix(text+"\n"+string(t.partial), "\n")
 	}
 	return text
 }

@@ -20,12 +20,12 @@ func TestTailKeepsTheLastLinesHoweverTheyAreWritten(t *testing.T) {
 			text += "\n"
 		}
 		kept := newTail(limit)
-		for rest := text; rest != ""; {
-			n := rapid.IntRange(1, len(rest)).Draw(t, "n")
-			if _, err := io.WriteString(kept, rest[:n]); err != nil {
+		for remaining := text; remaining != ""; {
+			n := rapid.IntRange(1, len(remaining)).Draw(t, "n")
+			if _, err := io.WriteString(kept, remaining[:n]); err != nil {
 				t.Fatal(err)
 			}
-			rest = rest[n:]
+			remaining = remaining[n:]
 		}
 		want := strings.Join(lines[max(0, len(lines)-limit):], "\n")
 		if got := kept.String(); got != want {

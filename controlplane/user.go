@@ -17,33 +17,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// kubeconfigName is what the cluster, the user and the context are called in kubeconfig files.
+// kubeconfigName is the name of the cluster, the user and the context in kubeconfig files.
 const kubeconfigName = "ctrlkit"
 
-// Config returns how to reach the API server as an administrator. Each call
-// returns a copy, which the caller may change. Clients made with it are not
-// slowed down as they would be by default.
+// Config returns the configuration of an administrator. Each call returns a copy, which the caller
+// may change. Its rate limits are far above the defaults.
 func (c *ControlPlane) Config() *rest.Config {
 	return rest.CopyConfig(c.admin)
 }
 
-// client returns an administrator's client for this package's own requests. It
-// logs nothing: controller-runtime would complain at length where no logger was set.
+// client returns an administrator's client for the requests of this package. It does not log,
+// because controller-runtime warns at length if no logger was set.
 func (c *ControlPlane) client() (client.Client, error) {
 	config := c.Config()
 	config.WarningHandler = rest.NoWarnings{}
 	return client.New(config, client.Options{Log: logr.New(log.NullLogSink{})})
 }
 
-// Kubeconfig returns the path of a kubeconfig file for an administrator, for use
-// with kubectl. The file goes with the control plane.
+// Kubeconfig returns the path of a kubeconfig file for an administrator. Stop removes the file.
 func (c *ControlPlane) Kubeconfig() string {
-	return c.file(kubeconfigFile)
+	return c.dir.file(kubeconfigFile)
 }
 
-// AddUser returns how to reach the API server as a user with the given name and
-// groups. It may do what RBAC allows it, which is nothing much until the
-// user is bound to a role; the group system:masters may do everything.
+// AddUser returns the configuration of a user with the given name and groups. RBAC decides what the
+// user may do: hardly anything without a role binding, and everything in the group system:masters.
 func (c *ControlPlane) AddUser(name string, groups ...string) (*rest.Config, error) {
 	pair, err := c.authority.issueClient(name, groups)
 	if err != nil {
@@ -61,10 +58,10 @@ func (c *ControlPlane) AddUser(name string, groups ...string) (*rest.Config, err
 	}, nil
 }
 
-// WriteKubeconfig adds the control plane to a kubeconfig file, which need not
-// exist, under the name ctrlkit, and makes it the current context. The returned
-// function takes it out again, restores the current context, and removes the
-// file if it did not exist before; what others changed meanwhile remains.
+// WriteKubeconfig adds the control plane to a kubeconfig file under the name ctrlkit, and makes it
+// the current context. It creates the file if necessary. The returned function removes the control
+// plane from the file, restores the current context, and removes the file if WriteKubeconfig
+// created it. It keeps the changes that others have made in between.
 func (c *ControlPlane) WriteKubeconfig(file string) (restore func() error, err error) {
 	before, err := clientcmd.LoadFromFile(file)
 	existed := !errors.Is(err, os.ErrNotExist)
@@ -90,8 +87,8 @@ func (c *ControlPlane) WriteKubeconfig(file string) (restore func() error, err e
 	}, nil
 }
 
-// removeFromKubeconfig removes what points to host under our name and puts back
-// what before had there.
+// removeFromKubeconfig removes the entries for host under kubeconfigName, and restores those in
+// before.
 func removeFromKubeconfig(file string, before *clientcmdapi.Config, host string) error {
 	now, err := clientcmd.LoadFromFile(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -101,7 +98,7 @@ func removeFromKubeconfig(file string, before *clientcmdapi.Config, host string)
 		return err
 	}
 	if cluster := now.Clusters[kubeconfigName]; cluster == nil || cluster.Server != host {
-		return nil // somebody else's by now
+		return nil // another control plane has replaced the entry
 	}
 	putBack(now.Clusters, before.Clusters)
 	putBack(now.AuthInfos, before.AuthInfos)

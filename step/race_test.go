@@ -36,6 +36,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -49,7 +50,7 @@ func TestFinalizerRace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")
 	}
-	plane := controlplane.StartForTest(t, controlplane.Options{})
+	plane := controlplanetest.Start(t, controlplane.Options{})
 	t.Run("without the policy", func(t *testing.T) {
 		race := newRace(t, plane)
 		// The write of the finalizer is the first that the operator sends for an object.

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -37,7 +38,7 @@ func TestFinalizersRemovedByHand(t *testing.T) {
 	}
 	t.Parallel()
 	const objects = 100
-	plane := controlplane.StartForTest(t, controlplane.Options{})
+	plane := controlplanetest.Start(t, controlplane.Options{})
 	user := newRaceUser(t, plane)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "removed-"}}
 	if err := user.Create(t.Context(), namespace); err != nil {

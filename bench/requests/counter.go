@@ -21,27 +21,28 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Counter is a proxy in front of an API server. Everything that goes through it has the rights of the configuration that it was made with.
+// A Counter is a proxy in front of an API server. Its requests have the permissions of the
+// configuration that it was created with.
 type Counter struct {
 	server *httptest.Server
 	next   http.Handler
-	seen   chan struct{} // has room for one: something has been asked
+	seen   chan struct{} // has room for one: there was a request
 
 	mu      sync.Mutex // for all below
 	counts  Counts
 	watches map[*http.Request]context.CancelFunc
-	expired map[string]bool // by path: the next watch is told to list again
+	expired map[string]bool // by path: the next watch is answered with 410 Gone
 }
 
 // Counts are requests, by verb and resource, such as "PATCH widgets/status".
 type Counts struct {
 	// Writes are all but those of events and leases.
 	Writes map[string]int
-	// Reads are those that the API server answers from its storage or its cache: no watches, and no discovery.
+	// Reads are all but watches and discovery.
 	Reads map[string]int
 	// Events are writes of events.
 	Events int
-	// Refused are those of the writes that the API server did not accept, mostly because they were conflicts.
+	// Refused are the writes that the API server did not accept, mostly because of conflicts.
 	Refused int
 }
 
@@ -79,7 +80,7 @@ func (c *Counter) Close() {
 	c.server.Close()
 }
 
-// Config returns how to reach the proxy.
+// Config returns the configuration of clients of the proxy.
 func (c *Counter) Config() *rest.Config { return &rest.Config{Host: c.server.URL, QPS: -1} }
 
 // ServeHTTP counts a request and passes it on.
@@ -109,7 +110,7 @@ func (c *Counter) watch(r *http.Request, cancel context.CancelFunc) (ok bool) {
 	defer c.mu.Unlock()
 	if c.expired[r.URL.Path] {
 		delete(c.expired, r.URL.Path)
-		return r.URL.Query().Get("sendInitialEvents") != "" // this one begins anew by itself
+		return r.URL.Query().Get("sendInitialEvents") != "" // this one starts again by itself
 	}
 	c.watches[r] = cancel
 	return true
@@ -146,7 +147,7 @@ func (c *Counter) count(r *http.Request) {
 	}
 }
 
-// isWrite says whether a request is a write that counts.
+// isWrite reports whether a request is a write that counts.
 func isWrite(r *http.Request) bool {
 	resource, _ := resourceOf(r.URL.Path)
 	return r.Method != http.MethodGet && resource != "" && resource != "leases" && resource != "events"
@@ -162,7 +163,8 @@ func (c *Counter) answered(r *http.Response) {
 	c.counts.Refused++
 }
 
-// resourceOf returns the resource in a path, with its subresource, and whether the path names an object. Paths of discovery have no resource.
+// resourceOf returns the resource in a path, with its subresource, and whether the path names an
+// object. Paths of discovery have no resource.
 func resourceOf(path string) (resource string, named bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -182,7 +184,7 @@ func resourceOf(path string) (resource string, named bool) {
 	return parts[0], len(parts) == 2
 }
 
-// Take returns what was counted since it was called before.
+// Take returns the counts since its last call.
 func (c *Counter) Take() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +193,7 @@ func (c *Counter) Take() Counts {
 	return counts
 }
 
-// AwaitWatches returns when as many watches are open.
+// AwaitWatches returns when that many watches are open.
 func (c *Counter) AwaitWatches(ctx context.Context, n int) error {
 	for {
 		c.mu.Lock()
@@ -208,7 +210,7 @@ func (c *Counter) AwaitWatches(ctx context.Context, n int) error {
 	}
 }
 
-// AwaitWrite returns when something was written since the last Take.
+// AwaitWrite returns when there was a write since the last Take.
 func (c *Counter) AwaitWrite(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -225,7 +227,7 @@ func (c *Counter) AwaitWrite(ctx context.Context) error {
 	}
 }
 
-// AwaitQuiet returns when nothing was asked for as long as d.
+// AwaitQuiet returns when there was no request for d.
 func (c *Counter) AwaitQuiet(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -241,8 +243,9 @@ func (c *Counter) AwaitQuiet(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Resync ends all watches, and has each begin anew with all objects, as an API server does that has forgotten the version at which a
-// watch stood. Informers then tell of every object again, although none has changed. It returns when the watches are open again.
+// Resync ends all watches and makes each start again with a list, as an API server does that no
+// longer has the version of a watch. Informers then report all objects again, although none has
+// changed. It returns when the watches are open again.
 func (c *Counter) Resync(ctx context.Context) error {
 	c.mu.Lock()
 	n := len(c.watches)

@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requests counts what operators ask of an API server. It stands between the two as a proxy, so that any operator can be measured, whatever
-// it is written in and with.
+// Package requests counts the requests of operators. It is a proxy between the operator and the API
+// server, so that it can measure any operator, in any language.
 //
 //	go test -run TestRequestsTable -v ./requests
 //

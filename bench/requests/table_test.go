@@ -35,13 +35,16 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// quiet is for how long an operator at rest asks nothing: more than it takes an event to come back, and less than any timer of ours.
+// quiet is the time without requests after which an operator counts as idle: longer than the
+// latency of watches, and shorter than any timer of the operators.
 const quiet = 700 * time.Millisecond
 
-// The requests of operators, by phase of the life of one object. They are the promise of package step, so that they are counted.
+// The requests of operators, by phase of the life of one object. Package step promises these
+// numbers, so that they are counted.
 func TestRequestsTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")
@@ -63,8 +66,8 @@ func TestRequestsTable(t *testing.T) {
 
 	t.Logf("API requests of an operator, for one object\n%s", table)
 
-	atMost(t, "steps: create to rest", steps["create to rest"].Writes, 3+2)
-	atMost(t, "steps with the policy: create to rest", withPolicy["create to rest"].Writes, 3+1)
+	atMost(t, "steps: create until idle", steps["create until idle"].Writes, 3+2)
+	atMost(t, "steps with the policy: create until idle", withPolicy["create until idle"].Writes, 3+1)
 	for name, phases := range map[string]map[string]Counts{"steps": steps, "steps with the policy": withPolicy, "CronJob": cronJob} {
 		atMost(t, name+": resync", phases["resync"].Writes, 0)
 		atMost(t, name+": resync, live reads", phases["resync"].Reads, 0)
@@ -121,7 +124,7 @@ type setup struct {
 
 func newSetup(t *testing.T) *setup {
 	t.Helper()
-	s := &setup{t: t, plane: controlplane.StartForTest(t, controlplane.Options{
+	s := &setup{t: t, plane: controlplanetest.Start(t, controlplane.Options{
 		CRDs: []string{"../widget/crd.yaml", "../../examples/01_cronjob/config/crd/bases"},
 	})}
 	scheme, err := widget.NewScheme()
@@ -156,7 +159,8 @@ func (s *setup) namespace() string {
 	return ns.Name
 }
 
-// installPolicy has the API server put the finalizer on Widgets, and returns when it does.
+// installPolicy installs the admission policy for the finalizer of Widgets, and returns when it is
+// in effect.
 func (s *setup) installPolicy() {
 	s.t.Helper()
 	policy, binding, err := step.FinalizerPolicy(widget.Resource, widget.Finalizer)
@@ -165,7 +169,7 @@ func (s *setup) installPolicy() {
 	s.must(s.user.Create(s.t.Context(), binding))
 	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
 	defer cancel()
-	// The API server does not say when it has compiled a policy: one has to try.
+	// The API server does not report when it has compiled a policy: retry until it works.
 	s.must(wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		probe := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "probe-"}}
 		err := s.user.Create(ctx, probe, client.DryRunAll)
@@ -200,7 +204,7 @@ type measurement struct {
 	phases     map[string]Counts
 }
 
-// phase counts what is asked from the beginning of do until nothing is asked any more.
+// phase counts the requests from the beginning of do until the operator is idle.
 func (m *measurement) phase(name string, do func(ctx context.Context) error) {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), 30*time.Second)
@@ -226,7 +230,7 @@ func (s *setup) measureWidget(table *table, operator string, add func(ctrl.Manag
 	defer m.start(namespace, external, add)()
 
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one"}, Spec: widget.Spec{First: "1", Second: "2", Third: "3"}}
-	m.phase("create to rest", func(ctx context.Context) error { return s.user.Create(ctx, w) })
+	m.phase("create until idle", func(ctx context.Context) error { return s.user.Create(ctx, w) })
 	m.check(w, external)
 	m.phase("resync", m.counter.Resync)
 	m.phase("one field", func(ctx context.Context) error {
@@ -235,15 +239,15 @@ func (s *setup) measureWidget(table *table, operator string, add func(ctrl.Manag
 	m.check(w, external)
 	m.phase("deletion", func(ctx context.Context) error { return s.user.Delete(ctx, w) })
 	if err := s.user.Get(s.t.Context(), client.ObjectKeyFromObject(w), w); client.IgnoreNotFound(err) != nil || err == nil {
-		s.t.Errorf("%s: the Widget was not let go: %v", operator, err)
+		s.t.Errorf("%s: the Widget still exists: %v", operator, err)
 	}
 	if external.Len() != 0 {
-		s.t.Errorf("%s: something is left outside of the cluster", operator)
+		s.t.Errorf("%s: the external resource still exists", operator)
 	}
 	return m.phases
 }
 
-// check fails if a Widget is not done.
+// check fails if a Widget has not converged.
 func (m *measurement) check(w *widget.Widget, external *widget.External) {
 	m.t.Helper()
 	m.must(m.user.Get(m.t.Context(), client.ObjectKeyFromObject(w), w))
@@ -259,7 +263,8 @@ func (m *measurement) check(w *widget.Widget, external *widget.External) {
 	}
 }
 
-// start runs an operator in this process, behind the counter, and returns when its cache has synced.
+// start runs an operator in this process, behind the counter, and returns when its cache has
+// synced.
 func (m *measurement) start(namespace string, external *widget.External, add func(ctrl.Manager, *widget.External) error) (stop func()) {
 	m.t.Helper()
 	options := ctrl.Options{Scheme: m.user.Scheme(), Logger: logr.Discard()}
@@ -280,7 +285,7 @@ func (m *measurement) start(namespace string, external *widget.External, add fun
 	}
 }
 
-// ready returns when an operator has opened its watches and asks nothing any more.
+// ready returns when an operator has opened its watches and is idle.
 func (m *measurement) ready(watches int) {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), 30*time.Second)
@@ -312,7 +317,8 @@ func reconcilesHere(t *testing.T, controller string) int {
 	return int(sum)
 }
 
-// measureCronJob counts the requests of the program examples/01_cronjob. Its Job is completed by hand, as no machine runs it.
+// measureCronJob counts the requests of the program examples/01_cronjob. The test completes its
+// Job, since no machine runs it.
 func (s *setup) measureCronJob(table *table) map[string]Counts {
 	s.t.Helper()
 	m := &measurement{setup: s, operator: "examples/01_cronjob", counter: s.counter(), table: table, phases: make(map[string]Counts)}
@@ -344,7 +350,7 @@ func cronJob(key client.ObjectKey) *unstructured.Unstructured {
 	}}
 }
 
-// completeJob says of the only Job in a namespace that it is complete.
+// completeJob marks the only Job in a namespace as complete.
 func (s *setup) completeJob(ctx context.Context, namespace string) error {
 	jobs := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "batch/v1", "kind": "JobList"}}
 	if err := s.user.List(ctx, jobs, client.InNamespace(namespace)); err != nil {
@@ -359,7 +365,8 @@ func (s *setup) completeJob(ctx context.Context, namespace string) error {
 	return s.user.Status().Patch(ctx, &jobs.Items[0], client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// startProgram builds a program of another module and runs it behind the counter. It returns how to find out how often it has reconciled.
+// startProgram builds a program of another module and runs it behind the counter. It returns how to
+// find out how often it has reconciled.
 func (m *measurement) startProgram(module, program string) (reconciles func() int) {
 	m.t.Helper()
 	dir := m.t.TempDir()

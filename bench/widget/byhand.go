@@ -17,14 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// ByHand is the operator as it is usually written with controller-runtime: an Update for the finalizer, CreateOrUpdate for each child, and an Update of the
-// status at the end of each reconcile.
+// ByHand is the operator as it is usually written with controller-runtime: an Update for the
+// finalizer, CreateOrUpdate for each child, and an Update of the status at the end of each
+// reconcile.
 type ByHand struct {
 	Client   client.Client
 	External *External
 }
 
-// Reconcile brings a Widget nearer to what its spec wants.
+// Reconcile brings a Widget closer to its desired state.
 func (b *ByHand) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var w Widget
 	if err := b.Client.Get(ctx, request.NamespacedName, &w); err != nil {
@@ -57,7 +58,7 @@ func (b *ByHand) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{}, b.Client.Status().Update(ctx, &w)
 }
 
-// describe sets the status of a Widget whose children are there: as the engine does.
+// describe sets the status of a Widget whose children exist, like the engine.
 func describe(w *Widget) {
 	w.Status.Children, w.Status.ObservedGeneration = 3, w.Generation
 	for _, c := range []metav1.Condition{
@@ -71,13 +72,14 @@ func describe(w *Widget) {
 	}
 }
 
-// CarefulByHand is written by hand by somebody who counts requests: it compares before each write, the status too.
+// CarefulByHand is written by hand to save requests: it compares before each write, also of the
+// status.
 type CarefulByHand struct {
 	Client   client.Client
 	External *External
 }
 
-// Reconcile brings a Widget nearer to what its spec wants, and writes only what is different.
+// Reconcile brings a Widget closer to its desired state, and writes only differences.
 func (b *CarefulByHand) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var w Widget
 	if err := b.Client.Get(ctx, request.NamespacedName, &w); err != nil {
@@ -109,7 +111,7 @@ func (b *CarefulByHand) Reconcile(ctx context.Context, request reconcile.Request
 	return reconcile.Result{}, b.Client.Status().Update(ctx, &w)
 }
 
-// keep makes one child what it should be.
+// keep creates or updates a child.
 func (b *CarefulByHand) keep(ctx context.Context, w *Widget, want *corev1.ConfigMap) error {
 	if err := own(w, want, b.Client.Scheme()); err != nil {
 		return err
@@ -122,7 +124,7 @@ func (b *CarefulByHand) keep(ctx context.Context, w *Widget, want *corev1.Config
 	if err != nil {
 		return fmt.Errorf("reading ConfigMap %q: %w", want.Name, err)
 	}
-	// What the API server fills in is taken for wanted.
+	// The defaults of the API server count as desired.
 	want.TypeMeta, want.UID, want.ResourceVersion, want.Generation = got.TypeMeta, got.UID, got.ResourceVersion, got.Generation
 	want.CreationTimestamp, want.ManagedFields = got.CreationTimestamp, got.ManagedFields
 	if equality.Semantic.DeepEqual(&got, want) {

@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// External is the system outside of the cluster, in memory. Its zero value is empty.
+// External is an external system, in memory. The zero value is empty.
 type External struct {
 	mu  sync.Mutex // for all
 	all map[types.UID]bool
 }
 
-// Keep makes sure that there is something for a Widget.
+// Keep creates the external resource of a Widget, unless it exists.
 func (e *External) Keep(uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -25,14 +25,14 @@ func (e *External) Keep(uid types.UID) {
 	e.all[uid] = true
 }
 
-// Remove makes sure that there is nothing for a Widget.
+// Remove deletes the external resource of a Widget, if it exists.
 func (e *External) Remove(uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.all, uid)
 }
 
-// Len returns for how many Widgets there is something.
+// Len returns the number of external resources.
 func (e *External) Len() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

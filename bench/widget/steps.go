@@ -28,13 +28,13 @@ const Finalizer = "bench.ctrlkit.dev/widget"
 // ChildrenReady is the condition of the children.
 const ChildrenReady = "ChildrenReady"
 
-// NewEngine returns the operator that is made of steps. Live and options.Recorder may be missing.
+// NewEngine returns the operator made of steps. options.APIReader and options.Recorder may be nil.
 func NewEngine(options step.Options[*Widget], external *External) (*step.Engine[*Widget], error) {
 	options.Name, options.Finalizer = "widget", Finalizer
 	return step.New(options, keepExternal{external}, keepChildren{})
 }
 
-// keepExternal keeps what is outside of the cluster.
+// keepExternal maintains the external resource.
 type keepExternal struct{ external *External }
 
 var _ step.Cleaner[*Widget] = keepExternal{}
@@ -51,7 +51,7 @@ func (k keepExternal) Cleanup(_ context.Context, req *step.Request[*Widget]) (ct
 	return ctrlkit.NoRequeue()
 }
 
-// keepChildren keeps the three ConfigMaps. The garbage collector removes them.
+// keepChildren maintains the three ConfigMaps. The garbage collector deletes them.
 type keepChildren struct{}
 
 var _ step.ConditionDeclarer[*Widget] = keepChildren{}
@@ -75,7 +75,7 @@ func (keepChildren) Do(ctx context.Context, req *step.Request[*Widget]) (ctrl.Re
 	return ctrlkit.NoRequeue()
 }
 
-// keep makes one child what it should be, and writes nothing if it is that already.
+// keep creates or updates a child. It writes nothing if the child is up to date.
 func keep(ctx context.Context, req *step.Request[*Widget], want *corev1.ConfigMap) error {
 	var got corev1.ConfigMap
 	err := req.Client.Get(ctx, client.ObjectKeyFromObject(want), &got)
@@ -101,7 +101,7 @@ func keep(ctx context.Context, req *step.Request[*Widget], want *corev1.ConfigMa
 	return nil
 }
 
-// children returns the three ConfigMaps that a Widget wants, without their owner.
+// children returns the desired ConfigMaps of a Widget, without their owner.
 func children(w *Widget) []*corev1.ConfigMap {
 	var all []*corev1.ConfigMap
 	for _, c := range []struct{ name, text string }{{"first", w.Spec.First}, {"second", w.Spec.Second}, {"third", w.Spec.Third}} {

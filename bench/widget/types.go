@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Spec says what the three children hold.
+// Spec is the content of the three children.
 type Spec struct {
 	First  string `json:"first"`
 	Second string `json:"second"`
 	Third  string `json:"third"`
 }
 
-// Status says how far they are.
+// Status is the observed state of the children.
 type Status struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Children           int64              `json:"children,omitempty"`
@@ -72,10 +72,10 @@ func (l *List) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// Resource is how the API server calls Widgets.
+// Resource is the resource of Widgets.
 var Resource = schema.GroupVersionResource{Group: "bench.ctrlkit.dev", Version: "v1", Resource: "widgets"}
 
-// NewScheme returns a scheme with Widgets and what comes with Kubernetes.
+// NewScheme returns a scheme with Widgets and the built-in kinds.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {

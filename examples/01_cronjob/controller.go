@@ -21,8 +21,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// What the operator may do. The finalizers are there because a Job says that its CronJob must not go before it, and some
-// clusters allow that only to those who may write the finalizers of the CronJob.
+// The permissions of the operator. The one for finalizers is for Jobs whose owner reference blocks
+// the deletion of their CronJob: some clusters allow such a reference only to clients that may
+// update the finalizers of the owner.
 //
 // +kubebuilder:rbac:groups=batch.ctrlkit.dev,resources=cronjobs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=batch.ctrlkit.dev,resources=cronjobs/status,verbs=patch
@@ -36,18 +37,18 @@ import (
 type CronJobController struct {
 	client.Client
 
-	Live      client.Reader // reads from the API server, past the cache of Client
+	APIReader client.Reader // reads from the API server, not from the cache
 	Recorder  events.EventRecorder
 	Observers []journal.Observer
 	Now       func() time.Time
 }
 
-// Engine returns the reconciler: it loads the CronJob, runs its workflow, and saves the status. There is nothing to clean up: the garbage
-// collector deletes the Jobs, which have the CronJob as their owner.
+// Engine returns the reconciler. It loads the CronJob, runs its workflow, and saves the status. It
+// needs no cleanup: the garbage collector deletes the Jobs, whose owner is the CronJob.
 func (c *CronJobController) Engine() (*step.Engine[*v1.CronJob], error) {
 	return step.New(step.Options[*v1.CronJob]{
-		// Named, because a process has only one controller of a name, and "cronjob" is easily taken.
-		Name: "ctrlkit-cronjob", Client: c.Client, APIReader: c.Live, Recorder: c.Recorder, Observers: c.Observers,
+		// The names of controllers are unique in a process, and "cronjob" may be taken.
+		Name: "ctrlkit-cronjob", Client: c.Client, APIReader: c.APIReader, Recorder: c.Recorder, Observers: c.Observers,
 		Failures: failure.Table{Backoffs: backoffs}, SkipUnchanged: true,
 	}, runs{c})
 }
@@ -63,29 +64,29 @@ func (runs) Conditions() []condition.Declaration { return manager.Conditions() }
 func (r runs) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
 	return step.RunWorkflow(ctx, req, func(req *step.Request[*v1.CronJob]) ctrlkit.Action {
 		state := manager.NewCronJobControllerManagerState(req.Client, req.Object)
-		impl := manager.NewCronJobControllerManagerImpl(req, r.Live, r.Recorder, r.Now())
+		impl := manager.NewCronJobControllerManagerImpl(req, r.APIReader, r.Recorder, r.Now())
 		return workflow(manager.NewCronJobControllerManager(state, impl, req.Logger), req.Object)
 	})
 }
 
-// workflow says what is done for a CronJob, and in which order.
+// workflow arranges the actions for a CronJob.
 func workflow(mgr *manager.CronJobControllerManager, cronJob *v1.CronJob) ctrlkit.Action {
 	return ctrlkit.Finally(
 		ctrlkit.Join(
 			mgr.CleanUpOldJobsExceedsHistoryLimits(),
 			ctrlkit.Sequential(
-				// Whether a run may start depends on the Jobs that are active.
+				// Whether a run may start depends on the active Jobs.
 				mgr.ListActiveJobsAndUpdateStatus(),
 				ctrlkit.If(!cronJob.Spec.Suspended(), mgr.RunNextScheduledJob()),
 			),
 		),
-		// Always, also if something above has failed: the status says what.
+		// This runs even if an action above has failed: the status reports it.
 		mgr.UpdateCronJobStatus(),
 	)
 }
 
-// backoffs: schedules are in minutes. If the API server refuses a Job for an hour, the first one that it would accept should not come a
-// quarter of an hour late.
+// backoffs limit the delay between retries to a minute, because schedules are in minutes: when the
+// API server accepts Jobs again, the next one should not be late.
 var backoffs = map[failure.Class]failure.Backoff{
 	failure.ClassTransient: {Initial: 100 * time.Millisecond, Max: time.Minute},
 	failure.ClassThrottled: {Initial: time.Second, Max: time.Minute},
@@ -94,7 +95,7 @@ var backoffs = map[failure.Class]failure.Backoff{
 	failure.ClassInvalid:   {Initial: time.Second, Max: time.Minute},
 }
 
-// SetupWithManager registers the controller and what it needs in the cache with a manager.
+// SetupWithManager registers the controller, and the indexes that it needs, with a manager.
 func (c *CronJobController) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := manager.IndexCronJobControllerManager(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing Jobs by their CronJob: %w", err)

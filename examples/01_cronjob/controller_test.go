@@ -38,53 +38,59 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
+const dueJob = "hello-1777636860" // the Job of 12:01
+
+var errDown = errors.New("the API server is down")
+
+// A reconcileCase is a case of TestReconcile.
+type reconcileCase struct {
+	name      string
+	change    func(*v1.CronJob)
+	delete    func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error
+	want      reconcile.Result
+	wantErr   error
+	wantJobs  []string
+	wantReady string // the reason of Scheduled
+}
+
+var reconcileCases = []reconcileCase{
+	{
+		name:      "a run is started and an old Job deleted",
+		want:      reconcile.Result{RequeueAfter: 50 * time.Second},
+		wantJobs:  []string{dueJob},
+		wantReady: v1.ReasonScheduled,
+	},
+	{
+		name:      "nothing is started while it is suspended",
+		change:    func(c *v1.CronJob) { c.Spec.Suspend = ptr.To(true) },
+		wantReady: v1.ReasonSuspended,
+	},
+	{
+		name: "nothing is done any more when it is being deleted",
+		change: func(c *v1.CronJob) {
+			c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: noon}, []string{"foregroundDeletion"}
+		},
+		wantJobs:  []string{"old"},
+		wantReady: condition.ReasonNotReached,
+	},
+	{
+		name: "a run is started and the status written although the old Job cannot be deleted",
+		delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+			return errDown
+		},
+		wantErr:   errDown,
+		wantJobs:  []string{dueJob, "old"},
+		wantReady: v1.ReasonScheduled,
+	},
+	{
+		name:      "a mistake in the schedule does not keep the old Job",
+		change:    func(c *v1.CronJob) { c.Spec.Schedule = "every day" },
+		wantReady: v1.ReasonInvalidSchedule,
+	},
+}
+
 func TestReconcile(t *testing.T) {
-	const due = "hello-1777636860" // the Job of 12:01
-	down := errors.New("the API server is down")
-	tests := []struct {
-		name      string
-		change    func(*v1.CronJob)
-		delete    func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error
-		want      reconcile.Result
-		wantErr   error
-		wantJobs  []string
-		wantReady string // the reason of Scheduled
-	}{
-		{
-			name:      "a run is started and an old Job deleted",
-			want:      reconcile.Result{RequeueAfter: 50 * time.Second},
-			wantJobs:  []string{due},
-			wantReady: v1.ReasonScheduled,
-		},
-		{
-			name:      "nothing is started while it is suspended",
-			change:    func(c *v1.CronJob) { c.Spec.Suspend = ptr.To(true) },
-			wantReady: v1.ReasonSuspended,
-		},
-		{
-			name: "nothing is done any more when it is being deleted",
-			change: func(c *v1.CronJob) {
-				c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: noon}, []string{"foregroundDeletion"}
-			},
-			wantJobs:  []string{"old"},
-			wantReady: condition.ReasonNotReached,
-		},
-		{
-			name: "a run is started and the status written although the old Job cannot be deleted",
-			delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
-				return down
-			},
-			wantErr:   down,
-			wantJobs:  []string{due, "old"},
-			wantReady: v1.ReasonScheduled,
-		},
-		{
-			name:      "a mistake in the schedule does not keep the old Job",
-			change:    func(c *v1.CronJob) { c.Spec.Schedule = "every day" },
-			wantReady: v1.ReasonInvalidSchedule,
-		},
-	}
-	for _, tt := range tests {
+	for _, tt := range reconcileCases {
 		t.Run(tt.name, func(t *testing.T) {
 			cronJob := newCronJob("default", "* * * * *", func(c *v1.CronJob) {
 				c.UID, c.CreationTimestamp = "uid-of-hello", metav1.Time{Time: noon}
@@ -95,10 +101,10 @@ func TestReconcile(t *testing.T) {
 			})
 			api := newFakeAPI(t, cronJob, completedJobOf(cronJob, "old"))
 			controller := &CronJobController{
-				Client:   interceptor.NewClient(api, interceptor.Funcs{Delete: tt.delete}),
-				Live:     api,
-				Recorder: events.NewFakeRecorder(10),
-				Now:      func() time.Time { return noon.Add(70 * time.Second) },
+				Client:    interceptor.NewClient(api, interceptor.Funcs{Delete: tt.delete}),
+				APIReader: api,
+				Recorder:  events.NewFakeRecorder(10),
+				Now:       func() time.Time { return noon.Add(70 * time.Second) },
 			}
 
 			engine, err := controller.Engine()

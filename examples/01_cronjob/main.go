@@ -3,7 +3,7 @@
 
 // Command 01_cronjob is an operator that starts Jobs at the times of a schedule.
 //
-// It needs a cluster that has the definition in config/crd:
+// It needs a cluster with the definition in config/crd, which ctrlkit run starts:
 //
 //	ctrlkit run ./examples/01_cronjob
 package main
@@ -30,10 +30,10 @@ import (
 
 func main() {
 	options := ctrl.Options{LeaderElectionID: "cronjob.batch.ctrlkit.dev"}
-	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics, and what ctrlkit explain reads, at this `address`, for example :8080; 0 is off")
-	flag.StringVar(&options.HealthProbeBindAddress, "health-probe-bind-address", "0", "serve /healthz and /readyz at this `address`, for example :8081; 0 is off")
-	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "work only while no other instance does")
-	flag.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "the `namespace` of the lease, needed outside a cluster")
+	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics and the reports for ctrlkit explain at this `address`, such as :8080; 0 disables both")
+	flag.StringVar(&options.HealthProbeBindAddress, "health-probe-bind-address", "0", "serve /healthz and /readyz at this `address`, such as :8081; 0 disables them")
+	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "reconcile in one instance at a time")
+	flag.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "the `namespace` of the lease; required outside of a cluster")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -45,7 +45,7 @@ func main() {
 	}
 }
 
-// run is the operator until ctx is done.
+// run runs the operator until ctx is done.
 func run(ctx context.Context, options ctrl.Options) error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -58,7 +58,7 @@ func run(ctx context.Context, options ctrl.Options) error {
 	return mgr.Start(ctx)
 }
 
-// newManager returns a manager with the controller of CronJobs in it, not started yet.
+// newManager returns a manager with the controller of CronJobs. It is not started.
 func newManager(ctx context.Context, config *rest.Config, options ctrl.Options, now func() time.Time) (ctrl.Manager, error) {
 	options.Scheme = runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
@@ -66,7 +66,7 @@ func newManager(ctx context.Context, config *rest.Config, options ctrl.Options, 
 			return nil, fmt.Errorf("registering types: %w", err)
 		}
 	}
-	// Nothing here reads who wrote which field, and that is a good part of what an object takes in memory.
+	// Managed fields are a large part of an object in memory, and nothing here reads them.
 	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
 
 	mgr, err := ctrl.NewManager(config, options)
@@ -84,7 +84,7 @@ func newManager(ctx context.Context, config *rest.Config, options ctrl.Options, 
 	}
 	cronJobs := &CronJobController{
 		Client:    mgr.GetClient(),
-		Live:      mgr.GetAPIReader(),
+		APIReader: mgr.GetAPIReader(),
 		Recorder:  mgr.GetEventRecorder("cronjob-operator"),
 		Observers: []journal.Observer{observer},
 		Now:       now,

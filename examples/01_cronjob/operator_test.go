@@ -37,14 +37,15 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 )
 
-// A stage is a namespace of a real control plane with an operator that works in this namespace alone.
+// A stage is a namespace of a real control plane with an operator that works in this namespace
+// alone.
 type stage struct {
 	t         *testing.T
 	client    client.WithWatch // the user's
 	namespace string
 
 	reconciles atomic.Int64 // begun by the operator
-	requests   atomic.Int64 // of the operator, watches left out
+	requests   atomic.Int64 // of the operator, without watches
 }
 
 // newStage starts an operator in a new namespace. Both end with the test.
@@ -143,7 +144,7 @@ func (s *stage) await(what string, asWanted func() bool) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 45*time.Second)
 	defer cancel()
-	if !s.look(ctx, asWanted) {
+	if !s.watchUntil(ctx, asWanted) {
 		s.t.Fatalf("waited in vain for this: %s\n%s", what, s)
 	}
 }
@@ -153,14 +154,14 @@ func (s *stage) unchangedFor(d time.Duration, otherwise string, asWanted func() 
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), d)
 	defer cancel()
-	if s.look(ctx, func() bool { return !asWanted() }) {
+	if s.watchUntil(ctx, func() bool { return !asWanted() }) {
 		s.t.Fatalf("%s\n%s", otherwise, s)
 	}
 }
 
-// look looks at the stage now, and whenever something in the namespace has changed, until it has found what it is looking for.
-// It reports false if ctx ends before that.
-func (s *stage) look(ctx context.Context, found func() bool) bool {
+// watchUntil calls found at once and after each change in the namespace, until it returns true. It
+// reports false if ctx ends before that.
+func (s *stage) watchUntil(ctx context.Context, found func() bool) bool {
 	s.t.Helper()
 	changed := make(chan struct{}, 1)
 	for _, list := range []client.ObjectList{&v1.CronJobList{}, &batchv1.JobList{}, &corev1.PodList{}, &eventsv1.EventList{}} {
@@ -185,7 +186,7 @@ func announce(w watch.Interface, changed chan<- struct{}) {
 	for range w.ResultChan() {
 		select {
 		case changed <- struct{}{}:
-		default: // there is a change already that nobody has looked at
+		default: // a change is already announced
 		}
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim"
 )
 
-// The operator ends in the same state whatever goes wrong: crashes before and after each write, lost answers, caches that are behind,
-// others who interfere.
+// The operator ends in the same state whatever goes wrong: crashes before and after each write,
+// lost answers, stale caches, other clients that interfere.
 func TestSurvivesEverything(t *testing.T) {
 	sim.Run(t, sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},

@@ -19,37 +19,40 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 )
 
-// The stories are played on a real API server, with the real garbage collector and Job controller; only the machines that
-// Pods run on are pretended.
+// The stories are played on a real API server, with the real garbage collector and Job controller;
+// only the machines of the Pods are simulated.
 func TestStories(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")
 	}
-	plane := controlplane.StartForTest(t, controlplane.Options{
+	plane := controlplanetest.Start(t, controlplane.Options{
 		Parts: controlplane.AllParts,
 		CRDs:  []string{"config/crd/bases"},
-		// Some clusters let only those name an owner who may write its finalizers: the role should do for them.
+		// Some clusters let only those name an owner who may write its finalizers: the role should
+		// do for them.
 		Flags: map[string][]string{"kube-apiserver": {"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"}},
 	})
 	applyAll(t, newUser(t, plane), "config/rbac")
 	stories := []struct {
 		name string
-		tell func(*testing.T, *stage)
+		play func(*testing.T, *stage)
 	}{
 		{"jobs come and go", jobsComeAndGo},
 		{"forbid", forbidWaits},
 		{"replace", replaceReplaces},
-		{"at rest", atRestNothingIsAsked},
+		{"idle", anIdleOperatorSendsNoRequests},
 	}
-	// Parallel tests outlive the function that starts them, and the control plane must outlive them.
+	// Parallel tests outlive the function that starts them, and the control plane must outlive
+	// them.
 	t.Run("group", func(t *testing.T) {
 		for _, story := range stories {
 			t.Run(story.name, func(t *testing.T) {
 				t.Parallel()
-				story.tell(t, newStage(t, plane))
+				story.play(t, newStage(t, plane))
 			})
 		}
 		t.Run("what the API server refuses", func(t *testing.T) {
@@ -59,13 +62,15 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// Jobs are started, complete, and are cleaned up; suspension stops that; deletion takes everything along.
+// Jobs are started, complete, and are cleaned up; suspension stops that; deletion takes everything
+// along.
 func jobsComeAndGo(t *testing.T, s *stage) {
 	cronJob := s.create("@every 1s", func(c *v1.CronJob) {
 		c.Spec.SuccessfulJobsHistoryLimit = ptr.To[int32](2)
 	})
 
-	// Two are kept of the Jobs that have completed: with the fifth that was seen, at least one has gone.
+	// Two are kept of the Jobs that have completed: with the fifth that was seen, at least one has
+	// gone.
 	seen := sets.New[string]()
 	s.await("five Jobs were started, and the first was cleaned up", func() bool {
 		jobs := s.jobs()
@@ -88,7 +93,7 @@ func jobsComeAndGo(t *testing.T, s *stage) {
 	})
 
 	s.patch(cronJob, func(c *v1.CronJob) { c.Spec.Suspend = nil })
-	s.await("runs go on", func() bool { return latestJob(s.jobs()) > latest })
+	s.await("runs continue", func() bool { return latestJob(s.jobs()) > latest })
 
 	if err := s.client.Delete(t.Context(), cronJob); err != nil {
 		t.Fatal(err)
@@ -128,15 +133,16 @@ func forbidWaits(t *testing.T, s *stage) {
 func replaceReplaces(_ *testing.T, s *stage) {
 	s.create("@every 1s", endless, func(c *v1.CronJob) { c.Spec.ConcurrencyPolicy = v1.ReplaceConcurrent })
 	seen := sets.New[string]()
-	s.await("of four Jobs one is left, and its Pod", func() bool {
+	s.await("of four Jobs one remains, and its Pod", func() bool {
 		jobs, pods := s.jobs(), s.pods()
 		seen.Insert(names(jobs)...)
 		return len(seen) >= 4 && len(jobs) == 1 && len(pods) == 1 && metav1.IsControlledBy(&pods[0], &jobs[0])
 	})
 }
 
-// Between two times of the schedule a reconcile costs the API server nothing, neither writes nor reads.
-func atRestNothingIsAsked(t *testing.T, s *stage) {
+// Between two times of the schedule a reconcile costs the API server nothing, neither writes nor
+// reads.
+func anIdleOperatorSendsNoRequests(t *testing.T, s *stage) {
 	cronJob := s.create("@every 1h")
 	base := cronJob.DeepCopy()
 	cronJob.Status.LastScheduleTime = &metav1.Time{Time: time.Now().Add(-time.Hour)}
@@ -156,11 +162,11 @@ func atRestNothingIsAsked(t *testing.T, s *stage) {
 		s.await("the change is reconciled", func() bool { return s.reconciles.Load() > begun+n })
 	}
 	if got := s.requests.Load() - before; got != 0 {
-		t.Errorf("%d requests in %d reconciles at rest, want none", got, s.reconciles.Load()-begun)
+		t.Errorf("%d requests in %d reconciles of an idle operator, want none", got, s.reconciles.Load()-begun)
 	}
 }
 
-// refused checks that mistakes are refused with a message that tells the way out.
+// refused checks that mistakes are refused with a message that has the remedy.
 func refused(t *testing.T, user client.Client) {
 	tests := []struct {
 		name   string
@@ -195,7 +201,8 @@ func isScheduled(cronJob *v1.CronJob, reason string) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == reason && c.ObservedGeneration == cronJob.Generation
 }
 
-// latestJob returns the name of the Job that was scheduled last: the times in the names have equally many digits.
+// latestJob returns the name of the Job that was scheduled last: the times in the names have
+// equally many digits.
 func latestJob(jobs []batchv1.Job) string { return slices.Max(append(names(jobs), "")) }
 
 func names(jobs []batchv1.Job) []string {

@@ -25,7 +25,7 @@ import (
 func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
 	engine, err := step.New(step.Options[*v1.Simple]{
 		Name: "simple", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("simple-operator"), Observers: observers,
-		SkipUnchanged: true, // a quotient depends on nothing else
+		SkipUnchanged: true, // the result depends only on the spec
 	},
 		ensureNonZeroDivisor{},
 		step.Func("Divide", divide),
@@ -36,7 +36,8 @@ func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
 	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Simple{}))
 }
 
-// ensureNonZeroDivisor keeps the condition DivisorNonZero, and ends the reconcile where a division would be wrong.
+// ensureNonZeroDivisor maintains the condition DivisorNonZero, and ends the reconcile if the
+// divisor is zero.
 type ensureNonZeroDivisor struct{}
 
 var _ step.ConditionDeclarer[*v1.Simple] = ensureNonZeroDivisor{}
@@ -49,16 +50,17 @@ func (ensureNonZeroDivisor) Conditions() []condition.Declaration {
 
 func (ensureNonZeroDivisor) Do(_ context.Context, req *step.Request[*v1.Simple]) (ctrl.Result, error) {
 	if req.Object.Spec.Divisor == 0 {
-		// Only its user can help, and the change that does is an event of its own: there is nothing to wait for, and nothing has failed.
+		// The user must change the spec, and the change triggers a reconcile: this is neither a
+		// wait nor a failure.
 		req.Object.Status.Quotient, req.Object.Status.Remainder = nil, nil
-		req.Conditions.MarkUnhealthy(v1.ConditionDivisorNonZero, condition.SeverityError, "DivisorIsZero", "nothing can be divided by zero: change spec.divisor")
+		req.Conditions.MarkUnhealthy(v1.ConditionDivisorNonZero, condition.SeverityError, "DivisorIsZero", "division by zero: change spec.divisor")
 		return ctrlkit.Exit()
 	}
 	req.Conditions.MarkHealthy(v1.ConditionDivisorNonZero, "DivisorIsNotZero", "")
 	return ctrlkit.NoRequeue()
 }
 
-// divide does the work.
+// divide sets the result in the status.
 func divide(_ context.Context, req *step.Request[*v1.Simple]) (ctrl.Result, error) {
 	spec, status := req.Object.Spec, &req.Object.Status
 	status.Quotient, status.Remainder = new(spec.Dividend/spec.Divisor), new(spec.Dividend%spec.Divisor)

@@ -18,12 +18,14 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
 )
 
-// The operator does its work against the real API server, with the permissions of its role and no others.
+// The operator does its work against the real API server, with the permissions of its role and no
+// others.
 func TestOperator(t *testing.T) {
-	plane := controlplane.StartForTest(t, controlplane.Options{CRDs: []string{"config/crd/bases"}})
+	plane := controlplanetest.Start(t, controlplane.Options{CRDs: []string{"config/crd/bases"}})
 	user, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: simScheme(t)})
 	if err != nil {
 		t.Fatal(err)

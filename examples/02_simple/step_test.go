@@ -20,7 +20,7 @@ func TestDivide(t *testing.T) {
 
 func TestEnsureNonZeroDivisor(t *testing.T) {
 	for divisor, want := range map[int64]string{
-		0: "False DivisorIsZero: nothing can be divided by zero: change spec.divisor",
+		0: "False DivisorIsZero: division by zero: change spec.divisor",
 		2: "True DivisorIsNotZero",
 	} {
 		got := steptest.Do(t, ensureNonZeroDivisor{}, newSimple(7, divisor), steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"))

@@ -28,7 +28,7 @@ import (
 func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
 	engine, err := step.New(step.Options[*v1.RWExternal]{
 		Name: "rwexternal", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("rwexternal-operator"), Observers: observers,
-		SkipUnchanged: true, // it depends on two Secrets, and on nothing else
+		SkipUnchanged: true, // it depends only on the spec and two Secrets
 	},
 		readInput{},
 		writeOutput{},
@@ -36,8 +36,8 @@ func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
 	if err != nil {
 		return err
 	}
-	// Both Secrets may be in other hands, and the output in another namespace, where it can't have
-	// an owner: so each change of a Secret asks those that name it.
+	// The input belongs to others, and the output may be in another namespace, where it cannot have
+	// an owner reference: so a change of a Secret enqueues the objects that refer to it by name.
 	b := ctrl.NewControllerManagedBy(mgr).For(&v1.RWExternal{})
 	return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(obj *v1.RWExternal) []client.ObjectKey {
 		return []client.ObjectKey{inputOf(obj), outputOf(obj)}

@@ -17,12 +17,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// division is what readInput leaves to writeOutput.
+// division is the input, which readInput passes to writeOutput.
 type division struct{ dividend, divisor int64 }
 
 var divisionKey = step.NewKey[division]("division")
 
-// readInput reads the input Secret, waits for it, and says what is wrong with it.
+// readInput waits for the input Secret, reads it, and reports mistakes in it.
 type readInput struct{}
 
 var _ step.ConditionDeclarer[*v1.RWExternal] = readInput{}
@@ -44,8 +44,8 @@ func (readInput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (ctr
 	}
 	numbers, problem := divisionOf(secret)
 	if problem != "" {
-		// Its owner must change it, and that is an event. The message names the key and not what is
-		// in it: it is a secret.
+		// The user must change the Secret, and the change triggers a reconcile. The message has the
+		// key and not its value, which is secret.
 		req.Conditions.MarkUnhealthy(v1.ConditionInputReady, condition.SeverityError, "InvalidInput", fmt.Sprintf("Secret %s: %s", key, problem))
 		return ctrlkit.Exit()
 	}
@@ -54,7 +54,7 @@ func (readInput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (ctr
 	return ctrlkit.NoRequeue()
 }
 
-// divisionOf reads the numbers of a Secret, or says which key is wrong with them.
+// divisionOf reads the numbers in a Secret. problem describes a missing or invalid key.
 func divisionOf(secret *corev1.Secret) (numbers division, problem string) {
 	for _, n := range []struct {
 		key    string
@@ -62,11 +62,11 @@ func divisionOf(secret *corev1.Secret) (numbers division, problem string) {
 	}{{"dividend", &numbers.dividend}, {"divisor", &numbers.divisor}} {
 		value, ok := secret.Data[n.key]
 		if !ok {
-			return division{}, fmt.Sprintf("the key %s is missing: add it, with a whole number", n.key)
+			return division{}, fmt.Sprintf("the key %s is missing: add it with an integer", n.key)
 		}
 		var err error
 		if *n.target, err = strconv.ParseInt(string(value), 10, 64); err != nil {
-			return division{}, fmt.Sprintf("the value of the key %s is not a whole number: change it", n.key)
+			return division{}, fmt.Sprintf("the value of the key %s is not an integer: change it", n.key)
 		}
 	}
 	return numbers, ""

@@ -3,7 +3,7 @@
 
 // Command 03_rwexternal is an operator that reads one Secret and writes another.
 //
-// It needs a cluster that has the definition in config/crd:
+// It needs a cluster with the definition in config/crd, which ctrlkit run starts:
 //
 //	ctrlkit run ./examples/03_rwexternal
 package main
@@ -26,9 +26,9 @@ import (
 
 func main() {
 	options := ctrl.Options{LeaderElectionID: "rwexternal.demo.ctrlkit.dev"}
-	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics, and what ctrlkit explain reads, at this `address`, for example :8080; 0 is off")
-	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "work only while no other instance does")
-	flag.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "the `namespace` of the lease, needed outside a cluster")
+	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics and the reports for ctrlkit explain at this `address`, such as :8080; 0 disables both")
+	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "reconcile in one instance at a time")
+	flag.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "the `namespace` of the lease; required outside of a cluster")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// run is the operator until ctx is done.
+// run runs the operator until ctx is done.
 func run(ctx context.Context, options ctrl.Options) error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -53,7 +53,7 @@ func run(ctx context.Context, options ctrl.Options) error {
 	return mgr.Start(ctx)
 }
 
-// newManager returns a manager with the controller in it, not started yet.
+// newManager returns a manager with the controller. It is not started.
 func newManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
 	options.Scheme = runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {

@@ -34,7 +34,8 @@ func applyAll(t *testing.T, user client.Client, files ...string) {
 			} else if err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			// An API server with a mutating policy for a kind answers 503 until it has read the schema of the kind, some seconds after its definition.
+			// An API server with a mutating policy for a kind answers 503 until it has read the
+			// schema of the kind, some seconds after its definition.
 			err := retry.OnError(wait.Backoff{Duration: 100 * time.Millisecond, Steps: 100}, apierrors.IsServiceUnavailable, func() error {
 				return user.Create(t.Context(), &obj)
 			})

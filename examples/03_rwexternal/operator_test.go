@@ -23,13 +23,14 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
 )
 
 // The operator does its work against the real API server, with the permissions of its role and no
 // others.
 func TestOperator(t *testing.T) {
-	plane := controlplane.StartForTest(t, controlplane.Options{CRDs: []string{"config/crd/bases"}})
+	plane := controlplanetest.Start(t, controlplane.Options{CRDs: []string{"config/crd/bases"}})
 	user, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: simScheme(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -66,13 +67,13 @@ func TestOperator(t *testing.T) {
 		t.Errorf("a division by zero: %+v, want that the input is ready and the output is not", after.Status.Conditions)
 	}
 
-	// The output of an RWExternal goes with it.
+	// The output of an RWExternal is deleted with it.
 	if err := user.Delete(t.Context(), divide); err != nil {
 		t.Fatal(err)
 	}
 	awaitGone(t, user, divide)
 	if err := user.Get(t.Context(), outputKey, output); !apierrors.IsNotFound(err) {
-		t.Errorf("reading the output after the clean-up: %v, want that it is not there", err)
+		t.Errorf("reading the output after the cleanup: %v, want that it does not exist", err)
 	}
 }
 
@@ -84,7 +85,7 @@ func TestMessagesNameTheKey(t *testing.T) {
 	}{
 		{"no dividend", "the key dividend is missing", map[string][]byte{"divisor": []byte("2")}},
 		{"no divisor", "the key divisor is missing", map[string][]byte{"dividend": []byte("7")}},
-		{"not a number", "the value of the key divisor is not a whole number", map[string][]byte{"dividend": []byte("7"), "divisor": []byte("hunter2")}},
+		{"not a number", "the value of the key divisor is not an integer", map[string][]byte{"dividend": []byte("7"), "divisor": []byte("hunter2")}},
 		{"both", "", map[string][]byte{"dividend": []byte("7"), "divisor": []byte("2")}},
 	}
 	for _, test := range tests {
@@ -104,9 +105,9 @@ func TestOutputByDefault(t *testing.T) {
 	}
 }
 
-// A Secret of somebody else is neither taken over nor removed.
+// A Secret of another owner is neither overwritten nor deleted.
 func TestForeignSecretIsLeftAlone(t *testing.T) {
-	plane := controlplane.StartForTest(t, controlplane.Options{CRDs: []string{"config/crd/bases"}})
+	plane := controlplanetest.Start(t, controlplane.Options{CRDs: []string{"config/crd/bases"}})
 	user, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: simScheme(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +127,7 @@ func TestForeignSecretIsLeftAlone(t *testing.T) {
 	awaitGone(t, user, divide)
 	var now corev1.Secret
 	if err := user.Get(t.Context(), client.ObjectKeyFromObject(foreign), &now); err != nil || now.ResourceVersion != foreign.ResourceVersion {
-		t.Errorf("the Secret of somebody else: version %s and error %v, want that nobody has touched it", now.ResourceVersion, err)
+		t.Errorf("the Secret of another owner: version %s and error %v, want that it is unchanged", now.ResourceVersion, err)
 	}
 }
 

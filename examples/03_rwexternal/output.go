@@ -23,14 +23,14 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// ownerAnnotation is on the output, and names its RWExternal: an owner reference can't lead to
-// another namespace. It is the name and not the UID, so that an output which a predecessor of the
-// same name could not remove is not in the way for ever.
+// ownerAnnotation names the RWExternal of an output: an owner reference cannot cross namespaces. It
+// has the name and not the UID, so that an output which a predecessor of the same name could not
+// delete does not block its successor.
 const ownerAnnotation = "demo.ctrlkit.dev/owner"
 
 func ownerOf(obj *v1.RWExternal) string { return obj.Namespace + "/" + obj.Name }
 
-// writeOutput keeps the output Secret, and removes it when the RWExternal is deleted.
+// writeOutput maintains the output Secret, and deletes it when the RWExternal is deleted.
 type writeOutput struct{}
 
 var (
@@ -49,9 +49,9 @@ func (writeOutput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (c
 	if !ok {
 		return ctrlkit.WaitFor("the input")
 	}
-	if numbers.divisor == 0 { // the input can be read, and still there is no result
+	if numbers.divisor == 0 { // a valid input without a result
 		req.Conditions.MarkUnhealthy(v1.ConditionOutputReady, condition.SeverityError, "DivisorIsZero",
-			fmt.Sprintf("nothing can be divided by zero: change the key divisor of Secret %s", inputOf(req.Object)))
+			fmt.Sprintf("division by zero: change the key divisor of Secret %s", inputOf(req.Object)))
 		return ctrlkit.Exit()
 	}
 	data := map[string][]byte{
@@ -67,7 +67,7 @@ func (writeOutput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (c
 	return ctrlkit.NoRequeue()
 }
 
-// write makes the output what it should be. It writes nothing if it is that already.
+// write creates or updates the output. It writes nothing if the output is up to date.
 func write(ctx context.Context, req *step.Request[*v1.RWExternal], data map[string][]byte) error {
 	key := outputOf(req.Object)
 	var secret corev1.Secret
@@ -85,7 +85,7 @@ func write(ctx context.Context, req *step.Request[*v1.RWExternal], data map[stri
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
 	if secret.Annotations[ownerAnnotation] != ownerOf(req.Object) {
-		return failure.Mark(fmt.Errorf("the output, Secret %s, exists and is not ours: delete it, or name another outputSecret", key),
+		return failure.Mark(fmt.Errorf("the output, Secret %s, exists and has another owner: delete it, or create an RWExternal with another outputSecret", key),
 			failure.WithReason("OutputTaken"), failure.WithSeverity(condition.SeverityError), failure.WithClass(failure.ClassTerminal))
 	}
 	if maps.EqualFunc(secret.Data, data, func(a, b []byte) bool { return string(a) == string(b) }) {
@@ -98,12 +98,12 @@ func write(ctx context.Context, req *step.Request[*v1.RWExternal], data map[stri
 	return nil
 }
 
-// Cleanup removes the output, if it is ours.
+// Cleanup deletes the output, unless it has another owner.
 func (writeOutput) Cleanup(ctx context.Context, req *step.Request[*v1.RWExternal]) (ctrl.Result, error) {
 	key := outputOf(req.Object)
 	var secret corev1.Secret
-	// Live, as it is the last chance: a cache that is behind may not have what the reconcile before
-	// this one has created.
+	// This is the last opportunity to delete the output, and a stale cache may not have what the
+	// previous reconcile created: read from the API server.
 	err := req.APIReader.Get(ctx, key, &secret)
 	if apierrors.IsNotFound(err) || err == nil && secret.Annotations[ownerAnnotation] != ownerOf(req.Object) {
 		return ctrlkit.NoRequeue()
@@ -113,8 +113,8 @@ func (writeOutput) Cleanup(ctx context.Context, req *step.Request[*v1.RWExternal
 	}
 	err = req.Client.Delete(ctx, &secret, client.Preconditions{UID: &secret.UID})
 	if apierrors.IsNotFound(err) {
-		// It was there a moment ago. Most likely somebody else was faster; but only looking again
-		// tells that from a wrong answer.
+		// It existed a moment ago. Most likely another client deleted it, but only another read can
+		// exclude a wrong answer.
 		return ctrlkit.PollFor(fmt.Sprintf("Secret %s to be gone", key), time.Second)
 	}
 	if err != nil {

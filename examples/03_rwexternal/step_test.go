@@ -37,7 +37,7 @@ func TestReadInput(t *testing.T) {
 		passed    bool
 	}{
 		{"there is none", nil, "False SecretNotFound: Secret default/numbers does not exist: create it with the keys dividend and divisor", false},
-		{"it is empty", map[string]string{}, "False InvalidInput: Secret default/numbers: the key dividend is missing: add it, with a whole number", false},
+		{"it is empty", map[string]string{}, "False InvalidInput: Secret default/numbers: the key dividend is missing: add it with an integer", false},
 		{"zero can be read", map[string]string{"dividend": "7", "divisor": "0"}, "True InputRead", true},
 		{"two numbers", map[string]string{"dividend": "7", "divisor": "2"}, "True InputRead", true},
 	} {
@@ -87,7 +87,7 @@ func TestWriteOutput(t *testing.T) {
 func TestNoOutputForADivisionByZero(t *testing.T) {
 	got := steptest.Do(t, writeOutput{}, newDivide(), steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"),
 		steptest.WithSetup(func(req *step.Request[*v1.RWExternal]) { step.Put(req, divisionKey, division{7, 0}) }))
-	want := "False DivisorIsZero: nothing can be divided by zero: change the key divisor of Secret default/numbers"
+	want := "False DivisorIsZero: division by zero: change the key divisor of Secret default/numbers"
 	if got.Conditions[v1.ConditionOutputReady] != want || got.Passed || len(got.Writes) > 0 {
 		t.Errorf("got %+v, want the condition %q and no write", got, want)
 	}

@@ -53,7 +53,7 @@ func addController(mgr ctrl.Manager, dns DNS, observers ...journal.Observer) err
 	}))
 }
 
-// credentials is the hash of the Secret, which readCredentials leaves to ensureDeployment.
+// credentials is the hash of the Secret, which readCredentials passes to ensureDeployment.
 var credentials = step.NewKey[string]("hash of the credentials")
 
 func readCredentials(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {
@@ -75,8 +75,7 @@ func ensureService(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Re
 	return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: req.Object.Name}, Spec: spec}))
 }
 
-// ensureDeployment also waits for the replicas, which keeps the Website from being Ready before
-// they are available.
+// ensureDeployment also waits for the replicas: the Website is not Ready before they are available.
 func ensureDeployment(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {
 	hash, _ := step.Lookup(req, credentials)
 	deployment := newDeployment(req.Object, hash)
@@ -115,7 +114,7 @@ func (r dnsRecord) ensure(ctx context.Context, req *step.Request[*v1.Website]) (
 	if err := r.dns.Ensure(ctx, req.Object.Spec.Host, req.Object.Name+"."+req.Object.Namespace+".svc", req.Object); err != nil {
 		return ctrlkit.RequeueIfError(err)
 	}
-	return ctrlkit.ContinueAndRequeueAfter(10 * time.Minute) // no watch shows what others do to the record
+	return ctrlkit.ContinueAndRequeueAfter(10 * time.Minute) // no watch reports changes of the record
 }
 
 func (r dnsRecord) remove(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {

@@ -16,9 +16,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 )
 
-// DNS is the service outside the cluster that holds the records. A record belongs to the Website,
-// by namespace and name, for which it was made. Both methods may be called again after a crash, and
-// concurrently for different hosts.
+// DNS is the service outside of the cluster that holds the records. The owner of a record is the
+// namespace and name of a Website. Both methods may be called again after a crash, and concurrently
+// for different hosts.
 type DNS interface {
 	// Ensure points host to target. The error is ErrHostTaken if the record of host belongs to
 	// another owner.
@@ -28,12 +28,12 @@ type DNS interface {
 	Remove(ctx context.Context, host string, owner *v1.Website) error
 }
 
-// ErrHostTaken says that the record of a host belongs to another owner. Trying again does not help,
-// so it is a terminal error.
-var ErrHostTaken = failure.Mark(errors.New("the DNS record of the host belongs to another owner: remove it there, or make a Website with another host"),
+// ErrHostTaken means that the record of a host belongs to another owner. A retry does not help, so
+// that the error is terminal.
+var ErrHostTaken = failure.Mark(errors.New("the DNS record of the host belongs to another owner: remove it there, or create a Website with another host"),
 	failure.WithClass(failure.ClassTerminal), failure.WithReason("HostTaken"), failure.WithSeverity(condition.SeverityError))
 
-// memoryDNS is a DNS service that lives as long as the process.
+// memoryDNS is a DNS service in memory, which ends with the process.
 type memoryDNS struct {
 	mu      sync.Mutex
 	records map[string]record // by host, guarded by mu
@@ -68,7 +68,7 @@ func (d *memoryDNS) Remove(_ context.Context, host string, owner *v1.Website) er
 	return nil
 }
 
-// target returns what a host points to, empty if it has no record.
+// target returns the target of a host, or "" if it has no record.
 func (d *memoryDNS) target(host string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -21,6 +21,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -28,7 +29,7 @@ import (
 // The operator does its work against a real control plane, whose Pods become ready, with the
 // permissions of its role and no others.
 func TestOperator(t *testing.T) {
-	plane := controlplane.StartForTest(t, controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}})
+	plane := controlplanetest.Start(t, controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}})
 	user, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: simScheme(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -65,19 +66,7 @@ func TestOperator(t *testing.T) {
 		t.Errorf("the foreign ConfigMap: version %s and error %v, want that it is untouched", now.ResourceVersion, err)
 	}
 
-	// New credentials are rolled out.
-	const annotation = "web.ctrlkit.dev/credentials"
-	before := deployment.Spec.Template.Annotations[annotation]
-	changed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop-credentials"}, StringData: map[string]string{"DB_PASSWORD": "changed"}}
-	if err := user.Update(t.Context(), changed); err != nil {
-		t.Fatal(err)
-	}
-	await(t, user, "shop", func(site *v1.Website) bool {
-		if err := user.Get(t.Context(), client.ObjectKeyFromObject(site), &deployment); err != nil {
-			t.Fatal(err)
-		}
-		return reason(site, condition.Ready) == condition.ReasonReady && deployment.Spec.Template.Annotations[annotation] != before
-	})
+	checkRollOut(t, user, &deployment)
 
 	// The record goes with its Website.
 	if err := user.Delete(t.Context(), shop); err != nil {
@@ -85,8 +74,25 @@ func TestOperator(t *testing.T) {
 	}
 	awaitGone(t, user, shop)
 	if got := dns.target("shop.example.com"); got != "" {
-		t.Errorf("after the clean-up the host points to %q", got)
+		t.Errorf("after the cleanup the host points to %q", got)
 	}
+}
+
+// checkRollOut changes the credentials, and checks that the Deployment is rolled out with them.
+func checkRollOut(t *testing.T, user client.WithWatch, deployment *appsv1.Deployment) {
+	t.Helper()
+	const annotation = "web.ctrlkit.dev/credentials"
+	before := deployment.Spec.Template.Annotations[annotation]
+	changed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop-credentials"}, StringData: map[string]string{"DB_PASSWORD": "changed"}}
+	if err := user.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	await(t, user, "shop", func(site *v1.Website) bool {
+		if err := user.Get(t.Context(), client.ObjectKeyFromObject(site), deployment); err != nil {
+			t.Fatal(err)
+		}
+		return reason(site, condition.Ready) == condition.ReasonReady && deployment.Spec.Template.Annotations[annotation] != before
+	})
 }
 
 // start runs the operator until the test ends.

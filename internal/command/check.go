@@ -27,19 +27,18 @@ func newCheckCommand() *cobra.Command {
 	var options checkOptions
 	cmd := &cobra.Command{
 		Use:   "check [flags] [file | directory | directory/...]...",
-		Short: "Check documents against the Go packages that they are bound to",
-		Long: `Check documents, and the names and types in them against the Go packages that they are bound to.
+		Short: "Check documents against the Go packages that they import",
+		Long: `Check the syntax of documents, and their names and types against the Go packages that they import.
 
-Without a path, check reads the documents in the current directory. The documents of one
-directory are checked together, for they become one Go package. Every mistake is reported,
-with its place, a code and a hint.
+Without a path, check reads the documents in the current directory. The documents of a directory are
+checked together, because they become one Go package. Each mistake is reported with its place, a code
+and a hint.
 
-check exits with code 0 if there is no error (with --strict: no warning either), with 1 if
-there is one, and with 2 if it was called wrongly.`,
+Exit codes: 0 no errors (with --strict: no warnings either), 1 errors, 2 wrong usage.`,
 		Example: `  ctrlkit check ./...               # all documents below this directory
   ctrlkit check --strict            # warnings are errors
   ctrlkit check --format json .     # for an editor
-  ctrlkit check --explain CK0103    # what does this code mean?`,
+  ctrlkit check --explain CK0103    # explain a code`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("explain") {
 				return explainCode(cmd.OutOrStdout(), options.explain, args)
@@ -50,8 +49,8 @@ there is one, and with 2 if it was called wrongly.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&options.explain, "explain", "", "explain a `code`, or all codes, and check nothing")
-	flags.StringVar(&options.format, "format", "text", "`form` of the output: text or json")
-	flags.BoolVar(&options.strict, "strict", false, "let warnings fail too")
+	flags.StringVar(&options.format, "format", "text", "output `format`: text or json")
+	flags.BoolVar(&options.strict, "strict", false, "treat warnings as errors")
 	flags.Lookup("explain").NoOptDefVal = "all"
 	if err := cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // only for a flag that does not exist
@@ -108,11 +107,11 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// checkFiles checks the documents of each directory together. It returns their texts by the names
-// that diagnostics use.
+// checkFiles checks the documents of each directory together. It also returns their texts, by the
+// file names in diagnostics.
 func checkFiles(ctx context.Context, files []string, loader check.Loader) (diag.List, map[string][]byte, error) {
 	if ctx == nil {
-		ctx = context.Background() // cobra gives none when the program was not started with one
+		ctx = context.Background() // cobra has none if the command was executed without one
 	}
 	byDir := map[string][]string{}
 	var dirs []string
@@ -142,10 +141,10 @@ func checkFiles(ctx context.Context, files []string, loader check.Loader) (diag.
 	return all.Sort(), sources, nil
 }
 
-// explainCode prints what the manual says about a code, or about all codes in a line each.
+// explainCode prints the explanation of a code, or one line for each code.
 func explainCode(w io.Writer, code string, args []string) error {
-	// A flag whose value is optional takes it with an equals sign only; `--explain CK0103` gives it
-	// as an argument.
+	// The value of a flag with an optional value needs an equals sign: in `--explain CK0103`, the
+	// code is an argument.
 	if code == "all" && len(args) == 1 {
 		code = args[0]
 	} else if len(args) > 0 {
@@ -170,8 +169,7 @@ func explainCode(w io.Writer, code string, args []string) error {
 	return nil
 }
 
-// visible is an example with four spaces before each line, and with marks for what a terminal would
-// act upon.
+// visible indents an example and escapes characters that control a terminal.
 func visible(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

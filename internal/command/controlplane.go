@@ -7,16 +7,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newControlPlaneCommand returns the command that builds and starts the control
-// plane of package controlplane.
+// newControlPlaneCommand returns the command that builds and starts a control plane of package
+// controlplane.
 func newControlPlaneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "controlplane",
 		Short: "Build and start a real Kubernetes control plane",
 		Long: `Build and start a real Kubernetes control plane: etcd, kube-apiserver,
-kube-controller-manager, kube-scheduler, and Nodes on which Pods live without a
-machine. Nothing but Go is needed: the programs are compiled from their
-published modules, once, into your cache.`,
+kube-controller-manager, kube-scheduler, and Nodes whose Pods become ready
+without running. It needs nothing but Go: the programs are compiled once, from
+their published modules, into your cache.`,
 		Example: `  # compile the programs (minutes the first time)
   ctrlkit controlplane build
 

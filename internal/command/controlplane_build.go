@@ -16,12 +16,12 @@ import (
 func newControlPlaneBuildCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "build",
-		Short: "Compile the programs of the control plane, if that was not done before",
-		Long: `Compile the programs of the control plane, if that was not done before, and
-print the directory that holds them. Progress goes to standard error.
+		Short: "Compile the programs of the control plane",
+		Long: `Compile the programs of the control plane, unless they are up to date, and print
+their directory. Progress goes to standard error.
 
-The first build takes some minutes. Its result stays in your cache directory
-until the source of the programs or your version of Go changes.`,
+The first build takes minutes. Its result stays in your cache directory until
+the source of the programs or your version of Go changes.`,
 		Example: `  ctrlkit controlplane build
   ls "$(ctrlkit controlplane build)"`,
 		Args: cobra.NoArgs,
@@ -36,7 +36,7 @@ until the source of the programs or your version of Go changes.`,
 	}
 }
 
-// assetsFormats are the ways in which env prints the directory of the programs.
+// assetsFormats are the formats in which env prints the directory of the programs.
 var assetsFormats = map[string]string{
 	"sh":         "export %s=%s\n",
 	"fish":       "set -gx %s %s\n",
@@ -47,10 +47,10 @@ func newControlPlaneEnvCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "env",
-		Short: "Print the setting by which envtest finds the programs",
-		Long: `Print the setting of KUBEBUILDER_ASSETS by which controller-runtime's envtest
-finds the programs of the control plane. They are built first if they are not
-there; progress goes to standard error.`,
+		Short: "Print the setting with which envtest finds the programs",
+		Long: `Print the setting of KUBEBUILDER_ASSETS with which controller-runtime's envtest
+finds the programs of the control plane. They are built first if necessary;
+progress goes to standard error.`,
 		Example: `  source <(ctrlkit controlplane env)
   ctrlkit controlplane env --format fish | source
   KUBEBUILDER_ASSETS=$(ctrlkit controlplane env --format path) go test ./...`,
@@ -76,7 +76,7 @@ there; progress goes to standard error.`,
 	return cmd
 }
 
-// plain matches what means itself in any shell of Unix.
+// plain matches text that needs no quotes in a Unix shell.
 var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
 func buildAssets(cmd *cobra.Command) (controlplane.Assets, error) {
@@ -85,7 +85,7 @@ func buildAssets(cmd *cobra.Command) (controlplane.Assets, error) {
 	return controlplane.Build(ctx, controlplane.BuildOptions{Progress: cmd.ErrOrStderr()})
 }
 
-// quoteForShell quotes text, where it must be, so that a shell takes it literally.
+// quoteForShell quotes text if necessary, so that a shell takes it literally.
 func quoteForShell(shell, text string) string {
 	if shell != "powershell" && plain.MatchString(text) {
 		return text

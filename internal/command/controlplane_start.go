@@ -32,15 +32,15 @@ func newControlPlaneStartCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Run a control plane until Ctrl-C",
-		Long: `Run a control plane until Ctrl-C, after which nothing of it is left. The programs
-are built first if they are not there. Any number of control planes can run at
+		Long: `Run a control plane until Ctrl-C, which stops it and removes its data. The
+programs are built first if necessary. Any number of control planes can run at
 the same time.
 
-etcd and kube-apiserver always run. --components chooses the others:
-controller-manager, scheduler, nodes (which needs the two others), all, none.
+etcd and kube-apiserver always run. --components selects the others:
+controller-manager, scheduler, nodes (which needs the other two), all, none.
 
-Pods become ready without being run. Those of Jobs complete after a second and
-a half; annotations in the Pod change that:
+Pods become ready without running. Those of Jobs complete after a second and a
+half; annotations of the Pod change that:
   ` + controlplane.RunsForAnnotation + `: 10s
   ` + controlplane.ExitCodeAnnotation + `: "1"`,
 		Example: `  ctrlkit controlplane start
@@ -49,8 +49,8 @@ a half; annotations in the Pod change that:
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runControlPlane(cmd, flags) },
 	}
-	cmd.Flags().StringSliceVar(&flags.components, "components", []string{"all"}, "what to run beside etcd and kube-apiserver")
-	cmd.Flags().IntVar(&flags.nodes, "nodes", 1, "how many Nodes there are")
+	cmd.Flags().StringSliceVar(&flags.components, "components", []string{"all"}, "what to run in addition to etcd and kube-apiserver")
+	cmd.Flags().IntVar(&flags.nodes, "nodes", 1, "the number of Nodes")
 	cmd.Flags().StringVar(&flags.kubeconfig, "kubeconfig", "", "also add the control plane to this kubeconfig file while it runs")
 	cmd.Flags().StringVar(&flags.logDir, "log-dir", "", "keep the logs of the programs in this directory")
 	cmd.Flags().BoolVarP(&flags.quiet, "quiet", "q", false, "print nothing but the path of the kubeconfig file")
@@ -68,7 +68,7 @@ func runControlPlane(cmd *cobra.Command, flags startFlags) (err error) {
 	plane, err := controlplane.Start(ctx, options)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil // interrupted; nothing is left
+			return nil // interrupted, and everything is stopped
 		}
 		return err
 	}
@@ -101,7 +101,7 @@ func (f startFlags) options(progress io.Writer) (controlplane.Options, error) {
 		return controlplane.Options{}, err
 	}
 	if f.nodes < 1 {
-		return controlplane.Options{}, fmt.Errorf("--nodes is %d, but must be 1 or more; for none at all leave nodes out of --components", f.nodes)
+		return controlplane.Options{}, fmt.Errorf("--nodes %d: must be at least 1; for no Nodes, omit nodes from --components", f.nodes)
 	}
 	options := controlplane.Options{Parts: parts, Nodes: f.nodes, LogDir: f.logDir}
 	if !f.quiet {
@@ -110,26 +110,25 @@ func (f startFlags) options(progress io.Writer) (controlplane.Options, error) {
 	return options, nil
 }
 
-// greet says how to use a control plane.
+// greet prints how to use a control plane.
 func greet(out io.Writer, plane *controlplane.ControlPlane, kubeconfig string, took time.Duration) {
 	absolute, err := filepath.Abs(kubeconfig)
 	if err != nil {
 		absolute = kubeconfig
 	}
 	fmt.Fprintf(out, `The control plane is ready after %.1f s at %s
-(components beside etcd and kube-apiserver: %s)
+(components in addition to etcd and kube-apiserver: %s)
 
   export KUBECONFIG=%s
-  export PATH=%s:"$PATH"   # for its kubectl, if you have none
+  export PATH=%s:"$PATH"   # for its kubectl, unless you have one
   kubectl get namespaces
 
-Press Ctrl-C to stop it; nothing of it will be left.
+Press Ctrl-C to stop it and remove its data.
 `, took.Seconds(), plane.Config().Host, plane.Parts(),
 		quoteForShell("sh", absolute), quoteForShell("sh", plane.Assets().Dir))
 }
 
-// untilInterrupted returns the context of a command, which also ends on Ctrl-C
-// or when the command is asked to terminate.
+// untilInterrupted returns the context of a command, which also ends on SIGINT and SIGTERM.
 func untilInterrupted(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 }

@@ -64,7 +64,7 @@ func TestControlPlaneWrongUsage(t *testing.T) {
 	}{
 		{"env --format nushell", `unknown format "nushell"`},
 		{"start --components kubelet", `unknown component "kubelet"`},
-		{"start --nodes 0", "--nodes is 0"},
+		{"start --nodes 0", "--nodes 0"},
 	} {
 		_, err := runControlPlaneCommand(t, strings.Fields(test.args)...)
 		var exit *exitError
@@ -107,7 +107,7 @@ func TestControlPlaneStartUntilItIsInterrupted(t *testing.T) {
 	}()
 
 	said := readUntil(t, output, "Press Ctrl-C")
-	go io.Copy(io.Discard, output) //nolint:errcheck // nobody reads the rest
+	go io.Copy(io.Discard, output) //nolint:errcheck // the remaining output is not read
 	setting := regexp.MustCompile(`(?m)^  (export KUBECONFIG=.*)$`).FindString(said)
 	shell := exec.CommandContext(t.Context(), "sh", "-c", setting+"\nexec "+assets.Program("kubectl")+" get namespace default -o name")
 	if answer, err := shell.CombinedOutput(); err != nil || string(answer) != "namespace/default\n" {

@@ -19,14 +19,14 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 )
 
-// usageError is for what the user typed wrong.
+// usageError returns an error that ends the command with the exit code for wrong usage.
 func usageError(err error) error { return &exitError{code: exitUsage, err: err} }
 
-// problemError is for what went wrong while a command did its work.
+// problemError returns an error of a command's work.
 func problemError(err error) error { return &exitError{code: exitFound, err: err} }
 
-// findDocuments returns the documents that the arguments name, each once, sorted: files as they are, the documents in
-// directories, and those in all directories below DIR for DIR/... .
+// findDocuments returns the documents that the arguments name, each once, sorted: files, the
+// documents in directories, and for DIR/... those in all directories below DIR.
 func findDocuments(args []string) ([]string, error) {
 	var files []string
 	for _, arg := range args {
@@ -64,12 +64,14 @@ func documentsOf(arg string) ([]string, error) {
 	return files, nil
 }
 
-// leftOut reports whether DIR/... does not go into a directory of this name, as with the go command.
-func leftOut(name string) bool {
+// isSkipped reports whether DIR/... skips directories of this name. The rules are those of the go
+// command.
+func isSkipped(name string) bool {
 	return name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_'
 }
 
-// documentsIn lists the documents in a directory, and in those below it if that is wanted: see leftOut.
+// documentsIn lists the documents in a directory and, if below, in the directories below it that
+// are not skipped.
 func documentsIn(root string, below bool) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -78,7 +80,7 @@ func documentsIn(root string, below bool) ([]string, error) {
 		}
 		name := entry.Name()
 		if entry.IsDir() {
-			if path != root && (!below || leftOut(name)) {
+			if path != root && (!below || isSkipped(name)) {
 				return fs.SkipDir
 			}
 			return nil
@@ -91,7 +93,8 @@ func documentsIn(root string, below bool) ([]string, error) {
 	return files, err
 }
 
-// styleFor returns colors for a terminal whose user has not asked for none (https://no-color.org).
+// styleFor returns a style with colors if w is a terminal and NO_COLOR is not set
+// (https://no-color.org).
 func styleFor(w io.Writer) diag.Style {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {

@@ -12,7 +12,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
 )
 
-// TestDocuments runs the stories of fmt and check, each in a directory with the Go module controller-kit-demo.
+// TestDocuments runs the stories of fmt and check, each in a directory with the Go module
+// controller-kit-demo.
 func TestDocuments(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/documents",

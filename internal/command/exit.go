@@ -10,13 +10,13 @@ import (
 
 // The exit codes that scripts can rely on.
 const (
-	exitFound       = 1   // problems were found, or something did not work
-	exitUsage       = 2   // the command was used wrongly
-	exitInterrupted = 130 // SIGINT or SIGTERM ended the command before it was done
+	exitFound       = 1   // problems were found, or the command failed
+	exitUsage       = 2   // wrong usage
+	exitInterrupted = 130 // SIGINT or SIGTERM ended the command
 )
 
-// exitError ends the command with an exit code of its own. A nil err means that everything was said already: nothing
-// more is printed.
+// exitError ends the command with the given exit code. If err is nil, nothing is printed: the
+// command has printed its findings.
 type exitError struct {
 	code int
 	err  error
@@ -31,7 +31,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// exitCode returns the code that err ends the process with.
+// exitCode returns the exit code for err.
 func exitCode(err error) int {
 	var exit *exitError
 	switch {

@@ -19,6 +19,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
@@ -28,7 +29,7 @@ func TestExplainIsGuardedLikeMetrics(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane, which takes minutes to build and seconds to start")
 	}
-	plane := controlplane.StartForTest(t, controlplane.Options{})
+	plane := controlplanetest.Start(t, controlplane.Options{})
 	kubectl := func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), plane.Assets().Program("kubectl"), append([]string{"--kubeconfig", plane.Kubeconfig()}, args...)...)

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 )
 
 // TestExplainAnOperator runs scripts beside a real control plane with the operator and the samples
@@ -27,7 +28,7 @@ func TestExplainAnOperator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane, which takes minutes to build and seconds to start")
 	}
-	plane := controlplane.StartForTest(t, controlplane.Options{CRDs: []string{"../../examples/03_rwexternal/config/crd/bases"}})
+	plane := controlplanetest.Start(t, controlplane.Options{CRDs: []string{"../../examples/03_rwexternal/config/crd/bases"}})
 	kubectl := plane.Assets().Program("kubectl")
 	if output, err := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", plane.Kubeconfig(), "apply", "-f", "../../examples/03_rwexternal/config/samples").CombinedOutput(); err != nil {
 		t.Fatalf("applying the samples: %v\n%s", err, output)

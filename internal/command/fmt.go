@@ -30,8 +30,8 @@ func newFmtCommand() *cobra.Command {
 		Long: `Format documents in their canonical layout.
 
 Without a path, or with the path "-", fmt formats standard input. With paths it
-prints the formatted documents, or does what -d, -l and -w say. No comment is lost.
-A document with mistakes in its form is left alone, and the mistakes are printed.
+prints the formatted documents, or does what -d, -l and -w say. It keeps all
+comments. It prints syntax errors and does not change documents that have them.
 
 With -d or -l, fmt exits with code 1 if a document is not formatted.`,
 		Example: `  ctrlkit fmt -w ./...             # format all documents below this directory
@@ -54,7 +54,7 @@ func runFmt(cmd *cobra.Command, args []string, options formatOptions) error {
 	f := formatter{formatOptions: options, out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr()}
 	if len(args) == 0 || len(args) == 1 && args[0] == "-" {
 		if options.write {
-			return usageError(fmt.Errorf("standard input cannot be written to: name files, or leave -w out"))
+			return usageError(fmt.Errorf("-w cannot write to standard input: name files, or omit -w"))
 		}
 		src, err := io.ReadAll(cmd.InOrStdin())
 		if err != nil {
@@ -81,8 +81,7 @@ func runFmt(cmd *cobra.Command, args []string, options formatOptions) error {
 	return f.result()
 }
 
-// A formatter formats one document after the other and remembers whether there was something to
-// complain about.
+// A formatter formats documents, and records whether there were findings.
 type formatter struct {
 	formatOptions
 	out, errOut  io.Writer
@@ -120,7 +119,8 @@ func (f *formatter) format(file string, src []byte) error {
 	return nil
 }
 
-// result is the error that makes the exit code. What was repaired by -w is no problem any more.
+// result returns the error that determines the exit code. Documents that -w formatted are not
+// findings.
 func (f *formatter) result() error {
 	if f.wrong || f.found && !f.write {
 		return problemError(nil)
@@ -128,8 +128,7 @@ func (f *formatter) result() error {
 	return nil
 }
 
-// replaceFile gives a file new content in one step, so that a crash leaves the old or the new one,
-// and keeps its mode.
+// replaceFile replaces the content of a file atomically and keeps its mode.
 func replaceFile(name string, content []byte) (err error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -145,7 +144,7 @@ func replaceFile(name string, content []byte) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("writing document: %w", err)
-			_ = os.Remove(temp.Name()) // the first error is the one that counts
+			_ = os.Remove(temp.Name()) // the first error is the one to report
 		}
 	}()
 	if _, err = temp.Write(content); err != nil {

@@ -28,31 +28,31 @@ func newGenerateCommand() *cobra.Command {
 	g := &generator{loader: check.NewCache(check.GoLoader{})}
 	cmd := &cobra.Command{
 		Use:   "generate [FILE.ctrlkit | DIRECTORY | DIRECTORY/...]...",
-		Short: "Write the Go for documents",
-		Long: `Generate checks documents and writes the Go for them: zz_generated.NAME.go beside NAME.ctrlkit.
+		Short: "Write Go for documents",
+		Long: `Generate checks documents and writes Go for them: zz_generated.NAME.go beside NAME.ctrlkit.
 
-Without arguments it does so for the current directory. A directory stands for all of its documents, and
-DIRECTORY/... for all directories below it as well, except those called testdata or vendor and those of which the
-name begins with a dot or an underscore. Files that are up to date are not touched. Generated files of which
-the document is gone are removed, unless single documents are named.
+The default is the current directory. A directory stands for all of its documents, and DIRECTORY/... also for all
+directories below it, except those named testdata or vendor and those whose names begin with a dot or an underscore.
+Files that are up to date are not written. Generated files whose document no longer exists are removed, unless single
+documents are named.
 
-With --skeleton, generate also writes what you go on with by hand: NAME_actions.go, in which every action
-returns an error, and NAME_actions_test.go, which runs each action once. Files that are there are left alone.
+With --skeleton, generate also writes a start for your own code: NAME_actions.go, in which each action returns an error,
+and NAME_actions_test.go, which runs each action once. Existing files are not changed.
 
-Nothing is written for a directory with a mistake in one of its documents.`,
+Nothing is written for a directory if one of its documents has a mistake.`,
 		Example: `  ctrlkit generate                       the documents of this directory
   ctrlkit generate ./...                 all documents of this project
   ctrlkit generate api/cronjob.ctrlkit   one document
-  ctrlkit generate --skeleton            and a first implementation of the actions, with a test
-  ctrlkit generate --check ./...         in CI: write nothing, show what would change, and fail if anything would`,
+  ctrlkit generate --skeleton            also a skeleton of the actions, with a test
+  ctrlkit generate --check ./...         in CI: write nothing, print what would change, and fail if anything would`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g.out, g.problems = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			defer endOnInterrupt(cmd.Context())()
 			return g.run(cmd.Context(), args)
 		},
 	}
-	cmd.Flags().BoolVar(&g.check, "check", false, "write nothing; print what would change as a diff, and end with exit code 1 if that is anything")
-	cmd.Flags().BoolVar(&g.skeleton, "skeleton", false, "also write NAME_actions.go and NAME_actions_test.go, to go on with by hand, where they are missing")
+	cmd.Flags().BoolVar(&g.check, "check", false, "write nothing; print what would change as a diff, and end with exit code 1 if anything would")
+	cmd.Flags().BoolVar(&g.skeleton, "skeleton", false, "also write NAME_actions.go and NAME_actions_test.go, unless they exist")
 	cmd.MarkFlagsMutuallyExclusive("check", "skeleton")
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{strings.TrimPrefix(check.Extension, ".")}, cobra.ShellCompDirectiveFilterFileExt
@@ -73,7 +73,7 @@ type generator struct {
 	found    bool // whether there were mistakes, or with check, changes
 }
 
-// run works through all directories, also when there are mistakes in some of them.
+// run generates the files of all directories. Mistakes in one do not stop it.
 func (g *generator) run(ctx context.Context, args []string) error {
 	targets, err := targetsOf(args)
 	if err != nil {
@@ -93,11 +93,11 @@ func (g *generator) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// A target is a directory, and which of its documents are meant: all if none is named.
+// A target is a directory and the documents in it that are meant: all if none is named.
 type target struct {
 	dir   string
 	named []string // base names
-	// swept is true for directories that were found below another, which need not have documents.
+	// swept is true for directories that DIRECTORY/... found, which need not have documents.
 	swept bool
 }
 
@@ -148,8 +148,7 @@ func targetsOf(args []string) ([]target, error) {
 	return targets, nil
 }
 
-// sweep calls visit for root and the directories below it that ./... of the go command would look
-// into.
+// sweep calls visit for root and the directories below it that the go command visits for ./... .
 func sweep(root string, visit func(dir string)) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -158,7 +157,7 @@ func sweep(root string, visit func(dir string)) error {
 		if !entry.IsDir() {
 			return nil
 		}
-		if path != root && leftOut(entry.Name()) {
+		if path != root && isSkipped(entry.Name()) {
 			return fs.SkipDir
 		}
 		visit(path)
@@ -166,8 +165,8 @@ func sweep(root string, visit func(dir string)) error {
 	})
 }
 
-// directory brings the generated files of a directory up to date, or tells how they differ. An
-// error ends the command.
+// directory brings the generated files of a directory up to date or, with --check, prints how they
+// differ. An error ends the command.
 func (g *generator) directory(ctx context.Context, t target) error {
 	present, err := generatedIn(t.dir)
 	if err != nil {
@@ -214,11 +213,11 @@ func (g *generator) directory(ctx context.Context, t target) error {
 	return nil
 }
 
-// errMistakes says that mistakes were found in documents, and printed.
+// errMistakes means that there are mistakes in documents, which have been printed.
 var errMistakes = errors.New("mistakes in documents")
 
-// generate returns the files of a whole directory: its documents are one package, of which each can
-// spoil the others. The skeletons are those that were asked for.
+// generate returns the files of a directory, whose documents become one package. skeletons is empty
+// without --skeleton.
 func (g *generator) generate(ctx context.Context, t target) (files, skeletons []gen.File, err error) {
 	in, err := check.Read(t.dir)
 	if err != nil {
@@ -245,7 +244,7 @@ func (g *generator) generate(ctx context.Context, t target) (files, skeletons []
 	return files, skeletons, nil
 }
 
-// print writes diagnostics as people read them.
+// print prints diagnostics for people.
 func (g *generator) print(in check.Input, list diag.List) error {
 	printer := diag.Printer{Sources: map[string][]byte{}, Style: styleFor(g.problems)}
 	for _, source := range in.Sources {
@@ -254,15 +253,15 @@ func (g *generator) print(in check.Input, list diag.List) error {
 	return printer.Print(g.problems, list)
 }
 
-// put writes a file that is not as it should be. Before is what was generated before, nil for
-// nothing: a file that is there nevertheless is somebody else's.
+// put writes a generated file unless it is up to date. before is its present content, and nil if
+// there is no generated file: put returns an error if a file of that name exists nevertheless.
 func (g *generator) put(path string, before, content []byte) error {
 	if before != nil && bytes.Equal(before, content) {
 		g.upToDate++
 		return nil
 	}
 	if _, err := os.Lstat(path); err == nil && before == nil {
-		return fmt.Errorf("%s was not generated by ctrlkit, and is not overwritten: rename it, or the document", path)
+		return fmt.Errorf("%s was not generated by ctrlkit and is not overwritten: rename it or the document", path)
 	}
 	g.changed++
 	if g.check {
@@ -275,10 +274,10 @@ func (g *generator) put(path string, before, content []byte) error {
 	return nil
 }
 
-// writeOnce writes a file that is not there. One that is there belongs to the user.
+// writeOnce writes a file unless it exists. An existing file belongs to the user.
 func (g *generator) writeOnce(path string, content []byte) error {
 	if _, err := os.Lstat(path); err == nil {
-		fmt.Fprintln(g.out, "left", path, "alone")
+		fmt.Fprintln(g.out, "kept", path)
 		return nil
 	}
 	if err := writeFile(path, content); err != nil {
@@ -289,7 +288,7 @@ func (g *generator) writeOnce(path string, content []byte) error {
 	return nil
 }
 
-// remove removes a generated file of which the document is gone.
+// remove removes a generated file whose document no longer exists.
 func (g *generator) remove(path string, before []byte) error {
 	g.changed++
 	if g.check {
@@ -337,8 +336,8 @@ func generatedIn(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// moduleRoot returns the directory of the go.mod that holds for dir, so that packages are loaded
-// once for a module, and dir itself if there is none.
+// moduleRoot returns the root of the module that dir is in, so that packages are loaded once per
+// module. It returns dir if there is no module.
 func moduleRoot(dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -354,13 +353,13 @@ func moduleRoot(dir string) string {
 	}
 }
 
-// writeFile replaces a file as a whole, so that nobody ever sees half of it.
+// writeFile replaces a file atomically, so that no reader sees a part of it.
 func writeFile(path string, content []byte) error {
 	temporary, err := os.CreateTemp(filepath.Dir(path), ".ctrlkit-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name()) //nolint:errcheck // it is gone when all went well
+	defer os.Remove(temporary.Name()) //nolint:errcheck // after success it does not exist
 	_, err = temporary.Write(content)
 	err = errors.Join(err, temporary.Chmod(0o644), temporary.Close())
 	if err != nil {

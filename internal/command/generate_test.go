@@ -15,8 +15,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
 )
 
-// TestGenerate runs each script in a Go module of its own, controller-kit-demo, with the document cronjob.ctrlkit in
-// the directory manager.
+// TestGenerate runs each script in a Go module of its own, controller-kit-demo, with the document
+// cronjob.ctrlkit in the directory manager.
 func TestGenerate(t *testing.T) {
 	goEnv, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOMOD").Output()
 	if err != nil {

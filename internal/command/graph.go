@@ -23,8 +23,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
 )
 
-// graphFormats are the formats of "ctrlkit graph" with the file name extensions that stand for
-// them.
+// graphFormats are the formats of "ctrlkit graph", with their file name extensions.
 var graphFormats = map[string][]string{
 	"text":    {".txt"},
 	"dot":     {".dot", ".gv"},
@@ -42,13 +41,12 @@ func newGraphCommand() *cobra.Command {
 	var o graphOptions
 	cmd := &cobra.Command{
 		Use:   "graph [FILE|DIRECTORY|DIRECTORY/...]...",
-		Short: "Draw the managers that documents declare: states, actions, and who reads what",
-		Long: `Graph draws the managers that documents declare: the target, the states with what selects them, the actions, and
-which action reads which state.
+		Short: "Draw the managers that documents declare: states, actions, and their dependencies",
+		Long: `Graph draws the managers that documents declare: the target, the states with their selections, the actions, and which
+action reads which state.
 
-It reads *.ctrlkit files, those of the working directory if none is named, and "-" for standard input. The documents
-need not be complete: only their syntax has to be right. The format follows from the name of the output file, and is
-text otherwise.`,
+It reads *.ctrlkit files, by default those in the working directory, or standard input for "-". It checks only the
+syntax of the documents. The extension of the output file determines the format, which is text by default.`,
 		Example: `  ctrlkit graph                                   as text, the documents of this directory
   ctrlkit graph ./... -o managers.svg             as a picture, all documents below this directory
   ctrlkit graph cronjob.ctrlkit --format mermaid  for a Markdown page
@@ -58,8 +56,8 @@ text otherwise.`,
 			return []string{"ctrlkit"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	cmd.Flags().StringVar(&o.format, "format", "", "what to write: text, dot, mermaid or svg")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "the file to write, standard output if empty")
+	cmd.Flags().StringVar(&o.format, "format", "", "output format: text, dot, mermaid or svg")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "output file; standard output if empty")
 	cmd.Flags().BoolVar(&o.ascii, "ascii", false, "draw text with ASCII characters only")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -88,13 +86,13 @@ func (o *graphOptions) run(cmd *cobra.Command, args []string) error {
 		_, err = cmd.OutOrStdout().Write(picture.Bytes())
 		return err
 	}
-	return os.WriteFile(o.output, picture.Bytes(), 0o644) //nolint:gosec // a picture for everybody
+	return os.WriteFile(o.output, picture.Bytes(), 0o644) //nolint:gosec // a picture has no secrets
 }
 
 func (o *graphOptions) chosenFormat() (string, error) {
 	if o.format != "" {
 		if _, known := graphFormats[o.format]; !known {
-			return "", fmt.Errorf("--format %q: it is one of %s", o.format, strings.Join(formatNames(), ", "))
+			return "", fmt.Errorf("--format %q: want one of %s", o.format, strings.Join(formatNames(), ", "))
 		}
 		return o.format, nil
 	}
@@ -107,7 +105,7 @@ func (o *graphOptions) chosenFormat() (string, error) {
 			return format, nil
 		}
 	}
-	return "", fmt.Errorf("the name %q does not say what to write: add --format with one of %s", o.output, strings.Join(formatNames(), ", "))
+	return "", fmt.Errorf("no format has the extension of %q: add --format with one of %s", o.output, strings.Join(formatNames(), ", "))
 }
 
 func (o *graphOptions) draw(w io.Writer, format string, decls []*ast.Decl) error {
@@ -134,7 +132,7 @@ func (o *graphOptions) draw(w io.Writer, format string, decls []*ast.Decl) error
 	return nil
 }
 
-// parseAll parses the documents and prints what is wrong with their syntax.
+// parseAll parses the documents and prints their syntax errors.
 func parseAll(sources []document, stderr io.Writer) ([]*ast.Decl, error) {
 	printer := diag.Printer{Sources: map[string][]byte{}, Style: styleFor(stderr)}
 	var list diag.List
@@ -152,7 +150,7 @@ func parseAll(sources []document, stderr io.Writer) ([]*ast.Decl, error) {
 	}
 	decls := manager.Declared(files...)
 	if len(decls) == 0 {
-		return nil, errors.New("there is nothing to draw: the documents declare no manager")
+		return nil, errors.New("nothing to draw: the documents declare no manager")
 	}
 	return decls, nil
 }
@@ -163,14 +161,14 @@ type document struct {
 	text []byte
 }
 
-// documents reads what args name, or standard input for "-".
+// documents reads the documents that args name, or standard input for "-".
 func documents(args []string, stdin io.Reader) ([]document, error) {
 	if len(args) == 0 {
 		args = []string{"."}
 	}
 	if i := slices.Index(args, "-"); i >= 0 {
 		if len(args) > 1 {
-			return nil, usageError(errors.New("standard input (-) cannot be drawn together with files"))
+			return nil, usageError(errors.New("standard input (-) cannot be combined with files"))
 		}
 		text, err := io.ReadAll(stdin)
 		if err != nil {

@@ -26,7 +26,7 @@ func Main() int {
 	args := os.Args[1:]
 	switch name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"); {
 	case strings.HasPrefix(name, "kubectl_complete-"):
-		// kubectl asks for the completion of a plugin's arguments by calling a program of this name.
+		// kubectl runs a program of this name to complete the arguments of a plugin.
 		args = append([]string{cobra.ShellCompRequestCmd}, args...)
 	case strings.HasPrefix(name, pluginPrefix):
 		nameAsPlugin(cmd, name)
@@ -44,7 +44,8 @@ func Main() int {
 	return exitCode(err)
 }
 
-// report prints err the way a person reads it: what was wrong, and for wrong usage where to read on.
+// report prints err and, for wrong usage, where to find help. It prints nothing for an
+// interruption.
 func report(w io.Writer, used *cobra.Command, err error) {
 	if err == nil || err.Error() == "" || errors.Is(err, context.Canceled) || errors.Is(err, errInterrupted) {
 		return
@@ -55,7 +56,7 @@ func report(w io.Writer, used *cobra.Command, err error) {
 	}
 }
 
-// nameAsPlugin makes the usage texts say "kubectl ctrlkit" where the program is called kubectl-ctrlkit.
+// nameAsPlugin makes usage texts say "kubectl ctrlkit" if the program is called kubectl-ctrlkit.
 func nameAsPlugin(root *cobra.Command, program string) {
 	plain := root.Name()
 	plugin := "kubectl " + strings.TrimPrefix(program, pluginPrefix)
@@ -64,8 +65,8 @@ func nameAsPlugin(root *cobra.Command, program string) {
 		lines := strings.Split(cmd.Example, "\n")
 		for i, line := range lines {
 			indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-			if rest, ok := strings.CutPrefix(line, indent+plain+" "); ok {
-				lines[i] = indent + plugin + " " + rest
+			if arguments, ok := strings.CutPrefix(line, indent+plain+" "); ok {
+				lines[i] = indent + plugin + " " + arguments
 			}
 		}
 		cmd.Example = strings.Join(lines, "\n")

@@ -16,18 +16,20 @@ func New() *cobra.Command {
 	return root
 }
 
-// newRoot also returns where it is noted that a command began its work: errors before that are errors of usage.
+// newRoot also returns a variable that becomes true when a command starts its work. Errors before
+// that are usage errors.
 func newRoot() (root *cobra.Command, started *bool) {
 	root = &cobra.Command{
 		Use:   "ctrlkit",
 		Short: "Write, check and run Kubernetes operators",
 		Long: `ctrlkit writes, checks and runs Kubernetes operators.
 
-An operator is described in a small language (files named *.ctrlkit), from which Go is generated; "ctrlkit run"
-builds it and runs it against a real Kubernetes API server that needs nothing but Go.`,
-		Example: `  ctrlkit generate ./...                 write the Go for every *.ctrlkit file below this directory
-  ctrlkit run ./examples/01_cronjob      build and run an operator, and watch what it does
-  ctrlkit run --help                     everything about a command`,
+A small language (files named *.ctrlkit) describes the objects that an operator reads and manages; "ctrlkit generate"
+writes Go from it. "ctrlkit run" builds an operator and runs it in a real Kubernetes control plane, which needs nothing
+but Go.`,
+		Example: `  ctrlkit generate ./...                 write the Go for all *.ctrlkit files below this directory
+  ctrlkit run ./examples/01_cronjob      build and run an operator, and watch its objects
+  ctrlkit run --help                     show the help of a command`,
 		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
@@ -53,19 +55,19 @@ builds it and runs it against a real Kubernetes API server that needs nothing bu
 	return root, started
 }
 
-// unknownCommand refuses arguments that name no subcommand, and suggests near names.
+// unknownCommand returns an error for arguments that do not name a subcommand, with similar names.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("there is no command %q", args[0])
+	text := fmt.Sprintf("unknown command %q", args[0])
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		text += "; did you mean " + quotedAlternatives(near) + "?"
 	}
 	return fmt.Errorf("%s", text)
 }
 
-// quotedAlternatives writes names as a choice: "a", "b" or "c".
+// quotedAlternatives formats names as alternatives: "a", "b" or "c".
 func quotedAlternatives(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
@@ -78,9 +80,9 @@ func quotedAlternatives(names []string) string {
 	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
-// separateUsageErrors makes everything that goes wrong before cmd starts to work (unknown flags, missing arguments,
-// flags that exclude each other) end with the exit code for wrong usage, and leaves the errors of the work itself as
-// they are.
+// separateUsageErrors separates errors that occur before cmd starts its work (unknown flags,
+// missing arguments, flags that exclude each other) from those of the work itself: the former end
+// with the exit code for wrong usage.
 func separateUsageErrors(cmd *cobra.Command, started *bool) {
 	if cmd.HasSubCommands() && !cmd.Runnable() {
 		cmd.Args = unknownCommand
@@ -103,12 +105,12 @@ func separateUsageErrors(cmd *cobra.Command, started *bool) {
 	}
 }
 
-// indent moves every line of text to the right, as examples stand in help.
+// indent indents all lines of text by two spaces, like the examples in help.
 func indent(text string) string {
 	return "  " + strings.ReplaceAll(text, "\n", "\n  ")
 }
 
-// walk calls visit for cmd and for every command below it.
+// walk calls visit for cmd and all commands below it.
 func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 	visit(cmd)
 	for _, child := range cmd.Commands() {

@@ -14,7 +14,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/run"
 )
 
-// runFlags are the flags of "ctrlkit run" that are not options of the run as they stand.
+// runFlags are the flags of "ctrlkit run".
 type runFlags struct {
 	options    run.Options
 	kubeconfig string
@@ -26,27 +26,29 @@ const showLogs = "-"
 
 func newRunCommand() *cobra.Command {
 	flags := new(runFlags)
-	o := &flags.options
 	cmd := &cobra.Command{
 		Use:   "run PACKAGE [flags] [-- OPERATOR-ARGUMENTS]",
-		Short: "Run an operator in a real control plane and watch what it does",
-		Long: `Run builds the operator in PACKAGE and runs it, and shows the state of its objects and of what they own until Ctrl-C,
-which stops every process that was started.
+		Short: "Run an operator in a real control plane and watch its objects",
+		Long: `Run builds the operator in PACKAGE, runs it, and shows the states of its objects and their children until Ctrl-C, which
+stops all processes that it started.
 
 PACKAGE is the operator's main package: a directory (in any module), a file in it, or an import path. Without
-KUBECONFIG a control plane of its own is started: API server, controllers, scheduler and a node on which Pods live
-without a machine. The first time it is built, which takes minutes. With KUBECONFIG that cluster is used, and what was
-installed and applied stays there.
+KUBECONFIG, run starts a control plane: API server, controllers, scheduler, and a node whose Pods become ready without
+running. The first run builds the control plane, which takes minutes. With KUBECONFIG, it uses that cluster, and the
+installed definitions and applied objects remain there.
 
-By convention, and looking from PACKAGE up to the root of its module, custom resource definitions are installed from
-config/crd/bases or config/crd, and objects are applied from config/samples.
+By convention, run installs the custom resource definitions in config/crd/bases or config/crd, and applies the objects
+in config/samples. It looks for these directories from PACKAGE up to the root of its module.
 
-In a terminal the objects are drawn as a tree that is kept up to date. In a pipe there is one line for each change:
+In a terminal it draws the objects as a tree and keeps it up to date. In a pipe it writes one line per change:
 
    12.3s  Job default/hello-28374  Complete
 
-Exit codes: 0 the run ended as it was meant to, Ctrl-C without --until included, 1 something did not work or a condition
-was missed, 2 wrong usage, 130 Ctrl-C before the set-up was done or the conditions held.
+Exit codes:
+  0    --for has passed, all conditions hold, or Ctrl-C without --until
+  1    the run failed, or a condition did not hold in time
+  2    wrong usage
+  130  Ctrl-C during the set-up, or before the conditions held
 
 Conditions for --until:
 
@@ -54,7 +56,7 @@ Conditions for --until:
 		Example: `  ctrlkit run ./examples/01_cronjob
   ctrlkit run ./cmd --samples demo.yaml --logs       a kubebuilder project, with the operator's log
   ctrlkit run ./cmd -- --metrics-bind-address=0      arguments for the operator
-  ctrlkit run . --for 30s | tee changes.txt          what happens in half a minute
+  ctrlkit run . --for 30s | tee changes.txt          the changes of half a minute
   ctrlkit run . --until 'job/*=Complete' --timeout 2m
   ctrlkit run . --until 'job=Complete count >= 3' --until 'cronjob/hello:status.lastScheduleTime'
   ctrlkit run . --kubeconfig=                        start a control plane although KUBECONFIG is set`,
@@ -67,27 +69,33 @@ Conditions for --until:
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
+	flags.declare(cmd)
+	return cmd
+}
+
+// declare declares the flags of the command.
+func (f *runFlags) declare(cmd *cobra.Command) {
+	o := &f.options
 	set := cmd.Flags()
-	set.StringVar(&flags.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig `FILE` of the cluster to use; empty starts a control plane (default $KUBECONFIG)")
+	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig `FILE` of the cluster to use; empty starts a control plane (default $KUBECONFIG)")
 	set.Lookup("kubeconfig").DefValue = ""
 	set.StringArrayVar(&o.CRDs, "crds", nil, "`DIR` or file with the custom resource definitions to install, repeatable")
 	set.StringArrayVar(&o.Samples, "samples", nil, "`FILE` or directory with objects to apply, repeatable")
 	set.BoolVar(&o.NoSamples, "no-samples", false, "apply no objects")
-	set.StringVarP(&o.Namespace, "namespace", "n", "default", "`NAMESPACE` of samples that name none")
+	set.StringVarP(&o.Namespace, "namespace", "n", "default", "`NAMESPACE` of samples that have none")
 	set.StringArrayVar(&o.Watch, "watch", nil, "also show the objects of this `KIND`, repeatable")
-	set.StringVar(&flags.logs, "logs", "", "show the operator's log, or with --logs=`FILE` write it to a file")
+	set.StringVar(&f.logs, "logs", "", "show the operator's log, or with --logs=`FILE` write it to a file")
 	set.Lookup("logs").NoOptDefVal = showLogs
 	set.DurationVar(&o.For, "for", 0, "end with exit code 0 after this `DURATION`")
 	set.StringArrayVar(&o.Until, "until", nil, "end with exit code 0 when this `CONDITION` holds; repeatable, all must hold")
-	set.DurationVar(&o.Timeout, "timeout", 0, "end with exit code 1 when the conditions do not hold after this `DURATION`")
+	set.DurationVar(&o.Timeout, "timeout", 0, "end with exit code 1 if the conditions do not hold after this `DURATION`")
 	_ = cmd.MarkFlagDirname("crds")
 	_ = cmd.MarkFlagFilename("samples", "yaml", "yml", "json")
 	_ = cmd.RegisterFlagCompletionFunc("watch", cobra.NoFileCompletions)
 	_ = cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
-	return cmd
 }
 
-// packageArgument wants one package before the "--" of the operator's arguments.
+// packageArgument checks that there is one package before the "--" of the operator's arguments.
 func packageArgument(cmd *cobra.Command, args []string) error {
 	packages := len(args)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -97,9 +105,9 @@ func packageArgument(cmd *cobra.Command, args []string) error {
 	case 1:
 		return nil
 	case 0:
-		return errors.New("which operator? Give the directory of its main package, like ./cmd")
+		return errors.New("no operator given: name the directory of its main package, such as ./cmd")
 	default:
-		return fmt.Errorf("one package was expected, not %d; arguments for the operator stand after --", packages)
+		return fmt.Errorf("expected one package, not %d; put the arguments of the operator after --", packages)
 	}
 }
 
@@ -126,7 +134,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	return asExit(run.Run(cmd.Context(), o), len(o.Until) > 0)
 }
 
-// checkFlags refuses flags that make no sense together.
+// checkFlags checks that the flags make sense together.
 func checkFlags(cmd *cobra.Command, o run.Options) error {
 	if o.NoSamples && len(o.Samples) > 0 {
 		return errors.New("--samples and --no-samples exclude each other")
@@ -136,7 +144,7 @@ func checkFlags(cmd *cobra.Command, o run.Options) error {
 	}
 	for name, value := range map[string]time.Duration{"for": o.For, "timeout": o.Timeout} {
 		if cmd.Flags().Changed(name) && value <= 0 {
-			return fmt.Errorf("--%s %v: it must be more than nothing", name, value)
+			return fmt.Errorf("--%s %v: must be more than zero", name, value)
 		}
 	}
 	if o.Timeout > 0 && len(o.Until) == 0 {
@@ -145,8 +153,8 @@ func checkFlags(cmd *cobra.Command, o run.Options) error {
 	return nil
 }
 
-// asExit gives the errors of a run their exit codes. Ctrl-C is how a run without conditions is
-// meant to end.
+// asExit gives the errors of a run their exit codes. Ctrl-C is the normal end of a run without
+// conditions.
 func asExit(err error, conditions bool) error {
 	var syntax *run.SyntaxError
 	switch {

@@ -16,8 +16,8 @@ import (
 var errInterrupted = errors.New("interrupted")
 
 // interruptible returns a context that the first SIGINT or SIGTERM cancels with errInterrupted as
-// its cause. The second one ends the process at once: whatever was started must not need a farewell
-// in order to go away.
+// its cause. The second one ends the process at once: the processes that it started must end by
+// themselves then.
 func interruptible(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
@@ -44,15 +44,15 @@ func interruptible(parent context.Context) (context.Context, context.CancelFunc)
 }
 
 // interruptGrace is how long a command that works on documents may take to end by itself after a
-// signal, so that a file is not left half replaced.
+// signal, so that no file is half replaced.
 const interruptGrace = 200 * time.Millisecond
 
 // endOnInterrupt ends the process soon after the signal that cancels ctx. It is for commands that
-// do not look at their context while they read or check documents, and leave nothing running
-// behind. The function that it returns ends that.
+// do not check their context while they read documents, and that start no processes. The returned
+// function reverts that.
 func endOnInterrupt(ctx context.Context) (stop func()) {
 	if ctx == nil {
-		return func() {} // cobra gives none when the program was not started with one
+		return func() {} // cobra has none if the command was executed without one
 	}
 	stopped := context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), errInterrupted) {

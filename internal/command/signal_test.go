@@ -17,7 +17,7 @@ import (
 )
 
 // TestDocumentCommandsEndOnSIGTERM interrupts commands that wait for a document which never ends,
-// and do not look at their context.
+// and do not check their context.
 func TestDocumentCommandsEndOnSIGTERM(t *testing.T) {
 	for _, name := range []string{"check", "fmt", "generate"} {
 		t.Run(name, func(t *testing.T) {

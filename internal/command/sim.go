@@ -25,18 +25,18 @@ func newSimCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "sim [flags] [PACKAGE...]",
-		Short: "Run the simulations of a package: crash, lag and disturb its operator everywhere",
-		Long: `sim runs the tests of packages that call sim.Run, shows how far they are, and prints a table of what was found.
+		Short: "Run the simulations of an operator, with faults at each of its writes and reads",
+		Long: `Sim runs the tests of packages that call sim.Run, shows their progress, and prints a table of their findings.
 
-It is go test with progress: the same tests run with go test alone, in CI too.
+The same tests run with go test, without the progress and the table.
 
-Exit codes: 0 nothing was found, 1 something was, 2 wrong usage.`,
+Exit codes: 0 no findings, 1 findings, 2 wrong usage.`,
 		Example: `  ctrlkit sim ./...                                       the simulations of all packages
   ctrlkit sim ./internal/controller --run TestBackup      one of them
-  ctrlkit sim ./internal/controller --run TestBackup --plan 'crash after write 3'   one plan, with all that happened`,
+  ctrlkit sim ./internal/controller --run TestBackup --plan 'crash after write 3'   one plan, with its trace`,
 		RunE: func(cmd *cobra.Command, packages []string) error {
 			if plan != "" && run == "" {
-				return &exitError{2, fmt.Errorf("--plan runs one plan of one test: name the test with --run")}
+				return &exitError{2, fmt.Errorf("--plan needs --run: a plan belongs to one test")}
 			}
 			if len(packages) == 0 {
 				packages = []string{"."}
@@ -45,15 +45,16 @@ Exit codes: 0 nothing was found, 1 something was, 2 wrong usage.`,
 		},
 	}
 	cmd.Flags().StringVar(&run, "run", "", "run only the tests whose names match this regular `expression`")
-	cmd.Flags().StringVar(&plan, "plan", "", "run only this `plan`, and print what happened")
+	cmd.Flags().StringVar(&plan, "plan", "", "run only this `plan`, and print its trace")
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Minute, "give up after this `time`")
 	return cmd
 }
 
-// progressVariable is sim.ProgressVariable. The package itself would make every command start slower.
+// progressVariable is sim.ProgressVariable. Importing package sim would slow down the start of all
+// commands.
 const progressVariable = "CTRLKIT_SIM_PROGRESS"
 
-// progress is what sim.Run tells while it works.
+// progress is what sim.Run reports.
 type progress struct {
 	Test             string
 	Done, Total, Bad int
@@ -64,12 +65,12 @@ type progress struct {
 func runSimulations(cmd *cobra.Command, packages []string, run, plan string, timeout time.Duration) error {
 	dir, err := os.MkdirTemp("", "ctrlkit-sim-")
 	if err != nil {
-		return fmt.Errorf("making a place for the progress: %w", err)
+		return fmt.Errorf("creating a file for the progress: %w", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is in the temporary directory
 	file := filepath.Join(dir, "progress")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		return fmt.Errorf("making a place for the progress: %w", err)
+		return fmt.Errorf("creating a file for the progress: %w", err)
 	}
 	args := append([]string{"test", "-count=1", "-timeout=" + timeout.String()}, packages...)
 	if run != "" {
@@ -97,7 +98,8 @@ func runSimulations(cmd *cobra.Command, packages []string, run, plan string, tim
 	return nil
 }
 
-// showProgress prints what comes into the file until ctx is done, and returns how each test ended.
+// showProgress prints the progress in the file until ctx is done, and returns the result of each
+// test.
 func showProgress(ctx context.Context, w io.Writer, file string) []progress {
 	f, err := os.Open(file)
 	if err != nil {
@@ -108,20 +110,20 @@ func showProgress(ctx context.Context, w io.Writer, file string) []progress {
 	var ended []progress
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
-	rest := ""
+	partial := "" // of a line
 	for last := false; ; {
 		text, err := lines.ReadString('\n')
-		rest += text
+		partial += text
 		if err == nil {
 			var p progress
-			if json.Unmarshal([]byte(rest), &p) == nil {
+			if json.Unmarshal([]byte(partial), &p) == nil {
 				if p.Summary != "" {
 					ended = append(ended, p)
 				} else {
 					fmt.Fprintf(w, "%s: %d of %d plans, %d with findings\n", p.Test, p.Done, p.Total, p.Bad)
 				}
 			}
-			rest = ""
+			partial = ""
 			continue
 		}
 		if last {
@@ -135,10 +137,10 @@ func showProgress(ctx context.Context, w io.Writer, file string) []progress {
 	}
 }
 
-// table prints how the simulations ended.
+// table prints the results of the simulations.
 func table(w io.Writer, ended []progress) {
 	if len(ended) == 0 {
-		fmt.Fprintln(w, "no simulation has come to its end: does a test of these packages call sim.Run?")
+		fmt.Fprintln(w, "no simulation has finished: does a test of these packages call sim.Run?")
 		return
 	}
 	width := len("simulation")

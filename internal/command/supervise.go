@@ -20,8 +20,9 @@ const (
 	superviseGrace = 10 * time.Second
 )
 
-// newSuperviseCommand is not for people: "ctrlkit run" starts the operator through it, with a pipe as its standard
-// input, so that the operator ends when "ctrlkit run" does, in whichever way.
+// newSuperviseCommand returns a hidden command. "ctrlkit run" starts the operator through it, with
+// a pipe as its standard input, so that the operator ends when "ctrlkit run" does, even if that is
+// killed.
 func newSuperviseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    superviseName + " -- PROGRAM [ARGUMENTS]",
@@ -29,7 +30,7 @@ func newSuperviseCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			signal.Ignore(os.Interrupt) // it is for the process that holds the other end of standard input
+			signal.Ignore(os.Interrupt) // "ctrlkit run" handles it
 			code, err := run.Supervise(cmd.InOrStdin(), args, superviseGrace, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			if err != nil {
 				return err

@@ -17,7 +17,7 @@ import (
 // controlPlaneVersion is the version of Kubernetes that the module controlplane/kubernetes builds.
 const controlPlaneVersion = "v1.36.3"
 
-// versions is what "ctrlkit version" says. Its JSON form is stable.
+// versions is the output of "ctrlkit version". Its JSON form is stable.
 type versions struct {
 	Version           string `json:"version"`
 	Commit            string `json:"commit,omitempty"`
@@ -41,12 +41,12 @@ func newVersionCommand() *cobra.Command {
 			return printVersions(cmd.OutOrStdout(), versionsFrom(info), format)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "how to print it: text or json")
+	cmd.Flags().StringVar(&format, "format", "text", "output format: text or json")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// versionsFrom reads the versions out of what the linker recorded. A nil info gives "unknown" where it is needed.
+// versionsFrom returns the versions that the linker recorded. If info is nil, they are "unknown".
 func versionsFrom(info *debug.BuildInfo) versions {
 	v := versions{
 		Version:           "unknown",
@@ -102,6 +102,6 @@ func printVersions(w io.Writer, v versions, format string) error {
 			version, v.Go, v.Platform, v.Kubernetes, v.ControllerRuntime, v.ControlPlane)
 		return err
 	default:
-		return &exitError{code: exitUsage, err: fmt.Errorf("--format %q: it is text or json", format)}
+		return &exitError{code: exitUsage, err: fmt.Errorf("--format %q: want text or json", format)}
 	}
 }

@@ -25,17 +25,17 @@ func newVetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vet [PACKAGE]...",
 		Short: "Find actions that are never run and outcomes that are never returned",
-		Long: `Vet finds mistakes in the use of the library that the compiler lets pass: actions that are made and never run, as in
+		Long: `Vet finds mistakes in the use of the library that the compiler accepts: actions that are created and never run, as in
 "defer mgr.UpdateStatus()", and outcomes such as ctrlkit.RequeueAfter(...) that are not returned.
 
-It looks at the packages that are named as for the go command, and at the package of the working directory if none
-is. The exit code is 1 when something was found. Your editor and CI can run the same check through "go vet" with the
-program ctrlkit-vet (see "go doc github.com/ctrlkit/ctrlkit/vet").`,
+Packages are named as for the go command; the default is the package in the working directory. The exit code is 1 if
+there are findings. Editors and CI can run the same check through "go vet" with the program ctrlkit-vet (see
+"go doc github.com/ctrlkit/ctrlkit/vet").`,
 		Example: `  ctrlkit vet ./...
   ctrlkit vet --tests=false ./internal/controller`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
-	cmd.Flags().BoolVar(&o.tests, "tests", true, "look at test files too")
+	cmd.Flags().BoolVar(&o.tests, "tests", true, "also check test files")
 	return cmd
 }
 
@@ -57,7 +57,7 @@ func (o *vetOptions) run(cmd *cobra.Command, patterns []string) error {
 	}
 	graph, err := checker.Analyze([]*analysis.Analyzer{vet.Discarded}, loaded, nil)
 	if err != nil {
-		return fmt.Errorf("analysing packages: %w", err)
+		return fmt.Errorf("analyzing packages: %w", err)
 	}
 	lines, err := findings(graph)
 	if err != nil {
@@ -72,7 +72,7 @@ func (o *vetOptions) run(cmd *cobra.Command, patterns []string) error {
 	return nil
 }
 
-// loadErrors returns everything that keeps the packages from being analysed.
+// loadErrors returns the errors that prevent the analysis of the packages.
 func loadErrors(loaded []*packages.Package) error {
 	var errs []error
 	if len(loaded) == 0 {
@@ -86,7 +86,8 @@ func loadErrors(loaded []*packages.Package) error {
 	return errors.Join(errs...)
 }
 
-// findings returns what was found, sorted by place and each thing once: a file can belong to a package and to its test.
+// findings returns the findings, sorted by place. Each is reported once, although a file can belong
+// to a package and to its test.
 func findings(graph *checker.Graph) ([]string, error) {
 	type finding struct {
 		file         string
@@ -96,7 +97,7 @@ func findings(graph *checker.Graph) ([]string, error) {
 	var all []finding
 	for _, action := range graph.Roots {
 		if action.Err != nil {
-			return nil, fmt.Errorf("analysing %s: %w", action.Package.PkgPath, action.Err)
+			return nil, fmt.Errorf("analyzing %s: %w", action.Package.PkgPath, action.Err)
 		}
 		for _, d := range action.Diagnostics {
 			p := action.Package.Fset.Position(d.Pos)
@@ -114,7 +115,7 @@ func findings(graph *checker.Graph) ([]string, error) {
 	return lines, nil
 }
 
-// shortName names a file from the working directory if it is below that.
+// shortName returns the path of a file relative to the working directory, if it is below that.
 func shortName(file string) string {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// moduleAt writes a module that uses the library of this checkout, in the versions that this module has chosen, and makes it the
-// working directory.
+// moduleAt writes a module that uses the library of this checkout, in the versions that this module
+// has chosen, and makes it the working directory.
 func moduleAt(t *testing.T, files map[string]string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")

@@ -17,13 +17,13 @@ import (
 	"strings"
 )
 
-// ErrDoesNotCompile is returned by Build when the compiler refused the operator. What the compiler said was written
-// already.
+// ErrDoesNotCompile is returned by Build if the compiler refused the operator. The compiler's
+// output has already been written.
 var ErrDoesNotCompile = errors.New("the operator does not compile")
 
-// Build compiles the operator and returns the path of the program. It is kept in the user's cache, so that building
-// again without a change takes no time. The name of each package that is compiled is given to progress; what the
-// compiler complains about is written to complaints, as it is.
+// Build compiles the operator and returns the path of the program. The program stays in the user's
+// cache, so that a build without changes is fast. Build calls progress with the name of each
+// compiled package and writes the compiler's errors to complaints.
 func (p *Project) Build(ctx context.Context, progress func(string), complaints io.Writer) (string, error) {
 	program, err := p.program()
 	if err != nil {
@@ -43,7 +43,7 @@ func (p *Project) Build(ctx context.Context, progress func(string), complaints i
 		return program, nil
 	case ctx.Err() == nil && errors.As(err, &exit) && words.complaints.Len() > 0:
 		if _, err := complaints.Write(words.complaints.Bytes()); err != nil {
-			return "", fmt.Errorf("writing what the compiler said: %w", err)
+			return "", fmt.Errorf("writing the compiler's errors: %w", err)
 		}
 		return "", ErrDoesNotCompile
 	default:
@@ -51,7 +51,7 @@ func (p *Project) Build(ctx context.Context, progress func(string), complaints i
 	}
 }
 
-// program is the path of the compiled operator: the same for the same directory.
+// program returns the path of the compiled operator, which depends only on its directory.
 func (p *Project) program() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -60,12 +60,13 @@ func (p *Project) program() (string, error) {
 	sum := sha256.Sum256([]byte(p.Dir))
 	dir := filepath.Join(cache, "ctrlkit", "run", hex.EncodeToString(sum[:6]))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("making a directory for the operator: %w", err)
+		return "", fmt.Errorf("creating a directory for the operator: %w", err)
 	}
 	return filepath.Join(dir, p.Name()), nil
 }
 
-// buildOutput tells the names of packages, which "go build -v" prints one to a line, from everything else it prints.
+// buildOutput separates the names of packages, which "go build -v" prints one per line, from its
+// other output.
 type buildOutput struct {
 	progress   func(string)
 	complaints bytes.Buffer

@@ -31,14 +31,14 @@ import (
 // fieldOwner is the name under which samples are applied.
 const fieldOwner = "ctrlkit-run"
 
-// retryFor is how long the samples are tried again, all together, when the cluster is not ready for
-// them: a kind may not be served yet, or the operator's webhook may not answer yet.
+// retryFor is how long applying the samples, all together, is retried while the cluster is not
+// ready for them: a kind may not be served yet, or the operator's webhook may not answer yet.
 const (
 	retryFor   = 30 * time.Second
 	retryEvery = 250 * time.Millisecond
 )
 
-// cluster is what is needed of an API server.
+// cluster holds the clients of an API server.
 type cluster struct {
 	config    *rest.Config
 	discovery discovery.DiscoveryInterface
@@ -64,12 +64,12 @@ func newCluster(config *rest.Config) (*cluster, error) {
 		c.metadata, err = metadata.NewForConfig(config)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
+		return nil, fmt.Errorf("creating a client for %s: %w", config.Host, err)
 	}
 	return c, nil
 }
 
-// answerFor is how long a cluster may take to say its version.
+// answerFor is how long a cluster may take to answer the request for its version.
 const answerFor = 10 * time.Second
 
 // version asks the API server for its version, which also shows that it answers.
@@ -78,7 +78,7 @@ func (c *cluster) version() (string, error) {
 	impatient.Timeout = answerFor
 	client, err := discovery.NewDiscoveryClientForConfig(impatient)
 	if err != nil {
-		return "", fmt.Errorf("making a client for %s: %w", c.config.Host, err)
+		return "", fmt.Errorf("creating a client for %s: %w", c.config.Host, err)
 	}
 	version, err := client.ServerVersion()
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *cluster) installDefinitions(ctx context.Context, definitions []*apiexte
 			}
 			established := conditionsOf(current.Object)["Established"]
 			if established.status != "True" {
-				return true, fmt.Errorf("it is not established: %s", established.text())
+				return true, fmt.Errorf("not established: %s", established.text())
 			}
 			return false, nil
 		})
@@ -114,10 +114,10 @@ func (c *cluster) installDefinitions(ctx context.Context, definitions []*apiexte
 	return nil
 }
 
-// apply makes an object what its manifest says, by server-side apply. A namespace that is missing
-// is created. When the cluster is not ready for the object, apply calls waiting with the reason and
-// tries again while there is patience left, from which it takes the time that it waits. It tries
-// once what can never be applied.
+// apply applies a manifest by server-side apply. It creates the namespace if it does not exist.
+// While the cluster is not ready for the object, apply calls waiting with the reason and retries.
+// It subtracts the time that it waits from patience, and stops when that is used up. Errors that a
+// retry cannot clear are returned at once.
 func (c *cluster) apply(ctx context.Context, manifest Manifest, namespace string, patience *time.Duration, waiting func(string)) error {
 	obj := manifest.Object.DeepCopy()
 	begun := *patience
@@ -132,7 +132,7 @@ func (c *cluster) apply(ctx context.Context, manifest Manifest, namespace string
 		case mayPass(err, obj) && *patience > 0:
 		default:
 			if waited := begun - *patience; waited > 0 {
-				err = fmt.Errorf("given up after %v: %w", waited, err)
+				err = fmt.Errorf("gave up after %v: %w", waited, err)
 			}
 			return fmt.Errorf("applying %s %s (%s): %w", obj.GetKind(), obj.GetName(), manifest.Where(), err)
 		}
@@ -187,33 +187,32 @@ func (c *cluster) ensureNamespace(ctx context.Context, name string) error {
 		_, err = namespaces.Create(ctx, namespace, metav1.CreateOptions{FieldManager: fieldOwner})
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("making namespace %s: %w", name, err)
+		return fmt.Errorf("creating namespace %s: %w", name, err)
 	}
 	c.seen[name] = true
 	return nil
 }
 
-// mayPass reports whether an error of applying obj is of the kind that goes away when a cluster
-// gets ready.
+// mayPass reports whether an error of applying obj may clear when the cluster becomes ready.
 func mayPass(err error, obj *unstructured.Unstructured) bool {
 	var status apierrors.APIStatus
 	switch {
-	case apierrors.IsConflict(err): // with one who writes at the same time, unless the manifest demands a state that has passed
+	case apierrors.IsConflict(err): // with a concurrent write, unless the manifest demands an old state
 		return obj.GetResourceVersion() == "" && obj.GetUID() == ""
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
 		apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err):
 		return true
 	case errors.As(err, &status):
-		// Server-side apply says 500 of a field that the schema does not have, or of a value of
-		// another type.
+		// Server-side apply answers 500 for a field that the schema does not have, and for a value
+		// of another type.
 		return status.Status().Code >= http.StatusInternalServerError && !strings.Contains(status.Status().Message, "failed to create typed patch object")
 	default:
 		return false
 	}
 }
 
-// retry calls try until it does not ask for another try, retryFor has passed, or ctx ends, and
-// returns its last error.
+// retry calls try until it reports that no other try is needed, retryFor has passed, or ctx ends.
+// It returns the last error of try.
 func retry(ctx context.Context, try func() (again bool, err error)) error {
 	giveUp := time.After(retryFor)
 	ticker := time.NewTicker(retryEvery)
@@ -229,14 +228,14 @@ func retry(ctx context.Context, try func() (again bool, err error)) error {
 		select {
 		case <-ticker.C:
 		case <-giveUp:
-			return fmt.Errorf("given up after %v: %w", retryFor, err)
+			return fmt.Errorf("gave up after %v: %w", retryFor, err)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// resolve finds the kind that a person calls name, as one of those at the top of the tree.
+// resolve returns the kind with the given name, for the top of the tree.
 func (c *cluster) resolve(name string) (Kind, error) {
 	mapping, err := c.mappingFor(name)
 	if err != nil {

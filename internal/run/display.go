@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// display is where a person, or a program behind a pipe, sees what happens.
+// display shows the objects to a person, or to a program that reads from a pipe.
 type display interface {
-	// tell is given every notice when it happened.
-	tell(notice Notice, at time.Time) error
-	// log is given lines that are no notices and where they come from: of the operator's log, if it
-	// is to be shown, and what is wrong with the watches.
+	// notify shows a notice.
+	notify(notice Notice, at time.Time) error
+	// log shows a line that is not a notice: of the operator's log, with --logs, or an error of a
+	// watch. source names where it comes from.
 	log(source, text string)
-	// refresh shows the present state, where that is not told by the notices.
+	// refresh shows the present state, in a display that does not show notices.
 	refresh(w *World, now time.Time) error
 	// leave ends the display and makes room for further output.
 	leave(w *World, now time.Time)
@@ -29,7 +29,7 @@ type plainDisplay struct {
 	logs  io.Writer
 }
 
-func (d *plainDisplay) tell(notice Notice, at time.Time) error { return d.plain.Tell(notice, at) }
+func (d *plainDisplay) notify(notice Notice, at time.Time) error { return d.plain.Print(notice, at) }
 func (d *plainDisplay) log(source, text string) {
 	fmt.Fprintf(d.logs, "%s | %s\n", source, loggedLine(text))
 }
@@ -46,7 +46,7 @@ type liveDisplay struct {
 	above  strings.Builder // log lines to be written above the picture
 }
 
-func (d *liveDisplay) tell(Notice, time.Time) error { return nil }
+func (d *liveDisplay) notify(Notice, time.Time) error { return nil }
 
 func (d *liveDisplay) log(source, text string) {
 	d.above.WriteString(paint(d.colors, dim, source+" │ ") + loggedLine(text) + "\x1b[0m\r\n")
@@ -65,6 +65,6 @@ func (d *liveDisplay) draw(w *World, now time.Time, title string) error {
 }
 
 func (d *liveDisplay) leave(w *World, now time.Time) {
-	_ = d.draw(w, now, fmt.Sprintf("%s · %s", d.title, age(now.Sub(d.start)))) // the last picture; the command ends anyhow
+	_ = d.draw(w, now, fmt.Sprintf("%s · %s", d.title, age(now.Sub(d.start)))) // the command ends, with or without the last picture
 	d.screen.leave()
 }

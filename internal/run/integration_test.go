@@ -23,8 +23,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane"
 )
 
-// The tests of this file run the command itself, with an operator, on a real control plane. Every process that comes
-// of it inherits a variable with a value of its own, by which those that are left are found.
+// The tests of this file run the command itself, with an operator, in a real control plane. All
+// processes of a test inherit a variable with a unique value, which finds those that remain.
 const markVariable = "CTRLKIT_TEST_MARK"
 
 // buildCommand builds the command and, if that was not done before, the control plane.
@@ -47,7 +47,7 @@ func buildCommand(t *testing.T) string {
 type running struct {
 	cmd    *exec.Cmd
 	lines  *bufio.Reader
-	told   bytes.Buffer // what was read of lines
+	output   bytes.Buffer // what was read from lines
 	stderr bytes.Buffer
 	mark   string
 }
@@ -69,7 +69,7 @@ func start(t *testing.T, program string, args ...string) *running {
 	t.Cleanup(func() {
 		_ = r.cmd.Process.Kill() // it has ended, unless the test failed
 		if t.Failed() {
-			t.Logf("standard output:\n%s\nstandard error:\n%s", r.told.String(), r.stderr.String())
+			t.Logf("standard output:\n%s\nstandard error:\n%s", r.output.String(), r.stderr.String())
 		}
 	})
 	return r
@@ -81,7 +81,7 @@ func (r *running) until(t *testing.T, pattern string) {
 	wanted := regexp.MustCompile(pattern)
 	for {
 		line, err := r.lines.ReadString('\n')
-		r.told.WriteString(line)
+		r.output.WriteString(line)
 		if err != nil {
 			t.Fatalf("no line matches %s: %v", pattern, err)
 		}
@@ -94,7 +94,7 @@ func (r *running) until(t *testing.T, pattern string) {
 // end waits for the end of the run and returns its exit code.
 func (r *running) end(t *testing.T) int {
 	t.Helper()
-	if _, err := io.Copy(&r.told, r.lines); err != nil {
+	if _, err := io.Copy(&r.output, r.lines); err != nil {
 		t.Fatal(err)
 	}
 	err := r.cmd.Wait()
@@ -141,14 +141,14 @@ func (r *running) wantNoProcesses(t *testing.T, within time.Duration) {
 	defer ticker.Stop()
 	tooLong := time.After(within)
 	for {
-		left := r.processes(t)
-		if len(left) == 0 {
+		remaining := r.processes(t)
+		if len(remaining) == 0 {
 			return
 		}
 		select {
 		case <-ticker.C:
 		case <-tooLong:
-			t.Fatalf("still there after %v:\n%s", within, strings.Join(left, "\n"))
+			t.Fatalf("still running after %v:\n%s", within, strings.Join(remaining, "\n"))
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestRunThroughAPipe(t *testing.T) {
 		`(?m)^ +\d+\.\ds  Job space/moon-greeting  Complete$`,
 		`(?m)^ +\d+\.\ds  Pod default/world-greeting-\w+  Completed$`,
 	} {
-		if !regexp.MustCompile(want).MatchString(r.told.String()) {
+		if !regexp.MustCompile(want).MatchString(r.output.String()) {
 			t.Errorf("no line matches %s", want)
 		}
 	}
@@ -186,8 +186,8 @@ func TestRunEndsAfterItsTime(t *testing.T) {
 	if code := r.end(t); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	if r.told.Len() > 0 {
-		t.Error("something is told although there were no samples")
+	if r.output.Len() > 0 {
+		t.Error("there is output although there were no samples")
 	}
 	if !strings.Contains(r.stderr.String(), "operator | ") {
 		t.Error("the log is not shown")

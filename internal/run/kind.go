@@ -10,20 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is a kind of objects that is watched.
+// Kind is a watched kind.
 type Kind struct {
 	schema.GroupVersionKind
 	Plural string
 	Short  []string
 	// Operators marks the kinds at the top of the tree.
 	Operators bool
-	// Sparse kinds are watched by their metadata only: they have no state to show, and some hold secrets or much data.
+	// Sparse kinds are watched by their metadata only: they have no state to show, and some hold
+	// secrets or much data.
 	Sparse  bool
 	Columns []Column
 }
 
-// answersTo reports whether a person can mean k by name: its kind, plural or short name, in any case, with or without
-// the group.
+// answersTo reports whether name is the kind, plural or short name of k, in any case, with or
+// without the group.
 func (k Kind) answersTo(name string) bool {
 	name = strings.ToLower(name)
 	if bare, group, qualified := strings.Cut(name, "."); qualified {
@@ -43,7 +44,7 @@ func (k Kind) answersTo(name string) bool {
 	return false
 }
 
-// builtinKinds are the kinds that operators usually own.
+// builtinKinds returns the built-in kinds that operators usually own.
 func builtinKinds() []Kind {
 	kind := func(group, version, name, plural string, short ...string) Kind {
 		return Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: name}, Plural: plural, Short: short}
@@ -74,7 +75,7 @@ func builtinKinds() []Kind {
 	}
 }
 
-// definedKind returns the kind that crd defines, in the version that is stored, as one of the operator's.
+// definedKind returns the kind that crd defines, in its storage version, as one of the operator's.
 func definedKind(crd *apiextensionsv1.CustomResourceDefinition) Kind {
 	k := Kind{
 		GroupVersionKind: schema.GroupVersionKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind},
@@ -97,8 +98,8 @@ func definedKind(crd *apiextensionsv1.CustomResourceDefinition) Kind {
 	return k
 }
 
-// kindsNamed returns those of kinds that name can mean. Where the operator defines a kind of this name, the built-in
-// one has to be named with its group.
+// kindsNamed returns those of kinds that name refers to. If the operator defines a kind of this
+// name, the built-in one must be named with its group.
 func kindsNamed(name string, kinds []Kind) []Kind {
 	var own, others []Kind
 	for _, k := range kinds {
@@ -116,7 +117,7 @@ func kindsNamed(name string, kinds []Kind) []Kind {
 	return others
 }
 
-// nearKind returns the name of the kind that name is most like, or "" when none is near.
+// nearKind returns the kind whose name is most similar to name, or "" if none is similar.
 func nearKind(name string, kinds []Kind) string {
 	best, bestDistance := "", 3
 	for _, k := range kinds {
@@ -129,7 +130,7 @@ func nearKind(name string, kinds []Kind) string {
 	return best
 }
 
-// editDistance counts the letters to insert, remove or replace in order to make a into b.
+// editDistance returns the number of letters to insert, remove or replace to turn a into b.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

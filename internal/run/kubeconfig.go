@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// loadKubeconfig reads what KUBECONFIG holds, a path or several, and says in words which cluster it means.
+// loadKubeconfig reads the files in KUBECONFIG, and describes the cluster for a person.
 func loadKubeconfig(paths string) (config *rest.Config, where string, err error) {
 	rules := &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(paths)}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// superviseVariable makes the test binary a supervisor of the program in its arguments, with this grace.
+// superviseVariable makes the test binary a supervisor of the program in its arguments, with this
+// grace.
 const superviseVariable = "CTRLKIT_TEST_SUPERVISE"
 
 func TestMain(m *testing.M) {

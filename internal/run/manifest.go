@@ -22,14 +22,14 @@ import (
 // Manifest is one object of a file.
 type Manifest struct {
 	File   string
-	Number int // of the document in the file, from 1, without empty ones
+	Number int // of the document in the file, from 1, not counting empty ones
 	Object *unstructured.Unstructured
 }
 
-// Where says where the manifest stands, for messages.
+// Where returns the place of the manifest, for messages.
 func (m Manifest) Where() string { return fmt.Sprintf("%s, document %d", m.File, m.Number) }
 
-// ReadManifests returns all objects of a YAML or JSON file, those inside of lists included.
+// ReadManifests returns all objects of a YAML or JSON file, including those in lists.
 func ReadManifests(file string) ([]Manifest, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -62,7 +62,7 @@ func ReadManifests(file string) ([]Manifest, error) {
 	}
 }
 
-// decode reads a document with whole numbers as int64, as the API machinery wants them.
+// decode reads a document. Whole numbers become int64, as the API machinery expects.
 func decode(document []byte) (map[string]any, error) {
 	asJSON, err := yaml.YAMLToJSON(document)
 	if err != nil {
@@ -70,7 +70,7 @@ func decode(document []byte) (map[string]any, error) {
 	}
 	var content map[string]any
 	if err := utiljson.Unmarshal(asJSON, &content); err != nil {
-		return nil, errors.New("it is no object")
+		return nil, errors.New("not an object")
 	}
 	return content, nil
 }
@@ -79,7 +79,7 @@ func decode(document []byte) (map[string]any, error) {
 func objectsOf(content map[string]any) ([]*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{Object: content}
 	if object.GetKind() == "" || object.GetAPIVersion() == "" {
-		return nil, errors.New("it has no kind or no apiVersion")
+		return nil, errors.New("kind or apiVersion is missing")
 	}
 	if !object.IsList() {
 		if object.GetName() == "" && object.GetGenerateName() == "" {
@@ -91,7 +91,7 @@ func objectsOf(content map[string]any) ([]*unstructured.Unstructured, error) {
 	for _, item := range content["items"].([]any) {
 		fields, ok := item.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("an item of the %s is no object", object.GetKind())
+			return nil, fmt.Errorf("an item of the %s is not an object", object.GetKind())
 		}
 		inner, err := objectsOf(fields)
 		if err != nil {

@@ -60,9 +60,9 @@ a: [
 	}
 	for name, want := range map[string]string{
 		"nameless.yaml": "document 1: the ConfigMap has no name",
-		"kindless.yaml": "document 2: it has no kind",
-		"list.yaml":     "an item of the List is no object",
-		"text.yaml":     "document 1: it is no object",
+		"kindless.yaml": "document 2: kind or apiVersion is missing",
+		"list.yaml":     "an item of the List is not an object",
+		"text.yaml":     "document 1: not an object",
 		"broken.yaml":   "document 1:",
 		"missing.yaml":  "no such file",
 	} {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Object is what is kept of one object of the cluster.
+// Object is the part of an object that is kept.
 type Object struct {
 	Kind      schema.GroupKind
 	Namespace string // empty for cluster-scoped kinds
@@ -24,7 +24,7 @@ type Object struct {
 	Content   map[string]any // what JSONPath expressions are evaluated on
 }
 
-// newObject takes from u what is kept. The columns are those that its custom resource definition prints.
+// newObject returns the part of u that is kept. columns are the printer columns of its definition.
 func newObject(u *unstructured.Unstructured, columns []Column) *Object {
 	obj := &Object{
 		Kind:      u.GroupVersionKind().GroupKind(),

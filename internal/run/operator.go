@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// keptLines is how many lines of the operator's log are kept for when it dies: the stacks of a
-// panic are long. So many of them are shown as tailLines says.
+// keptLines is how many lines of the operator's log are kept for the report of its end: the stacks
+// of a panic are long. tailLines is how many of them are shown.
 const (
 	keptLines = 2000
 	tailLines = 20
@@ -30,15 +30,15 @@ type operator struct {
 	stopping sync.Once
 }
 
-// startOperator runs argv under the supervisor, which is the beginning of a command line. Each line
-// that it logs goes to log.
+// startOperator runs argv under the supervisor, which is the beginning of a command line. log
+// receives its output.
 func startOperator(supervisor, argv []string, environment []string, log *logTail) (*operator, error) {
 	commandLine := append(append(append([]string{}, supervisor...), "--"), argv...)
 	cmd := exec.Command(commandLine[0], commandLine[1:]...)
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.SysProcAttr = ownProcessGroup()
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.WaitDelay = time.Second // for what the operator left behind with our end of the pipe
+	cmd.WaitDelay = time.Second // in case a process that the operator started still holds the pipe
 	lifeline, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
@@ -55,7 +55,7 @@ func startOperator(supervisor, argv []string, environment []string, log *logTail
 	return o, nil
 }
 
-// howItEnded says how the operator ended. It may be called when ended is closed.
+// howItEnded describes how the operator ended. Call it only after ended is closed.
 func (o *operator) howItEnded() string {
 	code := o.cmd.ProcessState.ExitCode()
 	if code <= signalCode {
@@ -68,16 +68,16 @@ func (o *operator) howItEnded() string {
 	return text
 }
 
-// stop ends the operator and all that it started, and waits until that is done.
+// stop ends the operator and the processes that it started, and waits until they have ended.
 func (o *operator) stop() {
 	o.stopping.Do(func() {
-		_, _ = o.lifeline.Write([]byte{terminateRequest}) // it fails when the operator has ended already
+		_, _ = o.lifeline.Write([]byte{terminateRequest}) // an error means that the operator has already ended
 		<-o.ended
 		_ = o.lifeline.Close()
 	})
 }
 
-// logTail takes lines of a log, keeps the last ones and passes each of them on.
+// logTail splits a log into lines, passes each line on, and keeps the last ones.
 type logTail struct {
 	mu         sync.Mutex // guards the fields below
 	unfinished []byte
@@ -90,11 +90,11 @@ func (t *logTail) Write(data []byte) (int, error) {
 	defer t.mu.Unlock()
 	t.unfinished = append(t.unfinished, data...)
 	for {
-		text, rest, found := bytes.Cut(t.unfinished, []byte("\n"))
+		text, remainder, found := bytes.Cut(t.unfinished, []byte("\n"))
 		if !found {
 			return len(data), nil
 		}
-		t.unfinished = rest
+		t.unfinished = remainder
 		t.add(string(text))
 	}
 }
@@ -109,7 +109,7 @@ func (t *logTail) add(text string) {
 	}
 }
 
-// flush takes what came after the last end of a line as a line.
+// flush treats an unfinished line as finished.
 func (t *logTail) flush() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,7 +119,7 @@ func (t *logTail) flush() {
 	}
 }
 
-// last returns the lines that are kept.
+// last returns the last lines.
 func (t *logTail) last() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// panicIn finds the panic that ended a Go program in the last lines of its log, and describes it:
-// what the runtime said first, and the innermost place in the module in moduleDir.
+// panicIn finds the panic that ended a Go program in the last lines of its log. The description has
+// the runtime's message and the innermost place in the module in moduleDir.
 func panicIn(lines []string, moduleDir string) (description string, ok bool) {
 	begin := -1
 	for i, text := range lines {
@@ -24,7 +24,7 @@ func panicIn(lines []string, moduleDir string) (description string, ok bool) {
 	}
 	_, message, _ := strings.Cut(lines[begin], ": ")
 	stack := lines[begin+1:]
-	for len(stack) > 0 && !strings.HasPrefix(stack[0], "goroutine ") { // what follows the first line belongs to the message
+	for len(stack) > 0 && !strings.HasPrefix(stack[0], "goroutine ") { // the message may have several lines
 		stack = stack[1:]
 	}
 	description = oneLine(message)
@@ -33,7 +33,7 @@ func panicIn(lines []string, moduleDir string) (description string, ok bool) {
 	}
 	var frames []stackFrame
 	for _, f := range framesOf(stack[1:]) {
-		if frames = append(frames, f); f.isPanic() { // what is above is the runtime, or a deferred call
+		if frames = append(frames, f); f.isPanic() { // above are frames of the runtime, or of a deferred call
 			frames = nil
 		}
 	}
@@ -43,8 +43,7 @@ func panicIn(lines []string, moduleDir string) (description string, ok bool) {
 	return description, true
 }
 
-// startsPanic reports whether a line is the first that the runtime writes when a program dies of
-// its own.
+// startsPanic reports whether a line is the first that the runtime writes when a program panics.
 func startsPanic(text string) bool {
 	return strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ")
 }
@@ -54,7 +53,7 @@ type stackFrame struct{ function, place string }
 
 func (f stackFrame) String() string { return f.function + ", " + f.place }
 
-// isPanic reports whether the frame is of the runtime as it panics.
+// isPanic reports whether the frame is that of the panic itself.
 func (f stackFrame) isPanic() bool { return panicking.MatchString(f.function) }
 
 var panicking = regexp.MustCompile(`^(panic|runtime\.(gopanic|goPanic\w*|panic\w*|sigpanic\w*))$`)
@@ -95,8 +94,8 @@ func framesOf(lines []string) []stackFrame {
 	return frames
 }
 
-// ownFrame returns the innermost frame in the module, or outside of Go itself and of the modules
-// that were downloaded; else the innermost.
+// ownFrame returns the innermost frame in the module; else the innermost outside of the standard
+// library and downloaded modules; else the innermost.
 func ownFrame(frames []stackFrame, moduleDir string) (stackFrame, bool) {
 	for _, own := range []func(stackFrame) bool{
 		func(f stackFrame) bool { return strings.HasPrefix(f.place, moduleDir+string(filepath.Separator)) },
@@ -134,8 +133,8 @@ func withoutStacks(lines []string) (rest []string, found bool) {
 	return rest, found
 }
 
-// loggedLine makes a line of the operator's log fit to be shown: its colors stay, and other control
-// characters are written as Go does.
+// loggedLine makes a line of the operator's log safe to show: it keeps the colors, and escapes
+// other control characters as Go does.
 func loggedLine(text string) string {
 	var b strings.Builder
 	last := 0
@@ -151,7 +150,7 @@ func loggedLine(text string) string {
 	return b.String()
 }
 
-// printable writes what would do something to a terminal as Go does.
+// printable escapes characters that would control the terminal, as Go does.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range strings.ReplaceAll(strings.TrimSuffix(text, "\r"), "\t", "    ") {

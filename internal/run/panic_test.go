@@ -74,7 +74,7 @@ func TestPanicIn(t *testing.T) {
 		"the last of several":         {"panic: handled\n\ngoroutine 1 [running]:\nmain.a()\n\t/home/dev/op/a.go:1\n" + deadlock, "all goroutines are asleep - deadlock!\n    in main.main, /home/dev/op/main.go:5"},
 		"with control characters":     {"panic: a\x1b[2Jb", "a[2Jb"},
 		"no panic":                    {noManager, ""},
-		"one that the operator tells": {"INFO: it said panic: no", ""},
+		"a line of the operator that mentions a panic": {"INFO: it said panic: no", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := panicIn(strings.Split(test.log, "\n"), "/home/dev/op")

@@ -10,19 +10,20 @@ import (
 	"time"
 )
 
-// Plain tells changes as lines of text, one per change, for pipes and logs:
+// Plain writes changes as lines of text, one per change, for pipes and logs:
 //
 //	12.3s  Job default/hello-28374  Complete
 //
-// The time is relative to Start. An object that is new says "created" (or "exists", when it was there before) with its
-// state if it has one; of the Kubernetes events only the warnings are told, as the others repeat what the states say.
+// The time is relative to Start. The line of a new object says "created", or "exists" if it was
+// there before, and its state. Of the Kubernetes events only warnings are written: the others
+// repeat the states.
 type Plain struct {
 	Writer io.Writer
 	Start  time.Time
 }
 
-// Tell writes the line of a notice, if it has one.
-func (p Plain) Tell(notice Notice, now time.Time) error {
+// Print writes the line of a notice, if it has one.
+func (p Plain) Print(notice Notice, now time.Time) error {
 	text := noticeText(notice)
 	if text == "" {
 		return nil

@@ -10,10 +10,11 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane"
 )
 
-// startControlPlane builds the control plane, if that was not done before, and starts it with everything. The operator's
-// definitions are installed before its controllers start, so that the garbage collector knows them from the beginning.
+// startControlPlane builds the control plane if necessary, and starts it with all parts. It
+// installs the operator's definitions before the controllers start, so that the garbage collector
+// knows them at once.
 func (r *runner) startControlPlane(ctx context.Context) (err error) {
-	// A build shows its progress by itself.
+	// A build reports its own progress.
 	assets, err := controlplane.FindAssets(ctx, controlplane.AllParts, controlplane.BuildOptions{Progress: r.Err})
 	if err != nil {
 		return interrupted(ctx, err)
@@ -36,7 +37,8 @@ func (r *runner) startControlPlane(ctx context.Context) (err error) {
 	return nil
 }
 
-// planeBroke returns a channel that is closed when the control plane of this run has broken; nil when there is none.
+// planeBroke returns a channel that is closed when the control plane of this run has failed, or nil
+// if there is none.
 func (r *runner) planeBroke() <-chan struct{} {
 	if r.plane == nil {
 		return nil
@@ -44,7 +46,7 @@ func (r *runner) planeBroke() <-chan struct{} {
 	return r.plane.Done()
 }
 
-// interrupted returns the cause of the end of ctx, if it has ended, and err otherwise.
+// interrupted returns the cause of ctx if it has ended, and err otherwise.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

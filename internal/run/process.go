@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// ownProcessGroup keeps a process out of reach of the terminal's Ctrl-C, and makes it and what it starts addressable
-// as one group.
+// ownProcessGroup starts a process in a group of its own: the terminal's Ctrl-C does not reach it,
+// and one signal reaches it and the processes that it starts.
 func ownProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // terminateGroup asks the group of a started process to end.

@@ -16,19 +16,19 @@ import (
 	"strings"
 )
 
-// Project is an operator as the go command knows it.
+// Project is the operator's package, as the go command describes it.
 type Project struct {
 	ImportPath string
 	Dir        string // of the package
-	ModuleDir  string // of the module that it is in; Dir where there is none
+	ModuleDir  string // of its module; Dir if it has none
 
-	workDir string // where the go command is called
-	pattern string // what it is told to build
+	workDir string // in which the go command runs
+	pattern string // the package argument of the go command
 }
 
-// FindProject asks the go command about the package named by arg: a directory, a Go file in one, or
-// an import path. The directory may be in another module than the current one. The package must be
-// a command.
+// FindProject asks the go command about the package that arg names: a directory, a Go file in it,
+// or an import path. The directory may be in another module than the current one. The package must
+// be a command.
 func FindProject(ctx context.Context, arg string) (*Project, error) {
 	p := &Project{workDir: ".", pattern: arg}
 	if info, err := os.Stat(arg); err == nil {
@@ -42,7 +42,7 @@ func FindProject(ctx context.Context, arg string) (*Project, error) {
 
 	cmd := exec.CommandContext(ctx, "go", "list", "-e", "-json=Name,ImportPath,Dir,Module,Error", "--", p.pattern)
 	cmd.Dir = p.workDir
-	cmd.SysProcAttr = ownProcessGroup() // Ctrl-C ends it by ctx
+	cmd.SysProcAttr = ownProcessGroup() // Ctrl-C ends it through ctx
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	output, err := cmd.Output()
@@ -52,7 +52,7 @@ func FindProject(ctx context.Context, arg string) (*Project, error) {
 	return p, p.read(arg, output)
 }
 
-// read takes over what "go list" says about the one package that arg names.
+// read reads what "go list" prints about the package that arg names.
 func (p *Project) read(arg string, output []byte) error {
 	var listed struct {
 		Name, ImportPath, Dir string
@@ -61,15 +61,15 @@ func (p *Project) read(arg string, output []byte) error {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(output))
 	if err := decoder.Decode(&listed); err != nil {
-		return fmt.Errorf("looking for the operator's package: nothing is called %s", arg)
+		return fmt.Errorf("looking for the operator's package: no package matches %s", arg)
 	}
 	switch {
 	case decoder.More():
-		return fmt.Errorf("%s names several packages: give the one with the operator's main function", arg)
+		return fmt.Errorf("%s matches several packages: name the one with the operator's main function", arg)
 	case listed.Error != nil && listed.Name == "":
 		return fmt.Errorf("looking for the operator's package: %s", strings.TrimSpace(listed.Error.Err))
 	case listed.Name != "main":
-		return fmt.Errorf("%s is package %s: give the package with the operator's main function, often ./cmd", listed.ImportPath, listed.Name)
+		return fmt.Errorf("%s is package %s: name the package with the operator's main function, often ./cmd", listed.ImportPath, listed.Name)
 	}
 	p.ImportPath, p.Dir, p.ModuleDir = listed.ImportPath, listed.Dir, listed.Dir
 	if listed.Module != nil && listed.Module.Dir != "" {
@@ -78,10 +78,10 @@ func (p *Project) read(arg string, output []byte) error {
 	return nil
 }
 
-// Name is what the operator's program is called.
+// Name returns the name of the operator's program.
 func (p *Project) Name() string { return filepath.Base(p.Dir) }
 
-// goError explains why the go command did not work.
+// goError explains why the go command failed.
 func goError(ctx context.Context, doing string, err error, stderr string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -95,15 +95,14 @@ func goError(ctx context.Context, doing string, err error, stderr string) error 
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// CRDFiles returns the files of the first conventional directory with custom resource definitions,
-// config/crd/bases or config/crd, looking from the package up to the root of its module; none when
-// there is no such directory.
+// CRDFiles returns the files of the first directory config/crd/bases or config/crd, from the
+// package's directory up to the root of its module. It returns none if there is no such directory.
 func (p *Project) CRDFiles() ([]string, error) {
 	return p.conventional("config/crd/bases", "config/crd")
 }
 
-// SampleFiles returns the files of the first config/samples from the package up to the root of its
-// module.
+// SampleFiles returns the files of the first directory config/samples, from the package's directory
+// up to the root of its module.
 func (p *Project) SampleFiles() ([]string, error) {
 	return p.conventional("config/samples")
 }
@@ -125,8 +124,8 @@ func (p *Project) conventional(names ...string) ([]string, error) {
 	}
 }
 
-// ManifestFiles returns path itself if it is a file, or the files with manifests in the directory,
-// sorted. Files for kustomize are not manifests.
+// ManifestFiles returns path itself if it is a file, and otherwise the manifests in the directory,
+// sorted. Files of kustomize are not manifests.
 func ManifestFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

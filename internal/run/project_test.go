@@ -169,7 +169,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// goCache returns where the go command keeps what it compiled, which must not move with the user's cache.
+// goCache returns where the go command keeps what it compiled, which must not move with the user's
+// cache.
 func goCache(t *testing.T) string {
 	t.Helper()
 	if dir := os.Getenv("GOCACHE"); dir != "" {

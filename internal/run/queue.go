@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// item is something that happened while the operator ran: a change in the cluster or a line to be shown.
+// item is a change in the cluster, or a line to show.
 type item struct {
 	at     time.Time
 	change *Change
@@ -16,7 +16,7 @@ type item struct {
 	line   string
 }
 
-// queue takes items from many goroutines, at any rate, for one that reads them when it has time.
+// queue passes items from many goroutines to one, and never blocks the senders.
 type queue struct {
 	mu    sync.Mutex // guards items
 	items []item
@@ -25,7 +25,7 @@ type queue struct {
 
 func newQueue() *queue { return &queue{ready: make(chan struct{}, 1)} }
 
-// put adds an item and says when it came.
+// put adds an item, with the present time.
 func (q *queue) put(i item) {
 	i.at = time.Now()
 	q.mu.Lock()
@@ -37,7 +37,7 @@ func (q *queue) put(i item) {
 	}
 }
 
-// take returns all items there are, oldest first.
+// take removes and returns all items, oldest first.
 func (q *queue) take() []item {
 	q.mu.Lock()
 	defer q.mu.Unlock()

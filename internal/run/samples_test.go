@@ -95,7 +95,7 @@ func TestBadSamplesAreAllReportedAtOnce(t *testing.T) {
 		t.Fatalf("after %v: %v", took, err)
 	}
 	for _, want := range []string{
-		"4 of 6 samples can't be applied:\n", "applying ConfigMap bad (samples.yaml, document 2): answered 422", "\napplying ConfigMap worse (samples.yaml, document 3): answered 400",
+		"4 of 6 samples could not be applied:\n", "applying ConfigMap bad (samples.yaml, document 2): answered 422", "\napplying ConfigMap worse (samples.yaml, document 3): answered 400",
 		"\napplying ConfigMap worst (samples.yaml, document 5): failed to create typed patch object", "\napplying ConfigMap forbidden (samples.yaml, document 6): answered 403",
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -125,7 +125,7 @@ func TestSamplesAreTriedUntilTheClusterIsReady(t *testing.T) {
 func TestSamplesAreGivenUpTogether(t *testing.T) {
 	m := &moody{answers: map[string]int{"/first": 503, "/second": 503, "/third": 503}}
 	took, err := applied(t, m, "ConfigMap", "first", "second", "third", "fine")
-	if err == nil || took != retryFor || !strings.Contains(err.Error(), "3 of 4 samples can't be applied:\napplying ConfigMap first (samples.yaml, document 1): given up after 30s: answered 503\napplying ConfigMap second (samples.yaml, document 2): answered 503\n") {
+	if err == nil || took != retryFor || !strings.Contains(err.Error(), "3 of 4 samples could not be applied:\napplying ConfigMap first (samples.yaml, document 1): gave up after 30s: answered 503\napplying ConfigMap second (samples.yaml, document 2): answered 503\n") {
 		t.Errorf("after %v: %v", took, err)
 	}
 }

@@ -17,8 +17,9 @@ import (
 // escapes matches the sequences that set colors.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// screen redraws a picture in place at the end of a terminal's output. It moves the cursor up over the last picture and
-// writes over it, so that what was there before stays in the scroll-back. It is not safe for concurrent use.
+// screen redraws a picture in place at the end of a terminal's output. It moves the cursor up and
+// overwrites the last picture, so that earlier output stays in the scrollback. It is not safe for
+// concurrent use.
 type screen struct {
 	out    io.Writer
 	size   func() (width, height int)
@@ -26,7 +27,8 @@ type screen struct {
 	hidden bool     // the cursor
 }
 
-// draw replaces the last picture by this one; text before it, which ends with a line break or is empty, stays above it.
+// draw replaces the last picture. above is empty or ends with a line break; it is written above the
+// picture and stays there.
 func (s *screen) draw(above string, lines []string) error {
 	var b bytes.Buffer
 	if !s.hidden {
@@ -48,7 +50,8 @@ func (s *screen) draw(above string, lines []string) error {
 	return err
 }
 
-// rewind moves the cursor to where the last picture began. A terminal that became narrower since has wrapped its lines.
+// rewind moves the cursor to the beginning of the last picture. A terminal that has become narrower
+// has wrapped its lines.
 func (s *screen) rewind(b *bytes.Buffer) {
 	width, _ := s.size()
 	rows := 0
@@ -61,15 +64,15 @@ func (s *screen) rewind(b *bytes.Buffer) {
 	}
 }
 
-// leave ends the drawing: the last picture stays, and the cursor below it.
+// leave ends the drawing. The last picture stays, with the cursor below it.
 func (s *screen) leave() {
 	if s.hidden {
-		_, _ = io.WriteString(s.out, "\x1b[?25h") // there is no one left to tell
+		_, _ = io.WriteString(s.out, "\x1b[?25h") // the command ends, with or without a cursor
 		s.hidden = false
 	}
 }
 
-// terminalOf returns the file behind w if it is a terminal.
+// terminalOf returns the file of w if it is a terminal.
 func terminalOf(w io.Writer) (*os.File, bool) {
 	file, ok := w.(*os.File)
 	return file, ok && term.IsTerminal(int(file.Fd()))

@@ -107,7 +107,7 @@ func TestStepsOnATerminalAreErasedBeforeTheirResult(t *testing.T) {
 func TestPlainPassesOnThatItCannotWrite(t *testing.T) {
 	broken := errors.New("broken pipe")
 	notice := Notice{Verb: "created", Object: &Object{Name: "x"}}
-	if err := (Plain{Writer: failing{broken}}).Tell(notice, time.Now()); !errors.Is(err, broken) {
+	if err := (Plain{Writer: failing{broken}}).Print(notice, time.Now()); !errors.Is(err, broken) {
 		t.Errorf("got %v, want %v", err, broken)
 	}
 }

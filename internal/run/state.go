@@ -16,25 +16,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Level says how good a state is; it decides the color.
+// Level says how good a state is. It determines the color.
 type Level int
 
 // The levels of a state.
 const (
-	LevelNone Level = iota // says nothing about good or bad
-	LevelGood              // as it should be
-	LevelBusy              // on its way
-	LevelBad               // wants attention
+	LevelNone Level = iota // neither good nor bad
+	LevelGood              // as desired
+	LevelBusy              // in progress
+	LevelBad               // needs attention
 )
 
-// State is the state of an object in one word, with the few fields that tell most about it.
+// State is the state of an object in one word, with a few fields that explain it.
 type State struct {
-	Word   string // empty when the object has no word for its state
+	Word   string // empty if the object has no word for its state
 	Level  Level
 	Fields []Field
 }
 
-// String returns the state as it stands in a plain line: "Running, ready 0/1". Times are absolute.
+// String returns the state as text, such as "Running, ready 0/1". Times are absolute.
 func (s State) String() string {
 	return s.text(func(at time.Time) string { return at.UTC().Format(time.RFC3339) })
 }
@@ -67,12 +67,12 @@ func (s State) text(moment func(time.Time) string) string {
 
 // Field is a detail of a state: a text or a point in time.
 type Field struct {
-	Name string // empty where the text explains the word
+	Name string // empty if the text explains the word
 	Text string
-	Time time.Time // zero when it is a text
+	Time time.Time // zero if it is a text
 }
 
-// maxFields is how many fields of a status are shown: a line has to stay readable.
+// maxFields is how many fields of a status are shown.
 const maxFields = 4
 
 // Column is a printer column of a custom resource definition.
@@ -81,9 +81,8 @@ type Column struct {
 	Path string // JSONPath without braces, beginning with a dot
 }
 
-// stateOf finds the state of u: by the rules of its kind where it is a built-in one, otherwise by
-// the conventions that custom resources follow (conditions, then a phase, then the telling fields
-// of the status).
+// stateOf returns the state of u: for a built-in kind by its own rules, and otherwise by the
+// conventions of custom resources (conditions, then a phase, then fields of the status).
 func stateOf(u *unstructured.Unstructured, columns []Column) State {
 	if u.GetDeletionTimestamp() != nil {
 		state := State{Word: "Terminating", Level: LevelBusy}
@@ -122,8 +121,8 @@ func phaseState(object map[string]any) State {
 	return State{Word: phase, Level: levelOfWord(phase)}
 }
 
-// podState says what "kubectl get pods" says: the phase, or the reason why a container is not
-// running.
+// podState returns the same word as "kubectl get pods": the phase, or the reason why a container is
+// not running.
 func podState(object map[string]any) State {
 	phase, _, _ := unstructured.NestedString(object, "status", "phase")
 	word := phase
@@ -175,7 +174,7 @@ func jobState(object map[string]any) State {
 	conditions := conditionsOf(object)
 	uncounted, _, _ := unstructured.NestedMap(object, "status", "uncountedTerminatedPods")
 	state := State{Word: "Pending", Level: LevelBusy}
-	// Between the end of its last Pod and its own end a Job has no active Pods.
+	// Between the end of its last Pod and its own end, a Job has no active Pods.
 	if active+succeeded+failed > 0 || len(uncounted) > 0 || conditions["SuccessCriteriaMet"].status == "True" {
 		state.Word = "Running"
 	}
@@ -232,7 +231,7 @@ func counted(have, wanted int64, word string) State {
 	return state
 }
 
-// customState follows what custom resources have in common.
+// customState follows the conventions of custom resources.
 func customState(u *unstructured.Unstructured, columns []Column) State {
 	conditions := conditionsOf(u.Object)
 	if stalled := conditions["Stalled"]; stalled.status == "True" {
@@ -271,7 +270,7 @@ func customState(u *unstructured.Unstructured, columns []Column) State {
 
 type condition struct{ status, reason, message string }
 
-// text returns the message, or the reason where there is none, on one line.
+// text returns the message, or the reason if there is none, on one line.
 func (c condition) text() string {
 	if c.message == "" {
 		return c.reason
@@ -297,8 +296,8 @@ func conditionsOf(object map[string]any) map[string]condition {
 	return conditions
 }
 
-// fieldsOf returns the fields that tell most: what the definition prints as columns from the
-// status, or else the plain fields of the status themselves.
+// fieldsOf returns the fields that explain a state: those of the printer columns that show the
+// status, or else the plain fields of the status.
 func fieldsOf(object map[string]any, columns []Column) []Field {
 	var fields []Field
 	for _, column := range columns {
@@ -336,7 +335,7 @@ func statusFields(object map[string]any) []Field {
 	return fields[:min(len(fields), maxFields)]
 }
 
-// newField makes a field of a value of an object; maps and empty texts give none.
+// newField converts a value to a field. It reports false for maps and empty texts.
 func newField(name string, value any) (Field, bool) {
 	switch value := value.(type) {
 	case string:
@@ -356,7 +355,7 @@ func newField(name string, value any) (Field, bool) {
 	}
 }
 
-// words takes a name in camel case apart: lastScheduleTime becomes "last schedule time".
+// words splits a name in camel case: lastScheduleTime becomes "last schedule time".
 func words(name string) string {
 	var b strings.Builder
 	runes := []rune(name)
@@ -395,9 +394,8 @@ func soundsBad(word string) bool {
 	return false
 }
 
-// oneLine makes text fit to be shown within a line: white space becomes one space, and what does
-// something to a terminal instead of being seen goes: control characters, and those that change the
-// direction of writing.
+// oneLine makes text safe to show within a line: white space becomes one space, and characters that
+// control a terminal, or change the direction of writing, are removed.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if acts(r) && !unicode.IsSpace(r) {
@@ -408,5 +406,5 @@ func oneLine(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// acts reports whether a character does something to a terminal instead of being seen.
+// acts reports whether a character controls the terminal instead of being shown.
 func acts(r rune) bool { return !unicode.IsGraphic(r) }

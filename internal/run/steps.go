@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// steps tells how the set-up gets on: one line for each step that is done and, on a terminal, a line for the present one
-// that is redrawn in place.
+// steps reports the progress of the set-up: a line for each finished step and, on a terminal, a
+// line for the present one, which is redrawn in place.
 type steps struct {
 	out      io.Writer
 	colors   bool
@@ -31,7 +31,7 @@ func (s *steps) remark(label, text string) {
 	fmt.Fprintf(s.out, "%s %s%s\n", paint(s.colors, dim, "→"), padRight(label, labelWidth), text)
 }
 
-// step is one step of the set-up. One of its methods done, skip and quit ends it.
+// step is one step of the set-up. Its methods done, skip and quit end it.
 type step struct {
 	steps *steps
 	label string
@@ -42,7 +42,7 @@ type step struct {
 	note string
 }
 
-// begin starts a step. Its label is what comes into being.
+// begin starts a step. The label names what the step provides.
 func (s *steps) begin(label, note string) *step {
 	st := &step{steps: s, label: label, note: note, begun: time.Now(), stop: func() {}}
 	if s.terminal {
@@ -82,7 +82,7 @@ func (st *step) spin() (stop func()) {
 	})
 }
 
-// say replaces the note that a terminal shows while the step lasts.
+// say replaces the note that a terminal shows during the step.
 func (st *step) say(note string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -95,7 +95,7 @@ func (st *step) current() string {
 	return st.note
 }
 
-// done ends the step with what came of it.
+// done ends the step with its result.
 func (st *step) done(result string) {
 	st.finish("✓", green, fmt.Sprintf("%s (%.1fs)", result, time.Since(st.begun).Seconds()))
 }
@@ -103,7 +103,7 @@ func (st *step) done(result string) {
 // skip ends the step with the reason why there was nothing to do.
 func (st *step) skip(reason string) { st.finish("-", dim, reason) }
 
-// quit ends the step without a word.
+// quit ends the step without a line.
 func (st *step) quit() { st.stop() }
 
 func (st *step) finish(mark string, c color, text string) {

@@ -24,9 +24,9 @@ var update = flag.Bool("update", false, "rewrite the golden files, and fail")
 // storyStart is the time 0s of the stories.
 var storyStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// A story is an archive of changes, each a file named by its time and what happens ("0.5s put", "3s delete", "0s
-// initial", "2s event") with an object in YAML, and of what is to be seen: "plain", the lines in a pipe, and
-// "tree 80x24", the picture at the end on a terminal of that size.
+// A story is an archive of changes, each a file named by its time and what happens ("0.5s put", "3s
+// delete", "0s initial", "2s event") with an object in YAML, and of what is to be seen: "plain",
+// the lines in a pipe, and "tree 80x24", the picture at the end on a terminal of that size.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/stories/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -93,7 +93,7 @@ func (s *storyteller) play(t *testing.T, section txtar.File) (got string, isGold
 	}
 	for _, change := range storyChanges(t, section.Data, second) {
 		for _, notice := range s.world.Apply(change) {
-			if err := (Plain{Writer: &s.plain, Start: storyStart}).Tell(notice, s.now); err != nil {
+			if err := (Plain{Writer: &s.plain, Start: storyStart}).Print(notice, s.now); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// color is the parameter of an escape sequence that sets how text looks; the zero value leaves it as it is.
+// color is the parameter of an escape sequence that sets the style of text. The zero value sets
+// none.
 type color string
 
 const (
@@ -35,7 +36,7 @@ func (l Level) color() color {
 	}
 }
 
-// paint wraps text in the escape sequences of c. Without colors it returns the text as it is.
+// paint wraps text in the escape sequences of c. Without colors it returns text.
 func paint(colors bool, c color, text string) string {
 	if !colors || c == plainText || text == "" {
 		return text
@@ -49,7 +50,7 @@ type span struct {
 	color color
 }
 
-// line writes spans one after the other, cut to the given width in terminal cells.
+// line joins spans and truncates them to a width in terminal cells.
 func line(colors bool, width int, spans ...span) string {
 	var b strings.Builder
 	left := width
@@ -70,10 +71,10 @@ func line(colors bool, width int, spans ...span) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// padRight fills text with spaces up to width cells.
+// padRight appends spaces to text up to width cells.
 func padRight(text string, width int) string { return runewidth.FillRight(text, width) }
 
-// shorten cuts the middle out of text when it is wider than width: names that a controller made differ at their end.
+// shorten omits the middle of text that is wider than width: generated names differ at their end.
 func shorten(text string, width int) string {
 	total := runewidth.StringWidth(text)
 	if total <= width {

@@ -13,23 +13,25 @@ import (
 	"time"
 )
 
-// terminateRequest is the byte that asks a supervisor to end its program gently.
+// terminateRequest is the byte that asks a supervisor to terminate its program.
 const terminateRequest = 't'
 
-// signalCode is added to the number of the signal that ended a program to make its exit code.
+// The exit code of a program that a signal ended is signalCode plus the number of the signal.
 const signalCode = 128
 
 // Supervise runs a program until it ends by itself, or until the process that holds the other end
-// of lifeline wants it to end: the byte 't' asks the program's whole process group to terminate and
-// kills it when grace has passed; the end of the stream kills it at once. As the stream ends in
-// whichever way its holder dies, nothing outlives the holder. What the program leaves in its
-// process group when it ends is killed too.
+// of lifeline ends it:
 //
-// The result is the program's exit code: as in a shell, 128 and the number of the signal when one
-// ended it. An error means that it could not be started.
+//   - The byte 't' asks the program's process group to terminate, and kills it after the grace
+//     period.
+//   - The end of the stream kills it at once. The stream also ends when its holder is killed, so
+//     that the program never outlives the holder.
+//   - Processes that remain in the group when the program has ended are killed.
+//
+// The result is the program's exit code. As in a shell, it is 128 plus the number of the signal if
+// a signal ended the program. An error means that it could not be started.
 func Supervise(lifeline io.Reader, argv []string, grace time.Duration, stdout, stderr io.Writer) (int, error) {
-	// The parent-death signal of the program, where there is one, fires when the thread that
-	// started it ends.
+	// The parent-death signal of the program (Linux) fires when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -47,7 +49,7 @@ func Supervise(lifeline io.Reader, argv []string, grace time.Duration, stdout, s
 	for {
 		select {
 		case err := <-ended:
-			_ = killGroup(cmd) // an empty group is the usual case
+			_ = killGroup(cmd) // the group is usually empty
 			var exit *exec.ExitError
 			if err != nil && !errors.As(err, &exit) {
 				return -1, fmt.Errorf("waiting for the operator: %w", err)
@@ -60,9 +62,9 @@ func Supervise(lifeline io.Reader, argv []string, grace time.Duration, stdout, s
 			switch {
 			case !open:
 				requests = nil
-				_ = killGroup(cmd) // whoever would read the error is gone
+				_ = killGroup(cmd) // the reader of an error is gone
 			case request == terminateRequest && deadline == nil:
-				_ = terminateGroup(cmd) // when it fails, the deadline kills
+				_ = terminateGroup(cmd) // if it fails, the deadline kills the group
 				deadline = time.After(grace)
 			}
 		case <-deadline:
@@ -71,7 +73,7 @@ func Supervise(lifeline io.Reader, argv []string, grace time.Duration, stdout, s
 	}
 }
 
-// readRequests returns the bytes of lifeline as a channel that is closed when lifeline ends.
+// readRequests returns a channel with the bytes of lifeline. It is closed when lifeline ends.
 func readRequests(lifeline io.Reader) <-chan byte {
 	requests := make(chan byte)
 	go func() {

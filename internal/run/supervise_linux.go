@@ -5,7 +5,7 @@ package run
 
 import "syscall"
 
-// superviseAttributes lets the program also end when its supervisor itself is killed.
+// superviseAttributes makes the kernel kill the program if its supervisor is killed.
 func superviseAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// The shell programs of these tests say "up" when they are ready. Whatever is left of them holds
+// The shell programs of these tests say "up" when they are ready. A process that remains holds
 // their standard output open, so that its end shows that every process has gone.
 
 const stubborn = `trap '' TERM; sleep 1000 & echo up; while :; do wait; done`
@@ -57,18 +57,18 @@ func supervise(t *testing.T, grace time.Duration, script string) *supervised {
 	return s
 }
 
-// gone waits until no process is left, and returns what they wrote until then and the supervisor's
+// gone waits until no process remains, and returns what they wrote until then and the supervisor's
 // exit code.
-func (s *supervised) gone(t *testing.T) (rest string, code int) {
+func (s *supervised) gone(t *testing.T) (output string, code int) {
 	t.Helper()
-	tooLong := time.AfterFunc(20*time.Second, func() { panic("a process is left") })
+	tooLong := time.AfterFunc(20*time.Second, func() { panic("a process remains") })
 	defer tooLong.Stop()
-	output, err := io.ReadAll(s.output)
+	written, err := io.ReadAll(s.output)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = s.cmd.Wait() // the code says how it ended
-	return string(output), s.cmd.ProcessState.ExitCode()
+	return string(written), s.cmd.ProcessState.ExitCode()
 }
 
 func TestSuperviseKillsWhenItsHolderIsGone(t *testing.T) {
@@ -169,16 +169,16 @@ func TestOperatorStopsWithAllThatItStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := startTestOperator(t, "sleep 1000 >"+fifo+" & wait", nil)
-	held, err := os.Open(fifo) // waits until somebody writes to it
+	held, err := os.Open(fifo) // waits until a process writes to it
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Close()
 	o.stop()
 	o.stop() // a second time does no harm
-	tooLong := time.AfterFunc(20*time.Second, func() { panic("a process is left") })
+	tooLong := time.AfterFunc(20*time.Second, func() { panic("a process remains") })
 	defer tooLong.Stop()
-	if _, err := io.ReadAll(held); err != nil { // ends when nobody can write to it any more
+	if _, err := io.ReadAll(held); err != nil { // ends when no process can write to it any more
 		t.Error(err)
 	}
 }

@@ -16,22 +16,22 @@ import (
 )
 
 // UntilSyntax explains the conditions that ParseCondition reads.
-const UntilSyntax = `A condition names objects, then what must be true of at least one of them:
+const UntilSyntax = `A condition names objects, and what must be true of at least one of them:
 
   KIND                       one exists
-  KIND/NAME                  it exists; NAME may hold * and ?, and NAMESPACE/ may stand before it
+  KIND/NAME                  it exists; NAME may contain * and ?, and follow a NAMESPACE/
   KIND[/NAME]=WORD           the condition WORD is True, or WORD is the state shown: Complete, Running, Ready ...
   KIND[/NAME]:PATH           the field at this JSONPath is set:   cronjob/hello:status.lastScheduleTime
-  KIND[/NAME]:PATH OP VALUE  it compares so:                      deployment/web:status.readyReplicas >= 2
-  ... count OP NUMBER        so many of them (without it: one or more):   job=Complete count >= 3
+  KIND[/NAME]:PATH OP VALUE  the comparison is true:              deployment/web:status.readyReplicas >= 2
+  ... count OP NUMBER        how many such objects there are (default: one or more):   job=Complete count >= 3
 
-OP is =, ==, !=, >, >=, < or <=. KIND is a kind, plural or short name, with the group (cronjob.batch) where two have the
-same. A PATH with spaces or comparisons of its own stands in braces, as for kubectl: {.status.conditions[0].type}.
-An exact NAME means any object, everything else only the operator's objects and their children.`
+OP is =, ==, !=, >, >=, < or <=. KIND is a kind, plural or short name, with the group (cronjob.batch) if two kinds have
+the same name. Put a PATH with spaces or comparisons in braces, as for kubectl: {.status.conditions[0].type}.
+A condition with an exact NAME covers any object, all others only the operator's objects and their children.`
 
 // Condition is a parsed condition of --until. It is immutable.
 type Condition struct {
-	Text string // as it was given
+	Text string // as given
 
 	kind       string
 	kinds      []schema.GroupKind
@@ -47,10 +47,10 @@ type Condition struct {
 
 type relation string
 
-// relations, the longer before those that they begin with.
+// relations, each before its prefixes.
 var relations = []relation{"==", "!=", ">=", "<=", "=", ">", "<"}
 
-// SyntaxError says what is wrong with a condition, and where.
+// SyntaxError describes a mistake in a condition.
 type SyntaxError struct {
 	Text    string // the condition
 	Offset  int    // of the wrong piece, in bytes
@@ -62,8 +62,8 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("condition %q, column %d: %s\n    %s\n    %s^", e.Text, column+1, e.Message, e.Text, strings.Repeat(" ", column))
 }
 
-// ParseCondition reads a condition in the syntax of UntilSyntax about objects of these kinds. Its errors are of type
-// *SyntaxError.
+// ParseCondition parses a condition on objects of these kinds, in the syntax of UntilSyntax. Its
+// errors are of type *SyntaxError.
 func ParseCondition(text string, kinds []Kind) (*Condition, error) {
 	p := &conditionParser{text: text, condition: &Condition{Text: text}}
 	if err := p.parse(kinds); err != nil {
@@ -90,7 +90,7 @@ func (p *conditionParser) parse(kinds []Kind) error {
 		start := p.at
 		p.condition.word = p.while(isWordByte)
 		if p.condition.word == "" {
-			return p.wrong(start, "a condition or state must follow the =, like Complete")
+			return p.wrong(start, "expected a condition or state after the =, such as Complete")
 		}
 	case p.takes(":"):
 		if err := p.parseField(); err != nil {
@@ -105,7 +105,7 @@ func (p *conditionParser) parse(kinds []Kind) error {
 	}
 	p.spaces()
 	if p.at < len(p.text) {
-		return p.wrong(p.at, "nothing more was expected here")
+		return p.wrong(p.at, "unexpected text after the condition")
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (p *conditionParser) parseObjects(kinds []Kind) error {
 	c, start := p.condition, p.at
 	c.kind = p.while(func(b byte) bool { return isWordByte(b) || b == '.' || b == '-' })
 	if c.kind == "" {
-		return p.wrong(start, "a kind was expected, like job or cronjob/hello")
+		return p.wrong(start, "expected a kind, such as job or cronjob/hello")
 	}
 	if strings.EqualFold(c.kind, "jsonpath") || strings.EqualFold(c.kind, "condition") {
 		return p.wrong(start, "name the objects first: KIND/NAME:PATH or KIND/NAME=CONDITION")
@@ -138,7 +138,7 @@ func (p *conditionParser) parseObjects(kinds []Kind) error {
 	parts := strings.Split(p.while(func(b byte) bool { return isWordByte(b) || strings.IndexByte("-.*?/", b) >= 0 }), "/")
 	for _, part := range parts {
 		if part == "" {
-			return p.wrong(start, "a name was expected after the /")
+			return p.wrong(start, "expected a name after the /")
 		}
 	}
 	switch len(parts) {
@@ -147,7 +147,7 @@ func (p *conditionParser) parseObjects(kinds []Kind) error {
 	case 2:
 		c.namespace, c.name = parts[0], parts[1]
 	default:
-		return p.wrong(start, "this has too many parts; it is KIND/NAME or KIND/NAMESPACE/NAME")
+		return p.wrong(start, "too many parts; want KIND/NAME or KIND/NAMESPACE/NAME")
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (p *conditionParser) parseField() error {
 	}
 	parsed := jsonpath.New("until").AllowMissingKeys(true)
 	if err := parsed.Parse(expression); err != nil {
-		return p.wrong(start, fmt.Sprintf("this is no JSONPath: %v", err))
+		return p.wrong(start, fmt.Sprintf("invalid JSONPath: %v", err))
 	}
 	p.condition.path = parsed
 
@@ -176,13 +176,14 @@ func (p *conditionParser) parseField() error {
 		return err
 	}
 	if _, isNumber := number(value); !isNumber && strings.ContainsAny(string(op), "<>") {
-		return p.wrong(start, fmt.Sprintf("%s compares numbers, and %q is none", op, value))
+		return p.wrong(start, fmt.Sprintf("%s compares numbers, and %q is not a number", op, value))
 	}
 	p.condition.comparison, p.condition.value = op, value
 	return nil
 }
 
-// parsePath takes a JSONPath up to a space or an operator outside of brackets and quotes, and returns it in braces.
+// parsePath reads a JSONPath, which ends at a space or an operator outside of brackets and quotes,
+// and returns it in braces.
 func (p *conditionParser) parsePath() (string, error) {
 	start, depth, quote := p.at, 0, byte(0)
 scan:
@@ -206,11 +207,11 @@ scan:
 	expression := p.text[start:p.at]
 	switch {
 	case expression == "":
-		return "", p.wrong(start, "a field was expected after the colon, like status.phase")
+		return "", p.wrong(start, "expected a field after the colon, such as status.phase")
 	case quote != 0:
-		return "", p.wrong(start, fmt.Sprintf("a %c is not closed in this field", quote))
+		return "", p.wrong(start, fmt.Sprintf("missing closing %c in this field", quote))
 	case depth != 0:
-		return "", p.wrong(start, "a bracket is not closed in this field")
+		return "", p.wrong(start, "unbalanced brackets in this field")
 	case strings.HasPrefix(expression, "{"):
 		return expression, nil
 	default:
@@ -223,14 +224,14 @@ func (p *conditionParser) parseValue() (string, error) {
 	if p.at < len(p.text) && (p.text[p.at] == '"' || p.text[p.at] == '\'') {
 		end := strings.IndexByte(p.text[p.at+1:], p.text[p.at])
 		if end < 0 {
-			return "", p.wrong(start, "this quote is not closed")
+			return "", p.wrong(start, "missing closing quote")
 		}
 		p.at += end + 2
 		return p.text[start+1 : p.at-1], nil
 	}
 	value := p.while(func(b byte) bool { return b != ' ' && b != '\t' })
 	if value == "" {
-		return "", p.wrong(start, "a value was expected here")
+		return "", p.wrong(start, "expected a value")
 	}
 	return value, nil
 }
@@ -239,14 +240,14 @@ func (p *conditionParser) parseCount() error {
 	p.spaces()
 	op, ok := p.takeRelation()
 	if !ok {
-		return p.wrong(p.at, "a comparison was expected after count, like >= 3")
+		return p.wrong(p.at, "expected a comparison after count, such as >= 3")
 	}
 	p.spaces()
 	start := p.at
 	digits := p.while(func(b byte) bool { return b >= '0' && b <= '9' })
 	count, err := strconv.Atoi(digits)
 	if err != nil {
-		return p.wrong(start, "a number was expected here")
+		return p.wrong(start, "expected a number")
 	}
 	p.condition.counting, p.condition.count = op, count
 	return nil
@@ -287,7 +288,7 @@ func isWordByte(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_'
 }
 
-// Holds reports whether the condition is true in w. When it is not, missing says what there is instead.
+// Holds reports whether the condition is true in w. If not, missing describes what is true instead.
 func (c *Condition) Holds(w *World) (holds bool, missing string) {
 	var named, fulfilled int
 	var example *Object
@@ -323,7 +324,7 @@ func (c *Condition) Holds(w *World) (holds bool, missing string) {
 	}
 }
 
-// isAbout reports whether the condition names obj.
+// isAbout reports whether the condition covers obj.
 func (c *Condition) isAbout(obj *Object, belongs bool) bool {
 	ofKind := false
 	for _, kind := range c.kinds {
@@ -333,8 +334,8 @@ func (c *Condition) isAbout(obj *Object, belongs bool) bool {
 	return ofKind && (belongs || exact) && matches(c.namespace, obj.Namespace) && matches(c.name, obj.Name)
 }
 
-// matches reports whether text matches a pattern, in which there are no brackets or backslashes; an empty one matches
-// all.
+// matches reports whether text matches a pattern, which has no brackets or backslashes. An empty
+// pattern matches all.
 func matches(pattern, text string) bool {
 	if pattern == "" {
 		return true
@@ -359,7 +360,8 @@ func (c *Condition) fulfilledBy(obj *Object) bool {
 	}
 }
 
-// fieldFits reports whether one of the values that the path finds in obj compares as wanted.
+// fieldFits reports whether the comparison is true for one of the values that the path finds in
+// obj.
 func (c *Condition) fieldFits(obj *Object) bool {
 	results, err := c.path.FindResults(obj.Content)
 	if err != nil {
@@ -376,7 +378,7 @@ func (c *Condition) fieldFits(obj *Object) bool {
 	return false
 }
 
-// valueText returns the text of a value of an object, and whether it is set to anything.
+// valueText returns the text of a value, and whether it is set.
 func valueText(value reflect.Value) (string, bool) {
 	for value.Kind() == reflect.Interface {
 		value = value.Elem()

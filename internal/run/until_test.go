@@ -18,7 +18,8 @@ func untilKinds() []Kind {
 	})
 }
 
-// untilWorld has two Jobs of an operator's CronJob, one of them done, and a ConfigMap that belongs to nobody.
+// untilWorld has two Jobs of an operator's CronJob, one of them done, and a ConfigMap that belongs
+// to no owner.
 func untilWorld(t *testing.T) *World {
 	t.Helper()
 	world := NewWorld(schema.GroupKind{Group: "demo.dev", Kind: "CronJob"})
@@ -95,31 +96,31 @@ func TestConditionHolds(t *testing.T) {
 }
 
 // In the texts ^ stands before the wrong piece.
-func TestParseConditionTellsThePlace(t *testing.T) {
+func TestParseConditionReportsThePlace(t *testing.T) {
 	tests := []struct{ text, message string }{
-		{"^", "a kind was expected"},
-		{"  ^/hello", "a kind was expected"},
+		{"^", "expected a kind"},
+		{"  ^/hello", "expected a kind"},
 		{"^jbo/hello", `did you mean "Job"?`},
 		{"^elephant", "--watch adds kinds"},
 		{"^jsonpath={.status}", "name the objects first"},
-		{"job/^", "a name was expected"},
-		{"job/^a//b", "a name was expected"},
+		{"job/^", "expected a name"},
+		{"job/^a//b", "expected a name"},
 		{"job/^a/b/c", "too many parts"},
-		{"job=^", "a condition or state must follow"},
-		{"job=Complete ^coun >= 3", "nothing more was expected"},
-		{"job ^hello", "nothing more was expected"},
-		{"job=Complete^:x", "nothing more was expected"},
-		{"job count ^three", "a comparison was expected"},
-		{"job count >= ^three", "a number was expected"},
-		{"job count >= ^99999999999999999999", "a number was expected"},
-		{"job:^", "a field was expected"},
-		{"job:^ = 3", "a field was expected"},
-		{"job:^status.x[0", "a bracket is not closed"},
-		{"job:^{.status", "a bracket is not closed"},
-		{"job:^status.x[?(@.a=='b)]", "is not closed"},
-		{"job:^{.status[x]}", "this is no JSONPath"},
-		{"job:status.x = ^", "a value was expected"},
-		{"job:status.x = ^'a", "this quote is not closed"},
+		{"job=^", "expected a condition or state"},
+		{"job=Complete ^coun >= 3", "unexpected text after the condition"},
+		{"job ^hello", "unexpected text after the condition"},
+		{"job=Complete^:x", "unexpected text after the condition"},
+		{"job count ^three", "expected a comparison"},
+		{"job count >= ^three", "expected a number"},
+		{"job count >= ^99999999999999999999", "expected a number"},
+		{"job:^", "expected a field"},
+		{"job:^ = 3", "expected a field"},
+		{"job:^status.x[0", "unbalanced brackets"},
+		{"job:^{.status", "unbalanced brackets"},
+		{"job:^status.x[?(@.a=='b)]", "missing closing '"},
+		{"job:^{.status[x]}", "invalid JSONPath"},
+		{"job:status.x = ^", "expected a value"},
+		{"job:status.x = ^'a", "missing closing quote"},
 		{"job:status.x > ^many", "> compares numbers"},
 	}
 	for _, test := range tests {

@@ -11,13 +11,13 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// View draws a World for a terminal of a certain size at a certain time.
+// View draws a World for a terminal of a given size, at a given time.
 type View struct {
-	Width, Height int // in cells; what is drawn leaves one line of the height free
+	Width, Height int // in cells; one line of the height remains free
 	Now           time.Time
 	Colors        bool
 	Title         string
-	Hint          string // what is said while there is nothing to show
+	Hint          string // shown while there are no objects
 }
 
 // maxEventLines is how many events the view shows at most.
@@ -47,7 +47,7 @@ func (v View) Lines(w *World) []string {
 	return lines[:min(len(lines), max(v.Height-1, 1))]
 }
 
-// row is a line of the tree: an object behind its branches, or a remark about what is not shown.
+// row is a line of the tree: branches and an object, or a remark about what is not shown.
 type row struct {
 	branches string
 	parent   *Object
@@ -55,8 +55,8 @@ type row struct {
 	remark   string
 }
 
-// fold returns the rows of the tree, at most room of them: where there are too many, the children of what is done go
-// first, then the older ones of many siblings.
+// fold returns at most room rows of the tree. If there are more, it first omits the children of
+// finished objects, and then the older ones of many siblings.
 func fold(tree []*Node, room int) []row {
 	const everything = int(^uint(0) >> 1)
 	rows := rowsOf(tree, everything, true)
@@ -72,8 +72,8 @@ func fold(tree []*Node, room int) []row {
 	return append(rows[:room-1], row{remark: fmt.Sprintf("… and %d more lines", hidden)})
 }
 
-// rowsOf returns the rows of the tree with so many of each object's children, and with the children of objects that
-// are done or not.
+// rowsOf returns the rows of the tree, with at most that many children of each object. ofDone says
+// whether it includes the children of finished objects.
 func rowsOf(tree []*Node, siblings int, ofDone bool) []row {
 	var rows []row
 	var descend func(node *Node, branches string)
@@ -106,14 +106,14 @@ func rowsOf(tree []*Node, siblings int, ofDone bool) []row {
 	return rows
 }
 
-// done reports whether nothing more is to be expected of an object in this state.
+// done reports whether the state is final.
 func (s State) done() bool {
 	return s.Word == "Complete" || s.Word == "Completed" || s.Word == "Failed"
 }
 
 const ageWidth = 4
 
-// table writes rows in columns: the object behind its branches, its age, its state.
+// table formats rows in columns: the branches and the object, its age, its state.
 func (v View) table(rows []row) []string {
 	nameWidth := 0
 	for _, r := range rows {
@@ -131,18 +131,18 @@ func (v View) table(rows []row) []string {
 		}
 		name := shorten(r.name(), max(nameWidth-runewidth.StringWidth(r.branches+r.kind()), 1))
 		filler := nameWidth - runewidth.StringWidth(r.branches+r.kind()+name)
-		word, rest := v.state(r.object.State)
+		word, details := v.state(r.object.State)
 		lines[i] = line(v.Colors, v.Width,
 			span{r.branches, dim}, span{r.kind(), cyan}, span{name, r.nameColor()}, span{strings.Repeat(" ", max(filler, 0)), plainText},
 			span{fmt.Sprintf("  %*s  ", ageWidth, age(v.Now.Sub(r.object.Created))), dim},
-			span{word, r.object.State.Level.color()}, span{rest, plainText})
+			span{word, r.object.State.Level.color()}, span{details, plainText})
 	}
 	return lines
 }
 
 func (r row) kind() string { return r.object.Kind.Kind + " " }
 
-// name leaves the namespace out where it is the parent's.
+// name returns the name of the object, without the namespace if it is the parent's.
 func (r row) name() string {
 	if r.parent != nil && r.parent.Namespace == r.object.Namespace {
 		return r.object.Name
@@ -157,8 +157,8 @@ func (r row) nameColor() color {
 	return plainText
 }
 
-// state returns the word of a state and what follows it.
-func (v View) state(s State) (word, rest string) {
+// state returns the word of a state and the text that follows it.
+func (v View) state(s State) (word, details string) {
 	text := s.text(func(at time.Time) string {
 		if since := v.Now.Sub(at); since < 0 {
 			return "in " + age(-since)
@@ -169,7 +169,8 @@ func (v View) state(s State) (word, rest string) {
 	return s.Word, strings.TrimPrefix(text, s.Word)
 }
 
-// events writes events in columns: how long ago, about what, the reason and, as far as there is room, the message.
+// events formats events in columns: the age, the object, the reason and, as far as there is room,
+// the message.
 func (v View) events(events []*Event) []string {
 	nameWidth, reasonWidth := 0, 0
 	names := make([]string, len(events))
@@ -192,7 +193,7 @@ func (v View) events(events []*Event) []string {
 	return lines
 }
 
-// reason returns the reason and how often it was given.
+// reason returns the reason and, if there are several, the number of occurrences.
 func (e *Event) reason() string {
 	if e.Count > 1 {
 		return fmt.Sprintf("%s ×%d", e.Reason, e.Count)
@@ -200,7 +201,7 @@ func (e *Event) reason() string {
 	return e.Reason
 }
 
-// age writes a duration in at most four cells, as kubectl does for what is young and for what is old.
+// age formats a duration in at most four cells, similar to kubectl.
 func age(d time.Duration) string {
 	switch {
 	case d < 0:

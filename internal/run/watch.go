@@ -20,23 +20,23 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watcher turns the watches of many kinds into one stream of changes.
+// watcher merges the watches of many kinds into one stream of changes.
 type watcher struct {
 	cluster *cluster
 	changes chan Change
-	// troubled is told of kinds that cannot be watched, once each.
-	troubled func(Kind, error)
+	// reportError is called once for each kind that cannot be watched.
+	reportError func(Kind, error)
 }
 
-// start watches all of kinds that the cluster serves, and events, until ctx ends; it returns when
-// what is there already has been listed. The goroutines that it starts are counted in running.
+// start watches events and those of kinds that the cluster serves, until ctx ends. It returns when
+// the existing objects have been listed. running counts the goroutines that it starts.
 func (w *watcher) start(ctx context.Context, kinds []Kind, running *sync.WaitGroup) error {
 	var synced []cache.InformerSynced
 	watch := func(informer cache.SharedIndexInformer, kind Kind, convert func(any) (Change, bool)) error {
 		var once sync.Once
 		err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 			if ctx.Err() == nil {
-				once.Do(func() { w.troubled(kind, err) })
+				once.Do(func() { w.reportError(kind, err) })
 			}
 		})
 		if err == nil {
@@ -56,7 +56,7 @@ func (w *watcher) start(ctx context.Context, kinds []Kind, running *sync.WaitGro
 	for _, kind := range kinds {
 		mapping, err := w.cluster.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
-			continue // this cluster does not serve it, so there is none of it
+			continue // the cluster does not serve this kind, so there are no objects
 		}
 		if err != nil {
 			return fmt.Errorf("looking for the resource of %s: %w", kind.Kind, err)
@@ -72,8 +72,8 @@ func (w *watcher) start(ctx context.Context, kinds []Kind, running *sync.WaitGro
 	return waitForSync(ctx, synced)
 }
 
-// syncFor is how long the first lists may take. A kind that may not be listed must not hold up the
-// others.
+// syncFor is how long the first lists may take. A kind that RBAC does not allow to list must not
+// delay the others.
 const syncFor = 10 * time.Second
 
 func waitForSync(ctx context.Context, synced []cache.InformerSynced) error {
@@ -101,7 +101,7 @@ func (w *watcher) handler(ctx context.Context, convert func(any) (Change, bool))
 		}
 		change.Initial, change.Deleted = initial, deleted
 		if deleted && change.Event != nil {
-			return // events are forgotten by the cluster after an hour; they happened all the same
+			return // the cluster removes events after an hour, but they did happen
 		}
 		select {
 		case w.changes <- change:
@@ -120,7 +120,7 @@ func (w *watcher) handler(ctx context.Context, convert func(any) (Change, bool))
 	}
 }
 
-// slim takes out of an object what is large and never shown.
+// slim removes the parts of an object that are large and never shown.
 func slim(obj any) (any, error) {
 	switch obj := obj.(type) {
 	case *unstructured.Unstructured:
@@ -137,8 +137,8 @@ func slim(obj any) (any, error) {
 	return obj, nil
 }
 
-// converter returns a function that makes changes of the objects of a kind that an informer
-// delivers.
+// converter returns a function that converts the objects of a kind, as informers deliver them, to
+// changes.
 func converter(kind Kind) func(any) (Change, bool) {
 	return func(obj any) (Change, bool) {
 		u, ok := obj.(*unstructured.Unstructured)

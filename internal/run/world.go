@@ -12,30 +12,31 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Change is one thing that a watch told: an object as it is now, an object that is gone, or an event.
+// Change is a change that a watch reported: the new state of an object, its removal, or a
+// Kubernetes event.
 type Change struct {
 	Object  *Object
 	Deleted bool
-	Initial bool   // the object was there before the watch began
-	Event   *Event // when it is set, the other fields are not
+	Initial bool   // the object existed before the watch began
+	Event   *Event // if set, the other fields are not
 }
 
 // Event is a Kubernetes event.
 type Event struct {
 	UID       types.UID
 	Regarding types.UID
-	Kind      string // of the object that it is about
+	Kind      string // of the object that it regards
 	Name      string
 	Warning   bool
 	Reason    string
 	Message   string
-	Time      time.Time // when it was seen last
+	Time      time.Time // of the last occurrence
 	Count     int64
 }
 
-// Notice is a change that is worth a line.
+// Notice is a change that is shown.
 type Notice struct {
-	Verb   string // "exists", "created", "changed" or "deleted"; "event" for an event
+	Verb   string // "exists", "created", "changed", "deleted", or "event"
 	Object *Object
 	Event  *Event
 }
@@ -43,16 +44,16 @@ type Notice struct {
 // maxEvents is how many events are kept.
 const maxEvents = 256
 
-// World is what is known about the operator's objects and their children. An object belongs to it when it is of one of
-// the operator's kinds or is owned, over any number of steps, by one that is; once it belonged it stays until it is
-// deleted, also when its owner goes first. A World is not safe for concurrent use.
+// World holds the operator's objects and their children. An object belongs to it if it is of one of
+// the operator's kinds, or if one of its owners belongs to it. An object that belongs to it stays
+// until it is deleted, even if its owner is deleted first. A World is not safe for concurrent use.
 type World struct {
 	roots    map[schema.GroupKind]bool
-	objects  map[types.UID]*Object // all that are watched, also those that do not belong
-	initial  map[types.UID]bool    // those that were there before, until they are told
+	objects  map[types.UID]*Object // all watched objects, including those that do not belong
+	initial  map[types.UID]bool    // objects that existed before, until they are reported
 	belongs  map[types.UID]bool
-	children map[types.UID][]types.UID // by the owner, which may be unknown yet
-	events   []*Event                  // in the order of their arrival
+	children map[types.UID][]types.UID // by the owner, which need not be known yet
+	events   []*Event                  // in the order of arrival
 }
 
 // NewWorld returns an empty World of an operator with these kinds.
@@ -70,8 +71,8 @@ func NewWorld(roots ...schema.GroupKind) *World {
 	return w
 }
 
-// Apply takes over a change and returns what is worth telling. Watches of several kinds are not in step with each
-// other: a child that arrives before its owner is told when the owner has come.
+// Apply applies a change and returns what is to be shown. The watches of different kinds are not
+// synchronized: a child that arrives before its owner is reported together with the owner.
 func (w *World) Apply(change Change) []Notice {
 	switch {
 	case change.Event != nil:
@@ -100,7 +101,7 @@ func (w *World) put(change Change) []Notice {
 	return []Notice{{Verb: "changed", Object: obj}}
 }
 
-// admit lets an object in that belongs now, and after it those of its descendants that came too early.
+// admit adds an object that belongs now, and then those of its descendants that arrived before it.
 func (w *World) admit(uid types.UID, notices []Notice) []Notice {
 	obj, known := w.objects[uid]
 	if !known || w.belongs[uid] || !w.shouldBelong(obj) {
@@ -129,25 +130,25 @@ func (w *World) remove(obj *Object) []Notice {
 		return nil
 	}
 	w.relink(before, nil)
-	told := w.belongs[obj.UID]
+	reported := w.belongs[obj.UID]
 	delete(w.objects, obj.UID)
 	delete(w.belongs, obj.UID)
 	delete(w.initial, obj.UID)
-	if !told {
+	if !reported {
 		return nil
 	}
 	return []Notice{{Verb: "deleted", Object: before}}
 }
 
-// relink keeps the lists of children up to date.
+// relink updates the lists of children.
 func (w *World) relink(before, after *Object) {
 	if before != nil {
 		for _, owner := range before.Owners {
-			left := slices.DeleteFunc(w.children[owner], func(uid types.UID) bool { return uid == before.UID })
-			if len(left) == 0 {
+			remaining := slices.DeleteFunc(w.children[owner], func(uid types.UID) bool { return uid == before.UID })
+			if len(remaining) == 0 {
 				delete(w.children, owner)
 			} else {
-				w.children[owner] = left
+				w.children[owner] = remaining
 			}
 		}
 	}
@@ -170,7 +171,7 @@ func (w *World) applyEvent(event *Event) []Notice {
 	return []Notice{{Verb: "event", Event: event, Object: w.objects[event.Regarding]}}
 }
 
-// Events returns the last n events about objects that belong, the newest last.
+// Events returns the last n events of objects that belong, the newest last.
 func (w *World) Events(n int) []*Event {
 	var events []*Event
 	for _, event := range w.events {
@@ -188,7 +189,8 @@ type Node struct {
 	Children []*Node
 }
 
-// Tree returns the objects that belong, each below its owner, oldest first. Those whose owner is gone stand at the top.
+// Tree returns the objects that belong, each below its owner, oldest first. Objects whose owner is
+// gone are at the top.
 func (w *World) Tree() []*Node {
 	nodes := make(map[types.UID]*Node, len(w.belongs))
 	for uid := range w.belongs {
@@ -209,7 +211,8 @@ func (w *World) Tree() []*Node {
 	return top
 }
 
-// placeUnder returns the owner that obj is shown below: the first that is there and is not itself below obj.
+// placeUnder returns the owner below which obj is shown: the first that belongs and is not itself
+// below obj.
 func (w *World) placeUnder(obj *Object) types.UID {
 	for _, owner := range obj.Owners {
 		if w.belongs[owner] && !w.isBelow(owner, obj.UID, len(w.belongs)) {
@@ -219,8 +222,8 @@ func (w *World) placeUnder(obj *Object) types.UID {
 	return ""
 }
 
-// isBelow reports whether uid is ancestor or is shown below it. Owner references can form a circle, which the limit
-// ends.
+// isBelow reports whether uid is ancestor or is shown below it. Owner references can form a cycle,
+// hence the limit.
 func (w *World) isBelow(uid, ancestor types.UID, limit int) bool {
 	if uid == ancestor || limit == 0 {
 		return true

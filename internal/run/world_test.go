@@ -16,8 +16,8 @@ import (
 
 var rootKind, childKind = schema.GroupKind{Group: "demo.dev", Kind: "Database"}, schema.GroupKind{Kind: "Pod"}
 
-// Watches of different kinds are not in step: whatever the order in which objects arrive, the same ones are told, once
-// each, never before their owner, and the tree is the same.
+// Watches of different kinds are not in step: whatever the order in which objects arrive, the same
+// ones are reported, once each, never before their owner, and the tree is the same.
 func TestWorldDoesNotDependOnOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		objects := drawForest(t)
@@ -26,29 +26,30 @@ func TestWorldDoesNotDependOnOrder(t *testing.T) {
 			inOrder.Apply(Change{Object: obj})
 		}
 		shuffled := NewWorld(rootKind)
-		told := make(map[types.UID]bool)
+		reported := make(map[types.UID]bool)
 		for _, obj := range rapid.Permutation(objects).Draw(t, "order") {
 			for _, notice := range shuffled.Apply(Change{Object: obj}) {
 				obj := notice.Object
-				if notice.Verb != "created" || told[obj.UID] {
-					t.Fatalf("%s is told as %s, told before: %v", obj.UID, notice.Verb, told[obj.UID])
+				if notice.Verb != "created" || reported[obj.UID] {
+					t.Fatalf("%s is reported as %s, reported before: %v", obj.UID, notice.Verb, reported[obj.UID])
 				}
-				if obj.Kind != rootKind && !slices.ContainsFunc(obj.Owners, func(owner types.UID) bool { return told[owner] }) {
-					t.Fatalf("%s is told before its owners %v", obj.UID, obj.Owners)
+				if obj.Kind != rootKind && !slices.ContainsFunc(obj.Owners, func(owner types.UID) bool { return reported[owner] }) {
+					t.Fatalf("%s is reported before its owners %v", obj.UID, obj.Owners)
 				}
-				told[obj.UID] = true
+				reported[obj.UID] = true
 			}
 		}
 		if diff := cmp.Diff(outline(inOrder.Tree()), outline(shuffled.Tree())); diff != "" {
 			t.Fatalf("the trees differ:\n%s", diff)
 		}
-		if got, want := len(outline(shuffled.Tree())), len(told); got != want {
-			t.Fatalf("the tree has %d objects, %d were told", got, want)
+		if got, want := len(outline(shuffled.Tree())), len(reported); got != want {
+			t.Fatalf("the tree has %d objects, %d were reported", got, want)
 		}
 	})
 }
 
-// drawForest draws objects, each owned by some that come before it, by one that does not exist, or by none.
+// drawForest draws objects, each owned by some that come before it, by one that does not exist, or
+// by none.
 func drawForest(t *rapid.T) []*Object {
 	objects := make([]*Object, rapid.IntRange(1, 12).Draw(t, "objects"))
 	for i := range objects {
@@ -102,11 +103,11 @@ func TestWorldForgetsWhatIsDeleted(t *testing.T) {
 		world.Apply(Change{Object: obj})
 		world.Apply(Change{Object: obj, Deleted: true})
 		if got := world.Apply(Change{Object: obj, Deleted: true}); len(got) != 0 {
-			t.Errorf("the second deletion of %s is told: %v", obj.Name, got)
+			t.Errorf("the second deletion of %s is reported: %v", obj.Name, got)
 		}
 	}
 	if len(world.objects)+len(world.belongs)+len(world.children)+len(world.initial) != 0 {
-		t.Errorf("something is left: %+v", world)
+		t.Errorf("something remains: %+v", world)
 	}
 }
 

@@ -17,14 +17,14 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/crd"
 )
 
-// definitionsStorage is where definitions are.
+// definitionsStorage is the resource of CustomResourceDefinitions.
 var definitionsStorage = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
-// cleanupFinalizer keeps a definition until its objects are gone.
+// cleanupFinalizer keeps a CustomResourceDefinition until its objects are gone.
 const cleanupFinalizer = "customresourcecleanup.apiextensions.k8s.io"
 
-// admit does what has to happen before an object of some kinds is stored.
-func (w *writeContext) admit(s *Server, obj, before *unstructured.Unstructured) *failure {
+// admit checks a CustomResourceDefinition before it is stored, and serves its kinds.
+func (w *writeContext) admit(g *registry, obj, before *unstructured.Unstructured) *failure {
 	if w.kind.storage != definitionsStorage || obj.GetDeletionTimestamp() != nil || w.request.Actor == "server" {
 		return nil
 	}
@@ -39,14 +39,15 @@ func (w *writeContext) admit(s *Server, obj, before *unstructured.Unstructured) 
 	if w.request.DryRun {
 		return nil
 	}
-	s.establish(d, obj, before)
-	s.serve(definition)
+	g.establish(d, obj, before)
+	g.catalog.serve(definition)
 	return nil
 }
 
-// establish fills in the status and the finalizer of a definition, as the controllers of the real server do a moment later.
-func (s *Server) establish(d *apiextensionsv1.CustomResourceDefinition, obj, before *unstructured.Unstructured) {
-	now := s.now().UTC().Format("2006-01-02T15:04:05Z")
+// establish sets the status of a CustomResourceDefinition. In a real cluster, the controllers of
+// apiextensions-apiserver do that a moment later.
+func (g *registry) establish(d *apiextensionsv1.CustomResourceDefinition, obj, before *unstructured.Unstructured) {
+	now := g.now().UTC().Format("2006-01-02T15:04:05Z")
 	condition := func(kind, reason, message string) any {
 		return map[string]any{"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
 	}
@@ -72,16 +73,16 @@ func (s *Server) establish(d *apiextensionsv1.CustomResourceDefinition, obj, bef
 	obj.Object["status"] = status
 }
 
-// serve makes the kinds of a definition known.
-func (s *Server) serve(d *crd.Definition) {
-	for gvr := range s.catalog.own {
+// serve adds the kinds of a CustomResourceDefinition to the catalog.
+func (c *catalog) serve(d *crd.Definition) {
+	for gvr := range c.own {
 		if gvr.Group == d.Group && gvr.Resource == d.Names.Plural {
-			delete(s.catalog.own, gvr)
+			delete(c.own, gvr)
 		}
 	}
 	for _, v := range d.Versions {
 		gvr := v.GVK.GroupVersion().WithResource(d.Names.Plural)
-		s.catalog.own[gvr] = &kind{
+		c.own[gvr] = &kind{
 			gvr: gvr, gvk: v.GVK, listKind: d.Names.ListKind, storage: gvr.GroupResource(), namespaced: d.Namespaced, singular: d.Names.Singular,
 			shortNames: d.Names.ShortNames, categories: d.Names.Categories, status: v.Status, scale: v.Scale, definition: v,
 			verbs: []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"},
@@ -89,44 +90,45 @@ func (s *Server) serve(d *crd.Definition) {
 	}
 }
 
-// emptyDefinition deletes the objects of a definition, and then the definition.
-func (s *Server) emptyDefinition(k *kind, v *version) bool {
+// emptyDefinition deletes the objects of a CustomResourceDefinition that is being deleted, and then
+// removes the finalizer that holds it. It reports whether it changed anything.
+func (c *controllers) emptyDefinition(k *kind, v *version) bool {
 	group, _, _ := unstructured.NestedString(v.content, "spec", "group")
 	plural, _, _ := unstructured.NestedString(v.content, "spec", "names", "plural")
 	storage := schema.GroupResource{Group: group, Resource: plural}
 	acted := false
-	if t := s.tables[storage]; t != nil {
+	if t := c.store.tables[storage]; t != nil {
 		for _, o := range slices.Clone(t.sorted("")) {
 			if o.unstructured().GetDeletionTimestamp() == nil {
-				s.deleteBackground(t.kind, o, metav1.DeletePropagationBackground)
+				c.deleteBackground(t.kind, o, metav1.DeletePropagationBackground)
 				acted = true
 			}
 		}
 		if len(t.objects) > 0 {
 			if acted {
-				s.enqueue(k, v)
+				c.enqueue(k, v)
 			}
 			return acted
 		}
 	}
-	s.removed(k, v)
-	current := s.table(k).objects[key{name: v.name}]
+	c.catalog.forget(k, v)
+	current := c.store.table(k).objects[key{name: v.name}]
 	if current != nil && slices.Contains(current.unstructured().GetFinalizers(), cleanupFinalizer) {
-		s.dropFinalizer(k, current, cleanupFinalizer)
+		c.dropFinalizer(k, current, cleanupFinalizer)
 	}
 	return true
 }
 
-// removed does what follows when an object of some kinds is gone.
-func (s *Server) removed(k *kind, v *version) {
+// forget removes the kinds of a CustomResourceDefinition that was removed.
+func (c *catalog) forget(k *kind, v *version) {
 	if k.storage != definitionsStorage {
 		return
 	}
 	group, _, _ := unstructured.NestedString(v.content, "spec", "group")
 	plural, _, _ := unstructured.NestedString(v.content, "spec", "names", "plural")
-	for gvr := range s.catalog.own {
+	for gvr := range c.own {
 		if gvr.Group == group && gvr.Resource == plural {
-			delete(s.catalog.own, gvr)
+			delete(c.own, gvr)
 		}
 	}
 }

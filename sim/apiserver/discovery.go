@@ -4,15 +4,17 @@
 package apiserver
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubeversion "k8s.io/apimachinery/pkg/version"
 )
 
-// serveDiscovery answers what is not about objects.
-func (s *Server) serveDiscovery(r *Request) *Response {
+// serveDiscovery answers requests that are not about objects: discovery, version and health.
+func (c *catalog) serveDiscovery(r *Request) *Response {
 	path := strings.TrimSuffix(r.Path, "/")
 	switch {
 	case r.Method != http.MethodGet:
@@ -24,31 +26,32 @@ func (s *Server) serveDiscovery(r *Request) *Response {
 	case path == "/api":
 		return respond(http.StatusOK, encode(map[string]any{"kind": "APIVersions", "versions": []any{"v1"}, "serverAddressByClientCIDRs": []any{}}))
 	case path == "/apis":
-		return respond(http.StatusOK, encode(map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": s.groups()}))
+		return respond(http.StatusOK, encode(map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": c.groups()}))
 	case path == "/api/v1":
-		return s.resourceList(schema.GroupVersion{Version: "v1"})
+		return c.resourceList(schema.GroupVersion{Version: "v1"})
 	}
 	parts := strings.Split(strings.TrimPrefix(path, "/apis/"), "/")
 	switch {
 	case !strings.HasPrefix(path, "/apis/"):
 		return notFoundPath().response()
 	case len(parts) == 1:
-		for _, g := range s.groups() {
+		for _, g := range c.groups() {
 			if group := g.(map[string]any); group["name"] == parts[0] {
 				group["kind"], group["apiVersion"] = "APIGroup", "v1"
 				return respond(http.StatusOK, encode(group))
 			}
 		}
 	case len(parts) == 2:
-		return s.resourceList(schema.GroupVersion{Group: parts[0], Version: parts[1]})
+		return c.resourceList(schema.GroupVersion{Group: parts[0], Version: parts[1]})
 	}
 	return notFoundPath().response()
 }
 
-// groups describes the groups that are served, ordered; the newest version of each is preferred.
-func (s *Server) groups() []any {
+// groups returns the served API groups, ordered by name. The newest version of each is the
+// preferred one.
+func (c *catalog) groups() []any {
 	versions := map[string][]string{}
-	for _, k := range s.catalog.all() {
+	for _, k := range c.all() {
 		if k.gvr.Group != "" && !slices.Contains(versions[k.gvr.Group], k.gvr.Version) {
 			versions[k.gvr.Group] = append(versions[k.gvr.Group], k.gvr.Version)
 		}
@@ -70,9 +73,9 @@ func groupVersion(group, version string) map[string]any {
 	return map[string]any{"groupVersion": group + "/" + version, "version": version}
 }
 
-func (s *Server) resourceList(gv schema.GroupVersion) *Response {
+func (c *catalog) resourceList(gv schema.GroupVersion) *Response {
 	var list []any
-	for _, k := range s.catalog.all() {
+	for _, k := range c.all() {
 		if k.gvr.GroupVersion() == gv {
 			list = append(list, k.describe()...)
 		}
@@ -83,7 +86,7 @@ func (s *Server) resourceList(gv schema.GroupVersion) *Response {
 	return respond(http.StatusOK, encode(map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": gv.String(), "resources": list}))
 }
 
-// describe is what discovery says of a resource and its subresources.
+// describe returns the entries of a resource and its subresources in discovery.
 func (k *kind) describe() []any {
 	main := map[string]any{
 		"name": k.gvr.Resource, "singularName": k.singular, "namespaced": k.namespaced, "kind": k.gvk.Kind, "verbs": k.verbs,
@@ -108,3 +111,8 @@ func (k *kind) describe() []any {
 	}
 	return list
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// compareVersionNames orders versions as upstream does: v1alpha1 < v1beta1 < v1 < v2.
+func compareVersionNames(a, b string) int { return kubeversion.CompareKubeAwareVersionStrings(a, b) }

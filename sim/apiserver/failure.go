@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// failure is an answer that says no.
+// failure is an answer with a status of failure.
 type failure struct {
 	status metav1.Status
 }
 
-// fail makes an error of apimachinery an answer.
+// fail returns the answer for an error of apimachinery.
 func fail(err error) *failure {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -26,7 +26,7 @@ func fail(err error) *failure {
 	return &failure{metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
 }
 
-// notFoundPath is what the real server says of paths that it does not know.
+// notFoundPath is the answer of the real server for a path that it does not serve.
 func notFoundPath() *failure {
 	return &failure{metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
@@ -34,7 +34,8 @@ func notFoundPath() *failure {
 	}}
 }
 
-// notImplemented says loudly what the simulated server does not do.
+// notImplemented is the answer for what the real server does and this one does not. A wrong answer
+// would let a test pass that must not; a 501 shows in it.
 func notImplemented(what string) *failure {
 	return &failure{metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotImplemented, Reason: "NotImplemented",

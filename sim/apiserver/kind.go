@@ -19,13 +19,13 @@ type kind struct {
 	gvr          schema.GroupVersionResource
 	gvk          schema.GroupVersionKind
 	listKind     string
-	storage      schema.GroupResource // where its objects are: the versions of a resource share one table
+	storage      schema.GroupResource // the table of its objects, which all versions of a resource share
 	namespaced   bool
 	singular     string
 	shortNames   []string
 	categories   []string
 	verbs        []string
-	subresources []string // that are known and not simulated
+	subresources []string // of the real server that are not simulated
 	status       bool
 	scale        *crd.Scale
 	definition   *crd.Version // nil for a built-in kind
@@ -36,7 +36,8 @@ type kind struct {
 
 func (k *kind) hasSubresource(name string) bool { return slices.Contains(k.subresources, name) }
 
-// catalog is the kinds of one server: the built-in ones, which all servers share, and those of its definitions.
+// catalog holds the kinds of a server: the built-in ones, which all servers share, and those of its
+// CustomResourceDefinitions.
 type catalog struct {
 	builtin map[schema.GroupVersionResource]*kind
 	own     map[schema.GroupVersionResource]*kind
@@ -77,7 +78,8 @@ func builtinCatalog() *catalog {
 	return &catalog{builtin: builtinKinds(), own: map[schema.GroupVersionResource]*kind{}}
 }
 
-// eventsStorage is where both versions of Events are.
+// eventsStorage is the resource in which Events are stored: core/v1 and events.k8s.io/v1 show the
+// same objects.
 var eventsStorage = schema.GroupResource{Resource: "events"}
 
 var builtinKinds = sync.OnceValue(func() map[schema.GroupVersionResource]*kind {

@@ -17,7 +17,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/builtin"
 )
 
-// manager returns what keeps the managed fields of a kind, for writes through a subresource.
+// manager returns the field manager of a kind, for writes through a subresource.
 func (k *kind) manager(subresource string) (*managedfields.FieldManager, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -46,7 +46,8 @@ func (k *kind) manager(subresource string) (*managedfields.FieldManager, error) 
 	return m, nil
 }
 
-// resetFields are the fields that a write through a subresource can't change.
+// resetFields returns the fields that a write through a subresource cannot change. As upstream,
+// such a write does not become their owner either.
 func (k *kind) resetFields(subresource string) *fieldpath.Set {
 	switch {
 	case subresource == "status" && k.definition != nil:
@@ -59,8 +60,8 @@ func (k *kind) resetFields(subresource string) *fieldpath.Set {
 	return nil
 }
 
-// trackUpdate notes in an object who manages the fields that a write has changed.
-func (w *writeContext) trackUpdate(s *Server, before, obj *unstructured.Unstructured) *failure {
+// trackUpdate records in an object who manages the fields that a write has changed.
+func (w *writeContext) trackUpdate(g *registry, before, obj *unstructured.Unstructured) *failure {
 	m, err := w.kind.manager(w.request.Subresource)
 	if err != nil {
 		return fail(apierrors.NewInternalError(err))
@@ -75,12 +76,13 @@ func (w *writeContext) trackUpdate(s *Server, before, obj *unstructured.Unstruct
 	if u, ok := tracked.(*unstructured.Unstructured); ok {
 		obj.Object = u.Object
 	}
-	s.stamp(before, obj)
+	g.stamp(before, obj)
 	return nil
 }
 
-// stamp gives entries of managed fields that were made just now the time of the server.
-func (s *Server) stamp(before, obj *unstructured.Unstructured) {
+// stamp sets the time of the managed-fields entries that were just made to the server's time: the
+// library uses the clock of the machine.
+func (g *registry) stamp(before, obj *unstructured.Unstructured) {
 	metadata, _ := obj.Object["metadata"].(map[string]any)
 	entries, _ := metadata["managedFields"].([]any)
 	if len(entries) == 0 {
@@ -91,7 +93,7 @@ func (s *Server) stamp(before, obj *unstructured.Unstructured) {
 		m, _ := before.Object["metadata"].(map[string]any)
 		old, _ = m["managedFields"].([]any)
 	}
-	now := s.now().UTC().Format("2006-01-02T15:04:05Z")
+	now := g.now().UTC().Format("2006-01-02T15:04:05Z")
 	for _, e := range entries {
 		entry, ok := e.(map[string]any)
 		if !ok || entry["time"] == nil || isOneOf(entry, old) {
@@ -101,7 +103,7 @@ func (s *Server) stamp(before, obj *unstructured.Unstructured) {
 	}
 }
 
-// isOneOf reports whether an entry, with its time, was there before.
+// isOneOf reports whether old has an entry with the same manager, operation, subresource and time.
 func isOneOf(entry map[string]any, old []any) bool {
 	for _, o := range old {
 		m, ok := o.(map[string]any)
@@ -113,7 +115,7 @@ func isOneOf(entry map[string]any, old []any) bool {
 }
 
 // trackApply merges an applied configuration into an object.
-func (w *writeContext) trackApply(s *Server, old *version, applied *unstructured.Unstructured, manager string, force bool) (*unstructured.Unstructured, *failure) {
+func (w *writeContext) trackApply(g *registry, old *version, applied *unstructured.Unstructured, manager string, force bool) (*unstructured.Unstructured, *failure) {
 	m, err := w.kind.manager(w.request.Subresource)
 	if err != nil {
 		return nil, fail(apierrors.NewInternalError(err))
@@ -136,11 +138,11 @@ func (w *writeContext) trackApply(s *Server, old *version, applied *unstructured
 		return nil, fail(apierrors.NewInternalError(fmt.Errorf("applying made a %T", merged)))
 	}
 	u = u.DeepCopy()
-	s.stamp(before, u)
+	g.stamp(before, u)
 	return u, nil
 }
 
-// empty is an object of the kind with nothing in it.
+// empty returns an object of the kind without any content.
 func (k *kind) empty() *unstructured.Unstructured {
 	if k.definition != nil {
 		return empty(k.gvk)
@@ -154,7 +156,8 @@ func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
-// convert returns an object in another version of its kind. The content is shared.
+// convert returns an object in another version of its kind. Only apiVersion and kind differ, as
+// with the conversion strategy None; the rest is shared with content.
 func convert(content map[string]any, gvk schema.GroupVersionKind) map[string]any {
 	apiVersion := gvk.GroupVersion().String()
 	if content["apiVersion"] == apiVersion && content["kind"] == gvk.Kind {
@@ -165,11 +168,12 @@ func convert(content map[string]any, gvk schema.GroupVersionKind) map[string]any
 	return out
 }
 
-// objects is what the field manager needs to convert, default and make objects, which here are all unstructured and in one version.
+// objects converts, defaults and creates objects for the field manager. All are unstructured and of
+// one version, so there is little to do.
 type objects struct{ kind *kind }
 
 func (objects) Convert(in, out, context any) error {
-	return fmt.Errorf("converting %T into %T is not needed here", in, out)
+	return fmt.Errorf("converting %T into %T is not supported", in, out)
 }
 
 func (objects) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {

@@ -21,20 +21,20 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/builtin"
 )
 
-func (s *Server) patch(k *kind, r *Request) *Response {
+func (g *registry) patch(k *kind, r *Request) *Response {
 	patchType, _, _ := strings.Cut(r.ContentType, ";")
 	w := &writeContext{request: r, kind: k}
 	if types.PatchType(patchType) == types.ApplyYAMLPatchType {
-		return s.apply(w)
+		return g.apply(w)
 	}
 	if r.Subresource == "scale" {
-		return s.patchScale(k, r, types.PatchType(patchType))
+		return g.patchScale(k, r, types.PatchType(patchType))
 	}
 	if k.definition != nil && types.PatchType(patchType) == types.StrategicMergePatchType {
 		_, failure := applyPatch(k, types.StrategicMergePatchType, nil, nil, false)
 		return failure.response()
 	}
-	old := s.table(k).objects[key{r.Namespace, r.Name}]
+	old := g.store.table(k).objects[key{r.Namespace, r.Name}]
 	if old == nil {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
 	}
@@ -50,18 +50,19 @@ func (s *Server) patch(k *kind, r *Request) *Response {
 		return failure.response()
 	}
 	obj := &unstructured.Unstructured{Object: content}
-	if failure := s.place(k, r, obj); failure != nil {
+	if failure := place(k, r, obj); failure != nil {
 		return failure.response()
 	}
-	v, failure := s.updateObject(w, old, obj, false)
+	v, failure := g.updateObject(w, old, obj, false)
 	if failure != nil {
 		return failure.response()
 	}
 	return w.respond(http.StatusOK, v)
 }
 
-// applyPatch returns what a patch makes of a document. A merge patch that is no object is refused
-// in two ways, the second when fields are not validated.
+// applyPatch returns the document that a patch results in. Upstream refuses a merge patch that is
+// not an object with one of two errors; lenient, which stands for fieldValidation=Ignore, selects
+// the second.
 func applyPatch(k *kind, patchType types.PatchType, document, patch []byte, lenient bool) ([]byte, *failure) {
 	switch patchType {
 	case types.JSONPatchType:
@@ -112,8 +113,8 @@ func unsupportedPatch(supported ...string) *failure {
 	return f
 }
 
-// apply does a server-side apply.
-func (s *Server) apply(w *writeContext) *Response {
+// apply answers a server-side apply.
+func (g *registry) apply(w *writeContext) *Response {
 	k, r := w.kind, w.request
 	if r.Subresource == "scale" {
 		return notImplemented("server-side apply of the subresource scale").response()
@@ -131,34 +132,34 @@ func (s *Server) apply(w *writeContext) *Response {
 		return fail(apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))).response()
 	}
 	applied := &unstructured.Unstructured{Object: content}
-	old := s.table(k).objects[key{r.Namespace, r.Name}]
+	old := g.store.table(k).objects[key{r.Namespace, r.Name}]
 	if old == nil && (r.Subresource != "" || applied.GetUID() != "") {
 		if applied.GetUID() != "" {
 			return fail(apierrors.NewConflict(k.gvr.GroupResource(), r.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", applied.GetUID()))).response()
 		}
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
 	}
-	merged, failure := w.trackApply(s, old, applied, manager, r.Query.Get("force") == "true")
+	merged, failure := w.trackApply(g, old, applied, manager, r.Query.Get("force") == "true")
 	if failure != nil {
 		return failure.response()
 	}
-	normal, failure := w.normalise(merged.Object)
+	normal, failure := w.normalize(merged.Object)
 	if failure != nil {
 		return failure.response()
 	}
 	obj := &unstructured.Unstructured{Object: normal}
-	if failure := s.place(k, r, obj); failure != nil {
+	if failure := place(k, r, obj); failure != nil {
 		return failure.response()
 	}
 	if old == nil {
-		obj.SetResourceVersion("") // there is no version to compare it with
-		v, failure := s.createObject(w, normal, applied)
+		obj.SetResourceVersion("") // there is no version to compare with
+		v, failure := g.createObject(w, normal, applied)
 		if failure != nil {
 			return failure.response()
 		}
 		return w.respond(http.StatusCreated, v)
 	}
-	v, failure := s.updateObject(w, old, obj, true)
+	v, failure := g.updateObject(w, old, obj, true)
 	if failure != nil {
 		return failure.response()
 	}

@@ -21,17 +21,17 @@ import (
 )
 
 func (s *Server) get(k *kind, r *Request) *Response {
-	v := s.table(k).objects[key{r.Namespace, r.Name}]
+	v := s.store.table(k).objects[key{r.Namespace, r.Name}]
 	if v == nil {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
 	}
 	if r.Subresource == "scale" {
-		return s.getScale(k, v)
+		return getScale(k, v)
 	}
 	return respond(http.StatusOK, v.encode(k.gvk))
 }
 
-// selection is what a list or a watch selects.
+// selection is the namespace and the selectors of a list or a watch.
 type selection struct {
 	namespace string
 	labels    labels.Selector
@@ -55,7 +55,7 @@ func newSelection(k *kind, r *Request) (selection, *failure) {
 	return sel, nil
 }
 
-// selectable reports whether objects can be selected by a field.
+// selectable reports whether field selectors may use a field.
 func (k *kind) selectable(field string) bool {
 	switch {
 	case field == "metadata.name" || field == "metadata.namespace":
@@ -66,7 +66,7 @@ func (k *kind) selectable(field string) bool {
 	return slices.Contains(builtin.Selectable(k.gvk), field)
 }
 
-// unselectable is what the real server says of a field by which objects can't be selected.
+// unselectable is the message of the real server for a field that field selectors may not use.
 func (k *kind) unselectable(field string) string {
 	if k.definition != nil || len(builtin.Selectable(k.gvk)) > 0 {
 		return "field label not supported: " + field
@@ -90,7 +90,7 @@ func (sel selection) matches(k *kind, v *version) bool {
 	return true
 }
 
-// field returns a selectable field as text.
+// field returns a selectable field in its text form.
 func (k *kind) field(v *version, field string) string {
 	switch field {
 	case "metadata.name":
@@ -101,10 +101,10 @@ func (k *kind) field(v *version, field string) string {
 	return builtin.Field(k.gvk, v.content, field)
 }
 
-// continuation is what a continue token holds.
+// continuation is the content of a continue token.
 type continuation struct {
 	Revision uint64 `json:"rv"`
-	After    string `json:"start"` // namespace/name of the last one that was returned
+	After    string `json:"start"` // namespace/name of the last returned object
 	Expired  bool   `json:"-"`
 }
 
@@ -146,7 +146,7 @@ func (s *Server) list(k *kind, r *Request) *Response {
 	}
 	var items []*version
 	token, remaining := "", 0
-	for _, v := range s.at(s.table(k), revision, r.Namespace) {
+	for _, v := range s.store.at(s.store.table(k), revision, r.Namespace) {
 		if from != "" && v.namespace+"/"+v.name <= from || !sel.matches(k, v) {
 			continue
 		}
@@ -160,20 +160,21 @@ func (s *Server) list(k *kind, r *Request) *Response {
 		last := items[len(items)-1]
 		token = continuation{Revision: revision, After: last.namespace + "/" + last.name}.token()
 		if !sel.labels.Empty() || !sel.fields.Empty() {
-			remaining = 0 // the real server does not count what it would have to filter
+			remaining = 0 // as upstream, which does not count what it would have to filter
 		}
 	}
 	return respond(http.StatusOK, encodeList(k, items, revision, token, remaining))
 }
 
-// listFrom returns the revision that a list shows, and after which object it begins.
+// listFrom returns the revision at which a list shows the objects, and the object after which it
+// starts.
 func (s *Server) listFrom(r *Request) (revision uint64, from string, f *failure) {
 	if token := r.Query.Get("continue"); token != "" {
 		c, f := parseContinuation(token)
 		if f != nil {
 			return 0, "", f
 		}
-		if c.Revision <= s.expired {
+		if c.Revision <= s.store.expired {
 			return 0, "", fail(apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter."))
 		}
 		return c.Revision, c.After, nil
@@ -183,19 +184,19 @@ func (s *Server) listFrom(r *Request) (revision uint64, from string, f *failure)
 		return 0, "", failure
 	}
 	if text == "" || text == "0" {
-		return s.revision, "", nil
+		return s.store.revision, "", nil
 	}
 	asked, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		return 0, "", fail(apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", text, err)))
 	}
-	if asked > s.revision {
-		return 0, "", tooLarge(asked, s.revision)
+	if asked > s.store.revision {
+		return 0, "", tooLarge(asked, s.store.revision)
 	}
 	if match != string(metav1.ResourceVersionMatchExact) {
-		return s.revision, "", nil
+		return s.store.revision, "", nil
 	}
-	if asked <= s.expired {
+	if asked <= s.store.expired {
 		return 0, "", fail(apierrors.NewResourceExpired("The resourceVersion for the provided list is too old."))
 	}
 	return asked, "", nil
@@ -218,19 +219,19 @@ func checkMatch(resourceVersion, match, limit string) *failure {
 	return nil
 }
 
-// tooLarge is what the real server says of a resource version from the future.
+// tooLarge is the answer of the real server for a resource version from the future.
 func tooLarge(asked, current uint64) *failure {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", asked, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 	return &failure{err.ErrStatus}
 }
 
-// encodeList puts the encoded objects of a list together.
+// encodeList joins the encoded objects to a list.
 func encodeList(k *kind, items []*version, revision uint64, token string, remaining int) []byte {
 	b := []byte(`{"kind":"` + k.listKind + `","apiVersion":"` + k.gvr.GroupVersion().String() + `","metadata":{"resourceVersion":"`)
 	b = strconv.AppendUint(b, revision, 10)
 	b = append(b, '"')
-	if token != "" || k.definition != nil { // lists of custom resources always have it
+	if token != "" || k.definition != nil { // lists of custom resources always have the field
 		b = append(b, `,"continue":"`+token+`"`...)
 		if remaining > 0 {
 			b = append(b, `,"remainingItemCount":`...)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Request is one to the API server, read from HTTP.
+// A Request is a request to the API server.
 type Request struct {
 	Method      string
 	Path        string
@@ -24,10 +24,11 @@ type Request struct {
 	UserAgent   string
 	Body        []byte
 
-	// Actor is who asks, for whoever looks at changes. The server only hands it on.
+	// Actor names the client, for [Change].Actor. The server itself does not use it.
 	Actor string
 
-	// Verb is get, list, watch, create, update, patch, delete or deletecollection, and empty for paths that are not about objects.
+	// Verb is get, list, watch, create, update, patch, delete or deletecollection. It is empty if
+	// the path is not that of an object, and "unknown" if no verb belongs to the method.
 	Verb        string
 	Resource    schema.GroupVersionResource
 	Namespace   string
@@ -36,7 +37,7 @@ type Request struct {
 	DryRun      bool
 }
 
-// ParseRequest reads a request, with its body.
+// ParseRequest reads an HTTP request and its body.
 func ParseRequest(r *http.Request) (*Request, error) {
 	var body []byte
 	if r.Body != nil {
@@ -56,7 +57,7 @@ func ParseRequest(r *http.Request) (*Request, error) {
 	return request, nil
 }
 
-// NewRequest makes a request without net/http. path may have a query.
+// NewRequest returns a request. path may have a query.
 func NewRequest(method, path, contentType string, body []byte) (*Request, error) {
 	u, err := url.Parse(path)
 	if err != nil {
@@ -67,7 +68,7 @@ func NewRequest(method, path, contentType string, body []byte) (*Request, error)
 	return request, nil
 }
 
-// resolve finds out from path and method what is asked for.
+// resolve derives the verb, the resource and the object of a request from its path and method.
 func (r *Request) resolve() {
 	parts := strings.Split(strings.Trim(r.Path, "/"), "/")
 	switch {
@@ -80,7 +81,8 @@ func (r *Request) resolve() {
 	default:
 		return
 	}
-	// /namespaces/x is the namespace itself, /namespaces/x/status and /namespaces/x/finalize its subresources.
+	// /namespaces/x is the namespace itself, /namespaces/x/status and /namespaces/x/finalize its
+	// subresources.
 	if parts[0] == "namespaces" && len(parts) >= 3 && !(len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")) {
 		r.Namespace = parts[1]
 		parts = parts[2:]
@@ -122,7 +124,8 @@ func (r *Request) verb() string {
 	return "unknown"
 }
 
-// manager is the field manager that the request says or, like the real server, the first part of the user agent.
+// manager returns the field manager of a request. As upstream, the default is the first part of the
+// user agent.
 func (r *Request) manager() string {
 	if m := r.Query.Get("fieldManager"); m != "" {
 		return m

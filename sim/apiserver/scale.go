@@ -19,7 +19,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// scaleOf returns the subresource scale of an object.
+var scaleKind = schema.GroupKind{Group: "autoscaling", Kind: "Scale"}
+
+// scaleOf returns the scale subresource of an object.
 func scaleOf(k *kind, v *version) map[string]any {
 	u := v.unstructured()
 	metadata := map[string]any{
@@ -38,7 +40,7 @@ func scaleOf(k *kind, v *version) map[string]any {
 	return map[string]any{"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status}
 }
 
-// selectorText is the label selector of a scale, as text.
+// selectorText returns the label selector of a scale in its text form.
 func selectorText(k *kind, content map[string]any) string {
 	if k.scale.Selector == nil {
 		return ""
@@ -59,14 +61,15 @@ func selectorText(k *kind, content map[string]any) string {
 	return ""
 }
 
-func (s *Server) getScale(k *kind, v *version) *Response {
+func getScale(k *kind, v *version) *Response {
 	if failure := k.noReplicas(v.content); failure != nil {
 		return failure.response()
 	}
 	return respond(http.StatusOK, encode(scaleOf(k, v)))
 }
 
-// noReplicas is what the real server says of a custom resource that does not have the field of its scale.
+// noReplicas is the answer of the real server for a custom resource that lacks the field of its
+// scale.
 func (k *kind) noReplicas(content map[string]any) *failure {
 	if k.definition == nil {
 		return nil
@@ -77,16 +80,16 @@ func (k *kind) noReplicas(content map[string]any) *failure {
 	return fail(apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", "."+strings.Join(k.scale.Replicas, "."))))
 }
 
-func (s *Server) updateScale(k *kind, r *Request) *Response {
-	v := s.table(k).objects[key{r.Namespace, r.Name}]
+func (g *registry) updateScale(k *kind, r *Request) *Response {
+	v := g.store.table(k).objects[key{r.Namespace, r.Name}]
 	if v == nil {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
 	}
-	return s.setScale(k, r, v, r.Body)
+	return g.setScale(k, r, v, r.Body)
 }
 
-func (s *Server) patchScale(k *kind, r *Request, patchType types.PatchType) *Response {
-	v := s.table(k).objects[key{r.Namespace, r.Name}]
+func (g *registry) patchScale(k *kind, r *Request, patchType types.PatchType) *Response {
+	v := g.store.table(k).objects[key{r.Namespace, r.Name}]
 	if v == nil {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
 	}
@@ -97,11 +100,11 @@ func (s *Server) patchScale(k *kind, r *Request, patchType types.PatchType) *Res
 	if failure != nil {
 		return failure.response()
 	}
-	return s.setScale(k, r, v, patched)
+	return g.setScale(k, r, v, patched)
 }
 
 // setScale writes the replicas of a scale into its object.
-func (s *Server) setScale(k *kind, r *Request, v *version, body []byte) *Response {
+func (g *registry) setScale(k *kind, r *Request, v *version, body []byte) *Response {
 	var scale struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 		Spec     struct {
@@ -121,21 +124,21 @@ func (s *Server) setScale(k *kind, r *Request, v *version, body []byte) *Respons
 	if err := unstructured.SetNestedField(u.Object, scale.Spec.Replicas, k.scale.Replicas...); err != nil {
 		return fail(apierrors.NewInternalError(fmt.Errorf("setting the replicas: %w", err))).response()
 	}
-	if err := s.trackScale(k, r, v, u); err != nil {
+	if err := trackScale(k, r, v, u); err != nil {
 		return fail(err).response()
 	}
 	main := *r
 	main.Subresource = ""
-	updated, failure := s.updateObject(&writeContext{request: &main, kind: k}, v, u, true)
+	updated, failure := g.updateObject(&writeContext{request: &main, kind: k}, v, u, true)
 	if failure != nil {
 		return failure.response()
 	}
 	return respond(http.StatusOK, encode(scaleOf(k, updated)))
 }
 
-// trackScale notes who manages the replicas of an object, if anybody did before: the entries of the object are brought into the form of a
-// Scale, changed there, and brought back.
-func (s *Server) trackScale(k *kind, r *Request, v *version, u *unstructured.Unstructured) error {
+// trackScale records who manages the replicas of an object, if the object has managed fields. As
+// upstream, the entries are converted to those of a Scale, changed there, and converted back.
+func trackScale(k *kind, r *Request, v *version, u *unstructured.Unstructured) error {
 	path, err := fieldpath.MakePath(anys(k.scale.Replicas)...)
 	if err != nil {
 		return fmt.Errorf("the path of the replicas: %w", err)

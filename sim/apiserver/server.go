@@ -4,11 +4,9 @@
 package apiserver
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,29 +17,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Options are how a [Server] is made.
+// Options are the options of [New]. The zero value is usable.
 type Options struct {
-	Now  func() time.Time // nil: time.Now
-	Seed uint64           // of UIDs and generated names: equal seeds and equal requests make equal worlds
+	// Now is the server's clock. If it is nil, the server uses time.Now.
+	Now func() time.Time
+
+	// Seed determines UIDs and generated names: equal seeds and equal requests give equal objects.
+	Seed uint64
 }
 
-// Server is a Kubernetes API server in memory. All methods may be called concurrently; it has no goroutines.
+// Server is a Kubernetes API server in memory. Its methods may be called concurrently. It starts no
+// goroutines.
 type Server struct {
-	now func() time.Time
-
-	mu         sync.Mutex
-	seed       uint64
-	minted     map[string]int
-	catalog    *catalog
-	tables     map[schema.GroupResource]*table
-	revision   uint64
-	expired    uint64 // revisions up to here can't be listed or watched from
-	history    []event
-	watches    []*Watch
-	onChange   func(Change)
-	work       []workItem
-	after      []func() // called when the lock is free again
-	clusterIPs int
+	mu          sync.Mutex // guards what follows
+	catalog     *catalog
+	store       *store
+	minter      *minter
+	registry    *registry
+	controllers *controllers
 }
 
 // New returns a server with the namespaces that every cluster has.
@@ -50,16 +43,20 @@ func New(o Options) *Server {
 		o.Now = time.Now
 	}
 	s := &Server{
-		now: o.Now, seed: o.Seed, minted: map[string]int{}, catalog: builtinCatalog(),
-		tables: map[schema.GroupResource]*table{}, revision: 1,
+		catalog: builtinCatalog(),
+		store:   &store{tables: map[schema.GroupResource]*table{}, revision: 1},
+		minter:  &minter{seed: o.Seed, minted: map[string]int{}},
 	}
+	s.registry = &registry{store: s.store, catalog: s.catalog, minter: s.minter, now: o.Now}
+	s.controllers = &controllers{registry: s.registry, store: s.store, catalog: s.catalog}
+	s.store.onCommit = s.controllers.queueFor
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
 		s.must("/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": name}})
 	}
 	return s
 }
 
-// must creates an object of the server's own.
+// must creates an object that belongs to every cluster, on behalf of the server itself.
 func (s *Server) must(path string, content map[string]any) {
 	body, err := json.Marshal(content)
 	if err != nil {
@@ -75,7 +72,8 @@ func (s *Server) must(path string, content map[string]any) {
 	}
 }
 
-// Install creates definitions, whose kinds are served at once.
+// Install creates CustomResourceDefinitions. Their kinds are served when Install returns, whereas a
+// real server takes a moment.
 func (s *Server) Install(definitions ...*apiextensionsv1.CustomResourceDefinition) error {
 	for _, d := range definitions {
 		d = d.DeepCopy()
@@ -104,27 +102,29 @@ func statusError(r *Response) error {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// A Change is one that was committed.
+// A Change is a committed write.
 type Change struct {
 	ResourceVersion uint64
 	Type            string // ADDED, MODIFIED or DELETED
 	Resource        schema.GroupVersionResource
 	Namespace, Name string
 	UID             types.UID
-	Old, New        map[string]any // only to be read; Old is nil in ADDED, New is nil in DELETED
-	Actor           string
-	Verb            string
-	Subresource     string
+	Old, New        map[string]any // read-only; Old is nil if Type is ADDED, New if it is DELETED
+	Actor           string         // of the request
+	Verb            string         // of the request
+	Subresource     string         // of the request
 }
 
-// OnChange has a function called for each change, in order, while the server is locked: it must not call the server.
+// OnChange sets the function that is called for each change, in the order of resource versions. The
+// server is locked during the call: f must not call its methods. There is one such function; a
+// later call of OnChange replaces it.
 func (s *Server) OnChange(f func(Change)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.onChange = f
+	s.store.onChange = f
 }
 
-// An Object is one that is in the server. Content is only to be read.
+// An Object is an object in the server. Content is read-only.
 type Object struct {
 	Resource        schema.GroupVersionResource
 	Namespace, Name string
@@ -136,7 +136,7 @@ func (s *Server) Objects() []Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []Object
-	for _, t := range s.sortedTables() {
+	for _, t := range s.store.sortedTables() {
 		for _, v := range t.sorted("") {
 			list = append(list, Object{Resource: t.kind.gvr, Namespace: v.namespace, Name: v.name, Content: v.content})
 		}
@@ -144,7 +144,7 @@ func (s *Server) Objects() []Object {
 	return list
 }
 
-// ResourceFor returns the resource of a kind, and whether its objects live in namespaces.
+// ResourceFor returns the resource of a kind, and whether its objects are namespaced.
 func (s *Server) ResourceFor(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,8 +154,9 @@ func (s *Server) ResourceFor(gvk schema.GroupVersionKind) (schema.GroupVersionRe
 	return schema.GroupVersionResource{}, false, fmt.Errorf("the server has no kind %s: install its definition first", gvk)
 }
 
-// Remove takes an object away whatever finalizers it has, as a race in the real server can: DELETE and the request that adds the finalizer
-// arrive at the same instant. It reports whether the object was there.
+// Remove removes an object although it has finalizers. In the real server, a race can have that
+// effect: a deletion and the write that adds the finalizer arrive at the same instant. It reports
+// whether the object existed.
 func (s *Server) Remove(actor string, resource schema.GroupVersionResource, namespace, name string) bool {
 	s.mu.Lock()
 	defer s.unlock()
@@ -163,37 +164,38 @@ func (s *Server) Remove(actor string, resource schema.GroupVersionResource, name
 	if !ok {
 		return false
 	}
-	v := s.table(k).objects[key{namespace, name}]
+	v := s.store.table(k).objects[key{namespace, name}]
 	if v == nil {
 		return false
 	}
-	s.remove(&writeContext{request: &Request{Actor: actor, Verb: "delete", Resource: resource}, kind: k}, v)
+	s.store.remove(&writeContext{request: &Request{Actor: actor, Verb: "delete", Resource: resource}, kind: k}, v)
 	return true
 }
 
-// Expire makes everything before a resource version unknown: lists and watches from there are answered with 410 Gone.
-func (s *Server) Expire(resourceVersion uint64) {
+// expire makes the server forget all history before a resource version: it answers lists and
+// watches from there with 410 Gone, as the real server does after etcd compacted its history.
+func (s *Server) expire(resourceVersion uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expired = max(s.expired, resourceVersion)
+	s.store.expired = max(s.store.expired, resourceVersion)
 }
 
-// unlock frees the server, and calls what was to be called then.
+// unlock unlocks the server and then calls the functions that were deferred until then.
 func (s *Server) unlock() {
-	after := s.after
-	s.after = nil
+	after := s.store.after
+	s.store.after = nil
 	s.mu.Unlock()
 	for _, f := range after {
 		f()
 	}
 }
 
-// Serve answers a request that is not a watch.
+// Serve answers a request. Watches are refused: call [Server.Watch].
 func (s *Server) Serve(r *Request) *Response {
 	s.mu.Lock()
 	defer s.unlock()
 	if r.Verb == "" {
-		return s.serveDiscovery(r)
+		return s.catalog.serveDiscovery(r)
 	}
 	k, failure := s.kindFor(r)
 	if failure != nil {
@@ -205,22 +207,23 @@ func (s *Server) Serve(r *Request) *Response {
 	case "list":
 		return s.list(k, r)
 	case "create":
-		return s.create(k, r)
+		return s.registry.create(k, r)
 	case "update":
-		return s.update(k, r)
+		return s.registry.update(k, r)
 	case "patch":
-		return s.patch(k, r)
+		return s.registry.patch(k, r)
 	case "delete":
-		return s.delete(k, r)
+		return s.registry.delete(k, r)
 	case "deletecollection":
-		return s.deleteCollection(k, r)
+		return s.registry.deleteCollection(k, r)
 	case "watch":
 		return notImplemented("Serve does not answer watches: call Watch").response()
 	}
 	return fail(apierrors.NewMethodNotSupported(r.Resource.GroupResource(), r.Method)).response()
 }
 
-// kindFor returns the kind of a request, if it is served in this way.
+// kindFor returns the kind that a request is about, or the failure with which the real server
+// answers a request that no resource serves.
 func (s *Server) kindFor(r *Request) (*kind, *failure) {
 	k, ok := s.catalog.kind(r.Resource)
 	if !ok {
@@ -235,7 +238,7 @@ func (s *Server) kindFor(r *Request) (*kind, *failure) {
 	return k, k.serves(r)
 }
 
-// serves says no to subresources that there are not.
+// serves returns a failure if a request is for a subresource that the kind does not have.
 func (k *kind) serves(r *Request) *failure {
 	switch r.Subresource {
 	case "":
@@ -261,47 +264,4 @@ func (k *kind) serves(r *Request) *failure {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name))
 	}
 	return notFoundPath()
-}
-
-func (s *Server) table(k *kind) *table {
-	gr := k.storage
-	t, ok := s.tables[gr]
-	if !ok {
-		t = &table{kind: k, objects: map[key]*version{}}
-		s.tables[gr] = t
-	}
-	return t
-}
-
-// mint returns bytes that depend only on the seed, on what they are for, and on how often something was minted for that: so the order in
-// which objects are created does not matter.
-func (s *Server) mint(what ...string) [sha256.Size]byte {
-	key := strings.Join(what, " ")
-	s.minted[key]++
-	return sha256.Sum256(fmt.Appendf(nil, "%d %s %d", s.seed, key, s.minted[key]))
-}
-
-// newUID mints the UID of an object.
-func (s *Server) newUID(k *kind, namespace, name string) types.UID {
-	b := s.mint("uid", k.storage.String(), namespace, name)
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16]))
-}
-
-// nameLetters are those that the real server uses in generated names.
-const nameLetters = "bcdfghjklmnpqrstvwxz2456789"
-
-// maxGeneratedLength is what is kept of a generateName.
-const maxGeneratedLength = 63 - 5
-
-func (s *Server) generateName(k *kind, namespace, base string) string {
-	if len(base) > maxGeneratedLength {
-		base = base[:maxGeneratedLength]
-	}
-	b := s.mint("name", k.storage.String(), namespace, base)
-	suffix := make([]byte, 5)
-	for i := range suffix {
-		suffix[i] = nameLetters[int(b[i])%len(nameLetters)]
-	}
-	return base + string(suffix)
 }

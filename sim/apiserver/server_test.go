@@ -24,26 +24,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
-func Example() {
-	server := apiserver.New(apiserver.Options{})
-	c, err := client.New(server.Config(), client.Options{})
-	if err != nil {
-		panic(err)
-	}
-	ctx := context.Background()
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
-	if err := c.Create(ctx, cm); err != nil {
-		panic(err)
-	}
-	stale := cm.DeepCopy()
-	cm.Data = map[string]string{"a": "1"}
-	fmt.Println(c.Update(ctx, cm))
-	fmt.Println(apierrors.IsConflict(c.Update(ctx, stale)))
-	// Output:
-	// <nil>
-	// true
-}
-
 // world is a server and what is done to it.
 type world struct {
 	t *testing.T
@@ -269,14 +249,14 @@ func TestWhatIsNotSimulatedIsRefused(t *testing.T) {
 
 // Equal requests in equal order make equal worlds.
 func TestEqualRequestsMakeEqualWorlds(t *testing.T) {
-	tell := func() string {
+	run := func() string {
 		w := world{t, apiserver.New(apiserver.Options{Seed: 3, Now: func() (epoch time.Time) { return }})}
 		w.create("parent", "")
 		w.do("POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"generateName":"g-"}}`)
 		w.do("POST", "/api/v1/namespaces/default/services", `{"metadata":{"name":"s"},"spec":{"type":"NodePort","ports":[{"port":80}]}}`)
 		return fmt.Sprint(w.Objects())
 	}
-	if a, b := tell(), tell(); a != b {
+	if a, b := run(), run(); a != b {
 		t.Errorf("two worlds differ:\n%s\n%s", a, b)
 	}
 }
@@ -353,8 +333,7 @@ func BenchmarkUpdate(b *testing.B) {
 	})
 }
 
-// An applied object may name the version that it is about. There is nothing to compare it with when
-// the object is created.
+// An applied object may have a resource version, which is ignored when the object is created.
 func TestApplyWithAResourceVersion(t *testing.T) {
 	c, err := client.New(apiserver.New(apiserver.Options{}).Config(), client.Options{})
 	if err != nil {
@@ -365,10 +344,10 @@ func TestApplyWithAResourceVersion(t *testing.T) {
 		return c.Apply(t.Context(), cm, client.FieldOwner("me"))
 	}
 	if err := apply("x", "1"); err != nil {
-		t.Errorf("it is not there yet, and got %v", err)
+		t.Errorf("creating with a resource version: %v", err)
 	}
 	if err := apply("x", "2"); !apierrors.IsConflict(err) {
-		t.Errorf("it is there, and got %v, want a conflict", err)
+		t.Errorf("applying a stale resource version: %v, want a conflict", err)
 	}
 }
 

@@ -14,9 +14,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// store holds the objects of a server and the history of their changes, and passes each change on
+// to watches, controllers and the observer. The server's lock guards it.
+type store struct {
+	tables   map[schema.GroupResource]*table
+	revision uint64
+	expired  uint64 // lists and watches from earlier revisions are refused
+	history  []event
+	watches  []*Watch
+	onCommit func(event) // queues work for the controllers
+	onChange func(Change)
+	after    []func() // called once the lock is released
+}
+
+// table holds the objects of one resource. All versions in which the resource is served share it.
+func (s *store) table(k *kind) *table {
+	gr := k.storage
+	t, ok := s.tables[gr]
+	if !ok {
+		t = &table{kind: k, objects: map[key]*version{}}
+		s.tables[gr] = t
+	}
+	return t
+}
+
 type key struct{ namespace, name string }
 
-// version is one version of one object. It never changes.
+// version is one version of an object. It is immutable, but for the cache of its encodings.
 type version struct {
 	namespace, name string
 	uid             types.UID
@@ -33,10 +57,10 @@ func (v *version) unstructured() *unstructured.Unstructured {
 type table struct {
 	kind    *kind
 	objects map[key]*version
-	order   []*version // sorted; nil when it has to be made anew
+	order   []*version // sorted; nil after a change
 }
 
-// sorted returns the objects of a namespace, or of all, ordered as etcd orders them.
+// sorted returns the objects of a namespace, or of all if it is empty, in the order of etcd's keys.
 func (t *table) sorted(namespace string) []*version {
 	if t.order == nil {
 		t.order = make([]*version, 0, len(t.objects))
@@ -60,16 +84,16 @@ func compareVersions(a, b *version) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 }
 
-// event is one committed change.
+// event is a committed change.
 type event struct {
 	revision uint64
 	kind     *kind
-	old, new *version // old is nil when it was added, new is nil when it was deleted
-	last     *version // of a deletion: the last state, with the resource version of the deletion
+	old, new *version // old is nil if it was added, new if it was deleted
+	last     *version // of a deletion: the last state, with the resource version of the deletion, as watches send it
 }
 
 // sortedTables returns the tables ordered by group and resource.
-func (s *Server) sortedTables() []*table {
+func (s *store) sortedTables() []*table {
 	list := make([]*table, 0, len(s.tables))
 	for _, t := range s.tables {
 		list = append(list, t)
@@ -80,8 +104,8 @@ func (s *Server) sortedTables() []*table {
 	return list
 }
 
-// put commits a new version of an object, or a new object.
-func (s *Server) put(w *writeContext, old *version, content map[string]any) *version {
+// put commits a new object (old is nil) or a new version of an object.
+func (s *store) put(w *writeContext, old *version, content map[string]any) *version {
 	s.revision++
 	u := unstructured.Unstructured{Object: content}
 	setResourceVersion(content, s.revision)
@@ -93,8 +117,8 @@ func (s *Server) put(w *writeContext, old *version, content map[string]any) *ver
 	return v
 }
 
-// remove commits the end of an object.
-func (s *Server) remove(w *writeContext, v *version) *version {
+// remove commits the removal of an object.
+func (s *store) remove(w *writeContext, v *version) *version {
 	s.revision++
 	last := *v
 	last.content = shallow(v.content)
@@ -108,13 +132,13 @@ func (s *Server) remove(w *writeContext, v *version) *version {
 	return &last
 }
 
-// commit tells everybody of a change.
-func (s *Server) commit(w *writeContext, e event) {
+// commit records a change and notifies watches, controllers and the observer.
+func (s *store) commit(w *writeContext, e event) {
 	s.history = append(s.history, e)
 	for _, watch := range s.watches {
 		watch.offer(e)
 	}
-	s.noteForWork(e)
+	s.onCommit(e)
 	if s.onChange == nil {
 		return
 	}
@@ -145,7 +169,7 @@ func setResourceVersion(content map[string]any, revision uint64) {
 	metadata(content)["resourceVersion"] = strconv.FormatUint(revision, 10)
 }
 
-// metadata returns the metadata of an object, and makes them if there are none.
+// metadata returns the metadata of an object, which it creates if there are none.
 func metadata(content map[string]any) map[string]any {
 	m, ok := content["metadata"].(map[string]any)
 	if !ok {
@@ -163,7 +187,7 @@ func shallow(m map[string]any) map[string]any {
 	return out
 }
 
-// encode returns an object as JSON in a version of its group.
+// encode returns an object as JSON, in the given version of its group.
 func (v *version) encode(gvk schema.GroupVersionKind) []byte {
 	apiVersion := gvk.GroupVersion().String()
 	if data, ok := v.encoded[apiVersion]; ok {
@@ -181,7 +205,8 @@ func (v *version) encode(gvk schema.GroupVersionKind) []byte {
 	return data
 }
 
-// encodeItem returns an object as JSON for a list: the items of built-in kinds don't say what kind they are.
+// encodeItem returns an object as JSON for a list. Items of built-in kinds have no apiVersion and
+// kind: the real server encodes them with their Go types, whose type metadata are empty.
 func (v *version) encodeItem(k *kind) []byte {
 	if k.definition != nil {
 		return v.encode(k.gvk)
@@ -200,17 +225,18 @@ func (v *version) encodeItem(k *kind) []byte {
 	return v.encoded[item]
 }
 
-// encode makes JSON of content that came from JSON.
+// encode returns a value that came from JSON as JSON.
 func encode(content any) []byte {
 	data, err := json.Marshal(content)
 	if err != nil {
-		panic(err) // only a value that no decoder makes
+		panic(err) // only for a value that no JSON decoder returns
 	}
 	return data
 }
 
-// at returns the objects of a resource as they were at a revision, ordered.
-func (s *Server) at(t *table, revision uint64, namespace string) []*version {
+// at returns the objects of a resource as they were at a revision, in order. The history is
+// replayed from its beginning: this is a test server, and few lists ask for the past.
+func (s *store) at(t *table, revision uint64, namespace string) []*version {
 	if revision >= s.revision {
 		return t.sorted(namespace)
 	}
@@ -236,4 +262,42 @@ func (s *Server) at(t *table, revision uint64, namespace string) []*version {
 	}
 	slices.SortFunc(list, compareVersions)
 	return list
+}
+
+type dependent struct {
+	kind    *kind
+	version *version
+}
+
+// dependents returns the objects that have an owner reference to a UID, ordered.
+func (s *store) dependents(uid types.UID) []dependent {
+	var list []dependent
+	for _, t := range s.tables {
+		for _, v := range t.objects {
+			if slices.ContainsFunc(ownersOf(v), func(o any) bool { m, _ := o.(map[string]any); return m["uid"] == string(uid) }) {
+				list = append(list, dependent{t.kind, v})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b dependent) int {
+		return cmp.Or(compareKinds(a.kind, b.kind), compareVersions(a.version, b.version))
+	})
+	return list
+}
+
+func (s *store) byUID(uid types.UID) (*kind, *version) {
+	for _, t := range s.tables {
+		for _, v := range t.objects {
+			if v.uid == uid {
+				return t.kind, v
+			}
+		}
+	}
+	return nil, nil
+}
+
+func ownersOf(v *version) []any {
+	m, _ := v.content["metadata"].(map[string]any)
+	owners, _ := m["ownerReferences"].([]any)
+	return owners
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Config returns a configuration whose requests go to the server directly.
+// Config returns a configuration whose clients call the server without a network.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{
 		Host: "http://apiserver.sim.invalid", Transport: s, QPS: -1,
@@ -21,7 +21,8 @@ func (s *Server) Config() *rest.Config {
 	}
 }
 
-// RoundTrip answers a request, and does the work in the background that it has caused. The body of a watch streams.
+// RoundTrip answers a request, and then does all background work that the request has caused. The
+// body of the answer to a watch streams its events.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	request, err := ParseRequest(r)
 	if err != nil {
@@ -30,7 +31,7 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	request.Actor = request.manager()
 	if request.Verb != "watch" {
 		response := s.Serve(request)
-		for s.Work() { //nolint:revive // each call does a piece
+		for s.Work() { //nolint:revive // each call does one piece of work
 		}
 		return response.HTTP(r), nil
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An Event is one of a watch.
+// An Event is an event of a watch.
 type Event struct {
 	Type            string // ADDED, MODIFIED, DELETED, BOOKMARK or ERROR
 	Resource        schema.GroupVersionResource
@@ -22,7 +22,7 @@ type Event struct {
 	Object          []byte // JSON
 }
 
-// Frame returns the event as it goes over the wire: a line of JSON.
+// Frame returns the event as a watch sends it: a line of JSON.
 func (e Event) Frame() []byte {
 	frame := make([]byte, 0, len(e.Object)+40)
 	frame = append(frame, `{"type":"`+e.Type+`","object":`...)
@@ -30,7 +30,7 @@ func (e Event) Frame() []byte {
 	return append(frame, "}\n"...)
 }
 
-// Watch is an open watch. Its events wait in it until somebody takes them.
+// Watch is an open watch. Its events are pending until Next returns them.
 type Watch struct {
 	server    *Server
 	kind      *kind
@@ -41,7 +41,8 @@ type Watch struct {
 	stopped   bool
 }
 
-// Watch opens a watch. What there is to be told already is pending in it. A watch that is refused is answered with a Response instead.
+// Watch opens a watch. The initial events, if it asks for them, are pending when Watch returns. If
+// the request is refused, Watch returns the answer instead.
 func (s *Server) Watch(r *Request) (*Watch, *Response) {
 	s.mu.Lock()
 	defer s.unlock()
@@ -57,11 +58,11 @@ func (s *Server) Watch(r *Request) (*Watch, *Response) {
 	if failure := s.startWatch(w, r); failure != nil {
 		return nil, failure.response()
 	}
-	s.watches = append(s.watches, w)
+	s.store.watches = append(s.store.watches, w)
 	return w, nil
 }
 
-// initialEventsEnd marks the bookmark after the initial events.
+// initialEventsEnd is the annotation of the bookmark after the initial events.
 const initialEventsEnd = metav1.InitialEventsAnnotationKey
 
 func (s *Server) startWatch(w *Watch, r *Request) *failure {
@@ -72,7 +73,7 @@ func (s *Server) startWatch(w *Watch, r *Request) *failure {
 		}
 		if r.Query.Get("sendInitialEvents") == "true" {
 			w.addAll()
-			w.add(w.bookmark(s.revision, true))
+			w.add(w.bookmark(s.store.revision, true))
 			return nil
 		}
 	}
@@ -86,15 +87,15 @@ func (s *Server) startWatch(w *Watch, r *Request) *failure {
 	if err != nil {
 		return fail(apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", text, err)))
 	}
-	if from < s.expired {
-		gone := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, s.expired))
+	if from < s.store.expired {
+		gone := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, s.store.expired))
 		w.add(Event{Type: "ERROR", Resource: w.kind.gvr, Object: (&failure{gone.ErrStatus}).response().Body})
 		return nil
 	}
-	start, _ := slices.BinarySearchFunc(s.history, from+1, func(e event, revision uint64) int {
+	start, _ := slices.BinarySearchFunc(s.store.history, from+1, func(e event, revision uint64) int {
 		return int(int64(e.revision) - int64(revision))
 	})
-	for _, e := range s.history[start:] {
+	for _, e := range s.store.history[start:] {
 		w.offer(e)
 	}
 	return nil
@@ -111,9 +112,9 @@ func checkInitialEvents(r *Request) *failure {
 	return nil
 }
 
-// addAll adds what there is.
+// addAll adds all objects of the selection as initial events.
 func (w *Watch) addAll() {
-	for _, v := range w.server.table(w.kind).sorted(w.selection.namespace) {
+	for _, v := range w.server.store.table(w.kind).sorted(w.selection.namespace) {
 		if w.selection.matches(w.kind, v) {
 			w.add(w.eventOf("ADDED", v))
 		}
@@ -136,7 +137,8 @@ func (w *Watch) bookmark(revision uint64, initial bool) Event {
 	return Event{Type: "BOOKMARK", Resource: w.kind.gvr, ResourceVersion: strconv.FormatUint(revision, 10), Object: encode(object)}
 }
 
-// offer adds the event that a change means for the watch: an object that comes into the selection is added, one that leaves it is deleted.
+// offer adds the event that a change means for the watch. As upstream, an object that starts to
+// match the selection is ADDED, and one that no longer matches is DELETED.
 func (w *Watch) offer(e event) {
 	if w.stopped || e.kind.storage != w.kind.storage {
 		return
@@ -150,23 +152,24 @@ func (w *Watch) offer(e event) {
 	case was && e.new == nil:
 		w.add(w.eventOf("DELETED", e.last))
 	case was:
-		left := *e.old
-		left.content = shallow(e.old.content)
-		left.content["metadata"] = shallow(metadata(e.old.content))
-		setResourceVersion(left.content, e.revision)
-		left.revision, left.encoded = e.revision, nil
-		w.add(w.eventOf("DELETED", &left))
+		departed := *e.old
+		departed.content = shallow(e.old.content)
+		departed.content["metadata"] = shallow(metadata(e.old.content))
+		setResourceVersion(departed.content, e.revision)
+		departed.revision, departed.encoded = e.revision, nil
+		w.add(w.eventOf("DELETED", &departed))
 	}
 }
 
 func (w *Watch) add(e Event) {
 	w.pending = append(w.pending, e)
 	if w.onPending != nil {
-		w.server.after = append(w.server.after, w.onPending)
+		w.server.store.after = append(w.server.store.after, w.onPending)
 	}
 }
 
-// Next takes the next event, if there is one.
+// Next removes and returns the first pending event. It reports false if none is pending; it does
+// not block.
 func (w *Watch) Next() (Event, bool) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
@@ -185,17 +188,18 @@ func (w *Watch) Pending() int {
 	return len(w.pending)
 }
 
-// OnPending has a function called whenever events were added, when the server is free.
+// OnPending sets the function that is called whenever events were added. The server is not locked
+// during the call.
 func (w *Watch) OnPending(f func()) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	w.onPending = f
 }
 
-// Stop ends the watch.
+// Stop ends the watch. Events that are pending remain.
 func (w *Watch) Stop() {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	w.stopped = true
-	w.server.watches = slices.DeleteFunc(w.server.watches, func(other *Watch) bool { return other == w })
+	w.server.store.watches = slices.DeleteFunc(w.server.store.watches, func(other *Watch) bool { return other == w })
 }

@@ -1,13 +1,15 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager decides what a CronJob needs: the part of the operator that is worth reading.
+// Package manager implements the actions of the CronJob operator.
 //
-//   - cronjob.ctrlkit declares the state that the actions look at (the Jobs of the CronJob) and the actions.
-//   - zz_generated.cronjob.go is what ctrlkit makes of it: how the state is read, and a method for each action.
-//   - impl.go implements the actions; schedule.go says when a run is due; job.go knows what a Job of ours looks like.
+//   - cronjob.ctrlkit declares the actions, and the state that they read (the Jobs of the CronJob).
+//   - zz_generated.cronjob.go is generated from it: it reads the state, and has a method for each
+//     action.
+//   - impl.go, run.go and status.go implement the actions; schedule.go computes when a run is due;
+//     job.go creates and reads Jobs.
 //
-// Who puts the actions together to a workflow is the controller, in the directory above.
+// The controller, in the directory above, arranges the actions in a workflow.
 package manager
 
 //go:generate go tool ctrlkit generate cronjob.ctrlkit

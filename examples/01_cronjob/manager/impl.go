@@ -30,11 +30,11 @@ import (
 // impl implements the actions for one reconcile of one CronJob.
 //
 // The actions change the status of the request's CronJob, and the step engine writes it, if it
-// differs. Effects come first and the status after them: if the operator dies in between, the next
-// reconcile finds the effect by its name.
+// differs. The Job is created before the status is written: if the operator crashes in between, the
+// next reconcile finds the Job by its name.
 type impl struct {
 	client   client.Client
-	live     client.Reader // reads from the API server, past the cache
+	live     client.Reader // reads from the API server, not from the cache
 	recorder events.EventRecorder
 	now      time.Time // one time for the whole reconcile: all actions agree on what is due
 
@@ -47,8 +47,8 @@ var _ CronJobControllerManagerImpl = (*impl)(nil)
 
 // NewCronJobControllerManagerImpl returns the actions for one reconcile of a CronJob at a time.
 //
-// The live reader is asked only where a cache that is behind would do harm: before a Job is
-// created, and about active Jobs that the cache does not know.
+// The actions use the live reader only where a stale cache would do harm: before a Job is created,
+// and for active Jobs that the cache does not have.
 func NewCronJobControllerManagerImpl(
 	req *step.Request[*v1.CronJob], live client.Reader, recorder events.EventRecorder, now time.Time,
 ) CronJobControllerManagerImpl {
@@ -58,7 +58,7 @@ func NewCronJobControllerManagerImpl(
 	}
 }
 
-// ListActiveJobsAndUpdateStatus fills in which Jobs are active and which run was the last.
+// ListActiveJobsAndUpdateStatus records the active Jobs and the last run in the status.
 func (i *impl) ListActiveJobsAndUpdateStatus(ctx context.Context, _ logr.Logger, jobs []batchv1.Job) (ctrl.Result, error) {
 	unseen, err := i.activeButNotIn(ctx, jobs)
 	if err != nil {
@@ -69,15 +69,14 @@ func (i *impl) ListActiveJobsAndUpdateStatus(ctx context.Context, _ logr.Logger,
 		i.noteRun(&job, scheduledAt(&job))
 	}
 	if !i.cronJob.Status.LastScheduleTime.Equal(i.read.Status.LastScheduleTime) {
-		// An earlier reconcile has started the run, and has not come to write that down.
+		// An earlier reconcile started the run and did not record it.
 		i.setOnSchedule()
 	}
 	return ctrlkit.NoRequeue()
 }
 
-// activeButNotIn returns the Jobs that the status calls active and that are not among the given
-// ones. Either they were deleted, or they are so new that the cache does not have them yet. Only
-// the API server knows which.
+// activeButNotIn returns the Jobs that the status lists as active and that are not among the given
+// ones. Either they were deleted, or the cache does not have them yet. The API server decides.
 func (i *impl) activeButNotIn(ctx context.Context, jobs []batchv1.Job) ([]batchv1.Job, error) {
 	var unseen []batchv1.Job
 	for _, ref := range i.cronJob.Status.Active {
@@ -87,7 +86,7 @@ func (i *impl) activeButNotIn(ctx context.Context, jobs []batchv1.Job) ([]batchv
 		var job batchv1.Job
 		err := i.live.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &job)
 		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("looking whether Job %q still exists: %w", ref.Name, err)
+			return nil, fmt.Errorf("checking whether Job %q still exists: %w", ref.Name, err)
 		}
 		if err == nil && job.UID == ref.UID && metav1.IsControlledBy(&job, i.cronJob) {
 			unseen = append(unseen, job)
@@ -96,7 +95,7 @@ func (i *impl) activeButNotIn(ctx context.Context, jobs []batchv1.Job) ([]batchv
 	return unseen, nil
 }
 
-// noteRun takes the Job of a run into the status.
+// noteRun records the Job of a run in the status.
 func (i *impl) noteRun(job *batchv1.Job, at time.Time) {
 	status := &i.cronJob.Status
 	if last := status.LastScheduleTime; !at.IsZero() && (last == nil || at.After(last.Time)) {
@@ -105,15 +104,14 @@ func (i *impl) noteRun(job *batchv1.Job, at time.Time) {
 	known := slices.ContainsFunc(status.Active, func(ref corev1.ObjectReference) bool { return ref.UID == job.UID })
 	if finishedAs(job) == "" && !known {
 		status.Active = append(status.Active, reference(job))
-		// The cache lists in no particular order, and the status must not change with it.
+		// The order of lists from the cache is random, and must not change the status.
 		slices.SortFunc(status.Active, func(a, b corev1.ObjectReference) int { return strings.Compare(a.Name, b.Name) })
 	}
 }
 
-// CleanUpOldJobsExceedsHistoryLimits deletes the oldest of the Jobs that have finished. A Job whose
-// run is not recorded in the status yet stays until the next reconcile: it is the only evidence
-// that the run was started, and without it the run would be started again if the operator dies
-// before it writes the status.
+// CleanUpOldJobsExceedsHistoryLimits deletes the oldest finished Jobs. A Job whose run is not yet
+// recorded in the status stays until the next reconcile: without it, the run would be started again
+// if the operator crashes before it writes the status.
 func (i *impl) CleanUpOldJobsExceedsHistoryLimits(ctx context.Context, logger logr.Logger, jobs []batchv1.Job) (ctrl.Result, error) {
 	old := slices.Concat(
 		beyondHistory(jobs, batchv1.JobComplete, i.cronJob.Spec.SuccessfulJobsHistoryLimit, 3),
@@ -131,8 +129,8 @@ func (i *impl) CleanUpOldJobsExceedsHistoryLimits(ctx context.Context, logger lo
 	return ctrlkit.RequeueIfError(errors.Join(errs...))
 }
 
-// deleteJob deletes a Job and, in the background, its Pods. A Job of the same name with another UID
-// is left alone.
+// deleteJob deletes a Job and, in the background, its Pods. It does not delete a Job of the same
+// name with another UID.
 func (i *impl) deleteJob(ctx context.Context, ref corev1.ObjectReference) error {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
 	err := i.client.Delete(ctx, job,

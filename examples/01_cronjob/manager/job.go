@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// cronJobLabel is on every Job and names its CronJob: the state "jobs" in cronjob.ctrlkit selects by it.
+	// cronJobLabel names the CronJob of a Job. The state "jobs" in cronjob.ctrlkit selects by it.
 	cronJobLabel = "cronjob"
-	// scheduledAtAnnotation is on every Job and holds the time in the schedule that it was started for.
+	// scheduledAtAnnotation is the time in the schedule for which a Job was started.
 	scheduledAtAnnotation = "batch.ctrlkit.dev/scheduled-at"
 )
 
 // newJob returns the Job for the run at a time of the schedule.
 //
-// Its name follows from that time alone. Whoever tries to start the same run a second time, because the operator crashed
-// before it could write down the first or because its cache is behind, meets the Job that is already there.
+// Its name is derived from that time. If the operator tries to start the same run again, because it
+// crashed before it recorded the run or because its cache is stale, it finds the existing Job.
 func newJob(cronJob *v1.CronJob, at time.Time, scheme *runtime.Scheme) (*batchv1.Job, error) {
 	template := cronJob.Spec.JobTemplate.DeepCopy()
 	job := &batchv1.Job{
@@ -47,8 +47,8 @@ func newJob(cronJob *v1.CronJob, at time.Time, scheme *runtime.Scheme) (*batchv1
 	return job, nil
 }
 
-// jobName has the time in seconds because @every can be that short. The definition limits the name of a CronJob to
-// the 52 characters that this leaves of 63.
+// jobName contains the time in seconds, the shortest interval of @every. With it, 52 of 63
+// characters remain for the name of the CronJob, to which the definition limits it.
 func jobName(cronJob *v1.CronJob, at time.Time) string {
 	return fmt.Sprintf("%s-%d", cronJob.Name, at.Unix())
 }
@@ -62,7 +62,8 @@ func with(m map[string]string, key, value string) map[string]string {
 	return m
 }
 
-// scheduledAt returns the time of the schedule for which a Job was started, and zero if the Job does not say it.
+// scheduledAt returns the time of the schedule for which a Job was started, or zero if it has no
+// annotation.
 func scheduledAt(job *batchv1.Job) time.Time {
 	at, err := time.Parse(time.RFC3339, job.Annotations[scheduledAtAnnotation])
 	if err != nil {
@@ -81,8 +82,8 @@ func finishedAs(job *batchv1.Job) batchv1.JobConditionType {
 	return ""
 }
 
-// byStart orders Jobs from the one that started first to the one that started last. A Job may end without having
-// started; it counts from its creation.
+// byStart orders Jobs by their start, the first one first. A Job that has not started counts from
+// its creation.
 func byStart(a, b *batchv1.Job) int {
 	return cmp.Or(startOf(a).Compare(startOf(b)), cmp.Compare(a.Name, b.Name))
 }
@@ -94,8 +95,8 @@ func startOf(job *batchv1.Job) time.Time {
 	return job.CreationTimestamp.Time
 }
 
-// beyondHistory returns the Jobs that ended in one way, except for the latest that are to be kept. Jobs that
-// are being deleted already count neither way.
+// beyondHistory returns the Jobs that ended in the given way, except for the latest ones, which are
+// kept. It ignores Jobs that are being deleted.
 func beyondHistory(jobs []batchv1.Job, ended batchv1.JobConditionType, keep *int32, byDefault int32) []*batchv1.Job {
 	if keep == nil {
 		keep = &byDefault
@@ -110,8 +111,8 @@ func beyondHistory(jobs []batchv1.Job, ended batchv1.JobConditionType, keep *int
 	return finished[:max(0, len(finished)-max(0, int(*keep)))]
 }
 
-// reference points to a Job. It leaves the resource version out: with it, every step of the Job would change the status
-// of its CronJob.
+// reference returns a reference to a Job. It omits the resource version, with which every update of
+// the Job would change the status of its CronJob.
 func reference(job *batchv1.Job) corev1.ObjectReference {
 	return corev1.ObjectReference{
 		APIVersion: batchv1.SchemeGroupVersion.String(),

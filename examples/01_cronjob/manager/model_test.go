@@ -22,8 +22,9 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 )
 
-// Whatever happens between two reconciles (crashes in the middle of one, caches that are behind, users who delete Jobs and suspend
-// the CronJob), no run is started twice, no policy is broken, and in the end there is nothing left to do.
+// Whatever happens between two reconciles (crashes in the middle of one, stale caches, users who
+// delete Jobs and suspend the CronJob), no run is started twice, no policy is broken, and in the
+// end nothing remains to be done.
 func TestEveryRunIsStartedOnceWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		policy := rapid.SampledFrom([]v1.ConcurrencyPolicy{v1.AllowConcurrent, v1.ForbidConcurrent, v1.ReplaceConcurrent}).Draw(rt, "policy")
@@ -77,15 +78,15 @@ var errCrash = errors.New("the process is gone")
 
 func (m *model) reconcile() { m.reconcileUntil(math.MaxInt, true) }
 
-// crash ends a reconcile at one of its writes, before or after the API server has carried it out. The process that comes
-// after it begins with a list of what there is.
+// crash ends a reconcile at one of its writes, before or after the API server has carried it out.
+// The process that comes after it begins with a list of what there is.
 func (m *model) crash(rt *rapid.T) {
 	m.reconcileUntil(rapid.IntRange(0, 3).Draw(rt, "successful writes"), rapid.Bool().Draw(rt, "carried out"))
 	m.refresh()
 }
 
-// reconcileUntil reconciles with that many writes that succeed. The one after them is carried out or not, but the
-// answer is lost, and there are no more.
+// reconcileUntil reconciles with that many writes that succeed. The one after them is carried out
+// or not, but the answer is lost, and there are no more.
 func (m *model) reconcileUntil(successful int, thenCarriedOut bool) {
 	writes := 0
 	write := func(carryOut func() error) error {
@@ -141,8 +142,8 @@ func (m *model) jobFinishes(rt *rapid.T) {
 	}
 }
 
-// userDeletesJob deletes a Job that the status covers. What is deleted before that, by a user who was faster than the
-// operator's next write, would be started again.
+// userDeletesJob deletes a Job that the status covers. What is deleted before that, by a user who
+// was faster than the operator's next write, would be started again.
 func (m *model) userDeletesJob(rt *rapid.T) {
 	last := m.inCluster().Status.LastScheduleTime
 	job := m.anyJob(rt, func(job *batchv1.Job) bool { return last != nil && !scheduledAt(job).After(last.Time) })
@@ -197,7 +198,8 @@ func (m *model) check() {
 	}
 }
 
-// settle lets everything be delivered and all Jobs finish, and checks that the operator comes to rest in the right state.
+// settle lets everything be delivered and all Jobs finish, and checks that the operator becomes
+// idle in the right state.
 func (m *model) settle() {
 	m.userSuspends(false)
 	for range 3 {

@@ -22,13 +22,15 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 )
 
-// RunNextScheduledJob starts the run that is due, if there is one, and looks again when the next one is.
+// RunNextScheduledJob starts the run that is due, if there is one, and requeues at the time of the
+// next one.
 //
-// It relies on the status that ListActiveJobsAndUpdateStatus has filled in.
+// It reads the status that ListActiveJobsAndUpdateStatus has set.
 func (i *impl) RunNextScheduledJob(ctx context.Context, logger logr.Logger) (ctrl.Result, error) {
 	runs, err := i.runs()
 	if err != nil {
-		// A person must change the spec, and that change is an event of its own: trying again is of no use.
+		// The user must change the spec, and the change triggers a reconcile: a retry would not
+		// help.
 		i.setNotScheduled(err)
 		return ctrlkit.NoRequeue()
 	}
@@ -48,7 +50,8 @@ func (i *impl) RunNextScheduledJob(ctx context.Context, logger logr.Logger) (ctr
 	return ctrlkit.RequeueAfter(runs.next.Sub(i.now))
 }
 
-// runs says what the schedule wants now. Before the first run, times count from the creation of the CronJob.
+// runs returns the runs of the schedule now. Before the first run, times count from the creation of
+// the CronJob.
 func (i *impl) runs() (runs, error) {
 	schedule, err := parseSchedule(&i.cronJob.Spec)
 	if err != nil {
@@ -61,7 +64,8 @@ func (i *impl) runs() (runs, error) {
 	return schedule.at(last.Time, i.now)
 }
 
-// tooLate reports whether the starting deadline of a run has passed, and says in the status that it has.
+// tooLate reports whether the starting deadline of a run has passed. If so, it records that in the
+// status.
 func (i *impl) tooLate(due time.Time) bool {
 	deadline := i.cronJob.Spec.StartingDeadlineSeconds
 	if deadline == nil || i.now.Sub(due) <= time.Duration(*deadline)*time.Second {
@@ -75,26 +79,29 @@ func (i *impl) tooLate(due time.Time) bool {
 // permit returns an error, which is a wait, if the run that is due must not start now.
 func (i *impl) permit(ctx context.Context) (ctrl.Result, error) {
 	if active := i.cronJob.Status.Active; len(active) > 0 && i.cronJob.Spec.ConcurrencyPolicy == v1.ForbidConcurrent {
-		// The schedule wants it so: the CronJob is no less ready than before. The end of a Job is an event.
+		// This is as specified, so that the CronJob stays Ready. The end of a Job triggers a
+		// reconcile.
 		i.setWaiting(active)
 		return ctrlkit.Exit()
 	}
-	// Starting a Job cannot be taken back, and the cache may be behind: the user may have suspended the CronJob, or
-	// the run may be in the status already and its Job deleted. One live read per run excludes that.
+	// The start of a Job cannot be undone, and the cache may be stale: the user may have suspended
+	// the CronJob, or the run may be in the status and its Job deleted. One live read per run
+	// excludes that.
 	var newest v1.CronJob
 	err := i.live.Get(ctx, client.ObjectKeyFromObject(i.cronJob), &newest)
 	switch {
 	case apierrors.IsNotFound(err):
 		return ctrlkit.Exit()
 	case err != nil:
-		return ctrlkit.RequeueIfError(fmt.Errorf("reading the newest version of the CronJob: %w", err))
+		return ctrlkit.RequeueIfError(fmt.Errorf("reading the latest version of the CronJob: %w", err))
 	case newest.ResourceVersion != i.cronJob.ResourceVersion:
-		return ctrlkit.WaitFor("the newest version of the CronJob to arrive in the cache")
+		return ctrlkit.WaitFor("the latest version of the CronJob to arrive in the cache")
 	}
 	return ctrlkit.NoRequeue()
 }
 
-// start creates the Job of a run, after it has replaced active ones if the concurrency policy wants that.
+// start creates the Job of a run. If the concurrency policy is Replace, it first deletes the active
+// ones.
 func (i *impl) start(ctx context.Context, logger logr.Logger, due time.Time) error {
 	job, err := newJob(i.cronJob, due, i.client.Scheme())
 	if err != nil {
@@ -118,7 +125,7 @@ func (i *impl) start(ctx context.Context, logger logr.Logger, due time.Time) err
 	return nil
 }
 
-// replaceActive deletes the Jobs that are active.
+// replaceActive deletes the active Jobs.
 func (i *impl) replaceActive(ctx context.Context, logger logr.Logger) error {
 	var errs []error
 	for _, ref := range i.cronJob.Status.Active {
@@ -132,16 +139,16 @@ func (i *impl) replaceActive(ctx context.Context, logger logr.Logger) error {
 	return nil
 }
 
-// acceptExisting takes a Job that already has the name of the run for the run, if it is ours: then an earlier reconcile
-// has created it, and has not come to write that down.
+// acceptExisting accepts an existing Job with the name of the run, if the CronJob is its owner: an
+// earlier reconcile created it and did not record it.
 func (i *impl) acceptExisting(ctx context.Context, wanted *batchv1.Job, due time.Time) error {
 	var existing batchv1.Job
 	if err := i.live.Get(ctx, client.ObjectKeyFromObject(wanted), &existing); err != nil {
-		return fmt.Errorf("looking whose Job %q is: %w", wanted.Name, err)
+		return fmt.Errorf("checking the owner of Job %q: %w", wanted.Name, err)
 	}
 	if !metav1.IsControlledBy(&existing, i.cronJob) {
 		return &problem{v1.ReasonJobNameTaken, fmt.Errorf(
-			"the run needs the name of Job %q, which belongs to %s: delete that Job or give the CronJob another name",
+			"the run needs the name of Job %q, which belongs to %s: delete that Job or create a CronJob with another name",
 			existing.Name, controllerOf(&existing))}
 	}
 	i.noteRun(&existing, due)

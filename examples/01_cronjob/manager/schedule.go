@@ -16,18 +16,19 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 )
 
-// countedMissedRuns is how far missed runs are counted. More than that means an outage, a long suspension or a clock
-// that jumped, and the user should know.
+// countedMissedRuns is how many missed runs are counted. More than that indicates an outage, a long
+// suspension or a wrong clock, which is reported to the user.
 const countedMissedRuns = 100
 
-// A schedule knows the times at which a CronJob runs. It never asks what time it is: the time is an argument.
+// A schedule computes the times at which a CronJob runs. It does not read the clock: the time is an
+// argument.
 type schedule struct {
 	times cron.Schedule
 	zone  *time.Location
 }
 
-// parseSchedule reads the schedule and the time zone of a spec. Its errors are problems that only a change of the
-// spec can solve.
+// parseSchedule parses the schedule and the time zone of a spec. Its errors are problems that only
+// a change of the spec can solve.
 func parseSchedule(spec *v1.CronJobSpec) (schedule, error) {
 	zone, err := parseTimeZone(spec.TimeZone)
 	if err != nil {
@@ -49,21 +50,21 @@ func parseTimeZone(name *string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(*name)
 	if err != nil {
-		return nil, fmt.Errorf("time zone %q is not known: use a name of the IANA data base, for example Europe/Paris", *name)
+		return nil, fmt.Errorf("unknown time zone %q: use a name of the IANA database, for example Europe/Paris", *name)
 	}
 	return zone, nil
 }
 
 func parseTimes(line string) (cron.Schedule, error) {
-	// The parser would accept TZ=, and crashes on TZ= without a space after it.
+	// The parser accepts TZ=, and panics if no space follows.
 	if strings.Contains(line, "TZ=") {
 		return nil, fmt.Errorf("schedule %q contains a time zone: use timeZone instead", line)
 	}
 	times, err := cron.ParseStandard(line)
 	if err != nil {
-		return nil, fmt.Errorf("schedule %q cannot be read: %w", line, err)
+		return nil, fmt.Errorf("invalid schedule %q: %w", line, err)
 	}
-	// The parser raises intervals that are too short to one second, negative ones as well.
+	// The parser changes shorter intervals, even negative ones, to one second.
 	if every, ok := strings.CutPrefix(line, "@every "); ok {
 		if interval, err := time.ParseDuration(every); err == nil && interval < time.Second {
 			return nil, fmt.Errorf("schedule %q is too short: the shortest interval is 1s", line)
@@ -72,20 +73,21 @@ func parseTimes(line string) (cron.Schedule, error) {
 	return times, nil
 }
 
-// runs says what the schedule wants at one moment.
+// runs are the runs of a schedule at a given time.
 type runs struct {
-	due    time.Time // the latest time that has come and was not run yet, zero if there is none
-	missed int       // how many earlier ones were not run either; countedMissedRuns+1 stands for all above
-	next   time.Time // the first time that is still to come
+	due    time.Time // the latest time that has passed without a run; zero if there is none
+	missed int       // earlier times without a run; at most countedMissedRuns+1
+	next   time.Time // the next time
 }
 
 // errNeverRuns is the mistake in a schedule such as "0 0 31 2 *".
 var errNeverRuns = errors.New("the schedule has no time within the next five years")
 
-// at returns what the schedule wants at now if everything up to and including last was run.
+// at returns the runs at now, if all times up to and including last were run.
 //
-// Of several times that have come, only the latest is due: a CronJob that was away makes up for one run, not for all.
-// If last lies in the future, because another machine's clock was ahead, nothing is due until it has passed.
+// Of several times that have passed, only the latest is due: after an outage, one run is started,
+// not all. If last is in the future, because another machine's clock was fast, no run is due before
+// it.
 func (s schedule) at(last, now time.Time) (runs, error) {
 	var r runs
 	if r.due = s.latest(last, now); r.due.IsZero() {
@@ -100,13 +102,14 @@ func (s schedule) at(last, now time.Time) (runs, error) {
 	return r, nil
 }
 
-// after returns the first time after t, or zero if there is none. An interval (@every) counts from t.
+// after returns the first time after t, or zero if there is none. An interval (@every) counts from
+// t.
 func (s schedule) after(t time.Time) time.Time { return s.times.Next(t.In(s.zone)) }
 
 // latest returns the last time of the schedule in (from, to], or zero if there is none.
 //
-// Stepping through all times would take long after a year of suspension, therefore they are searched by bisection:
-// the later a moment, the later the first time after it.
+// Enumerating all times would take long after a year of suspension. They are searched by bisection,
+// since the first time after t increases with t.
 func (s schedule) latest(from, to time.Time) time.Time {
 	if every, ok := s.times.(cron.ConstantDelaySchedule); ok {
 		n := to.Sub(from) / every.Delay
@@ -126,7 +129,7 @@ func (s schedule) latest(from, to time.Time) time.Time {
 	return timeAfter(tooLate - 1)
 }
 
-// count returns how many times of the schedule lie in (from, to), but not more than countedMissedRuns+1.
+// count returns the number of times in (from, to), at most countedMissedRuns+1.
 func (s schedule) count(from, to time.Time) int {
 	n := 0
 	for t := s.after(from); t.Before(to) && n <= countedMissedRuns; t = s.after(t) {

@@ -19,7 +19,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 )
 
-// Conditions are those that the actions keep.
+// Conditions returns the conditions that the actions maintain.
 func Conditions() []condition.Declaration {
 	return []condition.Declaration{
 		{Type: v1.ConditionScheduled},
@@ -27,7 +27,7 @@ func Conditions() []condition.Declaration {
 	}
 }
 
-// UpdateCronJobStatus says in the conditions what no other action has said.
+// UpdateCronJobStatus sets the conditions that no other action has set.
 func (i *impl) UpdateCronJobStatus(context.Context, logr.Logger) (ctrl.Result, error) {
 	if i.cronJob.Spec.Suspended() {
 		i.conditions.MarkHealthy(v1.ConditionScheduled, v1.ReasonSuspended, "no runs are started while spec.suspend is true")
@@ -38,7 +38,7 @@ func (i *impl) UpdateCronJobStatus(context.Context, logr.Logger) (ctrl.Result, e
 	return ctrlkit.NoRequeue()
 }
 
-// A problem is an error that has a reason of its own in the condition Scheduled.
+// A problem is an error with a reason of its own in the condition Scheduled.
 type problem struct {
 	reason string
 	err    error
@@ -47,18 +47,18 @@ type problem struct {
 func (p *problem) Error() string { return p.err.Error() }
 func (p *problem) Unwrap() error { return p.err }
 
-// setNotScheduled says why no run is started. Only a person can change a problem with a name; what else the API server
-// refuses is as bad as its class.
+// setNotScheduled reports why no run is started. Only a person can solve a problem; the severity of
+// other errors depends on their class.
 func (i *impl) setNotScheduled(err error) {
 	if p := (*problem)(nil); errors.As(err, &p) {
 		i.conditions.MarkUnhealthy(v1.ConditionScheduled, condition.SeverityError, p.reason, err.Error())
 		return
 	}
-	verdict := failure.Classify(err)
-	if ctrlkit.Waits(err) != nil || verdict.Silent(0) {
-		return // it passes in a moment
+	class := failure.Classify(err)
+	if ctrlkit.Waits(err) != nil || class.Silent(0) {
+		return // it is likely to clear soon
 	}
-	i.conditions.MarkUnhealthy(v1.ConditionScheduled, verdict.Severity, v1.ReasonJobNotCreated, err.Error())
+	i.conditions.MarkUnhealthy(v1.ConditionScheduled, class.Severity, v1.ReasonJobNotCreated, err.Error())
 }
 
 func (i *impl) setScheduled() {
@@ -70,12 +70,12 @@ func (i *impl) setWaiting(active []corev1.ObjectReference) {
 		fmt.Sprintf("a run is due and waits for %s, because concurrencyPolicy is Forbid", namesOf(active)))
 }
 
-// setMissedBefore says in the status what was missed before the run that has just been started.
+// setMissedBefore reports the runs that were missed before the one that was just started.
 func (i *impl) setMissedBefore(runs runs) {
 	if runs.missed > countedMissedRuns && i.cronJob.Spec.StartingDeadlineSeconds == nil {
 		i.setMissed(v1.ReasonTooManyMissed, fmt.Sprintf(
-			"more than %d runs were missed and only the latest was made up: if none should be, set startingDeadlineSeconds;"+
-				" if the CronJob was not suspended or blocked, look whether the operator was down or its clock wrong",
+			"more than %d runs were missed and only the latest was started: to skip late runs, set startingDeadlineSeconds;"+
+				" if the CronJob was not suspended or blocked, check whether the operator was down or its clock wrong",
 			countedMissedRuns))
 		return
 	}

@@ -44,7 +44,8 @@ type world struct {
 
 const created = "2026-05-01T12:00:00Z"
 
-// newWorld returns a world with a CronJob that was created at 12:00:00 and is due every minute. It is 12:00:30.
+// newWorld returns a world with a CronJob that was created at 12:00:00 and is due every minute. It
+// is 12:00:30.
 func newWorld(t *testing.T, change ...func(*v1.CronJob)) *world {
 	t.Helper()
 	cronJob := &v1.CronJob{
@@ -145,7 +146,8 @@ func (w *world) status() v1.CronJobStatus {
 	return cronJob.Status
 }
 
-// run reconciles the CronJob with a workflow, and returns what the workflow has returned, or what has failed when the status was saved.
+// run reconciles the CronJob with a workflow, and returns what the workflow has returned, or what
+// has failed when the status was saved.
 func (w *world) run(workflow func(*CronJobControllerManager) ctrlkit.Action) (ctrl.Result, error) {
 	w.t.Helper()
 	return w.reconcile(func() *CronJobControllerManagerFakeState { return &CronJobControllerManagerFakeState{Jobs: w.jobs} }, workflow)
@@ -181,7 +183,8 @@ func (u underTest) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl
 	return u.do(ctx, req)
 }
 
-// client is what the operator writes with: the cluster, with the faults of this world, and with a note of every write.
+// client is what the operator writes with: the cluster, with the faults of this world, and with a
+// note of every write.
 func (w *world) client() client.Client {
 	counted := interceptor.NewClient(w.api, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {

@@ -1,14 +1,14 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command soak runs the operators of the examples against a real control plane, kills them with
-// SIGKILL at random times while schedules come due and objects are edited, then leaves them alone,
-// and checks that the world is as it should be.
+// Command soak runs the operators of the examples in a real control plane, kills them with SIGKILL
+// at random times while schedules come due and objects are edited, then stops killing and editing,
+// and checks the objects in the API server.
 //
 //	make soak                                                       # all examples, about an hour
-//	go run ./examples/internal/soak -example 03_rwexternal -objects 20 -chaos 2m -calm 2m
+//	go run ./examples/internal/soak -example 03_rwexternal -objects 20 -chaos 2m -quiet 2m
 //
-// It looks at the operators from outside: it builds their programs as a user would, gives them the
-// rights of their roles, and reads what the API server has. A model, computed from the seed alone,
-// says what that should be. See docs/soak.md.
+// It observes the operators from outside: it builds their programs as a user does, runs them with
+// the permissions of their roles, and reads the objects in the API server. A model, computed from
+// the seed alone, says how these should be. See docs/soak.md.
 package main

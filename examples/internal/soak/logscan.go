@@ -36,12 +36,12 @@ func (l *logScan) Write(data []byte) (int, error) {
 	defer l.mu.Unlock()
 	l.unfinished = append(l.unfinished, data...)
 	for {
-		line, rest, found := bytes.Cut(l.unfinished, []byte("\n"))
+		line, remaining, found := bytes.Cut(l.unfinished, []byte("\n"))
 		if !found {
 			break
 		}
 		l.add(string(line))
-		l.unfinished = rest
+		l.unfinished = remaining
 	}
 	return l.next.Write(data)
 }

@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// An operator is the program of an example. It is started again whenever it ends.
+// An operator is the program of an example. It is restarted whenever it ends.
 type operator struct {
 	binary string
 	args   []string // of the first process
@@ -59,7 +59,7 @@ func (o *operator) run(ctx context.Context) {
 		cmd, ended, err := o.start(args)
 		if err != nil {
 			o.crashed(err)
-			_ = sleepUntil(ctx, time.Now().Add(time.Second)) // the loop looks at ctx
+			_ = sleepUntil(ctx, time.Now().Add(time.Second)) // the loop checks ctx
 			continue
 		}
 		if started != nil {
@@ -75,10 +75,10 @@ func (o *operator) run(ctx context.Context) {
 			o.kills++
 			o.mu.Unlock()
 			started, args = wish.started, wish.args
-			_ = sleepUntil(ctx, time.Now().Add(wish.down)) // the loop looks at ctx
+			_ = sleepUntil(ctx, time.Now().Add(wish.down)) // the loop checks ctx
 		case err := <-ended:
 			o.crashed(errors.New(describeEnd(err)))
-			_ = sleepUntil(ctx, time.Now().Add(time.Second)) // the loop looks at ctx
+			_ = sleepUntil(ctx, time.Now().Add(time.Second)) // the loop checks ctx
 		}
 	}
 }
@@ -129,7 +129,7 @@ func (o *operator) end(cmd *exec.Cmd, ended <-chan error) {
 }
 
 func (o *operator) crashed(err error) {
-	evidence := fmt.Sprintf("at %s the operator ended by itself: %v; its last words: %s", clock(time.Now()), err, o.log.last())
+	evidence := fmt.Sprintf("at %s the operator ended by itself: %v; its last lines: %s", clock(time.Now()), err, o.log.last())
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.pid = 0

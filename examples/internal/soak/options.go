@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// options are those of the command.
+// options are the flags of the command.
 type options struct {
 	examples []example
 	objects  int
 	chaos    time.Duration
-	calm     time.Duration
+	quiet    time.Duration
 	every    time.Duration // the interval of CronJobs
 	kills    span
 	edits    span
@@ -51,17 +51,18 @@ func (s *span) Set(text string) error {
 	return nil
 }
 
-const usage = `Soak runs the operators of the examples on a real control plane, kills them with SIGKILL at random times while
-schedules come due and objects are edited (the chaos), leaves them alone (the calm), and checks what the API server has.
+const usage = `Soak runs the operators of the examples in a real control plane. First it kills them with SIGKILL at random times
+while schedules come due and objects are edited (the chaos). Then it stops killing and editing (the quiet phase), and
+checks the objects in the API server.
 
 Usage: soak [flags]
 
-  soak                                                     all examples: 50 objects, 10 minutes of chaos, 10 of calm, each
-  soak -example 01_cronjob -objects 20 -chaos 2m -calm 2m  one of them, shorter
-  soak -example 02_simple,03_rwexternal -seed 7            the same kills and edits as in every run with this seed
-  soak -logs /tmp/soak                                     keep what the operators and the control plane log
+  soak                                                      all examples: 50 objects, 10 minutes of chaos, 10 quiet minutes each
+  soak -example 01_cronjob -objects 20 -chaos 2m -quiet 2m  one example, shorter
+  soak -example 02_simple,03_rwexternal -seed 7             the same kills and edits as in every run with this seed
+  soak -logs /tmp/soak                                      keep the logs of the operators and the control plane
 
-It exits with 0 if every check holds, with 1 if one does not or the soak was interrupted, with 2 if a flag is wrong.
+Exit codes: 0 all checks hold, 1 a check does not hold or the soak was interrupted, 2 wrong usage.
 
 `
 
@@ -74,7 +75,7 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 	names := flags.String("example", "all", "the `names` of examples, with commas between them, or all")
 	flags.IntVar(&o.objects, "objects", 50, "the `number` of CronJobs, Simples or RWExternals")
 	flags.DurationVar(&o.chaos, "chaos", 10*time.Minute, "the `duration` of kills and edits")
-	flags.DurationVar(&o.calm, "calm", 10*time.Minute, "the `duration` for which the operator is left alone afterwards")
+	flags.DurationVar(&o.quiet, "quiet", 10*time.Minute, "the `duration` without kills and edits afterwards")
 	flags.DurationVar(&o.every, "every", 20*time.Second, "the `interval` of the CronJobs' schedules, whole seconds")
 	flags.Var(&o.kills, "kill-every", "the shortest and the longest `pause` between kills")
 	flags.Var(&o.edits, "edit-every", "the shortest and the longest `pause` between edits, all objects together")
@@ -89,7 +90,7 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 		return nil, err
 	}
 	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q: everything is said with flags", flags.Arg(0))
+		return nil, fmt.Errorf("unexpected argument %q: use flags", flags.Arg(0))
 	}
 	if err := o.selectExamples(*names); err != nil {
 		return nil, err
@@ -123,30 +124,30 @@ func (o *options) validate() error {
 	switch {
 	case o.objects < 1 || o.objects > 1000:
 		return fmt.Errorf("-objects %d: want 1 to 1000", o.objects)
-	case o.chaos < 0 || o.calm < 0:
-		return errors.New("-chaos and -calm must not be negative")
+	case o.chaos < 0 || o.quiet < 0:
+		return errors.New("-chaos and -quiet must not be negative")
 	case o.every < 5*time.Second || o.every%time.Second != 0:
-		return fmt.Errorf("-every %s: want whole seconds, at least 5s, since an operator that restarts needs some to begin", o.every)
+		return fmt.Errorf("-every %s: want whole seconds, at least 5s, because an operator needs some seconds to restart", o.every)
 	}
 	if o.logs != "" {
 		if info, err := os.Stat(o.logs); err != nil || !info.IsDir() {
-			return fmt.Errorf("-logs %s: want a directory that exists", o.logs)
+			return fmt.Errorf("-logs %s: want an existing directory", o.logs)
 		}
 	}
 	return nil
 }
 
-// describe says what is done to an example.
+// describe describes the soak of an example.
 func (o *options) describe(e example) string {
 	what := ""
 	if e.scheduled {
 		what = fmt.Sprintf(", @every %s", o.every)
 	}
-	return fmt.Sprintf("%d objects%s; %s of chaos, %s of calm; seed %d", o.objects, what, o.chaos, o.calm, o.seed)
+	return fmt.Sprintf("%d objects%s; %s of chaos, %s quiet; seed %d", o.objects, what, o.chaos, o.quiet, o.seed)
 }
 
 // command returns the command line that does the same to one example.
 func (o *options) command(e example) string {
-	return fmt.Sprintf("go run ./examples/internal/soak -example %s -objects %d -chaos %s -calm %s -every %s -kill-every %s -edit-every %s -seed %d",
-		e.name, o.objects, o.chaos, o.calm, o.every, o.kills, o.edits, o.seed)
+	return fmt.Sprintf("go run ./examples/internal/soak -example %s -objects %d -chaos %s -quiet %s -every %s -kill-every %s -edit-every %s -seed %d",
+		e.name, o.objects, o.chaos, o.quiet, o.every, o.kills, o.edits, o.seed)
 }

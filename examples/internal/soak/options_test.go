@@ -20,8 +20,8 @@ func TestWrongUsage(t *testing.T) {
 		{"-kill-every 8s,5s", "the shorter duration first"},
 		{"-every 1500ms", "whole seconds"},
 		{"-every 2s", "at least 5s"},
-		{"-calm -1s", "must not be negative"},
-		{"-logs /no/such/directory", "want a directory that exists"},
+		{"-quiet -1s", "must not be negative"},
+		{"-logs /no/such/directory", "want an existing directory"},
 		{"-sed 1", "flag provided but not defined: -sed"},
 		{"01_cronjob", `unexpected argument "01_cronjob"`},
 	}

@@ -33,7 +33,7 @@ type kill struct {
 	down time.Duration // before the operator is started again
 }
 
-// planKills returns the kills of a chaos. The last one ends it, so that the calm begins with a
+// planKills returns the kills of a chaos. The last one ends it, so that the quiet begins with a
 // fresh process and the greatest disorder.
 func planKills(random *rand.Rand, chaos time.Duration, pause span) []kill {
 	var kills []kill

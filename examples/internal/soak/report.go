@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 )
 
-// A violation is what was found of one object that should not be.
+// A violation is a wrong finding about one object.
 type violation struct {
 	object   string
 	lane     int    // of the edits that were made to it; noLane if there are none
@@ -105,7 +105,7 @@ func printSummary(out io.Writer, reports []*report) {
 		if n := r.violations(); n > 0 {
 			fmt.Fprintf(out, "%s: %d violations\n", r.example, n)
 		} else {
-			fmt.Fprintf(out, "%s: every check holds\n", r.example)
+			fmt.Fprintf(out, "%s: all checks hold\n", r.example)
 		}
 	}
 }

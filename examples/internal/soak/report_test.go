@@ -52,21 +52,21 @@ func TestReportIsShort(t *testing.T) {
 	}
 }
 
-// Memory that grows by a third in the calm is not steady.
+// Memory that grows by a third in the quiet is not steady.
 func TestMemoryCheck(t *testing.T) {
 	for _, test := range []struct {
-		calm, end  int64
+		quiet, end int64
 		violations int
 		figure     bool
 	}{
-		{calm: 50e6, end: 64e6},
-		{calm: 50e6, end: 66e6, violations: 1},
-		{end: 66e6, figure: true}, // the calm was too short
+		{quiet: 50e6, end: 64e6},
+		{quiet: 50e6, end: 66e6, violations: 1},
+		{end: 66e6, figure: true}, // the quiet was too short
 	} {
 		s := &soaking{}
-		s.memory.calm, s.memory.end = test.calm, test.end
+		s.memory.quiet, s.memory.end = test.quiet, test.end
 		if c := s.memoryCheck(); len(c.violations) != test.violations || c.figure != test.figure {
-			t.Errorf("%d and then %d: %+v", test.calm, test.end, c)
+			t.Errorf("%d and then %d: %+v", test.quiet, test.end, c)
 		}
 	}
 }

@@ -228,8 +228,8 @@ func (r *rwExternals) editOutput(i int, m *rwExternal, k int) edit {
 	}
 }
 
-// replace puts a Secret in the place of whatever has its name. The operator may be faster, and
-// another try is needed.
+// replace replaces the Secret of that name, if there is one. It retries, because the operator may
+// write between the deletion and the creation.
 func replace(ctx context.Context, c client.Client, foreign *corev1.Secret) error {
 	for {
 		err := c.Update(ctx, foreign.DeepCopy())
@@ -266,8 +266,8 @@ func (r *rwExternals) secrets(ctx context.Context) ([]corev1.Secret, error) {
 	return all, nil
 }
 
-// want returns what Ready of an RWExternal should be. The input comes first: without one the output
-// is not looked at.
+// want returns what Ready of an RWExternal should be. Problems of the input take precedence over
+// those of the output.
 func (r *rwExternals) want(m rwExternal) readiness {
 	in := r.model[m.input].own
 	_, _, valid := in.quotient()
@@ -296,7 +296,7 @@ type comparison struct {
 func (r *rwExternals) compareWith(owners []v1.RWExternal, secrets []corev1.Secret, steadySince time.Time) []check {
 	c := &comparison{
 		rwExternals: r, owners: make(map[string]*v1.RWExternal), secrets: make(map[client.ObjectKey]*corev1.Secret),
-		existence: check{name: "objects missing or left over"}, outputs: check{name: "outputs"}, orphans: check{name: "orphaned Secrets"},
+		existence: check{name: "missing or superfluous objects"}, outputs: check{name: "outputs"}, orphans: check{name: "orphaned Secrets"},
 		foreign: check{name: "foreign Secrets touched"}, ready: check{name: "Ready"}, labels: check{name: "labels of a co-writer"},
 	}
 	for i := range owners {
@@ -317,11 +317,11 @@ func (r *rwExternals) compareWith(owners []v1.RWExternal, secrets []corev1.Secre
 		c.compareSecrets(i, m)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.owners)) {
-		c.existence.violations = append(c.existence.violations, leftOver(c.owners[name]))
+		c.existence.violations = append(c.existence.violations, leftover(c.owners[name]))
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(c.secrets), compareKeys) {
 		secret := c.secrets[key]
-		v := leftOver(secret)
+		v := leftover(secret)
 		v.evidence += fmt.Sprintf("; its annotation %s is %q", ownerAnnotation, secret.Annotations[ownerAnnotation])
 		c.orphans.violations = append(c.orphans.violations, v)
 	}
@@ -346,7 +346,7 @@ func (c *comparison) compareOwner(i int, m rwExternal, steadySince time.Time) {
 		c.found(&c.existence, i, "it does not exist, want that it reads %s", inputName(m.input))
 		return
 	case obj != nil && (!m.exists || obj.DeletionTimestamp != nil):
-		c.found(&c.existence, i, "%s", leftOver(obj).evidence)
+		c.found(&c.existence, i, "%s", leftover(obj).evidence)
 		return
 	case obj == nil:
 		return
@@ -372,7 +372,7 @@ func (c *comparison) claim(meta metav1.ObjectMeta) *corev1.Secret {
 func (c *comparison) compareSecrets(i int, m rwExternal) {
 	if m.own.exists {
 		if secret := c.claim(c.inputKey(i)); secret == nil || !maps.EqualFunc(secret.Data, m.own.data(), equal) {
-			c.found(&c.foreign, i, "%s should be %s, and is not: the operator has no business with it", inputName(i), m.own)
+			c.found(&c.foreign, i, "%s should be %s, and is not: the operator must not change it", inputName(i), m.own)
 		}
 	}
 	if m.foreign != "" {
@@ -417,8 +417,8 @@ func (r *rwExternals) deleteAll(ctx context.Context) error {
 	return nil
 }
 
-// left returns what differs from a cluster without RWExternals.
-func (r *rwExternals) left(ctx context.Context) ([]violation, error) {
+// remaining returns what differs from a cluster without RWExternals.
+func (r *rwExternals) remaining(ctx context.Context) ([]violation, error) {
 	checks, err := r.compare(ctx, time.Time{})
 	var found []violation
 	for _, c := range checks {

@@ -73,63 +73,68 @@ func testedRWExternals() *rwExternals {
 	}}
 }
 
+var staleOutput = corev1.Secret{Data: map[string][]byte{"quotient": []byte("old")}}
+
+// A rwExternalsCase is a case of TestRWExternalsChecks.
+type rwExternalsCase struct {
+	name  string
+	plant func(r *rwExternals, c *cluster)
+	want  []string
+}
+
+var rwExternalsCases = []rwExternalsCase{
+	{name: "all is well", plant: func(*rwExternals, *cluster) {}},
+	{name: "a wrong output", plant: func(_ *rwExternals, c *cluster) { c.secret("output-00").Data["quotient"] = []byte("4") }, want: []string{"outputs"}},
+	{name: "too much in an output", plant: func(_ *rwExternals, c *cluster) { c.secret("output-01").Data["x"] = nil }, want: []string{"outputs"}},
+	{name: "an output is missing", plant: func(_ *rwExternals, c *cluster) { c.remove("output-00") }, want: []string{"outputs"}},
+	{name: "an output names another owner", plant: func(_ *rwExternals, c *cluster) {
+		c.secret("output-00").Annotations[ownerAnnotation] = "soak/soak-01"
+	}, want: []string{"outputs"}},
+	{name: "what was written from an earlier input stays", plant: func(r *rwExternals, c *cluster) {
+		old := staleOutput
+		old.ObjectMeta = r.outputKey(3)
+		old.Annotations = map[string]string{ownerAnnotation: "soak/soak-03"}
+		c.secrets = append(c.secrets, old)
+	}},
+	{name: "an orphan", plant: func(r *rwExternals, c *cluster) {
+		old := staleOutput
+		old.ObjectMeta = r.outputKey(5)
+		old.Annotations = map[string]string{ownerAnnotation: "soak/soak-05"}
+		c.secrets = append(c.secrets, old)
+	}, want: []string{"orphaned Secrets"}},
+	{name: "a Secret under no known name", plant: func(_ *rwExternals, c *cluster) {
+		old := staleOutput
+		old.ObjectMeta = metav1.ObjectMeta{Namespace: outputsNamespace, Name: "output-00"}
+		c.secrets = append(c.secrets, old)
+	}, want: []string{"orphaned Secrets"}},
+	{name: "a foreign Secret is overwritten", plant: func(_ *rwExternals, c *cluster) {
+		c.secret("output-04").Data = map[string][]byte{"quotient": []byte("3")}
+	}, want: []string{"foreign Secrets touched"}},
+	{name: "a foreign Secret is deleted with the owner", plant: func(_ *rwExternals, c *cluster) { c.remove("output-06") }, want: []string{"foreign Secrets touched"}},
+	{name: "an input is deleted", plant: func(_ *rwExternals, c *cluster) { c.remove("input-05") }, want: []string{"foreign Secrets touched"}},
+	{name: "an input that was deleted is there", plant: func(r *rwExternals, c *cluster) {
+		c.secrets = append(c.secrets, corev1.Secret{ObjectMeta: r.inputKey(2)})
+	}, want: []string{"orphaned Secrets"}},
+	{name: "ready without an input", plant: func(_ *rwExternals, c *cluster) { c.owners[3].Status.Conditions = c.owners[0].Status.Conditions }, want: []string{"Ready"}},
+	{name: "the wrong reason", plant: func(_ *rwExternals, c *cluster) { c.owners[3].Status.Conditions = c.owners[2].Status.Conditions }, want: []string{"Ready"}},
+	{name: "an old status", plant: func(_ *rwExternals, c *cluster) { c.owners[0].Status.ObservedGeneration = 1 }, want: []string{"Ready"}},
+	{name: "a co-writer's label is removed", plant: func(_ *rwExternals, c *cluster) { c.owners[0].Labels = nil }, want: []string{"labels of a co-writer"}},
+	{name: "a finalizer is stuck", plant: func(r *rwExternals, c *cluster) {
+		r.model[5].exists = true
+		stuck := r.object(5)
+		r.model[5].exists = false
+		stuck.DeletionTimestamp = &metav1.Time{Time: epoch}
+		c.owners = append(c.owners, *stuck)
+	}, want: []string{"missing or superfluous objects"}},
+	{name: "an object is missing", plant: func(_ *rwExternals, c *cluster) { c.owners = c.owners[1:] }, want: []string{"missing or superfluous objects"}},
+	{name: "an object that was never made", plant: func(_ *rwExternals, c *cluster) {
+		c.owners = append(c.owners, v1.RWExternal{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
+	}, want: []string{"missing or superfluous objects"}},
+}
+
 // The checks find what is planted, and nothing else.
 func TestRWExternalsChecks(t *testing.T) {
-	stale := corev1.Secret{Data: map[string][]byte{"quotient": []byte("old")}}
-	tests := []struct {
-		name  string
-		plant func(r *rwExternals, c *cluster)
-		want  []string
-	}{
-		{name: "all is well", plant: func(*rwExternals, *cluster) {}},
-		{name: "a wrong output", plant: func(_ *rwExternals, c *cluster) { c.secret("output-00").Data["quotient"] = []byte("4") }, want: []string{"outputs"}},
-		{name: "too much in an output", plant: func(_ *rwExternals, c *cluster) { c.secret("output-01").Data["x"] = nil }, want: []string{"outputs"}},
-		{name: "an output is missing", plant: func(_ *rwExternals, c *cluster) { c.remove("output-00") }, want: []string{"outputs"}},
-		{name: "an output names another owner", plant: func(_ *rwExternals, c *cluster) {
-			c.secret("output-00").Annotations[ownerAnnotation] = "soak/soak-01"
-		}, want: []string{"outputs"}},
-		{name: "what was written from an earlier input stays", plant: func(r *rwExternals, c *cluster) {
-			old := stale
-			old.ObjectMeta = r.outputKey(3)
-			old.Annotations = map[string]string{ownerAnnotation: "soak/soak-03"}
-			c.secrets = append(c.secrets, old)
-		}},
-		{name: "an orphan", plant: func(r *rwExternals, c *cluster) {
-			old := stale
-			old.ObjectMeta = r.outputKey(5)
-			old.Annotations = map[string]string{ownerAnnotation: "soak/soak-05"}
-			c.secrets = append(c.secrets, old)
-		}, want: []string{"orphaned Secrets"}},
-		{name: "a Secret under no known name", plant: func(_ *rwExternals, c *cluster) {
-			old := stale
-			old.ObjectMeta = metav1.ObjectMeta{Namespace: outputsNamespace, Name: "output-00"}
-			c.secrets = append(c.secrets, old)
-		}, want: []string{"orphaned Secrets"}},
-		{name: "a foreign Secret is overwritten", plant: func(_ *rwExternals, c *cluster) {
-			c.secret("output-04").Data = map[string][]byte{"quotient": []byte("3")}
-		}, want: []string{"foreign Secrets touched"}},
-		{name: "a foreign Secret is deleted with the owner", plant: func(_ *rwExternals, c *cluster) { c.remove("output-06") }, want: []string{"foreign Secrets touched"}},
-		{name: "an input is deleted", plant: func(_ *rwExternals, c *cluster) { c.remove("input-05") }, want: []string{"foreign Secrets touched"}},
-		{name: "an input that was deleted is there", plant: func(r *rwExternals, c *cluster) {
-			c.secrets = append(c.secrets, corev1.Secret{ObjectMeta: r.inputKey(2)})
-		}, want: []string{"orphaned Secrets"}},
-		{name: "ready without an input", plant: func(_ *rwExternals, c *cluster) { c.owners[3].Status.Conditions = c.owners[0].Status.Conditions }, want: []string{"Ready"}},
-		{name: "the wrong reason", plant: func(_ *rwExternals, c *cluster) { c.owners[3].Status.Conditions = c.owners[2].Status.Conditions }, want: []string{"Ready"}},
-		{name: "an old status", plant: func(_ *rwExternals, c *cluster) { c.owners[0].Status.ObservedGeneration = 1 }, want: []string{"Ready"}},
-		{name: "a co-writer's label is lost", plant: func(_ *rwExternals, c *cluster) { c.owners[0].Labels = nil }, want: []string{"labels of a co-writer"}},
-		{name: "a finalizer is stuck", plant: func(r *rwExternals, c *cluster) {
-			r.model[5].exists = true
-			stuck := r.object(5)
-			r.model[5].exists = false
-			stuck.DeletionTimestamp = &metav1.Time{Time: epoch}
-			c.owners = append(c.owners, *stuck)
-		}, want: []string{"objects missing or left over"}},
-		{name: "an object is missing", plant: func(_ *rwExternals, c *cluster) { c.owners = c.owners[1:] }, want: []string{"objects missing or left over"}},
-		{name: "an object that was never made", plant: func(_ *rwExternals, c *cluster) {
-			c.owners = append(c.owners, v1.RWExternal{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
-		}, want: []string{"objects missing or left over"}},
-	}
-	for _, test := range tests {
+	for _, test := range rwExternalsCases {
 		t.Run(test.name, func(t *testing.T) {
 			r := testedRWExternals()
 			c := r.asWanted()

@@ -26,8 +26,8 @@ const (
 	// runGrace is how late a run may start, and how long a Job may be kept beyond the history
 	// limit: the operator may have been killed at the moment in which it was due.
 	runGrace = 15 * time.Second
-	// jobGrace is how long a Job may take. Its Pod takes 1.5 seconds, the rest is the control
-	// plane's.
+	// jobGrace is how long a Job may take. Its Pod takes 1.5 seconds; the control plane takes the
+	// remaining time.
 	jobGrace = time.Minute
 
 	// scheduledAt is where a Job says which run of its CronJob it is.
@@ -129,14 +129,14 @@ func (r *jobRecord) follow(ctx context.Context, user client.WithWatch) error {
 		if ctx.Err() == nil {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.err = fmt.Errorf("the watch of Jobs has lost its place at %s: which runs there were after that is not known", clock(time.Now()))
+			r.err = fmt.Errorf("the watch of Jobs ended at %s: the runs after that are not known", clock(time.Now()))
 		}
 	}()
 	return nil
 }
 
-// lost returns why the record is not complete.
-func (r *jobRecord) lost() error {
+// incomplete returns why the record is not complete.
+func (r *jobRecord) incomplete() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
@@ -367,7 +367,7 @@ func (s *schedule) compare(ctx context.Context, steadySince time.Time) ([]check,
 	if err := s.user.List(ctx, &now, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing the CronJobs: %w", err)
 	}
-	if err := s.record.lost(); err != nil {
+	if err := s.record.incomplete(); err != nil {
 		return nil, err
 	}
 	checks := s.compareRuns(time.Now())
@@ -435,15 +435,15 @@ func (s *schedule) deleteAll(ctx context.Context) error {
 	return nil
 }
 
-// left returns what should go with the CronJobs. The garbage collector deletes it.
-func (s *schedule) left(ctx context.Context) ([]violation, error) {
+// remaining returns the objects that the garbage collector should delete with the CronJobs.
+func (s *schedule) remaining(ctx context.Context) ([]violation, error) {
 	var found []violation
 	for _, list := range []client.ObjectList{&v1.CronJobList{}, &batchv1.JobList{}, &corev1.PodList{}} {
-		left, err := listed(ctx, s.user, list)
+		objects, err := listed(ctx, s.user, list)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, left...)
+		found = append(found, objects...)
 	}
 	return found, nil
 }

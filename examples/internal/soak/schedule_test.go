@@ -43,75 +43,79 @@ func recordOf(runs ...int) []job {
 // tenRuns is the record of an operator that does everything right. It is complete at 215 seconds.
 func tenRuns() []job { return recordOf(1, 2, 3, 4, 5, 6, 7, 8, 9, 10) }
 
+// A scheduleCase is a case of TestScheduleChecks.
+type scheduleCase struct {
+	name  string
+	plant func(jobs []job) []job
+	now   time.Time
+	want  []string
+}
+
+var scheduleCases = []scheduleCase{
+	{name: "all is well", plant: func(jobs []job) []job { return jobs }},
+	{name: "a run is due since a moment", plant: func([]job) []job { return recordOf(1, 2, 3, 4, 5, 6, 7, 8, 9) }, now: seconds(214)},
+	{name: "the last run is missed", plant: func([]job) []job { return recordOf(1, 2, 3, 4, 5, 6, 7, 8, 9) }, want: []string{"missed"}},
+	{name: "the first run is missed", plant: func([]job) []job { return recordOf(2, 3, 4, 5, 6, 7, 8, 9, 10) }, want: []string{"missed"}},
+	{name: "there is no Job at all", plant: func([]job) []job { return nil }, want: []string{"missed"}},
+	{name: "a gap", plant: func([]job) []job { return recordOf(1, 2, 3, 4, 7, 8, 9, 10) }, want: []string{"missed"}},
+	{name: "a run twice, under another name", plant: func(jobs []job) []job {
+		again := jobs[9]
+		again.name, again.uid, again.finished, again.outcome = "other", "other", time.Time{}, ""
+		return append(jobs, again)
+	}, want: []string{"twice"}},
+	{name: "a run twice, when its first Job was gone", plant: func(jobs []job) []job {
+		again := jobs[2]
+		again.uid, again.created, again.finished, again.gone = "again", seconds(110), seconds(112), seconds(113)
+		return slices.Insert(jobs, 3, again)
+	}, want: []string{"twice"}},
+	{name: "a Job between two runs", plant: func(jobs []job) []job {
+		jobs[9].run = jobs[9].run.Add(time.Second)
+		return jobs
+	}, want: []string{"astray", "missed"}},
+	{name: "a Job that does not say its run", plant: func(jobs []job) []job {
+		return append([]job{{name: "stray", uid: "stray", owner: "c", created: seconds(3), finished: seconds(5), gone: seconds(6), outcome: "x"}}, jobs...)
+	}, want: []string{"astray", "unfinished"}},
+	{name: "a run before its time", plant: func(jobs []job) []job {
+		jobs[9].created = jobs[9].run.Add(-time.Second)
+		return jobs
+	}, want: []string{"astray"}},
+	{name: "too much history", plant: func(jobs []job) []job {
+		jobs[0].gone = time.Time{}
+		return jobs
+	}, want: []string{"history"}},
+	{name: "too much history in the past", plant: func(jobs []job) []job {
+		jobs[0].gone = jobs[2].finished.Add(runGrace + time.Second)
+		return jobs
+	}, want: []string{"history"}},
+	{name: "too much history for a moment", plant: func(jobs []job) []job {
+		jobs[0].gone = jobs[2].finished.Add(runGrace)
+		return jobs
+	}},
+	{name: "too little history", plant: func(jobs []job) []job {
+		jobs[9].gone = seconds(210)
+		return jobs
+	}, want: []string{"history"}},
+	{name: "an active Job is deleted", plant: func(jobs []job) []job {
+		jobs[9].finished, jobs[9].outcome, jobs[9].gone = time.Time{}, "", seconds(203)
+		jobs[7].gone = time.Time{} // else it would have gone too early
+		return jobs
+	}, want: []string{"unfinished"}},
+	{name: "a Job does not end", plant: func(jobs []job) []job {
+		jobs[9].finished, jobs[9].outcome = time.Time{}, ""
+		jobs[7].gone = time.Time{}
+		return jobs
+	}, now: seconds(202 + 61), want: []string{"missed", "unfinished"}},
+	{name: "a Job fails", plant: func(jobs []job) []job {
+		jobs[9].outcome = batchv1.JobFailed
+		jobs[7].gone = time.Time{}
+		return jobs
+	}, want: []string{"unfinished"}},
+}
+
 // The checks find what is planted, and nothing else.
 func TestScheduleChecks(t *testing.T) {
 	now := seconds(215)
-	tests := []struct {
-		name  string
-		plant func(jobs []job) []job
-		now   time.Time
-		want  []string
-	}{
-		{name: "all is well", plant: func(jobs []job) []job { return jobs }},
-		{name: "a run is due since a moment", plant: func([]job) []job { return recordOf(1, 2, 3, 4, 5, 6, 7, 8, 9) }, now: seconds(214)},
-		{name: "the last run is missed", plant: func([]job) []job { return recordOf(1, 2, 3, 4, 5, 6, 7, 8, 9) }, want: []string{"missed"}},
-		{name: "the first run is missed", plant: func([]job) []job { return recordOf(2, 3, 4, 5, 6, 7, 8, 9, 10) }, want: []string{"missed"}},
-		{name: "there is no Job at all", plant: func([]job) []job { return nil }, want: []string{"missed"}},
-		{name: "a gap", plant: func([]job) []job { return recordOf(1, 2, 3, 4, 7, 8, 9, 10) }, want: []string{"missed"}},
-		{name: "a run twice, under another name", plant: func(jobs []job) []job {
-			again := jobs[9]
-			again.name, again.uid, again.finished, again.outcome = "other", "other", time.Time{}, ""
-			return append(jobs, again)
-		}, want: []string{"twice"}},
-		{name: "a run twice, when its first Job was gone", plant: func(jobs []job) []job {
-			again := jobs[2]
-			again.uid, again.created, again.finished, again.gone = "again", seconds(110), seconds(112), seconds(113)
-			return slices.Insert(jobs, 3, again)
-		}, want: []string{"twice"}},
-		{name: "a Job between two runs", plant: func(jobs []job) []job {
-			jobs[9].run = jobs[9].run.Add(time.Second)
-			return jobs
-		}, want: []string{"astray", "missed"}},
-		{name: "a Job that does not say its run", plant: func(jobs []job) []job {
-			return append([]job{{name: "stray", uid: "stray", owner: "c", created: seconds(3), finished: seconds(5), gone: seconds(6), outcome: "x"}}, jobs...)
-		}, want: []string{"astray", "unfinished"}},
-		{name: "a run before its time", plant: func(jobs []job) []job {
-			jobs[9].created = jobs[9].run.Add(-time.Second)
-			return jobs
-		}, want: []string{"astray"}},
-		{name: "too much history", plant: func(jobs []job) []job {
-			jobs[0].gone = time.Time{}
-			return jobs
-		}, want: []string{"history"}},
-		{name: "too much history in the past", plant: func(jobs []job) []job {
-			jobs[0].gone = jobs[2].finished.Add(runGrace + time.Second)
-			return jobs
-		}, want: []string{"history"}},
-		{name: "too much history for a moment", plant: func(jobs []job) []job {
-			jobs[0].gone = jobs[2].finished.Add(runGrace)
-			return jobs
-		}},
-		{name: "too little history", plant: func(jobs []job) []job {
-			jobs[9].gone = seconds(210)
-			return jobs
-		}, want: []string{"history"}},
-		{name: "an active Job is deleted", plant: func(jobs []job) []job {
-			jobs[9].finished, jobs[9].outcome, jobs[9].gone = time.Time{}, "", seconds(203)
-			jobs[7].gone = time.Time{} // else it would have gone too early
-			return jobs
-		}, want: []string{"unfinished"}},
-		{name: "a Job does not end", plant: func(jobs []job) []job {
-			jobs[9].finished, jobs[9].outcome = time.Time{}, ""
-			jobs[7].gone = time.Time{}
-			return jobs
-		}, now: seconds(202 + 61), want: []string{"missed", "unfinished"}},
-		{name: "a Job fails", plant: func(jobs []job) []job {
-			jobs[9].outcome = batchv1.JobFailed
-			jobs[7].gone = time.Time{}
-			return jobs
-		}, want: []string{"unfinished"}},
-	}
-	for _, test := range tests {
+	for _, test := range scheduleCases {
 		t.Run(test.name, func(t *testing.T) {
 			at := now
 			if !test.now.IsZero() {

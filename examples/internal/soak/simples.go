@@ -133,7 +133,7 @@ func (s *simples) compare(ctx context.Context, steadySince time.Time) ([]check, 
 // compareWith compares objects with the model.
 func (s *simples) compareWith(objects []v1.Simple, steadySince time.Time) []check {
 	results, ready, labels := check{name: "quotients and remainders"}, check{name: "Ready"}, check{name: "labels of a co-writer"}
-	existence := check{name: "objects missing or left over"}
+	existence := check{name: "missing or superfluous objects"}
 	there := make(map[string]*v1.Simple)
 	for i := range objects {
 		there[objects[i].Name] = &objects[i]
@@ -150,7 +150,7 @@ func (s *simples) compareWith(objects []v1.Simple, steadySince time.Time) []chec
 			found(&existence, "it does not exist, want %d/%d", want.dividend, want.divisor)
 			continue
 		case obj != nil && !want.exists:
-			found(&existence, "%s", leftOver(obj).evidence)
+			found(&existence, "%s", leftover(obj).evidence)
 			continue
 		case obj == nil:
 			continue
@@ -170,7 +170,7 @@ func (s *simples) compareWith(objects []v1.Simple, steadySince time.Time) []chec
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(there)) {
-		v := leftOver(there[name])
+		v := leftover(there[name])
 		existence.violations = append(existence.violations, v)
 	}
 	ready.seen = fmt.Sprintf("%d wrong; True %d of %d, else False for the right reason", len(ready.violations), divided, existing)
@@ -215,6 +215,6 @@ func (s *simples) deleteAll(ctx context.Context) error {
 	return nil
 }
 
-func (s *simples) left(ctx context.Context) ([]violation, error) {
+func (s *simples) remaining(ctx context.Context) ([]violation, error) {
 	return listed(ctx, s.user, &v1.SimpleList{})
 }

@@ -71,10 +71,10 @@ func TestSimplesChecks(t *testing.T) {
 		{name: "another spec", plant: func(seven, _ *v1.Simple) { seven.Spec.Dividend = 8 }, want: []string{"quotients and remainders"}},
 		{name: "not ready", plant: func(seven, zero *v1.Simple) { seven.Status.Conditions = zero.Status.Conditions }, want: []string{"Ready"}},
 		{name: "ready all the same", plant: func(seven, zero *v1.Simple) { zero.Status.Conditions = seven.Status.Conditions }, want: []string{"Ready"}},
-		{name: "a co-writer's label is lost", plant: func(seven, _ *v1.Simple) { seven.Labels = nil }, want: []string{"labels of a co-writer"}},
-		{name: "an object that was deleted", plant: func(_, _ *v1.Simple) {}, more: []v1.Simple{{ObjectMeta: metav1.ObjectMeta{Name: "soak-02"}}}, want: []string{"objects missing or left over"}},
-		{name: "an object that was never made", plant: func(_, _ *v1.Simple) {}, more: []v1.Simple{{ObjectMeta: metav1.ObjectMeta{Name: "x"}}}, want: []string{"objects missing or left over"}},
-		{name: "an object is missing", plant: func(seven, _ *v1.Simple) { seven.Name = "soak-02" }, want: []string{"objects missing or left over"}},
+		{name: "a co-writer's label is removed", plant: func(seven, _ *v1.Simple) { seven.Labels = nil }, want: []string{"labels of a co-writer"}},
+		{name: "an object that was deleted", plant: func(_, _ *v1.Simple) {}, more: []v1.Simple{{ObjectMeta: metav1.ObjectMeta{Name: "soak-02"}}}, want: []string{"missing or superfluous objects"}},
+		{name: "an object that was never made", plant: func(_, _ *v1.Simple) {}, more: []v1.Simple{{ObjectMeta: metav1.ObjectMeta{Name: "x"}}}, want: []string{"missing or superfluous objects"}},
+		{name: "an object is missing", plant: func(seven, _ *v1.Simple) { seven.Name = "soak-02" }, want: []string{"missing or superfluous objects"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -29,15 +29,15 @@ import (
 const (
 	module = "github.com/ctrlkit/ctrlkit/examples"
 
-	// settleLimit is how long the operator may take until all is as it should be: after its start,
-	// after the chaos, after the deletion.
+	// settleLimit is how long the operator may take to bring all objects into their desired state:
+	// after its start, after the chaos, after the deletion.
 	settleLimit = time.Minute
-	// steadyAfter is when, in the calm, no condition may change any more.
+	// steadyAfter is the time in the quiet phase after which no condition may change.
 	steadyAfter = 30 * time.Second
 
-	// Memory is steady if, at the end of the calm, it is not more than memoryFactor times what it
-	// was memoryAfter its beginning. In a calm of less than twice that time, nothing is said about
-	// it.
+	// Memory is steady if, at the end of the quiet phase, it is at most memoryFactor times what it
+	// was memoryAfter its beginning. It is not checked if the phase is shorter than twice that
+	// time.
 	memoryAfter  = time.Minute
 	memoryFactor = 1.3
 )
@@ -58,15 +58,15 @@ type soaking struct {
 	editor   *editor
 
 	checks []check
-	memory struct{ start, chaos, calm, end int64 } // in bytes; 0 is not known
+	memory struct{ start, chaos, quiet, end int64 } // in bytes; 0 is not known
 
 	mu    sync.Mutex // guards what follows
 	phase string
 	until time.Time // the end of the phase
 }
 
-// soak runs one example through chaos and calm. Its error says why nothing can be said about the
-// operator.
+// soak soaks one example. An error means that the soak could not be done, which says nothing about
+// the operator.
 func soak(ctx context.Context, o *options, e example, p *progress) (_ *report, err error) {
 	s := &soaking{options: o, example: e, progress: p}
 	if s.temp, err = os.MkdirTemp("", "ctrlkit-soak-"); err != nil {
@@ -137,7 +137,7 @@ func (s *soaking) logFile() (io.WriteCloser, error) {
 	return os.Create(filepath.Join(dir, "operator.log"))
 }
 
-// startPlane starts a control plane with all that a user installs before the operator.
+// startPlane starts a control plane and installs what a user installs before the operator.
 func (s *soaking) startPlane(ctx context.Context) error {
 	s.progress.line("starting a control plane")
 	options := controlplane.Options{
@@ -203,7 +203,7 @@ func kubeconfigFor(config *rest.Config) clientcmdapi.Config {
 	}
 }
 
-// run is the soak once the control plane runs.
+// run does the soak, in a running control plane.
 func (s *soaking) run(ctx context.Context, binary string) error {
 	s.subject = s.example.subject(s.user, s.options)
 	s.editor = &editor{user: s.user}
@@ -222,7 +222,7 @@ func (s *soaking) run(ctx context.Context, binary string) error {
 		<-ended
 	}()
 	defer s.progress.show(s.status)()
-	for _, phase := range []func(context.Context) error{s.begin, s.chaosPhase, s.calmPhase, s.end} {
+	for _, phase := range []func(context.Context) error{s.begin, s.chaosPhase, s.quietPhase, s.end} {
 		if err := phase(ctx); err != nil {
 			return err
 		}
@@ -237,19 +237,19 @@ func (s *soaking) enter(phase string, d time.Duration) {
 	s.phase, s.until = phase, time.Now().Add(d)
 }
 
-// status is the line of progress.
+// status returns the line of progress.
 func (s *soaking) status() string {
 	s.mu.Lock()
 	phase := s.phase
-	if left := time.Until(s.until); left > 0 {
-		phase += fmt.Sprintf(", %s left", left.Round(time.Second))
+	if remaining := time.Until(s.until); remaining > 0 {
+		phase += fmt.Sprintf(", %s remaining", remaining.Round(time.Second))
 	}
 	s.mu.Unlock()
 	return fmt.Sprintf("%s: %s, %d kills, %d edits, %s of memory",
 		phase, s.subject.progress(), s.operator.killed(), s.editor.count(), megabytes(s.operator.memory()))
 }
 
-// megabytes is how memory is printed.
+// megabytes formats a number of bytes.
 func megabytes(n int64) string {
 	if n == 0 {
 		return "?"
@@ -257,7 +257,7 @@ func megabytes(n int64) string {
 	return fmt.Sprintf("%.0f MB", float64(n)/1e6)
 }
 
-// begin waits until the operator has done its work for the first time.
+// begin waits until all objects are in their desired state for the first time.
 func (s *soaking) begin(ctx context.Context) error {
 	s.enter("start", settleLimit)
 	took, violations, err := s.settle(ctx)
@@ -267,13 +267,13 @@ func (s *soaking) begin(ctx context.Context) error {
 	for i := range violations {
 		violations[i].lane = noLane // no edit has been made yet
 	}
-	s.checks = append(s.checks, check{name: "all as it should be after the start", seen: "after " + took, violations: violations})
+	s.checks = append(s.checks, check{name: "desired state after the start", seen: "after " + took, violations: violations})
 	s.memory.start = s.operator.memory()
 	return nil
 }
 
-// settle waits until the cluster is as the model, and says how long that took. What is still
-// different at the limit is returned.
+// settle waits until the cluster matches the model. It returns how long that took, and the
+// differences that remain at the limit.
 func (s *soaking) settle(ctx context.Context) (took string, last []violation, err error) {
 	start := time.Now()
 	for {
@@ -295,7 +295,7 @@ func (s *soaking) settle(ctx context.Context) (took string, last []violation, er
 	}
 }
 
-// chaosPhase kills and edits.
+// chaosPhase kills the operator and edits its objects.
 func (s *soaking) chaosPhase(ctx context.Context) error {
 	kills := planKills(newRandom(s.seed, "kills of "+s.name), s.chaos, s.kills)
 	edits := s.subject.edits()
@@ -316,31 +316,31 @@ func (s *soaking) chaosPhase(ctx context.Context) error {
 	if err == nil {
 		err = sleepUntil(ctx, start.Add(kills[last].at))
 	}
-	group.Wait() // the operator still runs: an object is created again only when the operator has let it go
+	group.Wait() // with the operator still running: an object is created again only when its finalizer is removed
 	s.memory.chaos = s.operator.memory()
 	s.checks = append(s.checks,
 		check{name: "edits", seen: fmt.Sprintf("%d of %d made", s.editor.count()-len(s.editor.failures), len(edits)), violations: s.editor.failures})
 	return errors.Join(err, ctx.Err())
 }
 
-// calmPhase leaves the operator alone.
-func (s *soaking) calmPhase(ctx context.Context) error {
+// quietPhase runs the operator without kills and edits.
+func (s *soaking) quietPhase(ctx context.Context) error {
 	metrics, err := freeAddress()
 	if err != nil {
 		return err
 	}
-	s.enter("calm", s.calm)
+	s.enter("quiet", s.quiet)
 	if err := s.operator.kill(ctx, 0, "--metrics-bind-address", metrics); err != nil {
 		return err
 	}
 	start := time.Now()
-	end := start.Add(s.calm)
+	end := start.Add(s.quiet)
 	took, violations, err := s.settle(ctx)
 	if err != nil {
 		return err
 	}
-	s.checks = append(s.checks, check{name: "all as it should be after the chaos", seen: "after " + took, violations: violations})
-	steady := s.calm > steadyAfter
+	s.checks = append(s.checks, check{name: "desired state after the chaos", seen: "after " + took, violations: violations})
+	steady := s.quiet > steadyAfter
 	var before map[string]int
 	if steady {
 		if err := sleepUntil(ctx, start.Add(steadyAfter)); err != nil {
@@ -350,11 +350,11 @@ func (s *soaking) calmPhase(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.calm >= 2*memoryAfter {
+	if s.quiet >= 2*memoryAfter {
 		if err := sleepUntil(ctx, start.Add(memoryAfter)); err != nil {
 			return err
 		}
-		s.memory.calm = s.operator.memory()
+		s.memory.quiet = s.operator.memory()
 	}
 	if err := sleepUntil(ctx, end); err != nil {
 		return err
@@ -367,14 +367,14 @@ func (s *soaking) calmPhase(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.checks = append(s.checks, figure("requests in the calm", "%s in %s", requestsBetween(before, after), (s.calm-steadyAfter).Round(time.Second)))
+		s.checks = append(s.checks, figure("requests in the quiet phase", "%s in %s", requestsBetween(before, after), (s.quiet-steadyAfter).Round(time.Second)))
 	}
 	checks, err := s.subject.compare(ctx, steadySince)
 	s.checks = append(s.checks, checks...)
 	return err
 }
 
-// end deletes all objects and waits until nothing is left.
+// end deletes all objects and waits until none remains.
 func (s *soaking) end(ctx context.Context) error {
 	s.enter("deletion", settleLimit)
 	s.checks = append(s.checks, s.memoryCheck())
@@ -383,19 +383,19 @@ func (s *soaking) end(ctx context.Context) error {
 	}
 	start := time.Now()
 	for {
-		left, err := s.subject.left(ctx)
+		remaining, err := s.subject.remaining(ctx)
 		if err != nil {
 			return err
 		}
 		waited := time.Since(start)
-		if len(left) > 0 && waited <= settleLimit {
+		if len(remaining) > 0 && waited <= settleLimit {
 			if err := sleepUntil(ctx, time.Now().Add(250*time.Millisecond)); err != nil {
 				return err
 			}
 			continue
 		}
 		s.checks = append(s.checks,
-			check{name: "left after the deletion", seen: fmt.Sprintf("%d, after %s", len(left), waited.Round(100*time.Millisecond)), violations: left},
+			check{name: "remains after the deletion", seen: fmt.Sprintf("%d, after %s", len(remaining), waited.Round(100*time.Millisecond)), violations: remaining},
 			figure("kills", "%d", s.operator.killed()),
 			check{name: "ends of the operator by itself", violations: s.operator.ends()})
 		s.enter("done", 0)
@@ -403,19 +403,19 @@ func (s *soaking) end(ctx context.Context) error {
 	}
 }
 
-// memoryCheck compares what the operator takes at the end of the calm with what it took in it.
+// memoryCheck compares the memory at the end of the quiet phase with that at its beginning.
 func (s *soaking) memoryCheck() check {
 	m := s.memory
 	c := check{name: "memory", seen: fmt.Sprintf("%s at the start, %s after the chaos, %s at the end", megabytes(m.start), megabytes(m.chaos), megabytes(m.end))}
-	if m.calm == 0 || m.end == 0 {
-		c.figure = true // the calm is too short, or there is no /proc
+	if m.quiet == 0 || m.end == 0 {
+		c.figure = true // the quiet phase is too short, or there is no /proc
 		return c
 	}
 	c.seen = fmt.Sprintf("%s at the start, %s after the chaos, %s %s later, %s at the end",
-		megabytes(m.start), megabytes(m.chaos), megabytes(m.calm), memoryAfter, megabytes(m.end))
-	if float64(m.end) > memoryFactor*float64(m.calm) {
+		megabytes(m.start), megabytes(m.chaos), megabytes(m.quiet), memoryAfter, megabytes(m.end))
+	if float64(m.end) > memoryFactor*float64(m.quiet) {
 		c.violations = []violation{{object: "operator", lane: noLane, evidence: fmt.Sprintf(
-			"%s at the end of the calm, %s one minute into it: want not more than %.1f times as much", megabytes(m.end), megabytes(m.calm), memoryFactor)}}
+			"%s at the end of the quiet phase, %s one minute into it: want at most %.1f times as much", megabytes(m.end), megabytes(m.quiet), memoryFactor)}}
 	}
 	return c
 }

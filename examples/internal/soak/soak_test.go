@@ -20,7 +20,7 @@ func TestSoak(t *testing.T) {
 		// mostly they wait.
 		group.Go(func() {
 			var out, errOut strings.Builder
-			args := "-objects 5 -chaos 16s -calm 14s -every 10s -kill-every 3s,6s -seed 1 -example " + e.name
+			args := "-objects 5 -chaos 16s -quiet 14s -every 10s -kill-every 3s,6s -seed 1 -example " + e.name
 			code := run(t.Context(), strings.Fields(args), &out, &errOut)
 			t.Logf("%s%s", errOut.String(), out.String())
 			if code != exitKept {

@@ -51,21 +51,21 @@ var examples = []example{
 	{name: "03_rwexternal", account: "rwexternal", subject: newRWExternals},
 }
 
-// A subject is what an operator works on, with the model of how it should be.
+// A subject holds the objects of an operator, and the model of how they should be.
 type subject interface {
-	// create makes the objects. What it starts to watch, it watches until ctx is done.
+	// create creates the objects. Watches that it starts end with ctx.
 	create(ctx context.Context) error
-	// edits returns what is done to the objects in the chaos. It is called once, and from then on
-	// the model is what the cluster should be after the last edit.
+	// edits returns the edits of the objects in the chaos. It is called once. From then on, the
+	// model describes the cluster after the last edit.
 	edits() []edit
-	// compare returns how the cluster is, compared with the model. Unless it is zero, Ready must
-	// not have changed since steadySince.
+	// compare compares the cluster with the model. Unless steadySince is zero, Ready must not have
+	// changed since then.
 	compare(ctx context.Context, steadySince time.Time) ([]check, error)
 	// deleteAll deletes the objects.
 	deleteAll(ctx context.Context) error
-	// left returns what is left after deleteAll and should not be.
-	left(ctx context.Context) ([]violation, error)
-	// progress says what has happened so far, in a few words.
+	// remaining returns what remains after deleteAll and should not.
+	remaining(ctx context.Context) ([]violation, error)
+	// progress describes what has happened so far, in a few words.
 	progress() string
 }
 
@@ -87,7 +87,7 @@ type readiness struct {
 	reason string // why not
 }
 
-// problem says how conditions differ from it, and nothing if they do not.
+// problem describes how conditions differ from it. It returns "" if they do not.
 func (want readiness) problem(conditions []metav1.Condition, generation int64, steadySince time.Time) string {
 	got := meta.FindStatusCondition(conditions, condition.Ready)
 	if got == nil {
@@ -112,14 +112,14 @@ func listed(ctx context.Context, user client.Client, list client.ObjectList) ([]
 	var found []violation
 	for _, ns := range []string{namespace, outputsNamespace} {
 		if err := user.List(ctx, list, client.InNamespace(ns)); err != nil {
-			return nil, fmt.Errorf("listing what is left: %w", err)
+			return nil, fmt.Errorf("listing the remaining objects: %w", err)
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			obj, ok := item.(client.Object)
 			if !ok {
-				return fmt.Errorf("%T is no object", item)
+				return fmt.Errorf("%T is not an object", item)
 			}
-			found = append(found, leftOver(obj))
+			found = append(found, leftover(obj))
 			return nil
 		})
 		if err != nil {
@@ -129,8 +129,8 @@ func listed(ctx context.Context, user client.Client, list client.ObjectList) ([]
 	return found, nil
 }
 
-// leftOver says of an object that it should not be there.
-func leftOver(obj client.Object) violation {
+// leftover returns the violation of an object that should not exist.
+func leftover(obj client.Object) violation {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", obj), "*")
 	if i := strings.LastIndexByte(kind, '.'); i >= 0 {
 		kind = kind[i+1:]
@@ -154,7 +154,7 @@ func create(ctx context.Context, user client.Client, obj client.Object) error {
 			return err
 		}
 		if sleepUntil(ctx, time.Now().Add(100*time.Millisecond)) != nil {
-			return fmt.Errorf("one of its name is not gone: %w", err)
+			return fmt.Errorf("an object of that name still exists: %w", err)
 		}
 	}
 }

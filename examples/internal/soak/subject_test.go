@@ -17,7 +17,7 @@ import (
 	rwexternalv1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
 )
 
-// What is left after the deletion is found, with what holds it; what should stay is not.
+// What remains after the deletion is found, with what holds it; what should stay is not.
 func TestLeftAfterTheDeletion(t *testing.T) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -46,7 +46,7 @@ func TestLeftAfterTheDeletion(t *testing.T) {
 		if err := test.subject.deleteAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		found, err := test.subject.left(t.Context())
+		found, err := test.subject.remaining(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestLeftAfterTheDeletion(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: left is %q, want %q", name, got, test.want)
+			t.Errorf("%s: remaining are %q, want %q", name, got, test.want)
 		}
 	}
 }

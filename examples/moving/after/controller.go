@@ -25,7 +25,7 @@ import (
 
 const available = "Available"
 
-// CacheReconciler keeps a Deployment for each Cache.
+// CacheReconciler maintains a Deployment for each Cache.
 type CacheReconciler struct {
 	client.Client
 	Scheme *runtime.Scheme
@@ -44,7 +44,7 @@ func (r *CacheReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	return engine.Reconcile(ctx, req)
 }
 
-// newEngine returns the engine, which is made by the first call.
+// newEngine returns the engine, which the first call creates.
 func (r *CacheReconciler) newEngine(live client.Reader, recorder events.EventRecorder) (*step.Engine[*v1.Cache], error) {
 	r.once.Do(func() {
 		r.engine, r.err = step.New(step.Options[*v1.Cache]{Name: "cache", Client: r.Client, APIReader: live, Recorder: recorder},
@@ -53,7 +53,7 @@ func (r *CacheReconciler) newEngine(live client.Reader, recorder events.EventRec
 	return r.engine, r.err
 }
 
-// ensureDeployment keeps the Deployment of a Cache.
+// ensureDeployment creates or updates the Deployment of a Cache.
 type ensureDeployment struct{}
 
 var _ step.ConditionDeclarer[*v1.Cache] = ensureDeployment{}

@@ -24,13 +24,13 @@ import (
 
 const available = "Available"
 
-// CacheReconciler keeps a Deployment for each Cache.
+// CacheReconciler maintains a Deployment for each Cache.
 type CacheReconciler struct {
 	client.Client
 	Scheme *runtime.Scheme
 }
 
-// Reconcile makes the Deployment what the Cache wants.
+// Reconcile creates or updates the Deployment of the Cache.
 func (r *CacheReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	logger := log.FromContext(ctx)
 	cache := &v1.Cache{}

@@ -1,8 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller reconciles Caches by an engine with one step, which is the Reconcile of
-// before.
+// Package controller reconciles Caches with an engine of one step, which is the Reconcile of before.
 package controller
 
 import (
@@ -28,7 +27,7 @@ import (
 
 const available = "Available"
 
-// CacheReconciler keeps a Deployment for each Cache.
+// CacheReconciler maintains a Deployment for each Cache.
 type CacheReconciler struct {
 	client.Client
 	Scheme *runtime.Scheme
@@ -47,7 +46,7 @@ func (r *CacheReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	return engine.Reconcile(ctx, req)
 }
 
-// newEngine returns the engine, which is made by the first call.
+// newEngine returns the engine, which the first call creates.
 func (r *CacheReconciler) newEngine(live client.Reader, recorder events.EventRecorder) (*step.Engine[*v1.Cache], error) {
 	r.once.Do(func() {
 		r.engine, r.err = step.New(step.Options[*v1.Cache]{Name: "cache", Client: r.Client, APIReader: live, Recorder: recorder},
@@ -56,9 +55,9 @@ func (r *CacheReconciler) newEngine(live client.Reader, recorder events.EventRec
 	return r.engine, r.err
 }
 
-// do makes the Deployment what the Cache wants.
+// do creates or updates the Deployment of the Cache.
 func (r *CacheReconciler) do(ctx context.Context, req *step.Request[*v1.Cache]) (ctrl.Result, error) {
-	r = &CacheReconciler{Client: req.Client, Scheme: r.Scheme} // the rest reads and writes through the request
+	r = &CacheReconciler{Client: req.Client, Scheme: r.Scheme} // from here on, reads and writes go through the request
 	logger := log.FromContext(ctx)
 	cache := req.Object
 

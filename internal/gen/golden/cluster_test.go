@@ -20,12 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	shopv1 "github.com/ctrlkit/ctrlkit/internal/gen/golden/apis/shop/v1"
 )
 
 var (
-	plane       controlplane.Shared // etcd and API server only: there is no garbage collector
+	plane       controlplanetest.Shared // etcd and API server only: there is no garbage collector
 	installCRDs sync.Once
 	errInstall  error
 )

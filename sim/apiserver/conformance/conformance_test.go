@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
@@ -34,7 +35,8 @@ var (
 	length    = flag.Int("length", 50, "the `number` of operations in a sequence")
 )
 
-// outOfScope are answers that are known to differ, with the reason. What is listed here docs/simulator.md lists as well.
+// outOfScope are answers that are known to differ, with the reason. docs/simulator.md lists them
+// too.
 var outOfScope = []struct {
 	reason  string
 	matches func(o operation, real, memory answer) bool
@@ -58,7 +60,7 @@ func newTarget(t *testing.T, name string, config *rest.Config) *target {
 	return &target{name: name, client: client, host: strings.TrimSuffix(config.Host, "/")}
 }
 
-// answer is what a server says.
+// answer is an answer of a server.
 type answer struct {
 	Code int
 	Body any
@@ -94,7 +96,7 @@ func (g *target) do(o operation) (answer, error) {
 type run struct {
 	*target
 	namespace string
-	versions  map[string][]string // resource versions of each object, as they were seen
+	versions  map[string][]string // resource versions of each object, in the order in which they were seen
 	order     map[string]string   // resource versions by the order in which they were seen
 	uids      map[string]string
 }
@@ -108,7 +110,7 @@ func (g *target) begin(t *testing.T, namespace string) *run {
 	return &run{target: g, namespace: namespace, versions: map[string][]string{}, order: map[string]string{}, uids: map[string]string{}}
 }
 
-// fill puts what has been seen into an operation.
+// fill replaces the placeholders of an operation.
 func (r *run) fill(o operation) operation {
 	path, _, _ := strings.Cut(o.Path, "?")
 	for _, sub := range []string{"/status", "/scale"} {
@@ -127,7 +129,7 @@ func (r *run) fill(o operation) operation {
 	return o
 }
 
-// note remembers the resource version that an object has now.
+// note records the resource version that an object has now.
 func (r *run) note(o operation, a answer) {
 	path, query, _ := strings.Cut(o.Path, "?")
 	m, ok := a.Body.(map[string]any)
@@ -159,8 +161,8 @@ var (
 	ipPattern      = regexp.MustCompile(`^10\.0\.\d+\.\d+$`)
 )
 
-// normalise takes out of a value what can't be equal.
-func (r *run) normalise(path string, v any) any {
+// normalize removes from a value what differs between any two servers.
+func (r *run) normalize(path string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if metadata, ok := v["metadata"].(map[string]any); ok && strings.HasSuffix(fmt.Sprint(v["kind"]), "List") {
@@ -168,15 +170,16 @@ func (r *run) normalise(path string, v any) any {
 		}
 		out := map[string]any{}
 		for k, child := range v {
-			out[k] = r.normalise(path+"."+k, child)
+			out[k] = r.normalize(path+"."+k, child)
 		}
 		if causes, ok := out["causes"].([]any); ok {
-			// In no particular order, and how often one is told depends on how many validators see it.
+			// Their order is not defined, and their number depends on how many validators find the
+			// error.
 			slices.SortFunc(causes, func(a, b any) int { return strings.Compare(mustJSON(a), mustJSON(b)) })
 			out["causes"] = slices.CompactFunc(causes, func(a, b any) bool { return mustJSON(a) == mustJSON(b) })
 		}
 		if entries, ok := out["managedFields"].([]any); ok {
-			// They are ordered by time, in seconds, which may turn between two requests.
+			// They are ordered by time, in seconds, and a second may end between two requests.
 			slices.SortFunc(entries, func(a, b any) int { return strings.Compare(mustJSON(a), mustJSON(b)) })
 		}
 		if message, _ := out["message"].(string); out["reason"] == "Invalid" {
@@ -191,7 +194,7 @@ func (r *run) normalise(path string, v any) any {
 	case []any:
 		out := make([]any, len(v))
 		for i, child := range v {
-			out[i] = r.normalise(path+"[]", child)
+			out[i] = r.normalize(path+"[]", child)
 		}
 		return out
 	case string:
@@ -242,7 +245,7 @@ func (r *run) watch(t *testing.T, collection string) *watch {
 	request.Header.Set("Accept", "application/json")
 	response, err := r.client.Do(request)
 	for tries := 0; err == nil && response.StatusCode == http.StatusTooManyRequests && tries < 100; tries++ {
-		_ = response.Body.Close()         //nolint:errcheck // the answer is tried for again
+		_ = response.Body.Close()         //nolint:errcheck // the request is repeated
 		time.Sleep(50 * time.Millisecond) // a kind that has just been defined is not ready yet
 		response, err = r.client.Do(request)
 	}
@@ -271,7 +274,7 @@ func (r *run) watch(t *testing.T, collection string) *watch {
 	return w
 }
 
-// wait returns the events when there are so many, or after some time.
+// wait returns the events once there are that many, or after some time.
 func (w *watch) wait(n int) []any {
 	timeout := time.After(2 * time.Second)
 	for ticker := time.NewTicker(5 * time.Millisecond); ; {
@@ -289,7 +292,7 @@ func (w *watch) wait(n int) []any {
 	}
 }
 
-// difference is a step at which the two servers did not do the same.
+// difference is an operation that the two servers answered differently.
 type difference struct {
 	step      int
 	operation operation
@@ -330,15 +333,15 @@ func compare(t *testing.T, real, memory *target, namespace string, list []operat
 		}) {
 			continue
 		}
-		got := answer{fromB.Code, b.normalise("", fromB.Body)}
-		text := cmp.Diff(answer{fromA.Code, a.normalise("", fromA.Body)}, got)
+		got := answer{fromB.Code, b.normalize("", fromB.Body)}
+		text := cmp.Diff(answer{fromA.Code, a.normalize("", fromA.Body)}, got)
 		// The real server may answer a list of any version from a cache that is stale for a moment.
 		for end := time.Now().Add(2 * time.Second); text != "" && strings.HasSuffix(o.Path, "resourceVersion=0") && time.Now().Before(end); {
 			time.Sleep(10 * time.Millisecond)
 			if fromA, err = a.do(inA); err != nil {
 				t.Fatal(err)
 			}
-			text = cmp.Diff(answer{fromA.Code, a.normalise("", fromA.Body)}, got)
+			text = cmp.Diff(answer{fromA.Code, a.normalize("", fromA.Body)}, got)
 		}
 		if text != "" {
 			return &difference{i, o, "(-real +memory)\n" + text}
@@ -348,7 +351,7 @@ func compare(t *testing.T, real, memory *target, namespace string, list []operat
 		want := watchedA[s.collection].wait(0)
 		got := watchedB[s.collection].wait(len(want))
 		want = watchedA[s.collection].wait(len(got))
-		x, y := a.normalise("", want), b.normalise("", got)
+		x, y := a.normalize("", want), b.normalize("", got)
 		if text := cmp.Diff(x, y); text != "" {
 			return &difference{len(list) - 1, operation{Method: "WATCH", Path: s.collection}, "(-real +memory)\n" + text}
 		}
@@ -365,7 +368,7 @@ func TestConformance(t *testing.T) {
 	if err := envtest.ReadCRDFiles(&options); err != nil {
 		t.Fatal(err)
 	}
-	plane := controlplane.StartForTest(t, controlplane.Options{CRDs: []string{"crds.yaml"}})
+	plane := controlplanetest.Start(t, controlplane.Options{CRDs: []string{"crds.yaml"}})
 	config := rest.CopyConfig(plane.Config())
 	config.QPS = -1
 	real := newTarget(t, "real", config)
@@ -403,7 +406,7 @@ func newMemory(t *testing.T, crds []*apiextensionsv1.CustomResourceDefinition) *
 	return newTarget(t, "memory", server.Config())
 }
 
-// shrink leaves out operations as long as there is a difference.
+// shrink removes operations as long as a difference remains.
 func shrink(t *testing.T, real *target, crds []*apiextensionsv1.CustomResourceDefinition, seed uint64, list []operation, d *difference) ([]operation, *difference) {
 	t.Helper()
 	for i := len(list) - 2; i >= 0; i-- {

@@ -24,7 +24,7 @@ func (o operation) String() string {
 	return s + " " + o.Body
 }
 
-// subject is a kind that sequences are about.
+// subject is a kind of which sequences create objects.
 type subject struct {
 	collection string
 	apiVersion string

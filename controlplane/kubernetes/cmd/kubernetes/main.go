@@ -1,14 +1,12 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubernetes is the control plane in one binary: it acts as the
-// program by whose name it is called (etcd, kube-apiserver,
-// kube-controller-manager, kube-scheduler, kubectl), so that five links to one
-// file stand for five programs and their common code is compiled and stored
-// once. Called by any other name, it takes the program from its first argument.
+// Command kubernetes is the control plane in one binary. It acts as the program whose name it is
+// called by (etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl): five links to
+// one file are five programs, whose common code is compiled and stored once. If it is called by
+// another name, its first argument names the program.
 //
-// Every program but kubectl ends when the process that started it is gone; see
-// package orphan.
+// All programs except kubectl end when their parent process has ended; see package orphan.
 package main
 
 import (
@@ -29,7 +27,7 @@ func main() {
 	}
 	program, known := programs[name]
 	if !known {
-		fmt.Fprintf(os.Stderr, "no program is named %q; call this file by, or with, one of: %s\n", name, strings.Join(names(), ", "))
+		fmt.Fprintf(os.Stderr, "unknown program %q: call this file by, or with, one of: %s\n", name, strings.Join(names(), ", "))
 		os.Exit(2)
 	}
 	if program.endsWithParent {
@@ -38,7 +36,7 @@ func main() {
 	os.Exit(program.main())
 }
 
-// programName is the last element of path, without Windows' ending.
+// programName returns the last element of path, without the extension of Windows.
 func programName(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), ".exe")
 }

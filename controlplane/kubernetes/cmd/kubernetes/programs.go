@@ -13,7 +13,7 @@ import (
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics of the clients in each program
-	_ "k8s.io/component-base/metrics/prometheus/version"  // the metric that tells the version
+	_ "k8s.io/component-base/metrics/prometheus/version"  // the metric with the version
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
@@ -21,13 +21,13 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// A program is one of those that this binary can act as.
+// A program is one that this binary can act as.
 type program struct {
 	// main runs the program with os.Args and returns its exit code.
 	main func() int
 
-	// endsWithParent is set for servers. A client like kubectl ends by itself,
-	// and must finish what it began although its terminal was closed.
+	// endsWithParent is set for servers. A client such as kubectl ends by itself, and must finish
+	// its work even if its terminal is closed.
 	endsWithParent bool
 }
 
@@ -43,7 +43,7 @@ func server(newCommand func() *cobra.Command) func() int {
 	return func() int { return cli.Run(newCommand()) }
 }
 
-// runEtcd returns only when etcd ends without an error; otherwise etcd exits itself.
+// runEtcd returns only if etcd ends without an error; otherwise etcd exits the process.
 func runEtcd() int {
 	etcdmain.Main(os.Args)
 	return 0

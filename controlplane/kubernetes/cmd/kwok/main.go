@@ -1,11 +1,11 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kwok runs Nodes and Pods that live without a machine.
+// Command kwok simulates Nodes and Pods.
 //
-// It is the program of sigs.k8s.io/kwok with one addition: it ends when the
-// process that started it is gone. It is a binary of its own because it and
-// the Kubernetes programs both register a global flag named version.
+// It is the program of sigs.k8s.io/kwok with one addition: it ends when its parent process has
+// ended. It is a binary of its own because it and the Kubernetes programs both register a global
+// flag named version.
 package main
 
 import (
@@ -29,8 +29,8 @@ func main() {
 	}
 }
 
-// run reads the flags that kwok's configuration is made of first, because the
-// flags of its command take their defaults from that configuration.
+// run first reads the flags of kwok's configuration, because that has the defaults of the command's
+// flags.
 func run() error {
 	global := pflag.NewFlagSet("global", pflag.ContinueOnError)
 	global.ParseErrorsAllowlist.UnknownFlags = true

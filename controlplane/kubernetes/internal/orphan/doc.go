@@ -3,13 +3,12 @@
 
 // Package orphan ends a program when the process that started it is gone.
 //
-// A control plane in a test is a tree of processes whose root may be killed at
-// any instant: by a test's time limit, a debugger, the kernel. Nobody is left
-// then to stop the servers, so each of them looks after itself. This holds
-// for every starter that runs the programs directly, controller-runtime's
-// envtest among them.
+// A control plane in a test is a tree of processes whose root may be killed at any time: by a
+// test's time limit, a debugger, the kernel. No process remains then to stop the servers, so each
+// server watches its parent. This works for all programs that start the servers directly, such as
+// controller-runtime's envtest.
 //
-// The parent is observed by its process id, twice a second. The kernel could
-// announce the death of a parent on Linux (prctl), but means the thread that
-// started the child, and the threads of a Go program come and go.
+// The parent's process id is checked twice a second. On Linux the kernel could send a signal when
+// the parent ends (prctl), but it does so when the thread that started the child ends, and the
+// threads of a Go program are short-lived.
 package orphan

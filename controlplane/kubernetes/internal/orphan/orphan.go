@@ -15,19 +15,17 @@ import (
 )
 
 const (
-	// OutliveVariable names the environment variable that switches this package
-	// off when it is set to anything but nothing, for those who let a program
-	// run on by itself.
+	// OutliveVariable is the environment variable that disables this package if it is not empty,
+	// for programs that are to outlive their parent.
 	OutliveVariable = "CTRLKIT_OUTLIVE_PARENT"
 
-	// ParentVariable names the environment variable in which a starter may give
-	// its process id. It closes the gap in which the starter dies before the
-	// program has looked who it was.
+	// ParentVariable is the environment variable in which the parent may pass its process id.
+	// Without it, a parent that ends before the program calls Watch would not be noticed.
 	ParentVariable = "CTRLKIT_PARENT_PID"
 
-	// RemoveVariable names the environment variable with directories, separated
-	// as in PATH, that an orphaned program removes before it ends. Every program
-	// of a control plane may be given the same ones: the last to end leaves nothing.
+	// RemoveVariable is the environment variable with directories, separated as in PATH, that an
+	// orphaned program removes before it ends. All programs of a control plane may be passed the
+	// same directories.
 	RemoveVariable = "CTRLKIT_REMOVE_WHEN_ORPHANED"
 )
 
@@ -36,9 +34,9 @@ const interval = 500 * time.Millisecond
 // Watch makes the process exit with code 1 within about half a second after
 // its parent has ended. It returns at once; call it first in main.
 //
-// It also makes writes to a closed standard output or error an ordinary error:
-// their reader often is the parent, and a program that dies of its own log
-// (SIGPIPE) would not come to remove its directories.
+// It also ignores SIGPIPE, so that a write to a closed standard output or error is an ordinary
+// error: their reader often is the parent, and a program that the signal ends would not remove its
+// directories.
 func Watch() {
 	if os.Getenv(OutliveVariable) != "" {
 		return
@@ -53,13 +51,13 @@ func Watch() {
 			<-ticker.C
 		}
 		remove(directories)
-		fmt.Fprintf(os.Stderr, "%s ends because the process that started it (%d) is gone\n", filepath.Base(os.Args[0]), parent)
+		fmt.Fprintf(os.Stderr, "%s ends because its parent process (%d) has ended\n", filepath.Base(os.Args[0]), parent)
 		os.Exit(1)
 	}()
 }
 
-// expectedParent prefers what the starter said over what is seen now. A value
-// that is no number says nothing.
+// expectedParent returns the process id that the parent passed, or else the one seen now. It
+// ignores a value that is not a number.
 func expectedParent(said string, seen int) int {
 	if pid, err := strconv.Atoi(said); err == nil {
 		return pid
@@ -67,10 +65,9 @@ func expectedParent(said string, seen int) int {
 	return seen
 }
 
-// disposable lists the directories to remove: the named ones, and those that
-// envtest created for this program alone. It tells the latter by the prefix
-// that envtest gives to its temporary directories, and removes them itself
-// unless it is killed.
+// disposable returns the directories to remove: those that are named, and those that envtest
+// created for this program. It recognizes the latter by the prefix of envtest's temporary
+// directories. envtest removes them itself unless it is killed.
 func disposable(named string, args []string) []string {
 	directories := filepath.SplitList(named)
 	for _, arg := range args {
@@ -85,8 +82,8 @@ func disposable(named string, args []string) []string {
 	return directories
 }
 
-// remove tries each directory a few times, since this program may still be
-// writing to it, and stays silent: there is nobody left to be told.
+// remove tries to remove each directory a few times, since this program may still be writing to it.
+// It does not report errors: no process remains that would read them.
 func remove(directories []string) {
 	for _, directory := range directories {
 		for range 5 {

@@ -9,60 +9,63 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ConcurrencyPolicy says what happens to a run that is due while Jobs of earlier runs are still active.
+// ConcurrencyPolicy says what happens to a run that is due while Jobs of earlier runs are still
+// active.
 //
 // +kubebuilder:validation:Enum=Allow;Forbid;Replace
 type ConcurrencyPolicy string
 
 const (
-	// AllowConcurrent starts the run beside those that are active. It is the default.
+	// AllowConcurrent starts the run in addition to the active ones. It is the default.
 	AllowConcurrent ConcurrencyPolicy = "Allow"
-	// ForbidConcurrent lets the run wait until no Job is active any more. If more runs become due meanwhile, only
-	// the latest of them is started.
+	// ForbidConcurrent delays the run until no Job is active. If more runs become due in the
+	// meantime, only the latest of them is started.
 	ForbidConcurrent ConcurrencyPolicy = "Forbid"
 	// ReplaceConcurrent deletes the active Jobs and starts the run.
 	ReplaceConcurrent ConcurrencyPolicy = "Replace"
 )
 
-// CronJobSpec is what the user of a CronJob wants.
+// CronJobSpec is the desired state of a CronJob.
 type CronJobSpec struct {
-	// Schedule is a line of five fields as in crontab(5), a descriptor such as @hourly, or @every and a duration,
-	// for example "@every 1h30m". An interval counts from the last run, or from the creation of the CronJob.
+	// Schedule is a line of five fields as in crontab(5), a descriptor such as @hourly, or @every
+	// and a duration, for example "@every 1h30m". An interval counts from the last run, or from the
+	// creation of the CronJob.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="a time zone does not belong into the schedule: use timeZone instead of TZ= or CRON_TZ="
+	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="the schedule must not contain a time zone: use timeZone instead of TZ= or CRON_TZ="
 	Schedule string `json:"schedule"`
 
-	// TimeZone is the name of the time zone in which the schedule is read, for example "Europe/Paris". It is UTC if
-	// this is not set, wherever the operator runs.
+	// TimeZone is the name of the schedule's time zone, for example "Europe/Paris". The default is
+	// UTC, wherever the operator runs.
 	//
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:XValidation:rule="self != 'Local'",message="Local is the time zone of whichever machine the operator runs on: name the zone, for example Europe/Paris"
+	// +kubebuilder:validation:XValidation:rule="self != 'Local'",message="Local depends on the operator's machine: name a zone, for example Europe/Paris"
 	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
 
-	// StartingDeadlineSeconds is how late a run may start. A run that could not start in time is missed and is
-	// not made up. Without it, the latest run that was missed is always made up.
+	// StartingDeadlineSeconds is how late a run may start. A run that could not start in time is
+	// missed. Without it, the latest missed run is always started.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 
-	// ConcurrencyPolicy says what happens to a run that is due while Jobs of earlier runs are still active.
+	// ConcurrencyPolicy says what happens to a run that is due while Jobs of earlier runs are still
+	// active.
 	//
 	// +kubebuilder:default=Allow
 	// +optional
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
-	// Suspend stops further runs while it is true. Jobs that are active go on, and when it becomes false again, the
-	// latest run that was missed meanwhile is made up, if the starting deadline allows.
+	// Suspend stops further runs while it is true. Active Jobs continue. When it becomes false
+	// again, the latest missed run is started, if the starting deadline allows.
 	//
 	// +kubebuilder:default=false
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// JobTemplate is what the Jobs look like. A change has no effect on Jobs that exist.
+	// JobTemplate is the template of the Jobs. A change has no effect on existing Jobs.
 	JobTemplate batchv1.JobTemplateSpec `json:"jobTemplate"`
 
 	// SuccessfulJobsHistoryLimit is how many completed Jobs are kept.
@@ -83,7 +86,7 @@ type CronJobSpec struct {
 // Suspended reports whether the user has suspended the CronJob.
 func (s *CronJobSpec) Suspended() bool { return s.Suspend != nil && *s.Suspend }
 
-// CronJobStatus is what the operator has seen and done.
+// CronJobStatus is the observed state of a CronJob.
 type CronJobStatus struct {
 	// Active are the Jobs that have not finished, in the order of their names.
 	//
@@ -91,8 +94,8 @@ type CronJobStatus struct {
 	// +optional
 	Active []corev1.ObjectReference `json:"active,omitempty"`
 
-	// LastScheduleTime is the time in the schedule of the latest run that was started. It never goes back, and a run
-	// that it covers is not started again, even if its Job was deleted.
+	// LastScheduleTime is the time in the schedule of the latest run that was started. It never
+	// goes back, and a run that it covers is not started again, even if its Job was deleted.
 	//
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
@@ -106,10 +109,11 @@ type CronJobStatus struct {
 }
 
 const (
-	// ConditionScheduled is true while runs are started as the schedule wants, also if there is nothing to do because
-	// the CronJob is suspended. If it is false, its message says what a person must change, and the CronJob is not Ready.
+	// ConditionScheduled is true while runs are started according to the schedule, and while the
+	// CronJob is suspended. If it is false, its message has the remedy, and the CronJob is not
+	// Ready.
 	ConditionScheduled = "Scheduled"
-	// ConditionMissedRuns is true if runs were missed and not made up before the latest run that was due.
+	// ConditionMissedRuns is true if runs before the latest one were missed.
 	ConditionMissedRuns = "MissedRuns"
 )
 
@@ -119,13 +123,14 @@ const (
 	ReasonScheduled = "Scheduled"
 	// ReasonSuspended means that the user has suspended the CronJob.
 	ReasonSuspended = "Suspended"
-	// ReasonWaiting means that a run is due and waits, as the concurrency policy wants, for active Jobs.
+	// ReasonWaiting means that a run is due and waits for active Jobs, because the concurrency
+	// policy is Forbid.
 	ReasonWaiting = "WaitingForActiveJobs"
 	// ReasonInvalidSchedule means that the schedule cannot be read, or that it has no next time.
 	ReasonInvalidSchedule = "InvalidSchedule"
-	// ReasonInvalidTimeZone means that there is no time zone of this name.
+	// ReasonInvalidTimeZone means that the time zone is unknown.
 	ReasonInvalidTimeZone = "InvalidTimeZone"
-	// ReasonJobNameTaken means that an object which is not ours has the name that the Job of the run needs.
+	// ReasonJobNameTaken means that a Job of another owner has the name of the run's Job.
 	ReasonJobNameTaken = "JobNameTaken"
 	// ReasonJobNotCreated means that the API server did not accept the Job.
 	ReasonJobNotCreated = "JobNotCreated"
@@ -133,11 +138,12 @@ const (
 
 // Reasons of the condition MissedRuns.
 const (
-	// ReasonOnSchedule means that nothing was missed.
+	// ReasonOnSchedule means that no runs were missed.
 	ReasonOnSchedule = "OnSchedule"
 	// ReasonDeadlinePassed means that the latest run could not start within the starting deadline.
 	ReasonDeadlinePassed = "StartingDeadlinePassed"
-	// ReasonTooManyMissed means that more than 100 runs were missed; the latest of them was made up.
+	// ReasonTooManyMissed means that more than 100 runs were missed; the latest of them was
+	// started.
 	ReasonTooManyMissed = "TooManyMissedRuns"
 )
 

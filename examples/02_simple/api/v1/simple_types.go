@@ -7,14 +7,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // SimpleSpec is a division.
 type SimpleSpec struct {
-	// Dividend is what is divided.
+	// Dividend is the number to divide.
 	Dividend int64 `json:"dividend"`
 
-	// Divisor is what it is divided by. Zero is accepted, and the condition DivisorNonZero says that it can't be done.
+	// Divisor is the number to divide by. Zero is accepted, and reported in the condition
+	// DivisorNonZero.
 	Divisor int64 `json:"divisor"`
 }
 
-// SimpleStatus is its result.
+// SimpleStatus is the result of the division.
 type SimpleStatus struct {
 	// ObservedGeneration is the generation of the spec that the result belongs to.
 	//
@@ -36,7 +37,7 @@ type SimpleStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ConditionDivisorNonZero is true while the division can be done.
+// ConditionDivisorNonZero is true if the divisor is not zero.
 const ConditionDivisorNonZero = "DivisorNonZero"
 
 // Simple divides two numbers.

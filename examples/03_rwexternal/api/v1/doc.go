@@ -1,7 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 holds the Go types of the API group demo.ctrlkit.dev, version v1: the RWExternal of this example.
+// Package v1 holds the Go types of the API group demo.ctrlkit.dev, version v1: the RWExternal of
+// this example.
 //
 // +kubebuilder:object:generate=true
 // +groupName=demo.ctrlkit.dev

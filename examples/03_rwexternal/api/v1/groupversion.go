@@ -14,7 +14,8 @@ var GroupVersion = schema.GroupVersion{Group: "demo.ctrlkit.dev", Version: "v1"}
 
 var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
-// AddToScheme makes the types of this package known to a scheme, and with it to every client that uses the scheme.
+// AddToScheme makes the types of this package known to a scheme, and with it to every client that
+// uses the scheme.
 var AddToScheme = schemeBuilder.AddToScheme
 
 func addKnownTypes(scheme *runtime.Scheme) error {

@@ -5,9 +5,9 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// RWExternalSpec says where the numbers are, and where the result goes.
+// RWExternalSpec names the Secrets of the numbers and of the result.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.outputSecret) == has(oldSelf.outputSecret) && (!has(self.outputSecret) || self.outputSecret == oldSelf.outputSecret)",message="the output can't be changed: make another RWExternal"
+// +kubebuilder:validation:XValidation:rule="has(self.outputSecret) == has(oldSelf.outputSecret) && (!has(self.outputSecret) || self.outputSecret == oldSelf.outputSecret)",message="the output cannot be changed: create another RWExternal"
 type RWExternalSpec struct {
 	// InputSecret is the name of a Secret in the namespace of the RWExternal, with the keys
 	// "dividend" and "divisor".
@@ -15,9 +15,9 @@ type RWExternalSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	InputSecret string `json:"inputSecret"`
 
-	// OutputSecret is the Secret that is written. It is removed when the RWExternal is, and a
-	// Secret that is there already is never taken over. It can't be changed. By default it is in
-	// the namespace of the RWExternal and has its name with "-output" behind it.
+	// OutputSecret is the Secret with the result. It is deleted with the RWExternal. An existing
+	// Secret of another owner is not overwritten. The field cannot be changed. The default is the
+	// namespace of the RWExternal and its name followed by "-output".
 	//
 	// +optional
 	OutputSecret SecretReference `json:"outputSecret,omitzero"`
@@ -25,25 +25,25 @@ type RWExternalSpec struct {
 
 // SecretReference names a Secret of any namespace.
 type SecretReference struct {
-	// Namespace is where the Secret is; empty means the namespace of the RWExternal.
+	// Namespace is the namespace of the Secret. The default is that of the RWExternal.
 	//
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Name is that of the Secret; empty means that of the RWExternal with "-output" behind it.
+	// Name is the name of the Secret. The default is that of the RWExternal followed by "-output".
 	//
 	// +optional
 	Name string `json:"name,omitempty"`
 }
 
-// RWExternalStatus is what the operator has seen and done.
+// RWExternalStatus is the observed state of an RWExternal.
 type RWExternalStatus struct {
-	// ObservedGeneration is the generation of the spec that the status is about.
+	// ObservedGeneration is the generation of the spec that the status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// OutputSecret is where the result was written last.
+	// OutputSecret is the Secret to which the result was written last.
 	//
 	// +optional
 	OutputSecret *SecretReference `json:"outputSecret,omitempty"`
@@ -57,9 +57,9 @@ type RWExternalStatus struct {
 }
 
 const (
-	// ConditionInputReady is true when the input Secret is there and has two numbers.
+	// ConditionInputReady is true if the input Secret exists and has two numbers.
 	ConditionInputReady = "InputReady"
-	// ConditionOutputReady is true when the output Secret holds their quotient.
+	// ConditionOutputReady is true if the output Secret has their quotient.
 	ConditionOutputReady = "OutputReady"
 )
 

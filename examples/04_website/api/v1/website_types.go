@@ -5,24 +5,23 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// WebsiteSpec says what a site shows, and where.
+// WebsiteSpec is the content of a site and how it is served.
 type WebsiteSpec struct {
-	// Host is the name under which the site is found, such as shop.example.com. It can't be
-	// changed.
+	// Host is the DNS name of the site, such as shop.example.com. It cannot be changed.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the host can't be changed: make another Website"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the host cannot be changed: create another Website"
 	Host string `json:"host"`
 
-	// Image is the web server. It finds the content in /usr/share/nginx/html and listens on port
+	// Image is the image of the web server. It serves the content in /usr/share/nginx/html on port
 	// 80.
 	//
 	// +kubebuilder:default="nginx:1.29"
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// Replicas is how many web servers there are.
+	// Replicas is the number of web servers.
 	//
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
@@ -35,20 +34,20 @@ type WebsiteSpec struct {
 	Content map[string]string `json:"content,omitempty"`
 
 	// CredentialsSecret is the name of a Secret in the namespace of the Website. Its keys are
-	// environment variables of the web servers, which are rolled when it changes.
+	// environment variables of the web servers. A change rolls out new Pods.
 	//
 	// +kubebuilder:validation:MinLength=1
 	CredentialsSecret string `json:"credentialsSecret"`
 }
 
-// WebsiteStatus is what the operator has seen and done.
+// WebsiteStatus is the observed state of a Website.
 type WebsiteStatus struct {
-	// ObservedGeneration is the generation of the spec that the status is about.
+	// ObservedGeneration is the generation of the spec that the status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions are Ready, and Reconciling or Stalled while it is not.
+	// Conditions are Ready and, while it is not true, Reconciling or Stalled.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -56,7 +55,7 @@ type WebsiteStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Website is a site that is served from the cluster and has a DNS record outside of it.
+// Website is a site that the cluster serves, with a DNS record outside of it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

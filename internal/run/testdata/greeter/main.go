@@ -1,4 +1,4 @@
-// Command greeter is the operator of the tests: for each Greeter it keeps one Job, and tells its state.
+// Command greeter is the operator of the tests: for each Greeter it keeps one Job, and reports its state in the status.
 package main
 
 import (

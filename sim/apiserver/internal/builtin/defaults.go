@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Default fills in what the real server fills in when a field is not set.
+// Default sets the defaults of a kind. It transcribes SetDefaults_ and the generated defaulting
+// functions of k8s.io/kubernetes/pkg/apis, which this module must not import. The file is data in
+// the form of functions, one per kind.
 func Default(gvk schema.GroupVersionKind, obj map[string]any) {
 	if d, ok := defaults[id(gvk)]; ok {
 		d(obj)
@@ -18,7 +20,7 @@ func Default(gvk schema.GroupVersionKind, obj map[string]any) {
 
 type object = map[string]any
 
-// defaults are those of the kinds that have some.
+// defaults are the functions of the kinds that have defaults.
 var defaults = map[string]func(object){
 	"/Pod":                                  pod,
 	"/Secret":                               func(o object) { set(o, "type", "Opaque") },
@@ -49,7 +51,7 @@ var defaults = map[string]func(object){
 	"apiextensions.k8s.io/CustomResourceDefinition":               definition,
 }
 
-// set gives a field a value if it has none.
+// set sets a field if it is not set.
 func set(o object, name string, value any) {
 	if o == nil {
 		return
@@ -59,7 +61,7 @@ func set(o object, name string, value any) {
 	}
 }
 
-// child returns a field that is an object, or nil: setting something in nil does nothing.
+// child returns a field that is an object, or nil. Setting a field of nil does nothing.
 func child(o object, path ...string) object {
 	for _, name := range path {
 		next, _ := o[name].(object)
@@ -116,7 +118,7 @@ func podSpec(spec object) {
 	each(spec, "volumes", volume)
 }
 
-// hostNetwork makes the ports of containers those of the host.
+// hostNetwork sets the host ports of a Pod in the network of its Node.
 func hostNetwork(spec object) {
 	if on, _ := spec["hostNetwork"].(bool); !on {
 		return
@@ -171,7 +173,8 @@ func httpGet(h object) {
 	set(h, "scheme", "HTTP")
 }
 
-// requests makes what a container of a Pod is limited to what it asks for. In templates it is left open.
+// requests sets the requests of a container to its limits, as upstream does in Pods but not in Pod
+// templates.
 func requests(c object) {
 	resources := child(c, "resources")
 	limits := child(resources, "limits")
@@ -188,7 +191,7 @@ func requests(c object) {
 	}
 }
 
-// pullPolicy is Always for images without a tag, or with the tag latest.
+// pullPolicy returns Always for images without a tag or with the tag latest, and else IfNotPresent.
 func pullPolicy(image string) string {
 	name := image[strings.LastIndex(image, "/")+1:]
 	if strings.Contains(name, "@") {
@@ -337,7 +340,7 @@ func deployment(o object) {
 	template(spec)
 }
 
-// rolling makes the strategy of a workload a rolling update with these parameters, as far as it says nothing else.
+// rolling makes a rolling update with these parameters the default strategy of a workload.
 func rolling(spec object, name string, parameters object) {
 	if spec == nil {
 		return

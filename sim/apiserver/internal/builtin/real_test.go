@@ -17,13 +17,14 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 )
 
 var update = flag.Bool("update", false, "write resources.json anew from the real control plane")
 
 // The table of resources is what the real API server says of itself.
 func TestResourcesAreThoseOfTheRealServer(t *testing.T) {
-	cp := controlplane.StartForTest(t, controlplane.Options{})
+	cp := controlplanetest.Start(t, controlplane.Options{})
 	client, err := discovery.NewDiscoveryClientForConfig(cp.Config())
 	if err != nil {
 		t.Fatal(err)

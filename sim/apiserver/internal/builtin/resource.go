@@ -1,8 +1,12 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package builtin is what the API server in memory knows of the built-in kinds of Kubernetes: which there are, what their objects look like
-// when they have been stored, and what may be done to them.
+// Package builtin holds what the API server in memory knows about the built-in kinds of Kubernetes:
+// which kinds exist, and how the real server defaults, prepares, validates and selects their
+// objects.
+//
+// The resources are those that a real server reported (resources.json). The rest transcribes the
+// strategies and defaults of k8s.io/kubernetes, which this module must not import.
 package builtin
 
 import (
@@ -26,7 +30,7 @@ type served struct {
 	metav1.APIResource
 }
 
-// A Resource is a built-in one that the server serves.
+// A Resource is a built-in resource that the server serves.
 type Resource struct {
 	GVR          schema.GroupVersionResource
 	Kind         string
@@ -43,24 +47,9 @@ type Resource struct {
 // GVK returns the kind with group and version.
 func (r Resource) GVK() schema.GroupVersionKind { return r.GVR.GroupVersion().WithKind(r.Kind) }
 
-// notServed are versions and kinds that the real server has and that are left out, with the reason.
+// notServed are the versions and kinds that are omitted, with the reason.
 var notServed = map[string]string{
-	"autoscaling/v1": "it is another version of autoscaling/v2, into which it would have to be converted",
-}
-
-// NotServed lists what the real server serves and this one does not, with the reason, ordered.
-func NotServed() []string {
-	var list []string
-	for name, reason := range notServed {
-		list = append(list, name+": "+reason)
-	}
-	for _, r := range all() {
-		if !slices.Contains(r.Verbs, "list") && !strings.Contains(r.Name, "/") {
-			list = append(list, r.GroupVersion+" "+r.Name+": it is an action, not an object")
-		}
-	}
-	slices.Sort(list)
-	return list
+	"autoscaling/v1": "it would have to be converted to autoscaling/v2",
 }
 
 var all = sync.OnceValue(func() []served {
@@ -71,7 +60,8 @@ var all = sync.OnceValue(func() []served {
 	return list
 })
 
-// Resources returns the resources that are served, ordered by group, version and name. The slice is shared: don't change it.
+// Resources returns the served resources, ordered by group, version and name. The slice is shared:
+// do not change it.
 func Resources() []Resource { return resources() }
 
 var resources = sync.OnceValue(func() []Resource {

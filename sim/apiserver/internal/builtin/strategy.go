@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// preparation is what the real server does with objects of a kind beyond defaults, status and generation.
+// preparation is what the kind's strategy and admission plugins do upstream, beyond defaults,
+// status and generation.
 type preparation struct {
 	create func(obj object, allocate func(kind string) string)
 	update func(obj, old object)
@@ -72,7 +73,8 @@ func newPod(o object, _ func(string) string) {
 	o["status"] = object{"phase": "Pending", "qosClass": qosClass(spec)}
 }
 
-// qosClass is what the requests and limits of the containers make of a Pod.
+// qosClass returns the quality-of-service class of a Pod, from the requests and limits of its
+// containers.
 func qosClass(spec object) string {
 	any, guaranteed := false, true
 	for _, list := range []string{"containers", "initContainers"} {
@@ -98,7 +100,7 @@ func qosClass(spec object) string {
 	return "Burstable"
 }
 
-// quantity returns a quantity in its canonical form, and nothing for one that is not set or zero.
+// quantity returns a quantity in its canonical form, or nothing if it is zero or not set.
 func quantity(v any) string {
 	text, _ := v.(string)
 	if text == "" {

@@ -4,7 +4,6 @@
 package builtin
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -13,10 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// fieldImmutable is what the real server says of fields that can't be changed.
+// fieldImmutable is the message of the real server for a changed immutable field.
 const fieldImmutable = "field is immutable"
 
-// validations are those that are done; what is not validated is listed by NotValidated.
+// validations are the checks of specs, which cover what operators get wrong most often. Other kinds
+// are checked only in their metadata.
 var validations = map[string]func(obj object) field.ErrorList{
 	"/ConfigMap":       configMap,
 	"/Secret":          secret,
@@ -59,7 +59,7 @@ func ValidateUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subres
 	return append(errs, Validate(gvk, obj)...)
 }
 
-// immutable are the fields that can't be changed.
+// immutable lists the fields that an update cannot change.
 var immutable = map[string][]string{
 	"apps/Deployment":                       {"spec.selector"},
 	"apps/ReplicaSet":                       {"spec.selector"},
@@ -179,9 +179,4 @@ func validPodSpec(spec object, at *field.Path) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-// NotValidated says of which kinds the specs are not validated, and what of the others.
-func NotValidated() string {
-	return fmt.Sprintf("of %d kinds the main fields are validated, of the others only the metadata", len(validations))
 }

@@ -12,7 +12,8 @@ import (
 
 const metaName = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
-// newConverter returns the type converter of one version: its schema as OpenAPI, with the fields that every object has.
+// newConverter returns the type converter of one version, made from its schema and the fields that
+// every object has.
 func newConverter(gvk schema.GroupVersionKind, structural *structuralschema.Structural) (managedfields.TypeConverter, error) {
 	root := structural.DeepCopy().ToKubeOpenAPI()
 	withReferences(root, structural)
@@ -26,7 +27,7 @@ func newConverter(gvk schema.GroupVersionKind, structural *structuralschema.Stru
 	return managedfields.NewTypeConverter(map[string]*spec.Schema{"resource": root, metaName: objectMeta(), "ownerReference": ownerReference()}, false)
 }
 
-// withReferences gives embedded objects the fields that every object has.
+// withReferences adds the fields that every object has to embedded objects.
 func withReferences(s *spec.Schema, structural *structuralschema.Structural) {
 	if structural.XEmbeddedResource {
 		if s.Properties == nil {
@@ -47,7 +48,8 @@ func withReferences(s *spec.Schema, structural *structuralschema.Structural) {
 	}
 }
 
-// objectMeta is the schema of ObjectMeta as the real server publishes it, as far as server-side apply looks at it.
+// objectMeta returns the schema of ObjectMeta as the real server publishes it, as far as
+// server-side apply uses it.
 func objectMeta() *spec.Schema {
 	text := *spec.StringProperty()
 	texts := *spec.MapProperty(spec.StringProperty())

@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crd makes of a CustomResourceDefinition what the API server in memory needs of it. Nearly all of the work is done by the libraries
-// of the real server.
+// Package crd compiles CustomResourceDefinitions for the API server in memory. The libraries of the
+// real server (k8s.io/apiextensions-apiserver) do nearly all of the work.
 package crd
 
 import (
@@ -34,7 +34,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// A Definition is a compiled CustomResourceDefinition. It never changes.
+// A Definition is a compiled CustomResourceDefinition. It is immutable.
 type Definition struct {
 	Group      string
 	Names      apiextensionsv1.CustomResourceDefinitionNames
@@ -57,7 +57,7 @@ type Version struct {
 	converter       managedfields.TypeConverter
 }
 
-// Scale is where the subresource scale finds its fields.
+// Scale holds the paths of the fields of a scale subresource.
 type Scale struct {
 	Replicas       []string
 	StatusReplicas []string
@@ -69,8 +69,8 @@ var (
 	compiled   = map[[sha256.Size]byte]*Definition{}
 )
 
-// Compile checks a definition as the real server does, and makes it ready for use. Equal specs are compiled once in the life of the process.
-// The error is an errors.StatusError's list of causes, as a field.ErrorList.
+// Compile checks a CustomResourceDefinition as the real server does and compiles it. Compiling
+// takes milliseconds, so that equal specs are compiled once per process.
 func Compile(definition *apiextensionsv1.CustomResourceDefinition) (*Definition, field.ErrorList) {
 	data, err := json.Marshal(map[string]any{"name": definition.Name, "spec": definition.Spec})
 	if err != nil {
@@ -176,13 +176,13 @@ func newScale(s *apiextensionsv1.CustomResourceSubresourceScale) *Scale {
 	return scale
 }
 
-// TypeConverter returns what server-side apply needs to know of the schema.
+// TypeConverter returns the schema in the form that server-side apply uses.
 func (v *Version) TypeConverter() managedfields.TypeConverter { return v.converter }
 
-// Normalise removes from an object what the schema does not know, and returns the paths of it. It brings embedded metadata into shape, and
-// fails when they can't be.
-func (v *Version) Normalise(content map[string]any) (unknown []string, err error) {
-	metadata, unknownMetadata, err := v.normaliseMetadata(content)
+// Normalize removes the fields that the schema does not have, and returns a message about each. It
+// brings embedded metadata into their canonical form, and returns an error if it cannot.
+func (v *Version) Normalize(content map[string]any) (unknown []string, err error) {
+	metadata, unknownMetadata, err := v.normalizeMetadata(content)
 	if err != nil {
 		return nil, err
 	}
@@ -203,8 +203,8 @@ func (v *Version) Normalise(content map[string]any) (unknown []string, err error
 	return slices.Compact(unknown), nil
 }
 
-// normaliseMetadata brings the metadata of an object into the form that Go's type gives them.
-func (v *Version) normaliseMetadata(content map[string]any) (metadata any, unknown []string, err error) {
+// normalizeMetadata returns the metadata of an object in the form of the Go type.
+func (v *Version) normalizeMetadata(content map[string]any) (metadata any, unknown []string, err error) {
 	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
 		return nil, nil, err
@@ -222,7 +222,8 @@ func (v *Version) normaliseMetadata(content map[string]any) (metadata any, unkno
 // Default sets the defaults of the schema.
 func (v *Version) Default(content map[string]any) { defaulting.Default(content, v.structural) }
 
-// Validate checks a new object. Of what is known to be wrong with its metadata depends whether the rules are asked.
+// Validate checks a new object. known are the errors in its metadata: as upstream, CEL rules are
+// not evaluated if some kinds of errors are known.
 func (v *Version) Validate(content map[string]any, known field.ErrorList) field.ErrorList {
 	ctx := context.Background()
 	errs := validation.ValidateCustomResource(nil, content, v.schemaValidator)
@@ -232,7 +233,8 @@ func (v *Version) Validate(content map[string]any, known field.ErrorList) field.
 	return append(errs, v.rules(slices.Concat(known, errs), content, nil)...)
 }
 
-// ValidateUpdate checks a changed object. Errors that the old one had already, in parts that are the same, are let pass.
+// ValidateUpdate checks a changed object. As upstream (ratcheting), it accepts errors that the old
+// object already has, in parts that did not change.
 func (v *Version) ValidateUpdate(content, old map[string]any, subresource string, known field.ErrorList) field.ErrorList {
 	ctx := context.Background()
 	correlated := common.NewCorrelatedObject(content, old, &model.Structural{Structural: v.structural})
@@ -255,7 +257,8 @@ func (v *Version) ValidateUpdate(content, old map[string]any, subresource string
 	return append(errs, v.rules(slices.Concat(known, errs), content, old, cel.WithRatcheting(correlated))...)
 }
 
-// rules checks the CEL rules, unless an object is so wrong that they can't be asked.
+// rules evaluates the CEL rules, unless errs has an error of a kind after which upstream does not
+// evaluate them.
 func (v *Version) rules(errs field.ErrorList, content, old map[string]any, options ...cel.Option) field.ErrorList {
 	if v.cel == nil {
 		return nil

@@ -39,9 +39,10 @@ func New(gvk schema.GroupVersionKind) runtime.Object {
 	return obj
 }
 
-// Normalise decodes an object as the real server does, with its Go type, and returns it as what is stored: without fields that the type does
-// not have, with those that it always has. Whether it says that it is of that kind is for the caller to look at. unknown says which fields were dropped or doubled.
-func Normalise(gvk schema.GroupVersionKind, data []byte) (content map[string]any, unknown []string, err error) {
+// Normalize decodes an object through its Go type, as the real server does, and returns it as it is
+// stored: without fields that the type does not have, and with those that are always encoded. It
+// does not check the object's kind. unknown describes unknown and duplicate fields.
+func Normalize(gvk schema.GroupVersionKind, data []byte) (content map[string]any, unknown []string, err error) {
 	obj := New(gvk)
 	strict, err := kjson.UnmarshalStrict(data, obj)
 	if err != nil {
@@ -60,7 +61,8 @@ func Normalise(gvk schema.GroupVersionKind, data []byte) (content map[string]any
 	return content, unknown, nil
 }
 
-// WithoutEmptyLists makes lists without elements null, as storing them in the real server does.
+// WithoutEmptyLists replaces empty lists by null. Upstream, storing an object as protobuf has that
+// effect.
 func WithoutEmptyLists(m map[string]any) {
 	for k, v := range m {
 		switch v := v.(type) {
@@ -80,7 +82,7 @@ func WithoutEmptyLists(m map[string]any) {
 	}
 }
 
-// Empty returns what an empty object of a kind is in JSON: with the fields that its type always has.
+// Empty returns an empty object of a kind, with the fields that its type always encodes.
 func Empty(gvk schema.GroupVersionKind) map[string]any {
 	if known, ok := emptyObjects.Load(gvk); ok {
 		return runtime.DeepCopyJSON(known.(map[string]any))
@@ -96,12 +98,13 @@ func Empty(gvk schema.GroupVersionKind) map[string]any {
 
 var emptyObjects sync.Map // schema.GroupVersionKind to map[string]any
 
-// TypeConverter returns what server-side apply needs to know of the built-in kinds.
+// TypeConverter returns the schemas of the built-in kinds in the form that server-side apply uses.
 func TypeConverter() managedfields.TypeConverter { return typeConverter() }
 
 var typeConverter = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(types()) })
 
-// withoutGeneration are kinds whose objects have no metadata.generation.
+// withGeneration lists the kinds whose objects have metadata.generation. Kinds with false are
+// listed because one would expect them here.
 var withGeneration = map[string]bool{
 	"apps/Deployment": true, "apps/StatefulSet": true, "apps/DaemonSet": true, "apps/ReplicaSet": true, "batch/Job": true, "batch/CronJob": true,
 	"/ReplicationController": true, "/Pod": true, "networking.k8s.io/Ingress": true, "networking.k8s.io/NetworkPolicy": true,
@@ -116,10 +119,7 @@ var withGeneration = map[string]bool{
 
 func id(gvk schema.GroupVersionKind) string { return gvk.Group + "/" + gvk.Kind }
 
-// HasGeneration reports whether objects of a kind have metadata.generation.
-func HasGeneration(gvk schema.GroupVersionKind) bool { return withGeneration[id(gvk)] }
-
-// hasStatus reports whether the status of a kind can only be written through the subresource.
+// hasStatus reports whether the status of a kind can be written only through the subresource.
 func hasStatus(gvk schema.GroupVersionKind) bool {
 	for _, r := range Resources() {
 		if r.GVK() == gvk {
@@ -129,7 +129,7 @@ func hasStatus(gvk schema.GroupVersionKind) bool {
 	return false
 }
 
-// PrepareCreate does what the real server does with a new object of a kind, after the defaults.
+// PrepareCreate does what the kind's strategy does upstream with a new object, after the defaults.
 func PrepareCreate(gvk schema.GroupVersionKind, obj map[string]any, allocate func(kind string) string) {
 	if hasStatus(gvk) && id(gvk) != "/Node" && id(gvk) != "/Namespace" {
 		clearStatus(gvk, obj)
@@ -142,7 +142,7 @@ func PrepareCreate(gvk schema.GroupVersionKind, obj map[string]any, allocate fun
 	}
 }
 
-// clearStatus sets the status to what an empty one of the type is.
+// clearStatus sets the status to an empty one of its Go type.
 func clearStatus(gvk schema.GroupVersionKind, obj map[string]any) {
 	empty, _ := emptyStatus(gvk)
 	if empty == nil {
@@ -168,8 +168,8 @@ func emptyStatus(gvk schema.GroupVersionKind) (map[string]any, bool) {
 	return status, status != nil
 }
 
-// PrepareUpdate does what the real server does with a changed object of a kind: it takes over from the old one what this way of writing can't
-// change, and counts generations.
+// PrepareUpdate does what the kind's strategy does upstream with a changed object: it resets what a
+// write through the subresource cannot change, and increments the generation.
 func PrepareUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subresource string) {
 	switch {
 	case subresource == "status":
@@ -198,10 +198,10 @@ func PrepareUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subreso
 	}
 }
 
-// labelsFixedByStatus are kinds whose labels can't be changed through the subresource status.
+// labelsFixedByStatus are the kinds whose labels a write of the status cannot change.
 var labelsFixedByStatus = map[string]bool{"apps/Deployment": true}
 
-// mainPart is what of an object counts for its generation.
+// mainPart returns the parts of an object whose changes increment its generation.
 func mainPart(obj map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range obj {
@@ -244,12 +244,12 @@ func metadataOf(obj map[string]any) map[string]any {
 	return m
 }
 
-// UnconditionalUpdate reports whether objects of a kind may be updated without a resource version.
+// UnconditionalUpdate reports whether an update of an object may omit its resource version.
 func UnconditionalUpdate(gvk schema.GroupVersionKind) bool {
 	return !conditionalOnly[id(gvk)]
 }
 
-// conditionalOnly are kinds that want to be told which version was seen.
+// conditionalOnly are the kinds whose updates must have a resource version.
 var conditionalOnly = map[string]bool{
 	"coordination.k8s.io/Lease": true, "apiextensions.k8s.io/CustomResourceDefinition": true, "policy/PodDisruptionBudget": true,
 	"admissionregistration.k8s.io/MutatingWebhookConfiguration": true, "admissionregistration.k8s.io/ValidatingWebhookConfiguration": true,
@@ -258,7 +258,7 @@ var conditionalOnly = map[string]bool{
 	"scheduling.k8s.io/PriorityClass": false, "node.k8s.io/RuntimeClass": false, "resource.k8s.io/ResourceClaim": false,
 }
 
-// CreatesOnUpdate reports whether an update creates an object of a kind that is not there.
+// CreatesOnUpdate reports whether an update of an object that does not exist creates it.
 func CreatesOnUpdate(gvk schema.GroupVersionKind) bool { return createsOnUpdate[id(gvk)] }
 
 var createsOnUpdate = map[string]bool{
@@ -267,7 +267,8 @@ var createsOnUpdate = map[string]bool{
 	"rbac.authorization.k8s.io/ClusterRoleBinding": true, "storage.k8s.io/CSIDriver": false,
 }
 
-// ReturnsDeleted reports whether the answer to a deletion that is done at once is the object, not a Status.
+// ReturnsDeleted reports whether a deletion that removes the object is answered with the object
+// instead of a Status.
 func ReturnsDeleted(gvk schema.GroupVersionKind) bool { return returnsDeleted[id(gvk)] }
 
 var returnsDeleted = map[string]bool{
@@ -275,7 +276,7 @@ var returnsDeleted = map[string]bool{
 	"storage.k8s.io/CSINode": true, "storage.k8s.io/StorageClass": true, "storage.k8s.io/VolumeAttachment": true, "storage.k8s.io/CSIDriver": true,
 }
 
-// Selectable returns the fields, besides name and namespace, by which objects of a kind can be selected.
+// Selectable returns the fields, besides name and namespace, that field selectors may use.
 func Selectable(gvk schema.GroupVersionKind) []string { return selectable[id(gvk)] }
 
 var eventFields = []string{
@@ -296,7 +297,7 @@ var selectable = map[string][]string{
 	"batch/Job":              {"status.successful"},
 }
 
-// Field returns a selectable field of an object as text.
+// Field returns a selectable field in its text form.
 func Field(gvk schema.GroupVersionKind, obj map[string]any, field string) string {
 	path := fieldPaths[id(gvk)+" "+field]
 	if path == nil {
@@ -312,7 +313,7 @@ func Field(gvk schema.GroupVersionKind, obj map[string]any, field string) string
 	return fmt.Sprint(value)
 }
 
-// fieldPaths are the fields that are called otherwise than where they are.
+// fieldPaths are the paths of the fields whose selector has another name than their path.
 var fieldPaths = map[string][]string{
 	"batch/Job status.successful": {"status", "succeeded"},
 	"/Event source":               {"source", "component"},
@@ -322,7 +323,7 @@ var fieldPaths = map[string][]string{
 	"events.k8s.io/Event reportingController": {"reportingComponent"},
 }
 
-// zeroFields are what fields are as text when they are not set, other than nothing.
+// zeroFields are the text forms of unset fields, where they are not empty.
 var zeroFields = map[string]string{
 	"spec.hostNetwork": "false", "spec.unschedulable": "false", "status.replicas": "0", "status.successful": "0",
 }
@@ -339,7 +340,8 @@ func split(path string) []string {
 	return append(parts, path[start:])
 }
 
-// OrphansByDefault reports whether the dependents of an object of a kind stay when it is deleted without a word about them.
+// OrphansByDefault reports whether a deletion without a propagation policy orphans the dependents,
+// as it does for compatibility with old clients.
 func OrphansByDefault(gvk schema.GroupVersionKind) bool {
 	return id(gvk) == "batch/Job" || id(gvk) == "/ReplicationController"
 }

@@ -1,0 +1,60 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplanetest
+
+import (
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
+)
+
+// A Shared is one control plane for all tests of a package. It is started for the first test that
+// calls ForTest, so that a run of other tests does not pay for it:
+//
+//	var shared = controlplanetest.Shared{Options: controlplane.Options{Parts: controlplane.AllParts}}
+//
+//	func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+//
+// The tests stay independent of each other by using a namespace each.
+type Shared struct {
+	// Options are those of the control plane. They must not be changed after
+	// the first call of ForTest.
+	Options controlplane.Options
+
+	once  sync.Once
+	plane *controlplane.ControlPlane
+	err   error
+}
+
+// ForTest returns the shared control plane. The first call starts it. ForTest fails the test if the
+// control plane could not be started, in this call or an earlier one, and if one of its processes
+// has ended.
+func (s *Shared) ForTest(tb testing.TB) *controlplane.ControlPlane {
+	tb.Helper()
+	s.once.Do(func() { s.plane, s.err = start(tb, s.Options) })
+	if s.err != nil {
+		tb.Fatal(s.err)
+	}
+	if err := s.plane.Err(); err != nil {
+		tb.Fatalf("the shared control plane no longer runs: %v", err)
+	}
+	return s.plane
+}
+
+// Main runs the tests of a package and then stops the control plane, if it was
+// started. It returns the exit code for os.Exit.
+func (s *Shared) Main(m *testing.M) int {
+	code := m.Run()
+	s.once.Do(func() {}) // from here on, ForTest does not start it
+	if s.plane == nil {
+		return code
+	}
+	if err := s.plane.Stop(); err != nil {
+		os.Stderr.WriteString("stopping the shared control plane: " + err.Error() + "\n")
+		return max(code, 1)
+	}
+	return code
+}

@@ -1,0 +1,128 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+)
+
+func TestAControlPlaneOfTheLeastPartsTakesPods(t *testing.T) {
+	t.Parallel()
+	plane := controlplanetest.Start(t, controlplane.Options{})
+	if diff := cmp.Diff([]string{controlplane.EtcdProgram, controlplane.APIServerProgram}, plane.Programs()); diff != "" {
+		t.Errorf("programs (-want +got):\n%s", diff)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "alone"}, Spec: podTemplate(nil).Spec}
+	create(t, newClient(t, plane.Config()), pod)
+}
+
+func TestTwoControlPlanesKnowNothingOfEachOther(t *testing.T) {
+	t.Parallel()
+	planes := make(chan *controlplane.ControlPlane, 2)
+	for range 2 {
+		go func() {
+			plane, err := controlplane.Start(t.Context(), controlplane.Options{})
+			if err != nil {
+				t.Error(err)
+			}
+			planes <- plane
+		}()
+	}
+	first, second := <-planes, <-planes
+	if t.Failed() {
+		t.FailNow()
+	}
+	defer stopForTest(t, second)
+	mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mark"}}
+	create(t, newClient(t, first.Config()), mark)
+	stopForTest(t, first)
+	err := newClient(t, second.Config()).Get(t.Context(), client.ObjectKeyFromObject(mark), mark)
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("the other's ConfigMap: %v, want that it is not found", err)
+	}
+}
+
+func stopForTest(t *testing.T, plane *controlplane.ControlPlane) {
+	t.Helper()
+	dir := plane.Dir()
+	for range 2 {
+		if err := plane.Stop(); err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+	}
+	if err := plane.Err(); err != nil {
+		t.Errorf("after a stop: %v", err)
+	}
+	for name, pid := range plane.PIDs() {
+		if syscall.Kill(pid, 0) == nil {
+			t.Errorf("%s (process %d) still runs", name, pid)
+		}
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its directory: %v, want that it does not exist", err)
+	}
+}
+
+func TestTheDeathOfAProcessIsNoticed(t *testing.T) {
+	t.Parallel()
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plane.Stop() //nolint:errcheck // the test is about the time before
+	if err := syscall.Kill(plane.PIDs()[controlplane.EtcdProgram], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-plane.Done()
+	if err := plane.Err(); err == nil || !strings.Contains(err.Error(), controlplane.EtcdProgram) {
+		t.Errorf("err = %v, want one that names etcd", err)
+	}
+}
+
+func TestAProcessThatDiesAtStartIsQuoted(t *testing.T) {
+	t.Parallel()
+	_, err := controlplane.Start(t.Context(), controlplane.Options{Flags: map[string][]string{controlplane.APIServerProgram: {"--no-such-flag"}}})
+	if err == nil || !strings.Contains(err.Error(), "kube-apiserver ended: exit status 1") || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
+		t.Errorf("err = %v, want what kube-apiserver says about its flag", err)
+	}
+}
+
+func TestAStartEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	assets, err := controlplane.FindAssets(t.Context(), 0, controlplane.BuildOptions{Progress: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := controlplane.Start(ctx, controlplane.Options{Assets: assets}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("err = %v, want %v", err, context.DeadlineExceeded)
+	}
+}
+
+func TestLogsRemainWhereTheyWereWanted(t *testing.T) {
+	t.Parallel()
+	logs := t.TempDir()
+	stopForTest(t, controlplanetest.Start(t, controlplane.Options{LogDir: logs}))
+	info, err := os.Stat(filepath.Join(logs, "kube-apiserver.log"))
+	if err != nil || info.Size() == 0 {
+		t.Errorf("the log of kube-apiserver: %v, %v", info, err)
+	}
+}

@@ -1,0 +1,149 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+func (r *runner) build(ctx context.Context) (program string, err error) {
+	st := r.steps.begin("operator", "building "+r.Package)
+	program, err = r.project.Build(ctx, func(name string) { st.say("compiling " + name) }, stepWriter{st, r.Err})
+	if err != nil {
+		st.quit()
+		return "", err
+	}
+	r.program = program
+	st.done("built " + r.Package)
+	return program, nil
+}
+
+// stepWriter erases the line of a step before it writes.
+type stepWriter struct {
+	step *step
+	out  io.Writer
+}
+
+func (w stepWriter) Write(data []byte) (int, error) {
+	w.step.quit()
+	return w.out.Write(data)
+}
+
+// connect connects to the given cluster.
+func (r *runner) connect(ctx context.Context) (err error) {
+	st := r.steps.begin("cluster", "connecting")
+	defer st.quit()
+	config, where, err := loadKubeconfig(r.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	if r.cluster, err = newCluster(config); err != nil {
+		return err
+	}
+	version, err := r.cluster.version()
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	st.done(fmt.Sprintf("Kubernetes %s, %s", version, where))
+	return nil
+}
+
+func (r *runner) install(ctx context.Context) error {
+	st := r.steps.begin("definitions", "installing")
+	defer st.quit()
+	if len(r.definitions) == 0 {
+		st.skip("none: no config/crd beside or above the package; --crds names a directory")
+		return nil
+	}
+	names := make([]string, len(r.definitions))
+	for i, definition := range r.definitions {
+		names[i] = definition.Name
+	}
+	st.say("installing " + strings.Join(names, ", "))
+	if err := r.cluster.installDefinitions(ctx, r.definitions); err != nil {
+		return err
+	}
+	st.done(strings.Join(names, ", "))
+	return nil
+}
+
+func (r *runner) watch(ctx context.Context, running *sync.WaitGroup) error {
+	for _, name := range r.Watch {
+		kind, err := r.cluster.resolve(name)
+		if err != nil {
+			return err
+		}
+		r.addTopKind(kind)
+	}
+	changes := make(chan Change)
+	running.Go(func() {
+		for {
+			select {
+			case change := <-changes:
+				r.queue.put(item{change: &change})
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	w := &watcher{cluster: r.cluster, changes: changes, reportError: func(kind Kind, err error) {
+		r.queue.put(item{source: "watch", line: fmt.Sprintf("%s: %v", kind.Plural, err)})
+	}}
+	return w.start(ctx, r.kinds, running)
+}
+
+// addTopKind puts a kind at the top of the tree. It may be watched already.
+func (r *runner) addTopKind(kind Kind) {
+	for i := range r.kinds {
+		if r.kinds[i].GroupKind() == kind.GroupKind() {
+			r.kinds[i].Operators = true
+			return
+		}
+	}
+	r.kinds = append(r.kinds, kind)
+}
+
+func (r *runner) startOperator(program string) error {
+	st := r.steps.begin("operator", "starting")
+	defer st.quit()
+	if r.LogFile != "" {
+		var err error
+		if r.logFile, err = os.Create(r.LogFile); err != nil {
+			return fmt.Errorf("creating the operator's log file: %w", err)
+		}
+	}
+	log := &logTail{pass: r.passLog}
+	kubeconfig := r.Kubeconfig
+	if r.plane != nil {
+		kubeconfig = r.plane.Kubeconfig()
+	}
+	operator, err := startOperator(r.Supervisor, append([]string{program}, r.Args...), []string{"KUBECONFIG=" + kubeconfig}, log)
+	if err != nil {
+		return err
+	}
+	r.operator, r.start = operator, time.Now()
+	started := "started"
+	if r.LogFile != "" {
+		started += "; its log is in " + r.LogFile
+	}
+	st.done(started)
+	return nil
+}
+
+// passLog writes a line of the operator's log to the display and to the file, as the options
+// demand.
+func (r *runner) passLog(text string) {
+	if r.Logs {
+		r.queue.put(item{source: "operator", line: text})
+	}
+	if r.logFile != nil {
+		fmt.Fprintln(r.logFile, text)
+	}
+}
