@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -87,108 +88,11 @@ func TestSeries(t *testing.T) {
 		journal.Started{Causes: []journal.Cause{{Kind: journal.CauseTimer, Times: 1}}},
 		journal.Finished{Result: journal.ResultDone})
 
-	expect(t, registry, `
-# HELP ctrlkit_action_duration_seconds How long actions of workflows took.
-# TYPE ctrlkit_action_duration_seconds histogram
-ctrlkit_action_duration_seconds_bucket{action="Backup",controller="database",step="Run",le="0.001"} 0
-ctrlkit_action_duration_seconds_bucket{action="Backup",controller="database",step="Run",le="0.005"} 0
-ctrlkit_action_duration_seconds_bucket{action="Backup",controller="database",step="Run",le="0.025"} 0
-ctrlkit_action_duration_seconds_bucket{action="Backup",controller="database",step="Run",le="0.1"} 0
-ctrlkit_action_duration_seconds_bucket{action="Backup",controller="database",step="Run",le="0.25"} 0
-ctrlkit_action_duration_seconds_bucket{action="Backup",controller="database",step="Run",le="0.5"} 0
-ctrlkit_action_duration_seconds_bucket{action="Backup",controller="database",step="Run",le="1"} 0
-ctrlkit_action_duration_seconds_bucket{action="Backup",controller="database",step="Run",le="2.5"} 0
-ctrlkit_action_duration_seconds_bucket{action="Backup",controller="database",step="Run",le="10"} 0
-ctrlkit_action_duration_seconds_bucket{action="Backup",controller="database",step="Run",le="60"} 0
-ctrlkit_action_duration_seconds_bucket{action="Backup",controller="database",step="Run",le="+Inf"} 1
-ctrlkit_action_duration_seconds_sum{action="Backup",controller="database",step="Run"} 120
-ctrlkit_action_duration_seconds_count{action="Backup",controller="database",step="Run"} 1
-ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",step="Run",le="0.001"} 0
-ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",step="Run",le="0.005"} 0
-ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",step="Run",le="0.025"} 0
-ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",step="Run",le="0.1"} 0
-ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",step="Run",le="0.25"} 0
-ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",step="Run",le="0.5"} 0
-ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",step="Run",le="1"} 0
-ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",step="Run",le="2.5"} 0
-ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",step="Run",le="10"} 1
-ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",step="Run",le="60"} 1
-ctrlkit_action_duration_seconds_bucket{action="Migrate",controller="database",step="Run",le="+Inf"} 1
-ctrlkit_action_duration_seconds_sum{action="Migrate",controller="database",step="Run"} 3
-ctrlkit_action_duration_seconds_count{action="Migrate",controller="database",step="Run"} 1
-# HELP ctrlkit_actions_total Actions of workflows that have ended, by outcome.
-# TYPE ctrlkit_actions_total counter
-ctrlkit_actions_total{action="Backup",controller="database",outcome="failed",step="Run"} 1
-ctrlkit_actions_total{action="Migrate",controller="database",outcome="waiting",step="Run"} 1
-# HELP ctrlkit_failures_total Reconciles that failed, by the class of the failure. A wait is not a failure.
-# TYPE ctrlkit_failures_total counter
-ctrlkit_failures_total{class="TemporaryError",controller="database"} 1
-# HELP ctrlkit_hot_loops_total Hot loops that were found: writes to an object that cause one reconcile after the other.
-# TYPE ctrlkit_hot_loops_total counter
-ctrlkit_hot_loops_total{controller="database"} 1
-# HELP ctrlkit_reconcile_causes_total Causes of reconciles. One reconcile can have several.
-# TYPE ctrlkit_reconcile_causes_total counter
-ctrlkit_reconcile_causes_total{cause="backoff",controller="database"} 1
-ctrlkit_reconcile_causes_total{cause="child change",controller="database"} 4
-ctrlkit_reconcile_causes_total{cause="own change",controller="database"} 2
-ctrlkit_reconcile_causes_total{cause="timer",controller="database"} 1
-# HELP ctrlkit_reconciles_total Reconciles, by result.
-# TYPE ctrlkit_reconciles_total counter
-ctrlkit_reconciles_total{controller="database",result="done"} 1
-ctrlkit_reconciles_total{controller="database",result="failed"} 1
-ctrlkit_reconciles_total{controller="database",result="waiting"} 1
-# HELP ctrlkit_step_duration_seconds How long phases of steps took.
-# TYPE ctrlkit_step_duration_seconds histogram
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Account",le="0.001"} 0
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Account",le="0.005"} 0
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Account",le="0.025"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Account",le="0.1"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Account",le="0.25"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Account",le="0.5"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Account",le="1"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Account",le="2.5"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Account",le="10"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Account",le="60"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Account",le="+Inf"} 1
-ctrlkit_step_duration_seconds_sum{controller="database",phase="Do",step="Account"} 0.02
-ctrlkit_step_duration_seconds_count{controller="database",phase="Do",step="Account"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Run",le="0.001"} 0
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Run",le="0.005"} 0
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Run",le="0.025"} 0
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Run",le="0.1"} 0
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Run",le="0.25"} 0
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Run",le="0.5"} 0
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Run",le="1"} 0
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Run",le="2.5"} 0
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Run",le="10"} 0
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Run",le="60"} 0
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Do",step="Run",le="+Inf"} 1
-ctrlkit_step_duration_seconds_sum{controller="database",phase="Do",step="Run"} 120
-ctrlkit_step_duration_seconds_count{controller="database",phase="Do",step="Run"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Account",le="0.001"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Account",le="0.005"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Account",le="0.025"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Account",le="0.1"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Account",le="0.25"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Account",le="0.5"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Account",le="1"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Account",le="2.5"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Account",le="10"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Account",le="60"} 1
-ctrlkit_step_duration_seconds_bucket{controller="database",phase="Post",step="Account",le="+Inf"} 1
-ctrlkit_step_duration_seconds_sum{controller="database",phase="Post",step="Account"} 0
-ctrlkit_step_duration_seconds_count{controller="database",phase="Post",step="Account"} 1
-# HELP ctrlkit_steps_total Phases of steps that have ended, by outcome.
-# TYPE ctrlkit_steps_total counter
-ctrlkit_steps_total{controller="database",outcome="done",phase="Do",step="Account"} 1
-ctrlkit_steps_total{controller="database",outcome="failed",phase="Do",step="Run"} 1
-ctrlkit_steps_total{controller="database",outcome="requeue",phase="Post",step="Account"} 1
-# HELP ctrlkit_writes_total Writes to the API server.
-# TYPE ctrlkit_writes_total counter
-ctrlkit_writes_total{controller="database",kind="Database",outcome="done",subresource="status",verb="patch"} 1
-ctrlkit_writes_total{controller="database",kind="Secret",outcome="done",subresource="",verb="create"} 1
-ctrlkit_writes_total{controller="database",kind="Secret",outcome="failed",subresource="",verb="create"} 1
-`)
+	want, err := os.ReadFile("testdata/series.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, registry, string(want))
 	problems, err := testutil.GatherAndLint(registry)
 	if err != nil || len(problems) > 0 {
 		t.Errorf("the names are not as Prometheus wants them: %v %v", problems, err)

@@ -105,7 +105,8 @@ func lay(g *drawing.Graph) (*layout, error) {
 	l.spanFrames()
 	l.bend()
 	l.fillFrames()
-	l.arrange()
+	order := &ordering{l}
+	order.arrange()
 	l.assignPorts()
 	l.placeAcross()
 	l.placeAlong()

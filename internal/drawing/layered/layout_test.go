@@ -306,7 +306,7 @@ func TestBranchesKeepTheirOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := l.crossings(); n != 0 {
+	if n := (&ordering{l}).crossings(); n != 0 {
 		t.Errorf("%d crossings, want none", n)
 	}
 	axes := map[string]float64{}

@@ -20,51 +20,55 @@ type item struct {
 // sweeps is how often all layers are sorted, downwards and upwards in turns.
 const sweeps = 16
 
+// An ordering looks for the order of the cells on each layer. It works on the items of the layout's
+// frames, and leaves the order of the cells and nothing else.
+type ordering struct{ *layout }
+
 // arrange finds an order of the cells in which few edges cross. On all layers, frames in the same
 // frame stand in the same order: otherwise they could not be rectangles.
-func (l *layout) arrange() {
-	l.visit()
-	for _, c := range l.cells {
-		l.layers[c.layer].cells = append(l.layers[c.layer].cells, c)
+func (o *ordering) arrange() {
+	o.visit()
+	for _, c := range o.cells {
+		o.layers[c.layer].cells = append(o.layers[c.layer].cells, c)
 	}
-	for _, f := range l.allFrames() {
-		f.position = f.earliest(l.cells)
+	for _, f := range o.allFrames() {
+		f.position = f.earliest(o.cells)
 	}
-	for i := range l.layers {
-		l.itemize(i)
+	for i := range o.layers {
+		o.itemize(i)
 	}
-	best, least := l.save(), l.crossings()
+	best, least := o.save(), o.crossings()
 	for sweep := 0; sweep < sweeps && least > 0; sweep++ {
-		l.sweep(sweep%2 == 0, sweep%4 >= 2)
-		if n := l.crossings(); n < least {
-			best, least = l.save(), n
+		o.sweep(sweep%2 == 0, sweep%4 >= 2)
+		if n := o.crossings(); n < least {
+			best, least = o.save(), n
 		}
 	}
-	l.restore(best)
+	o.restore(best)
 	for round := 0; round < sweeps && least > 0; round++ {
 		before := least
-		least = l.exchangeNeighbors(least)
-		least = l.exchangeFrames(least)
+		least = o.exchangeNeighbors(least)
+		least = o.exchangeFrames(least)
 		if least == before {
 			break
 		}
 	}
-	for _, f := range l.allFrames() {
-		l.straighten(f, least)
+	for _, f := range o.allFrames() {
+		o.straighten(f, least)
 	}
 }
 
 // straighten mirrors what is in f if that brings more of it into the order in which it was added.
-func (l *layout) straighten(f *frame, least int) {
-	before := l.disorder(f)
-	l.mirror(f)
-	if l.crossings() > least || l.disorder(f) >= before {
-		l.mirror(f)
+func (o *ordering) straighten(f *frame, least int) {
+	before := o.disorder(f)
+	o.mirror(f)
+	if o.crossings() > least || o.disorder(f) >= before {
+		o.mirror(f)
 	}
 }
 
 // disorder counts the neighbors in f that stand against the order in which they were visited.
-func (l *layout) disorder(f *frame) int {
+func (o *ordering) disorder(f *frame) int {
 	n := 0
 	for at := f.first; at <= f.last; at++ {
 		last := 0
@@ -79,10 +83,10 @@ func (l *layout) disorder(f *frame) int {
 }
 
 // mirror turns the order of all that is in f around.
-func (l *layout) mirror(f *frame) {
+func (o *ordering) mirror(f *frame) {
 	f.mirror()
 	for at := f.first; at <= f.last; at++ {
-		l.number(at)
+		o.number(at)
 	}
 }
 
@@ -98,7 +102,7 @@ func (f *frame) mirror() {
 
 // visit numbers the cells by following the edges in the order in which they were added. In that
 // order, what forks and meets again crosses nothing.
-func (l *layout) visit() {
+func (o *ordering) visit() {
 	visited := 0
 	var follow func(c *cell)
 	follow = func(c *cell) {
@@ -111,7 +115,7 @@ func (l *layout) visit() {
 		}
 	}
 	for _, beginnings := range []bool{true, false} {
-		for _, c := range l.cells {
+		for _, c := range o.cells {
 			if c.visited == 0 && (len(c.backward) == 0) == beginnings {
 				follow(c)
 			}
@@ -130,8 +134,8 @@ func (f *frame) earliest(cells []*cell) int {
 }
 
 // itemize sorts the cells of a layer into the frames, each at the place of its first cell.
-func (l *layout) itemize(at int) {
-	cells := l.layers[at].cells
+func (o *ordering) itemize(at int) {
+	cells := o.layers[at].cells
 	slices.SortStableFunc(cells, func(a, b *cell) int { return cmp.Compare(a.visited, b.visited) })
 	seen := map[*frame]bool{}
 	for _, c := range cells {
@@ -141,10 +145,10 @@ func (l *layout) itemize(at int) {
 			f.parent.items[at] = append(f.parent.items[at], &item{frame: f})
 		}
 	}
-	for _, f := range l.allFrames() {
+	for _, f := range o.allFrames() {
 		f.alignFrames(at)
 	}
-	l.number(at)
+	o.number(at)
 }
 
 // alignFrames puts the frames in f into their common order; each place that a frame had is taken by
@@ -169,13 +173,13 @@ func (f *frame) alignFrames(at int) {
 }
 
 // number writes down the order of the cells on a layer.
-func (l *layout) number(at int) {
-	cells := l.layers[at].cells[:0]
-	l.root.eachCell(at, func(c *cell) {
+func (o *ordering) number(at int) {
+	cells := o.layers[at].cells[:0]
+	o.root.eachCell(at, func(c *cell) {
 		c.order = len(cells)
 		cells = append(cells, c)
 	})
-	l.layers[at].cells = cells
+	o.layers[at].cells = cells
 }
 
 // eachCell visits the cells of f on a layer in order.
@@ -191,32 +195,32 @@ func (f *frame) eachCell(at int, visit func(*cell)) {
 
 // sweep moves every cell to the middle of its neighbors on the layer before, or on the layer
 // after. Of cells with the same middle, the first or the last remains first.
-func (l *layout) sweep(down, turn bool) {
-	l.orderFrames()
-	for i := range l.layers {
+func (o *ordering) sweep(down, turn bool) {
+	o.orderFrames()
+	for i := range o.layers {
 		at := i
 		if !down {
-			at = len(l.layers) - 1 - i
+			at = len(o.layers) - 1 - i
 		}
-		for _, f := range l.allFrames() {
+		for _, f := range o.allFrames() {
 			if f.spans(at) {
 				f.sort(at, down, turn)
 				f.alignFrames(at)
 			}
 		}
-		l.number(at)
+		o.number(at)
 	}
 }
 
 // orderFrames gives the frames in each frame a common order: by the middle of all that they hold.
-func (l *layout) orderFrames() {
-	for _, f := range l.allFrames() {
+func (o *ordering) orderFrames() {
+	for _, f := range o.allFrames() {
 		middle := map[*frame]float64{}
 		for _, child := range f.children {
 			sum, n := 0.0, 0
 			for at := child.first; at <= child.last; at++ {
 				child.eachCell(at, func(c *cell) {
-					sum += (float64(c.order) + 0.5) / float64(len(l.layers[at].cells))
+					sum += (float64(c.order) + 0.5) / float64(len(o.layers[at].cells))
 					n++
 				})
 			}
@@ -279,9 +283,9 @@ type arrangement struct {
 	positions map[*frame]int
 }
 
-func (l *layout) save() arrangement {
+func (o *ordering) save() arrangement {
 	a := arrangement{items: map[*frame]map[int][]*item{}, positions: map[*frame]int{}}
-	for _, f := range l.allFrames() {
+	for _, f := range o.allFrames() {
 		a.items[f], a.positions[f] = map[int][]*item{}, f.position
 		for at, items := range f.items {
 			a.items[f][at] = slices.Clone(items)
@@ -290,33 +294,33 @@ func (l *layout) save() arrangement {
 	return a
 }
 
-func (l *layout) restore(a arrangement) {
+func (o *ordering) restore(a arrangement) {
 	for f, items := range a.items {
 		f.items, f.position = items, a.positions[f]
 	}
-	for at := range l.layers {
-		l.number(at)
+	for at := range o.layers {
+		o.number(at)
 	}
 }
 
 // exchangeNeighbors exchanges items that stand side by side as long as edges cross less.
-func (l *layout) exchangeNeighbors(least int) int {
-	for at := range l.layers {
-		for _, f := range l.allFrames() {
+func (o *ordering) exchangeNeighbors(least int) int {
+	for at := range o.layers {
+		for _, f := range o.allFrames() {
 			items := f.items[at]
 			for i := range max(len(items)-1, 0) {
 				if items[i].frame != nil && items[i+1].frame != nil {
 					continue
 				}
-				before := l.crossingsAround(at)
+				before := o.crossingsAround(at)
 				items[i], items[i+1] = items[i+1], items[i]
-				l.number(at)
-				if after := l.crossingsAround(at); after < before {
+				o.number(at)
+				if after := o.crossingsAround(at); after < before {
 					least -= before - after
 					continue
 				}
 				items[i], items[i+1] = items[i+1], items[i]
-				l.number(at)
+				o.number(at)
 			}
 		}
 	}
@@ -325,48 +329,48 @@ func (l *layout) exchangeNeighbors(least int) int {
 
 // exchangeFrames exchanges frames that follow each other, on all layers, as long as edges cross
 // less.
-func (l *layout) exchangeFrames(least int) int {
-	for _, f := range l.allFrames() {
+func (o *ordering) exchangeFrames(least int) int {
+	for _, f := range o.allFrames() {
 		order := slices.Clone(f.children)
 		slices.SortStableFunc(order, func(a, b *frame) int { return cmp.Compare(a.position, b.position) })
 		for i, child := range order {
 			child.position = i
 		}
 		for i := range max(len(order)-1, 0) {
-			l.exchange(f, order[i], order[i+1])
-			if n := l.crossings(); n < least {
+			o.exchange(f, order[i], order[i+1])
+			if n := o.crossings(); n < least {
 				least = n
 				order[i], order[i+1] = order[i+1], order[i]
 				continue
 			}
-			l.exchange(f, order[i], order[i+1])
+			o.exchange(f, order[i], order[i+1])
 		}
 	}
 	return least
 }
 
-func (l *layout) exchange(f, a, b *frame) {
+func (o *ordering) exchange(f, a, b *frame) {
 	a.position, b.position = b.position, a.position
 	for at := f.first; at <= f.last; at++ {
 		f.alignFrames(at)
-		l.number(at)
+		o.number(at)
 	}
 }
 
 // crossings counts the crossings between all layers.
-func (l *layout) crossings() int {
+func (o *ordering) crossings() int {
 	n := 0
-	for at := range l.layers {
-		n += l.crossingsAfter(at)
+	for at := range o.layers {
+		n += o.crossingsAfter(at)
 	}
 	return n
 }
 
 // crossingsAround counts the crossings on both sides of a layer.
-func (l *layout) crossingsAround(at int) int {
-	n := l.crossingsAfter(at)
+func (o *ordering) crossingsAround(at int) int {
+	n := o.crossingsAfter(at)
 	if at > 0 {
-		n += l.crossingsAfter(at - 1)
+		n += o.crossingsAfter(at - 1)
 	}
 	return n
 }
@@ -374,14 +378,14 @@ func (l *layout) crossingsAround(at int) int {
 // crossingsAfter counts the crossings between a layer and the next one: for every link, the links
 // from further left that end further right. The counts are kept in a binary tree, so that this
 // takes little more time than there are links.
-func (l *layout) crossingsAfter(at int) int {
-	if at+1 >= len(l.layers) {
+func (o *ordering) crossingsAfter(at int) int {
+	if at+1 >= len(o.layers) {
 		return 0
 	}
-	width := len(l.layers[at+1].cells)
+	width := len(o.layers[at+1].cells)
 	counts := make([]int, width+1)
 	crossings, total := 0, 0
-	for _, c := range l.layers[at].cells {
+	for _, c := range o.layers[at].cells {
 		for _, k := range c.onward {
 			notRight := 0
 			for i := k.to.order + 1; i > 0; i -= i & -i {
