@@ -59,6 +59,8 @@ var layers = map[string]int{
 	"diagram/diagramtest":            5,
 	"vet":                            0,
 	"sim":                            3,
+	"sim/fault":                      0,
+	"sim/oracle":                     0,
 	"sim/apiserver":                  2,
 	"sim/apiserver/internal/crd":     0,
 	"sim/apiserver/internal/builtin": 1,

@@ -7,33 +7,20 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
 // catalog is what a run without faults comes by: every place where a fault can strike.
 type catalog struct {
-	writes  []writePlace
+	writes  []fault.Write
 	reads   []string
 	calls   []Call
 	events  []eventPlace
 	detours int
 
 	deletions int // by users
-}
-
-type writePlace struct {
-	n            int
-	text         string
-	verb         string
-	subresource  string
-	named        bool // a creation whose name the operator has chosen
-	addsFinality bool // the object had no finalizer before, and has one after
-	exists       bool // the object is there before
-	users        []string
-	annotated    []string
-	statuses     []string
 }
 
 type eventPlace struct {
@@ -47,13 +34,13 @@ func (c *catalog) noteWrite(w *World, n int, r *apiserver.Request) {
 		return
 	}
 	target := w.targetOf(r)
-	place := writePlace{
-		n: n, text: describe(r), verb: r.Verb, subresource: r.Subresource,
-		named: (r.Verb == "create" || isApply(r)) && !strings.HasSuffix(target, "*"),
+	place := fault.Write{
+		Verb: r.Verb, Subresource: r.Subresource,
+		Named: (r.Verb == "create" || isApply(r)) && !strings.HasSuffix(target, "*"),
 	}
 	if current, err := w.lookUp(target); err == nil {
-		place.exists = true
-		place.addsFinality = r.Subresource == "" && len(current.obj.GetFinalizers()) == 0 && hasFinalizers(r.Body) && r.Verb != "create"
+		place.Exists = true
+		place.AddsFinalizer = r.Subresource == "" && len(current.obj.GetFinalizers()) == 0 && hasFinalizers(r.Body) && r.Verb != "create"
 	}
 	for _, of := range sortedKeys(w.written) {
 		current, err := w.lookUp(of)
@@ -62,13 +49,13 @@ func (c *catalog) noteWrite(w *World, n int, r *apiserver.Request) {
 		}
 		if !w.prerequisite(of) {
 			if current.obj.GetDeletionTimestamp() == nil {
-				place.users = append(place.users, of)
+				place.Users = append(place.Users, of)
 			}
 			if len(statusOf(current.content)) > 0 {
-				place.statuses = append(place.statuses, of)
+				place.Statuses = append(place.Statuses, of)
 			}
 			if w.annotatedByOperator(of, current) {
-				place.annotated = append(place.annotated, of)
+				place.Annotated = append(place.Annotated, of)
 			}
 		}
 	}
@@ -124,115 +111,33 @@ func (c *catalog) noteEvent(kind string, n int, event apiserver.Event) {
 }
 
 // singles lists every single fault that can strike in a run, in a fixed order.
-func (r *reference) singles() []Fault {
-	var list []Fault
-	for _, of := range r.withholdable {
-		list = append(list, Fault{Kind: Withhold, Of: of})
+func (r *reference) singles() []fault.Fault {
+	var list []fault.Fault
+	add := func(p fault.Place) {
+		p.Withholdable, p.Watched, p.UsesClock = r.withholdable, r.kinds, r.usesClock
+		list = append(list, p.Faults()...)
 	}
+	add(fault.Place{Point: fault.AtWrite})
 	for n := range r.checkpoints {
-		list = append(list, Fault{Kind: ProveRest, At: n + 1})
+		add(fault.Place{Point: fault.WhenIdle, At: n + 1})
 	}
-	for _, place := range r.catalog.writes {
-		list = append(list, r.atWrite(place)...)
+	for i := range r.catalog.writes {
+		add(fault.Place{Point: fault.AtWrite, At: i + 1, Write: &r.catalog.writes[i]})
 	}
 	for i := range r.catalog.reads {
-		list = append(list, atEachRead(i+1)...)
+		add(fault.Place{Point: fault.AtRead, At: i + 1})
 	}
 	for i, call := range r.catalog.calls {
-		list = append(list, atEachCall(i+1, call)...)
+		add(fault.Place{Point: fault.AtCall, At: i + 1, Mutates: call.Mutates})
 	}
 	for _, place := range r.catalog.events {
-		list = append(list, atEachEvent(place)...)
+		add(fault.Place{Point: fault.AtEvent, At: place.n, Of: place.kind})
 	}
-	for n := 1; n <= r.catalog.deletions; n++ {
-		for _, of := range r.withholdable {
-			list = append(list, Fault{Kind: WithholdAtDeletion, At: n, Of: of})
-		}
+	for n := range r.catalog.deletions {
+		add(fault.Place{Point: fault.AtDeletion, At: n + 1})
 	}
-	for n := 1; n <= r.catalog.detours; n++ {
-		list = append(list, Fault{Kind: TakeDetour, At: n})
-	}
-	return list
-}
-
-func (r *reference) atWrite(place writePlace) []Fault {
-	n := place.n
-	list := []Fault{{Kind: CrashBeforeWrite, At: n}, {Kind: CrashAfterWrite, At: n}}
-	for _, how := range answersOf[LoseWriteAnswer] {
-		list = append(list, Fault{Kind: LoseWriteAnswer, At: n, How: how})
-	}
-	for _, how := range answersOf[RefuseWrite] {
-		list = append(list, Fault{Kind: RefuseWrite, At: n, How: how})
-	}
-	for _, kind := range []FaultKind{LandLate, SecondLeader, PanicAtWrite, StopAtWrite} {
-		list = append(list, Fault{Kind: kind, At: n})
-	}
-	list = append(list, Fault{Kind: PauseBeforeWrite, At: n, For: 2 * time.Minute})
-	if place.exists {
-		list = append(list, Fault{Kind: TouchBeforeWrite, At: n})
-	}
-	if place.subresource == "" && place.verb != "delete" && place.verb != "deletecollection" {
-		list = append(list, Fault{Kind: MutateWrite, At: n})
-	}
-	if place.named && !place.exists {
-		list = append(list, Fault{Kind: OccupyName, At: n})
-	}
-	if place.exists && place.subresource == "" && (place.verb == "update" || place.verb == "patch") && !place.addsFinality {
-		list = append(list, Fault{Kind: Fight, At: n})
-	}
-	if place.addsFinality {
-		list = append(list, Fault{Kind: Vanish, At: n})
-	}
-	for _, kind := range r.kinds {
-		for _, by := range []int{1, 4} {
-			list = append(list, Fault{Kind: RestartInPast, At: n, Of: kind, By: by})
-		}
-	}
-	if r.usesClock {
-		list = append(list, Fault{Kind: JumpClock, At: n, For: time.Hour}, Fault{Kind: JumpClock, At: n, For: -time.Hour})
-	}
-	for _, of := range place.users {
-		list = append(list, Fault{Kind: Recreate, At: n, Of: of}, Fault{Kind: DeleteAndCreate, At: n, Of: of})
-	}
-	for _, of := range place.statuses {
-		list = append(list, Fault{Kind: WipeStatus, At: n, Of: of})
-	}
-	for _, of := range place.annotated {
-		list = append(list, Fault{Kind: StripAnnotations, At: n, Of: of})
-	}
-	for _, of := range r.withholdable {
-		list = append(list, Fault{Kind: Withhold, At: n, Of: of})
-	}
-	return list
-}
-
-func atEachRead(n int) []Fault {
-	list := []Fault{{Kind: PanicAtRead, At: n}}
-	for _, how := range answersOf[RefuseRead] {
-		list = append(list, Fault{Kind: RefuseRead, At: n, How: how})
-	}
-	return list
-}
-
-func atEachCall(n int, call Call) []Fault {
-	list := []Fault{
-		{Kind: CrashBeforeCall, At: n}, {Kind: CrashAfterCall, At: n}, {Kind: LoseCallAnswer, At: n}, {Kind: FailCall, At: n},
-		{Kind: ThrottleCall, At: n}, {Kind: SlowCall, At: n, For: 90 * time.Second}, {Kind: HangCall, At: n}, {Kind: Outage, At: n, For: 10 * time.Minute},
-		{Kind: OutageUntilRest, At: n}, {Kind: Drift, At: n}, {Kind: PanicAtCall, At: n},
-	}
-	if call.Mutates {
-		list = append(list, Fault{Kind: CrashInsideCall, At: n})
-	}
-	return list
-}
-
-func atEachEvent(place eventPlace) []Fault {
-	list := []Fault{}
-	for _, by := range []int{1, 3} {
-		list = append(list, Fault{Kind: Lag, At: place.n, Of: place.kind, By: by})
-	}
-	for _, kind := range []FaultKind{MissEvent, DuplicateEvent, DelayEvent, CloseWatch, ExpireWatch} {
-		list = append(list, Fault{Kind: kind, At: place.n, Of: place.kind})
+	for n := range r.catalog.detours {
+		add(fault.Place{Point: fault.AtDetour, At: n + 1})
 	}
 	return list
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // The driver makes the world go round, one thing at a time. Everything that leaves a process (a request, a call) is parked. When nothing in
@@ -530,7 +531,7 @@ func (w *World) settled() bool {
 	now := time.Now()
 	switch {
 	case now.Sub(w.settling.since) > w.workload.patience():
-		w.violate(NeverAtRest, fmt.Sprintf("the operator has not come to rest within %s", w.workload.patience()))
+		w.violate(oracle.BecomesIdle, fmt.Sprintf("the operator has not come to rest within %s", w.workload.patience()))
 		w.settling.done <- errAborted
 		w.abort()
 	case now.Before(w.restAt()) || slices.ContainsFunc(w.timers, func(t timer) bool { return t.rest }):

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // How long things last, in virtual time.
@@ -34,18 +36,18 @@ const (
 
 // pending is a fault of the plan in this run.
 type pending struct {
-	Fault
+	fault.Fault
 	fired bool
 }
 
 // due returns the faults of the plan that strike at a place.
-func (w *World) due(at point, n int, of string) []*pending {
+func (w *World) due(at fault.Point, n int, of string) []*pending {
 	if w.proving != "" {
 		return nil // what is proved is rest, and a fault would end it
 	}
 	var list []*pending
 	for _, f := range w.faults {
-		if f.fired || f.At != n || f.Kind.info().point != at || (at == atEvent && f.Of != of) {
+		if f.fired || f.At != n || f.Kind.Point() != at || (at == fault.AtEvent && f.Of != of) {
 			continue
 		}
 		list = append(list, f)
@@ -80,8 +82,8 @@ func (w *World) fired() []bool {
 
 // injectStart lets the faults strike that are there before the operator starts.
 func (w *World) injectStart() {
-	for _, f := range w.due(atWrite, 0, "") {
-		if f.Kind == Withhold {
+	for _, f := range w.due(fault.AtWrite, 0, "") {
+		if f.Kind == fault.Withhold {
 			w.fire(f, "sim")
 			w.withhold(f.Of)
 		}
@@ -91,7 +93,7 @@ func (w *World) injectStart() {
 // restsWith reports whether the plan wants rest to be proved at a rest of the script.
 func (w *World) restsWith(n int) bool {
 	proves := false
-	for _, f := range w.due(atRest, n, "") {
+	for _, f := range w.due(fault.WhenIdle, n, "") {
 		w.fire(f, "sim")
 		proves = true
 	}
@@ -101,7 +103,7 @@ func (w *World) restsWith(n int) bool {
 // injectDeletion lets the faults strike that come before a user deletes something.
 func (w *World) injectDeletion() {
 	w.catalog.deletions++
-	for _, f := range w.due(atDeletion, w.catalog.deletions, "") {
+	for _, f := range w.due(fault.AtDeletion, w.catalog.deletions, "") {
 		w.fire(f, "sim")
 		w.withhold(f.Of)
 	}
@@ -112,57 +114,57 @@ func (w *World) injectWrite(n int, p *parked) {
 	r := p.request
 	what := fmt.Sprintf("write %d", n)
 	w.catalog.noteWrite(w, n, r)
-	faults := w.due(atWrite, n, "")
+	faults := w.due(fault.AtWrite, n, "")
 	for _, f := range faults {
 		switch f.Kind {
-		case CrashBeforeWrite:
+		case fault.CrashBeforeWrite:
 			w.fire(f, p.process.name)
 			w.crash(p.process)
 			p.answers <- answer{err: errCrashed}
 			w.restartAfter(restartTime)
 			return
-		case LandLate:
+		case fault.LandLate:
 			w.fire(f, p.process.name)
 			w.crash(p.process)
 			p.answers <- answer{err: errCrashed}
 			w.restartAfter(restartTime)
 			w.heals = append(w.heals, heal{"the late write arrives", func() { w.executeWrite(r, what+" (late)") }})
 			return
-		case PanicAtWrite:
+		case fault.PanicAtWrite:
 			w.fire(f, p.process.name)
 			p.answers <- answer{panics: true}
 			return
-		case RefuseWrite:
+		case fault.RefuseWrite:
 			w.fire(f, p.process.name)
 			response := refusal(f.How, r)
 			w.trace.add(p.process.name, what, describe(r)+" -> "+fmt.Sprint(response.Code)+reasonOf(response))
 			w.answer(p, response)
 			return
-		case PauseBeforeWrite:
+		case fault.PauseBeforeWrite:
 			w.fire(f, p.process.name)
 			w.pause(p, f.For)
 			w.writes--
 			return
-		case TouchBeforeWrite:
+		case fault.TouchBeforeWrite:
 			w.fire(f, p.process.name)
 			w.touch(r)
-		case OccupyName:
+		case fault.OccupyName:
 			w.fire(f, p.process.name)
 			w.occupy(r)
-		case MutateWrite:
+		case fault.MutateWrite:
 			w.fire(f, p.process.name)
 			w.mutations[w.targetOf(r)] = true
-		case StopAtWrite:
+		case fault.StopAtWrite:
 			w.fire(f, p.process.name)
 			w.stop(p.process)
 			w.restartAfter(restartTime)
-		case SecondLeader:
+		case fault.SecondLeader:
 			w.fire(f, p.process.name)
 			w.secondLeader(p.process)
-		case JumpClock:
+		case fault.JumpClock:
 			w.fire(f, p.process.name)
 			w.jump(p.process, f.For)
-		case Withhold:
+		case fault.Withhold:
 			w.fire(f, p.process.name)
 			w.withhold(f.Of)
 		}
@@ -182,32 +184,32 @@ func (w *World) answerWrite(n int, p *parked, faults []*pending, before []byte, 
 			continue
 		}
 		switch f.Kind {
-		case CrashAfterWrite, RestartInPast:
+		case fault.CrashAfterWrite, fault.RestartInPast:
 			w.fire(f, p.process.name)
-			if f.Kind == RestartInPast {
+			if f.Kind == fault.RestartInPast {
 				w.pasts = append(w.pasts, past{kind: f.Of, by: f.By})
 			}
 			w.crash(p.process)
 			a = answer{err: errCrashed}
 			w.restartAfter(restartTime)
-		case LoseWriteAnswer:
+		case fault.LoseWriteAnswer:
 			w.fire(f, p.process.name)
 			a = lostAnswer(f.How, r)
-		case Recreate, DeleteAndCreate:
+		case fault.Recreate, fault.DeleteAndCreate:
 			w.fire(f, "user")
-			w.recreate(f.Of, f.Kind == DeleteAndCreate)
-		case Vanish:
+			w.recreate(f.Of, f.Kind == fault.DeleteAndCreate)
+		case fault.Vanish:
 			if ok {
 				w.fire(f, "user")
 				w.vanish(r)
 			}
-		case WipeStatus:
+		case fault.WipeStatus:
 			w.fire(f, "other")
 			w.wipeStatus(f.Of)
-		case StripAnnotations:
+		case fault.StripAnnotations:
 			w.fire(f, "other")
 			w.stripAnnotations(f.Of)
-		case Fight:
+		case fault.Fight:
 			if ok && len(before) > 0 {
 				w.fire(f, "other")
 				w.fights[w.targetOf(r)] = &fight{target: w.targetOf(r), before: before, rounds: fightRounds}
@@ -225,7 +227,7 @@ func (w *World) executeWrite(r *apiserver.Request, what string) *apiserver.Respo
 	theirs := w.isForeign(r)
 	response := w.execute(r, describe(r), what)
 	if theirs && response.Code < 300 {
-		w.violate(Foreign, fmt.Sprintf("%s: the object was created by somebody else, and the operator is not its owner", describe(r)))
+		w.violate(oracle.ForeignUntouched, fmt.Sprintf("%s: the object was created by somebody else, and the operator is not its owner", describe(r)))
 	}
 	if response.Code < 300 && w.mutations[w.targetOf(r)] {
 		w.mutate(r)
@@ -236,13 +238,13 @@ func (w *World) executeWrite(r *apiserver.Request, what string) *apiserver.Respo
 func (w *World) injectRead(n int, p *parked) {
 	what := fmt.Sprintf("read %d", n)
 	w.catalog.noteRead(n, p.request)
-	for _, f := range w.due(atRead, n, "") {
+	for _, f := range w.due(fault.AtRead, n, "") {
 		w.fire(f, p.process.name)
 		switch f.Kind {
-		case PanicAtRead:
+		case fault.PanicAtRead:
 			p.answers <- answer{panics: true}
 			return
-		case RefuseRead:
+		case fault.RefuseRead:
 			if f.How == "timeout" {
 				p.answers <- lostAnswer("timeout", p.request)
 				return
@@ -266,7 +268,7 @@ func (w *World) injectCall(n int, p *parked) {
 		p.answers <- answer{err: ErrUnavailable}
 		return
 	}
-	faults := w.due(atCall, n, "")
+	faults := w.due(fault.AtCall, n, "")
 	for _, f := range faults {
 		if w.injectBeforeCall(n, f, p) {
 			return
@@ -279,15 +281,15 @@ func (w *World) injectCall(n int, p *parked) {
 			continue
 		}
 		switch f.Kind {
-		case CrashAfterCall:
+		case fault.CrashAfterCall:
 			w.fire(f, p.process.name)
 			w.crash(p.process)
 			w.restartAfter(restartTime)
 			a = answer{err: errCrashed}
-		case LoseCallAnswer:
+		case fault.LoseCallAnswer:
 			w.fire(f, p.process.name)
 			a = answer{err: ErrLost}
-		case Drift:
+		case fault.Drift:
 			w.fire(f, "other")
 			w.drift(p.call)
 		}
@@ -300,12 +302,12 @@ func (w *World) injectCall(n int, p *parked) {
 func (w *World) injectBeforeCall(n int, f *pending, p *parked) bool {
 	noted := func() { w.fire(f, p.process.name) }
 	switch f.Kind {
-	case CrashBeforeCall, CrashInsideCall:
+	case fault.CrashBeforeCall, fault.CrashInsideCall:
 		noted()
 		w.crash(p.process)
 		p.answers <- answer{err: errCrashed}
 		w.restartAfter(restartTime)
-		if f.Kind == CrashInsideCall {
+		if f.Kind == fault.CrashInsideCall {
 			w.after(insideTime, func() {
 				if err := w.callOutside(n, p); err != nil {
 					w.trace.add("sim", "call", "the late call had no effect: "+err.Error())
@@ -313,25 +315,25 @@ func (w *World) injectBeforeCall(n int, f *pending, p *parked) bool {
 			})
 		}
 		return true
-	case FailCall:
+	case fault.FailCall:
 		noted()
 		p.answers <- answer{err: ErrUnavailable}
 		return true
-	case ThrottleCall:
+	case fault.ThrottleCall:
 		noted()
 		p.answers <- answer{err: ErrThrottled}
 		return true
-	case PanicAtCall:
+	case fault.PanicAtCall:
 		noted()
 		p.answers <- answer{panics: true}
 		return true
-	case Outage, OutageUntilRest:
+	case fault.Outage, fault.OutageUntilIdle:
 		noted()
 		o := &outage{system: p.call.System, blocked: nil}
 		o.blocked = append(o.blocked, p.call.Owner)
 		w.outages = append(w.outages, *o)
 		i := len(w.outages) - 1
-		if f.Kind == Outage {
+		if f.Kind == fault.Outage {
 			w.after(f.For, func() { w.outages[i].over = true; w.slowDown(f.For) })
 		} else {
 			w.heals = append(w.heals, heal{"the outage of " + p.call.System + " ends", func() {
@@ -342,10 +344,10 @@ func (w *World) injectBeforeCall(n int, f *pending, p *parked) bool {
 		}
 		p.answers <- answer{err: ErrUnavailable}
 		return true
-	case SlowCall, HangCall:
+	case fault.SlowCall, fault.HangCall:
 		noted()
 		d := f.For
-		if f.Kind == HangCall {
+		if f.Kind == fault.HangCall {
 			d = hangTime
 		}
 		p.heldFor = time.Now().Add(d)
@@ -363,29 +365,29 @@ func (w *World) injectBeforeCall(n int, f *pending, p *parked) bool {
 func (w *World) injectEvent(o *watch, kind string, n int, event apiserver.Event) bool {
 	w.catalog.noteEvent(kind, n, event)
 	taken := false
-	for _, f := range w.due(atEvent, n, kind) {
+	for _, f := range w.due(fault.AtEvent, n, kind) {
 		w.fire(f, o.process.name)
 		switch f.Kind {
-		case Lag:
+		case fault.DelayWatch:
 			w.behind(kind, f.By)
 			o.held = append([]apiserver.Event{event}, o.held...)
 			w.events[kind]--
 			taken = true
-		case MissEvent:
+		case fault.MissEvent:
 			w.trace.add(o.process.name, "event", "missed: "+event.Type+" "+objectName(event.Resource, event.Namespace, event.Name))
 			w.after(missedTime, func() { w.expire(kind) })
 			taken = true
-		case DuplicateEvent:
+		case fault.DuplicateEvent:
 			w.push(o, event)
-		case DelayEvent:
+		case fault.DelayEvent:
 			o.delayed, o.delayEnd = &event, time.Now().Add(delayTime)
 			w.after(delayTime, func() {})
 			taken = true
-		case CloseWatch:
+		case fault.CloseWatch:
 			w.push(o, event)
 			w.close(kind)
 			taken = true
-		case ExpireWatch:
+		case fault.ExpireWatch:
 			w.push(o, event)
 			w.expire(kind)
 			taken = true

@@ -17,67 +17,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// An Oracle is one thing that must hold in every run.
-type Oracle string
-
-// The oracles.
-const (
-	SameEnd            Oracle = "same-end"            // at rest, the world is as it is without the fault
-	SilentAtRest       Oracle = "silent-at-rest"      // a resync and a restart at rest cause no write and no effect outside
-	NeverAtRest        Oracle = "comes-to-rest"       // the operator comes to rest
-	OneExternal        Oracle = "one-external"        // no more external resources are created per object than without the fault
-	NoLeak             Oracle = "no-leak"             // when an object is gone, so are its external resources
-	FinalizerFirst     Oracle = "finalizer-first"     // an object has a finalizer before something is done outside for it
-	Foreign            Oracle = "foreign"             // what belongs to somebody else is not touched
-	SameWork           Oracle = "same-work"           // no more objects are created and deleted than without the fault
-	ObservedGeneration Oracle = "observed-generation" // status.observedGeneration does not fall
-	ConditionsStay     Oracle = "conditions-stay"     // types of conditions do not vanish
-	TransitionTime     Oracle = "transition-time"     // lastTransitionTime moves with the status, and only then
-	BoundedRequests    Oracle = "bounded-requests"    // the number of requests is bounded
-	SaysWhy            Oracle = "says-why"            // an object that is stuck has a condition that says why
-	GoroutineLeft      Oracle = "no-goroutine-left"   // the operator ends when it is told to, with all goroutines
-	NoPanic            Oracle = "no-panic"            // the operator does not panic, and has no data race
-	NoSecret           Oracle = "no-secret"           // no secret of the workload appears in logs, events and statuses
-	OperatorEnded      Oracle = "operator-runs"       // the operator does not end by itself
-	ScriptFailed       Oracle = "script"              // the script can be carried out
-)
-
-// Oracles returns all oracles, in the order of their documentation.
-func Oracles() []Oracle {
-	return []Oracle{
-		SameEnd, SilentAtRest, NeverAtRest, OneExternal, NoLeak, FinalizerFirst, Foreign, SameWork, ObservedGeneration, ConditionsStay,
-		TransitionTime, BoundedRequests, SaysWhy, GoroutineLeft, NoPanic, NoSecret, OperatorEnded, ScriptFailed,
-	}
-}
-
-// A Violation is an oracle that did not hold.
-type Violation struct {
-	Oracle      Oracle
-	Text        string
-	Differences []Difference // of SameEnd
-	Entry       int          // where in the trace it was noticed
-}
-
-func (v Violation) String() string { return string(v.Oracle) + ": " + v.Text }
-
-type oracleSet map[Oracle]string
+type oracleSet map[oracle.Name]string
 
 // violate notes that an oracle did not hold. Each text of an oracle is noted once.
-func (w *World) violate(oracle Oracle, text string, differences ...Difference) {
-	if _, off := w.without[oracle]; off {
+func (w *World) violate(name oracle.Name, text string, differences ...oracle.Difference) {
+	if _, off := w.without[name]; off {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, v := range w.violations {
-		if v.Oracle == oracle && (v.Text == text || oracle == SilentAtRest) {
+		if v.Oracle == name && (v.Text == text || name == oracle.SilentWhenIdle) {
 			return
 		}
 	}
-	w.violations = append(w.violations, Violation{Oracle: oracle, Text: text, Differences: differences, Entry: w.trace.len()})
-	w.trace.add("sim", "oracle", string(oracle)+": "+firstLine(text))
+	w.violations = append(w.violations, oracle.Violation{Oracle: name, Text: text, Differences: differences, Entry: w.trace.len()})
+	w.trace.add("sim", "oracle", string(name)+": "+firstLine(text))
 }
 
 func firstLine(s string) string {
@@ -180,7 +139,7 @@ func (w *World) checkWork(done, canonical string, times int, wanted func(*refere
 		return
 	}
 	if want := wanted(w.reference); times > want {
-		w.violate(SameWork, fmt.Sprintf("%s was %s %s, without the fault %s", canonical, done, timesText(times), timesText(want)))
+		w.violate(oracle.SameWork, fmt.Sprintf("%s was %s %s, without the fault %s", canonical, done, timesText(times), timesText(want)))
 	}
 }
 
@@ -195,15 +154,7 @@ func timesText(n int) string {
 }
 
 // disturbs reports whether a fault of the plan makes more work legitimate.
-func (w *World) disturbs() bool {
-	for _, f := range w.faults {
-		switch f.Kind {
-		case Recreate, DeleteAndCreate, Vanish, OccupyName, StripAnnotations, WipeStatus, Fight, Withhold, WithholdAtDeletion, TakeDetour, MutateWrite, TouchBeforeWrite, Drift, JumpClock:
-			return true
-		}
-	}
-	return false
-}
+func (w *World) disturbs() bool { return w.plan.AddsWork() }
 
 // comesAndGoes says whether a condition is there only while something is out of the ordinary, as
 // kstatus has it.
@@ -219,7 +170,7 @@ func (w *World) checkConditions(c apiserver.Change, canonical string) {
 	}
 	if old, ok := before["observedGeneration"].(int64); ok && !w.forgotten[c.UID] {
 		if now, _ := after["observedGeneration"].(int64); now < old {
-			w.violate(ObservedGeneration, fmt.Sprintf("%s: status.observedGeneration fell from %d to %d", canonical, old, now))
+			w.violate(oracle.ObservedGeneration, fmt.Sprintf("%s: status.observedGeneration fell from %d to %d", canonical, old, now))
 		}
 	}
 	was, is := conditionsOf(before), conditionsOf(after)
@@ -229,13 +180,13 @@ func (w *World) checkConditions(c apiserver.Change, canonical string) {
 			continue
 		}
 		if !ok {
-			w.violate(ConditionsStay, fmt.Sprintf("%s: condition %s has vanished", canonical, kind))
+			w.violate(oracle.ConditionsStay, fmt.Sprintf("%s: condition %s has vanished", canonical, kind))
 			continue
 		}
 		old := was[kind]
 		sameStatus, sameTime := old["status"] == now["status"], old["lastTransitionTime"] == now["lastTransitionTime"]
 		if sameStatus && !sameTime {
-			w.violate(TransitionTime, fmt.Sprintf("%s: lastTransitionTime of condition %s moved, its status stayed %v", canonical, kind, now["status"]))
+			w.violate(oracle.TransitionTime, fmt.Sprintf("%s: lastTransitionTime of condition %s moved, its status stayed %v", canonical, kind, now["status"]))
 		}
 		w.checkGenerationOf(canonical, kind, old, now)
 	}
@@ -247,7 +198,7 @@ func (w *World) checkGenerationOf(canonical, kind string, old, now map[string]an
 		return
 	}
 	if after, _ := now["observedGeneration"].(int64); after < before {
-		w.violate(ObservedGeneration, fmt.Sprintf("%s: observedGeneration of condition %s fell from %d to %d", canonical, kind, before, after))
+		w.violate(oracle.ObservedGeneration, fmt.Sprintf("%s: observedGeneration of condition %s fell from %d to %d", canonical, kind, before, after))
 	}
 }
 
@@ -277,7 +228,7 @@ func (w *World) disturbed(uid types.UID) { w.unsettled[uid] = true }
 // checkWrite looks at a write of the operator before it is done.
 func (w *World) checkWrite(r *apiserver.Request) {
 	if w.proving != "" {
-		w.violate(SilentAtRest, fmt.Sprintf("%s at rest caused: %s", w.proving, describe(r)))
+		w.violate(oracle.SilentWhenIdle, fmt.Sprintf("%s at rest caused: %s", w.proving, describe(r)))
 	}
 }
 
@@ -304,7 +255,7 @@ func (w *World) sameKind(o *unstructured.Unstructured, r *apiserver.Request) boo
 // checkBeforeCall looks at a call of the operator that has an effect, before it.
 func (w *World) checkBeforeCall(p *parked) {
 	if w.proving != "" {
-		w.violate(SilentAtRest, fmt.Sprintf("%s at rest caused: %s", w.proving, p.call))
+		w.violate(oracle.SilentWhenIdle, fmt.Sprintf("%s at rest caused: %s", w.proving, p.call))
 	}
 	owner := p.call.Owner
 	if owner == "" || p.call.Verb == "delete" || w.unsettled[owner] {
@@ -313,9 +264,9 @@ func (w *World) checkBeforeCall(p *parked) {
 	obj, ok := w.live[owner]
 	switch {
 	case !ok && w.uids[owner] != "":
-		w.violate(FinalizerFirst, fmt.Sprintf("%s: %s is gone already", p.call, w.uids[owner]))
+		w.violate(oracle.FinalizerFirst, fmt.Sprintf("%s: %s is gone already", p.call, w.uids[owner]))
 	case ok && len(obj.GetFinalizers()) == 0:
-		w.violate(FinalizerFirst, fmt.Sprintf("%s: %s has no finalizer, so nobody would clean up", p.call, w.uids[owner]))
+		w.violate(oracle.FinalizerFirst, fmt.Sprintf("%s: %s has no finalizer, so nobody would clean up", p.call, w.uids[owner]))
 	}
 }
 
@@ -328,26 +279,22 @@ func (w *World) checkAfterCall(p *parked) {
 	}
 	want := max(1, w.reference.externals[p.call.System+" "+w.uids[owner]])
 	if got := s.created[owner]; got > want {
-		w.violate(OneExternal, fmt.Sprintf("%d resources of %s were created for %s, without the fault %d", got, p.call.System, w.uids[owner], want))
+		w.violate(oracle.OneExternal, fmt.Sprintf("%d resources of %s were created for %s, without the fault %d", got, p.call.System, w.uids[owner], want))
 	}
 }
 
 // checkGone looks for what an object has left behind.
 func (w *World) checkGone(c apiserver.Change, canonical string) {
-	if w.unsettled[c.UID] && w.plan.has(Vanish) {
+	if w.unsettled[c.UID] && w.plan.Has(fault.Vanish) {
 		return // the clean-up can only come afterwards: the end state shows whether it does
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.externals)) {
 		for _, e := range w.externals[name].sorted() {
 			if e.owner == c.UID {
-				w.violate(NoLeak, fmt.Sprintf("%s is gone, its external resource %s of %s is not", canonical, e.ID, name))
+				w.violate(oracle.NoLeak, fmt.Sprintf("%s is gone, its external resource %s of %s is not", canonical, e.ID, name))
 			}
 		}
 	}
-}
-
-func (p Plan) has(kind FaultKind) bool {
-	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind == kind })
 }
 
 // checkSaysWhy demands of objects that can't go on that they say so.
@@ -358,7 +305,7 @@ func (w *World) checkSaysWhy(cause string) {
 			continue
 		}
 		if !saysWhy(obj) {
-			w.violate(SaysWhy, fmt.Sprintf("%s, %s can't be deleted, and no condition of it says so", cause, w.uids[uid]))
+			w.violate(oracle.SaysWhy, fmt.Sprintf("%s, %s can't be deleted, and no condition of it says so", cause, w.uids[uid]))
 		}
 	}
 	for i := range w.outages {
@@ -368,7 +315,7 @@ func (w *World) checkSaysWhy(cause string) {
 		}
 		for _, uid := range o.blocked {
 			if obj, ok := w.live[uid]; ok && w.reference != nil && w.reference.conditions[w.uids[uid]] && !saysWhy(obj) {
-				w.violate(SaysWhy, fmt.Sprintf("%s does not answer, %s can't go on, and no condition of it says so", o.system, w.uids[uid]))
+				w.violate(oracle.SaysWhy, fmt.Sprintf("%s does not answer, %s can't go on, and no condition of it says so", o.system, w.uids[uid]))
 			}
 		}
 	}
@@ -409,7 +356,7 @@ func (w *World) tooManyRequests() bool {
 		return false
 	}
 	if !w.aborted {
-		w.violate(BoundedRequests, fmt.Sprintf("more than %d requests: the operator does not stop to work", limit))
+		w.violate(oracle.BoundedRequests, fmt.Sprintf("more than %d requests: the operator does not stop to work", limit))
 		w.abort()
 		for _, p := range w.alive() {
 			w.crash(p)
@@ -452,7 +399,7 @@ func (w *World) lookForSecretsIn(where, text string) {
 	w.mu.Unlock()
 	for _, secret := range secrets {
 		if strings.Contains(text, secret) {
-			w.violate(NoSecret, "a value of a Secret appears in "+where)
+			w.violate(oracle.NoSecret, "a value of a Secret appears in "+where)
 		}
 	}
 }
@@ -466,7 +413,7 @@ func (w *World) noteEvent(r *apiserver.Request) {
 	proving := w.proving
 	w.mu.Unlock()
 	if proving != "" && !strings.Contains(string(r.Body), "LeaderElection") {
-		w.violate(SilentAtRest, fmt.Sprintf("%s at rest caused an Event: %s", proving, describe(r)))
+		w.violate(oracle.SilentWhenIdle, fmt.Sprintf("%s at rest caused an Event: %s", proving, describe(r)))
 	}
 }
 
@@ -507,7 +454,7 @@ func (w *World) checkEnd() {
 	for _, line := range w.trace.Logs() {
 		w.lookForSecretsIn("the log", line)
 		if strings.Contains(line, "[recovered]") && !strings.Contains(line, injectedPanic) {
-			w.violate(NoPanic, "the operator panicked, and controller-runtime recovered it: "+line)
+			w.violate(oracle.NoPanic, "the operator panicked, and controller-runtime recovered it: "+line)
 		}
 	}
 	if w.reference == nil || w.aborted {
@@ -525,7 +472,7 @@ func (w *World) checkEnd() {
 		for j, d := range differences {
 			lines[j] = d.String()
 		}
-		w.violate(SameEnd, fmt.Sprintf("at rest %d of %d, the world is not what it is without the fault:\n  %s",
+		w.violate(oracle.SameEnd, fmt.Sprintf("at rest %d of %d, the world is not what it is without the fault:\n  %s",
 			i+1, len(w.reference.checkpoints), strings.Join(lines, "\n  ")), differences...)
 		return
 	}

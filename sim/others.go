@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
 // What others do in the world: users, controllers, administrators. All of it goes straight to the server, in the driver, at once.
@@ -323,7 +324,7 @@ func (w *World) undo(before []byte, target object) map[string]any {
 // contentBefore is the object of a request before it, when a fight is planned about it.
 func (w *World) contentBefore(r *apiserver.Request) []byte {
 	for _, f := range w.faults {
-		if f.Kind == Fight && !f.fired && f.At == w.writes {
+		if f.Kind == fault.Fight && !f.fired && f.At == w.writes {
 			if target, err := w.lookUp(w.targetOf(r)); err == nil {
 				data, err := json.Marshal(target.content)
 				if err == nil {
@@ -421,7 +422,7 @@ func (w *World) takesDetour(n int) bool {
 	takes := false
 	w.must("look at the plan", func() error {
 		w.catalog.detours = max(w.catalog.detours, n)
-		for _, f := range w.due(atDetour, n, "") {
+		for _, f := range w.due(fault.AtDetour, n, "") {
 			w.fire(f, "user")
 			takes = true
 		}

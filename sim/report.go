@@ -13,20 +13,23 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // finding is one way in which an oracle was violated, with the first plan that showed it.
 type finding struct {
-	plan      Plan
+	plan      fault.Plan
 	outcome   outcome
-	violation Violation
+	violation oracle.Violation
 	plans     int // how many plans showed it
 }
 
 var digits = regexp.MustCompile(`\d+`)
 
 // kind tells findings apart: the oracle and the text without its numbers, and for differences what differs.
-func (v Violation) kind() string {
+func kindOf(v oracle.Violation) string {
 	text := firstLine(v.Text)
 	if len(v.Differences) > 0 {
 		d := v.Differences[0]
@@ -36,15 +39,15 @@ func (v Violation) kind() string {
 }
 
 // findings groups what went wrong, in the order of the plans.
-func findings(plans []Plan, outcomes []outcome) []*finding {
+func findings(plans []fault.Plan, outcomes []outcome) []*finding {
 	known := map[string]*finding{}
 	var list []*finding
 	for i, o := range outcomes {
 		for _, v := range o.Violations {
-			f, ok := known[v.kind()]
+			f, ok := known[kindOf(v)]
 			if !ok {
 				f = &finding{plan: plans[i], outcome: o, violation: v}
-				known[v.kind()] = f
+				known[kindOf(v)] = f
 				list = append(list, f)
 			}
 			f.plans++
@@ -118,9 +121,9 @@ func (f *finding) String() string {
 }
 
 // summary is the table of what was done.
-func summary(plans []Plan, outcomes []outcome, s *settings) string {
+func summary(plans []fault.Plan, outcomes []outcome, s *settings) string {
 	singles, pairs, missed, requests := 0, 0, 0, 0
-	bad := map[Oracle]int{}
+	bad := map[oracle.Name]int{}
 	for i, o := range outcomes {
 		switch len(plans[i].Faults) {
 		case 1:
@@ -132,7 +135,7 @@ func summary(plans []Plan, outcomes []outcome, s *settings) string {
 			missed++
 		}
 		requests += o.Requests
-		seen := map[Oracle]bool{}
+		seen := map[oracle.Name]bool{}
 		for _, v := range o.Violations {
 			if !seen[v.Oracle] {
 				seen[v.Oracle] = true
@@ -145,11 +148,11 @@ func summary(plans []Plan, outcomes []outcome, s *settings) string {
 	if missed > 0 {
 		fmt.Fprintf(&b, "; in %d plans a fault found no place, because the run had become another one", missed)
 	}
-	for _, oracle := range slices.Sorted(maps.Keys(bad)) {
-		fmt.Fprintf(&b, "\n  %-22s violated in %d plans", oracle, bad[oracle])
+	for _, name := range slices.Sorted(maps.Keys(bad)) {
+		fmt.Fprintf(&b, "\n  %-22s violated in %d plans", name, bad[name])
 	}
-	for _, oracle := range slices.Sorted(maps.Keys(s.without)) {
-		fmt.Fprintf(&b, "\n  %-22s switched off: %s", oracle, s.without[oracle])
+	for _, name := range slices.Sorted(maps.Keys(s.without)) {
+		fmt.Fprintf(&b, "\n  %-22s switched off: %s", name, s.without[name])
 	}
 	for _, kind := range slices.Sorted(maps.Keys(s.skipped)) {
 		fmt.Fprintf(&b, "\n  faults %q left out: %s", kind, s.skipped[kind])
@@ -159,8 +162,8 @@ func summary(plans []Plan, outcomes []outcome, s *settings) string {
 
 // A Report is what an exploration has done and found.
 type Report struct {
-	Plans    []Plan    // that were run, besides the one without faults
-	Findings []Finding // the plan with the fewest faults for each
+	Plans    []fault.Plan // that were run, besides the one without faults
+	Findings []Finding    // the plan with the fewest faults for each
 
 	workload *Workload
 	crds     []*apiextensionsv1.CustomResourceDefinition
@@ -173,8 +176,8 @@ type Report struct {
 
 // A Finding is one way in which an oracle did not hold.
 type Finding struct {
-	Plan      Plan
-	Violation Violation
+	Plan      fault.Plan
+	Violation oracle.Violation
 	Plans     int    // how many plans showed it
 	Text      string // told to a person, with what happened
 	Again     string // the line that runs the plan again
@@ -190,7 +193,7 @@ func (r *Report) explore(t *testing.T) {
 		t.Fatalf("sim: %v", err)
 	case ref == nil:
 		o := outcome{Trace: first.Trace.String(), Violations: first.Violations, Logs: first.Trace.Logs()}
-		r.add(findings([]Plan{first.Plan}, []outcome{o}))
+		r.add(findings([]fault.Plan{first.Plan}, []outcome{o}))
 		return
 	}
 	r.Plans = ref.plans(r.settings)
@@ -206,7 +209,7 @@ func (r *Report) explore(t *testing.T) {
 	for _, f := range found[:min(len(found), maxFindings)] {
 		if plan, o, smaller := r.explorer.shrink(f.plan, f.violation.Oracle); smaller {
 			f.plan, f.outcome = plan, o
-			f.violation = o.Violations[slices.IndexFunc(o.Violations, func(v Violation) bool { return v.Oracle == f.violation.Oracle })]
+			f.violation = o.Violations[slices.IndexFunc(o.Violations, func(v oracle.Violation) bool { return v.Oracle == f.violation.Oracle })]
 		}
 	}
 	r.add(found)
@@ -222,9 +225,9 @@ func (r *Report) add(found []*finding) {
 }
 
 // Repeat runs a plan again, several times, and returns what each run violated.
-func (r *Report) Repeat(t *testing.T, plan Plan, times int) [][]Violation {
+func (r *Report) Repeat(t *testing.T, plan fault.Plan, times int) [][]oracle.Violation {
 	t.Helper()
-	plans := make([]Plan, times)
+	plans := make([]fault.Plan, times)
 	for i := range plans {
 		plans[i] = plan
 	}
@@ -234,7 +237,7 @@ func (r *Report) Repeat(t *testing.T, plan Plan, times int) [][]Violation {
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	list := make([][]Violation, times)
+	list := make([][]oracle.Violation, times)
 	for i, o := range outcomes {
 		list[i] = o.Violations
 	}
@@ -265,7 +268,7 @@ func (r *Report) tell(t *testing.T) {
 // runOne runs the plan that was asked for, in this process, and prints all of it.
 func (r *Report) runOne(t *testing.T) {
 	t.Helper()
-	plan, err := ParsePlan(*planFlag)
+	plan, err := fault.ParsePlan(*planFlag)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}

@@ -25,6 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 type (
@@ -34,8 +36,8 @@ type (
 
 // A Result is what one run of a workload has shown.
 type Result struct {
-	Plan       Plan
-	Violations []Violation
+	Plan       fault.Plan
+	Violations []oracle.Violation
 	Fired      []bool // for each fault of the plan, whether the run came to its place
 	Trace      *Trace
 	Requests   int // of the operator
@@ -61,7 +63,7 @@ type reference struct {
 }
 
 // runPlan runs a workload once, in a bubble of its own.
-func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan Plan, r *reference, without oracleSet) (result *Result, err error) {
+func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, r *reference, without oracleSet) (result *Result, err error) {
 	before := runtime.NumGoroutine()
 	defer func() {
 		// Goroutines that nothing can wake end the bubble with a panic: they have been reported already.
@@ -142,7 +144,7 @@ func (w *World) checkGoroutines(before int) (leaked bool) {
 			return false
 		}
 		if passed >= leakTime {
-			w.violate(GoroutineLeft, fmt.Sprintf("%d goroutines are left after the operator has ended, they are:\n%s", len(left), strings.Join(left, "\n\n")))
+			w.violate(oracle.NoGoroutineLeft, fmt.Sprintf("%d goroutines are left after the operator has ended, they are:\n%s", len(left), strings.Join(left, "\n\n")))
 			return true
 		}
 		time.Sleep(30 * time.Second)
@@ -206,7 +208,7 @@ func (r *reference) learn(other *Result) {
 		}
 		for _, d := range want.diff(other.checkpoints[i], r.mask) {
 			if d.Path != "" {
-				r.mask[d.key()] = true
+				r.mask[maskKey(d)] = true
 			}
 		}
 	}

@@ -16,6 +16,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // An Option changes what [Run] does.
@@ -24,9 +27,9 @@ type Option func(*settings)
 type settings struct {
 	pairs   int
 	seed    uint64
-	until   []Oracle
+	until   []oracle.Name
 	without oracleSet
-	skipped map[FaultKind]string
+	skipped map[fault.Kind]string
 }
 
 // WithPairs adds plans of two faults, chosen by the seed, to the plans of one.
@@ -36,22 +39,22 @@ func WithPairs(n int) Option { return func(s *settings) { s.pairs = n } }
 func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 
 // WithStopOn stops the exploration when one of the oracles is violated, instead of running all plans.
-func WithStopOn(oracles ...Oracle) Option { return func(s *settings) { s.until = oracles } }
+func WithStopOn(oracles ...oracle.Name) Option { return func(s *settings) { s.until = oracles } }
 
 // WithoutOracle switches an oracle off. The reason is printed with the result.
-func WithoutOracle(oracle Oracle, reason string) Option {
-	return func(s *settings) { s.without[oracle] = reason }
+func WithoutOracle(name oracle.Name, reason string) Option {
+	return func(s *settings) { s.without[name] = reason }
 }
 
 // WithoutFault leaves out the faults of a kind. The reason is printed with the result.
-func WithoutFault(kind FaultKind, reason string) Option {
+func WithoutFault(kind fault.Kind, reason string) Option {
 	return func(s *settings) { s.skipped[kind] = reason }
 }
 
 var planFlag = flag.String("sim.plan", "", "run only this `plan` of a simulation, and print what happened")
 
 func newSettings(options []Option) *settings {
-	s := &settings{without: oracleSet{}, skipped: map[FaultKind]string{}}
+	s := &settings{without: oracleSet{}, skipped: map[fault.Kind]string{}}
 	for _, o := range options {
 		o(s)
 	}
@@ -116,7 +119,7 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 // repeat is how a plan is run again.
 type repeat struct{ test, dir string }
 
-func (r *repeat) line(plan Plan) string {
+func (r *repeat) line(plan fault.Plan) string {
 	return fmt.Sprintf("go test %s -run '^%s$' -sim.plan='%s'", r.dir, strings.ReplaceAll(r.test, "/", "$/^"), plan)
 }
 
@@ -146,13 +149,13 @@ func readCRDs(w *Workload) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 
 // findReference runs a workload without faults, several times, and returns what the others are judged by.
 func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings) (*reference, *Result, error) {
-	first, err := runPlan(t, w, crds, Plan{}, nil, s.without)
+	first, err := runPlan(t, w, crds, fault.Plan{}, nil, s.without)
 	if err != nil || len(first.Violations) > 0 {
 		return nil, first, err
 	}
 	r := first.asReference()
 	for seed := uint64(1); seed <= learningRuns; seed++ {
-		other, err := runPlan(t, w, crds, Plan{Seed: seed}, nil, s.without)
+		other, err := runPlan(t, w, crds, fault.Plan{Seed: seed}, nil, s.without)
 		if err != nil {
 			return nil, other, err
 		}

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // An Object is one of a world, as it is compared with that of another world.
@@ -225,55 +227,30 @@ func elementKey(i int, element any) string {
 	return strconv.Itoa(i)
 }
 
-// A Difference is one between two worlds.
-type Difference struct {
-	Thing string // "configmaps default/x"
-	Path  string // "" when the whole thing is missing or too many
-	Want  string
-	Got   string
-}
-
-func (d Difference) String() string {
-	switch {
-	case d.Path == "" && d.Got == "":
-		return "- " + d.Thing + " is missing"
-	case d.Path == "" && d.Want == "":
-		return "+ " + d.Thing + " should not be there"
-	}
-	return fmt.Sprintf("~ %s %s: got %s, want %s", d.Thing, strings.TrimPrefix(d.Path, "."), orNone(d.Got), orNone(d.Want))
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "nothing"
-	}
-	return strconv.Quote(s)
-}
-
 // diff lists what differs between two worlds, ordered, without what the mask hides.
-func (want snapshot) diff(got snapshot, mask map[string]bool) []Difference {
-	var list []Difference
+func (want snapshot) diff(got snapshot, mask map[string]bool) []oracle.Difference {
+	var list []oracle.Difference
 	for _, thing := range unionOfKeys(want, got) {
 		a, inWant := want[thing]
 		b, inGot := got[thing]
 		switch {
 		case !inGot:
-			list = append(list, Difference{Thing: thing, Want: "there"})
+			list = append(list, oracle.Difference{Thing: thing, Want: "there"})
 		case !inWant:
-			list = append(list, Difference{Thing: thing, Got: "there"})
+			list = append(list, oracle.Difference{Thing: thing, Got: "there"})
 		default:
 			for _, path := range unionOfKeys(a, b) {
 				if a[path] != b[path] {
-					list = append(list, Difference{Thing: thing, Path: path, Want: a[path], Got: b[path]})
+					list = append(list, oracle.Difference{Thing: thing, Path: path, Want: a[path], Got: b[path]})
 				}
 			}
 		}
 	}
-	return slices.DeleteFunc(list, func(d Difference) bool { return mask[d.key()] })
+	return slices.DeleteFunc(list, func(d oracle.Difference) bool { return mask[maskKey(d)] })
 }
 
-// key tells which field of which thing differs, for masks.
-func (d Difference) key() string { return d.Thing + " " + d.Path }
+// maskKey names the field of a difference, for masks.
+func maskKey(d oracle.Difference) string { return d.Thing + " " + d.Path }
 
 func unionOfKeys[V any](a, b map[string]V) []string {
 	keys := map[string]bool{}

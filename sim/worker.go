@@ -21,6 +21,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // Plans are run by processes of their own, copies of the test binary: a panic or a data race then costs one plan and not the test, what the
@@ -36,8 +39,8 @@ const (
 // outcome is what a worker says of a plan, a line of JSON.
 type outcome struct {
 	Plan       string
-	Violations []Violation `json:",omitempty"`
-	Fired      []bool      `json:",omitempty"`
+	Violations []oracle.Violation `json:",omitempty"`
+	Fired      []bool             `json:",omitempty"`
 	Requests   int
 	Trace      string   `json:",omitempty"` // of a plan that has violated something
 	Logs       []string `json:",omitempty"`
@@ -90,7 +93,7 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 	for lines.Scan() {
 		o := outcome{Plan: lines.Text()}
 		leaked := false
-		if plan, err := ParsePlan(o.Plan); err != nil {
+		if plan, err := fault.ParsePlan(o.Plan); err != nil {
 			o.Err = err.Error()
 		} else if result, err := runPlan(t, w, crds, plan, ref, s.without); err != nil {
 			o.Err = err.Error()
@@ -188,14 +191,14 @@ func (w *worker) run(plan string) (o outcome, alive bool) {
 	}
 	if !timer.Stop() && err != nil {
 		_ = w.command.Wait() //nolint:errcheck // it was killed
-		return outcome{Plan: plan, Violations: []Violation{{Oracle: NeverAtRest, Text: hangText(hung, w.stderr.String())}}}, false
+		return outcome{Plan: plan, Violations: []oracle.Violation{{Oracle: oracle.BecomesIdle, Text: hangText(hung, w.stderr.String())}}}, false
 	}
 	if err != nil {
 		waitErr := w.command.Wait()
 		if waitErr == nil {
 			return outcome{Plan: plan, Err: "the worker has ended without a result: the test has to come to the same simulations in each run\n" + w.stderr.String()}, false
 		}
-		return outcome{Plan: plan, Violations: []Violation{{Oracle: NoPanic, Text: fmt.Sprintf("the process of the operator ended: %v\n%s", waitErr, panicText(w.stderr.String()))}}}, false
+		return outcome{Plan: plan, Violations: []oracle.Violation{{Oracle: oracle.NoPanic, Text: fmt.Sprintf("the process of the operator ended: %v\n%s", waitErr, panicText(w.stderr.String()))}}}, false
 	}
 	if err := json.Unmarshal(line, &o); err != nil {
 		return outcome{Plan: plan, Err: fmt.Sprintf("reading a result: %v", err)}, true

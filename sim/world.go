@@ -16,13 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // A World is one run of a workload: an API server, the external systems, the processes of the operator, and the script, which gets it to act
 // in it.
 type World struct {
 	workload  *Workload
-	plan      Plan
+	plan      fault.Plan
 	quiet     time.Duration
 	scheme    *runtime.Scheme
 	server    *apiserver.Server
@@ -72,7 +74,7 @@ type World struct {
 
 	ledger
 	checkpoints []snapshot
-	violations  []Violation
+	violations  []oracle.Violation
 }
 
 // heal ends something that a fault broke, once everything is at rest.
@@ -81,7 +83,7 @@ type heal struct {
 	do   func()
 }
 
-func newWorld(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan Plan, reference *reference, without oracleSet) (*World, error) {
+func newWorld(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, reference *reference, without oracleSet) (*World, error) {
 	w := &World{
 		workload: workload, plan: plan, scheme: schemeOf(workload), reference: reference, without: without,
 		trace: &Trace{start: time.Now()}, wake: make(chan struct{}, 1), order: newOrder(plan.Seed), lastActivity: time.Now(),
@@ -124,11 +126,11 @@ func (w *World) recoverScript() {
 	case nil:
 	case scriptError:
 		if !errors.Is(r.err, errAborted) {
-			w.violate(ScriptFailed, r.err.Error())
+			w.violate(oracle.ScriptRuns, r.err.Error())
 		}
 		w.aborted = true
 	default:
-		w.violate(ScriptFailed, fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))
+		w.violate(oracle.ScriptRuns, fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))
 		w.aborted = true
 	}
 }
@@ -187,7 +189,7 @@ func (w *World) exited(p *Process, err error, crashesSoFar int) {
 	}
 	w.trace.add(p.name, "exit", text)
 	if w.reference == nil && !w.anyFired() {
-		w.violate(OperatorEnded, "the operator ended by itself, without a fault: "+text)
+		w.violate(oracle.OperatorRuns, "the operator ended by itself, without a fault: "+text)
 		w.abort()
 		return
 	}
@@ -315,7 +317,7 @@ func (w *World) shutDown() {
 			return
 		}
 	}
-	w.violate(GoroutineLeft, fmt.Sprintf("the operator has not returned within %s after its context was canceled", shutDownTime))
+	w.violate(oracle.NoGoroutineLeft, fmt.Sprintf("the operator has not returned within %s after its context was canceled", shutDownTime))
 }
 
 func (w *World) notePlanted() {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // The mistakes of an operator that keeps a resource outside the cluster for each Widget.
@@ -44,34 +45,34 @@ const (
 )
 
 func externalMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...sim.Oracle) Mutant {
+	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
 		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: externalWorkload}
 	}
 	return []Mutant{
-		m(effectBeforeFinalizer, "the resource is created before the finalizer is there", "leaks of cloud resources: crossplane providers before the managed reconciler", sim.FinalizerFirst, sim.NoLeak, sim.SameEnd),
-		m(finalizerGoesFirst, "the finalizer is removed before the resource is deleted", "leaks when the operator restarts during deletion", sim.NoLeak, sim.SameEnd),
-		m(noFinalizer, "deletion is only seen by an event that may be missed", "Sieve (OSDI 2022): missed deletions", sim.FinalizerFirst, sim.NoLeak, sim.SameEnd),
-		m(notFoundIsError, "a resource that is gone already can't be deleted, for ever", "objects stuck in deletion in many providers", sim.SameEnd, sim.NeverAtRest),
-		m(existsIsError, "a resource that was created before a crash makes creation fail for ever", "objects that never become ready after a lost answer", sim.SameEnd, sim.SaysWhy),
-		m(ignoresDrift, "what others change outside is not noticed", "drift that is repaired only at the next change of the spec", sim.SameEnd),
-		m(silentWithoutSecret, "deletion waits for credentials that are gone, without a word", "namespaces stuck in deletion because the Secret went first", sim.SaysWhy),
-		m(stuckWithoutSecret, "without credentials the clean-up is skipped", "leaks by namespace deletion", sim.NoLeak, sim.SameEnd),
-		m(throttleIsTerminal, "throttling is taken for a refusal", "Azure Service Operator's classification of 429 before it was mended", sim.SameEnd),
-		m(panicsOnError, "the answer is used though there was an error", "nil results of cloud SDKs", sim.SameEnd, sim.NoPanic, sim.NeverAtRest),
-		m(swallowsCallErrors, "an error of the external system is logged and forgotten", "Acto (SOSP 2023)", sim.SameEnd, sim.NoLeak),
-		m(staleCreate, "a resource is created for an object that the cache still has", "Sieve: acting on a past that a restart brings back", sim.FinalizerFirst, sim.SameEnd, sim.NoLeak),
-		m(silentFailure, "a failing call is tried again without a word in the status", "why is it stuck?", sim.SaysWhy),
+		m(effectBeforeFinalizer, "the resource is created before the finalizer is there", "leaks of cloud resources: crossplane providers before the managed reconciler", oracle.FinalizerFirst, oracle.NoLeak, oracle.SameEnd),
+		m(finalizerGoesFirst, "the finalizer is removed before the resource is deleted", "leaks when the operator restarts during deletion", oracle.NoLeak, oracle.SameEnd),
+		m(noFinalizer, "deletion is only seen by an event that may be missed", "Sieve (OSDI 2022): missed deletions", oracle.FinalizerFirst, oracle.NoLeak, oracle.SameEnd),
+		m(notFoundIsError, "a resource that is gone already can't be deleted, for ever", "objects stuck in deletion in many providers", oracle.SameEnd, oracle.BecomesIdle),
+		m(existsIsError, "a resource that was created before a crash makes creation fail for ever", "objects that never become ready after a lost answer", oracle.SameEnd, oracle.SaysWhy),
+		m(ignoresDrift, "what others change outside is not noticed", "drift that is repaired only at the next change of the spec", oracle.SameEnd),
+		m(silentWithoutSecret, "deletion waits for credentials that are gone, without a word", "namespaces stuck in deletion because the Secret went first", oracle.SaysWhy),
+		m(stuckWithoutSecret, "without credentials the clean-up is skipped", "leaks by namespace deletion", oracle.NoLeak, oracle.SameEnd),
+		m(throttleIsTerminal, "throttling is taken for a refusal", "Azure Service Operator's classification of 429 before it was mended", oracle.SameEnd),
+		m(panicsOnError, "the answer is used though there was an error", "nil results of cloud SDKs", oracle.SameEnd, oracle.NoPanic, oracle.BecomesIdle),
+		m(swallowsCallErrors, "an error of the external system is logged and forgotten", "Acto (SOSP 2023)", oracle.SameEnd, oracle.NoLeak),
+		m(staleCreate, "a resource is created for an object that the cache still has", "Sieve: acting on a past that a restart brings back", oracle.FinalizerFirst, oracle.SameEnd, oracle.NoLeak),
+		m(silentFailure, "a failing call is tried again without a word in the status", "why is it stuck?", oracle.SaysWhy),
 	}
 }
 
 func tokenMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...sim.Oracle) Mutant {
+	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
 		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: tokenWorkload}
 	}
 	return []Mutant{
-		m(noToken, "the resource is created without a token, and its id recorded afterwards", "a crash between create and record: five of forty plans in a hand-written reconciler", sim.OneExternal, sim.SameEnd, sim.NoLeak),
-		m(randomToken, "the token belongs to the process, not to the object", "idempotency tokens made anew at each try", sim.OneExternal, sim.SameEnd, sim.NoLeak),
-		m(searchesFirst, "instead of a token the inventory is searched, which is behind", "eventually consistent lists of cloud APIs", sim.OneExternal, sim.SameEnd, sim.NoLeak),
+		m(noToken, "the resource is created without a token, and its id recorded afterwards", "a crash between create and record: five of forty plans in a hand-written reconciler", oracle.OneExternal, oracle.SameEnd, oracle.NoLeak),
+		m(randomToken, "the token belongs to the process, not to the object", "idempotency tokens made anew at each try", oracle.OneExternal, oracle.SameEnd, oracle.NoLeak),
+		m(searchesFirst, "instead of a token the inventory is searched, which is behind", "eventually consistent lists of cloud APIs", oracle.OneExternal, oracle.SameEnd, oracle.NoLeak),
 	}
 }
 

@@ -7,6 +7,7 @@ package mutants
 
 import (
 	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // A Mutant is a right operator and the mistake that makes it wrong.
@@ -14,7 +15,7 @@ type Mutant struct {
 	Bug       Bug
 	Class     string // what is wrong, in a sentence
 	Published string // where such a mistake was published
-	CaughtBy  []sim.Oracle
+	CaughtBy  []oracle.Name
 	Workload  func(Bug) sim.Workload
 }
 

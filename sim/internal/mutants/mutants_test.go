@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 var (
@@ -53,7 +54,7 @@ func TestEveryMutantIsCaught(t *testing.T) {
 			f := report.Findings[i]
 			t.Logf("%s: %s, with %s (%d of %d plans)", m.Class, f.Violation.Oracle, f.Plan, f.Plans, len(report.Plans))
 			for _, violations := range report.Repeat(t, f.Plan, *repetitions) {
-				if !slices.ContainsFunc(violations, func(v sim.Violation) bool { return v.Oracle == f.Violation.Oracle }) {
+				if !slices.ContainsFunc(violations, func(v oracle.Violation) bool { return v.Oracle == f.Violation.Oracle }) {
 					t.Errorf("plan %q shows %s one time and not another", f.Plan, f.Violation.Oracle)
 				}
 			}
