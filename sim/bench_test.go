@@ -90,7 +90,7 @@ func TestPlansPerSecond(t *testing.T) {
 	}
 	ref, first, err := findReference(t, workload, nil, newSettings(nil))
 	if err != nil || ref == nil {
-		t.Fatalf("%v %v", err, first.Violations)
+		t.Fatalf("%v %v", err, first.violations)
 	}
 	plans := ref.plans(newSettings(nil))
 	started, n := time.Now(), 0

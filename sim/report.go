@@ -29,8 +29,8 @@ type finding struct {
 var digits = regexp.MustCompile(`\d+`)
 
 // kind tells findings apart: the oracle and the text without its numbers, and for differences what differs.
-func kindOf(v oracle.Violation) string {
-	text := firstLine(v.Text)
+func kindOfViolation(v oracle.Violation) string {
+	text := firstLines(v.Text, 1)
 	if len(v.Differences) > 0 {
 		d := v.Differences[0]
 		text = d.Thing + " " + d.Path
@@ -44,10 +44,10 @@ func findings(plans []fault.Plan, outcomes []outcome) []*finding {
 	var list []*finding
 	for i, o := range outcomes {
 		for _, v := range o.Violations {
-			f, ok := known[kindOf(v)]
+			f, ok := known[kindOfViolation(v)]
 			if !ok {
 				f = &finding{plan: plans[i], outcome: o, violation: v}
-				known[kindOf(v)] = f
+				known[kindOfViolation(v)] = f
 				list = append(list, f)
 			}
 			f.plans++
@@ -192,8 +192,8 @@ func (r *Report) explore(t *testing.T) {
 	case err != nil:
 		t.Fatalf("sim: %v", err)
 	case ref == nil:
-		o := outcome{Trace: first.Trace.String(), Violations: first.Violations, Logs: first.Trace.Logs()}
-		r.add(findings([]fault.Plan{first.Plan}, []outcome{o}))
+		o := outcome{Trace: first.trace.String(), Violations: first.violations, Logs: first.trace.Logs()}
+		r.add(findings([]fault.Plan{first.plan}, []outcome{o}))
 		return
 	}
 	r.Plans = ref.plans(r.settings)
@@ -281,14 +281,14 @@ func (r *Report) runOne(t *testing.T) {
 			t.Fatalf("sim: %v", err)
 		}
 	}
-	text := fmt.Sprintf("%s\n%s\nlog of the operator:\n%s", result.Plan, result.Trace, strings.Join(result.Trace.Logs(), "\n"))
+	text := fmt.Sprintf("%s\n%s\nlog of the operator:\n%s", result.plan, result.trace, strings.Join(result.trace.Logs(), "\n"))
 	t.Log(text)
-	for i, fired := range result.Fired {
+	for i, fired := range result.fired {
 		if !fired {
 			t.Errorf("the run never came to the place of %q", plan.Faults[i])
 		}
 	}
-	for _, v := range result.Violations {
+	for _, v := range result.violations {
 		t.Errorf("%s", v)
 	}
 }

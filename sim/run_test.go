@@ -138,7 +138,7 @@ func TestEqualPlansHaveEqualTraces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			switch got := result.Trace.String(); {
+			switch got := result.trace.String(); {
 			case i == 0:
 				want = got
 			case got != want:
@@ -178,8 +178,8 @@ func TestMistakesOfWorkloads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.ContainsFunc(result.Violations, func(v oracle.Violation) bool { return v.Oracle == test.oracle }) {
-				t.Errorf("got %v, want one of %s\n%s", result.Violations, test.oracle, result.Trace)
+			if !slices.ContainsFunc(result.violations, func(v oracle.Violation) bool { return v.Oracle == test.oracle }) {
+				t.Errorf("got %v, want one of %s\n%s", result.violations, test.oracle, result.trace)
 			}
 		})
 	}

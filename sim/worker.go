@@ -98,9 +98,9 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 		} else if result, err := runPlan(t, w, crds, plan, ref, s.without); err != nil {
 			o.Err = err.Error()
 		} else {
-			o.Violations, o.Fired, o.Requests = result.Violations, result.Fired, result.Requests
+			o.Violations, o.Fired, o.Requests = result.violations, result.fired, result.requests
 			if len(o.Violations) > 0 {
-				o.Trace, o.Logs = result.Trace.String(), lastLines(result.Trace.Logs(), 40)
+				o.Trace, o.Logs = result.trace.String(), lastLines(result.trace.Logs(), 40)
 			}
 			leaked = result.leaked
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -49,6 +50,14 @@ type Workload struct {
 	// for what legitimately depends on when things happened. The simulator itself takes out resource versions, uids, times, generated names
 	// and what differs between runs without faults.
 	Normalize func(obj *Object) bool
+}
+
+// An Object is one of a world, as it is compared with that of another world.
+type Object struct {
+	Resource  schema.GroupVersionResource
+	Namespace string
+	Name      string // with "*" for what the server has generated
+	Content   map[string]any
 }
 
 const (

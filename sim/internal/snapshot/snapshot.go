@@ -1,7 +1,10 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+// Package snapshot takes and compares pictures of what a simulation has made: the objects of the
+// cluster and the resources of external systems, without everything that differs between runs for
+// no reason.
+package snapshot
 
 import (
 	"cmp"
@@ -15,12 +18,30 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// An Object is one of a world, as it is compared with that of another world.
+// A Snapshot is a world when it is idle: for each thing in it ("configmaps default/x", "external
+// buckets b1") its fields by path.
+type Snapshot map[string]map[string]string
+
+// A Source is what a snapshot is taken of.
+type Source struct {
+	Objects []apiserver.Object
+	Systems map[string]external.System
+
+	// Names replaces what the world has minted, such as UIDs, by what it was minted for.
+	Names *strings.Replacer
+
+	// Normalize may change an object or return false to leave it out. It may be nil.
+	Normalize func(*Object) bool
+}
+
+// An Object is one that is about to become part of a snapshot.
 type Object struct {
 	Resource  schema.GroupVersionResource
 	Namespace string
@@ -28,43 +49,41 @@ type Object struct {
 	Content   map[string]any
 }
 
-// snapshot is a world at rest: for each thing in it ("configmaps default/x", "buckets b1") its fields by path.
-type snapshot map[string]map[string]string
-
-// snapshot takes the world as it is, with everything taken out of it that differs between worlds for no reason.
-func (w *World) snapshot() snapshot {
-	replacer := w.symbols()
-	s := snapshot{}
-	for _, o := range w.server.Objects() {
-		if ignored(o.Resource) || unremarkable(o.Resource, o.Name) {
+// Take returns a snapshot.
+func Take(source Source) Snapshot {
+	s := Snapshot{}
+	for _, o := range source.Objects {
+		if cluster.Ignored(o.Resource) || unremarkable(o.Resource, o.Name) {
 			continue
 		}
-		obj := Object{Resource: o.Resource, Namespace: o.Namespace, Name: canonicalName(o.Name, o.Content), Content: cloneJSON(o.Content)}
-		if w.workload.Normalize != nil && !w.workload.Normalize(&obj) {
+		obj := Object{
+			Resource: o.Resource, Namespace: o.Namespace, Name: cluster.CanonicalName(o.Name, o.Content), Content: cluster.CloneJSON(o.Content),
+		}
+		if source.Normalize != nil && !source.Normalize(&obj) {
 			continue
 		}
 		fields := map[string]string{}
 		normalize(&obj)
-		flatten("", obj.Content, fields, replacer)
-		s.add(replacer.Replace(objectName(obj.Resource, obj.Namespace, obj.Name)), fields)
+		flatten("", obj.Content, fields, source.Names)
+		s.add(source.Names.Replace(cluster.ObjectName(obj.Resource, obj.Namespace, obj.Name)), fields)
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.externals)) {
-		for _, e := range w.externals[name].sorted() {
+	for _, name := range slices.Sorted(maps.Keys(source.Systems)) {
+		for _, r := range source.Systems[name].Inventory() {
 			fields := map[string]string{}
-			flatten("tags", stringsToAny(e.Tags), fields, replacer)
-			flatten("spec", stringsToAny(e.Spec), fields, replacer)
-			fields["name"] = replacer.Replace(e.Resource.Name)
-			if e.owner != "" {
-				fields["owner"] = replacer.Replace(string(e.owner))
+			flatten("tags", stringsToAny(r.Tags), fields, source.Names)
+			flatten("spec", stringsToAny(r.Spec), fields, source.Names)
+			fields["name"] = source.Names.Replace(r.Name)
+			if r.Owner != "" {
+				fields["owner"] = source.Names.Replace(string(r.Owner))
 			}
-			s.add("external "+name+" "+replacer.Replace(e.ID), fields)
+			s.add("external "+name+" "+source.Names.Replace(r.ID), fields)
 		}
 	}
 	return s
 }
 
 // add adds a thing. Things that can't be told apart are numbered, in an order that does not depend on names that the server has made.
-func (s snapshot) add(name string, fields map[string]string) {
+func (s Snapshot) add(name string, fields map[string]string) {
 	if _, taken := s[name]; !taken {
 		s[name] = fields
 		return
@@ -99,7 +118,7 @@ func textOf(fields map[string]string) string {
 	return b.String()
 }
 
-// unremarkable are objects that a cluster has without anybody's doing.
+// unremarkable reports whether every cluster has an object by itself.
 func unremarkable(r schema.GroupVersionResource, name string) bool {
 	switch r.Resource {
 	case "namespaces":
@@ -108,31 +127,6 @@ func unremarkable(r schema.GroupVersionResource, name string) bool {
 		return true
 	}
 	return false
-}
-
-// symbols replaces what the world has minted by what it was minted for: UIDs, generated names, ids of external resources.
-func (w *World) symbols() *strings.Replacer {
-	var pairs []string
-	for _, uid := range slices.Sorted(maps.Keys(w.uids)) {
-		text := "uid(" + w.uids[uid] + ")"
-		if w.live[uid] == nil {
-			text = "former " + text
-		}
-		pairs = append(pairs, string(uid), text)
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.generated)) {
-		pairs = append(pairs, name, w.generated[name])
-	}
-	for _, system := range slices.Sorted(maps.Keys(w.externals)) {
-		s := w.externals[system]
-		if s.Identity == IdentityName {
-			continue
-		}
-		for _, e := range s.sorted() {
-			pairs = append(pairs, e.ID, system+"-of-"+w.uids[e.owner])
-		}
-	}
-	return strings.NewReplacer(pairs...)
 }
 
 // normalize takes out of an object what the server and time have put there.
@@ -146,7 +140,7 @@ func normalize(o *Object) {
 	metadata["name"] = o.Name
 	for _, field := range []string{"annotations", "labels"} {
 		m, _ := metadata[field].(map[string]any)
-		maps.DeleteFunc(m, func(key string, _ any) bool { return strings.HasPrefix(key, marks) })
+		maps.DeleteFunc(m, func(key string, _ any) bool { return strings.HasPrefix(key, cluster.Marks) })
 		if len(m) == 0 {
 			delete(metadata, field)
 		}
@@ -165,7 +159,7 @@ func normalize(o *Object) {
 	}
 }
 
-// relative says how far an observed generation is behind.
+// relative replaces an observed generation by its distance from the generation.
 func relative(m map[string]any, generation int64) {
 	switch observed := m["observedGeneration"].(type) {
 	case int64:
@@ -175,14 +169,6 @@ func relative(m map[string]any, generation int64) {
 			m["observedGeneration"] = fmt.Sprintf("%d behind", generation-observed)
 		}
 	}
-}
-
-func canonicalName(name string, content map[string]any) string {
-	metadata, _ := content["metadata"].(map[string]any)
-	if generate, ok := metadata["generateName"].(string); ok && generate != "" && strings.HasPrefix(name, generate) {
-		return generate + "*"
-	}
-	return name
 }
 
 // flatten writes the leaves of a value by their paths. Elements of lists that have a type or a name are told apart by it.
@@ -227,8 +213,8 @@ func elementKey(i int, element any) string {
 	return strconv.Itoa(i)
 }
 
-// diff lists what differs between two worlds, ordered, without what the mask hides.
-func (want snapshot) diff(got snapshot, mask map[string]bool) []oracle.Difference {
+// Diff lists what differs between two worlds, ordered, without the fields whose [MaskKey] is in mask.
+func (want Snapshot) Diff(got Snapshot, mask map[string]bool) []oracle.Difference {
 	var list []oracle.Difference
 	for _, thing := range unionOfKeys(want, got) {
 		a, inWant := want[thing]
@@ -246,11 +232,11 @@ func (want snapshot) diff(got snapshot, mask map[string]bool) []oracle.Differenc
 			}
 		}
 	}
-	return slices.DeleteFunc(list, func(d oracle.Difference) bool { return mask[maskKey(d)] })
+	return slices.DeleteFunc(list, func(d oracle.Difference) bool { return mask[MaskKey(d)] })
 }
 
-// maskKey names the field of a difference, for masks.
-func maskKey(d oracle.Difference) string { return d.Thing + " " + d.Path }
+// MaskKey names the field of a difference, for masks.
+func MaskKey(d oracle.Difference) string { return d.Thing + " " + d.Path }
 
 func unionOfKeys[V any](a, b map[string]V) []string {
 	keys := map[string]bool{}
@@ -270,40 +256,3 @@ func stringsToAny(m map[string]string) map[string]any {
 	}
 	return out
 }
-
-// cloneJSON copies a tree of JSON values.
-func cloneJSON(m map[string]any) map[string]any {
-	return cloneValue(m).(map[string]any)
-}
-
-func cloneValue(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		if v == nil {
-			return v
-		}
-		out := make(map[string]any, len(v))
-		for k, child := range v {
-			out[k] = cloneValue(child)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, child := range v {
-			out[i] = cloneValue(child)
-		}
-		return out
-	}
-	return v
-}
-
-// sorted returns the resources ordered by id.
-func (s *inventory) sorted() []*entry {
-	list := make([]*entry, 0, len(s.resources))
-	for _, id := range slices.Sorted(maps.Keys(s.resources)) {
-		list = append(list, s.resources[id])
-	}
-	return list
-}
-
-type uidOf = types.UID
