@@ -22,10 +22,12 @@ const (
 
 // processes are the lives of the operator in one run: it starts, crashes, stops and restarts them.
 type processes struct {
-	run      *run // for the processes
 	schedule *schedule.Schedule
 	trace    *trace.Trace
 
+	operate func(ctx context.Context, p *Process) error
+	do      func(key string, do func() error) error // lets the driver do something at its turn
+	create  func(name string, cancel context.CancelCauseFunc) *Process
 	crashed func(*Process)                   // is called when a process has crashed
 	ended   func(text string) (restart bool) // is called when one has ended by itself
 
@@ -44,7 +46,7 @@ func (ps *processes) start(crashesSoFar int) {
 	if n := len(ps.list); n > 0 {
 		name = fmt.Sprintf("operator-%d", n+1)
 	}
-	p := newProcess(ps.run, name, cancel)
+	p := ps.create(name, cancel)
 	ps.list = append(ps.list, p)
 	ps.running++
 	ps.mu.Unlock()
@@ -54,14 +56,14 @@ func (ps *processes) start(crashesSoFar int) {
 
 // live is the life of one process.
 func (ps *processes) live(ctx context.Context, p *Process, crashesSoFar int) {
-	err := ps.run.workload.Operator(ctx, p)
+	err := ps.operate(ctx, p)
 	ps.mu.Lock()
 	p.ended = true
 	ps.running--
 	wanted := p.stopping || ps.closed
 	ps.mu.Unlock()
 	if !wanted && !ps.schedule.Dropped(p.owner) {
-		_ = ps.run.do("exit of "+p.owner.Name, func() error { //nolint:errcheck // it returns none
+		_ = ps.do("exit of "+p.owner.Name, func() error { //nolint:errcheck // it returns none
 			ps.exited(p, err, crashesSoFar)
 			return nil
 		})

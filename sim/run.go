@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -63,7 +62,7 @@ func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomRes
 		if err != nil {
 			return
 		}
-		result = r.drive(before)
+		result = r.drive(before, (&World{run: r}).play)
 	})
 	return result, err
 }
@@ -141,7 +140,10 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 		Trace: r.trace, Catalog: r.catalog,
 	})
 	r.watches.faults = r.injector
-	r.processes = &processes{run: r, schedule: r.schedule, trace: r.trace, crashed: r.watches.endOf, ended: r.operatorEnded}
+	r.processes = &processes{
+		schedule: r.schedule, trace: r.trace, operate: workload.Operator, do: r.do, crashed: r.watches.endOf, ended: r.operatorEnded,
+		create: func(name string, cancel context.CancelCauseFunc) *Process { return newProcess(r, name, cancel) },
+	}
 	r.gateway = &gateway{
 		schedule: r.schedule, cluster: r.cluster, injector: r.injector, watches: r.watches, judge: r.judge, exhausted: r.exhausted,
 		victim: func(p *Process) inject.Process { return victim{r.processes, p} },
@@ -168,12 +170,17 @@ func (r *run) changed(c apiserver.Change) {
 	r.actors.Changed(c)
 }
 
-// drive is the life of a run. before is how many goroutines there were before it.
-func (r *run) drive(before int) *result {
+// drive is the life of a run, which ends when script returns. before is how many goroutines there
+// were before it.
+func (r *run) drive(before int, script func()) *result {
 	scripted := make(chan struct{})
 	go func() {
 		defer close(scripted)
-		r.script()
+		defer func() { // also when the script ends its goroutine, as t.Fatal does
+			r.shutDown()
+			_ = r.do("the end", func() error { r.schedule.Stop(); return nil }) //nolint:errcheck // it can't fail
+		}()
+		script()
 	}()
 	r.schedule.Run()
 	r.schedule.Close(errAborted)
@@ -195,35 +202,6 @@ func (r *run) do(key string, do func() error) error {
 	return r.schedule.Wait(&schedule.Turn{
 		Ctx: context.Background(), Key: key, Do: func(t *schedule.Turn) { t.Finish(do()) },
 	})
-}
-
-// script is the whole run as seen by the goroutine of the script.
-func (r *run) script() {
-	w := &World{run: r}
-	defer func() {
-		r.shutDown()
-		_ = r.do("the end", func() error { r.schedule.Stop(); return nil }) //nolint:errcheck // it can't fail
-	}()
-	defer r.recoverScript()
-	w.must("prepare", r.prepare)
-	r.workload.Script(w)
-	w.Settle()
-	w.must("note the end", func() error { r.ended = len(r.checkpoints) - 1; return nil })
-	w.proveIdle()
-}
-
-func (r *run) recoverScript() {
-	switch e := recover().(type) {
-	case nil:
-		return
-	case scriptError:
-		if !errors.Is(e.err, errAborted) {
-			r.judge.Report(oracle.ScriptRuns, e.err.Error())
-		}
-	default:
-		r.judge.Report(oracle.ScriptRuns, fmt.Sprintf("panic: %v\n%s", e, debug.Stack()))
-	}
-	r.abort()
 }
 
 // prepare creates the objects of the workload and starts the operator.

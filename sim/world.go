@@ -6,6 +6,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -30,6 +31,29 @@ type scriptError struct{ err error }
 
 func (w *World) fail(err error) {
 	panic(scriptError{err})
+}
+
+// play plays the script of the workload, from the first object to the proof that the operator is
+// idle. It does not panic, whatever the script does.
+func (w *World) play() {
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+			return
+		case scriptError:
+			if !errors.Is(e.err, errAborted) {
+				w.run.judge.Report(oracle.ScriptRuns, e.err.Error())
+			}
+		default:
+			w.run.judge.Report(oracle.ScriptRuns, fmt.Sprintf("panic: %v\n%s", e, debug.Stack()))
+		}
+		w.run.abort()
+	}()
+	w.must("prepare", w.run.prepare)
+	w.run.workload.Script(w)
+	w.Settle()
+	w.must("note the end", func() error { w.run.ended = len(w.run.checkpoints) - 1; return nil })
+	w.proveIdle()
 }
 
 // try lets the driver do something at its turn, and waits for it.
