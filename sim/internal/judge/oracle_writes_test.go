@@ -78,6 +78,10 @@ func TestSameWork(t *testing.T) {
 		"right: the fault asks for more":   {Options{Reference: reference, Plan: withFault(fault.Recreate)}, twice, nil},
 		"right: the run without faults":    {Options{}, twice, nil},
 		"right: for an owner that is gone": {Options{Reference: &Reference{}}, func(tr trial) { tr.created("operator", orphan) }, nil},
+		"right: once for that, and once more": {Options{Reference: reference}, func(tr trial) {
+			tr.created("operator", orphan)
+			tr.created("operator", object(nil))
+		}, nil},
 		"wrong: created again": {
 			Options{Reference: reference, Plan: withFault(fault.CrashAfterWrite)}, twice,
 			[]string{"same-work: configmaps default/x was created 2 times, without the fault once"},

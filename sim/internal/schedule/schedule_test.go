@@ -118,6 +118,17 @@ func TestWhatHappensNext(t *testing.T) {
 			s.turn(ctx, a, "2", s.done("second"))
 			s.turn(ctx, &Owner{Name: "b"}, "3", s.done("other"))
 		}, "0s paused true, 0s other, 5s first, 5s second"},
+		"no turn that an owner begins while it stands still": {func(s *story) {
+			a := &Owner{Name: "a"}
+			s.turn(ctx, a, "1", func(turn *Turn) {
+				if turn.Held() {
+					s.done("first")(turn)
+					return
+				}
+				s.Pause(turn, 5*time.Second)
+				s.turn(ctx, a, "2", s.done("second"))
+			})
+		}, "5s first, 5s second"},
 		"the turns of an owner that is dropped, with an error": {func(s *story) {
 			a := &Owner{Name: "a"}
 			s.turn(ctx, a, "1", s.done("a"))
