@@ -12,7 +12,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// plans lists what is run: the run without faults in other orders, all single faults, and pairs of faults chosen by the seed.
+// plans lists what is run: the run without faults in other orders, all single faults, and pairs of
+// faults chosen by the seed.
 func (r *reference) plans(s *settings) []fault.Plan {
 	var list []fault.Plan
 	for seed := uint64(1); seed <= learningRuns; seed++ {
@@ -118,8 +119,8 @@ func (e *explorer) run(plans []fault.Plan) ([]outcome, error) {
 	return outcomes, failure
 }
 
-// shrink returns the smallest plan that still violates the same oracle: a pair whose one fault is enough becomes that fault, and an order
-// that does not matter goes.
+// shrink returns the smallest plan that still violates the same oracle: a pair whose one fault is
+// enough becomes that fault, and an order that does not matter goes.
 func (e *explorer) shrink(plan fault.Plan, violated oracle.Name) (fault.Plan, outcome, bool) {
 	var smaller []fault.Plan
 	for _, f := range plan.Faults {

@@ -24,8 +24,8 @@ var (
 	ErrLost        = external.ErrLost
 )
 
-// Identity says how an external system tells resources apart, which decides how an operator can find out after a crash whether it has
-// created something already.
+// Identity says by what an external system identifies resources, which decides how an operator can
+// find out after a crash whether it has created something already.
 type Identity int
 
 // The identities of external systems, the easiest first.
@@ -41,13 +41,15 @@ type External struct {
 	Name     string   // what the operator asks for in Process.External
 	Identity Identity // must be set
 
-	// ReadLag is how many changes List and FindByTag are behind. A change becomes visible to them after so many later ones, or after a minute.
+	// ReadLag is how many changes the answers of List and FindByTag are stale. A change becomes
+	// visible to them after so many later ones, or after a minute.
 	ReadLag int
 
 	// Latency is how long each call takes, in virtual time.
 	Latency time.Duration
 
-	// Resources are in the inventory from the start, and belong to somebody else.
+	// Resources are in the inventory from the start, and belong to none of the objects of the
+	// cluster.
 	Resources []Resource
 }
 
@@ -71,13 +73,13 @@ type Creation struct {
 	Tags  map[string]string // what the resource can be found by, where the system has tags
 	Spec  map[string]string
 
-	// Owner is the UID of the object for which the resource is created. The system itself does not see it: it is for the oracles, which
-	// count creations by owner and look for what is left over.
+	// Owner is the UID of the object for which the resource is created. The system itself does not
+	// see it: it is for the oracles, which count creations by owner and look for orphans.
 	Owner types.UID
 }
 
-// ExternalClient is the connection of one process to one external system. Its calls can be hit by faults, and fail once the process has
-// crashed.
+// ExternalClient is the connection of one process to one external system. Its calls can be hit by
+// faults, and fail once the process has crashed.
 type ExternalClient struct {
 	process *Process
 	system  *inventory
@@ -89,7 +91,7 @@ func (c *ExternalClient) Create(ctx context.Context, creation Creation) (Resourc
 	return callFor(ctx, c, call, func() (Resource, error) { return c.system.create(creation) })
 }
 
-// Get returns the resource with an id, or ErrNotFound. It is never behind.
+// Get returns the resource with an id, or ErrNotFound. It is never stale.
 func (c *ExternalClient) Get(ctx context.Context, id string) (Resource, error) {
 	return callFor(ctx, c, c.call("get", false, "", id), func() (Resource, error) { return c.system.get(id) })
 }

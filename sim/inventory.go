@@ -15,7 +15,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 )
 
-// inventory is the state of an external system in one run. Only the driver and calls that it has admitted use it, one at a time.
+// inventory is the state of an external system in one run. Only the driver and calls that it has
+// admitted use it, one at a time.
 type inventory struct {
 	External
 	resources map[string]*entry
@@ -116,7 +117,7 @@ func (s *inventory) owner(id string) types.UID {
 	return ""
 }
 
-// changed notes what a resource was before a change, for the reads that lag.
+// changed notes what a resource was before a change, for the reads that are stale.
 func (s *inventory) changed(id string) {
 	if s.ReadLag == 0 {
 		return

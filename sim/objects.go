@@ -19,7 +19,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 )
 
-// Requests about single objects, on behalf of users and others. They go to the server at once, in the driver.
+// Requests about single objects, on behalf of users and others. They go to the server at once, in
+// the driver.
 
 func runtimeResource(obj client.Object) schema.GroupResource {
 	gvk := obj.GetObjectKind().GroupVersionKind()
@@ -34,7 +35,8 @@ func (r *run) describeObject(obj client.Object) string {
 	return kind + " " + client.ObjectKeyFromObject(obj).String()
 }
 
-// path returns the path of the kind of an object, in its namespace, and the object encoded with its kind.
+// path returns the path of the kind of an object, in its namespace, and the object encoded with its
+// kind.
 func (r *run) encode(obj client.Object) (collection string, body []byte, err error) {
 	gvk, err := apiutil.GVKForObject(obj, r.scheme)
 	if err != nil {

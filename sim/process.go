@@ -23,7 +23,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
 )
 
-// A Process is one life of an operator: from its start to its end or crash. What it hands out works only as long as the process lives.
+// A Process is one life of an operator: from its start to its end or crash. What it hands out works
+// only as long as the process lives.
 type Process struct {
 	run    *run
 	owner  *schedule.Owner // named operator, operator-2 after the first restart, ...
@@ -39,7 +40,8 @@ func newProcess(r *run, name string, cancel context.CancelCauseFunc) *Process {
 	return &Process{run: r, owner: &schedule.Owner{Name: name}, cancel: cancel}
 }
 
-// Config returns what rest.InClusterConfig returns in a cluster. The content type is JSON and there is no limit of the request rate.
+// Config returns what rest.InClusterConfig returns in a cluster. The content type is JSON and there
+// is no limit of the request rate.
 func (p *Process) Config() *rest.Config {
 	return &rest.Config{
 		Host:          "http://" + p.owner.Name + ".sim.invalid",
@@ -52,8 +54,9 @@ func (p *Process) Config() *rest.Config {
 // Scheme returns the scheme of the workload.
 func (p *Process) Scheme() *runtime.Scheme { return p.run.scheme }
 
-// ManagerOptions returns the options of a manager in a simulation: the scheme of the workload, the log of the simulation, no servers, no
-// leader election, and no check that names of controllers are unique, as each run makes them anew.
+// ManagerOptions returns the options of a manager in a simulation: the scheme of the workload, the
+// log of the simulation, no servers, no leader election, and no check that names of controllers are
+// unique, as each run makes them anew.
 func (p *Process) ManagerOptions() ctrl.Options {
 	return ctrl.Options{
 		Scheme:                 p.Scheme(),
@@ -67,8 +70,8 @@ func (p *Process) ManagerOptions() ctrl.Options {
 // Logger returns a logger that writes into the trace of the run.
 func (p *Process) Logger() logr.Logger { return p.run.trace.Logger(p.owner.Name) }
 
-// Clock returns the clock of the process. It shows what package time shows, until a fault makes it jump: an operator that decides by the
-// clock should read this one in its simulations.
+// Clock returns the clock of the process. It shows what package time shows, until a fault makes it
+// jump: an operator that decides by the clock should read this one in its simulations.
 func (p *Process) Clock() clock.PassiveClock {
 	p.run.processes.useClock()
 	return processClock{p}
@@ -79,7 +82,8 @@ type processClock struct{ p *Process }
 func (c processClock) Now() time.Time                  { return time.Now().Add(c.p.run.processes.skewOf(c.p)) }
 func (c processClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// External returns the connection to an external system of the workload. It panics when the workload has none of that name.
+// External returns the connection to an external system of the workload. It panics when the
+// workload has none of that name.
 func (p *Process) External(name string) *ExternalClient {
 	s, ok := p.run.externals[name]
 	if !ok {
@@ -107,8 +111,9 @@ func (c Call) outside() external.Call {
 // String returns the call in a line.
 func (c Call) String() string { return c.outside().String() }
 
-// Call makes a call of a fake that the user has written visible to the simulator: faults can come before it, after it and instead of it.
-// do has the effect, at once; it must not wait and not use the world. Call returns do's error, or that of a fault.
+// Call makes a call of a fake that the user has written visible to the simulator: faults can come
+// before it, after it and instead of it. do has the effect, at once; it must not wait and not use
+// the world. Call returns do's error, or that of a fault.
 func (p *Process) Call(ctx context.Context, call Call, do func() error) error {
 	answer, err := p.run.gateway.call(ctx, p, call.outside(), call.latency, do)
 	switch {
@@ -121,8 +126,9 @@ func (p *Process) Call(ctx context.Context, call Call, do func() error) error {
 	return answer.Err
 }
 
-// HTTP returns a transport to a fake of an external system that is written as an http.Handler. Each request is a [Call] whose verb is the
-// method and that mutates unless the method is GET, HEAD or OPTIONS. owner tells for which object a request is made, and may be nil.
+// HTTP returns a transport to a fake of an external system that is written as an http.Handler. Each
+// request is a [Call] whose verb is the method and that mutates unless the method is GET, HEAD or
+// OPTIONS. owner returns for which object a request is made, and may be nil.
 func (p *Process) HTTP(system string, handler http.Handler, owner func(*http.Request) types.UID) http.RoundTripper {
 	return httpExternal{p, system, handler, owner}
 }

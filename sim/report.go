@@ -28,7 +28,8 @@ type finding struct {
 
 var digits = regexp.MustCompile(`\d+`)
 
-// kind tells findings apart: the oracle and the text without its numbers, and for differences what differs.
+// kindOfViolation returns what two violations of the same kind have in common: the oracle and the
+// text without its numbers, and for differences what differs.
 func kindOfViolation(v oracle.Violation) string {
 	text := firstLines(v.Text, 1)
 	if len(v.Differences) > 0 {
@@ -106,7 +107,7 @@ func (f *finding) excerpt() string {
 	return b.String()
 }
 
-// String tells a finding to a person.
+// String returns a finding as a person reads it.
 func (f *finding) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", f.violation.Oracle, f.violation.Text)
@@ -179,7 +180,7 @@ type Finding struct {
 	Plan      fault.Plan
 	Violation oracle.Violation
 	Plans     int    // how many plans showed it
-	Text      string // told to a person, with what happened
+	Text      string // as a person reads it, with what happened
 	Again     string // the line that runs the plan again
 }
 
@@ -244,11 +245,11 @@ func (r *Report) Repeat(t *testing.T, plan fault.Plan, times int) [][]oracle.Vio
 	return list
 }
 
-// maxFindings is how many kinds of findings are told in full.
+// maxFindings is how many kinds of findings are printed in full.
 const maxFindings = 5
 
-// tell fails the test with the findings, and says what was done.
-func (r *Report) tell(t *testing.T) {
+// print fails the test with the findings, and logs what was done.
+func (r *Report) print(t *testing.T) {
 	t.Helper()
 	for i, f := range r.Findings {
 		if i == maxFindings {
@@ -262,7 +263,7 @@ func (r *Report) tell(t *testing.T) {
 	}
 	text := summary(r.Plans, r.outcomes, r.settings)
 	t.Logf("%s; %s", text, r.elapsed.Round(time.Millisecond))
-	tell(message{Test: t.Name(), Done: len(r.Plans), Total: len(r.Plans), Bad: len(r.Findings), Summary: text, Elapsed: r.elapsed})
+	reportProgress(message{Test: t.Name(), Done: len(r.Plans), Total: len(r.Plans), Bad: len(r.Findings), Summary: text, Elapsed: r.elapsed})
 }
 
 // runOne runs the plan that was asked for, in this process, and prints all of it.

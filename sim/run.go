@@ -48,7 +48,8 @@ type result struct {
 func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (result *result, err error) {
 	before := runtime.NumGoroutine()
 	defer func() {
-		// Goroutines that nothing can wake end the bubble with a panic: they have been reported already.
+		// Goroutines that nothing can wake end the bubble with a panic: they have been reported
+		// already.
 		if r := recover(); r != nil && !strings.Contains(fmt.Sprint(r), "blocked goroutines remain") {
 			panic(r)
 		}

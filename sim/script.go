@@ -20,7 +20,8 @@ import (
 // What a script does with objects of a type. These would be methods of World, if methods could have
 // type parameters.
 
-// Get reads the object of that kind and name as it is in the cluster, and reports whether it is there.
+// Get reads the object of that kind and name as it is in the cluster, and reports whether it is
+// there.
 func Get[T client.Object](w *World, obj T) (T, bool) {
 	current := obj.DeepCopyObject().(T)
 	found := true
@@ -35,14 +36,15 @@ func Get[T client.Object](w *World, obj T) (T, bool) {
 	return current, found
 }
 
-// Update changes an object as a user: it reads the object of that kind and name, lets change change it, and writes it. It waits for an
-// object that is not there or is being deleted, as a fault may have it.
+// Update changes an object as a user: it reads the object of that kind and name, lets change change
+// it, and writes it. It waits for an object that is not there or is being deleted, as a fault may
+// have it.
 func Update[T client.Object](w *World, obj T, change func(T)) {
 	updateObject(w, obj, "", change)
 }
 
-// UpdateStatus changes the status of an object, for the controllers that the simulator does not run: of a Job that completes, of a Pod
-// that becomes ready.
+// UpdateStatus changes the status of an object, for the controllers that the simulator does not
+// run: of a Job that completes, of a Pod that becomes ready.
 func UpdateStatus[T client.Object](w *World, obj T, change func(T)) {
 	updateObject(w, obj, "status", change)
 }
@@ -70,7 +72,8 @@ func updateObject[T client.Object](w *World, obj T, subresource string, change f
 	}
 }
 
-// List reads the objects of a kind in a namespace, or in all if it is empty, as they are in the cluster, ordered by name.
+// List reads the objects of a kind in a namespace, or in all if it is empty, as they are in the
+// cluster, ordered by name.
 func List[T client.ObjectList](w *World, list T, namespace string) T {
 	w.must(fmt.Sprintf("list %T", list), func() error {
 		gvk, err := apiutil.GVKForObject(list, w.run.scheme)
@@ -91,8 +94,9 @@ func List[T client.ObjectList](w *World, list T, namespace string) T {
 	return list
 }
 
-// Detour marks a place at which a user could change his mind: in some runs the object is changed here, and, when everything is at rest, is
-// changed back, which has to lead to the same end. In the run without faults it does nothing.
+// Detour marks a place at which users could change their minds: in some runs the object is changed
+// here, and, when everything is idle, is changed back, which has to lead to the same end. In the
+// run without faults it does nothing.
 func Detour[T client.Object](w *World, obj T, change func(T)) {
 	w.detours++
 	takes := false

@@ -38,7 +38,8 @@ func WithPairs(n int) Option { return func(s *settings) { s.pairs = n } }
 // WithSeed chooses other pairs.
 func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 
-// WithStopOn stops the exploration when one of the oracles is violated, instead of running all plans.
+// WithStopOn stops the exploration when one of the oracles is violated, instead of running all
+// plans.
 func WithStopOn(oracles ...oracle.Name) Option { return func(s *settings) { s.until = oracles } }
 
 // WithoutOracle switches an oracle off. The reason is printed with the result.
@@ -61,8 +62,9 @@ func newSettings(options []Option) *settings {
 	return s
 }
 
-// Run runs a workload without faults, and then again for every single fault that can strike, and for the pairs that are asked for. It fails
-// the test with what it finds: what is wrong, what happened, and a line that runs exactly that plan again.
+// Run runs a workload without faults, and then again for every single fault that can strike, and
+// for the pairs that are asked for. It fails the test with what it finds: what is wrong, what
+// happened, and a line that runs exactly that plan again.
 //
 // The plans are run by copies of the test binary, one for each processor.
 func Run(t *testing.T, workload Workload, options ...Option) {
@@ -76,11 +78,12 @@ func Run(t *testing.T, workload Workload, options ...Option) {
 		return
 	}
 	report.explore(t)
-	report.tell(t)
+	report.print(t)
 }
 
-// Explore does what [Run] does, and returns what it finds instead of failing the test: for tests of the tests. It returns nil in the copies of
-// the test binary that run the plans; the test has to return then.
+// Explore does what [Run] does, and returns what it finds instead of failing the test: for tests of
+// the tests. It returns nil in the copies of the test binary that run the plans; the test has to
+// return then.
 func Explore(t *testing.T, workload Workload, options ...Option) *Report {
 	t.Helper()
 	report := prepare(t, workload, options, packageOf(2))
@@ -165,10 +168,12 @@ func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 	return r, first, nil
 }
 
-// learningRuns is how many runs without faults, in other orders, are compared to learn which fields differ anyway.
+// learningRuns is how many runs without faults, in other orders, are compared to learn which fields
+// differ anyway.
 const learningRuns = 3
 
-// message is what Run tells the command that has started the test, a line of JSON in the file that the environment names.
+// message is what Run reports to the command that has started the test, a line of JSON in the file
+// that the environment names.
 type message struct {
 	Test    string
 	Done    int
@@ -178,10 +183,12 @@ type message struct {
 	Elapsed time.Duration `json:",omitempty"`
 }
 
-// ProgressVariable names the environment variable with the file that [Run] appends its progress to, for commands that show it.
+// ProgressVariable names the environment variable with the file that [Run] appends its progress to,
+// for commands that show it.
 const ProgressVariable = "CTRLKIT_SIM_PROGRESS"
 
-func tell(m message) {
+// reportProgress appends a message to the file of the command, if there is one.
+func reportProgress(m message) {
 	name := os.Getenv(ProgressVariable)
 	if name == "" {
 		return
@@ -194,7 +201,7 @@ func tell(m message) {
 	_ = json.NewEncoder(f).Encode(m)
 }
 
-// newProgress tells how far the exploration is, every few seconds.
+// newProgress reports how far the exploration is, every few seconds.
 func newProgress(t *testing.T) func(done, total, bad int) {
 	last := time.Now()
 	return func(done, total, bad int) {
@@ -202,7 +209,7 @@ func newProgress(t *testing.T) func(done, total, bad int) {
 			return
 		}
 		last = time.Now()
-		tell(message{Test: t.Name(), Done: done, Total: total, Bad: bad})
+		reportProgress(message{Test: t.Name(), Done: done, Total: total, Bad: bad})
 		if testing.Verbose() {
 			fmt.Fprintf(os.Stderr, "%s: %d of %d plans, %d with findings\n", t.Name(), done, total, bad)
 		}

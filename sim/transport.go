@@ -19,7 +19,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 )
 
-// transport is the connection of one process to the API server: each request waits there for its turn.
+// transport is the connection of one process to the API server: each request waits there for its
+// turn.
 type transport struct{ process *Process }
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -31,8 +32,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	request.Actor = p.owner.Name
 	event := request.Resource.Resource == "events" && request.Verb != "watch"
 	if (request.Verb == "" || event) && !p.run.schedule.Dropped(p.owner) {
-		// Discovery and Events are answered at once: REST mappers and event recorders ask while they
-		// hold a lock, and a goroutine that waits for a lock does not count as waiting for its turn.
+		// Discovery and Events are answered at once: REST mappers and event recorders ask while
+		// they hold a lock, and a goroutine that waits for a lock does not count as waiting for its
+		// turn.
 		if event {
 			p.run.judge.Event(request)
 		}
@@ -59,15 +61,16 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// panicIfReconciling panics in the goroutine of a reconcile, where controller-runtime recovers. Anywhere else it would end the process, which
-// is what crashes are for.
+// panicIfReconciling panics in the goroutine of a reconcile, where controller-runtime recovers.
+// Anywhere else it would end the process, which is what crashes are for.
 func panicIfReconciling() {
 	if stack := debug.Stack(); bytes.Contains(stack, []byte("reconcileHandler")) {
 		panic(judge.InjectedPanic)
 	}
 }
 
-// orderKey orders requests that wait at the same time. Time limits of watches are random in client-go, and are left out.
+// orderKey orders requests that wait at the same time. Time limits of watches are random in
+// client-go, and are left out.
 func orderKey(r *apiserver.Request) string {
 	query := r.Query
 	if query.Has("timeoutSeconds") || query.Has("timeout") {

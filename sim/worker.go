@@ -26,9 +26,10 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// Plans are run by processes of their own, copies of the test binary: a panic or a data race then costs one plan and not the test, what the
-// operator keeps in package variables does not flow from plan to plan on several cores at once, and sources of random numbers that are global
-// can be seeded.
+// Plans are run by processes of their own, copies of the test binary: a panic or a data race then
+// costs one plan and not the test, what the operator keeps in package variables does not flow from
+// plan to plan on several cores at once, and sources of random numbers that are global can be
+// seeded.
 
 // The environment of a worker.
 const (
@@ -36,7 +37,7 @@ const (
 	workerResults  = 3                    // the file descriptor that results are written to
 )
 
-// outcome is what a worker says of a plan, a line of JSON.
+// outcome is what a worker reports of a plan, a line of JSON.
 type outcome struct {
 	Plan       string
 	Violations []oracle.Violation `json:",omitempty"`
@@ -60,7 +61,8 @@ func nextSimulation(test string) int {
 	return simulations.of[test]
 }
 
-// seedGlobals makes the global sources of random numbers give the same numbers in each run: client-go adds jitter to its waits.
+// seedGlobals makes the global sources of random numbers give the same numbers in each run:
+// client-go adds jitter to its waits.
 func seedGlobals(t *testing.T, seed uint64) {
 	if !strings.Contains(os.Getenv("GODEBUG"), "randseednop") {
 		if err := os.Setenv("GODEBUG", strings.TrimPrefix(os.Getenv("GODEBUG")+",randseednop=0", ",")); err != nil {
@@ -72,7 +74,8 @@ func seedGlobals(t *testing.T, seed uint64) {
 	utilrand.Seed(int64(seed) + 1)
 }
 
-// seedCrypto makes crypto/rand give the same bytes in each run, for who makes identifiers with it.
+// seedCrypto makes crypto/rand give the same bytes in each run, for operators that make identifiers
+// with it.
 func seedCrypto(t *testing.T, seed uint64) {
 	defer func() {
 		_ = recover() //nolint:errcheck // a parallel test can't have it, and then the identifiers differ
@@ -108,7 +111,7 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 			t.Fatal(err)
 		}
 		if leaked {
-			os.Exit(1) // goroutines that don't end would go on to use the processor
+			os.Exit(1) // goroutines that don't end would continue to use the processor
 		}
 	}
 }
@@ -173,10 +176,12 @@ func startWorker(test string, simulation int) (*worker, error) {
 	return &worker{command: c, in: in, out: bufio.NewReaderSize(r, 1<<20), results: r, stderr: output}, nil
 }
 
-// planTime is how long a plan may take in real time: after that its process is killed. It is not an expectation, only an end.
+// planTime is how long a plan may take in real time: after that its process is killed. It is not an
+// expectation, only an end.
 const planTime = 2 * time.Minute
 
-// run has a plan run. A worker that dies of it has the violation in its last words.
+// run lets the worker run a plan. The output of a worker that dies of the plan says what was
+// violated.
 func (w *worker) run(plan string) (o outcome, alive bool) {
 	hung := false
 	timer := time.AfterFunc(planTime, func() {
@@ -214,7 +219,7 @@ func hangText(hung bool, output string) string {
 	return text
 }
 
-// panicText is the part of a process's last words that says why.
+// panicText is the part of the output of a process that has died which says why.
 func panicText(output string) string {
 	for _, mark := range []string{"WARNING: DATA RACE", "panic:", "fatal error:", "--- FAIL"} {
 		if i := strings.Index(output, mark); i >= 0 {
@@ -232,7 +237,7 @@ func firstLines(s string, n int) string {
 
 func (w *worker) stop() {
 	_ = w.in.Close()      //nolint:errcheck // it may have ended already
-	_ = w.command.Wait()  //nolint:errcheck // what it has to say it has said
+	_ = w.command.Wait()  //nolint:errcheck // all results have been read
 	_ = w.results.Close() //nolint:errcheck // only read from
 }
 

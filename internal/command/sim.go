@@ -53,7 +53,7 @@ Exit codes: 0 nothing was found, 1 something was, 2 wrong usage.`,
 // progressVariable is sim.ProgressVariable. The package itself would make every command start slower.
 const progressVariable = "CTRLKIT_SIM_PROGRESS"
 
-// progress is what sim.Run tells while it works.
+// progress is what sim.Run reports while it works.
 type progress struct {
 	Test             string
 	Done, Total, Bad int

@@ -11,6 +11,6 @@ import (
 
 func TestTheProgressIsThatOfTheSimulator(t *testing.T) {
 	if progressVariable != sim.ProgressVariable {
-		t.Errorf("the command listens to %s, the simulator tells %s", progressVariable, sim.ProgressVariable)
+		t.Errorf("the command reads %s, the simulator writes %s", progressVariable, sim.ProgressVariable)
 	}
 }

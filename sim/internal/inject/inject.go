@@ -91,8 +91,8 @@ type Judge interface {
 // ErrCrashed is what everything answers to the goroutines that are left of a crashed process.
 var ErrCrashed = errors.New("sim: this process has crashed")
 
-// An Answer is what a request or call gets: a response or an error, or a panic in the goroutine that
-// waits for it.
+// An Answer is what a request or call gets: a response or an error, or a panic in the goroutine
+// that waits for it.
 type Answer struct {
 	Response *apiserver.Response
 	Err      error

@@ -86,8 +86,8 @@ func falls(before, after map[string]any) (old, now int64, fell bool) {
 	return old, now, now < old
 }
 
-// conditionsStay demands that types of conditions do not vanish: who watches one could not tell
-// that from a status that was not written yet.
+// conditionsStay demands that types of conditions do not vanish: a client that waits for one
+// takes its absence for a status that was not written yet.
 type conditionsStay struct{}
 
 func (conditionsStay) OnChange(_ *ledger, c *change, v violate) {

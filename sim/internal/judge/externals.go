@@ -12,7 +12,7 @@ import (
 )
 
 // finalizerFirst demands that an object has a finalizer before something is done outside for it:
-// without one, the object could go at any time, and what was done would be left.
+// without one, the object could go at any time, and leave an orphan outside.
 type finalizerFirst struct{}
 
 func (finalizerFirst) OnCall(l *ledger, c external.Call, v violate) {

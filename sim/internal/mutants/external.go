@@ -34,7 +34,7 @@ const (
 	silentWithoutSecret   Bug = "silent-without-credentials"
 	throttleIsTerminal    Bug = "throttled-call-is-terminal"
 	panicsOnError         Bug = "panics-on-error"
-	stuckWithoutSecret    Bug = "skips-clean-up-without-credentials"
+	stuckWithoutSecret    Bug = "skips-cleanup-without-credentials"
 	staleCreate           Bug = "creates-by-stale-cache"
 	swallowsCallErrors    Bug = "swallows-call-errors"
 	silentFailure         Bug = "silent-failure"
@@ -56,7 +56,7 @@ func externalMutants() []Mutant {
 		m(existsIsError, "a resource that was created before a crash makes creation fail for ever", "objects that never become ready after a lost answer", oracle.SameEnd, oracle.SaysWhy),
 		m(ignoresDrift, "what others change outside is not noticed", "drift that is repaired only at the next change of the spec", oracle.SameEnd),
 		m(silentWithoutSecret, "deletion waits for credentials that are gone, without a word", "namespaces stuck in deletion because the Secret went first", oracle.SaysWhy),
-		m(stuckWithoutSecret, "without credentials the clean-up is skipped", "leaks by namespace deletion", oracle.NoLeak, oracle.SameEnd),
+		m(stuckWithoutSecret, "without credentials the cleanup is skipped", "leaks by namespace deletion", oracle.NoLeak, oracle.SameEnd),
 		m(throttleIsTerminal, "throttling is taken for a refusal", "Azure Service Operator's classification of 429 before it was mended", oracle.SameEnd),
 		m(panicsOnError, "the answer is used though there was an error", "nil results of cloud SDKs", oracle.SameEnd, oracle.NoPanic, oracle.BecomesIdle),
 		m(swallowsCallErrors, "an error of the external system is logged and forgotten", "Acto (SOSP 2023)", oracle.SameEnd, oracle.NoLeak),
@@ -115,7 +115,7 @@ type outside struct {
 	tokens  bool
 }
 
-// poll is how often the resource is looked at.
+// poll is how often the resource is checked.
 const poll = 20 * time.Second
 
 func (r *outside) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -248,7 +248,8 @@ func first(list []sim.Resource) sim.Resource {
 	return list[0]
 }
 
-// make creates the resource, if the object is really still there to clean up after it: the cache may be behind.
+// make creates the resource, if the object is really still there to clean up after it: the cache
+// may be stale.
 func (r *outside) make(ctx context.Context, w *Widget, spec map[string]string) error {
 	if r.bug != staleCreate {
 		current := &Widget{}
@@ -362,19 +363,20 @@ func (r *outside) remove(ctx context.Context, w *Widget) error {
 	return err
 }
 
-// sweep deletes what objects of a name have left that are gone although they had a finalizer, as a race in the API server makes possible.
+// sweep deletes the orphans of objects of a name that are gone although they had a finalizer, as a
+// race in the API server makes possible.
 func (r *outside) sweep(ctx context.Context, req ctrl.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	left, err := r.buckets.FindByTag(ctx, "widget", req.String())
-	if err != nil || len(left) == 0 {
+	orphans, err := r.buckets.FindByTag(ctx, "widget", req.String())
+	if err != nil || len(orphans) == 0 {
 		return err
 	}
 	current := &Widget{}
 	if err := r.live.Get(ctx, req.NamespacedName, current); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	for _, bucket := range left {
+	for _, bucket := range orphans {
 		if bucket.Tags["uid"] == string(current.UID) {
 			continue
 		}

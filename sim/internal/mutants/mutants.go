@@ -1,8 +1,9 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mutants has small operators with the mistakes that real ones have had. Each is made of a right operator by one mistake, and is the
-// test of the simulator: every mutant has to be caught, and no right twin may raise an alarm.
+// Package mutants has small operators with the mistakes that real ones have had. Each is made of a
+// right operator by one mistake, and is the test of the simulator: every mutant has to be caught,
+// and no right twin may raise an alarm.
 package mutants
 
 import (

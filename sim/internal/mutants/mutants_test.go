@@ -28,7 +28,8 @@ func TestNoTwinRaisesAnAlarm(t *testing.T) {
 	}
 }
 
-// Every mutant is caught without pairs, by an oracle that is meant for it, and its plan shows it each time.
+// Every mutant is caught without pairs, by an oracle that is meant for it, and its plan shows it
+// each time.
 func TestEveryMutantIsCaught(t *testing.T) {
 	if raceDetector {
 		t.Skip("the twins have the same code: make test runs the mutants without the race detector")

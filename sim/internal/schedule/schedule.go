@@ -6,7 +6,7 @@
 // Everything that leaves a goroutine under test becomes a [Turn], and waits. When no goroutine of
 // the bubble can continue by itself, the schedule lets exactly one thing happen: a timer that is
 // due, a turn, or a piece of work of a [Source]. When there is nothing to do, it sleeps, and
-// virtual time passes. So the order of everything that can be told apart from outside is decided
+// virtual time passes. So the order of everything that is visible from outside is decided
 // here, and does not depend on how the runtime schedules goroutines.
 package schedule
 

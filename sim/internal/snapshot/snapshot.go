@@ -82,7 +82,8 @@ func Take(source Source) Snapshot {
 	return s
 }
 
-// add adds a thing. Things that can't be told apart are numbered, in an order that does not depend on names that the server has made.
+// add adds a thing. Things of the same name are numbered, in an order that does not depend on names
+// that the server has made.
 func (s Snapshot) add(name string, fields map[string]string) {
 	if _, taken := s[name]; !taken {
 		s[name] = fields
@@ -171,7 +172,8 @@ func relative(m map[string]any, generation int64) {
 	}
 }
 
-// flatten writes the leaves of a value by their paths. Elements of lists that have a type or a name are told apart by it.
+// flatten writes the leaves of a value by their paths. Elements of lists that have a type, a name
+// or a key have it in their path.
 func flatten(path string, value any, into map[string]string, replacer *strings.Replacer) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -213,7 +215,8 @@ func elementKey(i int, element any) string {
 	return strconv.Itoa(i)
 }
 
-// Diff lists what differs between two worlds, ordered, without the fields whose [MaskKey] is in mask.
+// Diff lists what differs between two worlds, ordered, without the fields whose [MaskKey] is in
+// mask.
 func (want Snapshot) Diff(got Snapshot, mask map[string]bool) []oracle.Difference {
 	var list []oracle.Difference
 	for _, thing := range unionOfKeys(want, got) {

@@ -69,8 +69,8 @@ func (t *Trace) String() string {
 	return b.String()
 }
 
-// Logs returns what the operator logged, in order. Lines of goroutines that run at the same time may
-// change places between runs, which is why they are not in the trace.
+// Logs returns what the operator logged, in order. Lines of goroutines that run at the same time
+// may change places between runs, which is why they are not in the trace.
 func (t *Trace) Logs() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
