@@ -30,10 +30,16 @@ type Identity int
 
 // The identities of external systems, the easiest first.
 const (
-	IdentityName  Identity = iota + 1 // the client chooses the name, which is the id; Create of a name that is taken fails with ErrExists
-	IdentityToken                     // ids are minted; Create with the token of an earlier Create returns what that one created
-	IdentityTag                       // ids are minted; a resource can be found by its tags
-	IdentityNone                      // ids are minted and there is nothing to find a resource by
+	// IdentityName: the client chooses the name, which is the id. Create of a name that is taken
+	// fails with ErrExists.
+	IdentityName Identity = iota + 1
+
+	// IdentityToken: ids are minted. Create with the token of an earlier Create returns what that
+	// one created.
+	IdentityToken
+
+	IdentityTag  // ids are minted; a resource can be found by its tags
+	IdentityNone // ids are minted and there is nothing to find a resource by
 )
 
 // External describes a fake system outside the cluster: a service with an inventory of resources.

@@ -98,7 +98,7 @@ type Call struct {
 	Verb    string    // what is done: create, get, ...
 	What    string    // to what
 	Mutates bool      // whether it has an effect outside
-	Owner   types.UID // the UID of the object for which it is done, if it mutates and is known: for the oracles
+	Owner   types.UID // of the object for which it is done, if it mutates and is known
 
 	latency time.Duration
 }

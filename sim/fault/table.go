@@ -17,22 +17,22 @@ const (
 	CrashAfterWrite                  // the write arrives, the process dies without the answer
 	LoseWriteAnswer                  // the write arrives, the answer is an error
 	RefuseWrite                      // the write is refused
-	LandLate                         // the process dies, and its write arrives when the next one is idle
+	LandLate                         // the process dies, the write arrives when the next one is idle
 	SecondLeader                     // a second process works beside the first one
 	PanicAtWrite                     // user code panics
 	StopAtWrite                      // the context of the process is canceled
 	PauseBeforeWrite                 // the process stands still
 	TouchBeforeWrite                 // another client changes the object just before
 	MutateWrite                      // admission changes what is written
-	OccupyName                       // an object of that name appears just before, and has another owner
+	OccupyName                       // an object of that name, of another owner, appears just before
 	Fight                            // another controller undoes the write, three times
-	Vanish                           // the object is deleted although this write, which said 200, had put a finalizer on it
+	Vanish                           // the object is deleted in spite of the finalizer of the write
 	RestartInPast                    // the process dies, and the next one sees an older state first
 	JumpClock                        // the clock of the process jumps
-	Recreate                         // the object is deleted and created again at once, with another UID
-	DeleteAndCreate                  // the object is deleted, and created again when everything is idle
+	Recreate                         // the object is deleted, and created again at once
+	DeleteAndCreate                  // the same, but created when everything is idle
 	WipeStatus                       // another client removes the status
-	StripAnnotations                 // another client removes the annotations and labels that the operator has put there
+	StripAnnotations                 // another client removes what its user has not written
 	Withhold                         // the object is not there until everything is idle
 
 	// The fault at a deletion by a user.

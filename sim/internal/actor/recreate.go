@@ -27,7 +27,8 @@ func (a *Actors) DeleteAndCreate(of string) {
 		return
 	}
 	whenIdle(a.time, a.trace, "the deleted object is created again", func() {
-		if _, err := a.cluster.LookUp(of); err == nil { // its cleanup waits for something else that is healed now
+		if _, err := a.cluster.LookUp(of); err == nil {
+			// Its cleanup waits for something else that is healed now.
 			a.recreations[of] = create
 			a.time.SlowDown(a.time.Quiet())
 			return

@@ -87,7 +87,7 @@ func (s *Schedule) OneByOne(do func()) { s.next = append(s.next, do) }
 func (s *Schedule) step() bool {
 	s.queue.newRound()
 	if ran := s.timers.run(time.Now(), s.Active); ran {
-		return true // what a timer has started, such as a process, runs until it waits before anything is chosen
+		return true // what a timer has started, such as a process, runs until it waits
 	}
 	if len(s.next) > 0 {
 		do := s.next[0]
