@@ -52,7 +52,10 @@ func (g *gateway) request(ctx context.Context, p *Process, r *apiserver.Request,
 			g.finish(t, &answer, func() *inject.Answer { return g.serve(p, r, body, turn{g.schedule, t}) })
 		},
 	})
-	return answer, err
+	if err != nil {
+		return inject.Answer{}, err // the driver may still write the answer of a turn that has given up
+	}
+	return answer, nil
 }
 
 // serve takes a request to the server, past the faults.
@@ -84,7 +87,10 @@ func (g *gateway) call(ctx context.Context, p *Process, c external.Call, takes t
 			})
 		},
 	})
-	return answer, err
+	if err != nil {
+		return inject.Answer{}, err // the driver may still write the answer of a turn that has given up
+	}
+	return answer, nil
 }
 
 // finish ends a turn with an answer, unless it was put back.
