@@ -69,8 +69,9 @@ func (k keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	return ctrl.Result{}, nil
 }
 
-// How many plans of one object with three children and one external resource one core runs in a second: GOMAXPROCS=1 go test -run
-// TestPlansPerSecond -v ./sim -measure. Nothing is asserted, as machines differ.
+// How many plans of one object with three children and one external resource one core runs in a
+// second: GOMAXPROCS=1 go test -run TestPlansPerSecond -v ./sim -measure. Nothing is asserted, as
+// machines differ.
 func TestPlansPerSecond(t *testing.T) {
 	if !*measure {
 		t.Skip("it measures: -measure")
@@ -90,7 +91,7 @@ func TestPlansPerSecond(t *testing.T) {
 	}
 	ref, first, err := findReference(t, workload, nil, newSettings(nil))
 	if err != nil || ref == nil {
-		t.Fatalf("%v %v", err, first.Violations)
+		t.Fatalf("%v %v", err, first.violations)
 	}
 	plans := ref.plans(newSettings(nil))
 	started, n := time.Now(), 0

@@ -1,9 +1,10 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sim runs an operator, the real one with its manager, informers and queues, against an API server in memory and in virtual time,
-// and proves that it ends in the same state whatever goes wrong: it kills the operator before and after every write, loses answers, refuses
-// writes, lags caches, lets others interfere, and compares.
+// Package sim runs an operator, the real one with its manager, informers and queues, against an API
+// server in memory and in virtual time, and tests that it ends in the same state whatever goes
+// wrong: it kills the operator before and after every write, loses answers, refuses writes, delays
+// watches, lets other clients interfere, and compares.
 //
 //	func TestBackupSurvives(t *testing.T) {
 //		sim.Run(t, sim.Workload{
@@ -23,11 +24,16 @@
 //		})
 //	}
 //
-// The test runs the workload once without a fault, lists every place where something can go wrong, and runs it again for each of them. What
-// is wrong is printed with the difference between the worlds, with what happened around the fault, and with one line that runs exactly that
-// plan again.
+// The test runs the workload once without a fault, lists every place where something can go wrong,
+// and runs it again for each of them. What is wrong is printed with the difference between the
+// worlds, with what happened around the fault, and with one line that runs exactly that plan again.
 //
-// Nothing of the operator knows of the simulator, and nothing else of ctrlkit is needed. What the simulator does not do: it runs neither
-// kubelet nor scheduler nor the controllers of workloads (a Job does not complete by itself; the script says what becomes of it), and it
-// controls only what goes through the configuration that it hands to the operator, the external systems of the workload, and package time.
+// Package [github.com/ctrlkit/ctrlkit/sim/fault] names what can go wrong, package
+// [github.com/ctrlkit/ctrlkit/sim/oracle] what must hold.
+//
+// Nothing of the operator knows of the simulator, and nothing else of ctrlkit is needed. What the
+// simulator does not do: it runs neither kubelet nor scheduler nor the controllers of workloads (a
+// Job does not complete by itself; the script says what becomes of it), and it controls only what
+// goes through the configuration that it hands to the operator, the external systems of the
+// workload, and package time.
 package sim

@@ -7,20 +7,24 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// plans lists what is run: the run without faults in other orders, all single faults, and pairs of faults chosen by the seed.
-func (r *reference) plans(s *settings) []Plan {
-	var list []Plan
+// plans lists what is run: the run without faults in other orders, all single faults, and pairs of
+// faults chosen by the seed.
+func (r *reference) plans(s *settings) []fault.Plan {
+	var list []fault.Plan
 	for seed := uint64(1); seed <= learningRuns; seed++ {
-		list = append(list, Plan{Seed: seed})
+		list = append(list, fault.Plan{Seed: seed})
 	}
-	singles := slices.DeleteFunc(r.singles(), func(f Fault) bool {
+	singles := slices.DeleteFunc(r.singles(), func(f fault.Fault) bool {
 		_, skipped := s.skipped[f.Kind]
 		return skipped
 	})
 	for _, f := range singles {
-		list = append(list, Plan{Faults: []Fault{f}})
+		list = append(list, fault.Plan{Faults: []fault.Fault{f}})
 	}
 	if len(singles) < 2 {
 		return list
@@ -29,10 +33,10 @@ func (r *reference) plans(s *settings) []Plan {
 	seen := map[string]bool{}
 	for tries := 0; len(seen) < s.pairs && tries < 20*s.pairs; tries++ {
 		a, b := singles[random.IntN(len(singles))], singles[random.IntN(len(singles))]
-		if !compatible(a, b) {
+		if !fault.Compatible(a, b) {
 			continue
 		}
-		plan := Plan{Faults: []Fault{a, b}, Seed: uint64(random.IntN(seedsOfPairs))}
+		plan := fault.Plan{Faults: []fault.Fault{a, b}, Seed: uint64(random.IntN(seedsOfPairs))}
 		if text := plan.String(); !seen[text] {
 			seen[text] = true
 			list = append(list, plan)
@@ -44,38 +48,16 @@ func (r *reference) plans(s *settings) []Plan {
 // seedsOfPairs is in how many orders of what can happen in any order pairs of faults are tried.
 const seedsOfPairs = 4
 
-// compatible reports whether two faults can be asked for together. An object that vanishes in spite of its finalizer can only be cleaned up
-// after by who sees its deletion: together with a crash or a missed event nobody could.
-func compatible(a, b Fault) bool {
-	if a.Kind == b.Kind && a.At == b.At && a.Of == b.Of {
-		return false
-	}
-	if a.Kind == Vanish || b.Kind == Vanish {
-		return false
-	}
-	return !(a.Kind == SecondLeader && seesThePast(b.Kind)) && !(b.Kind == SecondLeader && seesThePast(a.Kind))
-}
-
-// seesThePast reports whether a fault keeps a process from seeing what is. Two processes that work beside each other with different pictures
-// of the world quarrel until both have the same, whatever they do.
-func seesThePast(kind FaultKind) bool {
-	switch kind {
-	case RestartInPast, Lag, MissEvent, DelayEvent:
-		return true
-	}
-	return false
-}
-
 // explorer runs plans in workers.
 type explorer struct {
 	test       string
 	simulation int
 	progress   func(done, total, bad int)
-	until      []Oracle // when one of these is violated, no more plans are begun
+	until      []oracle.Name // when one of these is violated, no more plans are begun
 }
 
 // run returns the outcomes of all plans, in their order.
-func (e *explorer) run(plans []Plan) ([]outcome, error) {
+func (e *explorer) run(plans []fault.Plan) ([]outcome, error) {
 	outcomes := make([]outcome, len(plans))
 	var mu sync.Mutex
 	var failure error
@@ -97,7 +79,7 @@ func (e *explorer) run(plans []Plan) ([]outcome, error) {
 		if len(o.Violations) > 0 {
 			bad++
 		}
-		enough = enough || slices.ContainsFunc(o.Violations, func(v Violation) bool { return slices.Contains(e.until, v.Oracle) })
+		enough = enough || slices.ContainsFunc(o.Violations, func(v oracle.Violation) bool { return slices.Contains(e.until, v.Oracle) })
 		e.progress(done, len(plans), bad)
 	}
 	var group sync.WaitGroup
@@ -125,7 +107,7 @@ func (e *explorer) run(plans []Plan) ([]outcome, error) {
 					w = started
 				}
 				o, alive := w.run(plans[i].String())
-				if !alive || slices.ContainsFunc(o.Violations, func(v Violation) bool { return v.Oracle == GoroutineLeft }) {
+				if !alive || slices.ContainsFunc(o.Violations, func(v oracle.Violation) bool { return v.Oracle == oracle.NoGoroutineLeft }) {
 					w.stop()
 					w = nil
 				}
@@ -137,17 +119,17 @@ func (e *explorer) run(plans []Plan) ([]outcome, error) {
 	return outcomes, failure
 }
 
-// shrink returns the smallest plan that still violates the same oracle: a pair whose one fault is enough becomes that fault, and an order
-// that does not matter goes.
-func (e *explorer) shrink(plan Plan, oracle Oracle) (Plan, outcome, bool) {
-	var smaller []Plan
+// shrink returns the smallest plan that still violates the same oracle: a pair whose one fault is
+// enough becomes that fault, and an order that does not matter goes.
+func (e *explorer) shrink(plan fault.Plan, violated oracle.Name) (fault.Plan, outcome, bool) {
+	var smaller []fault.Plan
 	for _, f := range plan.Faults {
 		if len(plan.Faults) > 1 {
-			smaller = append(smaller, Plan{Faults: []Fault{f}}, Plan{Faults: []Fault{f}, Seed: plan.Seed})
+			smaller = append(smaller, fault.Plan{Faults: []fault.Fault{f}}, fault.Plan{Faults: []fault.Fault{f}, Seed: plan.Seed})
 		}
 	}
 	if plan.Seed != 0 {
-		smaller = append(smaller, Plan{Faults: plan.Faults})
+		smaller = append(smaller, fault.Plan{Faults: plan.Faults})
 	}
 	if len(smaller) == 0 {
 		return plan, outcome{}, false
@@ -159,7 +141,7 @@ func (e *explorer) shrink(plan Plan, oracle Oracle) (Plan, outcome, bool) {
 		return plan, outcome{}, false
 	}
 	for i, o := range outcomes {
-		if slices.ContainsFunc(o.Violations, func(v Violation) bool { return v.Oracle == oracle }) {
+		if slices.ContainsFunc(o.Violations, func(v oracle.Violation) bool { return v.Oracle == violated }) {
 			return smaller[i], o, true
 		}
 	}

@@ -5,7 +5,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -18,28 +17,34 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
+	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
 )
 
-// A Process is one life of an operator: from its start to its end or crash. What it hands out works only as long as the process lives.
+// A Process is one life of an operator: from its start to its end or crash. What it hands out works
+// only as long as the process lives.
 type Process struct {
-	world  *World
-	name   string // operator, operator-2 after the first restart, ...
+	run    *run
+	owner  *schedule.Owner // named operator, operator-2 after the first restart, ...
 	cancel context.CancelCauseFunc
-	skew   time.Duration
 
-	// Guarded by world.mu:
-	dead     bool // crashed: nothing that it does reaches anybody
-	stopping bool // told to stop, gracefully
-	ended    bool // Operator has returned
+	// Guarded by processes.mu:
+	skew     time.Duration // of the clock
+	stopping bool          // its context was canceled
+	ended    bool          // Operator has returned
 }
 
-// errCrashed is what everything answers to the goroutines that are left of a crashed process.
-var errCrashed = errors.New("sim: this process has crashed")
+func newProcess(r *run, name string, cancel context.CancelCauseFunc) *Process {
+	return &Process{run: r, owner: &schedule.Owner{Name: name}, cancel: cancel}
+}
 
-// Config returns what rest.InClusterConfig returns in a cluster. The content type is JSON and there is no limit of the request rate.
+// Config returns what rest.InClusterConfig returns in a cluster. The content type is JSON and there
+// is no limit of the request rate.
 func (p *Process) Config() *rest.Config {
 	return &rest.Config{
-		Host:          "http://" + p.name + ".sim.invalid",
+		Host:          "http://" + p.owner.Name + ".sim.invalid",
 		Transport:     transport{p},
 		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON},
 		QPS:           -1,
@@ -47,10 +52,11 @@ func (p *Process) Config() *rest.Config {
 }
 
 // Scheme returns the scheme of the workload.
-func (p *Process) Scheme() *runtime.Scheme { return p.world.scheme }
+func (p *Process) Scheme() *runtime.Scheme { return p.run.scheme }
 
-// ManagerOptions returns the options of a manager in a simulation: the scheme of the workload, the log of the simulation, no servers, no
-// leader election, and no check that names of controllers are unique, as each run makes them anew.
+// ManagerOptions returns the options of a manager in a simulation: the scheme of the workload, the
+// log of the simulation, no servers, no leader election, and no check that names of controllers are
+// unique, as each run makes them anew.
 func (p *Process) ManagerOptions() ctrl.Options {
 	return ctrl.Options{
 		Scheme:                 p.Scheme(),
@@ -62,29 +68,24 @@ func (p *Process) ManagerOptions() ctrl.Options {
 }
 
 // Logger returns a logger that writes into the trace of the run.
-func (p *Process) Logger() logr.Logger { return p.world.trace.logger(p.name) }
+func (p *Process) Logger() logr.Logger { return p.run.trace.Logger(p.owner.Name) }
 
-// Clock returns the clock of the process. It shows what package time shows, until a fault makes it jump: an operator that decides by the
-// clock should read this one in its simulations.
+// Clock returns the clock of the process. It shows what package time shows, until a fault makes it
+// jump: an operator that decides by the clock should read this one in its simulations.
 func (p *Process) Clock() clock.PassiveClock {
-	p.world.clockUsed()
+	p.run.processes.useClock()
 	return processClock{p}
 }
 
 type processClock struct{ p *Process }
 
-func (c processClock) Now() time.Time                  { return time.Now().Add(c.p.clockSkew()) }
+func (c processClock) Now() time.Time                  { return time.Now().Add(c.p.run.processes.skewOf(c.p)) }
 func (c processClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-func (p *Process) clockSkew() time.Duration {
-	p.world.mu.Lock()
-	defer p.world.mu.Unlock()
-	return p.skew
-}
-
-// External returns the connection to an external system of the workload. It panics when the workload has none of that name.
+// External returns the connection to an external system of the workload. It panics when the
+// workload has none of that name.
 func (p *Process) External(name string) *ExternalClient {
-	s, ok := p.world.externals[name]
+	s, ok := p.run.externals[name]
 	if !ok {
 		panic(fmt.Sprintf("sim: the workload has no external system %q: list it in Workload.Externals", name))
 	}
@@ -97,35 +98,37 @@ type Call struct {
 	Verb    string    // what is done: create, get, ...
 	What    string    // to what
 	Mutates bool      // whether it has an effect outside
-	Owner   types.UID // the UID of the object for which it is done, if it mutates and is known: for the oracles
+	Owner   types.UID // of the object for which it is done, if it mutates and is known
 
 	latency time.Duration
 }
 
-func (c Call) String() string {
-	s := c.System + " " + c.Verb
-	if c.What != "" {
-		s += " " + c.What
-	}
-	return s
+// outside returns the call as the parts of the simulation see it.
+func (c Call) outside() external.Call {
+	return external.Call{System: c.System, Verb: c.Verb, What: c.What, Mutates: c.Mutates, Owner: c.Owner}
 }
 
-// Call makes a call of a fake that the user has written visible to the simulator: faults can come before it, after it and instead of it.
-// do has the effect, at once; it must not wait and not use the world. Call returns do's error, or that of a fault.
+// String returns the call in a line.
+func (c Call) String() string { return c.outside().String() }
+
+// Call makes a call of a fake that the user has written visible to the simulator: faults can come
+// before it, after it and instead of it. do has the effect, at once; it must not wait and not use
+// the world. Call returns do's error, or that of a fault.
 func (p *Process) Call(ctx context.Context, call Call, do func() error) error {
-	a := p.world.park(&parked{process: p, ctx: ctx, kind: parkedCall, call: &call, do: do, key: call.String()})
-	if a.panics {
+	answer, err := p.run.gateway.call(ctx, p, call.outside(), call.latency, do)
+	switch {
+	case err != nil:
+		return err
+	case answer.Panics:
 		panicIfReconciling()
-		return errCrashed
+		return inject.ErrCrashed
 	}
-	return a.err
+	return answer.Err
 }
 
-// HTTP returns a transport to a fake of an external system that is written as an http.Handler. Each request is a [Call] whose verb is the
-// method and that mutates unless the method is GET, HEAD or OPTIONS. owner tells for which object a request is made, and may be nil.
+// HTTP returns a transport to a fake of an external system that is written as an http.Handler. Each
+// request is a [Call] whose verb is the method and that mutates unless the method is GET, HEAD or
+// OPTIONS. owner returns for which object a request is made, and may be nil.
 func (p *Process) HTTP(system string, handler http.Handler, owner func(*http.Request) types.UID) http.RoundTripper {
 	return httpExternal{p, system, handler, owner}
 }
-
-// injectedPanic is the value of panics that faults cause in the operator.
-const injectedPanic = "sim: injected panic"

@@ -13,21 +13,25 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // finding is one way in which an oracle was violated, with the first plan that showed it.
 type finding struct {
-	plan      Plan
+	plan      fault.Plan
 	outcome   outcome
-	violation Violation
+	violation oracle.Violation
 	plans     int // how many plans showed it
 }
 
 var digits = regexp.MustCompile(`\d+`)
 
-// kind tells findings apart: the oracle and the text without its numbers, and for differences what differs.
-func (v Violation) kind() string {
-	text := firstLine(v.Text)
+// kindOfViolation returns what two violations of the same kind have in common: the oracle and the
+// text without its numbers, and for differences what differs.
+func kindOfViolation(v oracle.Violation) string {
+	text := firstLines(v.Text, 1)
 	if len(v.Differences) > 0 {
 		d := v.Differences[0]
 		text = d.Thing + " " + d.Path
@@ -36,15 +40,15 @@ func (v Violation) kind() string {
 }
 
 // findings groups what went wrong, in the order of the plans.
-func findings(plans []Plan, outcomes []outcome) []*finding {
+func findings(plans []fault.Plan, outcomes []outcome) []*finding {
 	known := map[string]*finding{}
 	var list []*finding
 	for i, o := range outcomes {
 		for _, v := range o.Violations {
-			f, ok := known[v.kind()]
+			f, ok := known[kindOfViolation(v)]
 			if !ok {
 				f = &finding{plan: plans[i], outcome: o, violation: v}
-				known[v.kind()] = f
+				known[kindOfViolation(v)] = f
 				list = append(list, f)
 			}
 			f.plans++
@@ -103,7 +107,7 @@ func (f *finding) excerpt() string {
 	return b.String()
 }
 
-// String tells a finding to a person.
+// String returns a finding as a person reads it.
 func (f *finding) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", f.violation.Oracle, f.violation.Text)
@@ -118,9 +122,9 @@ func (f *finding) String() string {
 }
 
 // summary is the table of what was done.
-func summary(plans []Plan, outcomes []outcome, s *settings) string {
+func summary(plans []fault.Plan, outcomes []outcome, s *settings) string {
 	singles, pairs, missed, requests := 0, 0, 0, 0
-	bad := map[Oracle]int{}
+	bad := map[oracle.Name]int{}
 	for i, o := range outcomes {
 		switch len(plans[i].Faults) {
 		case 1:
@@ -132,7 +136,7 @@ func summary(plans []Plan, outcomes []outcome, s *settings) string {
 			missed++
 		}
 		requests += o.Requests
-		seen := map[Oracle]bool{}
+		seen := map[oracle.Name]bool{}
 		for _, v := range o.Violations {
 			if !seen[v.Oracle] {
 				seen[v.Oracle] = true
@@ -145,11 +149,11 @@ func summary(plans []Plan, outcomes []outcome, s *settings) string {
 	if missed > 0 {
 		fmt.Fprintf(&b, "; in %d plans a fault found no place, because the run had become another one", missed)
 	}
-	for _, oracle := range slices.Sorted(maps.Keys(bad)) {
-		fmt.Fprintf(&b, "\n  %-22s violated in %d plans", oracle, bad[oracle])
+	for _, name := range slices.Sorted(maps.Keys(bad)) {
+		fmt.Fprintf(&b, "\n  %-22s violated in %d plans", name, bad[name])
 	}
-	for _, oracle := range slices.Sorted(maps.Keys(s.without)) {
-		fmt.Fprintf(&b, "\n  %-22s switched off: %s", oracle, s.without[oracle])
+	for _, name := range slices.Sorted(maps.Keys(s.without)) {
+		fmt.Fprintf(&b, "\n  %-22s switched off: %s", name, s.without[name])
 	}
 	for _, kind := range slices.Sorted(maps.Keys(s.skipped)) {
 		fmt.Fprintf(&b, "\n  faults %q left out: %s", kind, s.skipped[kind])
@@ -159,8 +163,8 @@ func summary(plans []Plan, outcomes []outcome, s *settings) string {
 
 // A Report is what an exploration has done and found.
 type Report struct {
-	Plans    []Plan    // that were run, besides the one without faults
-	Findings []Finding // the plan with the fewest faults for each
+	Plans    []fault.Plan // that were run, besides the one without faults
+	Findings []Finding    // the plan with the fewest faults for each
 
 	workload *Workload
 	crds     []*apiextensionsv1.CustomResourceDefinition
@@ -173,10 +177,10 @@ type Report struct {
 
 // A Finding is one way in which an oracle did not hold.
 type Finding struct {
-	Plan      Plan
-	Violation Violation
+	Plan      fault.Plan
+	Violation oracle.Violation
 	Plans     int    // how many plans showed it
-	Text      string // told to a person, with what happened
+	Text      string // as a person reads it, with what happened
 	Again     string // the line that runs the plan again
 }
 
@@ -189,8 +193,8 @@ func (r *Report) explore(t *testing.T) {
 	case err != nil:
 		t.Fatalf("sim: %v", err)
 	case ref == nil:
-		o := outcome{Trace: first.Trace.String(), Violations: first.Violations, Logs: first.Trace.Logs()}
-		r.add(findings([]Plan{first.Plan}, []outcome{o}))
+		o := outcome{Trace: first.trace.String(), Violations: first.violations, Logs: first.trace.Logs()}
+		r.add(findings([]fault.Plan{first.plan}, []outcome{o}))
 		return
 	}
 	r.Plans = ref.plans(r.settings)
@@ -206,7 +210,7 @@ func (r *Report) explore(t *testing.T) {
 	for _, f := range found[:min(len(found), maxFindings)] {
 		if plan, o, smaller := r.explorer.shrink(f.plan, f.violation.Oracle); smaller {
 			f.plan, f.outcome = plan, o
-			f.violation = o.Violations[slices.IndexFunc(o.Violations, func(v Violation) bool { return v.Oracle == f.violation.Oracle })]
+			f.violation = o.Violations[slices.IndexFunc(o.Violations, func(v oracle.Violation) bool { return v.Oracle == f.violation.Oracle })]
 		}
 	}
 	r.add(found)
@@ -222,9 +226,9 @@ func (r *Report) add(found []*finding) {
 }
 
 // Repeat runs a plan again, several times, and returns what each run violated.
-func (r *Report) Repeat(t *testing.T, plan Plan, times int) [][]Violation {
+func (r *Report) Repeat(t *testing.T, plan fault.Plan, times int) [][]oracle.Violation {
 	t.Helper()
-	plans := make([]Plan, times)
+	plans := make([]fault.Plan, times)
 	for i := range plans {
 		plans[i] = plan
 	}
@@ -234,18 +238,18 @@ func (r *Report) Repeat(t *testing.T, plan Plan, times int) [][]Violation {
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	list := make([][]Violation, times)
+	list := make([][]oracle.Violation, times)
 	for i, o := range outcomes {
 		list[i] = o.Violations
 	}
 	return list
 }
 
-// maxFindings is how many kinds of findings are told in full.
+// maxFindings is how many kinds of findings are printed in full.
 const maxFindings = 5
 
-// tell fails the test with the findings, and says what was done.
-func (r *Report) tell(t *testing.T) {
+// print fails the test with the findings, and logs what was done.
+func (r *Report) print(t *testing.T) {
 	t.Helper()
 	for i, f := range r.Findings {
 		if i == maxFindings {
@@ -259,13 +263,13 @@ func (r *Report) tell(t *testing.T) {
 	}
 	text := summary(r.Plans, r.outcomes, r.settings)
 	t.Logf("%s; %s", text, r.elapsed.Round(time.Millisecond))
-	tell(message{Test: t.Name(), Done: len(r.Plans), Total: len(r.Plans), Bad: len(r.Findings), Summary: text, Elapsed: r.elapsed})
+	reportProgress(message{Test: t.Name(), Done: len(r.Plans), Total: len(r.Plans), Bad: len(r.Findings), Summary: text, Elapsed: r.elapsed})
 }
 
 // runOne runs the plan that was asked for, in this process, and prints all of it.
 func (r *Report) runOne(t *testing.T) {
 	t.Helper()
-	plan, err := ParsePlan(*planFlag)
+	plan, err := fault.ParsePlan(*planFlag)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
@@ -278,14 +282,14 @@ func (r *Report) runOne(t *testing.T) {
 			t.Fatalf("sim: %v", err)
 		}
 	}
-	text := fmt.Sprintf("%s\n%s\nlog of the operator:\n%s", result.Plan, result.Trace, strings.Join(result.Trace.Logs(), "\n"))
+	text := fmt.Sprintf("%s\n%s\nlog of the operator:\n%s", result.plan, result.trace, strings.Join(result.trace.Logs(), "\n"))
 	t.Log(text)
-	for i, fired := range result.Fired {
+	for i, fired := range result.fired {
 		if !fired {
 			t.Errorf("the run never came to the place of %q", plan.Faults[i])
 		}
 	}
-	for _, v := range result.Violations {
+	for _, v := range result.violations {
 		t.Errorf("%s", v)
 	}
 }

@@ -4,67 +4,52 @@
 package sim
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
-	"maps"
-	"reflect"
 	"runtime"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/actor"
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
+	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
+	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
+	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
+	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-type (
-	schemaResource      = schema.GroupVersionResource
-	schemaGroupResource = schema.GroupResource
-)
+type oracleSet map[oracle.Name]string
 
-// A Result is what one run of a workload has shown.
-type Result struct {
-	Plan       Plan
-	Violations []Violation
-	Fired      []bool // for each fault of the plan, whether the run came to its place
-	Trace      *Trace
-	Requests   int // of the operator
-
-	checkpoints []snapshot
-	world       *World
+// A result is what one run of a workload has shown.
+type result struct {
+	plan        fault.Plan
+	violations  []oracle.Violation
+	fired       []bool // for each fault of the plan, whether the run came to its place
+	trace       *trace.Trace
+	requests    int // of the operator, without Kubernetes Events
+	checkpoints []snapshot.Snapshot
 	leaked      bool // goroutines are left that do not end
-}
-
-// reference is what a run without faults has shown, by which the others are judged.
-type reference struct {
-	checkpoints  []snapshot
-	mask         map[string]bool // fields that differ between runs without faults
-	created      map[string]int
-	deleted      map[string]int
-	externals    map[string]int  // creations, by system and owner
-	conditions   map[string]bool // objects that have conditions at one of the checkpoints
-	requests     int
-	catalog      catalog
-	kinds        []string // that the operator watches
-	withholdable []string
-	usesClock    bool
+	run         *run
 }
 
 // runPlan runs a workload once, in a bubble of its own.
-func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan Plan, r *reference, without oracleSet) (result *Result, err error) {
+func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (result *result, err error) {
 	before := runtime.NumGoroutine()
 	defer func() {
-		// Goroutines that nothing can wake end the bubble with a panic: they have been reported already.
+		// Goroutines that nothing can wake end the bubble with a panic: they have been reported
+		// already.
 		if r := recover(); r != nil && !strings.Contains(fmt.Sprint(r), "blocked goroutines remain") {
 			panic(r)
 		}
@@ -73,216 +58,253 @@ func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomRes
 	defer withoutErrorBackoff()()
 	synctest.Test(t, func(t *testing.T) {
 		seedCrypto(t, plan.Seed)
-		var w *World
-		w, err = newWorld(workload, crds, plan, r, without)
+		var r *run
+		r, err = newRun(workload, crds, plan, ref, without)
 		if err != nil {
 			return
 		}
-		result = w.run(before)
+		result = r.drive(before, (&World{run: r}).play)
 	})
 	return result, err
 }
 
-// withoutErrorBackoff takes out of apimachinery's handlers of errors the one that sleeps: it remembers the time of the last error in a
-// variable of the process, and times of different bubbles have nothing to do with each other. It returns what puts it back.
+// withoutErrorBackoff takes out of apimachinery's handlers of errors the one that sleeps: it keeps
+// the time of the last error in a variable of the process, and times of different bubbles have
+// nothing to do with each other. It returns what puts it back.
 func withoutErrorBackoff() (restore func()) {
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil
 	return func() { utilruntime.ErrorHandlers = handlers }
 }
 
-// run is the life of a world.
-func (w *World) run(before int) *Result {
-	told := make(chan struct{})
+// run is one run of a workload: it wires the parts together. What the operator does takes one way
+// through them: a request or call leaves a process through the gateway, waits for its turn in the
+// schedule, passes the injector, has its effect on the server or an external system, and is seen by
+// the judge.
+type run struct {
+	workload  *Workload
+	plan      fault.Plan
+	scheme    *k8sruntime.Scheme
+	reference *reference // nil in the run that becomes it
+
+	trace     *trace.Trace
+	schedule  *schedule.Schedule
+	cluster   *cluster.Cluster
+	externals map[string]*inventory
+	judge     *judge.Judge
+	actors    *actor.Actors
+	injector  *inject.Injector
+	catalog   *inject.Catalog // nil unless reference is
+	watches   *watches
+	processes *processes
+	gateway   *gateway
+
+	// Only the driver uses the rest.
+	aborted     bool
+	checkpoints []snapshot.Snapshot
+	ended       int // the last checkpoint of the script
+}
+
+// backoffCap is how long controller-runtime's rate limiter makes a failing object wait at most, and
+// a little more.
+const backoffCap = 17 * time.Minute
+
+func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (*run, error) {
+	server := apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1})
+	if err := server.Install(crds...); err != nil {
+		return nil, fmt.Errorf("installing the definitions: %w", err)
+	}
+	r := &run{
+		workload: workload, plan: plan, scheme: schemeOf(workload), reference: ref, trace: trace.New(), externals: map[string]*inventory{},
+	}
+	systems := map[string]external.System{}
+	for _, e := range workload.Externals {
+		if e.Identity < IdentityName || e.Identity > IdentityNone {
+			return nil, fmt.Errorf("external system %q: set its Identity", e.Name)
+		}
+		r.externals[e.Name] = newInventory(e, time.Now)
+		systems[e.Name] = r.externals[e.Name]
+	}
+	judged := judge.Options{Plan: plan, Without: without, Systems: systems, Noticed: r.noticed}
+	if ref == nil {
+		r.catalog = &inject.Catalog{}
+	} else {
+		judged.Reference = ref.Reference
+	}
+	r.judge = judge.New(judged)
+	r.schedule = schedule.New(schedule.Options{Seed: plan.Seed, Quiet: workload.quiet(), Backoff: backoffCap})
+	r.cluster = cluster.New(server, r.trace, r.schedule.Active)
+	r.actors = actor.New(r.cluster, systems, r.schedule, r.judge, r.trace)
+	r.watches = &watches{schedule: r.schedule, cluster: r.cluster, trace: r.trace}
+	r.injector = inject.New(inject.Options{
+		Plan: plan, Cluster: r.cluster, Actors: r.actors, Judge: r.judge, Watches: r.watches, Time: r.schedule, Active: r.schedule.Active,
+		Trace: r.trace, Catalog: r.catalog,
+	})
+	r.watches.faults = r.injector
+	r.processes = &processes{
+		schedule: r.schedule, trace: r.trace, operate: workload.Operator, do: r.do, crashed: r.watches.endOf, ended: r.operatorEnded,
+		create: func(name string, cancel context.CancelCauseFunc) *Process { return newProcess(r, name, cancel) },
+	}
+	r.gateway = &gateway{
+		schedule: r.schedule, cluster: r.cluster, injector: r.injector, watches: r.watches, judge: r.judge, exhausted: r.exhausted,
+		victim: func(p *Process) inject.Process { return victim{r.processes, p} },
+	}
+	r.schedule.Sources(r.watches, &background{server: server, active: r.schedule.Active})
+	server.OnChange(r.changed)
+	return r, nil
+}
+
+// noticed records a violation in the trace.
+func (r *run) noticed(name oracle.Name, text string) (entry int) {
+	entry = r.trace.Len()
+	r.trace.Add("sim", "oracle", string(name)+": "+text)
+	return entry
+}
+
+// changed passes a change of the cluster to those who want to know of it.
+func (r *run) changed(c apiserver.Change) {
+	if cluster.Ignored(c.Resource) {
+		return // the judge sees Kubernetes Events when they are written
+	}
+	r.cluster.Changed(c)
+	r.judge.Changed(c)
+	r.actors.Changed(c)
+}
+
+// drive is the life of a run, which ends when script returns. before is how many goroutines there
+// were before it.
+func (r *run) drive(before int, script func()) *result {
+	scripted := make(chan struct{})
 	go func() {
-		defer close(told)
-		w.tell()
+		defer close(scripted)
+		defer func() { // also when the script ends its goroutine, as t.Fatal does
+			r.shutDown()
+			_ = r.do("the end", func() error { r.schedule.Stop(); return nil }) //nolint:errcheck // it can't fail
+		}()
+		script()
 	}()
-	w.drive()
-	w.release()
-	<-told
-	leaked := w.checkGoroutines(before)
-	w.checkEnd()
-	return &Result{
-		leaked: leaked,
-		Plan:   w.plan, Violations: w.violations, Fired: w.fired(), Trace: w.trace, Requests: w.requests, checkpoints: w.checkpoints, world: w,
+	r.schedule.Run()
+	r.schedule.Close(errAborted)
+	r.watches.endAll(errAborted)
+	<-scripted
+	leaked := r.checkGoroutines(before)
+	r.judge.End(judge.End{Checkpoints: r.checkpoints, Logs: r.trace.Logs()})
+	return &result{
+		plan: r.plan, violations: r.judge.Violations(), fired: r.injector.Fired(), trace: r.trace, requests: r.gateway.requests,
+		checkpoints: r.checkpoints, leaked: leaked, run: r,
 	}
 }
 
-// release lets go whoever still waits.
-func (w *World) release() {
-	w.mu.Lock()
-	for _, p := range w.processes {
-		p.dead = true
-	}
-	left := w.parked
-	w.parked = nil
-	w.mu.Unlock()
-	for _, p := range left {
-		p.answers <- answer{err: errAborted}
-	}
-	for _, o := range w.watches {
-		o.body.end(errAborted)
-	}
+// errAborted is what everything gets in a run that can't continue.
+var errAborted = errors.New("sim: the run was ended")
+
+// do lets the driver do something for the script at its turn, and waits for it.
+func (r *run) do(key string, do func() error) error {
+	return r.schedule.Wait(&schedule.Turn{
+		Ctx: context.Background(), Key: key, Do: func(t *schedule.Turn) { t.Finish(do()) },
+	})
 }
 
-// leakTime is how long, in virtual time, the goroutines of an operator may live on after it has returned.
-const leakTime = 5 * time.Minute
+// prepare creates the objects of the workload and starts the operator.
+func (r *run) prepare() error {
+	for _, obj := range r.workload.Objects {
+		if err := r.createObject("user", obj); err != nil {
+			return fmt.Errorf("creating %s of Workload.Objects: %w", r.describeObject(obj), err)
+		}
+	}
+	r.cluster.NotePrerequisites()
+	r.injector.Start()
+	r.processes.start(0)
+	return nil
+}
 
-// checkGoroutines looks for goroutines that the operator has left behind.
-func (w *World) checkGoroutines(before int) (leaked bool) {
-	for passed := time.Duration(0); ; passed += 30 * time.Second {
-		synctest.Wait()
-		// One more than before is this bubble's own.
-		if runtime.NumGoroutine() <= before+1 {
-			return false
-		}
-		left := goroutinesOfBubble()
-		if len(left) == 0 {
-			return false
-		}
-		if passed >= leakTime {
-			w.violate(GoroutineLeft, fmt.Sprintf("%d goroutines are left after the operator has ended, they are:\n%s", len(left), strings.Join(left, "\n\n")))
+// abort ends the run as soon as possible.
+func (r *run) abort() {
+	r.aborted = true
+	r.judge.Abort()
+	r.schedule.CancelIdle(errAborted)
+}
+
+// exhausted ends a run whose operator makes requests without end.
+func (r *run) exhausted() {
+	if r.aborted {
+		return
+	}
+	r.abort()
+	r.processes.crashAll()
+}
+
+// operatorEnded decides whether to restart an operator that has ended by itself, as a Deployment
+// would. Only a fault is a reason to end.
+func (r *run) operatorEnded(text string) (restart bool) {
+	if r.reference != nil {
+		return true
+	}
+	for _, fired := range r.injector.Fired() {
+		if fired {
 			return true
 		}
-		time.Sleep(30 * time.Second)
 	}
+	r.judge.Report(oracle.OperatorRuns, "the operator ended by itself, without a fault: "+text)
+	r.abort()
+	return false
 }
 
-// goroutinesOfBubble returns the stacks of the other goroutines of this bubble.
-func goroutinesOfBubble() []string {
-	buffer := make([]byte, 1<<20)
-	buffer = buffer[:runtime.Stack(buffer, true)]
-	stacks := bytes.Split(buffer, []byte("\n\n"))
-	header, _, _ := bytes.Cut(stacks[0], []byte("\n"))
-	_, bubble, ok := bytes.Cut(header, []byte("synctest bubble "))
-	if !ok {
+// shutDownTime is how long, in virtual time, an operator may take to end after its context was
+// canceled.
+const shutDownTime = 2 * time.Minute
+
+// shutDown ends all processes.
+func (r *run) shutDown() {
+	_ = r.do("shut down", func() error { //nolint:errcheck // it can't fail
+		r.schedule.CancelTimers()
+		r.processes.close()
 		return nil
-	}
-	label := append([]byte("synctest bubble "), bubble[:bytes.IndexAny(bubble, ",]")]...)
-	var list []string
-	for _, stack := range stacks[1:] {
-		header, _, _ := bytes.Cut(stack, []byte("\n"))
-		if bytes.Contains(stack, []byte("testing/synctest.")) {
-			continue // the goroutines of the bubble itself
-		}
-		if bytes.Contains(header, append(slices.Clone(label), ']')) || bytes.Contains(header, append(slices.Clone(label), ',')) {
-			list = append(list, string(stack))
+	})
+	for deadline := time.Now().Add(shutDownTime); time.Now().Before(deadline); time.Sleep(time.Second) {
+		if r.processes.numRunning() == 0 {
+			return
 		}
 	}
-	return list
+	r.judge.Report(oracle.NoGoroutineLeft, fmt.Sprintf("the operator has not returned within %s after its context was canceled", shutDownTime))
+}
+
+// snapshot takes the world as it is.
+func (r *run) snapshot() snapshot.Snapshot {
+	source := snapshot.Source{Objects: r.cluster.Server.Objects(), Systems: map[string]external.System{}, Names: r.judge.Names()}
+	for name, s := range r.externals {
+		source.Systems[name] = s
+	}
+	if normalize := r.workload.Normalize; normalize != nil {
+		source.Normalize = func(o *snapshot.Object) bool { return normalize((*Object)(o)) }
+	}
+	return snapshot.Take(source)
+}
+
+// reference is what a run without faults has shown: what other runs are judged by, and the places
+// where faults can strike in them.
+type reference struct {
+	*judge.Reference
+	places []fault.Place
 }
 
 // asReference makes a run without faults the one by which others are judged.
-func (r *Result) asReference() *reference {
-	w := r.world
-	ref := &reference{
-		checkpoints: r.checkpoints[:w.ended+1], mask: map[string]bool{}, created: w.created, deleted: w.deleted, externals: map[string]int{},
-		conditions: map[string]bool{}, requests: r.Requests, catalog: w.catalog, usesClock: w.usesClock, withholdable: w.withholdable(),
-		kinds: w.watchedKinds(),
-	}
-	for name, s := range w.externals {
-		for owner, n := range s.created {
-			ref.externals[name+" "+w.uids[owner]] = n
-		}
-	}
-	for _, checkpoint := range ref.checkpoints {
-		for thing, fields := range checkpoint {
-			for path := range fields {
-				if strings.HasPrefix(path, ".status.conditions[") {
-					ref.conditions[thing] = true
-				}
-			}
-		}
-	}
-	return ref
-}
-
-// learn masks the fields that differ between this run without faults and another one.
-func (r *reference) learn(other *Result) {
-	for i, want := range r.checkpoints {
-		if i >= len(other.checkpoints) {
-			return
-		}
-		for _, d := range want.diff(other.checkpoints[i], r.mask) {
-			if d.Path != "" {
-				r.mask[d.key()] = true
-			}
-		}
+func (r *result) asReference() *reference {
+	checkpoints := r.checkpoints[:r.run.ended+1]
+	watched, withholdable, usesClock := r.run.watches.kinds(), r.run.cluster.Withholdable(), r.run.processes.clockUsed()
+	return &reference{
+		Reference: r.run.judge.Reference(checkpoints, r.requests),
+		places: r.run.catalog.Places(len(checkpoints), func(p *fault.Place) {
+			p.Watched, p.Withholdable, p.UsesClock = watched, withholdable, usesClock
+		}),
 	}
 }
 
-// watchedKinds returns the kinds of which the operator was sent events, and those that it watches, ordered.
-func (w *World) watchedKinds() []string {
-	kinds := map[string]bool{}
-	for kind := range w.watchedEver {
-		kinds[kind] = true
-	}
-	return slices.Sorted(maps.Keys(kinds))
-}
-
-// withholdable returns the Secrets and ConfigMaps that were there before the operator started.
-func (w *World) withholdable() []string {
-	var list []string
-	for _, of := range w.prerequisites {
-		if strings.HasPrefix(of, "secrets ") || strings.HasPrefix(of, "configmaps ") {
-			list = append(list, of)
-		}
+// singles lists every single fault that can strike in a run, in a fixed order.
+func (r *reference) singles() []fault.Fault {
+	var list []fault.Fault
+	for i := range r.places {
+		list = append(list, r.places[i].Faults()...)
 	}
 	return list
 }
-
-// describe says what a request asks for.
-func describe(r *apiserver.Request) string {
-	if r.Verb == "" {
-		return r.Method + " " + r.Path
-	}
-	text := r.Verb
-	if isApply(r) {
-		text = "apply"
-	}
-	text += " " + r.Resource.GroupResource().String()
-	name := nameOf(r)
-	switch {
-	case r.Namespace != "" && name != "":
-		text += " " + r.Namespace + "/" + name
-	case name != "":
-		text += " " + name
-	case r.Namespace != "":
-		text += " in " + r.Namespace
-	}
-	if r.Subresource != "" {
-		text += " " + r.Subresource
-	}
-	return text
-}
-
-var defaultScheme = sync.OnceValue(func() *k8sruntime.Scheme { return clientgoscheme.Scheme })
-
-func schemeOf(w *Workload) *k8sruntime.Scheme {
-	if w.Scheme != nil {
-		return w.Scheme
-	}
-	return defaultScheme()
-}
-
-// zero empties an object, so that decoding into it leaves nothing of what it was.
-func zero(obj client.Object) {
-	v := reflect.ValueOf(obj).Elem()
-	v.Set(reflect.Zero(v.Type()))
-}
-
-func rawExtension(v any) k8sruntime.RawExtension {
-	return k8sruntime.RawExtension{Object: nil, Raw: mustJSON(v)}
-}
-
-// mustJSON encodes what can be encoded.
-func mustJSON(v any) []byte {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return data
-}
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

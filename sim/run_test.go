@@ -19,6 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 var repetitions = flag.Int("repetitions", 20, "compare so many `runs` of a plan with each other")
@@ -69,11 +72,11 @@ func TestCreateOrUpdateTakesOver(t *testing.T) {
 	if report == nil {
 		return
 	}
-	if len(report.Findings) != 1 || report.Findings[0].Violation.Oracle != Foreign {
+	if len(report.Findings) != 1 || report.Findings[0].Violation.Oracle != oracle.ForeignUntouched {
 		for _, f := range report.Findings {
 			t.Log(f.Text)
 		}
-		t.Fatalf("%d findings, want one of %s", len(report.Findings), Foreign)
+		t.Fatalf("%d findings, want one of %s", len(report.Findings), oracle.ForeignUntouched)
 	}
 	if got, want := report.Findings[0].Plan.String(), "occupy the name before write 1"; got != want {
 		t.Errorf("found with %q, want %q", got, want)
@@ -115,7 +118,7 @@ func TestARefusedTakeoverIsNone(t *testing.T) {
 		return
 	}
 	for _, f := range report.Findings {
-		if f.Violation.Oracle == Foreign {
+		if f.Violation.Oracle == oracle.ForeignUntouched {
 			t.Error(f.Text)
 		}
 	}
@@ -125,7 +128,7 @@ func TestARefusedTakeoverIsNone(t *testing.T) {
 func TestEqualPlansHaveEqualTraces(t *testing.T) {
 	workload := copyWorkload()
 	for _, text := range []string{"no fault", "seed 3", "crash after write 1", "seed 2; expire the watch of secrets after event 1; refuse write 2: 409"} {
-		plan, err := ParsePlan(text)
+		plan, err := fault.ParsePlan(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +138,7 @@ func TestEqualPlansHaveEqualTraces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			switch got := result.Trace.String(); {
+			switch got := result.trace.String(); {
 			case i == 0:
 				want = got
 			case got != want:
@@ -149,34 +152,34 @@ func TestEqualPlansHaveEqualTraces(t *testing.T) {
 func TestMistakesOfWorkloads(t *testing.T) {
 	tests := map[string]struct {
 		workload func(*Workload)
-		oracle   Oracle
+		oracle   oracle.Name
 	}{
 		"a script that updates what is not there": {func(w *Workload) {
 			w.Patience = time.Minute
 			w.Script = func(w *World) {
 				Update(w, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: "default"}}, func(*corev1.ConfigMap) {})
 			}
-		}, ScriptFailed},
-		"a script that panics":  {func(w *Workload) { w.Script = func(*World) { panic("oh") } }, ScriptFailed},
-		"an operator that ends": {func(w *Workload) { w.Operator = func(context.Context, *Process) error { return fmt.Errorf("no") } }, OperatorEnded},
+		}, oracle.ScriptRuns},
+		"a script that panics":  {func(w *Workload) { w.Script = func(*World) { panic("oh") } }, oracle.ScriptRuns},
+		"an operator that ends": {func(w *Workload) { w.Operator = func(context.Context, *Process) error { return fmt.Errorf("no") } }, oracle.OperatorRuns},
 		"an operator that stays": {func(w *Workload) {
 			w.Operator = func(ctx context.Context, p *Process) error {
 				<-ctx.Done()
 				time.Sleep(10 * time.Minute)
 				return nil
 			}
-		}, GoroutineLeft},
+		}, oracle.NoGoroutineLeft},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			workload := copyWorkload()
 			test.workload(&workload)
-			result, err := runPlan(t, &workload, nil, Plan{}, nil, oracleSet{})
+			result, err := runPlan(t, &workload, nil, fault.Plan{}, nil, oracleSet{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.ContainsFunc(result.Violations, func(v Violation) bool { return v.Oracle == test.oracle }) {
-				t.Errorf("got %v, want one of %s\n%s", result.Violations, test.oracle, result.Trace)
+			if !slices.ContainsFunc(result.violations, func(v oracle.Violation) bool { return v.Oracle == test.oracle }) {
+				t.Errorf("got %v, want one of %s\n%s", result.violations, test.oracle, result.trace)
 			}
 		})
 	}

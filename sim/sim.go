@@ -16,6 +16,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // An Option changes what [Run] does.
@@ -24,9 +27,9 @@ type Option func(*settings)
 type settings struct {
 	pairs   int
 	seed    uint64
-	until   []Oracle
+	until   []oracle.Name
 	without oracleSet
-	skipped map[FaultKind]string
+	skipped map[fault.Kind]string
 }
 
 // WithPairs adds plans of two faults, chosen by the seed, to the plans of one.
@@ -35,31 +38,33 @@ func WithPairs(n int) Option { return func(s *settings) { s.pairs = n } }
 // WithSeed chooses other pairs.
 func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 
-// WithStopOn stops the exploration when one of the oracles is violated, instead of running all plans.
-func WithStopOn(oracles ...Oracle) Option { return func(s *settings) { s.until = oracles } }
+// WithStopOn stops the exploration when one of the oracles is violated, instead of running all
+// plans.
+func WithStopOn(oracles ...oracle.Name) Option { return func(s *settings) { s.until = oracles } }
 
 // WithoutOracle switches an oracle off. The reason is printed with the result.
-func WithoutOracle(oracle Oracle, reason string) Option {
-	return func(s *settings) { s.without[oracle] = reason }
+func WithoutOracle(name oracle.Name, reason string) Option {
+	return func(s *settings) { s.without[name] = reason }
 }
 
 // WithoutFault leaves out the faults of a kind. The reason is printed with the result.
-func WithoutFault(kind FaultKind, reason string) Option {
+func WithoutFault(kind fault.Kind, reason string) Option {
 	return func(s *settings) { s.skipped[kind] = reason }
 }
 
 var planFlag = flag.String("sim.plan", "", "run only this `plan` of a simulation, and print what happened")
 
 func newSettings(options []Option) *settings {
-	s := &settings{without: oracleSet{}, skipped: map[FaultKind]string{}}
+	s := &settings{without: oracleSet{}, skipped: map[fault.Kind]string{}}
 	for _, o := range options {
 		o(s)
 	}
 	return s
 }
 
-// Run runs a workload without faults, and then again for every single fault that can strike, and for the pairs that are asked for. It fails
-// the test with what it finds: what is wrong, what happened, and a line that runs exactly that plan again.
+// Run runs a workload without faults, and then again for every single fault that can strike, and
+// for the pairs that are asked for. It fails the test with what it finds: what is wrong, what
+// happened, and a line that runs exactly that plan again.
 //
 // The plans are run by copies of the test binary, one for each processor.
 func Run(t *testing.T, workload Workload, options ...Option) {
@@ -73,11 +78,12 @@ func Run(t *testing.T, workload Workload, options ...Option) {
 		return
 	}
 	report.explore(t)
-	report.tell(t)
+	report.print(t)
 }
 
-// Explore does what [Run] does, and returns what it finds instead of failing the test: for tests of the tests. It returns nil in the copies of
-// the test binary that run the plans; the test has to return then.
+// Explore does what [Run] does, and returns what it finds instead of failing the test: for tests of
+// the tests. It returns nil in the copies of the test binary that run the plans; the test has to
+// return then.
 func Explore(t *testing.T, workload Workload, options ...Option) *Report {
 	t.Helper()
 	report := prepare(t, workload, options, packageOf(2))
@@ -116,7 +122,7 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 // repeat is how a plan is run again.
 type repeat struct{ test, dir string }
 
-func (r *repeat) line(plan Plan) string {
+func (r *repeat) line(plan fault.Plan) string {
 	return fmt.Sprintf("go test %s -run '^%s$' -sim.plan='%s'", r.dir, strings.ReplaceAll(r.test, "/", "$/^"), plan)
 }
 
@@ -144,27 +150,30 @@ func readCRDs(w *Workload) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 	return options.CRDs, nil
 }
 
-// findReference runs a workload without faults, several times, and returns what the others are judged by.
-func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings) (*reference, *Result, error) {
-	first, err := runPlan(t, w, crds, Plan{}, nil, s.without)
-	if err != nil || len(first.Violations) > 0 {
+// findReference runs a workload without faults, several times, and returns what the others are
+// judged by. It returns nil, and the run, when even a run without faults violates an oracle.
+func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings) (*reference, *result, error) {
+	first, err := runPlan(t, w, crds, fault.Plan{}, nil, s.without)
+	if err != nil || len(first.violations) > 0 {
 		return nil, first, err
 	}
 	r := first.asReference()
 	for seed := uint64(1); seed <= learningRuns; seed++ {
-		other, err := runPlan(t, w, crds, Plan{Seed: seed}, nil, s.without)
+		other, err := runPlan(t, w, crds, fault.Plan{Seed: seed}, nil, s.without)
 		if err != nil {
 			return nil, other, err
 		}
-		r.learn(other)
+		r.Learn(other.checkpoints)
 	}
 	return r, first, nil
 }
 
-// learningRuns is how many runs without faults, in other orders, are compared to learn which fields differ anyway.
+// learningRuns is how many runs without faults, in other orders, are compared to learn which fields
+// differ anyway.
 const learningRuns = 3
 
-// message is what Run tells the command that has started the test, a line of JSON in the file that the environment names.
+// message is what Run reports to the command that has started the test, a line of JSON in the file
+// that the environment names.
 type message struct {
 	Test    string
 	Done    int
@@ -174,10 +183,12 @@ type message struct {
 	Elapsed time.Duration `json:",omitempty"`
 }
 
-// ProgressVariable names the environment variable with the file that [Run] appends its progress to, for commands that show it.
+// ProgressVariable names the environment variable with the file that [Run] appends its progress to,
+// for commands that show it.
 const ProgressVariable = "CTRLKIT_SIM_PROGRESS"
 
-func tell(m message) {
+// reportProgress appends a message to the file of the command, if there is one.
+func reportProgress(m message) {
 	name := os.Getenv(ProgressVariable)
 	if name == "" {
 		return
@@ -190,7 +201,7 @@ func tell(m message) {
 	_ = json.NewEncoder(f).Encode(m)
 }
 
-// newProgress tells how far the exploration is, every few seconds.
+// newProgress reports how far the exploration is, every few seconds.
 func newProgress(t *testing.T) func(done, total, bad int) {
 	last := time.Now()
 	return func(done, total, bad int) {
@@ -198,7 +209,7 @@ func newProgress(t *testing.T) func(done, total, bad int) {
 			return
 		}
 		last = time.Now()
-		tell(message{Test: t.Name(), Done: done, Total: total, Bad: bad})
+		reportProgress(message{Test: t.Name(), Done: done, Total: total, Bad: bad})
 		if testing.Verbose() {
 			fmt.Fprintf(os.Stderr, "%s: %d of %d plans, %d with findings\n", t.Name(), done, total, bad)
 		}

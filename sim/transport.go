@@ -15,9 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
+	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 )
 
-// transport is the connection of one process to the API server: it parks each request until the driver takes it.
+// transport is the connection of one process to the API server: each request waits there for its
+// turn.
 type transport struct{ process *Process }
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -25,37 +28,49 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	request.Actor = t.process.name
-	w := t.process.world
+	p := t.process
+	request.Actor = p.owner.Name
 	event := request.Resource.Resource == "events" && request.Verb != "watch"
-	if (request.Verb == "" || event) && !w.isDead(t.process) {
-		// Discovery and Events are answered at once: REST mappers and event recorders ask while they hold a lock, and who waits for a lock
-		// does not count as being quiet.
+	if (request.Verb == "" || event) && !p.run.schedule.Dropped(p.owner) {
+		// Discovery and Events are answered at once: REST mappers and event recorders ask while
+		// they hold a lock, and a goroutine that waits for a lock does not count as waiting for its
+		// turn.
 		if event {
-			w.noteEvent(request)
+			p.run.judge.Event(request)
 		}
-		return w.server.Serve(request).HTTP(r), nil
+		return p.run.cluster.Server.Serve(request).HTTP(r), nil
 	}
-	a := t.process.world.park(&parked{process: t.process, ctx: r.Context(), kind: parkedRequest, request: request, key: orderKey(request)})
-	if a.panics {
+	var body *watchBody
+	if request.Verb == "watch" {
+		body = newWatchBody(r.Context())
+	}
+	answer, err := p.run.gateway.request(r.Context(), p, request, body)
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.Panics:
 		panicIfReconciling()
-		return nil, errCrashed
+		return nil, inject.ErrCrashed
+	case answer.Err != nil:
+		return nil, answer.Err
 	}
-	if a.err != nil {
-		return nil, a.err
+	response := answer.Response.HTTP(r)
+	if body != nil && answer.Response.Code == http.StatusOK {
+		response.Body, response.ContentLength = body, -1
 	}
-	return a.http(r), nil
+	return response, nil
 }
 
-// panicIfReconciling panics in the goroutine of a reconcile, where controller-runtime recovers. Anywhere else it would end the process, which
-// is what crashes are for.
+// panicIfReconciling panics in the goroutine of a reconcile, where controller-runtime recovers.
+// Anywhere else it would end the process, which is what crashes are for.
 func panicIfReconciling() {
 	if stack := debug.Stack(); bytes.Contains(stack, []byte("reconcileHandler")) {
-		panic(injectedPanic)
+		panic(judge.InjectedPanic)
 	}
 }
 
-// orderKey orders requests that wait at the same time. Time limits of watches are random in client-go, and are left out.
+// orderKey orders requests that wait at the same time. Time limits of watches are random in
+// client-go, and are left out.
 func orderKey(r *apiserver.Request) string {
 	query := r.Query
 	if query.Has("timeoutSeconds") || query.Has("timeout") {
@@ -67,21 +82,6 @@ func orderKey(r *apiserver.Request) string {
 		}
 	}
 	return r.Method + " " + r.Path + "?" + query.Encode() + " " + string(r.Body)
-}
-
-// http makes the answer one of net/http.
-func (a answer) http(r *http.Request) *http.Response {
-	response := &http.Response{
-		StatusCode: a.response.Code, Status: http.StatusText(a.response.Code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: a.response.Header, Request: r, ContentLength: int64(len(a.response.Body)), Body: io.NopCloser(bytes.NewReader(a.response.Body)),
-	}
-	if response.Header == nil {
-		response.Header = http.Header{}
-	}
-	if a.body != nil {
-		response.Body, response.ContentLength = a.body, -1
-	}
-	return response
 }
 
 // watchBody is the body of the answer to a watch. The driver pushes what comes, the client reads.
@@ -152,7 +152,7 @@ func (b *watchBody) Close() error {
 	return nil
 }
 
-// gone reports whether nobody reads any more.
+// gone reports whether the client has stopped reading.
 func (b *watchBody) gone() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

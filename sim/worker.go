@@ -21,11 +21,15 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// Plans are run by processes of their own, copies of the test binary: a panic or a data race then costs one plan and not the test, what the
-// operator keeps in package variables does not flow from plan to plan on several cores at once, and sources of random numbers that are global
-// can be seeded.
+// Plans are run by processes of their own, copies of the test binary: a panic or a data race then
+// costs one plan and not the test, what the operator keeps in package variables does not flow from
+// plan to plan on several cores at once, and sources of random numbers that are global can be
+// seeded.
 
 // The environment of a worker.
 const (
@@ -33,11 +37,11 @@ const (
 	workerResults  = 3                    // the file descriptor that results are written to
 )
 
-// outcome is what a worker says of a plan, a line of JSON.
+// outcome is what a worker reports of a plan, a line of JSON.
 type outcome struct {
 	Plan       string
-	Violations []Violation `json:",omitempty"`
-	Fired      []bool      `json:",omitempty"`
+	Violations []oracle.Violation `json:",omitempty"`
+	Fired      []bool             `json:",omitempty"`
 	Requests   int
 	Trace      string   `json:",omitempty"` // of a plan that has violated something
 	Logs       []string `json:",omitempty"`
@@ -57,7 +61,8 @@ func nextSimulation(test string) int {
 	return simulations.of[test]
 }
 
-// seedGlobals makes the global sources of random numbers give the same numbers in each run: client-go adds jitter to its waits.
+// seedGlobals makes the global sources of random numbers give the same numbers in each run:
+// client-go adds jitter to its waits.
 func seedGlobals(t *testing.T, seed uint64) {
 	if !strings.Contains(os.Getenv("GODEBUG"), "randseednop") {
 		if err := os.Setenv("GODEBUG", strings.TrimPrefix(os.Getenv("GODEBUG")+",randseednop=0", ",")); err != nil {
@@ -69,7 +74,8 @@ func seedGlobals(t *testing.T, seed uint64) {
 	utilrand.Seed(int64(seed) + 1)
 }
 
-// seedCrypto makes crypto/rand give the same bytes in each run, for who makes identifiers with it.
+// seedCrypto makes crypto/rand give the same bytes in each run, for operators that make identifiers
+// with it.
 func seedCrypto(t *testing.T, seed uint64) {
 	defer func() {
 		_ = recover() //nolint:errcheck // a parallel test can't have it, and then the identifiers differ
@@ -90,14 +96,14 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 	for lines.Scan() {
 		o := outcome{Plan: lines.Text()}
 		leaked := false
-		if plan, err := ParsePlan(o.Plan); err != nil {
+		if plan, err := fault.ParsePlan(o.Plan); err != nil {
 			o.Err = err.Error()
 		} else if result, err := runPlan(t, w, crds, plan, ref, s.without); err != nil {
 			o.Err = err.Error()
 		} else {
-			o.Violations, o.Fired, o.Requests = result.Violations, result.Fired, result.Requests
+			o.Violations, o.Fired, o.Requests = result.violations, result.fired, result.requests
 			if len(o.Violations) > 0 {
-				o.Trace, o.Logs = result.Trace.String(), lastLines(result.Trace.Logs(), 40)
+				o.Trace, o.Logs = result.trace.String(), lastLines(result.trace.Logs(), 40)
 			}
 			leaked = result.leaked
 		}
@@ -105,7 +111,7 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 			t.Fatal(err)
 		}
 		if leaked {
-			os.Exit(1) // goroutines that don't end would go on to use the processor
+			os.Exit(1) // goroutines that don't end would continue to use the processor
 		}
 	}
 }
@@ -170,10 +176,12 @@ func startWorker(test string, simulation int) (*worker, error) {
 	return &worker{command: c, in: in, out: bufio.NewReaderSize(r, 1<<20), results: r, stderr: output}, nil
 }
 
-// planTime is how long a plan may take in real time: after that its process is killed. It is not an expectation, only an end.
+// planTime is how long a plan may take in real time: after that its process is killed. It is not an
+// expectation, only an end.
 const planTime = 2 * time.Minute
 
-// run has a plan run. A worker that dies of it has the violation in its last words.
+// run lets the worker run a plan. The output of a worker that dies of the plan says what was
+// violated.
 func (w *worker) run(plan string) (o outcome, alive bool) {
 	hung := false
 	timer := time.AfterFunc(planTime, func() {
@@ -188,14 +196,14 @@ func (w *worker) run(plan string) (o outcome, alive bool) {
 	}
 	if !timer.Stop() && err != nil {
 		_ = w.command.Wait() //nolint:errcheck // it was killed
-		return outcome{Plan: plan, Violations: []Violation{{Oracle: NeverAtRest, Text: hangText(hung, w.stderr.String())}}}, false
+		return outcome{Plan: plan, Violations: []oracle.Violation{{Oracle: oracle.BecomesIdle, Text: hangText(hung, w.stderr.String())}}}, false
 	}
 	if err != nil {
 		waitErr := w.command.Wait()
 		if waitErr == nil {
 			return outcome{Plan: plan, Err: "the worker has ended without a result: the test has to come to the same simulations in each run\n" + w.stderr.String()}, false
 		}
-		return outcome{Plan: plan, Violations: []Violation{{Oracle: NoPanic, Text: fmt.Sprintf("the process of the operator ended: %v\n%s", waitErr, panicText(w.stderr.String()))}}}, false
+		return outcome{Plan: plan, Violations: []oracle.Violation{{Oracle: oracle.NoPanic, Text: fmt.Sprintf("the process of the operator ended: %v\n%s", waitErr, panicText(w.stderr.String()))}}}, false
 	}
 	if err := json.Unmarshal(line, &o); err != nil {
 		return outcome{Plan: plan, Err: fmt.Sprintf("reading a result: %v", err)}, true
@@ -211,7 +219,7 @@ func hangText(hung bool, output string) string {
 	return text
 }
 
-// panicText is the part of a process's last words that says why.
+// panicText is the part of the output of a process that has died which says why.
 func panicText(output string) string {
 	for _, mark := range []string{"WARNING: DATA RACE", "panic:", "fatal error:", "--- FAIL"} {
 		if i := strings.Index(output, mark); i >= 0 {
@@ -229,7 +237,7 @@ func firstLines(s string, n int) string {
 
 func (w *worker) stop() {
 	_ = w.in.Close()      //nolint:errcheck // it may have ended already
-	_ = w.command.Wait()  //nolint:errcheck // what it has to say it has said
+	_ = w.command.Wait()  //nolint:errcheck // all results have been read
 	_ = w.results.Close() //nolint:errcheck // only read from
 }
 

@@ -4,326 +4,195 @@
 package sim
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
-	"sync"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// A World is one run of a workload: an API server, the external systems, the processes of the operator, and the script, which gets it to act
-// in it.
+// A World is what a script acts in: the cluster and the external systems of one run.
+//
+// Every method waits until it is done. What can't be done ends the run, as a mistake of the script,
+// so that scripts need no error handling.
 type World struct {
-	workload  *Workload
-	plan      Plan
-	quiet     time.Duration
-	scheme    *runtime.Scheme
-	server    *apiserver.Server
-	externals map[string]*inventory
-	trace     *Trace
-	reference *reference // nil in the run that becomes it
-	without   oracleSet
-
-	wake chan struct{}
-
-	mu        sync.Mutex // guards what follows, down to the blank line
-	parked    []*parked
-	round     uint64
-	processes []*Process
-	running   int // operators that have not returned
-	usesClock bool
-
-	eventWrites int // Events that were written
-
-	// Only the driver, and what it calls, uses the rest.
-	order        *rand.Rand
-	over         bool
-	aborted      bool
-	watches      []*watch
-	watchCount   int
-	timers       []timer
-	endings      []func() // watches that are about to end
-	settling     *settle
-	lastActivity time.Time
-	workAt       time.Time // when the cluster's own controllers look at what there is; zero: nothing to look at
-	heals        []heal
-	faults       []*pending
-	paused       map[*Process]time.Time
-	pasts        []past
-	outages      []outage
-	mutations    map[string]bool
-	fights       map[string]*fight
-	recreations  map[string]func() // objects that are created again when their name is free
-	stopping     bool
-	crashes      int
-	clients      int
-	detours      int
-
-	writes, reads, calls, requests int
-	events                         map[string]int
-	catalog                        catalog
-
-	ledger
-	checkpoints []snapshot
-	violations  []Violation
+	run     *run
+	clients int // that Config has made
+	detours int
 }
 
-// heal ends something that a fault broke, once everything is at rest.
-type heal struct {
-	name string
-	do   func()
+// scriptError ends a script.
+type scriptError struct{ err error }
+
+func (w *World) fail(err error) {
+	panic(scriptError{err})
 }
 
-func newWorld(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan Plan, reference *reference, without oracleSet) (*World, error) {
-	w := &World{
-		workload: workload, plan: plan, scheme: schemeOf(workload), reference: reference, without: without,
-		trace: &Trace{start: time.Now()}, wake: make(chan struct{}, 1), order: newOrder(plan.Seed), lastActivity: time.Now(),
-		externals: map[string]*inventory{}, paused: map[*Process]time.Time{}, events: map[string]int{}, mutations: map[string]bool{},
-		fights: map[string]*fight{}, recreations: map[string]func(){}, ledger: newLedger(), quiet: workload.quiet(),
-	}
-	w.server = apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1})
-	if err := w.server.Install(crds...); err != nil {
-		return nil, fmt.Errorf("installing the definitions: %w", err)
-	}
-	w.server.OnChange(w.changed)
-	for _, e := range workload.Externals {
-		if e.Identity < IdentityName || e.Identity > IdentityNone {
-			return nil, fmt.Errorf("external system %q: set its Identity", e.Name)
-		}
-		w.externals[e.Name] = newInventory(e, time.Now)
-	}
-	for _, f := range plan.Faults {
-		w.faults = append(w.faults, &pending{Fault: f})
-	}
-	return w, nil
-}
-
-// tell is the whole run as seen by the script's goroutine.
-func (w *World) tell() {
+// play plays the script of the workload, from the first object to the proof that the operator is
+// idle. It does not panic, whatever the script does.
+func (w *World) play() {
 	defer func() {
-		w.shutDown()
-		w.park(&parked{ctx: context.Background(), kind: parkedStory, key: "the end", do: func() error { w.over = true; return nil }})
+		switch e := recover().(type) {
+		case nil:
+			return
+		case scriptError:
+			if !errors.Is(e.err, errAborted) {
+				w.run.judge.Report(oracle.ScriptRuns, e.err.Error())
+			}
+		default:
+			w.run.judge.Report(oracle.ScriptRuns, fmt.Sprintf("panic: %v\n%s", e, debug.Stack()))
+		}
+		w.run.abort()
 	}()
-	defer w.recoverScript()
-	w.must("prepare", w.prepare)
-	w.workload.Script(w)
+	w.must("prepare", w.run.prepare)
+	w.run.workload.Script(w)
 	w.Settle()
-	w.must("note the end", func() error { w.ended = len(w.checkpoints) - 1; return nil })
-	w.proveRest()
+	w.must("note the end", func() error { w.run.ended = len(w.run.checkpoints) - 1; return nil })
+	w.proveIdle()
 }
 
-func (w *World) recoverScript() {
-	switch r := recover().(type) {
-	case nil:
-	case scriptError:
-		if !errors.Is(r.err, errAborted) {
-			w.violate(ScriptFailed, r.err.Error())
+// try lets the driver do something at its turn, and waits for it.
+func (w *World) try(key string, do func() error) error {
+	err := w.run.do(key, func() error {
+		if w.run.aborted {
+			return errAborted
 		}
-		w.aborted = true
-	default:
-		w.violate(ScriptFailed, fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))
-		w.aborted = true
-	}
-}
-
-// prepare creates the objects of the workload and starts the operator.
-func (w *World) prepare() error {
-	for _, obj := range w.workload.Objects {
-		if err := w.createObject("user", obj); err != nil {
-			return fmt.Errorf("creating %s of Workload.Objects: %w", w.describeObject(obj), err)
-		}
-	}
-	w.notePlanted()
-	w.injectStart()
-	w.start(0)
-	return nil
-}
-
-// start starts a process of the operator.
-func (w *World) start(crashesSoFar int) *Process {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	w.mu.Lock()
-	p := &Process{world: w, name: "operator", cancel: cancel}
-	if n := len(w.processes); n > 0 {
-		p.name = fmt.Sprintf("operator-%d", n+1)
-	}
-	w.processes = append(w.processes, p)
-	w.running++
-	w.mu.Unlock()
-	w.trace.add(p.name, "start", "")
-	go w.runProcess(ctx, p, crashesSoFar)
-	return p
-}
-
-// runProcess is the life of one process.
-func (w *World) runProcess(ctx context.Context, p *Process, crashesSoFar int) {
-	err := w.workload.Operator(ctx, p)
-	w.mu.Lock()
-	p.ended = true
-	w.running--
-	dead, stopping := p.dead, p.stopping || w.stopping
-	w.mu.Unlock()
-	if !dead && !stopping {
-		w.park(&parked{ctx: context.Background(), kind: parkedStory, key: "exit of " + p.name, do: func() error {
-			w.exited(p, err, crashesSoFar)
-			return nil
-		}})
-	}
-	w.wakeUp()
-}
-
-// exited restarts an operator that has ended by itself, as a Deployment would.
-func (w *World) exited(p *Process, err error, crashesSoFar int) {
-	text := "ended without an error"
-	if err != nil {
-		text = err.Error()
-	}
-	w.trace.add(p.name, "exit", text)
-	if w.reference == nil && !w.anyFired() {
-		w.violate(OperatorEnded, "the operator ended by itself, without a fault: "+text)
-		w.abort()
-		return
-	}
-	w.active()
-	w.after(min(time.Minute, time.Second<<min(crashesSoFar, 10)), func() {
-		if !w.stopping {
-			w.start(crashesSoFar + 1)
-		}
+		return do()
 	})
+	if errors.Is(err, errAborted) {
+		w.fail(errAborted)
+	}
+	return err
 }
 
-// crash kills a process at once: nothing that it does from now on reaches anybody.
-func (w *World) crash(p *Process) {
-	w.mu.Lock()
-	already := p.dead
-	p.dead = true
-	var orphans []*parked
-	rest := w.parked[:0]
-	for _, q := range w.parked {
-		if q.process == p {
-			orphans = append(orphans, q)
-		} else {
-			rest = append(rest, q)
-		}
+// must is try for what has to work.
+func (w *World) must(key string, do func() error) {
+	if err := w.try(key, do); err != nil {
+		w.fail(fmt.Errorf("%s: %w", key, err))
 	}
-	w.parked = rest
-	w.mu.Unlock()
-	if already {
-		return
-	}
-	w.trace.add(p.name, "crash", "")
-	for _, q := range orphans {
-		q.answers <- answer{err: errCrashed}
-	}
-	for _, o := range w.watches {
-		if o.process == p {
-			o.body.end(errCrashed)
-		}
-	}
-	delete(w.paused, p)
-	p.cancel(errCrashed)
-	w.active()
 }
 
-// restartAfter starts a new process a moment after another has gone.
-func (w *World) restartAfter(d time.Duration) {
-	w.crashes++
-	w.after(d, func() {
-		if !w.stopping && len(w.alive()) == 0 { // two faults can end the same process
-			w.start(0)
-		}
+// Create creates objects as a user.
+func (w *World) Create(objs ...client.Object) {
+	for _, obj := range objs {
+		w.must("create "+w.run.describeObject(obj), func() error { return w.run.createObject("user", obj) })
+	}
+}
+
+// Delete deletes objects as a user, in the way that kubectl does: in the background. Objects that
+// are gone already are no mistake.
+func (w *World) Delete(objs ...client.Object) {
+	for _, obj := range objs {
+		w.must("delete "+w.run.describeObject(obj), func() error {
+			w.run.injector.Deletion()
+			return client.IgnoreNotFound(w.run.deleteObject("user", obj))
+		})
+	}
+}
+
+// Settle waits until the operator is idle: nothing was written for the time that the workload says.
+// What faults hold back or break for a time is healed before Settle returns. The world is compared
+// there with that of the run without faults.
+func (w *World) Settle() {
+	w.becomeIdle()
+	proves := false
+	w.must("look at the world", func() error {
+		w.run.checkpoints = append(w.run.checkpoints, w.run.snapshot())
+		proves = w.run.injector.Checkpoint(len(w.run.checkpoints))
+		return nil
 	})
-}
-
-// stop tells a process to end. It goes on to work until it does.
-func (w *World) stop(p *Process) {
-	w.mu.Lock()
-	p.stopping = true
-	w.mu.Unlock()
-	w.trace.add(p.name, "stop", "")
-	p.cancel(context.Canceled)
-	w.active()
-}
-
-func (w *World) isDead(p *Process) bool {
-	if p == nil {
-		return false
+	if proves {
+		w.proveIdle()
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return p.dead
 }
 
-func (w *World) isPaused(p *Process) bool {
-	until, ok := w.paused[p]
-	return ok && time.Now().Before(until)
+// becomeIdle waits until the operator is idle, without a checkpoint.
+func (w *World) becomeIdle() {
+	patience := w.run.workload.patience()
+	done := make(chan error, 1)
+	w.must("settle", func() error {
+		w.run.schedule.NotifyIdle(patience, func(err error) {
+			if errors.Is(err, schedule.ErrNotIdle) {
+				w.run.judge.Report(oracle.BecomesIdle, fmt.Sprintf("the operator has not become idle within %s", patience))
+				w.run.abort()
+				err = errAborted
+			}
+			done <- err
+		})
+		return nil
+	})
+	if err := <-done; err != nil {
+		w.fail(err)
+	}
 }
 
-// alive returns the processes that work.
-func (w *World) alive() []*Process {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var list []*Process
-	for _, p := range w.processes {
-		if !p.dead && !p.ended && !p.stopping {
-			list = append(list, p)
+// proveIdle resyncs and restarts the idle operator, which must not cause anything.
+func (w *World) proveIdle() {
+	defer func() {
+		w.run.judge.Prove("")
+		w.run.injector.Resume()
+	}()
+	w.must("resync", func() error {
+		w.run.judge.Prove("a resync")
+		w.run.injector.Suspend()
+		w.run.schedule.Active()
+		w.run.trace.Add("sim", "idle", "resync: all watches expire")
+		w.run.watches.expireAll()
+		return nil
+	})
+	w.becomeIdle()
+	w.must("restart", func() error {
+		w.run.judge.Prove("a restart")
+		w.run.schedule.Active()
+		w.run.processes.restartAll()
+		return nil
+	})
+	w.becomeIdle()
+}
+
+// Sleep lets virtual time pass.
+func (w *World) Sleep(d time.Duration) { time.Sleep(d) }
+
+// SleepUntil lets virtual time pass until so long after the beginning of the run, which is at
+// midnight UTC of the first of January 2000: for operators that do something at certain times. It
+// is a mistake of the script to wait for what is past.
+func (w *World) SleepUntil(sinceStart time.Duration) {
+	d := time.Until(w.run.trace.Start.Add(sinceStart))
+	if d < 0 {
+		w.fail(fmt.Errorf("sleeping until %s: that was %s ago, leave more time", sinceStart, -d))
+	}
+	time.Sleep(d)
+}
+
+// Log writes a line into the trace.
+func (w *World) Log(text string) { w.run.trace.Add("user", "script", text) }
+
+// Resources returns what is in the inventory of an external system, ordered by id.
+func (w *World) Resources(system string) []Resource {
+	var list []Resource
+	w.must("look into "+system, func() error {
+		s, ok := w.run.externals[system]
+		if !ok {
+			return fmt.Errorf("the workload has no external system %q", system)
 		}
-	}
+		for _, e := range s.sorted() {
+			list = append(list, e.clone())
+		}
+		return nil
+	})
 	return list
 }
 
-func (w *World) clockUsed() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.usesClock = true
-}
-
-// abort ends the run as soon as possible.
-func (w *World) abort() {
-	w.aborted = true
-	if w.settling != nil {
-		w.settling.done <- errAborted
-		w.settling = nil
-	}
-}
-
-// shutDownTime is how long, in virtual time, an operator may take to end after it was told to.
-const shutDownTime = 2 * time.Minute
-
-// shutDown ends all processes, and looks for what they left behind.
-func (w *World) shutDown() {
-	w.park(&parked{ctx: context.Background(), kind: parkedStory, key: "shut down", do: func() error {
-		w.stopping = true
-		w.timers = nil
-		for _, p := range w.alive() {
-			w.stop(p)
-		}
-		return nil
-	}})
-	for deadline := time.Now().Add(shutDownTime); time.Now().Before(deadline); time.Sleep(time.Second) {
-		w.mu.Lock()
-		running := w.running
-		w.mu.Unlock()
-		if running == 0 {
-			return
-		}
-	}
-	w.violate(GoroutineLeft, fmt.Sprintf("the operator has not returned within %s after its context was canceled", shutDownTime))
-}
-
-func (w *World) notePlanted() {
-	w.prerequisites = sortedKeys(w.written)
-	for _, o := range w.server.Objects() {
-		if o.Resource.Resource != "secrets" || o.Resource.Group != "" {
-			continue
-		}
-		w.plant(o.Content)
-	}
+// Config returns a configuration with which the script can act through any client, as a user.
+func (w *World) Config() *rest.Config {
+	w.clients++
+	p := newProcess(w.run, fmt.Sprintf("user-%d", w.clients), func(error) {})
+	config := p.Config()
+	config.UserAgent = "user"
+	return config
 }

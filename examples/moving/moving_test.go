@@ -22,6 +22,7 @@ import (
 	before "github.com/ctrlkit/ctrlkit/examples/moving/before"
 	onestep "github.com/ctrlkit/ctrlkit/examples/moving/onestep"
 	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
@@ -78,13 +79,13 @@ func TestTheDeploymentIsTakenOver(t *testing.T) {
 func TestBefore(t *testing.T) {
 	explore(t, func(mgr ctrl.Manager) error {
 		return (&before.CacheReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
-	}, sim.SameEnd, sim.SilentAtRest)
+	}, oracle.SameEnd, oracle.SilentWhenIdle)
 }
 
 func TestOneStep(t *testing.T) {
 	explore(t, func(mgr ctrl.Manager) error {
 		return (&onestep.CacheReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
-	}, sim.SameEnd)
+	}, oracle.SameEnd)
 }
 
 func TestAfter(t *testing.T) {
@@ -94,13 +95,13 @@ func TestAfter(t *testing.T) {
 }
 
 // explore simulates an operator, and compares which oracles have found something.
-func explore(t *testing.T, setUp func(ctrl.Manager) error, want ...sim.Oracle) {
+func explore(t *testing.T, setUp func(ctrl.Manager) error, want ...oracle.Name) {
 	t.Helper()
 	report := sim.Explore(t, workload(t, func(mgr ctrl.Manager, _ *sim.Process) error { return setUp(mgr) }))
 	if report == nil {
 		return
 	}
-	found := map[sim.Oracle]bool{}
+	found := map[oracle.Name]bool{}
 	for _, f := range report.Findings {
 		found[f.Violation.Oracle] = true
 		if !slices.Contains(want, f.Violation.Oracle) {

@@ -54,7 +54,7 @@ Exit codes: 0 no findings, 1 findings, 2 wrong usage.`,
 // commands.
 const progressVariable = "CTRLKIT_SIM_PROGRESS"
 
-// progress is what sim.Run reports.
+// progress is what sim.Run reports while it works.
 type progress struct {
 	Test             string
 	Done, Total, Bad int

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // The mistakes of an operator that keeps a ConfigMap and a Deployment for each Widget.
@@ -61,37 +62,37 @@ const (
 )
 
 func childMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...sim.Oracle) Mutant {
+	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
 		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: childWorkload}
 	}
 	return []Mutant{
-		m(adoptsForeign, "an object of the wanted name is taken over, whoever owns it", "wrangler apply's silent change of owners", sim.Foreign, sim.SameEnd),
-		m(noOwner, "children have no owner reference, and are deleted by a clean-up that a crash or a missed event prevents", "rabbitmq cluster-operator and others in Sieve (OSDI 2022)", sim.SameEnd),
-		m(readyTooEarly, "Ready is set before the child is there, and not looked at again", "a condition satisfied by a half-done step: cass-operator in Anvil (OSDI 2024)", sim.SameEnd, sim.SaysWhy),
-		m(conditionsFromZero, "the list of conditions is made anew in each reconcile", "conditions that vanish on errors: Flux's linter exists for it", sim.ConditionsStay, sim.TransitionTime),
-		m(transitionEachTime, "lastTransitionTime is set in each reconcile", "two operators that woke each other for ever", sim.SilentAtRest, sim.TransitionTime, sim.BoundedRequests),
-		m(counterInMessage, "the text of an error changes at every try, and is written into the status", "status storms by request ids of cloud providers", sim.BoundedRequests, sim.NeverAtRest, sim.SilentAtRest),
-		m(swallowsConflict, "a conflict is taken for somebody else's success", "a status handler that sets its condition True on a conflict", sim.SameEnd),
-		m(swallowsErrors, "errors of the API server are logged and forgotten", "Acto (SOSP 2023): errors ignored in eleven operators", sim.SameEnd),
-		m(existsIsDone, "AlreadyExists is taken for done, whoever the object belongs to", "silent take-over of other people's objects", sim.SameEnd),
-		m(comparesDefaults, "what is wanted is compared with what the server has made of it", "hot loops by server defaults, reported for most operators", sim.SilentAtRest, sim.BoundedRequests),
-		m(wipesAnnotations, "annotations and labels of others are removed from the child", "a fight with webhooks that inject", sim.BoundedRequests, sim.NeverAtRest, sim.SilentAtRest),
-		m(hidesChildUpdates, "a generation predicate hides changes of a kind without generations", "predicates on ConfigMaps: kubebuilder's documentation warns", sim.SameEnd),
-		m(keepsOldChild, "a child stays when another name is wanted", "Acto: resources left over after a change of the spec", sim.SameEnd),
-		m(keepsOldField, "what is taken out of the spec is not taken out of the child", "Acto: declarations that can't be taken back", sim.SameEnd),
-		m(remembersInMemory, "what was done is kept in a map by name", "state lost at restarts and kept over re-creation", sim.SameEnd),
-		m(noRequeue, "waiting for something that is neither watched nor polled", "operators that have to be restarted after the Secret was created", sim.SameEnd),
-		m(forbiddenIsTerminal, "403 ends the work for ever", "errors classified as fatal although RBAC was applied a second later", sim.SameEnd),
-		m(noBackoff, "a failure is tried again at once, for ever", "request storms while a Secret is missing", sim.BoundedRequests),
-		m(secretInCondition, "the condition of a failure quotes what was to be written", "credentials in status messages", sim.NoSecret),
-		m(leaksGoroutines, "each reconcile starts a goroutine that does not end", "watches per object that nobody stops", sim.GoroutineLeft),
-		m(panicsOnEmptyStatus, "a status that somebody has removed is not expected", "Acto: panics on states that the operator itself never makes", sim.SameEnd, sim.NeverAtRest, sim.SilentAtRest, sim.NoPanic),
-		m(observedFromMemory, "observedGeneration is taken from a counter of the process", "status.observedGeneration that falls after a restart", sim.ObservedGeneration, sim.SilentAtRest, sim.SameEnd, sim.BoundedRequests),
-		m(edgeTriggered, "clean-up happens when the deletion is seen, and only then", "Sieve: deletions missed over a restart", sim.SameEnd),
-		m(writesStatusAlways, "the status is written in each reconcile", "apply-every-time frameworks", sim.SilentAtRest, sim.BoundedRequests),
-		m(eventEachTime, "an Event is written in each reconcile", "event storms", sim.SilentAtRest, sim.BoundedRequests),
-		m(identityIsName, "a child is ours when it has our name in a label, whose ever UID it belongs to", "an object deleted and created again under the same name", sim.SameEnd, sim.SameWork),
-		m(blindStatusOverwrite, "the status is patched without the version that was read, from a stale copy", "status lost or retried blindly on conflicts", sim.ObservedGeneration, sim.SameEnd),
+		m(adoptsForeign, "an object of the wanted name is taken over, whatever its owner", "wrangler apply's silent change of owners", oracle.ForeignUntouched, oracle.SameEnd),
+		m(noOwner, "children have no owner reference, and are deleted by a cleanup that a crash or a missed event prevents", "rabbitmq cluster-operator and others in Sieve (OSDI 2022)", oracle.SameEnd),
+		m(readyTooEarly, "Ready is set before the child is there, and not evaluated again", "a condition satisfied by a half-done step: cass-operator in Anvil (OSDI 2024)", oracle.SameEnd, oracle.SaysWhy),
+		m(conditionsFromZero, "the list of conditions is made anew in each reconcile", "conditions that vanish on errors: Flux's linter exists for it", oracle.ConditionsStay, oracle.TransitionTime),
+		m(transitionEachTime, "lastTransitionTime is set in each reconcile", "two operators that woke each other for ever", oracle.SilentWhenIdle, oracle.TransitionTime, oracle.BoundedRequests),
+		m(counterInMessage, "the text of an error changes at every try, and is written into the status", "status storms by request ids of cloud providers", oracle.BoundedRequests, oracle.BecomesIdle, oracle.SilentWhenIdle),
+		m(swallowsConflict, "a conflict is taken for the success of another writer", "a status handler that sets its condition True on a conflict", oracle.SameEnd),
+		m(swallowsErrors, "errors of the API server are logged and forgotten", "Acto (SOSP 2023): errors ignored in eleven operators", oracle.SameEnd),
+		m(existsIsDone, "AlreadyExists is taken for done, whatever the owner of the object", "silent takeover of objects of other owners", oracle.SameEnd),
+		m(comparesDefaults, "what is wanted is compared with what the server has made of it", "hot loops by server defaults, reported for most operators", oracle.SilentWhenIdle, oracle.BoundedRequests),
+		m(wipesAnnotations, "annotations and labels of others are removed from the child", "a fight with webhooks that inject", oracle.BoundedRequests, oracle.BecomesIdle, oracle.SilentWhenIdle),
+		m(hidesChildUpdates, "a generation predicate hides changes of a kind without generations", "predicates on ConfigMaps: kubebuilder's documentation warns", oracle.SameEnd),
+		m(keepsOldChild, "a child stays when another name is wanted", "Acto: orphans after a change of the spec", oracle.SameEnd),
+		m(keepsOldField, "what is taken out of the spec is not taken out of the child", "Acto: declarations that can't be taken back", oracle.SameEnd),
+		m(remembersInMemory, "what was done is kept in a map by name", "state lost at restarts and kept over re-creation", oracle.SameEnd),
+		m(noRequeue, "waiting for something that is neither watched nor polled", "operators that have to be restarted after the Secret was created", oracle.SameEnd),
+		m(forbiddenIsTerminal, "403 ends the work for ever", "errors classified as fatal although RBAC was applied a second later", oracle.SameEnd),
+		m(noBackoff, "a failure is tried again at once, for ever", "request storms while a Secret is missing", oracle.BoundedRequests),
+		m(secretInCondition, "the condition of a failure quotes what was to be written", "credentials in status messages", oracle.NoSecret),
+		m(leaksGoroutines, "each reconcile starts a goroutine that does not end", "watches per object that are never stopped", oracle.NoGoroutineLeft),
+		m(panicsOnEmptyStatus, "a status that another client has removed is not expected", "Acto: panics on states that the operator itself never makes", oracle.SameEnd, oracle.BecomesIdle, oracle.SilentWhenIdle, oracle.NoPanic),
+		m(observedFromMemory, "observedGeneration is taken from a counter of the process", "status.observedGeneration that falls after a restart", oracle.ObservedGeneration, oracle.SilentWhenIdle, oracle.SameEnd, oracle.BoundedRequests),
+		m(edgeTriggered, "cleanup happens when the deletion is seen, and only then", "Sieve: deletions missed over a restart", oracle.SameEnd),
+		m(writesStatusAlways, "the status is written in each reconcile", "apply-every-time frameworks", oracle.SilentWhenIdle, oracle.BoundedRequests),
+		m(eventEachTime, "an Event is written in each reconcile", "event storms", oracle.SilentWhenIdle, oracle.BoundedRequests),
+		m(identityIsName, "a child is ours when it has our name in a label, whose ever UID it belongs to", "an object deleted and created again under the same name", oracle.SameEnd, oracle.SameWork),
+		m(blindStatusOverwrite, "the status is patched without the version that was read, from a stale copy", "status lost or retried blindly on conflicts", oracle.ObservedGeneration, oracle.SameEnd),
 	}
 }
 
@@ -360,7 +361,7 @@ func (r *children) save(ctx context.Context, w *Widget, before WidgetStatus) err
 	return r.Status().Update(ctx, w)
 }
 
-// children makes the children what they should be. wait says why it can't go on.
+// children makes the children what they should be. wait says why it can't continue.
 func (r *children) children(ctx context.Context, w *Widget, secret *corev1.Secret) (wait string, err error) {
 	var pruneErr error
 	if r.bug != keepsOldChild {

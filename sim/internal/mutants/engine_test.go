@@ -26,7 +26,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// An operator in steps has no mistake in what the engine does for it: a resource outside the cluster, and a child, for each Widget.
+// An operator in steps has no mistake in what the engine does for it: a resource outside the
+// cluster, and a child, for each Widget.
 func TestOperatorInStepsRaisesNoAlarm(t *testing.T) {
 	w := externalWorkload(Right)
 	w.Name = "steps"
@@ -44,7 +45,7 @@ func TestOperatorInStepsRaisesNoAlarm(t *testing.T) {
 	if raceDetector {
 		*pairs = 0
 	} else {
-		w.Quiet = 4 * time.Minute // in some pairs two leaders fight about a condition; the engine tells of it until it is sure that it is over
+		w.Quiet = 4 * time.Minute // in some pairs two leaders fight about a condition; the engine reports that until it is sure that it is over
 	}
 	sim.Run(t, w, sim.WithPairs(*pairs))
 }
@@ -70,7 +71,7 @@ func (b bucket) Do(ctx context.Context, req *step.Request[*Widget]) (ctrl.Result
 		return ctrlkit.RequeueIfError(err)
 	}
 	req.Conditions.MarkHealthy("BucketReady", "BucketReady", "")
-	return ctrlkit.ContinueAndRequeueAfter(poll) // no watch tells of changes outside
+	return ctrlkit.ContinueAndRequeueAfter(poll) // no watch reports changes outside
 }
 
 // credentials waits for the Secret without which nothing can be done outside.
@@ -133,7 +134,7 @@ func child(ctx context.Context, req *step.Request[*Widget]) (ctrl.Result, error)
 	case err != nil:
 		return ctrlkit.RequeueIfError(err)
 	case !metav1.IsControlledBy(obj, req.Object):
-		_, wait := ctrlkit.PollFor("ConfigMap of somebody else with our name to go", poll)
+		_, wait := ctrlkit.PollFor("ConfigMap of another owner with our name to go", poll)
 		return ctrlkit.RequeueIfError(wait)
 	case maps.Equal(obj.Data, wanted):
 		return ctrlkit.NoRequeue()

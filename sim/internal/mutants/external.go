@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // The mistakes of an operator that keeps a resource outside the cluster for each Widget.
@@ -33,7 +34,7 @@ const (
 	silentWithoutSecret   Bug = "silent-without-credentials"
 	throttleIsTerminal    Bug = "throttled-call-is-terminal"
 	panicsOnError         Bug = "panics-on-error"
-	stuckWithoutSecret    Bug = "skips-clean-up-without-credentials"
+	stuckWithoutSecret    Bug = "skips-cleanup-without-credentials"
 	staleCreate           Bug = "creates-by-stale-cache"
 	swallowsCallErrors    Bug = "swallows-call-errors"
 	silentFailure         Bug = "silent-failure"
@@ -44,34 +45,34 @@ const (
 )
 
 func externalMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...sim.Oracle) Mutant {
+	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
 		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: externalWorkload}
 	}
 	return []Mutant{
-		m(effectBeforeFinalizer, "the resource is created before the finalizer is there", "leaks of cloud resources: crossplane providers before the managed reconciler", sim.FinalizerFirst, sim.NoLeak, sim.SameEnd),
-		m(finalizerGoesFirst, "the finalizer is removed before the resource is deleted", "leaks when the operator restarts during deletion", sim.NoLeak, sim.SameEnd),
-		m(noFinalizer, "deletion is only seen by an event that may be missed", "Sieve (OSDI 2022): missed deletions", sim.FinalizerFirst, sim.NoLeak, sim.SameEnd),
-		m(notFoundIsError, "a resource that is gone already can't be deleted, for ever", "objects stuck in deletion in many providers", sim.SameEnd, sim.NeverAtRest),
-		m(existsIsError, "a resource that was created before a crash makes creation fail for ever", "objects that never become ready after a lost answer", sim.SameEnd, sim.SaysWhy),
-		m(ignoresDrift, "what others change outside is not noticed", "drift that is repaired only at the next change of the spec", sim.SameEnd),
-		m(silentWithoutSecret, "deletion waits for credentials that are gone, without a word", "namespaces stuck in deletion because the Secret went first", sim.SaysWhy),
-		m(stuckWithoutSecret, "without credentials the clean-up is skipped", "leaks by namespace deletion", sim.NoLeak, sim.SameEnd),
-		m(throttleIsTerminal, "throttling is taken for a refusal", "Azure Service Operator's classification of 429 before it was mended", sim.SameEnd),
-		m(panicsOnError, "the answer is used though there was an error", "nil results of cloud SDKs", sim.SameEnd, sim.NoPanic, sim.NeverAtRest),
-		m(swallowsCallErrors, "an error of the external system is logged and forgotten", "Acto (SOSP 2023)", sim.SameEnd, sim.NoLeak),
-		m(staleCreate, "a resource is created for an object that the cache still has", "Sieve: acting on a past that a restart brings back", sim.FinalizerFirst, sim.SameEnd, sim.NoLeak),
-		m(silentFailure, "a failing call is tried again without a word in the status", "why is it stuck?", sim.SaysWhy),
+		m(effectBeforeFinalizer, "the resource is created before the finalizer is there", "leaks of cloud resources: crossplane providers before the managed reconciler", oracle.FinalizerFirst, oracle.NoLeak, oracle.SameEnd),
+		m(finalizerGoesFirst, "the finalizer is removed before the resource is deleted", "leaks when the operator restarts during deletion", oracle.NoLeak, oracle.SameEnd),
+		m(noFinalizer, "deletion is only seen by an event that may be missed", "Sieve (OSDI 2022): missed deletions", oracle.FinalizerFirst, oracle.NoLeak, oracle.SameEnd),
+		m(notFoundIsError, "a resource that is gone already can't be deleted, for ever", "objects stuck in deletion in many providers", oracle.SameEnd, oracle.BecomesIdle),
+		m(existsIsError, "a resource that was created before a crash makes creation fail for ever", "objects that never become ready after a lost answer", oracle.SameEnd, oracle.SaysWhy),
+		m(ignoresDrift, "what others change outside is not noticed", "drift that is repaired only at the next change of the spec", oracle.SameEnd),
+		m(silentWithoutSecret, "deletion waits for credentials that are gone, without a word", "namespaces stuck in deletion because the Secret went first", oracle.SaysWhy),
+		m(stuckWithoutSecret, "without credentials the cleanup is skipped", "leaks by namespace deletion", oracle.NoLeak, oracle.SameEnd),
+		m(throttleIsTerminal, "throttling is taken for a refusal", "Azure Service Operator's classification of 429 before it was mended", oracle.SameEnd),
+		m(panicsOnError, "the answer is used though there was an error", "nil results of cloud SDKs", oracle.SameEnd, oracle.NoPanic, oracle.BecomesIdle),
+		m(swallowsCallErrors, "an error of the external system is logged and forgotten", "Acto (SOSP 2023)", oracle.SameEnd, oracle.NoLeak),
+		m(staleCreate, "a resource is created for an object that the cache still has", "Sieve: acting on a past that a restart brings back", oracle.FinalizerFirst, oracle.SameEnd, oracle.NoLeak),
+		m(silentFailure, "a failing call is tried again without a word in the status", "why is it stuck?", oracle.SaysWhy),
 	}
 }
 
 func tokenMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...sim.Oracle) Mutant {
+	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
 		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: tokenWorkload}
 	}
 	return []Mutant{
-		m(noToken, "the resource is created without a token, and its id recorded afterwards", "a crash between create and record: five of forty plans in a hand-written reconciler", sim.OneExternal, sim.SameEnd, sim.NoLeak),
-		m(randomToken, "the token belongs to the process, not to the object", "idempotency tokens made anew at each try", sim.OneExternal, sim.SameEnd, sim.NoLeak),
-		m(searchesFirst, "instead of a token the inventory is searched, which is behind", "eventually consistent lists of cloud APIs", sim.OneExternal, sim.SameEnd, sim.NoLeak),
+		m(noToken, "the resource is created without a token, and its id recorded afterwards", "a crash between create and record: five of forty plans in a hand-written reconciler", oracle.OneExternal, oracle.SameEnd, oracle.NoLeak),
+		m(randomToken, "the token belongs to the process, not to the object", "idempotency tokens made anew at each try", oracle.OneExternal, oracle.SameEnd, oracle.NoLeak),
+		m(searchesFirst, "instead of a token the inventory is searched, which is behind", "eventually consistent lists of cloud APIs", oracle.OneExternal, oracle.SameEnd, oracle.NoLeak),
 	}
 }
 
@@ -114,7 +115,7 @@ type outside struct {
 	tokens  bool
 }
 
-// poll is how often the resource is looked at.
+// poll is how often the resource is checked.
 const poll = 20 * time.Second
 
 func (r *outside) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -247,7 +248,8 @@ func first(list []sim.Resource) sim.Resource {
 	return list[0]
 }
 
-// make creates the resource, if the object is really still there to clean up after it: the cache may be behind.
+// make creates the resource, if the object is really still there to clean up after it: the cache
+// may be stale.
 func (r *outside) make(ctx context.Context, w *Widget, spec map[string]string) error {
 	if r.bug != staleCreate {
 		current := &Widget{}
@@ -361,19 +363,20 @@ func (r *outside) remove(ctx context.Context, w *Widget) error {
 	return err
 }
 
-// sweep deletes what objects of a name have left that are gone although they had a finalizer, as a race in the API server makes possible.
+// sweep deletes the orphans of objects of a name that are gone although they had a finalizer, as a
+// race in the API server makes possible.
 func (r *outside) sweep(ctx context.Context, req ctrl.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	left, err := r.buckets.FindByTag(ctx, "widget", req.String())
-	if err != nil || len(left) == 0 {
+	orphans, err := r.buckets.FindByTag(ctx, "widget", req.String())
+	if err != nil || len(orphans) == 0 {
 		return err
 	}
 	current := &Widget{}
 	if err := r.live.Get(ctx, req.NamespacedName, current); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	for _, bucket := range left {
+	for _, bucket := range orphans {
 		if bucket.Tags["uid"] == string(current.UID) {
 			continue
 		}

@@ -1,12 +1,14 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mutants has small operators with the mistakes that real ones have had. Each is made of a right operator by one mistake, and is the
-// test of the simulator: every mutant has to be caught, and no right twin may raise an alarm.
+// Package mutants has small operators with the mistakes that real ones have had. Each is made of a
+// right operator by one mistake, and is the test of the simulator: every mutant has to be caught,
+// and no right twin may raise an alarm.
 package mutants
 
 import (
 	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // A Mutant is a right operator and the mistake that makes it wrong.
@@ -14,7 +16,7 @@ type Mutant struct {
 	Bug       Bug
 	Class     string // what is wrong, in a sentence
 	Published string // where such a mistake was published
-	CaughtBy  []sim.Oracle
+	CaughtBy  []oracle.Name
 	Workload  func(Bug) sim.Workload
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 var (
@@ -27,7 +28,8 @@ func TestNoTwinRaisesAnAlarm(t *testing.T) {
 	}
 }
 
-// Every mutant is caught without pairs, by an oracle that is meant for it, and its plan shows it each time.
+// Every mutant is caught without pairs, by an oracle that is meant for it, and its plan shows it
+// each time.
 func TestEveryMutantIsCaught(t *testing.T) {
 	if raceDetector {
 		t.Skip("the twins have the same code: make test runs the mutants without the race detector")
@@ -53,7 +55,7 @@ func TestEveryMutantIsCaught(t *testing.T) {
 			f := report.Findings[i]
 			t.Logf("%s: %s, with %s (%d of %d plans)", m.Class, f.Violation.Oracle, f.Plan, f.Plans, len(report.Plans))
 			for _, violations := range report.Repeat(t, f.Plan, *repetitions) {
-				if !slices.ContainsFunc(violations, func(v sim.Violation) bool { return v.Oracle == f.Violation.Oracle }) {
+				if !slices.ContainsFunc(violations, func(v oracle.Violation) bool { return v.Oracle == f.Violation.Oracle }) {
 					t.Errorf("plan %q shows %s one time and not another", f.Plan, f.Violation.Oracle)
 				}
 			}

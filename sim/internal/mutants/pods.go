@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // The mistakes of an operator that keeps a number of Pods for each Widget.
@@ -28,13 +29,13 @@ const (
 )
 
 func podMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...sim.Oracle) Mutant {
+	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
 		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: podWorkload}
 	}
 	return []Mutant{
-		m(generatesNames, "Pods have generated names, and are counted in a cache that may not have seen the last ones", "duplicates by generateName without expectations: many operators in Sieve (OSDI 2022)", sim.SameWork, sim.SameEnd),
-		m(scalesByStale, "Pods are deleted because a Widget is smaller in a cache that may be old", "a broken quorum by a stale list: zookeeper-operator in Sieve (OSDI 2022)", sim.SameWork, sim.SameEnd),
-		m(countsByPrefix, "Pods are counted by the beginning of their names, whose ever they are", "identities joined without a separator: owner bprod/we and prod/web", sim.SameEnd, sim.Foreign, sim.SameWork),
+		m(generatesNames, "Pods have generated names, and are counted in a cache that may not have seen the last ones", "duplicates by generateName without expectations: many operators in Sieve (OSDI 2022)", oracle.SameWork, oracle.SameEnd),
+		m(scalesByStale, "Pods are deleted because a Widget is smaller in a cache that may be old", "a broken quorum by a stale list: zookeeper-operator in Sieve (OSDI 2022)", oracle.SameWork, oracle.SameEnd),
+		m(countsByPrefix, "Pods are counted by the beginning of their names, whose ever they are", "identities joined without a separator: owner bprod/we and prod/web", oracle.SameEnd, oracle.ForeignUntouched, oracle.SameWork),
 	}
 }
 

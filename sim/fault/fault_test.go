@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package fault
 
 import (
 	"strings"
@@ -15,13 +15,13 @@ import (
 func TestFaultsReadBack(t *testing.T) {
 	for _, kind := range Kinds() {
 		f := Fault{Kind: kind, At: 3, Of: "backups.demo.example.com default/x", By: 2, For: 90 * time.Second}
-		if kind.info().point == atEvent || kind == RestartInPast {
+		if kind.Point() == AtEvent || kind == RestartInPast {
 			f.Of = "jobs.batch"
 		}
-		if answers := answersOf[kind]; len(answers) > 0 {
+		if answers := kind.entry().answers; len(answers) > 0 {
 			f.How = answers[len(answers)-1]
 		}
-		read, err := ParseFault(f.String())
+		read, err := Parse(f.String())
 		if err != nil {
 			t.Errorf("%s: %v", f, err)
 			continue
@@ -32,8 +32,26 @@ func TestFaultsReadBack(t *testing.T) {
 	}
 }
 
+// Each kind of fault has one entry, and every entry strikes somewhere.
+func TestEachKindHasOneEntry(t *testing.T) {
+	seen := map[Kind]bool{}
+	for _, e := range table {
+		if seen[e.kind] || e.point == 0 {
+			t.Errorf("%q: second entry %t, point %d", e.pattern, seen[e.kind], e.point)
+		}
+		seen[e.kind] = true
+	}
+	for k := CrashBeforeWrite; k <= ProveIdle; k++ {
+		if !seen[k] {
+			t.Errorf("kind %d has no entry", k)
+		}
+	}
+}
+
 func TestPlansReadBack(t *testing.T) {
-	for _, text := range []string{"no fault", "seed 7", "crash after write 3", "seed 2; crash before call 1; lag jobs.batch by 2 from event 1"} {
+	for _, text := range []string{
+		"no fault", "seed 7", "crash after write 3", "seed 2; crash before call 1; delay the watch of jobs.batch by 2 from event 1",
+	} {
 		p, err := ParsePlan(text)
 		if err != nil {
 			t.Fatal(err)
@@ -59,9 +77,28 @@ func TestWrongPlansSayWhatIsMeant(t *testing.T) {
 	}
 }
 
+func TestCompatible(t *testing.T) {
+	tests := []struct {
+		a, b Fault
+		want bool
+	}{
+		{Fault{Kind: CrashAfterWrite, At: 1}, Fault{Kind: CrashAfterWrite, At: 2}, true},
+		{Fault{Kind: CrashAfterWrite, At: 1}, Fault{Kind: CrashAfterWrite, At: 1}, false},
+		{Fault{Kind: Vanish, At: 1}, Fault{Kind: CrashAfterWrite, At: 2}, false},
+		{Fault{Kind: SecondLeader, At: 1}, Fault{Kind: MissEvent, At: 1, Of: "secrets"}, false},
+		{Fault{Kind: DelayWatch, At: 1, Of: "secrets"}, Fault{Kind: SecondLeader, At: 1}, false},
+		{Fault{Kind: SecondLeader, At: 1}, Fault{Kind: CloseWatch, At: 1, Of: "secrets"}, true},
+	}
+	for _, test := range tests {
+		if got := Compatible(test.a, test.b); got != test.want {
+			t.Errorf("%s and %s: got %t, want %t", test.a, test.b, got, test.want)
+		}
+	}
+}
+
 func FuzzParsePlan(f *testing.F) {
-	for _, info := range kindTable {
-		f.Add(info.pattern)
+	for _, e := range table {
+		f.Add(e.pattern)
 	}
 	f.Add("seed 1; crash after write 99999999999999999999")
 	f.Fuzz(func(t *testing.T, text string) {

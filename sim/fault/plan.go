@@ -1,0 +1,87 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Plan is the faults of one run, and the seed of the order in which things happen that could
+// happen in any order. Seed 0 is the order in which watch events arrive at once.
+type Plan struct {
+	Seed   uint64
+	Faults []Fault
+}
+
+// String returns the text form, which [ParsePlan] reads: "seed 7; crash after write 3; refuse write
+// 5: 409".
+func (p Plan) String() string {
+	var parts []string
+	if p.Seed != 0 {
+		parts = append(parts, "seed "+strconv.FormatUint(p.Seed, 10))
+	}
+	for _, f := range p.Faults {
+		parts = append(parts, f.String())
+	}
+	if len(parts) == 0 {
+		return "no fault"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// ParsePlan reads the text form of a plan.
+func ParsePlan(text string) (Plan, error) {
+	var p Plan
+	for part := range strings.SplitSeq(text, ";") {
+		part = strings.TrimSpace(part)
+		if part == "" || part == "no fault" {
+			continue
+		}
+		if number, ok := strings.CutPrefix(part, "seed "); ok {
+			seed, err := strconv.ParseUint(strings.TrimSpace(number), 10, 64)
+			if err != nil {
+				return Plan{}, fmt.Errorf("plan %q: the seed %q is not a number", text, number)
+			}
+			p.Seed = seed
+			continue
+		}
+		f, err := Parse(part)
+		if err != nil {
+			return Plan{}, fmt.Errorf("plan %q: %w", text, err)
+		}
+		p.Faults = append(p.Faults, f)
+	}
+	return p, nil
+}
+
+// Has reports whether the plan has a fault of a kind.
+func (p Plan) Has(kind Kind) bool {
+	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind == kind })
+}
+
+// AddsWork reports whether a fault of the plan makes it right to do more than without the fault.
+func (p Plan) AddsWork() bool {
+	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind.AddsWork() })
+}
+
+// Compatible reports whether an operator can be expected to survive two faults in one run. It can't
+// where two faults together take away what every operator has to rely on:
+//
+//   - An object that is lost in spite of its finalizer can be cleaned up after only by a process
+//     that sees its deletion. Together with a crash or a missed event, none does.
+//   - Two processes that work beside each other, with different states of the cluster in their
+//     caches, undo each other's writes until both have seen the same, whatever they do.
+func Compatible(a, b Fault) bool {
+	if a.Kind == b.Kind && a.At == b.At && a.Of == b.Of {
+		return false
+	}
+	x, y := a.Kind.entry(), b.Kind.entry()
+	if x.alone || y.alone {
+		return false
+	}
+	return !(x.doubles && y.hides) && !(y.doubles && x.hides)
+}

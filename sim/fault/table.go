@@ -1,0 +1,174 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"fmt"
+	"time"
+)
+
+// Kind says what goes wrong.
+type Kind int
+
+// The faults at a write.
+const (
+	CrashBeforeWrite Kind = iota + 1 // the process dies, the write never arrives
+	CrashAfterWrite                  // the write arrives, the process dies without the answer
+	LoseWriteAnswer                  // the write arrives, the answer is an error
+	RefuseWrite                      // the write is refused
+	LandLate                         // the process dies, the write arrives when the next one is idle
+	SecondLeader                     // a second process works beside the first one
+	PanicAtWrite                     // user code panics
+	StopAtWrite                      // the context of the process is canceled
+	PauseBeforeWrite                 // the process stands still
+	TouchBeforeWrite                 // another client changes the object just before
+	MutateWrite                      // admission changes what is written
+	OccupyName                       // an object of that name, of another owner, appears just before
+	Fight                            // another controller undoes the write, three times
+	Vanish                           // the object is deleted in spite of the finalizer of the write
+	RestartInPast                    // the process dies, and the next one sees an older state first
+	JumpClock                        // the clock of the process jumps
+	Recreate                         // the object is deleted, and created again at once
+	DeleteAndCreate                  // the same, but created when everything is idle
+	WipeStatus                       // another client removes the status
+	StripAnnotations                 // another client removes what its user has not written
+	Withhold                         // the object is not there until everything is idle
+
+	// The fault at a deletion by a user.
+	WithholdAtDeletion
+
+	// The faults at a read.
+	PanicAtRead
+	RefuseRead
+
+	// The faults at a call of an external system.
+	CrashBeforeCall
+	CrashAfterCall
+	LoseCallAnswer
+	FailCall
+	ThrottleCall
+	SlowCall
+	HangCall // until the caller gives up
+	Outage
+	OutageUntilIdle
+	Drift // the resource that the call was about is changed by another client
+	PanicAtCall
+	CrashInsideCall // the process dies, the effect comes some seconds later
+
+	// The faults at a watch event.
+	DelayWatch // the watch stays some events behind
+	MissEvent
+	DuplicateEvent
+	DelayEvent // others overtake it
+	CloseWatch
+	ExpireWatch
+
+	// What users do.
+	TakeDetour
+	ProveIdle // a resync and a restart of the idle operator, which must not cause a write
+)
+
+// entry is everything about a kind of fault that does not need a running simulation. Where a fault
+// has several values of a parameter, each is a plan of its own.
+type entry struct {
+	kind  Kind
+	point Point
+
+	// pattern is the text form: {at}, {of}, {by}, {how} and {for} stand for the fields of Fault.
+	pattern string
+
+	when    func(*Place) bool // at which places of its point it can strike; nil: at all
+	atStart bool              // also before the operator starts, as write 0
+	of      target            // values of {of}
+	by      []int             // values of {by}
+	answers []string          // values of {how}
+	times   []time.Duration   // values of {for}
+
+	// What the fault changes about what can be expected of the operator.
+	addsWork bool // more objects may be created and deleted than without the fault
+	hides    bool // a process does not see the present state for a while
+	doubles  bool // two processes work at the same time
+	alone    bool // no operator can survive it together with another fault
+}
+
+// table has all kinds of faults. Within a place, plans are tried in its order.
+var table = []entry{
+	{kind: CrashBeforeWrite, point: AtWrite, pattern: "crash before write {at}"},
+	{kind: CrashAfterWrite, point: AtWrite, pattern: "crash after write {at}"},
+	{kind: LoseWriteAnswer, point: AtWrite, pattern: "lose the answer of write {at}: {how}", answers: []string{"timeout", "500", "reset"}},
+	{kind: RefuseWrite, point: AtWrite, pattern: "refuse write {at}: {how}", answers: []string{"409", "429", "403", "404", "422", "500", "webhook"}},
+	{kind: LandLate, point: AtWrite, pattern: "land write {at} late"},
+	{kind: SecondLeader, point: AtWrite, pattern: "second leader from write {at}", doubles: true},
+	{kind: PanicAtWrite, point: AtWrite, pattern: "panic at write {at}"},
+	{kind: StopAtWrite, point: AtWrite, pattern: "stop at write {at}"},
+	{kind: PauseBeforeWrite, point: AtWrite, pattern: "pause before write {at} for {for}", times: []time.Duration{2 * time.Minute}},
+	{kind: TouchBeforeWrite, point: AtWrite, pattern: "touch the object before write {at}", when: (*Place).exists, addsWork: true},
+	{kind: MutateWrite, point: AtWrite, pattern: "mutate write {at}", when: (*Place).storesObject, addsWork: true},
+	{kind: OccupyName, point: AtWrite, pattern: "occupy the name before write {at}", when: (*Place).takesName, addsWork: true},
+	{kind: Fight, point: AtWrite, pattern: "fight over write {at}", when: (*Place).changesObject, addsWork: true},
+	{kind: Vanish, point: AtWrite, pattern: "lose the object in spite of the finalizer of write {at}", when: (*Place).addsFinalizer, addsWork: true, alone: true},
+	{kind: RestartInPast, point: AtWrite, pattern: "restart {by} events in the past of {of} after write {at}", of: watchedKinds, by: []int{1, 4}, hides: true},
+	{kind: JumpClock, point: AtWrite, pattern: "jump the clock by {for} at write {at}", when: (*Place).usesClock, times: []time.Duration{time.Hour, -time.Hour}, addsWork: true},
+	{kind: Recreate, point: AtWrite, pattern: "recreate {of} after write {at}", of: userObjects, addsWork: true},
+	{kind: DeleteAndCreate, point: AtWrite, pattern: "delete and later create {of} after write {at}", of: userObjects, addsWork: true},
+	{kind: WipeStatus, point: AtWrite, pattern: "wipe the status of {of} after write {at}", of: objectsWithStatus, addsWork: true},
+	{kind: StripAnnotations, point: AtWrite, pattern: "strip the annotations of {of} after write {at}", of: annotatedObjects, addsWork: true},
+	{kind: Withhold, point: AtWrite, pattern: "withhold {of} from write {at}", of: prerequisites, atStart: true, addsWork: true},
+
+	{kind: WithholdAtDeletion, point: AtDeletion, pattern: "withhold {of} from deletion {at}", of: prerequisites, addsWork: true},
+
+	{kind: PanicAtRead, point: AtRead, pattern: "panic at read {at}"},
+	{kind: RefuseRead, point: AtRead, pattern: "refuse read {at}: {how}", answers: []string{"429", "403", "500", "timeout"}},
+
+	{kind: CrashBeforeCall, point: AtCall, pattern: "crash before call {at}"},
+	{kind: CrashAfterCall, point: AtCall, pattern: "crash after call {at}"},
+	{kind: LoseCallAnswer, point: AtCall, pattern: "lose the answer of call {at}"},
+	{kind: FailCall, point: AtCall, pattern: "fail call {at}"},
+	{kind: ThrottleCall, point: AtCall, pattern: "throttle call {at}"},
+	{kind: SlowCall, point: AtCall, pattern: "slow call {at} by {for}", times: []time.Duration{90 * time.Second}},
+	{kind: HangCall, point: AtCall, pattern: "hang call {at}"},
+	{kind: Outage, point: AtCall, pattern: "outage from call {at} for {for}", times: []time.Duration{10 * time.Minute}},
+	{kind: OutageUntilIdle, point: AtCall, pattern: "outage from call {at} until idle"},
+	{kind: Drift, point: AtCall, pattern: "drift after call {at}", addsWork: true},
+	{kind: PanicAtCall, point: AtCall, pattern: "panic at call {at}"},
+	{kind: CrashInsideCall, point: AtCall, pattern: "crash inside call {at}", when: (*Place).mutates},
+
+	{kind: DelayWatch, point: AtEvent, pattern: "delay the watch of {of} by {by} from event {at}", of: eventKind, by: []int{1, 3}, hides: true},
+	{kind: MissEvent, point: AtEvent, pattern: "miss event {at} of {of}", of: eventKind, hides: true},
+	{kind: DuplicateEvent, point: AtEvent, pattern: "duplicate event {at} of {of}", of: eventKind},
+	{kind: DelayEvent, point: AtEvent, pattern: "delay event {at} of {of}", of: eventKind, hides: true},
+	{kind: CloseWatch, point: AtEvent, pattern: "close the watch of {of} after event {at}", of: eventKind},
+	{kind: ExpireWatch, point: AtEvent, pattern: "expire the watch of {of} after event {at}", of: eventKind},
+
+	{kind: TakeDetour, point: AtDetour, pattern: "detour {at}", addsWork: true},
+	{kind: ProveIdle, point: WhenIdle, pattern: "resync and restart at checkpoint {at}"},
+}
+
+// Kinds returns all kinds of faults, in the order of the table.
+func Kinds() []Kind {
+	kinds := make([]Kind, len(table))
+	for i, e := range table {
+		kinds[i] = e.kind
+	}
+	return kinds
+}
+
+func (k Kind) entry() *entry {
+	for i := range table {
+		if table[i].kind == k {
+			return &table[i]
+		}
+	}
+	return &entry{pattern: fmt.Sprintf("unknown fault %d", int(k))}
+}
+
+// String returns the text form of the kind with its parameters as {at}, {of} and so on.
+func (k Kind) String() string { return k.entry().pattern }
+
+// Point returns where faults of the kind strike.
+func (k Kind) Point() Point { return k.entry().point }
+
+// AddsWork reports whether a fault of the kind makes it right for an operator to create and delete
+// more objects than without the fault.
+func (k Kind) AddsWork() bool { return k.entry().addsWork }

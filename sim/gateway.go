@@ -1,0 +1,144 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
+	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
+	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
+)
+
+// latency is how long the API server takes for a request, in virtual time.
+const latency = time.Millisecond
+
+// gateway is where everything passes that a process asks of the outside. It makes each request and
+// call wait for its turn, and takes it to the injector then.
+type gateway struct {
+	schedule *schedule.Schedule
+	cluster  *cluster.Cluster
+	injector *inject.Injector
+	watches  *watches
+	judge    *judge.Judge
+
+	victim    func(*Process) inject.Process
+	exhausted func() // is called when the operator may make no more requests
+
+	requests int // without Kubernetes Events
+}
+
+// turn is a request or call that waits, as faults see it.
+type turn struct {
+	schedule *schedule.Schedule
+	*schedule.Turn
+}
+
+func (t turn) Hold(until time.Time)  { t.schedule.Hold(t.Turn, until) }
+func (t turn) Pause(d time.Duration) { t.schedule.Pause(t.Turn, d) }
+
+// request waits for the answer to a request. body is what a watch is delivered to; it is nil for
+// other requests.
+func (g *gateway) request(ctx context.Context, p *Process, r *apiserver.Request, body *watchBody) (inject.Answer, error) {
+	var answer inject.Answer
+	err := g.schedule.Wait(&schedule.Turn{
+		Ctx: ctx, Owner: p.owner, Key: orderKey(r), Takes: latency,
+		Do: func(t *schedule.Turn) {
+			g.finish(t, &answer, func() *inject.Answer { return g.serve(p, r, body, turn{g.schedule, t}) })
+		},
+	})
+	if err != nil {
+		return inject.Answer{}, err // the driver may still write the answer of a turn that has given up
+	}
+	return answer, nil
+}
+
+// serve takes a request to the server, past the faults.
+func (g *gateway) serve(p *Process, r *apiserver.Request, body *watchBody, t turn) *inject.Answer {
+	actor := p.owner.Name
+	switch {
+	case r.Verb == "watch":
+		return &inject.Answer{Response: g.watches.begin(p, body, r)}
+	case cluster.IsWrite(r):
+		return g.injector.Write(&inject.Write{Actor: actor, Process: g.victim(p), Turn: t, Request: r})
+	case cluster.IsRead(r):
+		return g.injector.Read(&inject.Read{Actor: actor, Request: r})
+	}
+	return &inject.Answer{Response: g.cluster.Execute(r, "request")}
+}
+
+// call waits until a call of an external system was made, which takes some time.
+func (g *gateway) call(ctx context.Context, p *Process, c external.Call, takes time.Duration, do func() error) (inject.Answer, error) {
+	var answer inject.Answer
+	err := g.schedule.Wait(&schedule.Turn{
+		Ctx: ctx, Owner: p.owner, Key: c.String(), Takes: latency,
+		Do: func(t *schedule.Turn) {
+			if takes > 0 && !t.Held() {
+				g.schedule.Hold(t, time.Now().Add(takes))
+				return
+			}
+			g.finish(t, &answer, func() *inject.Answer {
+				return g.injector.Call(&inject.Call{Actor: p.owner.Name, Process: g.victim(p), Turn: turn{g.schedule, t}, Call: c, Do: do})
+			})
+		},
+	})
+	if err != nil {
+		return inject.Answer{}, err // the driver may still write the answer of a turn that has given up
+	}
+	return answer, nil
+}
+
+// finish ends a turn with an answer, unless it was put back.
+func (g *gateway) finish(t *schedule.Turn, into *inject.Answer, answer func() *inject.Answer) {
+	g.requests++
+	if !g.judge.Request() {
+		g.exhausted()
+		t.Finish(errAborted)
+		return
+	}
+	if a := answer(); a != nil {
+		*into = *a
+		t.Finish(nil)
+	}
+}
+
+// background are the controllers of the cluster that the server runs: the garbage collector and
+// similar.
+type background struct {
+	server *apiserver.Server
+	active func()
+	at     time.Time // when they run; zero: there is nothing to do
+}
+
+// backgroundTime is how long the cluster's own controllers take to notice something, in virtual
+// time.
+const backgroundTime = 500 * time.Millisecond
+
+func (b *background) Due() time.Time { return b.at }
+
+func (b *background) Step() bool {
+	if !b.server.Pending() {
+		return false
+	}
+	switch now := time.Now(); {
+	case b.at.IsZero():
+		b.at = now.Add(backgroundTime)
+		return false
+	case now.Before(b.at):
+		return false
+	}
+	worked := false
+	for b.server.Work() {
+		worked = true
+	}
+	b.at = time.Time{}
+	if worked {
+		b.active()
+	}
+	return worked
+}

@@ -1,0 +1,64 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// leakTime is how long, in virtual time, the goroutines of an operator may live on after it has
+// returned.
+const leakTime = 5 * time.Minute
+
+// checkGoroutines looks for goroutines that the operator has not ended.
+func (r *run) checkGoroutines(before int) (leaked bool) {
+	for passed := time.Duration(0); ; passed += 30 * time.Second {
+		synctest.Wait()
+		// One more than before is this bubble's own.
+		if runtime.NumGoroutine() <= before+1 {
+			return false
+		}
+		orphans := goroutinesOfBubble()
+		if len(orphans) == 0 {
+			return false
+		}
+		if passed >= leakTime {
+			r.judge.Report(oracle.NoGoroutineLeft, fmt.Sprintf("%d goroutines are left after the operator has ended, they are:\n%s", len(orphans), strings.Join(orphans, "\n\n")))
+			return true
+		}
+		time.Sleep(30 * time.Second)
+	}
+}
+
+// goroutinesOfBubble returns the stacks of the other goroutines of this bubble.
+func goroutinesOfBubble() []string {
+	buffer := make([]byte, 1<<20)
+	buffer = buffer[:runtime.Stack(buffer, true)]
+	stacks := bytes.Split(buffer, []byte("\n\n"))
+	header, _, _ := bytes.Cut(stacks[0], []byte("\n"))
+	_, bubble, ok := bytes.Cut(header, []byte("synctest bubble "))
+	if !ok {
+		return nil
+	}
+	label := append([]byte("synctest bubble "), bubble[:bytes.IndexAny(bubble, ",]")]...)
+	var list []string
+	for _, stack := range stacks[1:] {
+		header, _, _ := bytes.Cut(stack, []byte("\n"))
+		if bytes.Contains(stack, []byte("testing/synctest.")) {
+			continue // the goroutines of the bubble itself
+		}
+		if bytes.Contains(header, append(slices.Clone(label), ']')) || bytes.Contains(header, append(slices.Clone(label), ',')) {
+			list = append(list, string(stack))
+		}
+	}
+	return list
+}

@@ -1,0 +1,214 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster is the API server of a run as the parts of a simulation use it: every request
+// goes into the trace, and objects are named by the text that plans use.
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
+)
+
+// Marks is how the annotations and labels begin with which the simulator marks objects. They are no
+// part of what worlds are compared by.
+const Marks = "sim.ctrlkit.dev/"
+
+// Foreign is the annotation of objects that have another owner than the operator.
+const Foreign = Marks + "foreign"
+
+// A Cluster is the API server of one run, with what the changes so far say about its objects. Only
+// the driver uses it.
+type Cluster struct {
+	Server *apiserver.Server
+
+	trace         *trace.Trace
+	active        func()
+	written       map[string]map[string]any // objects as users created them
+	versions      map[string][]string       // resource versions of changes, by kind
+	prerequisites []string
+}
+
+// New returns the cluster of a server. It calls active at each write.
+func New(server *apiserver.Server, t *trace.Trace, active func()) *Cluster {
+	return &Cluster{
+		Server: server, trace: t, active: active, written: map[string]map[string]any{}, versions: map[string][]string{},
+	}
+}
+
+// Changed records a change that the server has committed.
+func (c *Cluster) Changed(change apiserver.Change) {
+	kind := change.Resource.GroupResource().String()
+	c.versions[kind] = append(c.versions[kind], strconv.FormatUint(change.ResourceVersion, 10))
+	if change.Type == "ADDED" && change.Actor == "user" {
+		c.written[ObjectName(change.Resource, change.Namespace, change.Name)] = change.New
+	}
+}
+
+// VersionBefore returns the resource version of a kind some changes ago.
+func (c *Cluster) VersionBefore(kind string, changes int) string {
+	versions := c.versions[kind]
+	if n := len(versions) - changes - 1; n >= 0 {
+		return versions[n]
+	}
+	return "1"
+}
+
+// Written returns the names of the objects that users have created, ordered.
+func (c *Cluster) Written() []string { return slices.Sorted(maps.Keys(c.written)) }
+
+// WrittenMetadata returns the metadata of an object as a user has written it, and whether one has.
+func (c *Cluster) WrittenMetadata(of string) (map[string]any, bool) {
+	written, ok := c.written[of]
+	metadata, _ := written["metadata"].(map[string]any)
+	return metadata, ok
+}
+
+// Added returns the keys of labels or annotations of an object that were not there when a user
+// created it, ordered.
+func (c *Cluster) Added(of, field string, has map[string]string) []string {
+	metadata, _ := c.WrittenMetadata(of)
+	own, _ := metadata[field].(map[string]any)
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(has)) {
+		if _, ok := own[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// NotePrerequisites records that the objects that are there now were there before the operator
+// started.
+func (c *Cluster) NotePrerequisites() { c.prerequisites = c.Written() }
+
+// IsPrerequisite reports whether an object was there before the operator started.
+func (c *Cluster) IsPrerequisite(of string) bool { return slices.Contains(c.prerequisites, of) }
+
+// Withholdable returns the Secrets and ConfigMaps that were there before the operator started.
+func (c *Cluster) Withholdable() []string {
+	var list []string
+	for _, of := range c.prerequisites {
+		if strings.HasPrefix(of, "secrets ") || strings.HasPrefix(of, "configmaps ") {
+			list = append(list, of)
+		}
+	}
+	return list
+}
+
+// An Object is one that is in the cluster now. Its content is a copy.
+type Object struct {
+	Collection string // the path of its kind, in its namespace
+	Path       string
+	*unstructured.Unstructured
+}
+
+// errNoObject is what LookUp returns for objects that are not there.
+var errNoObject = errors.New("no such object")
+
+// LookUp finds an object by the text that plans use.
+func (c *Cluster) LookUp(of string) (Object, error) {
+	kind, key, _ := strings.Cut(of, " ")
+	namespace, name, _ := strings.Cut(key, "/")
+	for _, o := range c.Server.Objects() {
+		if o.Resource.GroupResource().String() == kind && o.Namespace == namespace && o.Name == name {
+			collection := CollectionPath(o.Resource, namespace)
+			return Object{collection, collection + "/" + name, &unstructured.Unstructured{Object: CloneJSON(o.Content)}}, nil
+		}
+	}
+	return Object{}, fmt.Errorf("%s: %w", of, errNoObject)
+}
+
+// Execute lets the server answer a request, and records it as what it is: "write 3", "read 2".
+func (c *Cluster) Execute(r *apiserver.Request, what string) *apiserver.Response {
+	return c.execute(r, Describe(r), what)
+}
+
+// ExecuteInPast is Execute for a list of the past.
+func (c *Cluster) ExecuteInPast(r *apiserver.Request, changes int) *apiserver.Response {
+	old := *r
+	old.Query = maps.Clone(r.Query)
+	old.Query.Set("resourceVersion", c.VersionBefore(r.Resource.GroupResource().String(), changes))
+	old.Query.Set("resourceVersionMatch", "Exact")
+	return c.execute(&old, Describe(&old)+" of the past", "read")
+}
+
+func (c *Cluster) execute(r *apiserver.Request, text, what string) *apiserver.Response {
+	response := c.Server.Serve(r)
+	c.trace.Add(r.Actor, what, DescribeAnswer(text, response))
+	return response
+}
+
+// Ask sends a request of an actor that is not the operator, and returns the body of a good answer.
+func (c *Cluster) Ask(actor, method, path, contentType string, body []byte) ([]byte, error) {
+	request, err := apiserver.NewRequest(method, path, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Actor, request.UserAgent = actor, actor
+	response := c.Server.Serve(request)
+	if method != http.MethodGet {
+		c.trace.Add(actor, "write", DescribeAnswer(Describe(request), response))
+		c.active()
+	}
+	if response.Code >= 400 {
+		status := metav1.Status{}
+		if err := json.Unmarshal(response.Body, &status); err != nil {
+			return nil, fmt.Errorf("%s %s: %d: %s", method, path, response.Code, response.Body)
+		}
+		return nil, &apierrors.StatusError{ErrStatus: status}
+	}
+	return response.Body, nil
+}
+
+// reasonOf returns the code of an answer, and what a Status says that is no success.
+func reasonOf(r *apiserver.Response) string {
+	code := strconv.Itoa(r.Code)
+	if r.Code < 400 {
+		return code
+	}
+	status := struct{ Reason, Message string }{}
+	if err := json.Unmarshal(r.Body, &status); err != nil {
+		return code
+	}
+	return code + " " + strings.TrimSpace(status.Reason+": "+status.Message)
+}
+
+// CloneJSON copies a tree of JSON values.
+func CloneJSON(m map[string]any) map[string]any {
+	return cloneValue(m).(map[string]any)
+}
+
+func cloneValue(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if v == nil {
+			return v
+		}
+		out := make(map[string]any, len(v))
+		for k, child := range v {
+			out[k] = cloneValue(child)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, child := range v {
+			out[i] = cloneValue(child)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,130 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+)
+
+// Ignored reports whether operators write a kind beside their work: such writes are neither places
+// for faults nor part of what worlds are compared by.
+func Ignored(r schema.GroupVersionResource) bool {
+	switch r.Resource {
+	case "events":
+		return r.Group == "" || r.Group == "events.k8s.io"
+	case "leases":
+		return r.Group == "coordination.k8s.io"
+	}
+	return false
+}
+
+// IsWrite reports whether a request counts as a write.
+func IsWrite(r *apiserver.Request) bool {
+	switch r.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return !Ignored(r.Resource) && !r.DryRun
+	}
+	return false
+}
+
+// IsRead reports whether a request counts as a read.
+func IsRead(r *apiserver.Request) bool {
+	return (r.Verb == "get" || r.Verb == "list") && !Ignored(r.Resource)
+}
+
+// IsApply reports whether a request is a server-side apply.
+func IsApply(r *apiserver.Request) bool {
+	return r.Verb == "patch" && strings.HasPrefix(r.ContentType, "application/apply-patch")
+}
+
+// IsOperator reports whether an actor is a process of the operator.
+func IsOperator(actor string) bool { return strings.HasPrefix(actor, "operator") }
+
+// IsSecret reports whether a kind is that of Secrets.
+func IsSecret(r schema.GroupVersionResource) bool { return r.Resource == "secrets" && r.Group == "" }
+
+// ObjectName returns the text by which plans name an object: "configmaps default/x",
+// "backups.demo.example.com default/x".
+func ObjectName(r schema.GroupVersionResource, namespace, name string) string {
+	return r.GroupResource().String() + " " + namespace + "/" + name
+}
+
+// TargetOf returns the text by which plans name the object of a request.
+func TargetOf(r *apiserver.Request) string {
+	return ObjectName(r.Resource, r.Namespace, nameOf(r))
+}
+
+// nameOf returns the name of the object of a request, which a creation has in its body. A name that
+// the server generates ends in "*".
+func nameOf(r *apiserver.Request) string {
+	if r.Name != "" || r.Verb != "create" {
+		return r.Name
+	}
+	var body struct {
+		Metadata struct{ Name, GenerateName string }
+	}
+	if err := json.Unmarshal(r.Body, &body); err != nil {
+		return ""
+	}
+	if body.Metadata.Name == "" && body.Metadata.GenerateName != "" {
+		return body.Metadata.GenerateName + "*"
+	}
+	return body.Metadata.Name
+}
+
+// CanonicalName returns the name of an object with "*" for what the server has generated of it.
+func CanonicalName(name string, content map[string]any) string {
+	metadata, _ := content["metadata"].(map[string]any)
+	if generate, ok := metadata["generateName"].(string); ok && generate != "" && strings.HasPrefix(name, generate) {
+		return generate + "*"
+	}
+	return name
+}
+
+// CollectionPath returns the path of a kind, in a namespace unless it is empty.
+func CollectionPath(r schema.GroupVersionResource, namespace string) string {
+	path := "/apis/" + r.Group + "/" + r.Version
+	if r.Group == "" {
+		path = "/api/" + r.Version
+	}
+	if namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	return path + "/" + r.Resource
+}
+
+// Describe says what a request asks for.
+func Describe(r *apiserver.Request) string {
+	if r.Verb == "" {
+		return r.Method + " " + r.Path
+	}
+	text := r.Verb
+	if IsApply(r) {
+		text = "apply"
+	}
+	text += " " + r.Resource.GroupResource().String()
+	name := nameOf(r)
+	switch {
+	case r.Namespace != "" && name != "":
+		text += " " + r.Namespace + "/" + name
+	case name != "":
+		text += " " + name
+	case r.Namespace != "":
+		text += " in " + r.Namespace
+	}
+	if r.Subresource != "" {
+		text += " " + r.Subresource
+	}
+	return text
+}
+
+// DescribeAnswer says what a request asked for, and what the answer was.
+func DescribeAnswer(text string, response *apiserver.Response) string {
+	return text + " -> " + reasonOf(response)
+}

@@ -1,0 +1,108 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+)
+
+// A Catalog records every place of a run at which a fault can strike. A nil one records nothing.
+type Catalog struct {
+	writes, reads, calls, events, deletions, detours []fault.Place
+}
+
+// Places returns what was recorded, in the order in which plans are tried. complete fills in what
+// is known only at the end of the run.
+func (c *Catalog) Places(checkpoints int, complete func(*fault.Place)) []fault.Place {
+	places := []fault.Place{{Point: fault.AtWrite}} // before the operator starts
+	for n := range checkpoints {
+		places = append(places, fault.Place{Point: fault.WhenIdle, At: n + 1})
+	}
+	for _, list := range [][]fault.Place{c.writes, c.reads, c.calls, c.events, c.deletions, c.detours} {
+		places = append(places, list...)
+	}
+	for i := range places {
+		complete(&places[i])
+	}
+	return places
+}
+
+func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
+	if c == nil {
+		return
+	}
+	target := cluster.TargetOf(r)
+	w := &fault.Write{
+		Verb: r.Verb, Subresource: r.Subresource,
+		Named: (r.Verb == "create" || cluster.IsApply(r)) && !strings.HasSuffix(target, "*"),
+	}
+	if current, err := in.LookUp(target); err == nil {
+		w.Exists = true
+		w.AddsFinalizer = r.Subresource == "" && len(current.GetFinalizers()) == 0 && hasFinalizers(r.Body) && r.Verb != "create"
+	}
+	for _, of := range in.Written() {
+		current, err := in.LookUp(of)
+		if err != nil || in.IsPrerequisite(of) {
+			continue
+		}
+		if current.GetDeletionTimestamp() == nil {
+			w.Users = append(w.Users, of)
+		}
+		if status, _ := current.Object["status"].(map[string]any); len(status) > 0 {
+			w.Statuses = append(w.Statuses, of)
+		}
+		if len(in.Added(of, "annotations", current.GetAnnotations()))+len(in.Added(of, "labels", current.GetLabels())) > 0 {
+			w.Annotated = append(w.Annotated, of)
+		}
+	}
+	c.writes = append(c.writes, fault.Place{Point: fault.AtWrite, At: n, Write: w})
+}
+
+// hasFinalizers reports whether the body of a write sets finalizers, as an object, a merge patch or
+// a JSON patch.
+func hasFinalizers(body []byte) bool {
+	var object struct {
+		Metadata struct{ Finalizers []string }
+	}
+	if json.Unmarshal(body, &object) == nil {
+		return len(object.Metadata.Finalizers) > 0
+	}
+	return strings.Contains(string(body), "/metadata/finalizers")
+}
+
+func (c *Catalog) read(n int) {
+	if c != nil {
+		c.reads = append(c.reads, fault.Place{Point: fault.AtRead, At: n})
+	}
+}
+
+func (c *Catalog) call(n int, call external.Call) {
+	if c != nil {
+		c.calls = append(c.calls, fault.Place{Point: fault.AtCall, At: n, Mutates: call.Mutates})
+	}
+}
+
+func (c *Catalog) event(n int, kind string) {
+	if c != nil {
+		c.events = append(c.events, fault.Place{Point: fault.AtEvent, At: n, Of: kind})
+	}
+}
+
+func (c *Catalog) deletion(n int) {
+	if c != nil {
+		c.deletions = append(c.deletions, fault.Place{Point: fault.AtDeletion, At: n})
+	}
+}
+
+func (c *Catalog) detour(n int) {
+	if c != nil {
+		c.detours = append(c.detours, fault.Place{Point: fault.AtDetour, At: n})
+	}
+}

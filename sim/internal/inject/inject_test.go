@@ -1,0 +1,244 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/actor"
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
+)
+
+// stage is a run with a server and an injector, in which everything else records what it is asked
+// to do: a process, a turn, the schedule, watches and a judge in one.
+type stage struct {
+	*Injector
+	did   []string
+	later []func() // what waits for its time
+	idle  []func() // what waits until everything is idle
+}
+
+// newStage returns the stage of a plan. On it are a ConfigMap and a Secret of a user.
+func newStage(t *testing.T, plan string) *stage {
+	t.Helper()
+	p, err := fault.ParsePlan(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{}
+	tr := trace.New()
+	c := cluster.New(apiserver.New(apiserver.Options{Now: time.Now, Seed: 1}), tr, func() {})
+	systems := map[string]external.System{"buckets": s}
+	actors := actor.New(c, systems, s, s, tr)
+	s.Injector = New(Options{
+		Plan: p, Cluster: c, Actors: actors, Judge: s, Watches: (*watchesOf)(s), Time: s, Active: func() {}, Trace: tr,
+	})
+	c.Server.OnChange(func(change apiserver.Change) {
+		c.Changed(change)
+		actors.Changed(change)
+	})
+	s.ask(t, "user", "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
+	s.ask(t, "user", "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"s"}}`)
+	c.NotePrerequisites()
+	return s
+}
+
+func (s *stage) note(format string, args ...any) { s.did = append(s.did, fmt.Sprintf(format, args...)) }
+
+func (s *stage) Crash()                        { s.note("crash") }
+func (s *stage) Stop()                         { s.note("stop") }
+func (s *stage) StartSecond()                  { s.note("start a second one") }
+func (s *stage) JumpClock(by time.Duration)    { s.note("clock %s", by) }
+func (s *stage) Hold(until time.Time)          { s.note("hold for %s", time.Until(until).Round(time.Second)) }
+func (s *stage) Pause(d time.Duration)         { s.note("pause for %s", d) }
+func (s *stage) SlowDown(failed time.Duration) { s.note("slow down by %s", failed) }
+func (s *stage) Quiet() time.Duration          { return time.Minute }
+func (s *stage) WhenIdle(do func())            { s.idle = append(s.idle, do) }
+
+func (s *stage) After(d time.Duration, do func()) {
+	s.note("timer %s", d)
+	s.later = append(s.later, do)
+}
+
+func (s *stage) BeforeWrite(*apiserver.Request)                     {}
+func (s *stage) AfterWrite(*apiserver.Request, *apiserver.Response) {}
+func (s *stage) BeforeCall(external.Call)                           {}
+func (s *stage) AfterCall(external.Call)                            {}
+func (s *stage) Disturbed(types.UID)                                { s.note("disturbed") }
+func (s *stage) StatusWiped(types.UID)                              { s.note("status wiped") }
+func (s *stage) Stuck(cause string, blocked []external.Blocked) {
+	s.note("stuck: %s, %d blocked", cause, len(blocked))
+}
+func (s *stage) Inventory() []external.Resource       { return nil }
+func (s *stage) Created(types.UID) int                { return 0 }
+func (s *stage) MintsIDs() bool                       { return false }
+func (s *stage) Drift(types.UID) (id string, ok bool) { s.note("drift"); return "b", true }
+func (s *stage) PutBack()                             { s.note("put back") }
+func (s *stage) Push()                                { s.note("push") }
+func (s *stage) LetOvertake(d time.Duration)          { s.note("let others overtake for %s", d) }
+
+// watchesOf are the watches of a stage.
+type watchesOf stage
+
+func (s *watchesOf) Delay(kind string, n int, d time.Duration) {
+	(*stage)(s).note("delay %s by %d for %s", kind, n, d)
+}
+func (s *watchesOf) Close(kind string)  { (*stage)(s).note("close %s", kind) }
+func (s *watchesOf) Expire(kind string) { (*stage)(s).note("expire %s", kind) }
+
+// ask sends a request that must succeed.
+func (s *stage) ask(t *testing.T, actor, method, path, body string) {
+	t.Helper()
+	if _, err := s.Cluster.Ask(actor, method, path, "application/json", []byte(body)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// request returns one of the operator.
+func request(t *testing.T, method, path, body string) *apiserver.Request {
+	t.Helper()
+	contentType := "application/json"
+	if method == http.MethodPatch {
+		contentType = "application/merge-patch+json"
+	}
+	r, err := apiserver.NewRequest(method, path, contentType, []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Actor = "operator"
+	return r
+}
+
+// pass lets the times pass that the stage waits for.
+func (s *stage) pass() {
+	for len(s.later) > 0 {
+		do := s.later[0]
+		s.later = s.later[1:]
+		do()
+	}
+}
+
+// settle does what waits until everything is idle.
+func (s *stage) settle() {
+	s.pass()
+	idle := s.idle
+	s.idle = nil
+	for _, do := range idle {
+		do()
+	}
+	s.pass()
+}
+
+// world returns an object as one line, or "none". UIDs are numbered.
+func (s *stage) world(of string) string {
+	obj, err := s.Cluster.LookUp(of)
+	if err != nil {
+		return "none"
+	}
+	shown := map[string]any{}
+	for _, k := range []string{"data", "status"} {
+		if v, ok := obj.Object[k]; ok {
+			shown[k] = v
+		}
+	}
+	for k, v := range map[string]map[string]string{"annotations": obj.GetAnnotations(), "labels": obj.GetLabels()} {
+		if len(v) > 0 {
+			shown[k] = v
+		}
+	}
+	text, err := json.Marshal(shown)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// show returns an answer as one word.
+func show(a *Answer) string {
+	switch {
+	case a == nil:
+		return "none yet"
+	case a.Panics:
+		return "panic"
+	case a.Err != nil:
+		return a.Err.Error()
+	}
+	return fmt.Sprint(a.Response.Code)
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: %s", what, diff)
+	}
+}
+
+// Every kind of fault has one effect, at the point that the table of package fault says.
+func TestEveryFaultHasAnEffect(t *testing.T) {
+	for _, kind := range fault.Kinds() {
+		_, write := writeEffects[kind]
+		_, read := readEffects[kind]
+		_, call := callEffects[kind]
+		_, event := eventEffects[kind]
+		want := map[fault.Point]bool{fault.AtWrite: write, fault.AtRead: read, fault.AtCall: call, fault.AtEvent: event}
+		n := 0
+		for _, has := range want {
+			if has {
+				n++
+			}
+		}
+		switch kind {
+		case fault.WithholdAtDeletion, fault.TakeDetour, fault.ProveIdle: // have methods of the injector
+			equal(t, kind.String(), 0, n)
+		default:
+			if n != 1 || !want[kind.Point()] {
+				t.Errorf("%q: %d effects, one at its point: %t", kind, n, want[kind.Point()])
+			}
+		}
+	}
+}
+
+// A fault strikes once, only at its place, and not while it is proved that the operator is idle.
+func TestWhenFaultsStrike(t *testing.T) {
+	read := func(s *stage) string {
+		return show(s.Read(&Read{Actor: "operator", Request: request(t, "GET", "/api/v1/configmaps", "")}))
+	}
+	s := newStage(t, "refuse read 2: 500")
+	equal(t, "answers", []string{"200", "500", "200"}, []string{read(s), read(s), read(s)})
+	equal(t, "fired", []bool{true}, s.Fired())
+	s = newStage(t, "refuse read 1: 500")
+	s.Suspend()
+	equal(t, "answer", "200", read(s))
+	s.Resume()
+	equal(t, "fired", []bool{false}, s.Fired())
+}
+
+// The faults without an effect of their own: the script asks for them.
+func TestFaultsOfTheScript(t *testing.T) {
+	s := newStage(t, "detour 2; resync and restart at checkpoint 1; withhold secrets default/s from deletion 1; withhold configmaps default/x from write 0")
+	equal(t, "detours", []bool{false, true, false}, []bool{s.Detour(1), s.Detour(2), s.Detour(3)})
+	equal(t, "checkpoints", []bool{true, false}, []bool{s.Checkpoint(1), s.Checkpoint(2)})
+	s.Start()
+	equal(t, "the object before the start", "none", s.world("configmaps default/x"))
+	s.Deletion()
+	equal(t, "the object at the deletion", "none", s.world("secrets default/s"))
+	s.settle()
+	equal(t, "the objects when idle", []string{`{"data":{"a":"1"}}`, "{}"}, []string{s.world("configmaps default/x"), s.world("secrets default/s")})
+	if !slices.Contains(s.did, "stuck: the object secrets default/s is missing, 0 blocked") {
+		t.Errorf("did %s", strings.Join(s.did, ", "))
+	}
+}

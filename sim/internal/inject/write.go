@@ -1,0 +1,197 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"cmp"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+)
+
+// A Write is one on its way to the API server.
+type Write struct {
+	Actor   string // which process, in the trace
+	Process Process
+	Turn    Turn
+	Request *apiserver.Request
+
+	n      int
+	before []byte // the object before the write, for Fight
+	done   bool   // the server has accepted it
+}
+
+// writeEffect is what a kind of fault does at a write. A fault strikes once, before or after it.
+type writeEffect struct {
+	// actor is who does it, in the trace. Empty stands for the process.
+	actor string
+
+	// before strikes before the write. The write does not happen when it returns an answer, or
+	// when it is held.
+	before func(in *Injector, f fault.Fault, w *Write) *Answer
+
+	// prepare is called just before the write, and does not count as striking.
+	prepare func(in *Injector, w *Write)
+
+	// after strikes after the write, if when is nil or returns true. What it returns replaces the
+	// answer.
+	when  func(w *Write) bool
+	after func(in *Injector, f fault.Fault, w *Write) *Answer
+}
+
+// held is what an effect returns that has put a request or call back.
+var held = &Answer{}
+
+func crashed(process Process) *Answer {
+	process.Crash()
+	return &Answer{Err: ErrCrashed}
+}
+
+func refused(how string, r *apiserver.Request) *Answer {
+	return &Answer{Response: Refusal(how, r)}
+}
+
+func accepted(w *Write) bool { return w.done }
+
+// writeEffects has the faults at writes.
+var writeEffects = map[fault.Kind]writeEffect{
+	fault.CrashBeforeWrite: {before: func(_ *Injector, _ fault.Fault, w *Write) *Answer { return crashed(w.Process) }},
+	fault.LandLate: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
+		in.Time.WhenIdle(func() {
+			in.Trace.Add("sim", "heal", "the late write arrives")
+			in.execute(w.Request, numbered("write", w.n)+" (late)")
+		})
+		return crashed(w.Process)
+	}},
+	fault.PanicAtWrite: {before: func(*Injector, fault.Fault, *Write) *Answer { return &Answer{Panics: true} }},
+	fault.RefuseWrite: {before: func(in *Injector, f fault.Fault, w *Write) *Answer {
+		answer := refused(f.How, w.Request)
+		in.Trace.Add(w.Actor, numbered("write", w.n), cluster.DescribeAnswer(cluster.Describe(w.Request), answer.Response))
+		return answer
+	}},
+	fault.PauseBeforeWrite: {before: func(in *Injector, f fault.Fault, w *Write) *Answer {
+		w.Turn.Pause(f.For)
+		return held
+	}},
+	fault.TouchBeforeWrite: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
+		in.Actors.Touch(w.Request)
+		return nil
+	}},
+	fault.OccupyName: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
+		in.Actors.Occupy(w.Request)
+		return nil
+	}},
+	fault.MutateWrite: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
+		in.Actors.MutateWritesOf(w.Request)
+		return nil
+	}},
+	fault.StopAtWrite: {before: func(_ *Injector, _ fault.Fault, w *Write) *Answer {
+		w.Process.Stop()
+		return nil
+	}},
+	fault.SecondLeader: {before: func(_ *Injector, _ fault.Fault, w *Write) *Answer {
+		w.Process.StartSecond()
+		return nil
+	}},
+	fault.JumpClock: {before: func(_ *Injector, f fault.Fault, w *Write) *Answer {
+		w.Process.JumpClock(f.For)
+		return nil
+	}},
+	fault.Withhold: {before: func(in *Injector, f fault.Fault, _ *Write) *Answer {
+		in.Actors.Withhold(f.Of)
+		return nil
+	}},
+
+	fault.CrashAfterWrite: {after: func(_ *Injector, _ fault.Fault, w *Write) *Answer { return crashed(w.Process) }},
+	fault.RestartInPast: {after: func(in *Injector, f fault.Fault, w *Write) *Answer {
+		in.pasts = append(in.pasts, past{kind: f.Of, events: f.By})
+		return crashed(w.Process)
+	}},
+	fault.LoseWriteAnswer: {after: func(_ *Injector, f fault.Fault, w *Write) *Answer { return lostAnswer(f.How, w.Request) }},
+	fault.Recreate: {actor: "user", after: func(in *Injector, f fault.Fault, _ *Write) *Answer {
+		in.Actors.Recreate(f.Of)
+		return nil
+	}},
+	fault.DeleteAndCreate: {actor: "user", after: func(in *Injector, f fault.Fault, _ *Write) *Answer {
+		in.Actors.DeleteAndCreate(f.Of)
+		return nil
+	}},
+	fault.Vanish: {actor: "user", when: accepted, after: func(in *Injector, _ fault.Fault, w *Write) *Answer {
+		in.Actors.Vanish(w.Request)
+		return nil
+	}},
+	fault.WipeStatus: {actor: "other", after: func(in *Injector, f fault.Fault, _ *Write) *Answer {
+		in.Actors.WipeStatus(f.Of)
+		return nil
+	}},
+	fault.StripAnnotations: {actor: "other", after: func(in *Injector, f fault.Fault, _ *Write) *Answer {
+		in.Actors.StripAnnotations(f.Of)
+		return nil
+	}},
+	fault.Fight: {
+		actor:   "other",
+		prepare: func(in *Injector, w *Write) { w.before = in.Actors.ContentOf(w.Request) },
+		when:    func(w *Write) bool { return w.done && len(w.before) > 0 },
+		after: func(in *Injector, _ fault.Fault, w *Write) *Answer {
+			in.Actors.Fight(w.Request, w.before)
+			return nil
+		},
+	},
+}
+
+// Write counts a write and lets the faults strike that the plan has for it. It returns the answer,
+// or nil when the write was put back.
+func (in *Injector) Write(w *Write) *Answer {
+	in.writes++
+	w.n = in.writes
+	in.Catalog.write(in.Cluster, w.n, w.Request)
+	faults := in.due(fault.AtWrite, w.n, "")
+	for _, f := range faults {
+		effect := writeEffects[f.Kind]
+		if effect.before == nil {
+			continue
+		}
+		in.fire(f, cmp.Or(effect.actor, w.Actor))
+		switch answer := effect.before(in, f.Fault, w); answer {
+		case nil:
+		case held:
+			in.writes-- // it is the same write when it comes again
+			return nil
+		default:
+			return answer
+		}
+	}
+	for _, f := range faults {
+		if prepare := writeEffects[f.Kind].prepare; prepare != nil {
+			prepare(in, w)
+		}
+	}
+	answer := &Answer{Response: in.execute(w.Request, numbered("write", w.n))}
+	w.done = answer.Response.Code < 300
+	for _, f := range faults {
+		effect := writeEffects[f.Kind]
+		if f.fired || effect.after == nil || effect.when != nil && !effect.when(w) {
+			continue
+		}
+		in.fire(f, cmp.Or(effect.actor, w.Actor))
+		if other := effect.after(in, f.Fault, w); other != nil {
+			answer = other
+		}
+	}
+	in.Actors.ContinueFights(w.Request)
+	return answer
+}
+
+// execute lets the server do a write.
+func (in *Injector) execute(r *apiserver.Request, what string) *apiserver.Response {
+	in.Active()
+	in.Judge.BeforeWrite(r)
+	response := in.Cluster.Execute(r, what)
+	in.Judge.AfterWrite(r, response)
+	if response.Code < 300 {
+		in.Actors.Admit(r)
+	}
+	return response
+}

@@ -1,0 +1,164 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+)
+
+// statusesOf returns the status of an object before and after a change of the operator. It reports
+// false when one of them is missing.
+func statusesOf(c *change) (before, after map[string]any, ok bool) {
+	if !c.isUpdate() {
+		return nil, nil, false
+	}
+	before, after = statusOf(c.Old), statusOf(c.New)
+	return before, after, before != nil && after != nil
+}
+
+func statusOf(content map[string]any) map[string]any {
+	status, _ := content["status"].(map[string]any)
+	return status
+}
+
+// conditionsOf returns the conditions of a status by type.
+func conditionsOf(status map[string]any) map[string]map[string]any {
+	conditions := map[string]map[string]any{}
+	list, _ := status["conditions"].([]any)
+	for _, element := range list {
+		if m, ok := element.(map[string]any); ok {
+			if kind, ok := m["type"].(string); ok {
+				conditions[kind] = m
+			}
+		}
+	}
+	return conditions
+}
+
+// eachCondition calls a function for each condition that there was before a change, ordered by
+// type. now is nil when the condition is gone.
+func eachCondition(c *change, do func(kind string, old, now map[string]any)) {
+	before, after, ok := statusesOf(c)
+	if !ok {
+		return
+	}
+	was, is := conditionsOf(before), conditionsOf(after)
+	for _, kind := range slices.Sorted(maps.Keys(was)) {
+		do(kind, was[kind], is[kind])
+	}
+}
+
+// observedGeneration demands that status.observedGeneration does not fall, nor that of a condition.
+type observedGeneration struct{}
+
+func (observedGeneration) OnChange(l *ledger, c *change, v violate) {
+	before, after, ok := statusesOf(c)
+	if !ok {
+		return
+	}
+	if old, now, fell := falls(before, after); fell && !l.wiped[c.UID] {
+		v(fmt.Sprintf("%s: status.observedGeneration fell from %d to %d", c.canonical, old, now))
+	}
+	eachCondition(c, func(kind string, was, is map[string]any) {
+		if is == nil {
+			return
+		}
+		if old, now, fell := falls(was, is); fell {
+			v(fmt.Sprintf("%s: observedGeneration of condition %s fell from %d to %d", c.canonical, kind, old, now))
+		}
+	})
+}
+
+// falls compares two observed generations. One that vanishes falls to 0.
+func falls(before, after map[string]any) (old, now int64, fell bool) {
+	old, ok := before["observedGeneration"].(int64)
+	if !ok {
+		return 0, 0, false
+	}
+	now, _ = after["observedGeneration"].(int64)
+	return old, now, now < old
+}
+
+// conditionsStay demands that types of conditions do not vanish: a client that waits for one
+// takes its absence for a status that was not written yet.
+type conditionsStay struct{}
+
+func (conditionsStay) OnChange(_ *ledger, c *change, v violate) {
+	eachCondition(c, func(kind string, _, now map[string]any) {
+		if now == nil && !comesAndGoes(kind) {
+			v(fmt.Sprintf("%s: condition %s has vanished", c.canonical, kind))
+		}
+	})
+}
+
+// comesAndGoes reports whether a condition is there only while something is out of the ordinary, as
+// kstatus has it.
+func comesAndGoes(kind string) bool {
+	return kind == "Reconciling" || kind == "Stalled" || kind == "Paused"
+}
+
+// transitionTime demands that lastTransitionTime moves only with the status of its condition.
+type transitionTime struct{}
+
+func (transitionTime) OnChange(_ *ledger, c *change, v violate) {
+	eachCondition(c, func(kind string, old, now map[string]any) {
+		if now != nil && old["status"] == now["status"] && old["lastTransitionTime"] != now["lastTransitionTime"] {
+			v(fmt.Sprintf("%s: lastTransitionTime of condition %s moved, its status stayed %v", c.canonical, kind, now["status"]))
+		}
+	})
+}
+
+// stuck is a cause for which objects can't continue.
+type stuck struct {
+	cause   string // "the object secrets default/x is missing"
+	blocked []external.Blocked
+}
+
+// saysWhy demands of objects that can't continue that a condition says so. Objects that have no
+// conditions without a fault either are left out.
+type saysWhy struct{}
+
+func (saysWhy) OnStuck(l *ledger, s stuck, v violate) {
+	if l.reference == nil {
+		return
+	}
+	silent := func(uid types.UID) bool {
+		obj, live := l.live[uid]
+		return live && l.reference.conditions[l.uids[uid]] && !hasExplanation(obj.Object)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(l.live)) {
+		if l.live[uid].GetDeletionTimestamp() != nil && silent(uid) {
+			v(fmt.Sprintf("%s, %s can't be deleted, and no condition of it says so", s.cause, l.uids[uid]))
+		}
+	}
+	for _, blocked := range s.blocked {
+		for _, uid := range blocked.Owners {
+			if silent(uid) {
+				v(fmt.Sprintf("%s does not answer, %s can't continue, and no condition of it says so", blocked.System, l.uids[uid]))
+			}
+		}
+	}
+}
+
+// hasExplanation reports whether a condition says that something is not as it should be, with a
+// reason.
+func hasExplanation(content map[string]any) bool {
+	for kind, c := range conditionsOf(statusOf(content)) {
+		bad := c["status"] != "True"
+		switch kind {
+		case "Stalled", "Reconciling", "Degraded", "Progressing", "Terminating", "Deleting":
+			bad = c["status"] == "True" || bad && kind == "Progressing"
+		}
+		if reason, _ := c["reason"].(string); bad && reason != "" {
+			return true
+		}
+	}
+	return false
+}

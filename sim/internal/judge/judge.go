@@ -1,0 +1,280 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package judge decides whether what an operator does in a run is right. It only watches: nothing
+// in it changes the run.
+//
+// Each oracle is one type. It implements those of the interfaces onWrite, onChange, onCall and so
+// on whose moments it has something to say about, and is registered in one list, in the function
+// oracles. What several oracles need to know stands in the ledger.
+package judge
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// violate reports that the oracle that is called does not hold.
+type violate func(text string, differences ...oracle.Difference)
+
+// The moments at which oracles are called. Except for onEvent, the driver calls them, one at a
+// time.
+type (
+	onWrite interface { // before a write of the operator is done
+		OnWrite(l *ledger, r *apiserver.Request, v violate)
+	}
+	afterWrite interface { // after it was done
+		AfterWrite(l *ledger, r *apiserver.Request, code int, v violate)
+	}
+	onChange interface { // after a change of the cluster, which the ledger knows already
+		OnChange(l *ledger, c *change, v violate)
+	}
+	onCall interface { // before a call of the operator that has an effect outside
+		OnCall(l *ledger, c external.Call, v violate)
+	}
+	afterCall interface { // after it has had the effect
+		AfterCall(l *ledger, c external.Call, v violate)
+	}
+	onEvent interface { // before the operator writes a Kubernetes Event, in any goroutine
+		OnEvent(l *ledger, r *apiserver.Request, v violate)
+	}
+	onRequest interface { // before each request and call that reaches the outside
+		OnRequest(l *ledger, made int, v violate)
+	}
+	onStuck interface { // before something is healed without which objects can't continue
+		OnStuck(l *ledger, s stuck, v violate)
+	}
+	atEnd interface { // when the run is over
+		AtEnd(l *ledger, e End, v violate)
+	}
+)
+
+// registered is one oracle.
+type registered struct {
+	name   oracle.Name
+	oracle any
+}
+
+// oracles returns all oracles that watch runs, with empty memories. BecomesIdle, NoGoroutineLeft,
+// OperatorRuns and ScriptRuns are not among them: only who drives the run can see whether they
+// hold, and calls [Judge.Report].
+func oracles() []registered {
+	return []registered{
+		{oracle.SilentWhenIdle, silentWhenIdle{}},
+		{oracle.ForeignUntouched, &foreignUntouched{}},
+		{oracle.FinalizerFirst, finalizerFirst{}},
+		{oracle.OneExternal, oneExternal{}},
+		{oracle.NoLeak, noLeak{}},
+		{oracle.SameWork, sameWork{}},
+		{oracle.ObservedGeneration, observedGeneration{}},
+		{oracle.ConditionsStay, conditionsStay{}},
+		{oracle.TransitionTime, transitionTime{}},
+		{oracle.NoSecret, noSecret{}},
+		{oracle.BoundedRequests, boundedRequests{}},
+		{oracle.SaysWhy, saysWhy{}},
+		{oracle.NoPanic, noPanic{}},
+		{oracle.SameEnd, sameEnd{}},
+	}
+}
+
+// Options are what a judge knows from the beginning.
+type Options struct {
+	Plan      fault.Plan
+	Reference *Reference             // nil in the run that becomes it
+	Without   map[oracle.Name]string // oracles that are switched off
+	Systems   map[string]external.System
+
+	// Noticed is called at each violation, and returns the place of the next entry in the trace.
+	Noticed func(name oracle.Name, text string) (entry int)
+}
+
+// A Judge watches one run.
+type Judge struct {
+	options Options
+	oracles []registered
+	ledger  *ledger
+
+	mu         sync.Mutex // guards what follows
+	violations []oracle.Violation
+	requests   int
+}
+
+// New returns the judge of one run.
+func New(o Options) *Judge {
+	return &Judge{options: o, oracles: oracles(), ledger: newLedger(o)}
+}
+
+// Report records that an oracle does not hold. Each text of an oracle is recorded once. Any
+// goroutine may call it.
+func (j *Judge) Report(name oracle.Name, text string, differences ...oracle.Difference) {
+	if _, off := j.options.Without[name]; off {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, v := range j.violations {
+		// What a resync or a restart causes is one mistake, however much it is.
+		if v.Oracle == name && (v.Text == text || name == oracle.SilentWhenIdle) {
+			return
+		}
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	entry := j.options.Noticed(name, line)
+	j.violations = append(j.violations, oracle.Violation{Oracle: name, Text: text, Differences: differences, Entry: entry})
+}
+
+// Violations returns what was reported.
+func (j *Judge) Violations() []oracle.Violation {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.violations)
+}
+
+// each calls every oracle that has something to say about a moment.
+func each[T any](j *Judge, call func(o T, v violate)) {
+	for _, r := range j.oracles {
+		if o, ok := r.oracle.(T); ok {
+			call(o, func(text string, differences ...oracle.Difference) { j.Report(r.name, text, differences...) })
+		}
+	}
+}
+
+// BeforeWrite looks at a write of the operator before it is done.
+func (j *Judge) BeforeWrite(r *apiserver.Request) {
+	each(j, func(o onWrite, v violate) { o.OnWrite(j.ledger, r, v) })
+}
+
+// AfterWrite looks at the answer to it.
+func (j *Judge) AfterWrite(r *apiserver.Request, response *apiserver.Response) {
+	each(j, func(o afterWrite, v violate) { o.AfterWrite(j.ledger, r, response.Code, v) })
+}
+
+// Changed looks at a change that the server has committed.
+func (j *Judge) Changed(committed apiserver.Change) {
+	c := j.ledger.record(committed)
+	each(j, func(o onChange, v violate) { o.OnChange(j.ledger, c, v) })
+}
+
+// BeforeCall looks at a call of the operator that has an effect, before it.
+func (j *Judge) BeforeCall(c external.Call) {
+	each(j, func(o onCall, v violate) { o.OnCall(j.ledger, c, v) })
+}
+
+// AfterCall looks at what the call has made.
+func (j *Judge) AfterCall(c external.Call) {
+	each(j, func(o afterCall, v violate) { o.AfterCall(j.ledger, c, v) })
+}
+
+// Event looks at a Kubernetes Event that the operator is about to write. Any goroutine may call it.
+func (j *Judge) Event(r *apiserver.Request) {
+	j.mu.Lock()
+	j.requests++
+	j.mu.Unlock()
+	each(j, func(o onEvent, v violate) { o.OnEvent(j.ledger, r, v) })
+}
+
+// Request counts a request or call, and reports whether the operator may make it: it may not when
+// it has made so many that it would never stop.
+func (j *Judge) Request() bool {
+	j.mu.Lock()
+	j.requests++
+	made := j.requests
+	j.mu.Unlock()
+	each(j, func(o onRequest, v violate) { o.OnRequest(j.ledger, made, v) })
+	return made <= j.ledger.requestLimit()
+}
+
+// Stuck looks whether objects say why they can't continue, for a cause that is about to end.
+func (j *Judge) Stuck(cause string, blocked []external.Blocked) {
+	each(j, func(o onStuck, v violate) { o.OnStuck(j.ledger, stuck{cause, blocked}, v) })
+}
+
+// Disturbed records that others did something to an object with which its finalizer can't hold what
+// it promises.
+func (j *Judge) Disturbed(uid types.UID) { j.ledger.disturbed[uid] = true }
+
+// StatusWiped records that others removed the status of an object.
+func (j *Judge) StatusWiped(uid types.UID) { j.ledger.wiped[uid] = true }
+
+// Prove records what is done to the idle operator, which must not cause anything. Empty ends it.
+func (j *Judge) Prove(what string) { j.ledger.setProving(what) }
+
+// Abort records that the run is ended early, so that its end says nothing.
+func (j *Judge) Abort() { j.ledger.aborted = true }
+
+// Names replaces what the world has minted by what it was minted for: UIDs, generated names, ids of
+// external resources.
+func (j *Judge) Names() *strings.Replacer { return j.ledger.names() }
+
+// End is what there is when the run is over.
+type End struct {
+	Checkpoints []snapshot.Snapshot
+	Logs        []string
+}
+
+// End looks at the end of the run.
+func (j *Judge) End(e End) {
+	each(j, func(o atEnd, v violate) { o.AtEnd(j.ledger, e, v) })
+}
+
+// Reference returns what other runs are judged by, after a run without faults. Requests are those
+// without Kubernetes Events.
+func (j *Judge) Reference(checkpoints []snapshot.Snapshot, requests int) *Reference {
+	l := j.ledger
+	r := &Reference{
+		Checkpoints: checkpoints, Mask: map[string]bool{}, Requests: requests,
+		created: l.created, deleted: l.deleted, externals: map[string]int{}, conditions: map[string]bool{},
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.systems)) {
+		for uid, canonical := range l.uids {
+			key := name + " " + canonical
+			r.externals[key] = max(r.externals[key], l.systems[name].Created(uid))
+		}
+	}
+	for _, checkpoint := range checkpoints {
+		for thing, fields := range checkpoint {
+			for path := range fields {
+				if strings.HasPrefix(path, ".status.conditions[") {
+					r.conditions[thing] = true
+				}
+			}
+		}
+	}
+	return r
+}
+
+// A Reference is what a run without faults has shown, by which other runs are judged.
+type Reference struct {
+	Checkpoints []snapshot.Snapshot
+	Mask        map[string]bool // fields that differ between runs without faults
+	Requests    int
+
+	created    map[string]int
+	deleted    map[string]int
+	externals  map[string]int  // creations, by system and owner
+	conditions map[string]bool // objects that have conditions at one of the checkpoints
+}
+
+// Learn masks the fields that differ between this run and another one without faults.
+func (r *Reference) Learn(other []snapshot.Snapshot) {
+	for i, want := range r.Checkpoints {
+		if i >= len(other) {
+			return
+		}
+		for _, d := range want.Diff(other[i], r.Mask) {
+			if d.Path != "" {
+				r.Mask[snapshot.MaskKey(d)] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,176 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+)
+
+// ledger is what the oracles know of a run. They only read it.
+type ledger struct {
+	reference *Reference // nil in the run that becomes it
+	addsWork  bool       // a fault of the plan makes more work right
+	vanishes  bool       // a fault of the plan takes an object away in spite of its finalizer
+	systems   map[string]external.System
+	aborted   bool
+
+	uids      map[types.UID]string // what each UID stands for, "configmaps default/x"
+	generated map[string]string    // names that the server has generated
+	live      map[types.UID]liveObject
+	created   map[string]int // by the operator
+	deleted   map[string]int
+	disturbed map[types.UID]bool // others did what a finalizer can't be right with
+	wiped     map[types.UID]bool // others removed the status
+
+	mu      sync.Mutex // guards what follows: Events are judged beside the driver
+	secrets []string   // values of Secrets of users
+	proving string     // what is being done to the idle operator; "" before and after
+}
+
+// liveObject is one that is in the cluster.
+type liveObject struct {
+	resource schema.GroupVersionResource
+	*unstructured.Unstructured
+}
+
+// change is one of the cluster, as oracles see it.
+type change struct {
+	apiserver.Change
+	canonical  string // the object: "configmaps default/x"
+	byOperator bool
+	orphan     bool // an object was created whose owners are all gone
+}
+
+func newLedger(o Options) *ledger {
+	return &ledger{
+		reference: o.Reference, addsWork: o.Plan.AddsWork(), vanishes: o.Plan.Has(fault.Vanish), systems: o.Systems,
+		uids: map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
+		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{},
+	}
+}
+
+// record takes a change into the ledger.
+func (l *ledger) record(committed apiserver.Change) *change {
+	content := committed.New
+	if content == nil {
+		content = committed.Old
+	}
+	name := cluster.CanonicalName(committed.Name, content)
+	c := &change{
+		Change: committed, canonical: cluster.ObjectName(committed.Resource, committed.Namespace, name), byOperator: cluster.IsOperator(committed.Actor),
+	}
+	l.uids[c.UID] = c.canonical
+	if name != c.Name {
+		l.generated[c.Name] = name
+	}
+	if c.Type == "DELETED" {
+		delete(l.live, c.UID)
+	} else {
+		l.live[c.UID] = liveObject{c.Resource, &unstructured.Unstructured{Object: c.New}}
+	}
+	if c.Type == "ADDED" && cluster.IsSecret(c.Resource) && !c.byOperator {
+		l.addSecrets(c.New)
+	}
+	// An object for an owner that only the operator's cache still has is taken away by the garbage
+	// collector: it is not counted as created.
+	c.orphan = c.Type == "ADDED" && l.ownersGone(c.New)
+	switch {
+	case !c.byOperator || c.orphan:
+	case c.Type == "ADDED":
+		l.created[c.canonical]++
+	case c.isDeletion():
+		l.deleted[c.canonical]++
+	}
+	return c
+}
+
+func (c *change) isDeletion() bool { return c.Verb == "delete" || c.Verb == "deletecollection" }
+
+// isUpdate reports whether the operator has changed an object that was there before.
+func (c *change) isUpdate() bool {
+	return c.byOperator && c.Type != "ADDED" && !c.isDeletion() && c.Old != nil && c.New != nil
+}
+
+// ownersGone reports whether an object has owners and none of them is there.
+func (l *ledger) ownersGone(content map[string]any) bool {
+	owners := (&unstructured.Unstructured{Object: content}).GetOwnerReferences()
+	return len(owners) > 0 && !slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool {
+		_, live := l.live[r.UID]
+		return live
+	})
+}
+
+// shortestSecret is how long a value of a Secret must be to be looked for.
+const shortestSecret = 6
+
+// addSecrets records the values of a Secret, which must not appear elsewhere.
+func (l *ledger) addSecrets(secret map[string]any) {
+	data, _ := secret["data"].(map[string]any)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		text, _ := data[key].(string)
+		value, err := base64.StdEncoding.DecodeString(text)
+		if err == nil && len(value) >= shortestSecret && !slices.Contains(l.secrets, string(value)) {
+			l.secrets = append(l.secrets, string(value))
+		}
+	}
+}
+
+// revealsSecret reports whether a text has a value of a Secret.
+func (l *ledger) revealsSecret(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.secrets, func(secret string) bool { return strings.Contains(text, secret) })
+}
+
+func (l *ledger) setProving(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.proving = what
+}
+
+func (l *ledger) isProving() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.proving
+}
+
+// names replaces what the world has minted by what it was minted for.
+func (l *ledger) names() *strings.Replacer {
+	var pairs []string
+	for _, uid := range slices.Sorted(maps.Keys(l.uids)) {
+		text := "uid(" + l.uids[uid] + ")"
+		if _, live := l.live[uid]; !live {
+			text = "former " + text
+		}
+		pairs = append(pairs, string(uid), text)
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.generated)) {
+		pairs = append(pairs, name, l.generated[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.systems)) {
+		if !l.systems[name].MintsIDs() {
+			continue
+		}
+		for _, r := range l.systems[name].Inventory() {
+			pairs = append(pairs, r.ID, name+"-of-"+l.uids[r.Owner])
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}

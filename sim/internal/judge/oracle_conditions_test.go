@@ -1,0 +1,108 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+)
+
+// condition is one of a status, with more fields as pairs of a key and a value.
+func condition(kind, status string, more ...any) map[string]any {
+	c := map[string]any{"type": kind, "status": status}
+	for i := 0; i < len(more); i += 2 {
+		c[more[i].(string)] = more[i+1]
+	}
+	return c
+}
+
+// status is the content of an object with a status.
+func status(observed int64, conditions ...any) map[string]any {
+	return object(map[string]any{"status": map[string]any{"observedGeneration": observed, "conditions": conditions}})
+}
+
+func updates(actor string, before, after map[string]any) func(trial) {
+	return func(tr trial) { tr.updated(actor, before, after) }
+}
+
+func TestObservedGeneration(t *testing.T) {
+	older, newer := condition("Ready", "True", "observedGeneration", int64(1)), condition("Ready", "True", "observedGeneration", int64(2))
+	run(t, map[string]check{
+		"right: it rises":        {show: updates("operator", status(1, older), status(2, newer))},
+		"right: others write it": {show: updates("user", status(2), status(1))},
+		"right: others wiped it": {show: func(tr trial) { tr.StatusWiped("1"); updates("operator", status(2), status(1))(tr) }},
+		"right: it is new":       {show: updates("operator", object(nil), status(1))},
+		"wrong: it falls": {
+			show: updates("operator", status(2), status(1)),
+			want: []string{"observed-generation: configmaps default/x: status.observedGeneration fell from 2 to 1"},
+		},
+		"wrong: that of a condition falls": {
+			show: updates("operator", status(2, newer), status(2, older)),
+			want: []string{"observed-generation: configmaps default/x: observedGeneration of condition Ready fell from 2 to 1"},
+		},
+	})
+}
+
+func TestConditionsStay(t *testing.T) {
+	run(t, map[string]check{
+		"right: it stays":               {show: updates("operator", status(1, condition("Ready", "True")), status(1, condition("Ready", "False")))},
+		"right: others remove it":       {show: updates("user", status(1, condition("Ready", "True")), status(1))},
+		"right: a condition that comes": {show: updates("operator", status(1, condition("Stalled", "True")), status(1))},
+		"wrong: it vanishes": {
+			show: updates("operator", status(1, condition("Ready", "True")), status(1)),
+			want: []string{"conditions-stay: configmaps default/x: condition Ready has vanished"},
+		},
+	})
+}
+
+func TestTransitionTime(t *testing.T) {
+	at := func(status, time string) map[string]any {
+		return condition("Ready", status, "lastTransitionTime", time)
+	}
+	run(t, map[string]check{
+		"right: both stay": {show: updates("operator", status(1, at("True", "1")), status(2, at("True", "1")))},
+		"right: both move": {show: updates("operator", status(1, at("True", "1")), status(1, at("False", "2")))},
+		"wrong: only the time moves": {
+			show: updates("operator", status(1, at("True", "1")), status(1, at("True", "2"))),
+			want: []string{"transition-time: configmaps default/x: lastTransitionTime of condition Ready moved, its status stayed True"},
+		},
+	})
+}
+
+func TestSaysWhy(t *testing.T) {
+	options := Options{Reference: &Reference{conditions: map[string]bool{"configmaps default/x": true}}}
+	blocked := []external.Blocked{{System: "buckets", Owners: []types.UID{"1"}}}
+	show := func(deleted bool, blocked []external.Blocked, conditions ...any) func(trial) {
+		return func(tr trial) {
+			obj := status(1, conditions...)
+			if deleted {
+				obj["metadata"].(map[string]any)["deletionTimestamp"] = "2000-01-01T00:00:00Z"
+			}
+			tr.created("user", obj)
+			tr.Stuck("the Secret is missing", blocked)
+		}
+	}
+	silent, says := condition("Ready", "True", "reason", "AllGood"), condition("Ready", "False", "reason", "NoSecret")
+	run(t, map[string]check{
+		"right: nothing waits":                  {options, show(false, nil, silent), nil},
+		"right: a condition is false":           {options, show(true, blocked, says), nil},
+		"right: a condition says that it hangs": {options, show(true, nil, silent, condition("Stalled", "True", "reason", "NoSecret")), nil},
+		"right: objects without conditions":     {Options{Reference: &Reference{}}, show(true, blocked), nil},
+		"wrong: a deletion waits": {
+			options, show(true, nil, silent),
+			[]string{"says-why: the Secret is missing, configmaps default/x can't be deleted, and no condition of it says so"},
+		},
+		"wrong: a condition without a reason": {
+			options, show(true, nil, condition("Ready", "False")),
+			[]string{"says-why: the Secret is missing, configmaps default/x can't be deleted, and no condition of it says so"},
+		},
+		"wrong: a call waits": {
+			options, show(false, blocked, silent),
+			[]string{"says-why: buckets does not answer, configmaps default/x can't continue, and no condition of it says so"},
+		},
+	})
+}

@@ -1,0 +1,74 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"testing"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+)
+
+func TestFinalizerFirst(t *testing.T) {
+	call := external.Call{System: "buckets", Verb: "create", What: "b", Owner: "1", Mutates: true}
+	callFor := func(finalizers []any, then ...func(trial)) func(trial) {
+		return func(tr trial) {
+			obj := object(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
+			tr.created("user", obj)
+			for _, do := range then {
+				do(tr)
+			}
+			tr.BeforeCall(call)
+		}
+	}
+	gone := func(tr trial) { tr.deleted("user", object(nil)) }
+	run(t, map[string]check{
+		"right: with a finalizer":       {show: callFor([]any{"f"})},
+		"right: without an object":      {show: func(tr trial) { tr.BeforeCall(call) }},
+		"right: others took the object": {show: callFor(nil, func(tr trial) { tr.Disturbed("1") }, gone)},
+		"right: a deletion": {show: func(tr trial) {
+			tr.created("user", object(nil))
+			tr.BeforeCall(external.Call{System: "buckets", Verb: "delete", Owner: "1", Mutates: true})
+		}},
+		"wrong: without a finalizer": {show: callFor(nil), want: []string{
+			"finalizer-first: buckets create b: configmaps default/x has no finalizer, so its deletion would not wait for the cleanup",
+		}},
+		"wrong: after the object": {
+			show: callFor([]any{"f"}, gone), want: []string{"finalizer-first: buckets create b: configmaps default/x is gone already"},
+		},
+	})
+}
+
+func TestOneExternal(t *testing.T) {
+	call := func(tr trial) {
+		tr.created("user", object(nil))
+		tr.AfterCall(external.Call{System: "buckets", Verb: "create", Owner: "1", Mutates: true})
+	}
+	two := &Reference{externals: map[string]int{"buckets configmaps default/x": 2}}
+	run(t, map[string]check{
+		"right: one":                     {Options{Reference: &Reference{}, Systems: buckets(1)}, call, nil},
+		"right: two without a fault too": {Options{Reference: two, Systems: buckets(2)}, call, nil},
+		"right: two for two objects":     {Options{Reference: &Reference{}, Systems: buckets(2), Plan: withFault(fault.Recreate)}, call, nil},
+		"right: the run without faults":  {Options{Systems: buckets(2)}, call, nil},
+		"wrong: two": {
+			Options{Reference: &Reference{}, Systems: buckets(2)}, call,
+			[]string{"one-external: 2 resources of buckets were created for configmaps default/x, without the fault 1"},
+		},
+	})
+}
+
+func TestNoLeak(t *testing.T) {
+	gone := func(tr trial) { tr.deleted("operator", object(nil)) }
+	disturbed := func(tr trial) { tr.Disturbed("1"); gone(tr) }
+	left := buckets(1, external.Resource{ID: "b", Owner: "1"})
+	leak := []string{"no-leak: configmaps default/x is gone, its external resource b of buckets is not"}
+	run(t, map[string]check{
+		"right: nothing is left":                         {Options{Systems: buckets(1)}, gone, nil},
+		"right: one of another object":                   {Options{Systems: buckets(1, external.Resource{ID: "b", Owner: "2"})}, gone, nil},
+		"right: the object is there":                     {Options{Systems: left}, func(tr trial) { tr.created("user", object(nil)) }, nil},
+		"right: the finalizer could not hold the object": {Options{Systems: left, Plan: withFault(fault.Vanish)}, disturbed, nil},
+		"wrong: one is left":                             {Options{Systems: left}, gone, leak},
+		"wrong: after others deleted the object":         {Options{Systems: left, Plan: withFault(fault.Recreate)}, disturbed, leak},
+	})
+}

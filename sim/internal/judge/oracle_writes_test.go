@@ -1,0 +1,125 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"testing"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+)
+
+func TestSilentWhenIdle(t *testing.T) {
+	event := func(body string) func(trial) {
+		return func(tr trial) {
+			tr.Prove("a restart")
+			tr.Event(&apiserver.Request{Verb: "create", Resource: configMaps, Name: "x", Body: []byte(body)})
+		}
+	}
+	run(t, map[string]check{
+		"right: a write before": {show: func(tr trial) { tr.write("update", 200) }},
+		"right: a write afterwards": {show: func(tr trial) {
+			tr.Prove("a resync")
+			tr.Prove("")
+			tr.write("update", 200)
+		}},
+		"right: a new leader says so": {show: event("LeaderElection")},
+		"wrong: writes, of which the first is enough": {show: func(tr trial) {
+			tr.Prove("a resync")
+			tr.write("update", 200)
+			tr.write("delete", 200)
+		}, want: []string{"silent-when-idle: a resync of the idle operator caused: update configmaps default/x"}},
+		"wrong: an effect outside": {show: func(tr trial) {
+			tr.Prove("a restart")
+			tr.BeforeCall(external.Call{System: "buckets", Verb: "create", What: "b"})
+		}, want: []string{"silent-when-idle: a restart of the idle operator caused: buckets create b"}},
+		"wrong: a Kubernetes Event": {
+			show: event("Updated"), want: []string{"silent-when-idle: a restart of the idle operator caused an Event: create configmaps x"},
+		},
+	})
+}
+
+func TestForeignUntouched(t *testing.T) {
+	of := func(annotations map[string]any, verb string, code int) func(trial) {
+		return func(tr trial) {
+			tr.created("other", object(map[string]any{"metadata": map[string]any{"annotations": annotations}}))
+			tr.write(verb, code)
+		}
+	}
+	foreign := map[string]any{cluster.Foreign: "true"}
+	accused := " configmaps default/x: the object was created by another client, and the operator is not its owner"
+	run(t, map[string]check{
+		"right: an object of its own":      {show: of(nil, "update", 200)},
+		"right: a write that was refused":  {show: of(foreign, "update", 409)},
+		"right: a creation that can't be":  {show: of(foreign, "create", 409)},
+		"wrong: an update":                 {show: of(foreign, "update", 200), want: []string{"foreign-untouched: update" + accused}},
+		"wrong: a deletion":                {show: of(foreign, "delete", 200), want: []string{"foreign-untouched: delete" + accused}},
+		"right: the next write, elsewhere": {show: func(tr trial) { tr.AfterWrite(&apiserver.Request{Verb: "update"}, &apiserver.Response{Code: 200}) }},
+	})
+}
+
+func TestSameWork(t *testing.T) {
+	reference := &Reference{created: map[string]int{"configmaps default/x": 1}, deleted: map[string]int{}}
+	twice := func(tr trial) {
+		tr.created("operator", object(nil))
+		tr.created("operator-2", object(nil))
+	}
+	orphan := object(map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"uid": "gone"}}}})
+	run(t, map[string]check{
+		"right: as often as without the fault": {Options{Reference: reference}, func(tr trial) { tr.created("operator", object(nil)) }, nil},
+		"right: others do more": {Options{Reference: reference}, func(tr trial) {
+			tr.created("user", object(nil))
+			tr.created("user", object(nil))
+			tr.deleted("user", object(nil))
+		}, nil},
+		"right: the fault asks for more":   {Options{Reference: reference, Plan: withFault(fault.Recreate)}, twice, nil},
+		"right: the run without faults":    {Options{}, twice, nil},
+		"right: for an owner that is gone": {Options{Reference: &Reference{}}, func(tr trial) { tr.created("operator", orphan) }, nil},
+		"right: once for that, and once more": {Options{Reference: reference}, func(tr trial) {
+			tr.created("operator", orphan)
+			tr.created("operator", object(nil))
+		}, nil},
+		"wrong: created again": {
+			Options{Reference: reference, Plan: withFault(fault.CrashAfterWrite)}, twice,
+			[]string{"same-work: configmaps default/x was created 2 times, without the fault once"},
+		},
+		"wrong: deleted": {
+			Options{Reference: reference}, func(tr trial) { tr.deleted("operator", object(nil)) },
+			[]string{"same-work: configmaps default/x was deleted once, without the fault never"},
+		},
+	})
+}
+
+func TestBoundedRequests(t *testing.T) {
+	requests := func(n int, allowed bool) func(trial) {
+		return func(tr trial) {
+			for range n - 1 {
+				tr.Request()
+			}
+			if tr.Request() != allowed {
+				t.Errorf("request %d: allowed %t", n, !allowed)
+			}
+		}
+	}
+	run(t, map[string]check{
+		"right: few":                     {Options{}, requests(2000, true), nil},
+		"right: with a reference":        {Options{Reference: &Reference{Requests: 10}}, requests(5200, true), nil},
+		"right: the run was ended early": {Options{}, func(tr trial) { tr.Abort(); requests(2001, false)(tr) }, nil},
+		"wrong: many": {
+			Options{}, requests(2001, false), []string{"bounded-requests: more than 2000 requests: the operator does not stop working"},
+		},
+		"wrong: Kubernetes Events count": {Options{}, func(tr trial) {
+			for range 2000 {
+				tr.Event(&apiserver.Request{})
+			}
+			requests(1, false)(tr)
+		}, []string{"bounded-requests: more than 2000 requests: the operator does not stop working"}},
+		"wrong: with a reference": {
+			Options{Reference: &Reference{Requests: 10}}, requests(5201, false),
+			[]string{"bounded-requests: more than 5200 requests: the operator does not stop working"},
+		},
+	})
+}

@@ -1,0 +1,116 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+)
+
+// silentWhenIdle demands that a resync and a restart of an idle operator cause nothing.
+type silentWhenIdle struct{}
+
+func (silentWhenIdle) OnWrite(l *ledger, r *apiserver.Request, v violate) {
+	if what := l.isProving(); what != "" {
+		v(fmt.Sprintf("%s of the idle operator caused: %s", what, cluster.Describe(r)))
+	}
+}
+
+func (silentWhenIdle) OnCall(l *ledger, c external.Call, v violate) {
+	if what := l.isProving(); what != "" {
+		v(fmt.Sprintf("%s of the idle operator caused: %s", what, c))
+	}
+}
+
+func (silentWhenIdle) OnEvent(l *ledger, r *apiserver.Request, v violate) {
+	// A new leader always says that it is one.
+	if what := l.isProving(); what != "" && !strings.Contains(string(r.Body), "LeaderElection") {
+		v(fmt.Sprintf("%s of the idle operator caused an Event: %s", what, cluster.Describe(r)))
+	}
+}
+
+// foreignUntouched demands that objects of other owners are not changed. A write to one violates it
+// only if the API server accepts the write: an operator may rely on a refusal, with a resource
+// version.
+type foreignUntouched struct {
+	foreign bool // the object of the write that is being done has another owner
+}
+
+func (o *foreignUntouched) OnWrite(l *ledger, r *apiserver.Request, _ violate) {
+	o.foreign = false
+	if r.Verb == "create" {
+		return
+	}
+	for _, obj := range l.live {
+		if obj.GetName() == r.Name && obj.GetNamespace() == r.Namespace && obj.GetAnnotations()[cluster.Foreign] != "" &&
+			obj.resource.GroupResource() == r.Resource.GroupResource() {
+			o.foreign = true
+		}
+	}
+}
+
+func (o *foreignUntouched) AfterWrite(_ *ledger, r *apiserver.Request, code int, v violate) {
+	if o.foreign && code < 300 {
+		v(fmt.Sprintf("%s: the object was created by another client, and the operator is not its owner", cluster.Describe(r)))
+	}
+	o.foreign = false
+}
+
+// sameWork demands that the operator creates and deletes no more than without a fault.
+type sameWork struct{}
+
+func (sameWork) OnChange(l *ledger, c *change, v violate) {
+	if l.reference == nil || l.addsWork || !c.byOperator || c.orphan {
+		return
+	}
+	check := func(done string, got, want int) {
+		if got > want {
+			v(fmt.Sprintf("%s was %s %s, without the fault %s", c.canonical, done, timesText(got), timesText(want)))
+		}
+	}
+	switch {
+	case c.Type == "ADDED":
+		check("created", l.created[c.canonical], l.reference.created[c.canonical])
+	case c.isDeletion():
+		check("deleted", l.deleted[c.canonical], l.reference.deleted[c.canonical])
+	}
+}
+
+func timesText(n int) string {
+	switch n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
+}
+
+// boundedRequests demands that the operator stops working.
+type boundedRequests struct{}
+
+// The number of requests that a run may need.
+const (
+	requestFactor = 20
+	requestFloor  = 5000
+	requestLimit  = 2000 // without a faultless run to compare with
+)
+
+func (l *ledger) requestLimit() int {
+	if l.reference == nil {
+		return requestLimit
+	}
+	return requestFactor*l.reference.Requests + requestFloor
+}
+
+func (boundedRequests) OnRequest(l *ledger, made int, v violate) {
+	if limit := l.requestLimit(); made > limit && !l.aborted {
+		v(fmt.Sprintf("more than %d requests: the operator does not stop working", limit))
+	}
+}

@@ -1,0 +1,261 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package snapshot takes and compares pictures of what a simulation has made: the objects of the
+// cluster and the resources of external systems, without everything that differs between runs for
+// no reason.
+package snapshot
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// A Snapshot is a world when it is idle: for each thing in it ("configmaps default/x", "external
+// buckets b1") its fields by path.
+type Snapshot map[string]map[string]string
+
+// A Source is what a snapshot is taken of.
+type Source struct {
+	Objects []apiserver.Object
+	Systems map[string]external.System
+
+	// Names replaces what the world has minted, such as UIDs, by what it was minted for.
+	Names *strings.Replacer
+
+	// Normalize may change an object or return false to leave it out. It may be nil.
+	Normalize func(*Object) bool
+}
+
+// An Object is one that is about to become part of a snapshot.
+type Object struct {
+	Resource  schema.GroupVersionResource
+	Namespace string
+	Name      string // with "*" for what the server has generated
+	Content   map[string]any
+}
+
+// Take returns a snapshot.
+func Take(source Source) Snapshot {
+	s := Snapshot{}
+	for _, o := range source.Objects {
+		if cluster.Ignored(o.Resource) || unremarkable(o.Resource, o.Name) {
+			continue
+		}
+		obj := Object{
+			Resource: o.Resource, Namespace: o.Namespace, Name: cluster.CanonicalName(o.Name, o.Content), Content: cluster.CloneJSON(o.Content),
+		}
+		if source.Normalize != nil && !source.Normalize(&obj) {
+			continue
+		}
+		fields := map[string]string{}
+		normalize(&obj)
+		flatten("", obj.Content, fields, source.Names)
+		s.add(source.Names.Replace(cluster.ObjectName(obj.Resource, obj.Namespace, obj.Name)), fields)
+	}
+	for _, name := range slices.Sorted(maps.Keys(source.Systems)) {
+		for _, r := range source.Systems[name].Inventory() {
+			fields := map[string]string{}
+			flatten("tags", stringsToAny(r.Tags), fields, source.Names)
+			flatten("spec", stringsToAny(r.Spec), fields, source.Names)
+			fields["name"] = source.Names.Replace(r.Name)
+			if r.Owner != "" {
+				fields["owner"] = source.Names.Replace(string(r.Owner))
+			}
+			s.add("external "+name+" "+source.Names.Replace(r.ID), fields)
+		}
+	}
+	return s
+}
+
+// add adds a thing. Things of the same name are numbered, in an order that does not depend on names
+// that the server has made.
+func (s Snapshot) add(name string, fields map[string]string) {
+	if _, taken := s[name]; !taken {
+		s[name] = fields
+		return
+	}
+	list := []map[string]string{fields}
+	for i := 1; ; i++ {
+		key := name
+		if i > 1 {
+			key = name + " #" + strconv.Itoa(i)
+		}
+		other, ok := s[key]
+		if !ok {
+			break
+		}
+		list = append(list, other)
+	}
+	slices.SortFunc(list, func(a, b map[string]string) int { return cmp.Compare(textOf(a), textOf(b)) })
+	for i, f := range list {
+		key := name
+		if i > 0 {
+			key = name + " #" + strconv.Itoa(i+1)
+		}
+		s[key] = f
+	}
+}
+
+func textOf(fields map[string]string) string {
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(fields)) {
+		b.WriteString(path + "=" + fields[path] + "\n")
+	}
+	return b.String()
+}
+
+// unremarkable reports whether every cluster has an object by itself.
+func unremarkable(r schema.GroupVersionResource, name string) bool {
+	switch r.Resource {
+	case "namespaces":
+		return name == "default" || strings.HasPrefix(name, "kube-")
+	case "customresourcedefinitions":
+		return true
+	}
+	return false
+}
+
+// normalize takes out of an object what the server and time have put there.
+func normalize(o *Object) {
+	u := unstructured.Unstructured{Object: o.Content}
+	generation := u.GetGeneration()
+	metadata, _ := o.Content["metadata"].(map[string]any)
+	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "managedFields", "generation", "selfLink"} {
+		delete(metadata, field)
+	}
+	metadata["name"] = o.Name
+	for _, field := range []string{"annotations", "labels"} {
+		m, _ := metadata[field].(map[string]any)
+		maps.DeleteFunc(m, func(key string, _ any) bool { return strings.HasPrefix(key, cluster.Marks) })
+		if len(m) == 0 {
+			delete(metadata, field)
+		}
+	}
+	if finalizers, ok := metadata["finalizers"].([]any); ok {
+		slices.SortFunc(finalizers, func(a, b any) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	}
+	if status, ok := o.Content["status"].(map[string]any); ok {
+		relative(status, generation)
+		conditions, _ := status["conditions"].([]any)
+		for _, c := range conditions {
+			if condition, ok := c.(map[string]any); ok {
+				relative(condition, generation)
+			}
+		}
+	}
+}
+
+// relative replaces an observed generation by its distance from the generation.
+func relative(m map[string]any, generation int64) {
+	switch observed := m["observedGeneration"].(type) {
+	case int64:
+		if observed == generation {
+			m["observedGeneration"] = "current"
+		} else {
+			m["observedGeneration"] = fmt.Sprintf("%d behind", generation-observed)
+		}
+	}
+}
+
+// flatten writes the leaves of a value by their paths. Elements of lists that have a type, a name
+// or a key have it in their path.
+func flatten(path string, value any, into map[string]string, replacer *strings.Replacer) {
+	switch v := value.(type) {
+	case map[string]any:
+		if len(v) == 0 && path != "" {
+			into[path] = "{}"
+		}
+		for k, child := range v {
+			flatten(path+"."+k, child, into, replacer)
+		}
+	case []any:
+		if len(v) == 0 {
+			into[path] = "[]"
+		}
+		for i, child := range v {
+			flatten(path+"["+elementKey(i, child)+"]", child, into, replacer)
+		}
+	case string:
+		if _, err := time.Parse(time.RFC3339, v); err == nil {
+			v = "<time>"
+		}
+		into[path] = replacer.Replace(v)
+	default:
+		data, err := json.Marshal(v)
+		if err != nil {
+			data = fmt.Append(nil, v)
+		}
+		into[path] = string(data)
+	}
+}
+
+func elementKey(i int, element any) string {
+	if m, ok := element.(map[string]any); ok {
+		for _, key := range []string{"type", "name", "key"} {
+			if s, ok := m[key].(string); ok {
+				return s
+			}
+		}
+	}
+	return strconv.Itoa(i)
+}
+
+// Diff lists what differs between two worlds, ordered, without the fields whose [MaskKey] is in
+// mask.
+func (want Snapshot) Diff(got Snapshot, mask map[string]bool) []oracle.Difference {
+	var list []oracle.Difference
+	for _, thing := range unionOfKeys(want, got) {
+		a, inWant := want[thing]
+		b, inGot := got[thing]
+		switch {
+		case !inGot:
+			list = append(list, oracle.Difference{Thing: thing, Want: "there"})
+		case !inWant:
+			list = append(list, oracle.Difference{Thing: thing, Got: "there"})
+		default:
+			for _, path := range unionOfKeys(a, b) {
+				if a[path] != b[path] {
+					list = append(list, oracle.Difference{Thing: thing, Path: path, Want: a[path], Got: b[path]})
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(list, func(d oracle.Difference) bool { return mask[MaskKey(d)] })
+}
+
+// MaskKey names the field of a difference, for masks.
+func MaskKey(d oracle.Difference) string { return d.Thing + " " + d.Path }
+
+func unionOfKeys[V any](a, b map[string]V) []string {
+	keys := map[string]bool{}
+	for k := range a {
+		keys[k] = true
+	}
+	for k := range b {
+		keys[k] = true
+	}
+	return slices.Sorted(maps.Keys(keys))
+}
+
+func stringsToAny(m map[string]string) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}

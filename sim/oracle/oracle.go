@@ -1,0 +1,77 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package oracle has the names of what must hold in every run of a simulation, and what a
+// simulation reports where one does not hold.
+//
+//	sim.Run(t, workload, sim.WithoutOracle(oracle.SameWork, "the job is created anew each time"))
+package oracle
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A Name names one thing that must hold in every run. It says what holds, not what is wrong when it
+// does not.
+type Name string
+
+// The oracles.
+const (
+	SameEnd            Name = "same-end"            // when idle, the world is as it is without the fault
+	SilentWhenIdle     Name = "silent-when-idle"    // a resync and a restart of an idle operator cause no write and no effect outside
+	BecomesIdle        Name = "becomes-idle"        // the operator becomes idle
+	OneExternal        Name = "one-external"        // no more external resources are created per object than without the fault
+	NoLeak             Name = "no-leak"             // when an object is gone, so are its external resources
+	FinalizerFirst     Name = "finalizer-first"     // an object has a finalizer before something is done outside for it
+	ForeignUntouched   Name = "foreign-untouched"   // objects of other owners are not changed
+	SameWork           Name = "same-work"           // no more objects are created and deleted than without the fault
+	ObservedGeneration Name = "observed-generation" // status.observedGeneration does not fall
+	ConditionsStay     Name = "conditions-stay"     // types of conditions do not vanish
+	TransitionTime     Name = "transition-time"     // lastTransitionTime moves with the status, and only then
+	BoundedRequests    Name = "bounded-requests"    // the number of requests is bounded
+	SaysWhy            Name = "says-why"            // an object that is stuck has a condition that says why
+	NoGoroutineLeft    Name = "no-goroutine-left"   // the operator ends when its context is canceled, with all goroutines
+	NoPanic            Name = "no-panic"            // the operator does not panic, and has no data race
+	NoSecret           Name = "no-secret"           // no secret of the workload appears in logs, Events and statuses
+	OperatorRuns       Name = "operator-runs"       // the operator does not end by itself
+	ScriptRuns         Name = "script-runs"         // the script can be carried out
+)
+
+// A Violation is an oracle that did not hold.
+type Violation struct {
+	Oracle      Name
+	Text        string
+	Differences []Difference // of SameEnd
+	Entry       int          // which entry of the trace comes next when it is noticed
+}
+
+// String returns the name of the oracle and what is wrong.
+func (v Violation) String() string { return string(v.Oracle) + ": " + v.Text }
+
+// A Difference is one between the world of a run and that of the run without faults.
+type Difference struct {
+	Thing string // "configmaps default/x"
+	Path  string // of a field; "" when the whole thing is missing or should not be there
+	Want  string
+	Got   string
+}
+
+// String returns the difference in a line.
+func (d Difference) String() string {
+	switch {
+	case d.Path == "" && d.Got == "":
+		return "- " + d.Thing + " is missing"
+	case d.Path == "" && d.Want == "":
+		return "+ " + d.Thing + " should not be there"
+	}
+	return fmt.Sprintf("~ %s %s: got %s, want %s", d.Thing, strings.TrimPrefix(d.Path, "."), orNothing(d.Got), orNothing(d.Want))
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,216 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
+	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
+	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
+)
+
+// How long things last, in virtual time.
+const (
+	restartTime = time.Second // from a crash to the next process
+	leaderTime  = time.Minute // how long two processes work beside each other
+)
+
+// processes are the lives of the operator in one run: it starts, crashes, stops and restarts them.
+type processes struct {
+	schedule *schedule.Schedule
+	trace    *trace.Trace
+
+	operate func(ctx context.Context, p *Process) error
+	do      func(key string, do func() error) error // lets the driver do something at its turn
+	create  func(name string, cancel context.CancelCauseFunc) *Process
+	crashed func(*Process)                   // is called when a process has crashed
+	ended   func(text string) (restart bool) // is called when one has ended by itself
+
+	mu        sync.Mutex // guards what follows, and the fields of processes that say so
+	list      []*Process
+	running   int // processes whose Operator has not returned
+	closed    bool
+	usesClock bool
+}
+
+// start starts a process.
+func (ps *processes) start(crashesSoFar int) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	ps.mu.Lock()
+	name := "operator"
+	if n := len(ps.list); n > 0 {
+		name = fmt.Sprintf("operator-%d", n+1)
+	}
+	p := ps.create(name, cancel)
+	ps.list = append(ps.list, p)
+	ps.running++
+	ps.mu.Unlock()
+	ps.trace.Add(name, "start", "")
+	go ps.live(ctx, p, crashesSoFar)
+}
+
+// live is the life of one process.
+func (ps *processes) live(ctx context.Context, p *Process, crashesSoFar int) {
+	err := ps.operate(ctx, p)
+	ps.mu.Lock()
+	p.ended = true
+	ps.running--
+	wanted := p.stopping || ps.closed
+	ps.mu.Unlock()
+	if !wanted && !ps.schedule.Dropped(p.owner) {
+		_ = ps.do("exit of "+p.owner.Name, func() error { //nolint:errcheck // it returns none
+			ps.exited(p, err, crashesSoFar)
+			return nil
+		})
+	}
+	ps.schedule.Wake()
+}
+
+// exited restarts a process that has ended by itself, after as long a time as kubelet takes.
+func (ps *processes) exited(p *Process, err error, crashesSoFar int) {
+	text := "ended without an error"
+	if err != nil {
+		text = err.Error()
+	}
+	ps.trace.Add(p.owner.Name, "exit", text)
+	if !ps.ended(text) {
+		return
+	}
+	ps.schedule.Active()
+	ps.schedule.After(min(time.Minute, time.Second<<min(crashesSoFar, 10)), func() {
+		if !ps.isClosed() {
+			ps.start(crashesSoFar + 1)
+		}
+	})
+}
+
+// crash kills a process at once: nothing that it does from now on has an effect.
+func (ps *processes) crash(p *Process) {
+	if !ps.schedule.Drop(p.owner, inject.ErrCrashed) {
+		return
+	}
+	ps.trace.Add(p.owner.Name, "crash", "")
+	ps.crashed(p)
+	p.cancel(inject.ErrCrashed)
+	ps.schedule.Active()
+}
+
+func (ps *processes) crashAll() {
+	for _, p := range ps.alive() {
+		ps.crash(p)
+	}
+}
+
+// restart starts a process a moment after another one has crashed or was stopped.
+func (ps *processes) restart() {
+	ps.schedule.After(restartTime, func() {
+		if !ps.isClosed() && len(ps.alive()) == 0 { // two faults can end the same process
+			ps.start(0)
+		}
+	})
+}
+
+// stop cancels the context of a process. It continues to work until it returns.
+func (ps *processes) stop(p *Process) {
+	ps.mu.Lock()
+	p.stopping = true
+	ps.mu.Unlock()
+	ps.trace.Add(p.owner.Name, "stop", "")
+	p.cancel(context.Canceled)
+	ps.schedule.Active()
+}
+
+// restartAll stops all processes, and starts a new one.
+func (ps *processes) restartAll() {
+	for _, p := range ps.alive() {
+		ps.stop(p)
+	}
+	ps.schedule.After(restartTime, func() { ps.start(0) })
+}
+
+// close stops all processes for good.
+func (ps *processes) close() {
+	ps.mu.Lock()
+	ps.closed = true
+	ps.mu.Unlock()
+	for _, p := range ps.alive() {
+		ps.stop(p)
+	}
+}
+
+func (ps *processes) isClosed() bool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.closed
+}
+
+// alive returns the processes that work.
+func (ps *processes) alive() []*Process {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	var list []*Process
+	for _, p := range ps.list {
+		if !p.ended && !p.stopping && !ps.schedule.Dropped(p.owner) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func (ps *processes) numRunning() int {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.running
+}
+
+// skewOf returns how far the clock of a process is off. That the process asks is noted: faults make
+// only clocks jump that are read.
+func (ps *processes) skewOf(p *Process) time.Duration {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return p.skew
+}
+
+func (ps *processes) useClock() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.usesClock = true
+}
+
+func (ps *processes) clockUsed() bool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.usesClock
+}
+
+// victim is a process as faults see it.
+type victim struct {
+	all *processes
+	p   *Process
+}
+
+func (v victim) Crash() {
+	v.all.crash(v.p)
+	v.all.restart()
+}
+
+func (v victim) Stop() {
+	v.all.stop(v.p)
+	v.all.restart()
+}
+
+func (v victim) StartSecond() {
+	v.all.start(0)
+	v.all.schedule.After(leaderTime, v.Crash) // no third one starts while the second one works
+}
+
+func (v victim) JumpClock(by time.Duration) {
+	v.all.mu.Lock()
+	defer v.all.mu.Unlock()
+	v.p.skew += by
+}
