@@ -33,6 +33,7 @@ var layers = map[string]int{
 
 	// The tower.
 	"":                        2, // workflows
+	"admission":               0,
 	"condition":               0,
 	"condition/conditiontest": 1,
 	"failure":                 3,

@@ -57,7 +57,7 @@ const (
 const FinalizerRemovedAnnotation = "ctrlkit.dev/finalizer-removed"
 
 // ensureFinalizer puts the finalizer on an object that needs it, before anything is done that it
-// stands for. Where an admission policy has put it there (see [FinalizerPolicy]) it costs nothing.
+// stands for. Where an admission policy has put it there (see package admission) it costs nothing.
 // One that another client has taken off stays off.
 func (r *run[T]) ensureFinalizer(ctx context.Context) outcome {
 	e := r.engine

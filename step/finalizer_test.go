@@ -552,3 +552,15 @@ type complaining struct{ cleaner }
 func (complaining) Conditions() []condition.Declaration {
 	return []condition.Declaration{{Type: "Found"}}
 }
+
+// An object that has the finalizer from its creation costs no write for it.
+func TestAFinalizerFromThePolicyIsAdopted(t *testing.T) {
+	obj := newThing()
+	obj.Finalizers = []string{finalizer}
+	w := newWorld(t, obj)
+	w.engine(cleaning("A", passes, passes))
+	w.must()
+	if diff := cmp.Diff([]string{"patch status of Thing a"}, w.takeWrites()); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}

@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/admission"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -134,7 +135,7 @@ func (k raceKeeper) Cleanup(_ context.Context, req *step.Request[*corev1.ConfigM
 func installRacePolicy(t *testing.T, plane *controlplane.ControlPlane) {
 	t.Helper()
 	user := newRaceUser(t, plane)
-	policy, binding, err := step.FinalizerPolicy(corev1.SchemeGroupVersion.WithResource("configmaps"), raceFinalizer)
+	policy, binding, err := admission.FinalizerPolicy(corev1.SchemeGroupVersion.WithResource("configmaps"), raceFinalizer)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package step_test
+package admission_test
 
 import (
 	"strings"
@@ -11,12 +11,14 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ctrlkit/ctrlkit/step"
+	"github.com/ctrlkit/ctrlkit/admission"
 )
+
+const finalizer = "test.example.com/things"
 
 func TestFinalizerPolicy(t *testing.T) {
 	resource := schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "things"}
-	policy, binding, err := step.FinalizerPolicy(resource, finalizer)
+	policy, binding, err := admission.FinalizerPolicy(resource, finalizer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,21 +69,9 @@ func TestFinalizerPolicyRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if _, _, err := step.FinalizerPolicy(test.resource, test.finalizer); err == nil {
+			if _, _, err := admission.FinalizerPolicy(test.resource, test.finalizer); err == nil {
 				t.Error("there was no error")
 			}
 		})
-	}
-}
-
-// An object that has the finalizer from its creation costs no write for it.
-func TestAFinalizerFromThePolicyIsAdopted(t *testing.T) {
-	obj := newThing()
-	obj.Finalizers = []string{finalizer}
-	w := newWorld(t, obj)
-	w.engine(cleaning("A", passes, passes))
-	w.must()
-	if diff := cmp.Diff([]string{"patch status of Thing a"}, w.takeWrites()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package step
+package admission
 
 import (
 	"errors"
@@ -14,18 +14,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// FinalizerPolicy returns a policy for the API server, with its binding, that puts a finalizer on each object of a resource as it is created.
-// "ctrlkit generate finalizer-policy" writes them as YAML.
+// FinalizerPolicy returns an admission policy, with its binding, that adds a finalizer to each object
+// of a resource when the object is created. The command "ctrlkit generate finalizer-policy" writes
+// both as YAML.
 //
-// A finalizer that is added later, by a write of the operator, can be lost: when the object is deleted at the same instant, the API server may accept the
-// write and let the object go all the same. One that is there from the beginning can't, and it saves a write for each object. The engine looks for its finalizer and
-// puts it there itself where no policy has, so that the policy may be missing, and may fail: its failure policy is Ignore.
+// Why a policy: a finalizer that the operator adds later can be lost. If the object is deleted at the
+// same instant, the API server may accept the write and remove the object all the same. A finalizer
+// that is there from the beginning can't be lost, and it saves one write for each object.
 //
-// In the first seconds after the definition of a custom resource was created, an API server that has a policy for it answers 503 to creations, whatever the failure
-// policy: it has not read the schema yet. Clients that create objects right after the definition have to try again.
+//   - The policy is optional. An engine of package step looks for its finalizer and adds it where the
+//     policy has not. Therefore the failure policy is Ignore.
+//   - In the first seconds after the definition of a custom resource was created, an API server with
+//     a policy for that resource answers creations with 503, whatever the failure policy, because it
+//     has not read the schema yet. Clients that create objects right after the definition must retry.
+//   - It needs Kubernetes 1.36, or an earlier version that serves MutatingAdmissionPolicy as
+//     admissionregistration.k8s.io/v1.
 //
-// It needs Kubernetes 1.36, or an earlier one that serves MutatingAdmissionPolicy as admissionregistration.k8s.io/v1. Source: the API's reference.
-func FinalizerPolicy(resource schema.GroupVersionResource, finalizer string) (*admissionv1.MutatingAdmissionPolicy, *admissionv1.MutatingAdmissionPolicyBinding, error) {
+// The error is about the arguments: the resource must have a version and a lower-case plural, the
+// finalizer must be a qualified name with a domain.
+func FinalizerPolicy(
+	resource schema.GroupVersionResource, finalizer string,
+) (*admissionv1.MutatingAdmissionPolicy, *admissionv1.MutatingAdmissionPolicyBinding, error) {
 	switch {
 	case resource.Version == "" || resource.Resource == "" || resource.Resource != strings.ToLower(resource.Resource):
 		return nil, nil, errors.New(`the resource needs a version and its plural in lower case, for example "backups.v1.example.com"`)
