@@ -4,6 +4,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -22,11 +23,8 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
-
-// ReasonReadOnlyField is the reason of a failure because an object that is wanted exists and belongs to
-// another owner.
-const ReasonReadOnlyField = "ReadOnlyField"
 
 // EnsureChild makes an object in the cluster what child says, and owned by req.Object, with a
 // controller reference:
@@ -46,7 +44,7 @@ const ReasonReadOnlyField = "ReadOnlyField"
 // garbage collector, is waited for. Before an object is created, Request.APIReader is asked whether it
 // exists: the cache may not have it yet.
 func EnsureChild[T client.Object](ctx context.Context, req *Request[T], child client.Object) error {
-	c := &childOf{owner: req.Object, client: req.Client, live: req.APIReader, manager: orElse(req.owner, defaultOwner)}
+	c := &childOf{owner: req.Object, client: req.Client, live: req.APIReader, manager: cmp.Or(req.owner, defaultOwner)}
 	return c.ensure(ctx, child)
 }
 
@@ -95,7 +93,7 @@ func (c *childOf) ensure(ctx context.Context, child client.Object) error {
 	if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), options...); err != nil {
 		return fmt.Errorf("applying %s: %w", c.name, err)
 	}
-	answer := emptyOf(child).(client.Object) //nolint:errcheck // of the same type
+	answer := track.EmptyOf(child).(client.Object) //nolint:errcheck // of the same type
 	if err := fromUnstructured(wanted, answer); err != nil {
 		return fmt.Errorf("reading the answer for %s: %w", c.name, err)
 	}
@@ -186,7 +184,7 @@ func pruneTargetPorts(service map[string]any) {
 
 // find returns the object as the cache has it, or as the API server has it, nil if there is none.
 func (c *childOf) find(ctx context.Context, child client.Object) (client.Object, error) {
-	current := emptyOf(child).(client.Object) //nolint:errcheck // of the same type
+	current := track.EmptyOf(child).(client.Object) //nolint:errcheck // of the same type
 	err := c.client.Get(ctx, c.key, current)
 	if apierrors.IsNotFound(err) && c.live != nil {
 		err = c.live.Get(ctx, c.key, current)
@@ -206,7 +204,7 @@ func (c *childOf) mayWrite(current client.Object) error {
 	controller := metav1.GetControllerOf(current)
 	ours := metav1.IsControlledBy(current, c.owner)
 	if !current.GetDeletionTimestamp().IsZero() || !ours && c.isPredecessor(controller) {
-		_, wait := ctrlkit.PollFor(c.name+" to be gone", lookAgainGone)
+		_, wait := ctrlkit.PollFor(c.name+" to be gone", requeueGone)
 		return wait
 	}
 	if ours {
@@ -225,7 +223,7 @@ func (c *childOf) mayWrite(current client.Object) error {
 // it.
 func (c *childOf) isPredecessor(controller *metav1.OwnerReference) bool {
 	gvk, err := c.client.GroupVersionKindFor(c.owner)
-	return err == nil && controller != nil && controller.Kind == gvk.Kind && groupOf(controller.APIVersion) == gvk.Group && controller.Name == c.owner.GetName()
+	return err == nil && controller != nil && controller.Kind == gvk.Kind && track.GroupOf(controller.APIVersion) == gvk.Group && controller.Name == c.owner.GetName()
 }
 
 func (c *childOf) kind() string {

@@ -205,7 +205,7 @@ func TestCleanupThatDoesNotPassKeepsTheFinalizer(t *testing.T) {
 	}{
 		{"it fails", failsWith(errFirst), true, 0, "False TemporaryError: cleaning up: A: the first thing broke"},
 		{"it waits", waits("the bucket to be empty"), false, 0, "False CleaningUp: cleaning up: waits for the bucket to be empty"},
-		{"it wants to be run again", again(time.Minute), false, time.Minute, "False CleaningUp: cleaning up: it goes on soon"},
+		{"it wants to be run again", again(time.Minute), false, time.Minute, "False CleaningUp: cleaning up: the cleanup continues"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestOtherFinalizersKeepTheObject(t *testing.T) {
 	if diff := cmp.Diff([]string{foreignFinalizer}, w.thing().Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
-	want := `False CleanedUp: it is being deleted, our clean-up is done, and it is kept by finalizer "` + foreignFinalizer + `", which another controller has to remove`
+	want := `False CleanedUp: it is being deleted, our cleanup is done, and it is kept by finalizer "` + foreignFinalizer + `", which another controller has to remove`
 	if got := w.conditionOf(condition.Ready); got != want {
 		t.Errorf("Ready: got %q, want %q", got, want)
 	}

@@ -329,7 +329,7 @@ func TestASuccessorSaysWhatItWaitsFor(t *testing.T) {
 		if got := w.must(); got.RequeueAfter <= 0 {
 			t.Error("nothing would end the wait")
 		}
-		const text = "an object of this name with UID uid-a was deleted, and its clean-up is not done: "
+		const text = "an object of this name with UID uid-a was deleted, and its cleanup is not done: "
 		check("False PredecessorNotCleanedUp: " + text + "it waits for the bucket to be empty")
 		cleanup = failsWith(errFirst)
 		w.takeWrites()

@@ -50,7 +50,7 @@ func TestCauses(t *testing.T) {
 		{"updated", func(_ *world, l predicate.Predicate) {
 			l.Update(event.UpdateEvent{ObjectOld: newThing(), ObjectNew: later})
 		}, []string{"own change (updated)"}},
-		{"told", func(_ *world, l predicate.Predicate) { l.Generic(event.GenericEvent{Object: newThing()}) }, []string{"own change (told)"}},
+		{"notified", func(_ *world, l predicate.Predicate) { l.Generic(event.GenericEvent{Object: newThing()}) }, []string{"own change (notified)"}},
 		{"deleted", func(_ *world, l predicate.Predicate) { l.Delete(event.DeleteEvent{Object: newThing()}) }, []string{"own change (deleted)"}},
 		{"updated three times", func(_ *world, l predicate.Predicate) {
 			for range 3 {
@@ -206,7 +206,7 @@ func TestForeignChanges(t *testing.T) {
 			}
 			want := []string{
 				"foreign change: ConfigMap default/foreign created", "foreign change: ConfigMap default/foreign updated 2 times",
-				"foreign change: ConfigMap default/foreign deleted", "foreign change: ConfigMap default/foreign told",
+				"foreign change: ConfigMap default/foreign deleted", "foreign change: ConfigMap default/foreign notified",
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("causes (-want +got):\n%s", diff)

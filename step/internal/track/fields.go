@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package step
+package track
 
 import (
 	"encoding/json"
@@ -12,13 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// fieldsOf returns the paths of the leaves of a merge patch or an applied configuration, sorted,
-// without what names the object and guards the write. A list is a leaf.
+// fieldsOf returns the paths of the leaves of a merge patch or an applied configuration. See
+// [Fields].
 func fieldsOf(data []byte) []string {
 	var root map[string]any
 	if len(data) == 0 || json.Unmarshal(data, &root) != nil {
 		return nil
 	}
+	return Fields(root)
+}
+
+// Fields returns the paths of the leaves of a JSON object, sorted, without those that name an
+// object and guard its write. A list is a leaf.
+func Fields(root map[string]any) []string {
 	var paths []string
 	collectPaths(root, "", &paths)
 	paths = slices.DeleteFunc(paths, func(p string) bool { return slices.Contains(naming, p) })
@@ -33,7 +39,7 @@ var naming = []string{
 
 func collectPaths(node map[string]any, prefix string, paths *[]string) {
 	for key, value := range node {
-		path := pathBelow(prefix, key)
+		path := PathBelow(prefix, key)
 		if child, ok := value.(map[string]any); ok && len(child) > 0 {
 			collectPaths(child, path, paths)
 			continue
@@ -42,8 +48,8 @@ func collectPaths(node map[string]any, prefix string, paths *[]string) {
 	}
 }
 
-// pathBelow returns the path of a key below a path.
-func pathBelow(path, key string) string {
+// PathBelow returns the path of a key below a path.
+func PathBelow(path, key string) string {
 	if strings.ContainsAny(key, "./") {
 		return path + "[" + key + "]"
 	}
@@ -79,17 +85,27 @@ func pathOfPointer(pointer string) string {
 		if _, err := strconv.Atoi(segment); err == nil || segment == "-" || segment == "" {
 			break
 		}
-		path = pathBelow(path, unescapePointer.Replace(segment))
+		path = PathBelow(path, unescapePointer.Replace(segment))
 	}
 	return path
 }
 
 var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
 
-func groupOf(apiVersion string) string {
+// GroupOf returns the group of an API version, empty if it is not one.
+func GroupOf(apiVersion string) string {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
 		return ""
 	}
 	return gv.Group
+}
+
+// Quote returns names in quotes, separated by commas.
+func Quote(names []string) string {
+	texts := make([]string, len(names))
+	for i, n := range names {
+		texts[i] = strconv.Quote(n)
+	}
+	return strings.Join(texts, ", ")
 }

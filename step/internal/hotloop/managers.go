@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package step
+package hotloop
 
 import (
 	"bytes"
@@ -12,17 +12,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 // managers returns the field managers that have given the fields the values that our write has
 // replaced, the one that wrote last first: at most three. Of an object that we delete they are
 // those that have written it. Ours are left out, unless there is no other.
-func (l *loop) managers(ours []string) []string {
-	w := l.write
-	if w.before == nil || w.before.absent {
+func (l *Loop) managers(ours []string) []string {
+	w := l.Write
+	if w.Before == nil || w.Before.Absent {
 		return nil
 	}
-	entries := slices.Clone(w.before.managers)
+	entries := slices.Clone(w.Before.Managers)
 	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int { return timeOf(b).Compare(timeOf(a)) })
 	var others, own []string
 	for _, e := range entries {
@@ -37,7 +39,7 @@ func (l *loop) managers(ours []string) []string {
 			*to = append(*to, e.Manager)
 		}
 	}
-	if len(others) == 0 && len(l.paths) > 0 {
+	if len(others) == 0 && len(l.Paths) > 0 {
 		return own
 	}
 	return others
@@ -46,30 +48,30 @@ func (l *loop) managers(ours []string) []string {
 const mostManagers = 3
 
 // blames reports whether the fields of a manager are among those that are fought over.
-func (l *loop) blames(e metav1.ManagedFieldsEntry) bool {
-	if len(l.paths) == 0 {
+func (l *Loop) blames(e metav1.ManagedFieldsEntry) bool {
+	if len(l.Paths) == 0 {
 		return true
 	}
 	set := &fieldpath.Set{}
 	if e.FieldsV1 == nil || set.FromJSON(bytes.NewReader(e.FieldsV1.GetRawBytes())) != nil {
 		return false
 	}
-	w := l.write
-	return l.owns(set, "", w.before.content(), afterOf(w))
+	w := l.Write
+	return l.owns(set, "", w.Before.Content(), afterOf(w))
 }
 
 // afterOf returns what the write made of the object.
-func afterOf(w *write) any {
-	if w.after == nil {
+func afterOf(w *track.Write) any {
+	if w.After == nil {
 		return nil
 	}
-	return w.after.content()
+	return w.After.Content()
 }
 
 // owns reports whether a set has a field that is fought over, and that had another value before the
 // write than after it. Path is the path of the set, and before and after are the values there.
-func (l *loop) owns(set *fieldpath.Set, path string, before, after any) bool {
-	if !slices.ContainsFunc(l.paths, func(p string) bool { return path == "" || related(p, path) }) {
+func (l *Loop) owns(set *fieldpath.Set, path string, before, after any) bool {
+	if !slices.ContainsFunc(l.Paths, func(p string) bool { return path == "" || track.Related(p, path) }) {
 		return false
 	}
 	owns := false
@@ -79,7 +81,7 @@ func (l *loop) owns(set *fieldpath.Set, path string, before, after any) bool {
 		}
 		b, ok := find(before, element)
 		a, _ := find(after, element)
-		owns = owns || ok && l.disputes(pathOf(path, element)) && !reflect.DeepEqual(trimmed(b), trimmed(a))
+		owns = owns || ok && l.disputes(pathOf(path, element)) && !reflect.DeepEqual(track.Trimmed(b), track.Trimmed(a))
 	})
 	set.Children.Iterate(func(element fieldpath.PathElement) {
 		child, _ := set.Children.Get(element)
@@ -90,8 +92,8 @@ func (l *loop) owns(set *fieldpath.Set, path string, before, after any) bool {
 	return owns
 }
 
-func (l *loop) disputes(path string) bool {
-	return slices.ContainsFunc(l.paths, func(p string) bool { return related(p, path) })
+func (l *Loop) disputes(path string) bool {
+	return slices.ContainsFunc(l.Paths, func(p string) bool { return track.Related(p, path) })
 }
 
 // pathOf returns the path of an element as leaves are named: an item of a list has the path of the
@@ -99,7 +101,7 @@ func (l *loop) disputes(path string) bool {
 func pathOf(path string, element fieldpath.PathElement) string {
 	switch {
 	case element.FieldName != nil:
-		return pathBelow(path, *element.FieldName)
+		return track.PathBelow(path, *element.FieldName)
 	case path == ".status.conditions" && element.Key != nil && len(*element.Key) == 1:
 		if kind, ok := (*element.Key)[0].Value.Unstructured().(string); ok {
 			return path + "[" + kind + "]"

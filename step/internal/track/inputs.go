@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package step
+package track
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// inputs are what a reconcile has read, and which versions it has seen. They are compared with the cache to find out whether the next reconcile would
-// see anything else.
-type inputs struct {
+// Inputs are what a reconcile has read, and in which versions. They are compared with the cache to
+// find out whether the next reconcile would see anything new.
+type Inputs struct {
 	all []input
-	// unknown says that something was read that can't be compared.
+	// unknown is true if something was read that can't be compared.
 	unknown bool
 }
 
@@ -33,10 +33,10 @@ type input struct {
 	digest  uint64 // of the list
 }
 
-// mostInputs is how many are remembered for an object. What reads more is run each time.
+// mostInputs limits the inputs that are kept for an object. Steps that read more run each time.
 const mostInputs = 64
 
-func (in *inputs) add(i input) {
+func (in *Inputs) add(i input) {
 	if len(in.all) >= mostInputs {
 		in.unknown = true
 		return
@@ -44,28 +44,28 @@ func (in *inputs) add(i input) {
 	in.all = append(in.all, i)
 }
 
-func (in *inputs) got(key client.ObjectKey, obj client.Object, err error) {
+func (in *Inputs) got(key client.ObjectKey, obj client.Object, err error) {
 	switch {
 	case err == nil && obj.GetResourceVersion() != "":
-		in.add(input{empty: emptyOf(obj), key: key, version: obj.GetResourceVersion()})
+		in.add(input{empty: EmptyOf(obj), key: key, version: obj.GetResourceVersion()})
 	case apierrors.IsNotFound(err):
-		in.add(input{empty: emptyOf(obj), key: key})
+		in.add(input{empty: EmptyOf(obj), key: key})
 	default:
 		in.unknown = true
 	}
 }
 
-func (in *inputs) listed(list client.ObjectList, options []client.ListOption, err error) {
+func (in *Inputs) listed(list client.ObjectList, options []client.ListOption, err error) {
 	digest, ok := digestOf(list)
 	if err != nil || !ok {
 		in.unknown = true
 		return
 	}
-	in.add(input{empty: emptyOf(list), options: append(append([]client.ListOption(nil), options...), client.UnsafeDisableDeepCopy), digest: digest})
+	in.add(input{empty: EmptyOf(list), options: append(append([]client.ListOption(nil), options...), client.UnsafeDisableDeepCopy), digest: digest})
 }
 
-// unchanged says whether a reader still gives the same.
-func (in *inputs) unchanged(ctx context.Context, reader client.Reader) bool {
+// Unchanged reports whether a reader still returns the same.
+func (in *Inputs) Unchanged(ctx context.Context, reader client.Reader) bool {
 	if in == nil || in.unknown {
 		return false
 	}
@@ -79,7 +79,7 @@ func (in *inputs) unchanged(ctx context.Context, reader client.Reader) bool {
 
 func (i *input) unchanged(ctx context.Context, reader client.Reader) bool {
 	if list, ok := i.empty.(client.ObjectList); ok {
-		list = emptyOf(list).(client.ObjectList) //nolint:errcheck // of the same type
+		list = EmptyOf(list).(client.ObjectList) //nolint:errcheck // of the same type
 		if reader.List(ctx, list, i.options...) != nil {
 			return false
 		}
@@ -97,24 +97,26 @@ func (i *input) unchanged(ctx context.Context, reader client.Reader) bool {
 	}
 }
 
-// sharing are the options of a read whose result is looked at and let go. All share them: a slice for each would cost more than the rest of the call.
-var sharing = []client.GetOption{client.UnsafeDisableDeepCopy}
+// Sharing are the options of a read whose result is neither changed nor kept. All reads share them:
+// a slice for each would cost more than the rest of the call.
+var Sharing = []client.GetOption{client.UnsafeDisableDeepCopy}
 
-// read returns the version that a reader gives. It reads into the same object each time, which an object at rest would otherwise make by the thousand, and leaves it
-// empty, so that it keeps nothing of the cache alive.
+// read returns the version that a reader has. It reads into the same object each time, of which an
+// idle operator would otherwise make thousands, and leaves it empty, so that it keeps nothing of the
+// cache alive.
 func (i *input) read(ctx context.Context, reader client.Reader) (version string, err error) {
 	obj := i.empty.(client.Object) //nolint:errcheck // it is no list
 	if standsForAny(obj) {
-		obj = emptyOf(obj).(client.Object) //nolint:errcheck // of the same type
+		obj = EmptyOf(obj).(client.Object) //nolint:errcheck // of the same type
 	} else {
 		defer reflect.ValueOf(obj).Elem().SetZero()
 	}
-	err = reader.Get(ctx, i.key, obj, sharing...)
+	err = reader.Get(ctx, i.key, obj, Sharing...)
 	return obj.GetResourceVersion(), err
 }
 
-// emptyOf returns a new object of the type of obj. Types that can stand for any kind keep theirs.
-func emptyOf(obj runtime.Object) runtime.Object {
+// EmptyOf returns a new object of the type of obj. Types that can stand for any kind keep theirs.
+func EmptyOf(obj runtime.Object) runtime.Object {
 	empty := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(runtime.Object) //nolint:errcheck // it is the type of one
 	if standsForAny(obj) {
 		empty.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
@@ -122,7 +124,7 @@ func emptyOf(obj runtime.Object) runtime.Object {
 	return empty
 }
 
-// standsForAny says whether the Go type of obj does not say its kind.
+// standsForAny reports whether the Go type of obj does not say its kind.
 func standsForAny(obj runtime.Object) bool {
 	switch obj.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
@@ -131,7 +133,8 @@ func standsForAny(obj runtime.Object) bool {
 	return false
 }
 
-// digestOf returns a number for the names and versions of the items of a list, in their order or any other: caches list in no particular one.
+// digestOf returns a number for the names and versions of the items of a list, whatever their order:
+// caches list in no particular one.
 func digestOf(list client.ObjectList) (uint64, bool) {
 	var sum uint64
 	n := uint64(0)
