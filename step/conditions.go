@@ -26,8 +26,7 @@ import (
 type conditions[T client.Object] struct {
 	engine *Engine[T]
 	req    *Request[T]
-	hot    string // describes a hot loop that is not over
-	texts  *textLimit
+	memory *memory[T]
 	// newTexts is true once this reconcile writes texts of failures that differ from those before.
 	newTexts bool
 }
@@ -57,14 +56,14 @@ func (c *conditions[T]) summarize(out *outcome, deletion string) {
 		return
 	}
 	c.markOutcome(out, deletion)
-	if c.hot != "" {
-		set.MarkFailed(condition.SeverityWarning, ReasonHotLoop, c.hot)
+	if hot := c.memory.hot.Text(); hot != "" {
+		set.MarkFailed(condition.SeverityWarning, ReasonHotLoop, hot)
 	}
 	if deletion == "" {
 		c.settle(out)
 	}
 	set.Summarize()
-	c.newTexts = c.texts.apply(set, out.err != nil, c.newTexts, c.req.Now)
+	c.newTexts = c.memory.texts.apply(set, out.err != nil, c.newTexts, c.req.Now)
 	if err := set.Store(c.req.Object); err != nil {
 		out.err = failure.Mark(err, failure.WithClass(failure.ClassTerminal)) // impossible: New has checked the type
 	}

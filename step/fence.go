@@ -9,45 +9,38 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 // A fence keeps a reconcile from acting on an object that the cache shows as it was before the
 // process started. It is for engines with Options.APIReader.
-type fence[T client.Object] struct {
-	resource  *resource[T]
-	key       client.ObjectKey
-	read      T
-	journal   *journal.Run
-	freshness *freshness
-	saver     *saver[T]
-}
+type fence[T client.Object] struct{ saver *saver[T] }
 
 // ensure returns a wait if the object that the reconcile has read may be older than the process. It
 // reads the newest version once for each object and process: as soon as the cache has that version,
 // or a later one, its watch is up to date.
 func (f *fence[T]) ensure(ctx context.Context) error {
-	if f.freshness.isSet() { // the finalizer was written meanwhile
+	w := &f.saver.writer
+	fresh := &w.memory.freshness
+	if fresh.isSet() { // the finalizer was written meanwhile
 		return nil
 	}
-	if f.freshness.newestSeen() == "" {
-		obj, err := f.resource.metadata(ctx, f.key, f.journal)
+	if fresh.newestSeen() == "" {
+		obj, err := w.resource.metadata(ctx, w.key(), w.record.Journal)
 		switch {
 		case err != nil && !apierrors.IsNotFound(err):
 			return fmt.Errorf("asking whether the cache is up to date: %w", err)
-		case err == nil && obj.UID == f.read.GetUID():
-			f.freshness.sawLive(obj.ResourceVersion)
+		case err == nil && obj.UID == w.read.GetUID():
+			fresh.sawLive(obj.ResourceVersion)
 		}
 	}
 	f.saver.mu.Lock()
 	defer f.saver.mu.Unlock()
-	version := f.read.GetResourceVersion()
-	if !f.saver.writer.rebased {
-		version = f.saver.writer.base().GetResourceVersion() // our own writes have followed one another
+	version := w.read.GetResourceVersion()
+	if !w.rebased {
+		version = w.base().GetResourceVersion() // our own writes have followed one another
 	}
-	if live := f.freshness.newestSeen(); live != "" && !older(version, live) {
-		f.freshness.set()
+	if live := fresh.newestSeen(); live != "" && !older(version, live) {
+		fresh.set()
 		return nil
 	}
 	return f.saver.awaitNewest()

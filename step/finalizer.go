@@ -107,11 +107,8 @@ func removedFinalizers(obj client.Object) []string {
 type finalizing[T client.Object] struct {
 	*finalizers
 	engine *Engine[T]
-	read   T // as the reconcile has read it
-	req    *Request[T]
-	memory *memory[T]
 	saver  *saver[T]
-	logger logr.Logger
+	w      *writer[T] // of the saver
 }
 
 // ensure puts our finalizer on an object that needs it, before any step does what it stands for.
@@ -122,19 +119,19 @@ func (f *finalizing[T]) ensure(ctx context.Context) (ctrl.Result, error) {
 	case f.own == "":
 		f.dropRetired()
 		return ctrlkit.NoRequeue()
-	case slices.Contains(f.read.GetFinalizers(), f.own):
-		f.memory.protection.setHeld(f.read.GetResourceVersion())
+	case slices.Contains(f.w.read.GetFinalizers(), f.own):
+		f.w.memory.protection.setHeld(f.w.read.GetResourceVersion())
 		f.annotate(false)
 		f.dropRetired()
 		return ctrlkit.NoRequeue()
-	case !f.protects(f.read) && f.memory.protection.isRemoved(f.read.GetResourceVersion(), slices.Contains(removedFinalizers(f.read), f.own)):
+	case !f.protects(f.w.read) && f.w.memory.protection.isRemoved(f.w.read.GetResourceVersion(), slices.Contains(removedFinalizers(f.w.read), f.own)):
 		f.reportRemovedOnce("it is not put back, and nothing will be cleaned up when the object is deleted. To have it back, remove the annotation " + FinalizerRemovedAnnotation)
 		f.annotate(true)
 		return ctrlkit.NoRequeue()
 	}
 	// It is an action because the conditions of the steps are user code, and may panic.
 	return ctrlkit.NewAction("finding out whether there is something to clean up", func(ctx context.Context) (ctrl.Result, error) {
-		if !slices.ContainsFunc(f.engine.plan.parts, func(p *part[T]) bool { return p.cleaner != nil && p.wanted(f.req) }) {
+		if !slices.ContainsFunc(f.engine.plan.parts, func(p *part[T]) bool { return p.cleaner != nil && p.wanted(f.w.req) }) {
 			return ctrlkit.NoRequeue()
 		}
 		return ctrlkit.RequeueIfError(f.put(ctx))
@@ -146,21 +143,20 @@ func (f *finalizing[T]) ensure(ctx context.Context) (ctrl.Result, error) {
 func (f *finalizing[T]) put(ctx context.Context) error {
 	f.saver.mu.Lock()
 	defer f.saver.mu.Unlock()
-	w := &f.saver.writer
-	if slices.Contains(w.base().GetFinalizers(), f.own) || f.memory.protection.isReleased() {
+	if slices.Contains(f.w.base().GetFinalizers(), f.own) || f.w.memory.protection.isReleased() {
 		return nil
 	}
 	// Noted before it is written: if the answer is lost, or the object is removed at the same
 	// instant, the cleanup is pending.
-	f.memory.protection.setSent()
-	protected := w.base().DeepCopyObject().(T) //nolint:errcheck // a copy has the type
+	f.w.memory.protection.setSent()
+	protected := f.w.base().DeepCopyObject().(T) //nolint:errcheck // a copy has the type
 	protected.SetFinalizers(f.with(protected.GetFinalizers()))
-	if err := w.write(ctx, partMetadata, protected, map[string]any{"finalizers": protected.GetFinalizers()}); err != nil {
+	if err := f.w.write(ctx, partMetadata, protected, map[string]any{"finalizers": protected.GetFinalizers()}); err != nil {
 		return fmt.Errorf("putting finalizer %q on the object: %w", f.own, err)
 	}
-	f.req.Object.SetFinalizers(f.with(f.req.Object.GetFinalizers()))
-	f.memory.protection.setHeld(w.base().GetResourceVersion())
-	if w.rebased {
+	f.w.req.Object.SetFinalizers(f.with(f.w.req.Object.GetFinalizers()))
+	f.w.memory.protection.setHeld(f.w.base().GetResourceVersion())
+	if f.w.rebased {
 		// What comes now must not follow from a stale version: the object may be another one by
 		// now, or about to be deleted.
 		return f.saver.awaitNewest()
@@ -170,22 +166,22 @@ func (f *finalizing[T]) put(ctx context.Context) error {
 
 // dropRetired removes retired finalizers, to be saved at the end of the reconcile.
 func (f *finalizing[T]) dropRetired() {
-	if slices.ContainsFunc(f.req.Object.GetFinalizers(), f.isRetired) {
-		f.req.Object.SetFinalizers(slices.DeleteFunc(slices.Clone(f.req.Object.GetFinalizers()), f.isRetired))
+	if slices.ContainsFunc(f.w.req.Object.GetFinalizers(), f.isRetired) {
+		f.w.req.Object.SetFinalizers(slices.DeleteFunc(slices.Clone(f.w.req.Object.GetFinalizers()), f.isRetired))
 	}
 }
 
 // remove removes our finalizer and retired ones, to be saved at the end of the reconcile, and
 // returns how many others there are.
 func (f *finalizing[T]) remove() (others int) {
-	kept := f.without(f.req.Object.GetFinalizers())
-	f.req.Object.SetFinalizers(kept)
+	kept := f.without(f.w.req.Object.GetFinalizers())
+	f.w.req.Object.SetFinalizers(kept)
 	return len(kept)
 }
 
 // annotate records on the object that our finalizer was removed, or that it was not.
 func (f *finalizing[T]) annotate(removed bool) {
-	all := removedFinalizers(f.read)
+	all := removedFinalizers(f.w.read)
 	if slices.Contains(all, f.own) == removed {
 		return
 	}
@@ -193,7 +189,7 @@ func (f *finalizing[T]) annotate(removed bool) {
 	if removed {
 		all = append(all, f.own)
 	}
-	annotations := maps.Clone(f.req.Object.GetAnnotations())
+	annotations := maps.Clone(f.w.req.Object.GetAnnotations())
 	if annotations == nil {
 		annotations = make(map[string]string)
 	}
@@ -201,19 +197,19 @@ func (f *finalizing[T]) annotate(removed bool) {
 	if len(all) == 0 {
 		delete(annotations, FinalizerRemovedAnnotation)
 	}
-	f.req.Object.SetAnnotations(annotations)
+	f.w.req.Object.SetAnnotations(annotations)
 }
 
 // wasRemoved reports whether another client has removed our finalizer from an object that is being
 // deleted and does not have it, as far as this process or the object's annotation shows.
 func (f *finalizing[T]) wasRemoved() bool {
-	return f.memory.protection.wasHeld() || slices.Contains(removedFinalizers(f.read), f.own)
+	return f.w.memory.protection.wasHeld() || slices.Contains(removedFinalizers(f.w.read), f.own)
 }
 
 // reportRemovedOnce reports that another client has removed our finalizer, unless that is known.
 func (f *finalizing[T]) reportRemovedOnce(consequence string) {
-	if f.memory.protection.setReleased() {
-		f.reportRemoved(f.logger, f.engine.options.Recorder, f.read, consequence)
+	if f.w.memory.protection.setReleased() {
+		f.reportRemoved(f.w.req.Logger, f.engine.options.Recorder, f.w.read, consequence)
 	}
 }
 
@@ -224,12 +220,12 @@ var errStaleFinalizer = errors.New("the cache is stale")
 // undone, and a client that has just removed the finalizer does not want it. Without
 // Options.APIReader the cache is believed.
 func (f *finalizing[T]) confirm(ctx context.Context) error {
-	if f.engine.resource.apiReader == nil {
+	if f.w.resource.apiReader == nil {
 		return nil
 	}
-	obj, err := f.engine.resource.metadata(ctx, client.ObjectKeyFromObject(f.read), f.saver.writer.record.Journal)
+	obj, err := f.w.resource.metadata(ctx, f.w.key(), f.w.record.Journal)
 	switch {
-	case err == nil && obj.UID == f.read.GetUID() && f.protects(obj):
+	case err == nil && obj.UID == f.w.read.GetUID() && f.protects(obj):
 		return nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("asking whether the object still has its finalizer: %w", err)

@@ -194,10 +194,11 @@ func (r *run[T]) unsaved(ctx context.Context, out outcome, errs ...error) outcom
 }
 
 // resummarize computes the conditions again, so that they name what could not be saved.
-func (r *run[T]) resummarize(out *outcome) {
+func (r *run[T]) resummarize(out outcome) outcome {
 	deletion := ""
 	if !r.read.GetDeletionTimestamp().IsZero() {
 		deletion = ReasonCleaningUp
 	}
-	r.conditions.summarize(out, deletion)
+	r.conditions.summarize(&out, deletion)
+	return out
 }

@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -43,7 +42,6 @@ type run[T client.Object] struct {
 // work is what a reconcile needs that has passed the gates: the request of its steps, and what the
 // engine does around them.
 type work[T client.Object] struct {
-	logger   logr.Logger
 	record   track.Record
 	client   track.Client
 	live     track.Reader
@@ -51,7 +49,6 @@ type work[T client.Object] struct {
 
 	req        Request[T]
 	saver      saver[T]
-	fence      fence[T]
 	finalizing finalizing[T]
 	conditions conditions[T]
 }
@@ -66,7 +63,7 @@ func (r *run[T]) self() journal.Object {
 
 // prepare copies the object and makes the request of the steps.
 func (r *run[T]) prepare(ctx context.Context) {
-	e, w := r.engine, &work[T]{logger: log.FromContext(ctx)}
+	e, w := r.engine, &work[T]{}
 	r.work = w
 	w.disputes = r.memory.hot.Disputes(ctx, e.options.Client, r.self(), r.read)
 	w.record.Journal, w.record.Owner, w.record.Self, w.record.APIReader = r.journal, e.options.Name, r.read, e.options.APIReader
@@ -78,22 +75,21 @@ func (r *run[T]) prepare(ctx context.Context) {
 	w.client = *track.NewClient(client.WithFieldOwner(e.options.Client, e.options.Name), &w.record)
 	req := &w.req
 	req.Object = r.read.DeepCopyObject().(T) //nolint:errcheck // a copy has the type
-	req.Client, req.Logger, req.Now = &w.client, w.logger, r.now
+	req.Client, req.Logger, req.Now = &w.client, log.FromContext(ctx), r.now
 	req.snapshot, req.record, req.journal, req.table = r.read, &w.record, r.journal, &e.options.Failures
 
-	w.conditions = conditions[T]{engine: e, req: req, hot: r.memory.hot.Text(), texts: &r.memory.texts}
+	w.conditions = conditions[T]{engine: e, req: req, memory: r.memory}
 	version := r.read.GetResourceVersion()
 	w.saver.writer = writer[T]{
-		resource: &e.resource, key: r.key(), read: r.read, req: req, memory: r.memory, record: &w.record, conditions: &w.conditions,
+		resource: &e.resource, read: r.read, req: req, memory: r.memory, record: &w.record, conditions: &w.conditions,
 		metadataVersion: version, statusVersion: version,
 	}
-	w.finalizing = finalizing[T]{finalizers: &e.finalizers, engine: e, read: r.read, req: req, memory: r.memory, saver: &w.saver, logger: w.logger}
+	w.finalizing = finalizing[T]{finalizers: &e.finalizers, engine: e, saver: &w.saver, w: &w.saver.writer}
 	if e.options.APIReader != nil {
 		w.live = *track.NewReader(e.options.APIReader, &w.client)
 		req.APIReader = &w.live
 		if !r.memory.freshness.isSet() {
-			w.fence = fence[T]{resource: &e.resource, key: r.key(), read: r.read, journal: r.journal, freshness: &r.memory.freshness, saver: &w.saver}
-			w.record.Fence = w.fence.ensure
+			w.record.Fence = (&fence[T]{&w.saver}).ensure
 		}
 	}
 	req.save, w.record.Object, w.record.Save = w.saver.checkpoint, req.Object, req.Save
@@ -227,7 +223,7 @@ func (r *run[T]) detectHotLoop(ctx context.Context, failed bool) (slow time.Dura
 	if r.journal != nil {
 		r.journal.Note(ctx, journal.HotLoop{Reconciles: found.Count, Within: found.Within, Fields: found.Paths, Managers: found.Managers, Slowed: slow})
 	}
-	r.logger.Info("Slowing down a hot loop", "fields", found.Paths, "object", found.Write.Object.String(), "managers", found.Managers, "slowed", slow)
+	r.req.Logger.Info("Slowing down a hot loop", "fields", found.Paths, "object", found.Write.Object.String(), "managers", found.Managers, "slowed", slow)
 	if found.First && r.engine.options.Recorder != nil {
 		r.engine.options.Recorder.Eventf(r.req.Object, nil, corev1.EventTypeWarning, ReasonHotLoop, "Reconcile", "%s", r.memory.hot.Text())
 	}

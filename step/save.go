@@ -37,7 +37,7 @@ type unsavedReporter interface {
 	// unsaved joins errors to an outcome, and classifies the result.
 	unsaved(ctx context.Context, out outcome, errs ...error) outcome
 	// resummarize computes the conditions again. It is called before the status is written.
-	resummarize(out *outcome)
+	resummarize(out outcome) outcome
 }
 
 // requeueGone is when to reconcile an object again that the API server did not find.
@@ -82,8 +82,7 @@ func (s *saver[T]) save(ctx context.Context, out outcome, report unsavedReporter
 		}
 	}
 	if len(errs) > 0 {
-		out = report.unsaved(ctx, out, errs...)
-		report.resummarize(&out)
+		out = report.resummarize(report.unsaved(ctx, out, errs...))
 		if again, err := s.changes(); err == nil {
 			changed = again
 		}

@@ -32,7 +32,6 @@ const (
 // A writer writes parts of the reconciled object, each with the resource version as its guard.
 type writer[T client.Object] struct {
 	resource   *resource[T]
-	key        client.ObjectKey
 	read       T // as the reconcile has read it
 	req        *Request[T]
 	memory     *memory[T]
@@ -47,6 +46,8 @@ type writer[T client.Object] struct {
 	// which the base does not have.
 	theirs map[savedPart]T
 }
+
+func (w *writer[T]) key() client.ObjectKey { return client.ObjectKeyFromObject(w.read) }
 
 // saved is what a reconcile has written to its own object.
 type saved struct{ metadata, status bool }
@@ -75,7 +76,7 @@ func (w *writer[T]) write(ctx context.Context, part savedPart, ours T, content a
 	theirs, merged := w.theirs[part]
 	changed, err := true, error(nil)
 	if merged {
-		conflict := apierrors.NewConflict(schema.GroupResource{Group: w.resource.kind.Group, Resource: w.resource.kind.Kind}, w.key.Name, errChangedMeanwhile)
+		conflict := apierrors.NewConflict(schema.GroupResource{Group: w.resource.kind.Group, Resource: w.resource.kind.Kind}, w.read.GetName(), errChangedMeanwhile)
 		if content, changed, err = w.merge(part, ours, theirs, conflict); err != nil {
 			return err
 		}
@@ -175,8 +176,8 @@ func withoutNulls(v any) any {
 // is based on as its guard, and returns the answer.
 func (w *writer[T]) patch(ctx context.Context, part savedPart, metadata map[string]any, status any) (T, error) {
 	target := w.resource.newObject()
-	target.SetNamespace(w.key.Namespace)
-	target.SetName(w.key.Name)
+	target.SetNamespace(w.read.GetNamespace())
+	target.SetName(w.read.GetName())
 	guarded := map[string]any{"resourceVersion": *w.basedOn(part), "uid": w.read.GetUID()}
 	maps.Copy(guarded, metadata)
 	owner := client.FieldOwner(w.resource.owner)
@@ -275,7 +276,7 @@ func (w *writer[T]) merge(part savedPart, ours, theirs T, conflict error) (any, 
 
 // newest reads the object from the API server.
 func (w *writer[T]) newest(ctx context.Context) (T, error) {
-	return w.resource.newest(ctx, w.key, w.read.GetUID(), w.record.Journal)
+	return w.resource.newest(ctx, w.key(), w.read.GetUID(), w.record.Journal)
 }
 
 // writeFailed returns the error of a write to the object. A read of the newest version shows whether
