@@ -130,7 +130,7 @@ func (f *finalizing[T]) ensure(ctx context.Context) (ctrl.Result, error) {
 		return ctrlkit.NoRequeue()
 	}
 	// It is an action because the conditions of the steps are user code, and may panic.
-	return ctrlkit.NewAction("finding out whether there is something to clean up", func(ctx context.Context) (ctrl.Result, error) {
+	return ctrlkit.NewAction("checking whether there is something to clean up", func(ctx context.Context) (ctrl.Result, error) {
 		if !slices.ContainsFunc(f.engine.plan.parts, func(p *part[T]) bool { return p.cleaner != nil && p.wanted(f.w.req) }) {
 			return ctrlkit.NoRequeue()
 		}
