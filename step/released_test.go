@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -162,12 +160,6 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 	})
 }
 
-func successor() *Thing {
-	obj := newThing()
-	obj.UID = "uid-b"
-	return obj
-}
-
 // A finalizer that was taken off an object that is not being deleted stays off, also after a
 // restart, and until that is taken back.
 func TestAFinalizerThatWasTakenOffALivingObject(t *testing.T) {
@@ -310,50 +302,6 @@ func TestNobodyHasTakenTheFinalizerOff(t *testing.T) {
 	})
 }
 
-// A successor waits for the clean-up of the object that had its name before, and says so.
-func TestASuccessorSaysWhatItWaitsFor(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		cleanup, did := waits("the bucket to be empty"), 0
-		e := w.engine(cleaning("A", changing(func(*Thing) { did++ }), func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { return cleanup(ctx, req) }))
-		old := newThing()
-		old.Finalizers = []string{finalizer}
-		w.create(successor())
-		gone(e, old)
-		check := func(ready string) {
-			t.Helper()
-			if got := w.conditionOf(condition.Ready); got != ready {
-				t.Errorf("Ready: got %q, want %q", got, ready)
-			}
-		}
-		if got := w.must(); got.RequeueAfter <= 0 {
-			t.Error("nothing would end the wait")
-		}
-		const text = "an object of this name with UID uid-a was deleted, and its cleanup is not done: "
-		check("False PredecessorNotCleanedUp: " + text + "it waits for the bucket to be empty")
-		cleanup = failsWith(errFirst)
-		w.takeWrites()
-		w.fails()
-		check("False PredecessorNotCleanedUp: " + text + "A: the first thing broke")
-		w.fails()
-		if diff := cmp.Diff([]string{"patch status of Thing a"}, w.takeWrites()); diff != "" {
-			t.Errorf("writes (-want +got):\n%s", diff)
-		}
-		if got := w.takeEvents(); len(got) != 1 || !strings.HasPrefix(got[0], step.ReasonPredecessor) {
-			t.Errorf("events: %v", got)
-		}
-		if did > 0 {
-			t.Error("Do was called while something of the name is still outside")
-		}
-		cleanup = passes
-		w.must()
-		check("True Ready")
-		if did != 1 {
-			t.Errorf("Do was called %d times", did)
-		}
-	})
-}
-
 func TestWhatEndsACleanup(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -376,131 +324,6 @@ func TestWhatEndsACleanup(t *testing.T) {
 				t.Errorf("gone: %v, clean-ups after it: %v", gone, log)
 			}
 		})
-	}
-}
-
-func TestAFinalizerIsRetired(t *testing.T) {
-	const old = "test.example.com/old"
-	withRetired := func(w *world) step.Options[*Thing] {
-		options := w.options()
-		options.RetiredFinalizers = []string{old}
-		return options
-	}
-	living := func(finalizers ...string) *Thing {
-		obj := newThing()
-		obj.Finalizers = finalizers
-		return obj
-	}
-	tests := []struct {
-		name    string
-		obj     *Thing
-		cleans  bool
-		want    []string // finalizers; nil if the object is gone
-		writes  int      // of the metadata
-		cleaned int
-	}{
-		{"without a Cleaner, living", living(foreignFinalizer, old), false, []string{foreignFinalizer}, 1, 0},
-		{"without a Cleaner, being deleted", deletedThing(old), false, nil, 1, 0},
-		{"without a Cleaner, kept by others", deletedThing(foreignFinalizer, old), false, []string{foreignFinalizer}, 1, 0},
-		{"renamed, living", living(foreignFinalizer, old), true, []string{foreignFinalizer, finalizer}, 1, 0},
-		{"renamed, living, and both are there", living(old, finalizer), true, []string{finalizer}, 1, 0},
-		{"renamed, being deleted", deletedThing(old), true, nil, 1, 1},
-		{"renamed, kept by others", deletedThing(old, foreignFinalizer), true, []string{foreignFinalizer}, 1, 1},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, test.obj)
-			var log []string
-			s := doing("A", passes)
-			if test.cleans {
-				s = full(&log, "A", passes, passes, nil)
-			}
-			w.engineWith(withRetired(w), s)
-			w.must()
-			w.must()
-			var got []string
-			if obj := w.thing(); obj != nil {
-				got = obj.Finalizers
-			}
-			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("finalizers (-want +got):\n%s", diff)
-			}
-			if got := count(w.takeWrites(), "patch Thing a"); got != test.writes {
-				t.Errorf("%d patches of the metadata, want %d", got, test.writes)
-			}
-			if got := count(log, "Cleanup A"); got != test.cleaned {
-				t.Errorf("%d clean-ups, want %d", got, test.cleaned)
-			}
-			if got := w.takeEvents(); len(got) > 0 {
-				t.Errorf("events: %v", got)
-			}
-		})
-	}
-	t.Run("one that is not named is hinted at", func(t *testing.T) {
-		w := newWorld(t, deletedThing(finalizer))
-		w.engine(doing("A", passes))
-		w.must()
-		if got := w.conditionOf(condition.Ready); !strings.Contains(got, "Options.RetiredFinalizers") || strings.Contains(got, "clean-up is done") {
-			t.Errorf("Ready: %q", got)
-		}
-	})
-	t.Run("it can't be in use, too", func(t *testing.T) {
-		options := newWorld(t).options()
-		options.RetiredFinalizers = []string{finalizer}
-		_, err := step.New(options, step.Step[*Thing](cleaning("A", passes, passes)))
-		if err == nil || !strings.Contains(err.Error(), "RetiredFinalizers") {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
-// A Hidden is an object whose generation is kept behind a pointer that may be nil.
-type Hidden struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Status            struct {
-		*Observed  `json:",inline"`
-		Conditions []metav1.Condition `json:"conditions,omitempty"`
-	} `json:"status,omitempty"`
-}
-
-type Observed struct {
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-}
-
-func (h *Hidden) DeepCopyObject() runtime.Object {
-	c := *h
-	c.ObjectMeta = *h.ObjectMeta.DeepCopy()
-	if h.Status.Observed != nil {
-		o := *h.Status.Observed
-		c.Status.Observed = &o
-	}
-	c.Status.Conditions = slices.Clone(h.Status.Conditions)
-	return &c
-}
-
-func TestAnObservedGenerationBehindAPointer(t *testing.T) {
-	newScheme().AddKnownTypes(thingVersion, &Hidden{})
-	for _, observed := range []*Observed{nil, {ObservedGeneration: 1}} {
-		obj := &Hidden{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a", Generation: 3}}
-		obj.Status.Observed = observed
-		server := newHiddenClient(obj)
-		e, err := step.New(step.Options[*Hidden]{Name: "hidden", Client: server}, step.Func("A", func(context.Context, *step.Request[*Hidden]) (ctrl.Result, error) {
-			return ctrlkit.NoRequeue()
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := e.Reconcile(t.Context(), thingRequest); err != nil {
-			t.Error(err)
-		}
-		got := &Hidden{}
-		if err := server.Get(t.Context(), thingRequest.NamespacedName, got); err != nil {
-			t.Fatal(err)
-		}
-		if observed != nil && got.Status.ObservedGeneration != 3 {
-			t.Errorf("status.observedGeneration: %d, want 3", got.Status.ObservedGeneration)
-		}
 	}
 }
 

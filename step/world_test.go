@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,108 +19,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
-
-// A Thing is the object that the tests reconcile.
-type Thing struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              ThingSpec   `json:"spec,omitempty"`
-	Status            ThingStatus `json:"status,omitempty"`
-}
-
-type ThingSpec struct {
-	Size int `json:"size,omitempty"`
-}
-
-type ThingStatus struct {
-	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
-	Size               int                `json:"size,omitempty"`
-	Phase              string             `json:"phase"`
-	Counters           map[string]int     `json:"counters,omitempty"`
-	Conditions         []metav1.Condition `json:"conditions,omitempty"`
-}
-
-func (t *Thing) DeepCopyObject() runtime.Object {
-	c := *t
-	c.ObjectMeta = *t.ObjectMeta.DeepCopy()
-	c.Status.Conditions = slices.Clone(t.Status.Conditions)
-	if t.Status.Counters != nil {
-		c.Status.Counters = make(map[string]int)
-		for k, v := range t.Status.Counters {
-			c.Status.Counters[k] = v
-		}
-	}
-	return &c
-}
-
-// A ThingList is there because the fake client wants one.
-type ThingList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Thing `json:"items"`
-}
-
-func (l *ThingList) DeepCopyObject() runtime.Object {
-	c := *l
-	c.Items = nil
-	for i := range l.Items {
-		c.Items = append(c.Items, *l.Items[i].DeepCopyObject().(*Thing))
-	}
-	return &c
-}
-
-var thingVersion = schema.GroupVersion{Group: "test.example.com", Version: "v1"}
-
-// finalizer is what an engine of the name "things" takes by default.
-const finalizer = "test.example.com/things"
-
-var newScheme = sync.OnceValue(func() *runtime.Scheme {
-	s := runtime.NewScheme()
-	s.AddKnownTypes(thingVersion, &Thing{}, &ThingList{})
-	metav1.AddToGroupVersion(s, thingVersion)
-	if err := corev1.AddToScheme(s); err != nil {
-		panic(err)
-	}
-	return s
-})
-
-var newMapper = sync.OnceValue(func() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{thingVersion, corev1.SchemeGroupVersion})
-	m.Add(thingVersion.WithKind("Thing"), meta.RESTScopeNamespace)
-	m.Add(thingVersion.WithKind("Hidden"), meta.RESTScopeNamespace)
-	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
-	return m
-})
-
-// thingRequest asks for the Thing that most tests reconcile.
-var thingRequest = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "a"}}
-
-func newThing() *Thing {
-	return &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a", Generation: 1}}
-}
-
-// deletedThing is one that is being deleted and has finalizers.
-func deletedThing(finalizers ...string) *Thing {
-	obj := newThing()
-	obj.Finalizers = finalizers
-	now := metav1.Now().Rfc3339Copy()
-	obj.DeletionTimestamp = &now
-	return obj
-}
 
 // A world is an API server, what the engine sees of it, and what was heard of the engine.
 type world struct {
@@ -459,86 +365,9 @@ func failOn(text string, err error) func(string) error {
 	}
 }
 
-var things = schema.GroupResource{Group: thingVersion.Group, Resource: "things"}
-
 func conflictError() error { return apierrors.NewConflict(things, "a", errors.New("it was changed")) }
 func forbiddenError() error {
 	return apierrors.NewForbidden(things, "a", errors.New("no permission"))
-}
-
-type doFunc = func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error)
-
-// passes is a Do, or a Cleanup, with nothing to do.
-func passes(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.NoRequeue() }
-
-// failsWith is a Do that fails.
-func failsWith(err error) doFunc {
-	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrl.Result{}, err }
-}
-
-// logged is a Do that notes that it was called.
-func logged(log *[]string, text string, then doFunc) doFunc {
-	return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		addTo(log, text)
-		return then(ctx, req)
-	}
-}
-
-// logs is for all logs: steps of a group write them at the same time.
-var logs sync.Mutex
-
-func addTo(log *[]string, text string) {
-	logs.Lock()
-	defer logs.Unlock()
-	*log = append(*log, text)
-}
-
-func doing(name string, do doFunc) step.Step[*Thing] { return step.Func(name, do) }
-
-// A cleaner is a step with a Cleanup.
-type cleaner struct {
-	step.Step[*Thing]
-	cleanup doFunc
-}
-
-func (c cleaner) Cleanup(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-	return c.cleanup(ctx, req)
-}
-
-func cleaning(name string, do, cleanup doFunc) step.Cleaner[*Thing] {
-	return cleaner{doing(name, do), cleanup}
-}
-
-// A poster is a step with a Cleanup and a Post.
-type poster struct {
-	cleaner
-	post func(ctx context.Context, req *step.Request[*Thing]) error
-}
-
-func (p poster) Post(ctx context.Context, req *step.Request[*Thing]) error { return p.post(ctx, req) }
-
-// posting is a step without a Cleanup that has a Post.
-type posting struct {
-	step.Step[*Thing]
-	post func(ctx context.Context, req *step.Request[*Thing]) error
-}
-
-func (p posting) Post(ctx context.Context, req *step.Request[*Thing]) error { return p.post(ctx, req) }
-
-// A keeper is a step with conditions.
-type keeper struct {
-	step.Step[*Thing]
-	declared []condition.Declaration
-}
-
-func (k keeper) Conditions() []condition.Declaration { return k.declared }
-
-func keeping(name string, do doFunc, kinds ...string) step.Step[*Thing] {
-	k := keeper{Step: doing(name, do)}
-	for _, kind := range kinds {
-		k.declared = append(k.declared, condition.Declaration{Type: kind})
-	}
-	return k
 }
 
 var (
