@@ -111,7 +111,7 @@ func TestPanicIsAFailure(t *testing.T) {
 			if !errors.As(err, &panicked) {
 				t.Fatalf("got %v, want a PanicError", err)
 			}
-			if !strings.Contains(string(panicked.Stack), "engine_test.go") {
+			if !strings.Contains(string(panicked.Stack), "failures_test.go") {
 				t.Errorf("the stack does not name the place:\n%s", panicked.Stack)
 			}
 			if !errors.Is(err, errBug) {
@@ -199,4 +199,8 @@ func TestTerminalErrorsAreTriedAgain(t *testing.T) {
 	if got := w.conditionOf(condition.Stalled); !strings.HasPrefix(got, "True TerminalError: ") {
 		t.Errorf("Stalled is %q", got)
 	}
+}
+
+func panics(value any) doFunc {
+	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { panic(value) }
 }

@@ -91,10 +91,6 @@ func looksAgain(d time.Duration) doFunc {
 	}
 }
 
-func panics(value any) doFunc {
-	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { panic(value) }
-}
-
 func TestPostKnowsWhatFailed(t *testing.T) {
 	tests := []struct {
 		name string
