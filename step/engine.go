@@ -162,7 +162,7 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 		case name == "" || strings.ContainsAny(name, "\n\r"):
 			mistakes = append(mistakes, fmt.Errorf("step %d has the name %q: a name is a few words on one line", p.index+1, name))
 		case seen[name]:
-			mistakes = append(mistakes, fmt.Errorf("two steps have the name %q: errors and explanations could not tell them apart", name))
+			mistakes = append(mistakes, fmt.Errorf("two steps have the name %q: errors and explanations could not distinguish them", name))
 		}
 		seen[name] = true
 	}

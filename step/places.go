@@ -53,7 +53,8 @@ type place struct {
 
 type placeKey struct{}
 
-// exclusively calls what reads or writes all of the object while no other step of a group runs.
+// exclusively calls call, which reads or writes all of the object, while no other step of a group
+// runs.
 func exclusively(ctx context.Context, call func() error) error {
 	p, _ := ctx.Value(placeKey{}).(*place)
 	if p == nil {

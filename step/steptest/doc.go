@@ -13,9 +13,9 @@
 // The object, and what else [WithObjects] puts into the cluster, live in an API server in memory,
 // package sim/apiserver: it validates, keeps resource versions and field owners, and refuses what
 // the real one refuses. With [WithCRDs] it knows the schemas of the operator's own kinds; without,
-// it takes any fields. A test takes some milliseconds. In a testing/synctest bubble the time stands
+// it accepts any fields. A test takes some milliseconds. In a testing/synctest bubble the time stands
 // still.
 //
-// There is no cache that is behind, no second reconcile and no fault but those of
-// [WithInterceptor]: package sim tests an operator with all of that.
+// There is no stale cache, no second reconcile and no fault but those of [WithInterceptor]: package
+// sim tests an operator with all of that.
 package steptest
