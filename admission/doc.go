@@ -3,7 +3,8 @@
 
 // Package admission makes admission policies that help an operator, for the API server to evaluate.
 //
-//	policy, binding, err := admission.FinalizerPolicy(v1.GroupVersion.WithResource("backups"), "example.com/backup")
+//	backups := v1.GroupVersion.WithResource("backups")
+//	policy, binding, err := admission.FinalizerPolicy(backups, "example.com/backup")
 //
 // It needs no webhook: the policies are objects of the API group admissionregistration.k8s.io. The
 // package only builds them. Install them with the operator's other manifests, which

@@ -14,19 +14,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// FinalizerPolicy returns an admission policy, with its binding, that adds a finalizer to each object
-// of a resource when the object is created. The command "ctrlkit generate finalizer-policy" writes
-// both as YAML.
+// FinalizerPolicy returns an admission policy, with its binding, that adds a finalizer to each
+// object of a resource when the object is created. The command "ctrlkit generate finalizer-policy"
+// writes both as YAML.
 //
-// Why a policy: a finalizer that the operator adds later can be lost. If the object is deleted at the
-// same instant, the API server may accept the write and remove the object all the same. A finalizer
-// that is there from the beginning can't be lost, and it saves one write for each object.
+// Why a policy: a finalizer that the operator adds later can be lost. If the object is deleted at
+// the same instant, the API server may accept the write and remove the object all the same. A
+// finalizer that is there from the beginning can't be lost, and it saves one write for each object.
 //
-//   - The policy is optional. An engine of package step looks for its finalizer and adds it where the
-//     policy has not. Therefore the failure policy is Ignore.
-//   - In the first seconds after the definition of a custom resource was created, an API server with
-//     a policy for that resource answers creations with 503, whatever the failure policy, because it
-//     has not read the schema yet. Clients that create objects right after the definition must retry.
+//   - The policy is optional. An engine of package step looks for its finalizer and adds it where
+//     the policy has not. Therefore the failure policy is Ignore.
+//   - In the first seconds after the definition of a custom resource was created, an API server
+//     with a policy for that resource answers creations with 503, whatever the failure policy,
+//     because it has not read the schema yet. Clients that create objects right after the
+//     definition must retry.
 //   - It needs Kubernetes 1.36, or an earlier version that serves MutatingAdmissionPolicy as
 //     admissionregistration.k8s.io/v1.
 //

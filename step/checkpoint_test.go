@@ -247,7 +247,7 @@ func TestAStepThatWritesTheObjectPastTheRequest(t *testing.T) {
 		t.Errorf("got %v, want an error that names Request.Client", err)
 	}
 	if way := failure.Classify(err).Remedy; !strings.Contains(way, "Request.Client") {
-		t.Errorf("the way out: %q", way)
+		t.Errorf("the remedy: %q", way)
 	}
 }
 
@@ -265,8 +265,8 @@ func TestConditionsThatAreSetOnTheObject(t *testing.T) {
 		kind, want  string
 		ready, fail string
 	}{
-		{"declared and good", set("Found", "True"), "Found", "True Because: it is so", "True Ready", ""},
-		{"declared and bad", set("Found", "False"), "Found", "False Because: it is so", "False Because: Found: it is so", ""},
+		{"declared and healthy", set("Found", "True"), "Found", "True Because: it is so", "True Ready", ""},
+		{"declared and unhealthy", set("Found", "False"), "Found", "False Because: it is so", "False Because: Found: it is so", ""},
 		{"declared and unknown", set("Found", "Unknown"), "Found", "Unknown Because: it is so", "False Because: Found: it is so", ""},
 		{"of its own", set("Available", "True"), "Available", "True Because: it is so", "False NotReached: Found: it was not looked at yet", ""},
 		{"computed", set("Ready", "True"), "Stalled", "True TerminalError", "False TerminalError", "Ready is set on the object"},
@@ -327,8 +327,8 @@ func TestAContextThatAStepHasCanceled(t *testing.T) {
 	})
 }
 
-// What is read past the cache may change without an event, so that the object is never at rest.
-func TestLiveReadsKeepFromRest(t *testing.T) {
+// What is read past the cache may change without an event, so that the object is never skipped.
+func TestLiveReadsAreNotSkipped(t *testing.T) {
 	w := newWorld(t, newThing(), configMap("input", map[string]string{"size": "1"}))
 	options := w.options()
 	options.APIReader, options.SkipUnchanged = w.liveReader(), true

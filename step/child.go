@@ -29,30 +29,34 @@ import (
 // EnsureChild makes an object in the cluster as child describes it, owned by req.Object, with a
 // controller reference:
 //
-//		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: db.Name + "-password"}, Data: data}
-//		return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, secret))
+//	secret := &corev1.Secret{
+//		ObjectMeta: metav1.ObjectMeta{Name: db.Name + "-password"}, Data: data,
+//	}
+//	return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, secret))
 //
-//	  - Child has a name. Its namespace is that of req.Object unless it has another.
-//	  - It is applied on the server side, with the engine as the field owner: what child does not set
-//	    is left to others, and what it does not set any more is removed. What its type encodes
-//	    although it is zero counts as set. Its status is not written.
-//	  - Nothing is written if the cache shows that nothing would change. A cache that drops the managed
-//	    fields never shows that, and each call is a no-op write.
-//	  - Afterwards child is the object as it is in the cluster.
-//	  - An object of that name that req.Object does not control is left alone: the error is terminal,
-//	    and names the controller.
-//	  - An object that is being deleted, or that a predecessor of req.Object has left to the garbage
-//	    collector, is waited for.
-//	  - Before an object is created, Request.APIReader is asked whether it exists: the cache may not
-//	    have it yet.
+// How it does that:
+//
+//   - Child has a name. Its namespace is that of req.Object unless it has another.
+//   - It is applied on the server side, with the engine as the field owner: what child does not set
+//     is left to others, and what it does not set any more is removed. What its type encodes
+//     although it is zero counts as set. Its status is not written.
+//   - Nothing is written if the cache shows that nothing would change. A cache that drops the managed
+//     fields never shows that, and each call is a no-op write.
+//   - Afterwards child is the object as it is in the cluster.
+//   - An object of that name that req.Object does not control is left alone: the error is terminal,
+//     and names the controller.
+//   - An object that is being deleted, or that a predecessor of req.Object has left to the garbage
+//     collector, is waited for.
+//   - Before an object is created, Request.APIReader is asked whether it exists: the cache may not
+//     have it yet.
 func EnsureChild[T client.Object](ctx context.Context, req *Request[T], child client.Object) error {
 	c := &childOf{owner: req.Object, client: req.Client, live: req.APIReader, manager: cmp.Or(req.owner, defaultOwner)}
 	return c.ensure(ctx, child)
 }
 
 // onlyCreate is the resource version with which an object is created. No object has it: the API
-// server ignores it if there is no such object, and answers with a conflict if there is one. Without
-// it, an object that another client has created meanwhile would be taken over.
+// server ignores it if there is no such object, and answers with a conflict if there is one.
+// Without it, an object that another client has created meanwhile would be taken over.
 const onlyCreate = "1"
 
 // defaultOwner is the field owner of requests that no engine has made.
@@ -201,7 +205,8 @@ func (c *childOf) find(ctx context.Context, child client.Object) (client.Object,
 	}
 }
 
-// mayWrite returns an error if an object belongs to another owner, and a wait if it is being deleted.
+// mayWrite returns an error if an object belongs to another owner, and a wait if it is being
+// deleted.
 func (c *childOf) mayWrite(current client.Object) error {
 	controller := metav1.GetControllerOf(current)
 	ours := metav1.IsControlledBy(current, c.owner)

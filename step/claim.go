@@ -14,8 +14,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 )
 
-// A claim is that of an engine to the computed conditions of a kind. Two engines of one manager that
-// both compute Ready for the same objects would overwrite each other for ever.
+// A claim is that of an engine to the computed conditions of a kind. Two engines of one manager
+// that both compute Ready for the same objects would overwrite each other for ever.
 type claim struct{ engine string }
 
 type claimKey struct {
@@ -29,8 +29,8 @@ var (
 	claims = make(map[claimKey]weak.Pointer[claim])
 )
 
-// claimConditions returns an error if another engine with the same client computes the conditions of
-// the kind. A kind without conditions may have several engines.
+// claimConditions returns an error if another engine with the same client computes the conditions
+// of the kind. A kind without conditions may have several engines.
 func (e *Engine[T]) claimConditions() error {
 	client := reflect.ValueOf(e.options.Client)
 	if _, err := condition.Of(e.resource.newObject()); err != nil || client.Kind() != reflect.Pointer {

@@ -244,8 +244,8 @@ func (c *cluster) everySecond(d time.Duration, do func(second int)) {
 	}
 }
 
-// calm fails the test if an operator was found in a hot loop.
-func (c *cluster) calm(name string) {
+// noHotLoop fails the test if an operator was found in a hot loop.
+func (c *cluster) noHotLoop(name string) {
 	c.t.Helper()
 	if loops := c.found(name); len(loops) > 0 {
 		c.t.Errorf("%d hot loops, the first is %v", len(loops), loops[0])

@@ -18,7 +18,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A condition that was good says nothing any more when its step fails, and is good again when that
+// A condition that was healthy is unknown when its step fails, and healthy again when that
 // passes, also if it does not set it.
 func TestConditionsOfAStepThatFails(t *testing.T) {
 	w := newWorld(t, newThing())
@@ -108,8 +108,8 @@ func TestConditionsOfAStepThatWaits(t *testing.T) {
 	}
 }
 
-// A failure of something else comes through, also if only a number in a name or an address tells
-// the two apart.
+// A failure of something else comes through, also if only a number in a name or an address distinguishes
+// the two.
 func TestMessagesOfAnotherFailure(t *testing.T) {
 	for _, tt := range []struct {
 		name, before, after string

@@ -219,7 +219,7 @@ func TestABusyCoWriterStarvesNothing(t *testing.T) {
 			return w.thing().Status.Size == 7 && w.conditionOf(condition.Ready) == "True Ready" && w.server.Get(ctx, client.ObjectKeyFromObject(child), child) == nil
 		})
 		w.remove(newThing())
-		until("clean-up", func() bool { return w.thing() == nil })
+		until("cleanup", func() bool { return w.thing() == nil })
 		if cleanups != 1 {
 			t.Errorf("it was cleaned up %d times, want once", cleanups)
 		}

@@ -5,7 +5,7 @@
 //
 //	engine, err := step.New(step.Options[*v1.Simple]{Name: "simple", Client: mgr.GetClient()},
 //		ensureNonZeroDivisor{},
-//		step.Func("Divide", func(ctx context.Context, req *step.Request[*v1.Simple]) (ctrl.Result, error) {
+//		step.Func("Divide", func(_ context.Context, req *request) (ctrl.Result, error) {
 //			spec := &req.Object.Spec
 //			req.Object.Status.Quotient = ptr.To(spec.Dividend / spec.Divisor)
 //			return ctrlkit.NoRequeue()

@@ -27,15 +27,15 @@ import (
 
 // Options configure an engine. Name and Client are required, all else may be zero.
 type Options[T client.Object] struct {
-	// Name is the name of the controller: of its metrics, its field manager and its finalizer. It is
-	// a DNS label, unique in the process.
+	// Name is the name of the controller: of its metrics, its field manager and its finalizer. It
+	// is a DNS label, unique in the process.
 	Name string
 
 	// Client reads from a cache, as the client of a manager does, and writes.
 	Client client.Client
 
-	// APIReader reads from the API server instead of the cache: use Manager.GetAPIReader. Steps find
-	// it in their request. The engine itself reads through it
+	// APIReader reads from the API server instead of the cache: use Manager.GetAPIReader. Steps
+	// find it in their request. The engine itself reads through it
 	//
 	//   - once for each object and process, before the first write for the object, to find out
 	//     whether the cache is stale: after a restart it may lag as far as an API server does, and
@@ -175,14 +175,17 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 // Complete makes a controller of the engine. It replaces options that b was given: use
 // Options.Controller.
 //
-//		err := engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Database{}).Owns(&corev1.Secret{}))
+//	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Database{}).Owns(&corev1.Secret{})
+//	err := engine.Complete(b)
 //
-//	  - The controller has the rate limiter of the engine, and its event filter, which records what
-//	    triggers each reconcile and the last states of objects that are gone without their cleanup.
-//	  - Watches with a handler of your own record causes if the handler went through
-//	    [Engine.WrapHandler].
-//	  - A second engine of the same manager for a kind that has conditions is an error: both would
-//	    compute Ready.
+// What to know of it:
+//
+//   - The controller has the rate limiter of the engine, and its event filter, which records what
+//     triggers each reconcile and the last states of objects that are gone without their cleanup.
+//   - Watches with a handler of your own record causes if the handler went through
+//     [Engine.WrapHandler].
+//   - A second engine of the same manager for a kind that has conditions is an error: both would
+//     compute Ready.
 func (e *Engine[T]) Complete(b *builder.Builder) error {
 	options := e.options.Controller
 	if options.RateLimiter == nil {

@@ -46,7 +46,7 @@ func TestNewListsAllMistakes(t *testing.T) {
 		},
 		{"a condition that is computed", w.options(), []step.Step[*Thing]{declaring("S", condition.Ready)}, []string{`"Ready"`}},
 		{"a condition twice", w.options(), []step.Step[*Thing]{declaring("S", "Found"), declaring("T", "Found")}, []string{`"Found"`, "twice"}},
-		{"a finalizer that nobody needs", withFinalizer(w.options(), "example.com/x"), []step.Step[*Thing]{doing("S", passes)}, []string{`"example.com/x"`}},
+		{"a finalizer that no step needs", withFinalizer(w.options(), "example.com/x"), []step.Step[*Thing]{doing("S", passes)}, []string{`"example.com/x"`}},
 		{
 			"a finalizer that is none", withFinalizer(w.options(), "x"), []step.Step[*Thing]{cleaning("S", passes, passes)},
 			[]string{`"x"`, "qualified name"},

@@ -121,7 +121,7 @@ func TestPanicIsAFailure(t *testing.T) {
 				t.Errorf("calls: got %v, want Post A at the end", log)
 			}
 			if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False Panic: ") {
-				t.Errorf("Ready: got %q, want it to tell of the panic", got)
+				t.Errorf("Ready: got %q, want it to report the panic", got)
 			}
 			if got := w.conditionOf(condition.Stalled); !strings.HasPrefix(got, "True Panic") {
 				t.Errorf("Stalled: got %q", got)
@@ -150,7 +150,7 @@ func TestBackoffIsThatOfTheClass(t *testing.T) {
 			if got < test.want || got > test.want*11/10 {
 				t.Errorf("the next try waits %v, want %v", got, test.want)
 			}
-			requeued := heard[journal.Requeued](w)
+			requeued := recorded[journal.Requeued](w)
 			if len(requeued) != 1 || requeued[0].After != got || requeued[0].Failures != 1 {
 				t.Errorf("the journal says %+v", requeued)
 			}

@@ -51,7 +51,7 @@ func TestReplacesChildren(t *testing.T) {
 			}),
 		}})
 		c.everySecond(time.Hour, nil)
-		c.calm("things")
+		c.noHotLoop("things")
 		if got := c.requested("DELETE child"); got < 150 {
 			t.Errorf("replaced %d times in an hour", got)
 		}

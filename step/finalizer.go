@@ -62,8 +62,8 @@ func newFinalizers(own, standard, example string, retired []string, cleans bool)
 	return f, nil
 }
 
-// protects reports whether an object has our finalizer, or one that an older version of the operator
-// has put there.
+// protects reports whether an object has our finalizer, or one that an older version of the
+// operator has put there.
 func (f *finalizers) protects(obj client.Object) bool {
 	return f.own != "" && slices.ContainsFunc(obj.GetFinalizers(), func(name string) bool { return name == f.own || f.isRetired(name) })
 }
@@ -112,8 +112,8 @@ type finalizing[T client.Object] struct {
 }
 
 // ensure puts our finalizer on an object that needs it, before any step does what it stands for.
-// Where an admission policy has put it there (see package admission) this costs nothing. A finalizer
-// that another client has removed is not added again.
+// Where an admission policy has put it there (see package admission) this costs nothing. A
+// finalizer that another client has removed is not added again.
 func (f *finalizing[T]) ensure(ctx context.Context) (ctrl.Result, error) {
 	switch {
 	case f.own == "":

@@ -172,9 +172,9 @@ func TestCleanupEndsWithTheFinalizer(t *testing.T) {
 		keeping("K", passes, "Found"),
 		cleaning("A", passes, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 			if !slices.Contains(w.thing().Finalizers, finalizer) {
-				t.Error("the finalizer went before the clean-up")
+				t.Error("the finalizer went before the cleanup")
 			}
-			req.Object.Status.Size = 7 // nobody would read it
+			req.Object.Status.Size = 7 // no client would read it
 			return ctrlkit.NoRequeue()
 		}))
 	w.must()
@@ -225,7 +225,7 @@ func TestCleanupThatDoesNotPassKeepsTheFinalizer(t *testing.T) {
 			w.takeWrites()
 			_, _ = w.reconcile()
 			if diff := cmp.Diff([]string{"A", "A"}, log); diff != "" {
-				t.Errorf("clean-ups (-want +got):\n%s", diff)
+				t.Errorf("cleanups (-want +got):\n%s", diff)
 			}
 			if got := w.takeWrites(); len(got) > 0 {
 				t.Errorf("the same again wrote %v", got)
@@ -262,7 +262,7 @@ func TestOtherFinalizersKeepTheObject(t *testing.T) {
 	}
 	for range 20 { // no hot loop: nothing is asked for, nothing is written, nothing is cleaned up again
 		if got := w.must(); got.RequeueAfter != 0 {
-			t.Fatalf("it is to be looked at again after %v", got.RequeueAfter)
+			t.Fatalf("it is requeued after %v", got.RequeueAfter)
 		}
 	}
 	if got := w.takeWrites(); len(got) > 0 {
@@ -346,7 +346,7 @@ func TestTheFinalizerCantBeRemoved(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False Forbidden: ") {
-		t.Errorf("Ready: got %q, want it to tell why the object does not go", got)
+		t.Errorf("Ready: got %q, want it to say why the object stays", got)
 	}
 	w.fault = nil
 	w.must()
@@ -355,8 +355,8 @@ func TestTheFinalizerCantBeRemoved(t *testing.T) {
 	}
 }
 
-// What a step finds bad while it cleans up does not hide that the clean-up is done: after a restart
-// nothing is cleaned up again.
+// What a step finds unhealthy while it cleans up does not hide that the cleanup is done: after a
+// restart nothing is cleaned up again.
 func TestCleanedUpIsNotHidden(t *testing.T) {
 	w := newWorld(t, deletedThing(foreignFinalizer, finalizer))
 	cleanups := 0

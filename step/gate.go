@@ -21,8 +21,8 @@ type gate[T client.Object] struct {
 	check func(ctx context.Context, r *run[T]) (result reconcile.Result, ends bool, err error)
 }
 
-// gates returns all gates, in their order. Those before the object is read are for any object of its
-// name; the cheap ones come before those that read.
+// gates returns all gates, in their order. Those before the object is read are for any object of
+// its name; the cheap ones come before those that read.
 func gates[T client.Object]() []gate[T] {
 	return []gate[T]{
 		{"a cleanup is pending for an object of this name that is gone", awaitCleanup[T]},

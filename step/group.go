@@ -13,7 +13,8 @@ import (
 // When returns a step whose steps are only done for objects that cond is true for. Description says
 // when that is, for [journal.StepSkipped].
 //
-//   - Their Cleanup and their Post are called for all objects, because cond may have been true once.
+//   - Their Cleanup and their Post are called for all objects, because cond may have been true
+//     once.
 //   - The finalizer is put on an object when cond is first true.
 //   - A condition of theirs is healthy, with reason [ReasonNotNeeded], as long as cond is false.
 func When[T client.Object](description string, cond func(req *Request[T]) bool, steps ...Step[T]) Step[T] {
@@ -28,9 +29,9 @@ func When[T client.Object](description string, cond func(req *Request[T]) bool, 
 //   - Their outcomes are joined in the order given. The steps after the group are reached when all
 //     have passed.
 //   - The steps share the request. Conditions, [Put] and the clients are safe for that.
-//   - Of the object, each step writes fields of its own, and reads none that another one writes: two
-//     may set two fields of the status, but not two annotations, which are one map. [GroupOrdered]
-//     is for steps that can't follow this rule.
+//   - Of the object, each step writes fields of its own, and reads none that another one writes:
+//     two may set two fields of the status, but not two annotations, which are one map.
+//     [GroupOrdered] is for steps that can't follow this rule.
 func Group[T client.Object](name string, steps ...Step[T]) Step[T] {
 	return &composite[T]{name: name, order: atOnce, steps: steps}
 }

@@ -20,8 +20,8 @@ func NewKey[V any](name string) Key[V] { return Key[V]{&name} }
 // String returns the name of the key.
 func (k Key[V]) String() string { return *k.name }
 
-// Put passes a value to later steps of the reconcile. It is safe for concurrent use, as [Lookup] is;
-// the value itself is not copied.
+// Put passes a value to later steps of the reconcile. It is safe for concurrent use, as [Lookup]
+// is; the value itself is not copied.
 func Put[V any, T client.Object](req *Request[T], key Key[V], value V) {
 	req.mu.Lock()
 	defer req.mu.Unlock()

@@ -86,7 +86,7 @@ func TestAppliesInEveryReconcile(t *testing.T) {
 						c.must(c.user.Delete(t.Context(), deleted))
 					}
 				})
-				c.calm("things")
+				c.noHotLoop("things")
 				c.must(c.user.Get(t.Context(), client.ObjectKeyFromObject(deleted), &corev1.ConfigMap{}))
 				if got := c.ran("things"); got < 400 {
 					t.Errorf("the step ran %d times in an hour, want at every change of a child", got)
@@ -99,13 +99,13 @@ func TestAppliesInEveryReconcile(t *testing.T) {
 	}
 }
 
-// What is applied and was as wanted already is no write: the object rests, but not when the child
-// changes.
-func TestAnApplyThatChangesNothingMayRest(t *testing.T) {
+// What is applied and was as wanted already is no write: the object is skipped, but not when the
+// child changes.
+func TestAnApplyThatChangesNothingMayBeSkipped(t *testing.T) {
 	tests := []struct {
 		name  string
 		read  bool // from a cache of the type
-		rests bool
+		skips bool
 	}{
 		{"with a cache", true, true},
 		{"without a cache nothing would show that the child changes", false, false},
@@ -130,8 +130,8 @@ func TestAnApplyThatChangesNothingMayRest(t *testing.T) {
 				bystander.OwnerReferences = []metav1.OwnerReference{{APIVersion: thingVersion.String(), Kind: "Thing", Name: "a", UID: c.thing().UID, Controller: new(true)}}
 				c.must(c.user.Create(t.Context(), bystander))
 				pass(time.Minute)
-				if rested := c.ran("things") == before; rested != test.rests {
-					t.Errorf("it rested: %v, want %v", rested, test.rests)
+				if skipped := c.ran("things") == before; skipped != test.skips {
+					t.Errorf("it was skipped: %v, want %v", skipped, test.skips)
 				}
 				child := configMap("config", nil)
 				c.must(c.user.Delete(t.Context(), child))
@@ -165,9 +165,9 @@ func TestPollsATerminatingChild(t *testing.T) {
 					}),
 				}})
 				c.everySecond(time.Hour, nil)
-				c.calm("things")
+				c.noHotLoop("things")
 				if got := c.ran("things"); got < 1700 {
-					t.Errorf("it was looked at %d times in an hour, want every two seconds", got)
+					t.Errorf("it was reconciled %d times in an hour, want every two seconds", got)
 				}
 				if got := c.requested("GET child"); got > 100 {
 					t.Errorf("%d live reads of the child", got)
@@ -208,11 +208,11 @@ func TestLegitimateWrites(t *testing.T) {
 		// others do something after each second.
 		others func(c *cluster, second int)
 	}{
-		{"a value of the status that we change to and fro", every(5*time.Second, func(_ context.Context, req *step.Request[*Thing], n int) error {
+		{"a value of the status that flaps", every(5*time.Second, func(_ context.Context, req *step.Request[*Thing], n int) error {
 			req.Object.Status.Size = n % 2
 			return nil
 		}), nil},
-		{"a label of a child that we change to and fro in one reconcile", every(5*time.Second, func(ctx context.Context, req *step.Request[*Thing], _ int) error {
+		{"a label of a child that flaps in one reconcile", every(5*time.Second, func(ctx context.Context, req *step.Request[*Thing], _ int) error {
 			for _, value := range []string{"a", "b"} {
 				if err := req.Client.Patch(ctx, configMap("child", nil), merge(`{"metadata":{"labels":{"x":%q}}}`, value)); err != nil {
 					return err
@@ -295,7 +295,7 @@ func TestLegitimateWrites(t *testing.T) {
 						test.others(c, second)
 					}
 				})
-				c.calm("things")
+				c.noHotLoop("things")
 				if got := c.ran("things"); got < 30 {
 					t.Errorf("the step ran %d times", got)
 				}
@@ -337,7 +337,7 @@ func TestAPollIsNoEcho(t *testing.T) {
 		for range 200 {
 			pass(w.must().RequeueAfter)
 		}
-		if found := heard[journal.HotLoop](w); len(found) > 0 {
+		if found := recorded[journal.HotLoop](w); len(found) > 0 {
 			t.Errorf("found %v", found)
 		}
 	})
@@ -353,7 +353,7 @@ func TestAPauseIsNotSlowed(t *testing.T) {
 			w.must()
 			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", "theirs") })
 		}
-		if len(heard[journal.HotLoop](w)) == 0 {
+		if len(recorded[journal.HotLoop](w)) == 0 {
 			t.Fatal("there is no hot loop")
 		}
 		w.edit(func(obj *Thing) { metav1.SetMetaDataAnnotation(&obj.ObjectMeta, step.PauseAnnotation, "true") })

@@ -17,8 +17,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
-// memories are what an engine knows of its objects beyond the cluster. They may be lost at any time:
-// they save work, prevent repetition, and help to explain, and nothing else.
+// memories are what an engine knows of its objects beyond the cluster. They may be lost at any
+// time: they save work, prevent repetition, and help to explain, and nothing else.
 type memories[T client.Object] struct {
 	mu  sync.Mutex // for all
 	all map[types.NamespacedName]*memory[T]

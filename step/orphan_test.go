@@ -21,7 +21,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// TestLostFinalizer is about objects that the API server has let go although they had our
+// TestLostFinalizer is about objects that the API server has removed although they had our
 // finalizer, or should have had it.
 func TestLostFinalizer(t *testing.T) {
 	last := newThing()
@@ -35,7 +35,7 @@ func TestLostFinalizer(t *testing.T) {
 	}{
 		{"the last state has it", nil, last, 1},
 		{"the last state has it not", nil, newThing(), 0},
-		{"it is paused, and somebody took it off", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
+		{"it is paused, and its finalizer was removed", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
 			w.create(newThing())
 			w.must()
 			w.edit(func(obj *Thing) {
@@ -52,7 +52,7 @@ func TestLostFinalizer(t *testing.T) {
 			obj.Finalizers = []string{foreignFinalizer}
 			return obj
 		}(), 0},
-		{"it was put there, and somebody took it off", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
+		{"it was put there, and another client removed it", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
 			w.create(newThing())
 			w.must()
 			w.edit(func(obj *Thing) { obj.Finalizers = nil })
@@ -127,7 +127,7 @@ func TestLostFinalizerOfAnObjectThatHasASuccessor(t *testing.T) {
 		old.Finalizers, successor.UID = []string{finalizer}, "uid-b"
 		w.create(successor)
 		e.EventFilter().Delete(event.DeleteEvent{Object: old})
-		if err := w.fails(); !errors.Is(err, errFirst) { // the clean-up is tried again until it passes
+		if err := w.fails(); !errors.Is(err, errFirst) { // the cleanup is tried again until it passes
 			t.Errorf("got %v", err)
 		}
 		if got := w.must(); got.RequeueAfter <= 0 {
@@ -160,7 +160,7 @@ func TestLostFinalizerMayWriteBesideAFence(t *testing.T) {
 	last.Finalizers = []string{finalizer}
 	e.EventFilter().Delete(event.DeleteEvent{Object: last})
 	if got := w.must(); got.RequeueAfter != 0 {
-		t.Errorf("the clean-up waits %v", got.RequeueAfter)
+		t.Errorf("the cleanup waits %v", got.RequeueAfter)
 	}
 	if diff := cmp.Diff([]string{"delete ConfigMap child"}, w.takeWrites()); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
@@ -173,7 +173,7 @@ func TestAnotherObjectOfTheNameIsAnotherObject(t *testing.T) {
 	e := w.engine(full(&log, "A", passes, passes, nil))
 	w.must()
 	w.remove(newThing())
-	w.must() // cleaned up and let go
+	w.must() // cleaned up and released
 	second := newThing()
 	second.UID = types.UID("uid-b")
 	w.create(second)
@@ -194,7 +194,7 @@ func successor() *Thing {
 	return obj
 }
 
-// A successor waits for the clean-up of the object that had its name before, and says so.
+// A successor waits for the cleanup of the object that had its name before, and says so.
 func TestASuccessorSaysWhatItWaitsFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)

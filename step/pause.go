@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PauseAnnotation on an object has the engine leave the object alone while its value is "true". That
-// includes its deletion. The condition Paused says so.
+// PauseAnnotation on an object has the engine leave the object alone while its value is "true".
+// That includes its deletion. The condition Paused says so.
 const PauseAnnotation = "ctrlkit.dev/paused"
 
 // Reasons of the condition Paused.
@@ -20,8 +20,8 @@ const (
 	ReasonInvalidPause = "InvalidValue"
 )
 
-// pause returns why an object is to be left alone; an empty reason if it is not. An invalid value is
-// taken for a pause, because one was wanted.
+// pause returns why an object is to be left alone; an empty reason if it is not. An invalid value
+// is taken for a pause, because one was wanted.
 func pause(obj client.Object) (reason, message string) {
 	value, ok := obj.GetAnnotations()[PauseAnnotation]
 	switch {

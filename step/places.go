@@ -14,7 +14,8 @@ const mostAtOnce = 16
 // places let steps of groups run at the same time, in one reconcile:
 //
 //   - They limit how many do.
-//   - Steps begin in the order in which they were given, so that the journal has them in that order.
+//   - Steps begin in the order in which they were given, so that the journal has them in that
+//     order.
 //   - No step runs while the finalizer is written, which changes the object that they all see.
 //
 // Nil places let everything pass.

@@ -145,7 +145,8 @@ func (p *protection[T]) fate(last T, final, protected bool) (pending, released b
 	}
 }
 
-// isPending reports whether a cleanup is pending for the object, whose last state has not been seen.
+// isPending reports whether a cleanup is pending for the object, whose last state has not been
+// seen.
 func (p *protection[T]) isPending() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,8 +15,8 @@ const (
 	// ReasonDeleting: the object is being deleted, the operator has nothing to clean up, and
 	// finalizers of others keep it.
 	ReasonDeleting = "Deleting"
-	// ReasonFinalizerRemoved: the object is being deleted, another client has removed our finalizer,
-	// and nothing is cleaned up.
+	// ReasonFinalizerRemoved: the object is being deleted, another client has removed our
+	// finalizer, and nothing is cleaned up.
 	ReasonFinalizerRemoved = "FinalizerRemoved"
 	// ReasonPredecessor: an object of the same name is gone, and its cleanup is not done.
 	ReasonPredecessor = "PredecessorNotCleanedUp"

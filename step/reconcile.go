@@ -14,8 +14,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// Reconcile brings an object nearer to what its spec wants. The error is what has failed, all causes
-// joined; waits are not errors.
+// Reconcile brings an object nearer to what its spec wants. The error is what has failed, all
+// causes joined; waits are not errors.
 func (e *Engine[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, r := e.begin(ctx, request)
 	for i := range e.gates {

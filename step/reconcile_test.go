@@ -47,7 +47,7 @@ func TestOrder(t *testing.T) {
 		{"the first waits", false, waits("Secret default/db"), passes, []string{"Do A", "Post A", "Post B", "Post C"}},
 		{"the first wants to be run again", false, again(time.Minute), passes, []string{"Do A", "Post A", "Post B", "Post C"}},
 		{"the first exits", false, failsWith(ctrlkit.ErrExit), passes, []string{"Do A", "Post A", "Post B", "Post C"}},
-		{"the first looks again", false, looksAgain(time.Minute), passes, []string{"Do A", "Do B", "Do C", "Post A", "Post B", "Post C"}},
+		{"the first is requeued", false, continues(time.Minute), passes, []string{"Do A", "Do B", "Do C", "Post A", "Post B", "Post C"}},
 		{"the first panics", false, panics("no"), passes, []string{"Do A", "Post A", "Post B", "Post C"}},
 		{"deleted", true, passes, passes, []string{"Cleanup C", "Cleanup B", "Cleanup A", "Post A", "Post B", "Post C"}},
 		{"deleted, the second fails", true, passes, failsWith(errSecond), []string{"Cleanup C", "Cleanup B", "Post A", "Post B", "Post C"}},
@@ -85,7 +85,7 @@ func again(d time.Duration) doFunc {
 	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.RequeueAfter(d) }
 }
 
-func looksAgain(d time.Duration) doFunc {
+func continues(d time.Duration) doFunc {
 	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
 		return ctrlkit.ContinueAndRequeueAfter(d)
 	}
@@ -155,7 +155,7 @@ func TestResults(t *testing.T) {
 		fails bool
 	}{
 		{"done", passes, 0, journal.ResultDone, false},
-		{"look again", looksAgain(time.Minute), time.Minute, journal.ResultDone, false},
+		{"requeue", continues(time.Minute), time.Minute, journal.ResultDone, false},
 		{"wait", waits("Secret default/db"), 0, journal.ResultWaiting, false},
 		{"poll", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
 			return ctrlkit.PollFor("the bucket", 3*time.Second)
@@ -188,9 +188,9 @@ func TestResults(t *testing.T) {
 func TestTheSoonestTimeCounts(t *testing.T) {
 	w := newWorld(t, newThing())
 	w.engine(
-		doing("A", looksAgain(time.Hour)),
-		step.Group("g", doing("B", looksAgain(time.Minute)), doing("C", looksAgain(time.Second))),
-		doing("D", looksAgain(time.Hour)),
+		doing("A", continues(time.Hour)),
+		step.Group("g", doing("B", continues(time.Minute)), doing("C", continues(time.Second))),
+		doing("D", continues(time.Hour)),
 	)
 	if got := w.must().RequeueAfter; got != time.Second {
 		t.Errorf("got %v, want %v", got, time.Second)
@@ -229,7 +229,7 @@ func TestTheCacheIsNotChanged(t *testing.T) {
 	}
 }
 
-func TestObjectsAreReconciledBesideOneAnother(t *testing.T) {
+func TestObjectsAreReconciledAtTheSameTime(t *testing.T) {
 	var objects []*Thing
 	w := newWorld(t)
 	for i := range 8 {
@@ -258,7 +258,7 @@ func TestObjectsAreReconciledBesideOneAnother(t *testing.T) {
 	}
 }
 
-func TestTheJournalTellsSteps(t *testing.T) {
+func TestTheJournalHasSteps(t *testing.T) {
 	w := newWorld(t, newThing())
 	w.engine(
 		doing("A", passes),

@@ -21,21 +21,24 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 )
 
-// WatchNamed adds a watch to b for objects that the reconciled ones name: a change of such an object
-// triggers a reconcile of those that name it.
+// WatchNamed adds a watch to b for objects that the reconciled ones name: a change of such an
+// object triggers a reconcile of those that name it.
 //
-//		b := ctrl.NewControllerManagedBy(mgr).For(&v1.Database{})
-//		return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(db *v1.Database) []client.ObjectKey {
-//			return []client.ObjectKey{{Name: db.Spec.PasswordSecret}}
-//		}))
+//	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Database{})
+//	passwords := func(db *v1.Database) []client.ObjectKey {
+//		return []client.ObjectKey{{Name: db.Spec.PasswordSecret}}
+//	}
+//	return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, passwords))
 //
-//	  - Named returns the keys of the objects that obj names. It depends on nothing but obj, and does
-//	    not change it. A key without a name is ignored; one without a namespace is in that of obj, if
-//	    the watched kind has namespaces.
-//	  - Which object names which is kept in memory, from the events of the controller: nothing is
-//	    listed, and no index of the cache is needed.
-//	  - A filter that was given to b before, with WithEventFilter, hides the events that it drops.
-//	  - The journal has the causes, as with [Engine.WrapHandler].
+// What to know of it:
+//
+//   - Named returns the keys of the objects that obj names. It depends on nothing but obj, and does
+//     not change it. A key without a name is ignored; one without a namespace is in that of obj, if
+//     the watched kind has namespaces.
+//   - Which object names which is kept in memory, from the events of the controller: nothing is
+//     listed, and no index of the cache is needed.
+//   - A filter that was given to b before, with WithEventFilter, hides the events that it drops.
+//   - The journal has the causes, as with [Engine.WrapHandler].
 func (e *Engine[T]) WatchNamed(b *builder.Builder, watched client.Object, named func(obj T) []client.ObjectKey, options ...builder.WatchesOption) *builder.Builder {
 	r := &references[T]{named: named, namespaced: sync.OnceValue(func() bool { return namespaced(e.options.Client, watched) })}
 	return b.WithEventFilter(r).Watches(watched, e.WrapHandler(handler.EnqueueRequestsFromMapFunc(r.naming)), options...)
@@ -48,8 +51,8 @@ func namespaced(c client.Client, obj client.Object) bool {
 }
 
 // references are the objects of an engine by the keys that they name. It is a predicate that lets
-// everything pass, because predicates see events before the reconcile does: that reconcile sees what
-// changes in between.
+// everything pass, because predicates see events before the reconcile does: that reconcile sees
+// what changes in between.
 type references[T client.Object] struct {
 	named      func(obj T) []client.ObjectKey
 	namespaced func() bool
@@ -140,15 +143,18 @@ func (r *references[T]) naming(_ context.Context, obj client.Object) []reconcile
 // GetOrWait reads an object through Request.Client. If there is none, the error is a wait for it,
 // such as "Secret default/db", which a step returns like any other:
 //
-//		secret, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: req.Object.Spec.PasswordSecret})
-//		if err != nil {
-//			return ctrlkit.RequeueIfError(err)
-//		}
+//	key := client.ObjectKey{Name: req.Object.Spec.PasswordSecret}
+//	secret, err := step.GetOrWait[*corev1.Secret](ctx, req, key)
+//	if err != nil {
+//		return ctrlkit.RequeueIfError(err)
+//	}
 //
-//	  - O is a pointer to a struct.
-//	  - A key without a namespace is in that of req.Object, if the kind has namespaces.
-//	  - Only a watch ends the wait: see [Engine.WatchNamed].
-//	  - ctrlkit.Waits(err) distinguishes a wait from other errors.
+// What to know of it:
+//
+//   - O is a pointer to a struct.
+//   - A key without a namespace is in that of req.Object, if the kind has namespaces.
+//   - Only a watch ends the wait: see [Engine.WatchNamed].
+//   - ctrlkit.Waits(err) distinguishes a wait from other errors.
 func GetOrWait[O, T client.Object](ctx context.Context, req *Request[T], key client.ObjectKey) (O, error) {
 	var none O
 	obj := reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O) //nolint:errcheck // it is the type

@@ -23,7 +23,7 @@ import (
 )
 
 // removeFinalizers is what a person does who wants an object gone and what is outside kept. It
-// returns the state that the event of the deletion tells.
+// returns the state that the event of the deletion has.
 func (w *world) removeFinalizers(keep ...string) *Thing {
 	w.tb.Helper()
 	last := w.thing()
@@ -31,16 +31,16 @@ func (w *world) removeFinalizers(keep ...string) *Thing {
 	return last
 }
 
-// reports is what the journal of the deletion of a Thing tells an engine.
+// reports is what the journal of the deletion of a Thing reports to an engine.
 func gone(e *step.Engine[*Thing], last *Thing) {
 	e.EventFilter().Delete(event.DeleteEvent{Object: last})
 }
 
-// A finalizer that a person has taken off is a decision: nothing is cleaned up after that, and an
+// To remove a finalizer is a decision: nothing is cleaned up after that, and an
 // event says so.
-func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
+func TestARemovedFinalizerIsADecision(t *testing.T) {
 	cleanups := func(log []string) int { return count(log, "Cleanup A") }
-	t.Run("while the clean-up fails", func(t *testing.T) {
+	t.Run("while the cleanup fails", func(t *testing.T) {
 		w := newWorld(t, newThing())
 		var log []string
 		e := w.engine(full(&log, "A", passes, failsWith(errFirst), nil))
@@ -53,7 +53,7 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 		w.must()
 		w.must()
 		if got := cleanups(log); got != 1 {
-			t.Errorf("%d clean-ups, want that before the finalizer was taken off", got)
+			t.Errorf("%d cleanups, want that before the finalizer was removed", got)
 		}
 		want := []string{`FinalizerRemoved: another client has removed finalizer "` + finalizer + `": the object is gone, and nothing is cleaned up`}
 		if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
@@ -80,7 +80,7 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 			gone(e, last)
 			w.must()
 			if got := cleanups(log); got != 1 {
-				t.Errorf("%d clean-ups", got)
+				t.Errorf("%d cleanups", got)
 			}
 		})
 	})
@@ -99,7 +99,7 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 			w.must()
 		}
 		if got := cleanups(log); got != 1 {
-			t.Errorf("%d clean-ups", got)
+			t.Errorf("%d cleanups", got)
 		}
 		want := []string{`FinalizerRemoved: another client has removed finalizer "` + finalizer + `": the object is being deleted, and nothing is cleaned up`}
 		if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
@@ -122,10 +122,10 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 		gone(e, last)
 		w.must()
 		if got := cleanups(log); got != 1 {
-			t.Errorf("%d clean-ups", got)
+			t.Errorf("%d cleanups", got)
 		}
 	})
-	t.Run("before the clean-up began", func(t *testing.T) {
+	t.Run("before the cleanup began", func(t *testing.T) {
 		w := newWorld(t, newThing())
 		var log []string
 		e := w.engine(full(&log, "A", passes, passes, nil))
@@ -134,7 +134,7 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 		gone(e, w.removeFinalizers())
 		w.must()
 		if got := cleanups(log); got != 0 {
-			t.Errorf("%d clean-ups", got)
+			t.Errorf("%d cleanups", got)
 		}
 	})
 	t.Run("the cache does not know it yet", func(t *testing.T) {
@@ -155,14 +155,14 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 		w.catchUp()
 		w.must()
 		if got := cleanups(log); got != 0 {
-			t.Errorf("%d clean-ups", got)
+			t.Errorf("%d cleanups", got)
 		}
 	})
 }
 
-// A finalizer that was taken off an object that is not being deleted stays off, also after a
+// A finalizer that was removed from an object that is not being deleted stays removed, also after a
 // restart, and until that is taken back.
-func TestAFinalizerThatWasTakenOffALivingObject(t *testing.T) {
+func TestAFinalizerRemovedFromALivingObject(t *testing.T) {
 	w := newWorld(t, newThing())
 	var log []string
 	steps := func() step.Step[*Thing] { return full(&log, "A", passes, passes, nil) }
@@ -197,7 +197,7 @@ func TestAFinalizerThatWasTakenOffALivingObject(t *testing.T) {
 		gone(e, last)
 		w.must()
 		if got := count(log, "Cleanup A"); got != 0 {
-			t.Errorf("%d clean-ups", got)
+			t.Errorf("%d cleanups", got)
 		}
 	})
 	t.Run("taken back by removing the annotation", func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestAFinalizerThatWasTakenOffALivingObject(t *testing.T) {
 		w.remove(newThing())
 		w.must()
 		if got := count(log, "Cleanup A"); got != 1 || w.thing() != nil {
-			t.Errorf("%d clean-ups", got)
+			t.Errorf("%d cleanups", got)
 		}
 	})
 	t.Run("taken back by putting the finalizer there", func(t *testing.T) {
@@ -240,15 +240,15 @@ func TestAFinalizerThatWasTakenOffALivingObject(t *testing.T) {
 }
 
 // The right twins: no client has removed it, so that the finalizer is put there, and the
-// clean-up is owed.
-func TestNobodyHasTakenTheFinalizerOff(t *testing.T) {
+// cleanup is pending.
+func TestNoClientHasRemovedTheFinalizer(t *testing.T) {
 	t.Run("the cache is older than the write of the finalizer", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			w := newWorld(t, newThing())
 			w.engine(full(new([]string), "A", passes, passes, nil))
 			w.lag()
 			w.must()
-			pass(time.Minute) // long enough to go on with the old one
+			pass(time.Minute) // long enough to continue with the old one
 			_, _ = w.reconcile()
 			w.catchUp()
 			w.must()
@@ -283,7 +283,7 @@ func TestNobodyHasTakenTheFinalizerOff(t *testing.T) {
 	t.Run("replaced, and it was being deleted", func(t *testing.T) {
 		now := metav1.Now()
 		if got := replaced(func(old *Thing) { old.DeletionTimestamp = &now }); len(got) > 0 {
-			t.Errorf("cleaned up %v, although it went only because its finalizer was taken off", got)
+			t.Errorf("cleaned up %v, although it went only because its finalizer was removed", got)
 		}
 	})
 	t.Run("the final state is not known, and the answer to the write was lost", func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestNobodyHasTakenTheFinalizerOff(t *testing.T) {
 		e.EventFilter().Delete(event.DeleteEvent{Object: newThing(), DeleteStateUnknown: true})
 		w.must()
 		if got := count(log, "Cleanup A"); got != 1 {
-			t.Errorf("%d clean-ups, want one: the write may have arrived", got)
+			t.Errorf("%d cleanups, want one: the write may have arrived", got)
 		}
 	})
 }
@@ -312,7 +312,7 @@ func TestWhatEndsACleanup(t *testing.T) {
 			return ctrlkit.ContinueAndRequeueAfter(time.Minute)
 		}, true},
 		{"RequeueAfter does", again(time.Minute), false},
-		{"Exit does: the clean-ups after it are not done", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.Exit() }, false},
+		{"Exit does: the cleanups after it are not done", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.Exit() }, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -321,15 +321,15 @@ func TestWhatEndsACleanup(t *testing.T) {
 			w.engine(cleaning("First", passes, logged(&log, "First", passes)), cleaning("A", passes, test.cleanup))
 			w.must()
 			if gone := w.thing() == nil; gone != test.gone || gone != (len(log) == 1) {
-				t.Errorf("gone: %v, clean-ups after it: %v", gone, log)
+				t.Errorf("gone: %v, cleanups after it: %v", gone, log)
 			}
 		})
 	}
 }
 
-// The finalizer is taken off by hand at any moment of the life of an object: it is not cleaned up
+// The finalizer is removed by hand at any moment of the life of an object: it is not cleaned up
 // by a reconcile that begins afterwards.
-func TestFinalizersTakenOffAtAnyMoment(t *testing.T) {
+func TestFinalizersRemovedAtAnyMoment(t *testing.T) {
 	for moment := range 12 {
 		t.Run(fmt.Sprint("before request ", moment), func(t *testing.T) {
 			w := newWorld(t, newThing())
@@ -367,7 +367,7 @@ func TestFinalizersTakenOffAtAnyMoment(t *testing.T) {
 				}
 			}
 			if after > 0 {
-				t.Errorf("cleaned up %d times after the finalizer was taken off", after)
+				t.Errorf("cleaned up %d times after the finalizer was removed", after)
 			}
 		})
 	}

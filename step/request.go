@@ -33,9 +33,9 @@ type Request[T client.Object] struct {
 	// status; the engine saves it.
 	Object T
 
-	// Client is the engine's client. What is read and written through it is recorded in the journal,
-	// and watched for hot loops. A write of Object itself is a Save, and to read Object again leaves
-	// it as it is.
+	// Client is the engine's client. What is read and written through it is recorded in the
+	// journal, and watched for hot loops. A write of Object itself is a Save, and to read Object
+	// again leaves it as it is.
 	Client client.Client
 
 	// APIReader reads from the API server instead of the cache. It is nil if the engine has none.
@@ -93,8 +93,8 @@ func (r *Request[T]) Save(ctx context.Context) error {
 	return exclusively(ctx, func() error { return r.save(ctx) })
 }
 
-// Snapshot returns the object as it was when the reconcile began. It belongs to the cache and must not
-// be changed.
+// Snapshot returns the object as it was when the reconcile began. It belongs to the cache and must
+// not be changed.
 func (r *Request[T]) Snapshot() T {
 	if r.record != nil {
 		return r.snapshot
@@ -112,8 +112,8 @@ func (r *Request[T]) Failure() error { return r.failure }
 
 // EnsureFresh returns a wait, as an error, if the API server has a newer version of the object than
 // the reconcile has begun with, or none. Call it before something outside the cluster is made that
-// would stay behind if the object is gone: after a restart the cache may lag as far as an API server
-// does.
+// would stay behind if the object is gone: after a restart the cache may lag as far as an API
+// server does.
 //
 //   - Writes through Client call it.
 //   - It costs a live read once for each object and process, and nothing after that.
@@ -196,8 +196,8 @@ func (r *Request[T]) complete(p *plan[T], owner, finalizer string) {
 	}
 }
 
-// guard puts the finalizer on the object before a step. Before a step of a group it does so while no
-// other step runs.
+// guard puts the finalizer on the object before a step. Before a step of a group it does so while
+// no other step runs.
 func (r *Request[T]) guard(ctx context.Context, p *part[T]) error {
 	switch {
 	case r.protect == nil:

@@ -64,7 +64,7 @@ func TestAFinalizerIsRetired(t *testing.T) {
 				t.Errorf("%d patches of the metadata, want %d", got, test.writes)
 			}
 			if got := count(log, "Cleanup A"); got != test.cleaned {
-				t.Errorf("%d clean-ups, want %d", got, test.cleaned)
+				t.Errorf("%d cleanups, want %d", got, test.cleaned)
 			}
 			if got := w.takeEvents(); len(got) > 0 {
 				t.Errorf("events: %v", got)
@@ -75,7 +75,7 @@ func TestAFinalizerIsRetired(t *testing.T) {
 		w := newWorld(t, deletedThing(finalizer))
 		w.engine(doing("A", passes))
 		w.must()
-		if got := w.conditionOf(condition.Ready); !strings.Contains(got, "Options.RetiredFinalizers") || strings.Contains(got, "clean-up is done") {
+		if got := w.conditionOf(condition.Ready); !strings.Contains(got, "Options.RetiredFinalizers") || strings.Contains(got, "cleanup is done") {
 			t.Errorf("Ready: %q", got)
 		}
 	})

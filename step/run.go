@@ -204,7 +204,7 @@ func (r *run[T]) noteEnd(ctx context.Context, how journal.Result, out outcome, r
 	r.journal.Note(ctx, journal.Finished{Result: how, Outcome: o, Duration: time.Since(r.began)})
 }
 
-// detectHotLoop judges what the reconcile has written, and returns how long the next one has to
+// detectHotLoop examines what the reconcile has written, and returns how long the next one has to
 // wait. A hot loop is reported in the journal, with a Kubernetes event when it begins, and in the
 // condition of the next reconcile.
 func (r *run[T]) detectHotLoop(ctx context.Context, failed bool) (slow time.Duration) {

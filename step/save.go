@@ -25,7 +25,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
-// A saver saves what the steps have changed: at the end of a reconcile, and when a step asks for it.
+// A saver saves what the steps have changed: at the end of a reconcile, and when a step asks for
+// it.
 type saver[T client.Object] struct {
 	mu     sync.Mutex // while the object is saved
 	writer writer[T]
@@ -121,8 +122,8 @@ func (s *saver[T]) checkpoint(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// awaitNewest returns a wait, and prevents that anything is saved that follows from a stale version.
-// The caller has the lock.
+// awaitNewest returns a wait, and prevents that anything is saved that follows from a stale
+// version. The caller has the lock.
 func (s *saver[T]) awaitNewest() error {
 	s.stale = true
 	_, wait := ctrlkit.PollFor("the newest version of the object to arrive in the cache", requeueStale)
@@ -151,7 +152,8 @@ func (s *saver[T]) changes() (map[string]any, error) {
 	return changed, nil
 }
 
-// ErrReadOnlyField says that a step has changed a part of the object that the engine does not write.
+// ErrReadOnlyField says that a step has changed a part of the object that the engine does not
+// write.
 var ErrReadOnlyField = errors.New("a step has changed what is not the operator's")
 
 // writable are the keys of the metadata that steps may change.

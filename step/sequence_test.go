@@ -24,7 +24,7 @@ import (
 
 // Whatever the steps return, in any order and nesting: at most one patch of the metadata besides
 // that of the finalizer, and one of the status, every cause in the error, Post of every step, the
-// finalizer before any Do, and the object goes when, and only when, its clean-up has passed.
+// finalizer before any Do, and the object goes when, and only when, its cleanup has passed.
 func TestAnySequenceOfOutcomes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -60,7 +60,7 @@ type sequence struct {
 	panicked bool
 	waited   bool
 	posts    []string
-	stopped  bool // a clean-up did not pass
+	stopped  bool // a cleanup did not pass
 }
 
 func (s *sequence) steps(depth int, prefix string) []step.Step[*Thing] {
@@ -191,7 +191,7 @@ func (s *sequence) reconcile() {
 	}
 	if s.deleted && s.cleans {
 		if gone := s.world.thing() == nil; gone == s.stopped {
-			s.rt.Errorf("the object is gone: %v, a clean-up did not pass: %v", gone, s.stopped)
+			s.rt.Errorf("the object is gone: %v, a cleanup did not pass: %v", gone, s.stopped)
 		}
 		return
 	}

@@ -103,7 +103,7 @@ func TestLargeIntegersStayExact(t *testing.T) {
 	}
 }
 
-// A Hidden is an object whose generation is kept behind a pointer that may be nil.
+// A Hidden is an object whose generation is kept in a struct whose pointer may be nil.
 type Hidden struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -23,8 +23,8 @@ type Step[T client.Object] interface {
 	// deleted, and the steps before it have passed.
 	//
 	//   - It must be idempotent: it is called again after every error, crash and change.
-	//   - It may change the metadata and the status of req.Object, which the engine saves, also after
-	//     an error. It must not change the spec, which belongs to the user.
+	//   - It may change the metadata and the status of req.Object, which the engine saves, also
+	//     after an error. It must not change the spec, which belongs to the user.
 	//   - Its outcome is one of package ctrlkit: an error, a wait or a requeue ends the sequence of
 	//     steps, ctrlkit.ContinueAndRequeueAfter does not.
 	Do(ctx context.Context, req *Request[T]) (ctrl.Result, error)
@@ -40,10 +40,10 @@ type Cleaner[T client.Object] interface {
 	//   - It must be idempotent, and do no harm when Do was never called.
 	//   - It is also called for an object that is already gone because its finalizer was lost: then
 	//     changes of req.Object are not saved.
-	//   - It does not begin when another client has removed the finalizer: that is a decision to keep
-	//     what Do has made.
-	//   - An error, a wait, a requeue or an exit ends the sequence: the finalizer stays, a condition
-	//     says why, and Cleanup is called again; after an exit, by the next event.
+	//   - It does not begin when another client has removed the finalizer: that is a decision to
+	//     keep what Do has made.
+	//   - An error, a wait, a requeue or an exit ends the sequence: the finalizer stays, a
+	//     condition says why, and Cleanup is called again; after an exit, by the next event.
 	//   - ctrlkit.ContinueAndRequeueAfter does not end it, and its time is not used: the object is
 	//     removed.
 	Cleanup(ctx context.Context, req *Request[T]) (ctrl.Result, error)

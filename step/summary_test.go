@@ -52,14 +52,14 @@ func TestConditionsAreInitialisedAndRetired(t *testing.T) {
 	}
 }
 
-func TestReadyAndItsKin(t *testing.T) {
+func TestReadyReconcilingStalled(t *testing.T) {
 	set := func(severity condition.Severity) doFunc {
 		return func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 			req.Conditions.MarkUnhealthy("Found", severity, "NotFound", "there is no Secret")
 			return ctrlkit.NoRequeue()
 		}
 	}
-	good := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	healthy := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		req.Conditions.MarkHealthy("Found", "Found", "")
 		return ctrlkit.NoRequeue()
 	}
@@ -74,24 +74,24 @@ func TestReadyAndItsKin(t *testing.T) {
 		do                          doFunc
 		ready, reconciling, stalled string
 	}{
-		{"good", good, "True Ready", "", ""},
+		{"healthy", healthy, "True Ready", "", ""},
 		{"not reached", passes, "False NotReached: Found: it was not looked at yet", "True NotReached: Found: it was not looked at yet", ""},
 		{"info", set(condition.SeverityInfo), "False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", ""},
 		{"warning", set(condition.SeverityWarning), "False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", ""},
 		{"error", set(condition.SeverityError), "False NotFound: Found: there is no Secret", "", "True NotFound: Found: there is no Secret"},
 		{
-			"an error of its own", then(good, failsWith(errFirst)),
+			"an error of its own", then(healthy, failsWith(errFirst)),
 			"False TemporaryError: A: the first thing broke", "True TemporaryError: A: the first thing broke", "",
 		},
 		{
-			"a terminal error of its own", then(good, failsWith(reconcile.TerminalError(errFirst))),
+			"a terminal error of its own", then(healthy, failsWith(reconcile.TerminalError(errFirst))),
 			"False TerminalError: A: terminal error: the first thing broke", "", "True TerminalError: A: terminal error: the first thing broke",
 		},
 		{
 			"a condition that is worse than the error", then(set(condition.SeverityError), failsWith(errFirst)),
 			"False NotFound: Found: there is no Secret", "", "True NotFound: Found: there is no Secret",
 		},
-		{"a wait", then(good, waits("Secret default/db")), "False Waiting: waits for Secret default/db", "True Waiting: waits for Secret default/db", ""},
+		{"a wait", then(healthy, waits("Secret default/db")), "False Waiting: waits for Secret default/db", "True Waiting: waits for Secret default/db", ""},
 		{
 			"a wait that a condition explains", then(set(condition.SeverityInfo), waits("Secret default/db")),
 			"False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", "",
@@ -119,7 +119,7 @@ func TestReadyAndItsKin(t *testing.T) {
 	}
 }
 
-func TestWaitsOfAGroupAreAllTold(t *testing.T) {
+func TestAllWaitsOfAGroupAreNamed(t *testing.T) {
 	w := newWorld(t, newThing())
 	w.engine(step.Group("g", doing("A", waits("Secret default/db")), doing("B", waits("Secret default/db")), doing("C", waits("the bucket"))))
 	w.must()
@@ -161,7 +161,7 @@ func TestObservedGenerationOfDeclaredConditions(t *testing.T) {
 	err = errFirst
 	w.fails()
 	if got := observed(); got != 1 {
-		t.Errorf("after a failure: got %d, want 1: nobody has looked at it for generation 2", got)
+		t.Errorf("after a failure: got %d, want 1: it was not evaluated for generation 2", got)
 	}
 	err = nil
 	w.must()

@@ -117,17 +117,17 @@ func TestHeldTexts(t *testing.T) {
 	})
 }
 
-func TestEventsTellTransitionsOnce(t *testing.T) {
+func TestOneEventPerTransition(t *testing.T) {
 	w := newWorld(t, newThing())
 	var do doFunc
 	w.engine(keeping("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { return do(ctx, req) }, "Found"))
-	bad := func(severity condition.Severity, reason string) doFunc {
+	unhealthy := func(severity condition.Severity, reason string) doFunc {
 		return func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 			req.Conditions.MarkUnhealthy("Found", severity, reason, "there is no Secret")
 			return ctrlkit.NoRequeue()
 		}
 	}
-	good := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	healthy := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		req.Conditions.MarkHealthy("Found", "Found", "")
 		return ctrlkit.NoRequeue()
 	}
@@ -136,24 +136,24 @@ func TestEventsTellTransitionsOnce(t *testing.T) {
 		do   doFunc
 		want []string
 	}{
-		{"it begins well", good, nil},
-		{"a condition becomes bad", bad(condition.SeverityWarning, "NotFound"), []string{"NotFound: there is no Secret"}},
-		{"it stays bad", bad(condition.SeverityWarning, "NotFound"), nil},
-		{"for another reason", bad(condition.SeverityWarning, "Empty"), []string{"Empty: there is no Secret"}},
+		{"it begins well", healthy, nil},
+		{"a condition becomes unhealthy", unhealthy(condition.SeverityWarning, "NotFound"), []string{"NotFound: there is no Secret"}},
+		{"it stays unhealthy", unhealthy(condition.SeverityWarning, "NotFound"), nil},
+		{"for another reason", unhealthy(condition.SeverityWarning, "Empty"), []string{"Empty: there is no Secret"}},
 		{"something worse besides", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-			_, _ = bad(condition.SeverityWarning, "Empty")(ctx, req)
+			_, _ = unhealthy(condition.SeverityWarning, "Empty")(ctx, req)
 			return ctrl.Result{}, forbiddenError()
 		}, []string{`Forbidden: A: things.test.example.com "a" is forbidden: no permission (and 1 more)`}},
-		{"what is worse is over", bad(condition.SeverityWarning, "Empty"), nil},
-		{"it is on its way", bad(condition.SeverityInfo, "Pending"), nil},
-		{"it becomes good", good, nil},
+		{"what is worse is over", unhealthy(condition.SeverityWarning, "Empty"), nil},
+		{"it is on its way", unhealthy(condition.SeverityInfo, "Pending"), nil},
+		{"it becomes healthy", healthy, nil},
 		{"an error", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-			_, _ = good(ctx, req)
+			_, _ = healthy(ctx, req)
 			return ctrl.Result{}, errFirst
 		}, []string{"TemporaryError: A: the first thing broke"}},
 		{"the error stays", failsWith(errFirst), nil},
 		{"a wait is none", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-			_, _ = good(ctx, req)
+			_, _ = healthy(ctx, req)
 			return ctrlkit.WaitFor("the bucket")
 		}, nil},
 	} {
@@ -183,7 +183,7 @@ func TestNoEventForWhatWasNotWritten(t *testing.T) {
 }
 
 // A new text that is due is written, also when the conditions are computed a second time because
-// something could not be saved. Of two failures that are as bad the first is told.
+// something could not be saved. Of two failures of the same severity the first is reported.
 func TestANewTextBesideAFailureToSave(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())

@@ -21,7 +21,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-func TestTheJournalTellsWrites(t *testing.T) {
+func TestTheJournalHasWrites(t *testing.T) {
 	t.Parallel()
 	child := journal.Object{Kind: "ConfigMap", Namespace: "default", Name: "child"}
 	get := func(ctx context.Context, c client.Client) (*corev1.ConfigMap, error) {
@@ -85,7 +85,7 @@ func TestTheJournalTellsWrites(t *testing.T) {
 			}))
 			w.must()
 			var got []journal.Wrote
-			for _, wrote := range heard[journal.Wrote](w) {
+			for _, wrote := range recorded[journal.Wrote](w) {
 				if wrote.Object.Name != "a" {
 					if wrote.Step != "A" {
 						t.Errorf("written by %q", wrote.Step)
@@ -101,7 +101,7 @@ func TestTheJournalTellsWrites(t *testing.T) {
 	}
 }
 
-func TestTheJournalTellsReads(t *testing.T) {
+func TestTheJournalHasReads(t *testing.T) {
 	w := newWorld(t, newThing())
 	options := w.options()
 	options.APIReader = w.liveReader()
@@ -114,7 +114,7 @@ func TestTheJournalTellsReads(t *testing.T) {
 	}))
 	w.must()
 	var got []string
-	for _, read := range heard[journal.Read](w) {
+	for _, read := range recorded[journal.Read](w) {
 		text := read.Step + ": "
 		if read.Err != nil {
 			if !apierrors.IsNotFound(read.Err) {
@@ -141,7 +141,7 @@ func TestAPatchFromTwoObjectsIsSent(t *testing.T) {
 		}
 		before := cm.DeepCopy()
 		cm.Data["a"] = "2"
-		meanwhile := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"b":"1"}}`)) // somebody else's, in the answer
+		meanwhile := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"b":"1"}}`)) // another client's, in the answer
 		if err := w.server.Patch(ctx, configMap("child", nil), meanwhile); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -152,7 +152,7 @@ func TestAPatchFromTwoObjectsIsSent(t *testing.T) {
 	if err := w.server.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, got); err != nil || got.Data["a"] != "2" {
 		t.Errorf("got %v, %v", got.Data, err)
 	}
-	if diff := cmp.Diff([]string{".data.a"}, heard[journal.Wrote](w)[0].Fields); diff != "" {
+	if diff := cmp.Diff([]string{".data.a"}, recorded[journal.Wrote](w)[0].Fields); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
 }

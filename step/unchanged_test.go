@@ -20,8 +20,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// resting is a world whose engine rests, with a counter of the calls of its step.
-func resting(t *testing.T, do doFunc, objects ...client.Object) (w *world, runs *int) {
+// skipping is a world whose engine skips unchanged objects, with a counter of the calls of its
+// step.
+func skipping(t *testing.T, do doFunc, objects ...client.Object) (w *world, runs *int) {
 	t.Helper()
 	w = newWorld(t, append(objects, newThing())...)
 	options := w.options()
@@ -77,7 +78,7 @@ func TestSkipUnchanged(t *testing.T) {
 		{"something else", func(w *world) { update(w, "bystander") }, false},
 		{"the spec", func(w *world) { w.edit(func(obj *Thing) { obj.Spec.Size = 3 }) }, true},
 		{"a label of the object", func(w *world) { w.edit(func(obj *Thing) { obj.Labels = map[string]string{"a": "b"} }) }, true},
-		{"the status, by somebody else", func(w *world) { w.editStatus(func(obj *Thing) { obj.Status.Size = 42 }) }, true},
+		{"the status, by another client", func(w *world) { w.editStatus(func(obj *Thing) { obj.Status.Size = 42 }) }, true},
 		{"an input", func(w *world) { update(w, "input") }, true},
 		{"an input that was read as metadata", func(w *world) { update(w, "partial") }, true},
 		{"an input is gone", func(w *world) { w.remove(configMap("partial", nil)) }, true},
@@ -92,7 +93,7 @@ func TestSkipUnchanged(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				w, runs := resting(t, reading, configMap("input", nil), configMap("partial", nil), configMap("bystander", nil),
+				w, runs := skipping(t, reading, configMap("input", nil), configMap("partial", nil), configMap("bystander", nil),
 					listed("listed-1"), listed("listed-2"))
 				w.must() // writes the conditions
 				w.must() // sees that it is done
@@ -118,9 +119,9 @@ func TestSkipUnchanged(t *testing.T) {
 	}
 }
 
-func TestRestKeepsATime(t *testing.T) {
+func TestSkipUnchangedKeepsATime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w, runs := resting(t, looksAgain(time.Minute))
+		w, runs := skipping(t, continues(time.Minute))
 		w.must()
 		if got := w.must(); got.RequeueAfter != time.Minute || *runs != 2 {
 			t.Fatalf("got %v after %d runs", got, *runs)
@@ -136,7 +137,7 @@ func TestRestKeepsATime(t *testing.T) {
 	})
 }
 
-func TestNoRest(t *testing.T) {
+func TestNotUnchanged(t *testing.T) {
 	n := 0
 	tests := []struct {
 		name string
@@ -174,7 +175,7 @@ func TestNoRest(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				w, runs := resting(t, test.do, configMap("input", nil))
+				w, runs := skipping(t, test.do, configMap("input", nil))
 				w.fault = func(request string) error {
 					if strings.HasSuffix(request, "ConfigMap broken") || strings.HasPrefix(request, "list PodList") {
 						return errFirst
@@ -194,7 +195,7 @@ func TestNoRest(t *testing.T) {
 }
 
 func TestOneDoneReconcileAfterAFailureIsNeeded(t *testing.T) {
-	w, runs := resting(t, passes)
+	w, runs := skipping(t, passes)
 	w.must()
 	w.must()
 	w.edit(func(obj *Thing) { obj.Labels = map[string]string{step.PauseAnnotation: "x"} })
@@ -205,7 +206,7 @@ func TestOneDoneReconcileAfterAFailureIsNeeded(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotAskForRestHasNone(t *testing.T) {
+func TestWithoutSkipUnchanged(t *testing.T) {
 	w := newWorld(t, newThing())
 	runs := 0
 	w.engine(doing("A", changing(func(*Thing) { runs++ })))

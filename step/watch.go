@@ -14,21 +14,23 @@ import (
 )
 
 // EventFilter returns a predicate that lets every event pass. It records what triggers reconciles,
-// and the last states of objects that are gone. [Engine.Complete] installs it; a program that builds
-// its controller otherwise passes it to builder.WithEventFilter.
+// and the last states of objects that are gone. [Engine.Complete] installs it; a program that
+// builds its controller otherwise passes it to builder.WithEventFilter.
 func (e *Engine[T]) EventFilter() predicate.Predicate { return eventFilter[T]{e} }
 
-// WrapHandler returns h so that the engine records which event has requested which reconcile. Use it
-// for watches of objects that the reconciled one does not own:
+// WrapHandler returns h so that the engine records which event has requested which reconcile. Use
+// it for watches of objects that the reconciled one does not own:
 //
-//	b.Watches(&corev1.Secret{}, engine.WrapHandler(handler.EnqueueRequestsFromMapFunc(databasesOf)))
+//	h := handler.EnqueueRequestsFromMapFunc(databasesOf)
+//	b.Watches(&corev1.Secret{}, engine.WrapHandler(h))
 func (e *Engine[T]) WrapHandler(h handler.EventHandler) handler.EventHandler {
 	return e.causes.WrapHandler(h)
 }
 
 // WatchReader returns r for the watches of a generated manager, so that they record causes:
 //
-//	manager.WatchDatabaseManager(ctrl.NewControllerManagedBy(mgr), engine.WatchReader(mgr.GetCache()))
+//	b := ctrl.NewControllerManagedBy(mgr)
+//	manager.WatchDatabaseManager(b, engine.WatchReader(mgr.GetCache()))
 func (e *Engine[T]) WatchReader(r client.Reader) client.Reader { return e.causes.WatchReader(r) }
 
 type eventFilter[T client.Object] struct{ engine *Engine[T] }
@@ -46,7 +48,8 @@ func (f eventFilter[T]) Create(ev event.CreateEvent) bool {
 // Update implements [predicate.Predicate].
 func (f eventFilter[T]) Update(ev event.UpdateEvent) bool {
 	if ev.ObjectOld != nil && ev.ObjectNew != nil && ev.ObjectOld.GetUID() != ev.ObjectNew.GetUID() {
-		// The watch was interrupted while one object was deleted and another one of its name created.
+		// The watch was interrupted while one object was deleted and another one of its name
+		// created.
 		f.gone(ev.ObjectOld, false)
 	}
 	f.record(ev.ObjectNew, "", "updated")

@@ -20,7 +20,8 @@ import (
 // generated manager plugs in like this:
 //
 //	step.Workflow("Run", func(req *step.Request[*v1.CronJob]) ctrlkit.Action {
-//		mgr := manager.NewCronJobControllerManager(manager.NewCronJobControllerManagerState(req.Client, req.Object), newImpl(req), req.Logger)
+//		state := manager.NewCronJobControllerManagerState(req.Client, req.Object)
+//		mgr := manager.NewCronJobControllerManager(state, newImpl(req), req.Logger)
 //		return ctrlkit.Join(mgr.CleanUpOldJobs(), mgr.RunNextScheduledJob())
 //	})
 func Workflow[T client.Object](name string, build func(req *Request[T]) ctrlkit.Action) Step[T] {

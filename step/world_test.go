@@ -29,11 +29,11 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A world is an API server, what the engine sees of it, and what was heard of the engine.
+// A world is an API server, what the engine sees of it, and what the engine has recorded.
 type world struct {
 	tb     tester
 	server client.WithWatch // past the interceptors: to arrange, and to look at
-	client client.Client    // for the engine: it is counted, may fail, and reads may be behind
+	client client.Client    // for the engine: it is counted, may fail, and reads may be stale
 
 	mu        sync.Mutex // for all below
 	writes    []string   // that came to the server, refused ones too: "patch Thing a", "patch status of Thing a"
@@ -63,7 +63,7 @@ func newWorld(tb tester, objects ...client.Object) *world {
 	return w
 }
 
-// liveReader returns a reader that is never behind, and counted by itself.
+// liveReader returns a reader that is never stale, and counted by itself.
 func (w *world) liveReader() client.Reader {
 	return interceptor.NewClient(w.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -106,9 +106,9 @@ func (w *world) intercept(reads *[]string) interceptor.Funcs {
 				return err
 			}
 			w.mu.Lock()
-			old, behind := w.cache[key]
+			old, stale := w.cache[key]
 			w.mu.Unlock()
-			if thing, ok := obj.(*Thing); ok && behind {
+			if thing, ok := obj.(*Thing); ok && stale {
 				if old == nil {
 					return apierrors.NewNotFound(schema.GroupResource{Group: thingVersion.Group, Resource: "things"}, key.Name)
 				}
@@ -180,7 +180,7 @@ func (w *world) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...a
 	w.events = append(w.events, reason+": "+fmt.Sprintf(note, args...))
 }
 
-// options are those of an engine that tells the world everything.
+// options are those of an engine that the world observes.
 func (w *world) options() step.Options[*Thing] {
 	return step.Options[*Thing]{Name: "things", Client: w.client, Recorder: w, Observers: []journal.Observer{w}}
 }
@@ -222,14 +222,14 @@ func (w *world) fails() error {
 }
 
 // conflicts reconciles, and wants a conflict: one that is no error for controller-runtime, but
-// looked at again soon. It returns what the journal tells of it.
+// requeued soon. It returns what the journal has of it.
 func (w *world) conflicts() error {
 	w.tb.Helper()
 	result, err := w.reconcile()
 	if err != nil || result.RequeueAfter <= 0 {
 		w.tb.Fatalf("got %v and error %v, want another look and no error", result, err)
 	}
-	finished := heard[journal.Finished](w)
+	finished := recorded[journal.Finished](w)
 	if len(finished) == 0 {
 		w.tb.Fatal("the journal does not say how it ended")
 	}
@@ -309,8 +309,8 @@ func (w *world) take(from *[]string) []string {
 	return all
 }
 
-// heard returns the entries of a type of event.
-func heard[E journal.Event](w *world) []E {
+// recorded returns the entries of a type of event.
+func recorded[E journal.Event](w *world) []E {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var all []E
@@ -322,10 +322,10 @@ func heard[E journal.Event](w *world) []E {
 	return all
 }
 
-// lastResult returns how the last reconcile ended, as the journal tells it.
+// lastResult returns how the last reconcile ended, as the journal has it.
 func (w *world) lastResult() journal.Result {
 	w.tb.Helper()
-	all := heard[journal.Finished](w)
+	all := recorded[journal.Finished](w)
 	if len(all) == 0 {
 		w.tb.Fatal("no reconcile has finished")
 	}

@@ -67,9 +67,9 @@ const mostRebases = 10
 // has changed is applied to that version, and sent again. If the other client has changed the same
 // fields to something else, the conflict is returned: only a new reconcile can decide.
 //
-// From then on the API server has more than the base, which is what steps see: a patch that
-// makes the object from the base would take away list items of others. So each further change of that part
-// in this reconcile is applied to what the API server has answered.
+// From then on the API server has more than the base, which is what steps see: a patch that makes
+// the object from the base would take away list items of others. So each further change of that
+// part in this reconcile is applied to what the API server has answered.
 //
 // Ours is the object with the change, and content the merge patch that makes it from the base.
 func (w *writer[T]) write(ctx context.Context, part savedPart, ours T, content any) error {
@@ -279,8 +279,9 @@ func (w *writer[T]) newest(ctx context.Context) (T, error) {
 	return w.resource.newest(ctx, w.key(), w.read.GetUID(), w.record.Journal)
 }
 
-// writeFailed returns the error of a write to the object. A read of the newest version shows whether
-// the object is gone, which is treated as a conflict, or its definition has no status subresource.
+// writeFailed returns the error of a write to the object. A read of the newest version shows
+// whether the object is gone, which is treated as a conflict, or its definition has no status
+// subresource.
 func (w *writer[T]) writeFailed(ctx context.Context, part savedPart, err error) error {
 	doing := "writing the " + string(part)
 	if !apierrors.IsNotFound(err) {

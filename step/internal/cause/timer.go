@@ -17,8 +17,8 @@ type Timer struct {
 	evaluated bool      // there was a reconcile
 }
 
-// Set notes what a reconcile has requested, at a given time. Zero requests nothing. Failed says that
-// it is the backoff of a failure.
+// Set notes what a reconcile has requested, at a given time. Zero requests nothing. Failed says
+// that it is the backoff of a failure.
 func (t *Timer) Set(now time.Time, after time.Duration, failed bool) {
 	t.evaluated, t.failed, t.next = true, failed, time.Time{}
 	if after > 0 {

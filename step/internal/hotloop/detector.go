@@ -96,8 +96,8 @@ func (d *Detector) Disputes(ctx context.Context, reader client.Reader, self jour
 	return d.history.disputes(ctx, reader, self, obj)
 }
 
-// Observe judges what a reconcile has written. If that shows a hot loop, the object is slowed down:
-// Observe returns the loop, and how long the next reconcile has to wait.
+// Observe examines what a reconcile has written. If that shows a hot loop, the object is slowed
+// down: Observe returns the loop, and how long the next reconcile has to wait.
 func (d *Detector) Observe(r Reconcile) (found *Loop, slow time.Duration) {
 	r.Record.Close()
 	d.history.forget(d.window(), r.Now)
@@ -134,7 +134,7 @@ func (d *Detector) slow() time.Duration { return min(firstSlow<<min(d.level, 10)
 // window is how far apart writes of the same value may be, which are slowed down themselves.
 func (d *Detector) window() time.Duration { return loopWindow + sameWrites*d.slow() }
 
-// fought judges the writes of a reconcile, and returns a fight over what one of them has written,
+// fought examines the writes of a reconcile, and returns a fight over what one of them has written,
 // nil if there is none.
 func (d *Detector) fought(r Reconcile) *Loop {
 	for _, w := range r.Record.InVain() {
@@ -154,7 +154,7 @@ func (d *Detector) fought(r Reconcile) *Loop {
 		if !track.IsPartOf(w.Subresource) {
 			continue
 		}
-		paths, count := d.history.target(w.Object, r.Now).judge(w, r.Now, d.window())
+		paths, count := d.history.target(w.Object, r.Now).compare(w, r.Now, d.window())
 		if count >= sameWrites && (found == nil || count > found.Count) {
 			found = &Loop{Write: w, Paths: paths, Fight: true, Count: count, Within: loopWindow}
 		}

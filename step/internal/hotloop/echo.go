@@ -42,8 +42,8 @@ func (e *echoes) reset() { e.count, e.seen, e.ours, e.others = 0, nil, nil, nil 
 
 // observe counts reconciles that write although nothing has triggered them but the writes of the
 // one before, and reports whether there are too many. A requested time, a change of anything that
-// was read, and a write to an object that was not written before are reasons to write. Again is true
-// if the object was in a hot loop a moment ago.
+// was read, and a write to an object that was not written before are reasons to write. Again is
+// true if the object was in a hot loop a moment ago.
 func (e *echoes) observe(r Reconcile, again bool) bool {
 	own := r.Version != "" && (r.Version == r.Began || r.Version == e.read)
 	soon := r.Now.Sub(e.began) < echoWithin

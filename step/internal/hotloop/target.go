@@ -23,8 +23,8 @@ type target struct {
 	version string // of the last answer
 	facts   []fact
 
-	// The type and name, for an object that is in the cache. It is not an object to read into: there
-	// may be many targets, and objects are large.
+	// The type and name, for an object that is in the cache. It is not an object to read into:
+	// there may be many targets, and objects are large.
 	cached reflect.Type
 	key    client.ObjectKey
 
@@ -69,8 +69,8 @@ func (t *target) newerThan(s *track.Snapshot) bool {
 }
 
 // suspected reports whether the API server is to be asked before the next write: because nothing
-// else shows what it changes, or because it may prove a fight and the managers of the fields are not
-// known.
+// else shows what it changes, or because it may prove a fight and the managers of the fields are
+// not known.
 func (t *target) suspected(before *track.Snapshot) bool {
 	if t == nil {
 		return false
@@ -82,9 +82,9 @@ func (t *target) suspected(before *track.Snapshot) bool {
 	return near && (before == nil || !before.Absent && len(before.Managers) == 0)
 }
 
-// judge compares what a write has changed with what we have written before. It returns how often
+// compare compares what a write has changed with what we have written before. It returns how often
 // the same was written to one field, and to which.
-func (t *target) judge(w *track.Write, now time.Time, window time.Duration) (paths []string, count int) {
+func (t *target) compare(w *track.Write, now time.Time, window time.Duration) (paths []string, count int) {
 	t.quiet = 0
 	if w.Cached != nil {
 		t.cached, t.key = w.Cached, w.Object.Key()
@@ -108,13 +108,13 @@ func (t *target) judge(w *track.Write, now time.Time, window time.Duration) (pat
 		if t.uid != "" && t.uid != w.After.UID { // another object of the same name
 			t.facts = nil
 		}
-		paths, count = t.judgeFields(w, now, window)
+		paths, count = t.compareFields(w, now, window)
 	}
 	t.uid, t.version = w.After.UID, w.After.Version
 	return paths, count
 }
 
-func (t *target) judgeFields(w *track.Write, now time.Time, window time.Duration) (paths []string, count int) {
+func (t *target) compareFields(w *track.Write, now time.Time, window time.Duration) (paths []string, count int) {
 	if w.Before == nil || w.Before.Absent { // a cache that does not know the object
 		if t.version != "" {
 			t.blind++

@@ -102,8 +102,8 @@ func (i *input) unchanged(ctx context.Context, reader client.Reader) bool {
 var Sharing = []client.GetOption{client.UnsafeDisableDeepCopy}
 
 // read returns the version that a reader has. It reads into the same object each time, of which an
-// idle operator would otherwise make thousands, and leaves it empty, so that it keeps nothing of the
-// cache alive.
+// idle operator would otherwise make thousands, and leaves it empty, so that it keeps nothing of
+// the cache alive.
 func (i *input) read(ctx context.Context, reader client.Reader) (version string, err error) {
 	obj := i.empty.(client.Object) //nolint:errcheck // it is no list
 	if standsForAny(obj) {
@@ -133,8 +133,8 @@ func standsForAny(obj runtime.Object) bool {
 	return false
 }
 
-// digestOf returns a number for the names and versions of the items of a list, whatever their order:
-// caches list in no particular one.
+// digestOf returns a number for the names and versions of the items of a list, whatever their
+// order: caches list in no particular one.
 func digestOf(list client.ObjectList) (uint64, bool) {
 	var sum uint64
 	n := uint64(0)
