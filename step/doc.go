@@ -3,6 +3,8 @@
 
 // Package step is an engine that reconciles one kind of object in named steps.
 //
+//	type request = step.Request[*v1.Simple]
+//
 //	engine, err := step.New(step.Options[*v1.Simple]{Name: "simple", Client: mgr.GetClient()},
 //		ensureNonZeroDivisor{},
 //		step.Func("Divide", func(_ context.Context, req *request) (ctrl.Result, error) {
