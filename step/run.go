@@ -61,45 +61,65 @@ func (r *run[T]) self() journal.Object {
 	return journal.ObjectOf(r.engine.resource.kind, r.key())
 }
 
-// prepare copies the object and makes the request of the steps.
+// prepare copies the object and makes the request of the steps, and what the engine does around
+// them.
 func (r *run[T]) prepare(ctx context.Context) {
-	e, w := r.engine, &work[T]{}
-	r.work = w
+	r.work = &work[T]{}
+	r.prepareRecord(ctx)
+	r.prepareRequest(ctx)
+	r.prepareSaver()
+}
+
+// prepareRecord makes what records the reads and writes of the steps.
+func (r *run[T]) prepareRecord(ctx context.Context) {
+	e, w := r.engine, r.work
 	w.disputes = r.memory.hot.Disputes(ctx, e.options.Client, r.self(), r.read)
-	w.record.Journal, w.record.Owner, w.record.Self, w.record.APIReader = r.journal, e.options.Name, r.read, e.options.APIReader
+	w.record.Journal, w.record.Owner = r.journal, e.options.Name
+	w.record.Self, w.record.APIReader = r.read, e.options.APIReader
 	w.record.ReadOnly = refusePatch
 	w.record.Watch(&r.memory.hot, r.memory.hot.Reads())
 	if e.options.SkipUnchanged {
 		w.record.NoteInputs()
 	}
 	w.client = *track.NewClient(client.WithFieldOwner(e.options.Client, e.options.Name), &w.record)
+	if e.options.APIReader != nil {
+		w.live = *track.NewReader(e.options.APIReader, &w.client)
+	}
+}
+
+// prepareRequest makes the request of the steps.
+func (r *run[T]) prepareRequest(ctx context.Context) {
+	e, w := r.engine, r.work
 	req := &w.req
 	req.Object = r.read.DeepCopyObject().(T) //nolint:errcheck // a copy has the type
 	req.Client, req.Logger, req.Now = &w.client, log.FromContext(ctx), r.now
-	req.snapshot, req.record, req.journal, req.table = r.read, &w.record, r.journal, &e.options.Failures
-
-	w.conditions = conditions[T]{engine: e, req: req, memory: r.memory}
-	version := r.read.GetResourceVersion()
-	w.saver.writer = writer[T]{
-		resource: &e.resource, read: r.read, req: req, memory: r.memory, record: &w.record, conditions: &w.conditions,
-		metadataVersion: version, statusVersion: version,
-	}
-	w.finalizing = finalizing[T]{finalizers: &e.finalizers, engine: e, saver: &w.saver, w: &w.saver.writer}
 	if e.options.APIReader != nil {
-		w.live = *track.NewReader(e.options.APIReader, &w.client)
 		req.APIReader = &w.live
-		if !r.memory.freshness.isSet() {
-			w.record.Fence = (&fence[T]{&w.saver}).ensure
-		}
 	}
-	req.save, w.record.Object, w.record.Save = w.saver.checkpoint, req.Object, req.Save
-	if e.finalizers.own != "" {
-		req.protect = w.finalizing.put
-	}
+	req.snapshot, req.record, req.journal, req.table = r.read, &w.record, r.journal, &e.options.Failures
 	req.complete(e.plan, e.options.Name, e.finalizers.own)
 	if set, err := condition.NewSet(req.Object, e.plan.declared, e.options.Retired, r.now); err == nil {
 		set.SetPaused("", "")
 		req.Conditions = set
+	}
+}
+
+// prepareSaver makes what saves the object, and connects it with the request and the record.
+func (r *run[T]) prepareSaver() {
+	e, w := r.engine, r.work
+	version := r.read.GetResourceVersion()
+	w.conditions = conditions[T]{engine: e, req: &w.req, memory: r.memory}
+	w.saver.writer = writer[T]{
+		resource: &e.resource, read: r.read, req: &w.req, memory: r.memory, record: &w.record, conditions: &w.conditions,
+		metadataVersion: version, statusVersion: version,
+	}
+	w.finalizing = finalizing[T]{finalizers: &e.finalizers, engine: e, saver: &w.saver, w: &w.saver.writer}
+	w.req.save, w.record.Object, w.record.Save = w.saver.checkpoint, w.req.Object, w.req.Save
+	if e.finalizers.own != "" {
+		w.req.protect = w.finalizing.put
+	}
+	if e.options.APIReader != nil && !r.memory.freshness.isSet() {
+		w.record.Fence = (&fence[T]{&w.saver}).ensure
 	}
 }
 
