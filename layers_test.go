@@ -35,6 +35,7 @@ var layers = map[string]int{
 
 	// The tower.
 	"":                        2, // workflows
+	"admission":               0,
 	"condition":               0,
 	"condition/conditiontest": 1,
 	"failure":                 3,
@@ -42,6 +43,9 @@ var layers = map[string]int{
 	"journal/metrics":         1,
 	"journal/tracing":         1,
 	"step":                    4,
+	"step/internal/cause":     2,
+	"step/internal/hotloop":   2,
+	"step/internal/track":     1,
 	"step/steptest":           5,
 	"internal/explanation":    4, // what an operator says of itself, independent of the engine
 	"explain":                 5, // imports no engine: see independent

@@ -4,6 +4,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -22,37 +23,40 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
-// ReasonReadOnlyField is the reason of a failure because an object that is wanted exists and belongs to
-// another owner.
-const ReasonReadOnlyField = "ReadOnlyField"
-
-// EnsureChild makes an object in the cluster what child says, and owned by req.Object, with a
+// EnsureChild makes an object in the cluster as child describes it, owned by req.Object, with a
 // controller reference:
 //
-//	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: db.Name + "-password"}, Data: data}
+//	secret := &corev1.Secret{
+//		ObjectMeta: metav1.ObjectMeta{Name: db.Name + "-password"}, Data: data,
+//	}
 //	return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, secret))
 //
-// It applies child on the server side, as the field owner that the engine is: what child does not
-// set is left to others, and what it does not set any more is removed. What its type encodes
-// although it is zero counts as set. It writes nothing if the cache shows that nothing would
-// change; a cache that drops the managed fields shows that never, and each call is a write that
-// changes nothing. Child has a name; its namespace is that of req.Object unless it says another.
-// Its status is not written. Afterwards child is the object as it is in the cluster.
+// How it does that:
 //
-// An object of that name that req.Object does not control is left alone: the error is terminal, and
-// says who controls it. One that is going, or that a predecessor of req.Object has left to the
-// garbage collector, is waited for. Before an object is created, Request.APIReader is asked whether it
-// exists: the cache may not have it yet.
+//   - Child has a name. Its namespace is that of req.Object unless it has another.
+//   - It is applied on the server side, with the engine as the field owner: what child does not set
+//     is left to others, and what it does not set any more is removed. What its type encodes
+//     although it is zero counts as set. Its status is not written.
+//   - Nothing is written if the cache shows that nothing would change. A cache that drops the managed
+//     fields never shows that, and each call is a no-op write.
+//   - Afterwards child is the object as it is in the cluster.
+//   - An object of that name that req.Object does not control is left alone: the error is terminal,
+//     and names the controller.
+//   - An object that is being deleted, or that a predecessor of req.Object has left to the garbage
+//     collector, is waited for.
+//   - Before an object is created, Request.APIReader is asked whether it exists: the cache may not
+//     have it yet.
 func EnsureChild[T client.Object](ctx context.Context, req *Request[T], child client.Object) error {
-	c := &childOf{owner: req.Object, client: req.Client, live: req.APIReader, manager: orElse(req.owner, defaultOwner)}
+	c := &childOf{owner: req.Object, client: req.Client, live: req.APIReader, manager: cmp.Or(req.owner, defaultOwner)}
 	return c.ensure(ctx, child)
 }
 
-// onlyCreate is the resource version that an object is created with. The API server ignores it if
-// there is no such object, and answers with a conflict if there is one, because no object has it:
-// what another client has created meanwhile would be taken over otherwise.
+// onlyCreate is the resource version with which an object is created. No object has it: the API
+// server ignores it if there is no such object, and answers with a conflict if there is one.
+// Without it, an object that another client has created meanwhile would be taken over.
 const onlyCreate = "1"
 
 // defaultOwner is the field owner of requests that no engine has made.
@@ -95,7 +99,7 @@ func (c *childOf) ensure(ctx context.Context, child client.Object) error {
 	if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), options...); err != nil {
 		return fmt.Errorf("applying %s: %w", c.name, err)
 	}
-	answer := emptyOf(child).(client.Object) //nolint:errcheck // of the same type
+	answer := track.EmptyOf(child).(client.Object) //nolint:errcheck // of the same type
 	if err := fromUnstructured(wanted, answer); err != nil {
 		return fmt.Errorf("reading the answer for %s: %w", c.name, err)
 	}
@@ -186,7 +190,7 @@ func pruneTargetPorts(service map[string]any) {
 
 // find returns the object as the cache has it, or as the API server has it, nil if there is none.
 func (c *childOf) find(ctx context.Context, child client.Object) (client.Object, error) {
-	current := emptyOf(child).(client.Object) //nolint:errcheck // of the same type
+	current := track.EmptyOf(child).(client.Object) //nolint:errcheck // of the same type
 	err := c.client.Get(ctx, c.key, current)
 	if apierrors.IsNotFound(err) && c.live != nil {
 		err = c.live.Get(ctx, c.key, current)
@@ -201,12 +205,13 @@ func (c *childOf) find(ctx context.Context, child client.Object) (client.Object,
 	}
 }
 
-// mayWrite returns an error if an object belongs to another owner, and a wait if it is going.
+// mayWrite returns an error if an object belongs to another owner, and a wait if it is being
+// deleted.
 func (c *childOf) mayWrite(current client.Object) error {
 	controller := metav1.GetControllerOf(current)
 	ours := metav1.IsControlledBy(current, c.owner)
 	if !current.GetDeletionTimestamp().IsZero() || !ours && c.isPredecessor(controller) {
-		_, wait := ctrlkit.PollFor(c.name+" to be gone", lookAgainGone)
+		_, wait := ctrlkit.PollFor(c.name+" to be gone", requeueGone)
 		return wait
 	}
 	if ours {
@@ -225,7 +230,7 @@ func (c *childOf) mayWrite(current client.Object) error {
 // it.
 func (c *childOf) isPredecessor(controller *metav1.OwnerReference) bool {
 	gvk, err := c.client.GroupVersionKindFor(c.owner)
-	return err == nil && controller != nil && controller.Kind == gvk.Kind && groupOf(controller.APIVersion) == gvk.Group && controller.Name == c.owner.GetName()
+	return err == nil && controller != nil && controller.Kind == gvk.Kind && track.GroupOf(controller.APIVersion) == gvk.Group && controller.Name == c.owner.GetName()
 }
 
 func (c *childOf) kind() string {

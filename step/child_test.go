@@ -202,7 +202,7 @@ func TestEnsureChildOfOthers(t *testing.T) {
 			}
 			verdict := failure.Classify(err)
 			if err == nil || err.Error() != tt.err || verdict.Class != failure.ClassTerminal || verdict.Severity != condition.SeverityError || verdict.Reason != step.ReasonReadOnlyField || verdict.Remedy == "" {
-				t.Errorf("got %v, judged %+v", err, verdict)
+				t.Errorf("got %v, classified as %+v", err, verdict)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func TestWaitsForChildrenInCache(t *testing.T) {
 	}
 }
 
-// A child that does not come, because somebody else has deleted it, is not waited for much longer
+// A child that does not come, because another client has deleted it, is not waited for much longer
 // than that.
 func TestChildThatNeverComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

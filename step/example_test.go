@@ -25,7 +25,7 @@ func ExampleExternal() {
 	bucket := step.External("Bucket",
 		func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { // ensure
 			buckets[req.Object.Name] = true
-			return ctrlkit.ContinueAndRequeueAfter(time.Hour) // nothing tells if it is changed
+			return ctrlkit.ContinueAndRequeueAfter(time.Hour) // no event reports a change
 		},
 		func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { // remove
 			delete(buckets, req.Object.Name)

@@ -11,14 +11,17 @@ import (
 )
 
 // External returns a step for something outside the cluster, such as a bucket or a DNS record.
-// Ensure makes it what the spec wants, remove removes it when the object is deleted. Before ensure,
-// the step asks [Request.EnsureFresh]: an object that is gone, or being deleted, without the cache
-// knowing yet must not make again what nothing would remove.
 //
-// Ensure must find what it has made before: by a name that is computed from the object's, or by an
-// id that was saved before anything was made. Remove must not fail when there is nothing to remove.
-// Nothing watches what is outside: return ctrlkit.ContinueAndRequeueAfter from ensure to find out what
-// others have changed.
+// Ensure is called for objects that are not being deleted, and makes the thing what the spec wants:
+//
+//   - It must find what it has made before: by a name that is computed from the object's, or by an
+//     id that was saved before anything was made.
+//   - Before it, the step calls [Request.EnsureFresh]. Otherwise an object that is gone, which a
+//     stale cache still shows, could make again what nothing would remove.
+//   - Nothing watches what is outside: return ctrlkit.ContinueAndRequeueAfter to find out what
+//     others have changed.
+//
+// Remove is called when the object is deleted. It must not fail when there is nothing to remove.
 func External[T client.Object](name string, ensure, remove func(ctx context.Context, req *Request[T]) (ctrl.Result, error)) Cleaner[T] {
 	return external[T]{funcStep[T]{name, ensure}, remove}
 }

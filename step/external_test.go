@@ -23,7 +23,7 @@ func TestExternalOfAnObjectThatIsGone(t *testing.T) {
 		stale bool
 		want  int
 	}{
-		{"the cache is behind", true, 0},
+		{"the cache is stale", true, 0},
 		{"it is up to date", false, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,9 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -174,9 +172,9 @@ func TestCleanupEndsWithTheFinalizer(t *testing.T) {
 		keeping("K", passes, "Found"),
 		cleaning("A", passes, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 			if !slices.Contains(w.thing().Finalizers, finalizer) {
-				t.Error("the finalizer went before the clean-up")
+				t.Error("the finalizer went before the cleanup")
 			}
-			req.Object.Status.Size = 7 // nobody would read it
+			req.Object.Status.Size = 7 // no client would read it
 			return ctrlkit.NoRequeue()
 		}))
 	w.must()
@@ -205,7 +203,7 @@ func TestCleanupThatDoesNotPassKeepsTheFinalizer(t *testing.T) {
 	}{
 		{"it fails", failsWith(errFirst), true, 0, "False TemporaryError: cleaning up: A: the first thing broke"},
 		{"it waits", waits("the bucket to be empty"), false, 0, "False CleaningUp: cleaning up: waits for the bucket to be empty"},
-		{"it wants to be run again", again(time.Minute), false, time.Minute, "False CleaningUp: cleaning up: it goes on soon"},
+		{"it wants to be run again", again(time.Minute), false, time.Minute, "False CleaningUp: cleaning up: the cleanup continues"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -227,7 +225,7 @@ func TestCleanupThatDoesNotPassKeepsTheFinalizer(t *testing.T) {
 			w.takeWrites()
 			_, _ = w.reconcile()
 			if diff := cmp.Diff([]string{"A", "A"}, log); diff != "" {
-				t.Errorf("clean-ups (-want +got):\n%s", diff)
+				t.Errorf("cleanups (-want +got):\n%s", diff)
 			}
 			if got := w.takeWrites(); len(got) > 0 {
 				t.Errorf("the same again wrote %v", got)
@@ -255,7 +253,7 @@ func TestOtherFinalizersKeepTheObject(t *testing.T) {
 	if diff := cmp.Diff([]string{foreignFinalizer}, w.thing().Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
-	want := `False CleanedUp: it is being deleted, our clean-up is done, and it is kept by finalizer "` + foreignFinalizer + `", which another controller has to remove`
+	want := `False CleanedUp: it is being deleted, our cleanup is done, and it is kept by finalizer "` + foreignFinalizer + `", which another controller has to remove`
 	if got := w.conditionOf(condition.Ready); got != want {
 		t.Errorf("Ready: got %q, want %q", got, want)
 	}
@@ -264,7 +262,7 @@ func TestOtherFinalizersKeepTheObject(t *testing.T) {
 	}
 	for range 20 { // no hot loop: nothing is asked for, nothing is written, nothing is cleaned up again
 		if got := w.must(); got.RequeueAfter != 0 {
-			t.Fatalf("it is to be looked at again after %v", got.RequeueAfter)
+			t.Fatalf("it is requeued after %v", got.RequeueAfter)
 		}
 	}
 	if got := w.takeWrites(); len(got) > 0 {
@@ -339,173 +337,6 @@ func TestDeletionWithoutACleaner(t *testing.T) {
 	}
 }
 
-// TestLostFinalizer is about objects that the API server has let go although they had our
-// finalizer, or should have had it.
-func TestLostFinalizer(t *testing.T) {
-	last := newThing()
-	last.Finalizers = []string{finalizer}
-	last.Spec.Size = 42
-	tests := []struct {
-		name   string
-		before func(t *testing.T, w *world, e *step.Engine[*Thing]) // what happened to the object before it was gone
-		last   *Thing
-		want   int // how often it is cleaned up
-	}{
-		{"the last state has it", nil, last, 1},
-		{"the last state has it not", nil, newThing(), 0},
-		{"it is paused, and somebody took it off", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
-			w.create(newThing())
-			w.must()
-			w.edit(func(obj *Thing) {
-				obj.Finalizers, obj.Annotations = nil, map[string]string{step.PauseAnnotation: "true"}
-			})
-			w.remove(newThing())
-		}, func() *Thing {
-			obj := newThing()
-			obj.Annotations = map[string]string{step.PauseAnnotation: "true"}
-			return obj
-		}(), 0},
-		{"the last state has that of another", nil, func() *Thing {
-			obj := newThing()
-			obj.Finalizers = []string{foreignFinalizer}
-			return obj
-		}(), 0},
-		{"it was put there, and somebody took it off", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
-			w.create(newThing())
-			w.must()
-			w.edit(func(obj *Thing) { obj.Finalizers = nil })
-			w.remove(newThing())
-		}, newThing(), 0},
-		{"the write of the finalizer never arrived", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
-			w.create(newThing())
-			w.fault = failOn("patch Thing", errFirst)
-			w.fails()
-			w.fault = nil
-			w.remove(newThing())
-		}, newThing(), 0},
-		{"it was cleaned up before", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
-			w.create(last.DeepCopyObject().(*Thing))
-			w.remove(newThing())
-			w.must()
-			if w.thing() != nil {
-				t.Fatal("it is still there")
-			}
-		}, last, 1},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t)
-			var cleaned []int
-			e := w.engine(cleaning("A", passes, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-				cleaned = append(cleaned, req.Object.Spec.Size)
-				if req.Conditions != nil {
-					req.Object.Status.Size = 1
-				}
-				return ctrlkit.NoRequeue()
-			}))
-			if test.before != nil {
-				test.before(t, w, e)
-			}
-			w.takeWrites()
-			if !e.EventFilter().Delete(event.DeleteEvent{Object: test.last}) {
-				t.Error("an event was filtered")
-			}
-			w.must()
-			w.must()
-			if len(cleaned) != test.want {
-				t.Errorf("it was cleaned up %d times, want %d", len(cleaned), test.want)
-			}
-			if test.name == "the last state has it" && !slices.Equal(cleaned, []int{42}) {
-				t.Errorf("it was cleaned up from %v, want the last state", cleaned)
-			}
-			if got := w.takeWrites(); len(got) > 0 {
-				t.Errorf("writes: %v", got)
-			}
-		})
-	}
-}
-
-func TestLostFinalizerOfAnObjectThatHasASuccessor(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		var log []string
-		uid := func(verb string, then doFunc) doFunc {
-			return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-				log = append(log, verb+" "+string(req.Object.UID))
-				return then(ctx, req)
-			}
-		}
-		outcomes := []doFunc{failsWith(errFirst), waits("the bucket to be empty"), panics("a bug"), passes}
-		e := w.engine(cleaning("A", uid("Do", passes), uid("Cleanup", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-			next := outcomes[0]
-			outcomes = outcomes[1:]
-			return next(ctx, req)
-		})))
-		old, successor := newThing(), newThing()
-		old.Finalizers, successor.UID = []string{finalizer}, "uid-b"
-		w.create(successor)
-		e.EventFilter().Delete(event.DeleteEvent{Object: old})
-		if err := w.fails(); !errors.Is(err, errFirst) { // the clean-up is tried again until it passes
-			t.Errorf("got %v", err)
-		}
-		if got := w.must(); got.RequeueAfter <= 0 {
-			t.Error("nothing would end the wait of an object that has no events any more")
-		}
-		w.fails()
-		w.must()
-		want := []string{"Cleanup uid-a", "Cleanup uid-a", "Cleanup uid-a", "Cleanup uid-a", "Do uid-b"}
-		if diff := cmp.Diff(want, log); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff([]string{finalizer}, w.thing().Finalizers); diff != "" {
-			t.Errorf("finalizers (-want +got):\n%s", diff)
-		}
-		w.must()
-		if got := count(log, "Cleanup uid-a"); got != 4 {
-			t.Errorf("it was cleaned up again after it had passed: %d times", got)
-		}
-	})
-}
-
-func TestLostFinalizerMayWriteBesideAFence(t *testing.T) {
-	w := newWorld(t, configMap("child", nil))
-	options := w.options()
-	options.APIReader = w.liveReader()
-	e := w.engineWith(options, cleaning("A", passes, func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		return ctrlkit.RequeueIfError(client.IgnoreNotFound(req.Client.Delete(ctx, configMap("child", nil))))
-	}))
-	last := newThing()
-	last.Finalizers = []string{finalizer}
-	e.EventFilter().Delete(event.DeleteEvent{Object: last})
-	if got := w.must(); got.RequeueAfter != 0 {
-		t.Errorf("the clean-up waits %v", got.RequeueAfter)
-	}
-	if diff := cmp.Diff([]string{"delete ConfigMap child"}, w.takeWrites()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
-}
-
-func TestAnotherObjectOfTheNameIsAnotherObject(t *testing.T) {
-	w := newWorld(t, newThing())
-	var log []string
-	e := w.engine(full(&log, "A", passes, passes, nil))
-	w.must()
-	w.remove(newThing())
-	w.must() // cleaned up and let go
-	second := newThing()
-	second.UID = types.UID("uid-b")
-	w.create(second)
-	w.must()
-	last := w.thing() // it goes at once although it has the finalizer
-	w.edit(func(obj *Thing) { obj.Finalizers = nil })
-	w.remove(second)
-	e.EventFilter().Delete(event.DeleteEvent{Object: last})
-	w.must()
-	if w.thing() != nil || count(log, "Cleanup A") != 2 {
-		t.Errorf("calls: %v", log)
-	}
-}
-
 func TestTheFinalizerCantBeRemoved(t *testing.T) {
 	w := newWorld(t, deletedThing(finalizer))
 	w.fault = failOn("patch Thing", forbiddenError())
@@ -515,7 +346,7 @@ func TestTheFinalizerCantBeRemoved(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False Forbidden: ") {
-		t.Errorf("Ready: got %q, want it to tell why the object does not go", got)
+		t.Errorf("Ready: got %q, want it to say why the object stays", got)
 	}
 	w.fault = nil
 	w.must()
@@ -524,8 +355,8 @@ func TestTheFinalizerCantBeRemoved(t *testing.T) {
 	}
 }
 
-// What a step finds bad while it cleans up does not hide that the clean-up is done: after a restart
-// nothing is cleaned up again.
+// What a step finds unhealthy while it cleans up does not hide that the cleanup is done: after a
+// restart nothing is cleaned up again.
 func TestCleanedUpIsNotHidden(t *testing.T) {
 	w := newWorld(t, deletedThing(foreignFinalizer, finalizer))
 	cleanups := 0
@@ -551,4 +382,16 @@ type complaining struct{ cleaner }
 
 func (complaining) Conditions() []condition.Declaration {
 	return []condition.Declaration{{Type: "Found"}}
+}
+
+// An object that has the finalizer from its creation costs no write for it.
+func TestAFinalizerFromThePolicyIsAdopted(t *testing.T) {
+	obj := newThing()
+	obj.Finalizers = []string{finalizer}
+	w := newWorld(t, obj)
+	w.engine(cleaning("A", passes, passes))
+	w.must()
+	if diff := cmp.Diff([]string{"patch status of Thing a"}, w.takeWrites()); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
 }

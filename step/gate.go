@@ -5,107 +5,128 @@ package step
 
 import (
 	"context"
-	"slices"
-	"sync"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// mostAtOnce is how many steps of one object run at the same time.
-const mostAtOnce = 16
-
-// A gate lets steps of groups run at the same time, in one reconcile. It bounds how many do, lets
-// them begin in the order in which they were given, so that the journal tells them in that order,
-// and keeps them apart from the write of the finalizer, which changes the object that they all see.
-// A nil gate lets everything pass.
-type gate struct {
-	begun  []begun // of each part
-	places chan struct{}
-	object sync.RWMutex // held for reading by each step of a group while it runs, for writing while the finalizer is written
+// A gate ends a reconcile before its request is made, or lets it pass.
+type gate[T client.Object] struct {
+	name string
+	// check returns the result of the reconcile, and whether it ends here. An error ends it.
+	check func(ctx context.Context, r *run[T]) (result reconcile.Result, ends bool, err error)
 }
 
-// begun is done when a part has begun.
-type begun struct {
-	once sync.Once
-	done chan struct{}
-}
-
-func newGate(parts int) *gate {
-	g := &gate{begun: make([]begun, parts), places: make(chan struct{}, mostAtOnce)}
-	for i := range g.begun {
-		g.begun[i].done = make(chan struct{})
-	}
-	return g
-}
-
-// begin says that a part has begun, or will not.
-func (g *gate) begin(part int) {
-	if g != nil {
-		g.begun[part].once.Do(func() { close(g.begun[part].done) })
+// gates returns all gates, in their order. Those before the object is read are for any object of
+// its name; the cheap ones come before those that read.
+func gates[T client.Object]() []gate[T] {
+	return []gate[T]{
+		{"a cleanup is pending for an object of this name that is gone", awaitCleanup[T]},
+		{"the object does not exist", awaitObject[T]},
+		{"the cache lacks our last write", awaitCache[T]},
+		{"a hot loop is slowed down", awaitSlowed[T]},
+		{"nothing has changed", skipUnchanged[T]},
+		{"the object is paused", awaitResume[T]},
 	}
 }
 
-// A place is that of a step of a group which runs, in the context of the step.
-type place struct {
-	gate *gate
-	mu   sync.Mutex // one goroutine of the step gives the place up at a time
-}
-
-type placeKey struct{}
-
-// exclusively calls what reads or writes all of the object while no other step of a group runs.
-func exclusively(ctx context.Context, call func() error) error {
-	p, _ := ctx.Value(placeKey{}).(*place)
-	if p == nil {
-		return call()
+// awaitCleanup runs the pending cleanup of an object of this name that is gone. It comes before the
+// cache is read: what is read first may be that very object, and its Do would make again what the
+// cleanup has removed.
+func awaitCleanup[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
+	if !r.memory.protection.hasOrphans() {
+		return reconcile.Result{}, false, nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.gate.object.RUnlock()
-	defer p.gate.object.RLock()
-	p.gate.object.Lock()
-	defer p.gate.object.Unlock()
-	return call()
+	r.noteStartedUnread(ctx)
+	o := orphans[T]{r}
+	if out := o.cleanUp(ctx); out.err != nil || out.after > 0 {
+		result, err := o.blockSuccessor(ctx, out)
+		return result, true, err
+	}
+	return reconcile.Result{}, false, nil
 }
 
-// enter waits until the part before has begun, and for a place. Leave ends what it begins. An error
-// is the cause of a context that is done.
-func (g *gate) enter(ctx context.Context, after int) (leave func(), err error) {
-	if after >= 0 {
-		select {
-		case <-g.begun[after].done:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+// awaitObject reads the object from the cache. Of one that does not exist nothing is kept.
+func awaitObject[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
+	obj, err := r.engine.resource.cached(ctx, r.key())
+	switch {
+	case apierrors.IsNotFound(err):
+		result, err := orphans[T]{r}.gone(ctx)
+		return result, true, err
+	case err != nil:
+		r.noteStartedUnread(ctx)
+		err = fmt.Errorf("reading %s %s: %w", r.engine.resource.kind.Kind, r.key(), err)
+		result, err := r.finish(ctx, journal.ResultFailed, outcome{err: err})
+		return result, true, err
+	}
+	r.read = obj
+	if r.journal != nil && !r.started {
+		r.journal.UID = obj.GetUID() // as long as no event of the run was recorded
+	}
+	r.memory.startFor(obj)
+	r.memory.hot.Expire(r.now)
+	r.beganWith = r.memory.written.version
+	return reconcile.Result{}, false, nil
+}
+
+// awaitCache waits until the cache has our last writes to the object and its children.
+func awaitCache[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
+	m := r.memory
+	if !m.written.isNewerThan(r.read, r.now) && !m.children.Stale(ctx, r.engine.options.Client, r.now) {
+		return reconcile.Result{}, false, nil
+	}
+	m.timer.Set(r.now, requeueStale, false)
+	return r.endEarly(ctx, journal.ResultStale, requeueStale), true, nil
+}
+
+// awaitSlowed slows a hot loop down. A change of the spec, a deletion and a pause do not wait.
+func awaitSlowed[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
+	if !r.memory.hot.Slows(r.read, r.now) {
+		return reconcile.Result{}, false, nil
+	}
+	if reason, _ := pause(r.read); reason != "" {
+		return reconcile.Result{}, false, nil
+	}
+	return r.endEarly(ctx, journal.ResultWaiting, r.memory.hot.Until().Sub(r.now)), true, nil
+}
+
+// skipUnchanged ends a reconcile whose steps would see nothing new. See [Options.SkipUnchanged].
+func skipUnchanged[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
+	m := r.memory
+	if m.unchanged.holds(ctx, r.read, r.engine.options.Client, r.now) {
+		return r.endEarly(ctx, journal.ResultConverged, m.unchanged.after(r.now)), true, nil
+	}
+	m.unchanged = converged{}
+	return reconcile.Result{}, false, nil
+}
+
+// awaitResume leaves a paused object alone. Its condition says so, and its other conditions stay as
+// they are.
+func awaitResume[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
+	reason, message := pause(r.read)
+	if reason == "" {
+		return reconcile.Result{}, false, nil
+	}
+	r.prepare(ctx)
+	r.noteStarted(ctx)
+	if r.journal != nil {
+		r.journal.Note(ctx, journal.Gated{Reason: reason, Message: message})
+	}
+	out, how := outcome{}, journal.ResultPaused
+	if set := r.req.Conditions; set != nil {
+		r.req.Object = r.read.DeepCopyObject().(T) //nolint:errcheck // a copy has the type
+		set.ResetToPaused(reason, message)
+		if err := set.Store(r.req.Object); err == nil {
+			out = r.saver.save(ctx, out, r)
 		}
 	}
-	select {
-	case g.places <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if out.err != nil {
+		how = journal.ResultFailed
 	}
-	g.object.RLock()
-	return func() {
-		g.object.RUnlock()
-		<-g.places
-	}, nil
-}
-
-// complete gives a request what the engine knows.
-func (r *Request[T]) complete(p *plan[T], owner, finalizer string) {
-	r.owner, r.finalizer = owner, finalizer
-	if p.groups {
-		r.gate = newGate(len(p.parts))
-	}
-}
-
-// guard puts the finalizer on the object before a step, one of a group only while no other step
-// runs.
-func (r *Request[T]) guard(ctx context.Context, p *part[T]) error {
-	switch {
-	case r.protect == nil:
-		return nil
-	case !p.grouped:
-		return r.protect(ctx)
-	case slices.Contains(r.snapshot.GetFinalizers(), r.finalizer):
-		return nil
-	}
-	return exclusively(ctx, func() error { return r.protect(ctx) })
+	result, err := r.finish(ctx, how, out)
+	return result, true, err
 }

@@ -39,7 +39,7 @@ func TestGroupAndWhen(t *testing.T) {
 		{"a group waits with what follows it", false, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
 			return []step.Step[*Thing]{step.GroupOrdered("g", s("A", waits("x")), s("B", passes)), s("C", passes)}
 		}, []string{"Do A", "Do B"}},
-		{"a clean-up of a group runs all", true, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
+		{"a cleanup of a group runs all", true, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
 			return []step.Step[*Thing]{s("A", passes), step.GroupOrdered("g", s("B", passes), s("C", failsWith(errFirst))), s("D", passes)}
 		}, []string{"Cleanup D", "Cleanup C", "Cleanup B"}},
 		{"When holds", false, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
@@ -64,7 +64,7 @@ func TestGroupAndWhen(t *testing.T) {
 			return []step.Step[*Thing]{step.When("1", always, step.When("2", always, step.When("3", always,
 				step.When("4", always, s("A", passes)), step.When("5", never, s("B", passes)))))}
 		}, []string{"Do A"}},
-		{"the clean-up is for all, also where When does not hold", true, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
+		{"the cleanup is for all, also where When does not hold", true, func(s func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
 			return []step.Step[*Thing]{s("A", passes), step.When("w", never, s("B", passes), s("C", passes))}
 		}, []string{"Cleanup C", "Cleanup B", "Cleanup A"}},
 		{"nothing at all", false, func(func(string, doFunc) step.Step[*Thing]) []step.Step[*Thing] {
@@ -124,8 +124,8 @@ func TestConditionsOfStepsThatAreNotNeeded(t *testing.T) {
 	w.edit(func(obj *Thing) { obj.Spec.Size = 0 })
 	w.must()
 	ready("True NotNeeded", "False NotNeeded", "True Ready")
-	if got := len(heard[journal.StepSkipped](w)); got != 2 {
-		t.Errorf("the journal tells %d times that a step was skipped, want 2", got)
+	if got := len(recorded[journal.StepSkipped](w)); got != 2 {
+		t.Errorf("the journal has %d skipped steps, want 2", got)
 	}
 }
 
@@ -154,9 +154,9 @@ func TestWorkflow(t *testing.T) {
 			t.Errorf("the workflow was built %d times, want %d: anew for each reconcile", got, i+1)
 		}
 	}
-	began, ended := heard[journal.ActionBegan](w), heard[journal.ActionEnded](w)
+	began, ended := recorded[journal.ActionBegan](w), recorded[journal.ActionEnded](w)
 	if len(began) != 6 || len(ended) != 6 {
-		t.Fatalf("the journal tells of %d and %d actions, want 6", len(began), len(ended))
+		t.Fatalf("the journal has %d and %d actions, want 6", len(began), len(ended))
 	}
 	if diff := cmp.Diff(journal.ActionBegan{Step: "Run", Action: "good"}, began[0]); diff != "" {
 		t.Errorf("began (-want +got):\n%s", diff)
@@ -246,14 +246,14 @@ func TestGroupInTheJournal(t *testing.T) {
 		w.engine(step.Group("g", steps...))
 		w.must()
 		var began []string
-		for _, e := range heard[journal.StepBegan](w) {
+		for _, e := range recorded[journal.StepBegan](w) {
 			began = append(began, e.Step)
 		}
 		if diff := cmp.Diff([]string{"a", "b", "c"}, began); diff != "" {
 			t.Errorf("begun (-want +got):\n%s", diff)
 		}
 		writes := 0
-		for _, e := range heard[journal.Wrote](w) {
+		for _, e := range recorded[journal.Wrote](w) {
 			if e.Object.Kind == "ConfigMap" {
 				writes++
 				if e.Step != e.Object.Name {
@@ -262,7 +262,7 @@ func TestGroupInTheJournal(t *testing.T) {
 			}
 		}
 		if writes != 3 {
-			t.Errorf("the journal tells of %d writes, want 3", writes)
+			t.Errorf("the journal has %d writes, want 3", writes)
 		}
 	})
 }

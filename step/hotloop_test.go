@@ -27,7 +27,7 @@ func labelling(value func(obj *Thing) string) doFunc {
 	return changing(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", value(obj)) })
 }
 
-func TestSomebodyUndoesWhatWeWrite(t *testing.T) {
+func TestAnotherClientUndoesWhatWeWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		w.managers = []metav1.ManagedFieldsEntry{
@@ -45,14 +45,14 @@ func TestSomebodyUndoesWhatWeWrite(t *testing.T) {
 		for range 600 {
 			before := runs
 			result := w.must()
-			if found := heard[journal.HotLoop](w); len(found) > len(slowed) {
+			if found := recorded[journal.HotLoop](w); len(found) > len(slowed) {
 				slowed = append(slowed, result.RequeueAfter)
 			}
 			if runs > before {
 				undo()
 			}
 			if result.RequeueAfter == 0 && len(slowed) > 0 {
-				t.Fatal("it was dropped: nothing would look again")
+				t.Fatal("it was dropped: nothing would requeue it")
 			}
 			pass(time.Second)
 		}
@@ -62,7 +62,7 @@ func TestSomebodyUndoesWhatWeWrite(t *testing.T) {
 		if runs > 30 {
 			t.Errorf("the steps ran %d times in ten minutes", runs)
 		}
-		found := heard[journal.HotLoop](w)[0]
+		found := recorded[journal.HotLoop](w)[0]
 		if diff := cmp.Diff([]string{".metadata.labels.tier"}, found.Fields); diff != "" {
 			t.Errorf("fields (-want +got):\n%s", diff)
 		}
@@ -76,16 +76,16 @@ func TestSomebodyUndoesWhatWeWrite(t *testing.T) {
 		if diff := cmp.Diff([]string{"HotLoop: " + want}, first(w.takeEvents(), 1)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
-		if !strings.Contains(fmt.Sprint(heard[journal.Requeued](w)), "hot loop") {
+		if !strings.Contains(fmt.Sprint(recorded[journal.Requeued](w)), "hot loop") {
 			t.Error("the journal does not say why it waits")
 		}
 
-		// A change of the spec is looked at at once.
+		// A change of the spec is not slowed down.
 		before := runs
 		w.edit(func(obj *Thing) { obj.Spec.Size++ })
 		w.must()
 		if runs == before {
-			t.Error("a change of the spec was not looked at at once")
+			t.Error("a change of the spec was slowed down")
 		}
 	})
 }
@@ -93,7 +93,7 @@ func TestSomebodyUndoesWhatWeWrite(t *testing.T) {
 // first returns the first n, or all if there are fewer.
 func first[E any](all []E, n int) []E { return all[:min(n, len(all))] }
 
-// When it is over the object says so without anybody's help.
+// When it is over the object says so without an event.
 func TestAHotLoopEnds(t *testing.T) {
 	tests := []struct {
 		name          string
@@ -101,8 +101,8 @@ func TestAHotLoopEnds(t *testing.T) {
 		end           func(w *world)
 		most          time.Duration // until it is Ready
 	}{
-		{"nobody undoes it any more", false, func(*world) {}, 20 * time.Minute},
-		{"nobody undoes it any more, at rest", true, func(*world) {}, 20 * time.Minute},
+		{"it is not undone any more", false, func(*world) {}, 20 * time.Minute},
+		{"it is not undone any more, with SkipUnchanged", true, func(*world) {}, 20 * time.Minute},
 		{"the spec is changed", false, func(w *world) { w.edit(func(obj *Thing) { obj.Spec.Size++ }) }, 5 * time.Second},
 	}
 	for _, test := range tests {
@@ -130,13 +130,13 @@ func TestAHotLoopEnds(t *testing.T) {
 				result = w.must()
 				for w.conditionOf(condition.Ready) != "True Ready" {
 					if result.RequeueAfter == 0 || time.Since(start) > test.most {
-						t.Fatalf("after %v nothing would look again (%v), and Ready is %q", time.Since(start), result, w.conditionOf(condition.Ready))
+						t.Fatalf("after %v nothing would requeue it (%v), and Ready is %q", time.Since(start), result, w.conditionOf(condition.Ready))
 					}
 					pass(result.RequeueAfter)
 					result = w.must()
 				}
 				if result.RequeueAfter != 0 {
-					t.Errorf("it is over, and looked at again after %v", result.RequeueAfter)
+					t.Errorf("it is over, and requeued after %v", result.RequeueAfter)
 				}
 				if time.Since(start) > test.most {
 					t.Errorf("it took %v", time.Since(start))
@@ -163,7 +163,7 @@ func TestEchoes(t *testing.T) {
 			t.Fatalf("it was slowed by %v after %d reconciles", slow, n)
 		}
 		want := ".status.counters.odd[key of Thing default/a is written again and again: a step gives it another value each time"
-		found := heard[journal.HotLoop](w)
+		found := recorded[journal.HotLoop](w)
 		if diff := cmp.Diff([]string{".status.counters.odd[key"}, found[0].Fields); diff != "" {
 			t.Errorf("fields (-want +got):\n%s", diff)
 		}
@@ -182,12 +182,12 @@ func TestEchoes(t *testing.T) {
 		pass(time.Second)
 		w.must()
 		if n == before {
-			t.Error("it was never looked at again")
+			t.Error("it was never reconciled again")
 		}
 	})
 }
 
-// Writes that somebody else has asked for are no hot loop, however many.
+// Writes that another client has triggered are no hot loop, however many.
 func TestNoHotLoop(t *testing.T) {
 	t.Parallel()
 	child := func(ctx context.Context, req *step.Request[*Thing], value int) (*corev1.ConfigMap, bool) {
@@ -226,7 +226,7 @@ func TestNoHotLoop(t *testing.T) {
 					w.edit(func(obj *Thing) { obj.Spec.Size = i })
 					w.must()
 				}
-				if found := heard[journal.HotLoop](w); len(found) > 0 {
+				if found := recorded[journal.HotLoop](w); len(found) > 0 {
 					t.Errorf("found %v", found)
 				}
 			})
@@ -239,7 +239,7 @@ func TestAChildIsFoughtOver(t *testing.T) {
 		name   string
 		write  func(ctx context.Context, c client.Client) error
 		undo   func(w *world)
-		want   string // the beginning of what is told
+		want   string // the beginning of what is reported
 		fields []string
 		by     []string
 	}{
@@ -309,11 +309,11 @@ func TestAChildIsFoughtOver(t *testing.T) {
 				for range 12 {
 					before := len(w.writes)
 					w.must()
-					if len(w.writes) > before && len(heard[journal.HotLoop](w)) == 0 {
+					if len(w.writes) > before && len(recorded[journal.HotLoop](w)) == 0 {
 						test.undo(w)
 					}
 				}
-				found := heard[journal.HotLoop](w)
+				found := recorded[journal.HotLoop](w)
 				if len(found) != 1 {
 					t.Fatalf("found %d times, want once: then it is slowed", len(found))
 				}
@@ -352,7 +352,7 @@ func TestADeletionIsNotSlowed(t *testing.T) {
 			w.must()
 			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", "theirs") })
 		}
-		if len(heard[journal.HotLoop](w)) == 0 {
+		if len(recorded[journal.HotLoop](w)) == 0 {
 			t.Fatal("there is no hot loop")
 		}
 		w.remove(newThing())

@@ -24,7 +24,7 @@ func (w *world) lag() {
 // catchUp has the cache show what the server has.
 func (w *world) catchUp() { clear(w.cache) }
 
-func TestACacheBehindOurOwnWrite(t *testing.T) {
+func TestAStaleCache(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		runs := 0
@@ -52,7 +52,7 @@ func TestACacheBehindOurOwnWrite(t *testing.T) {
 	})
 }
 
-func TestACacheThatStaysBehindIsNotWaitedForForEver(t *testing.T) {
+func TestACacheThatStaysStaleIsNotAwaitedForEver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		runs := 0
@@ -100,7 +100,7 @@ func TestACacheThatDoesNotKnowThatTheObjectIsGone(t *testing.T) {
 }
 
 // A cache is waited for from the write on, however long the reconcile has taken before it.
-func TestACacheThatIsBehindAfterALongReconcile(t *testing.T) {
+func TestACacheThatIsStaleAfterALongReconcile(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		runs := 0
@@ -118,8 +118,8 @@ func TestACacheThatIsBehindAfterALongReconcile(t *testing.T) {
 	})
 }
 
-// Another object of the same name is not one that the cache is behind with.
-func TestANewObjectIsNotBehind(t *testing.T) {
+// Another object of the same name is not one that the cache is stale with.
+func TestANewObjectIsNotStale(t *testing.T) {
 	w := newWorld(t, newThing())
 	runs := 0
 	w.engine(doing("A", changing(func(*Thing) { runs++ })))
@@ -141,7 +141,7 @@ func TestTimersAndBackoffsAreCauses(t *testing.T) {
 		e := w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { return do(ctx, req) }))
 		causes := func() string {
 			_, _ = w.reconcile()
-			started := heard[journal.Started](w)
+			started := recorded[journal.Started](w)
 			if n := len(started[len(started)-1].Causes); n != 1 {
 				t.Errorf("%d causes, want one", n)
 				return ""
@@ -168,7 +168,7 @@ func TestTimersAndBackoffsAreCauses(t *testing.T) {
 		w.lag()
 		do = changing(func(obj *Thing) { obj.Status.Size = 7 })
 		check("unknown")
-		check("unknown") // behind
+		check("unknown") // stale
 		pass(time.Second)
 		check("timer")
 		if got := w.lastResult(); got != journal.ResultStale {

@@ -4,15 +4,18 @@
 package step
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// A merge brings together what two clients have made of the same JSON value.
+// A merge combines the changes of two clients to the same JSON value.
 type merge struct {
-	both []string // the paths that both have changed, to different values
+	both []string // the paths that both clients have changed, to different values
 }
 
 // values returns theirs with what ours has changed of base. Maps are merged by key, the lists that
@@ -115,7 +118,7 @@ func timeless(item any) any {
 	return item
 }
 
-// keyOf returns what tells the items of a list apart, nil if the list is one value.
+// keyOf returns what identifies the items of a list, nil if the list is one value.
 func keyOf(path string) func(item any) (string, bool) {
 	field := func(name string) func(any) (string, bool) {
 		return func(item any) (string, bool) {
@@ -169,4 +172,30 @@ func difference(from, to any) (any, bool) {
 		}
 	}
 	return patch, true
+}
+
+// adds reports whether metadata has a finalizer that it did not have before.
+func adds(before, metadata any) bool {
+	finalizers := func(metadata any) []any {
+		m, _ := metadata.(map[string]any)
+		all, _ := m["finalizers"].([]any)
+		return all
+	}
+	return slices.ContainsFunc(finalizers(metadata), func(f any) bool { return !slices.Contains(finalizers(before), f) })
+}
+
+// treeOf returns an object as JSON has it.
+func treeOf(obj any) (map[string]any, error) {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("marshaling the object: %w", err)
+	}
+	var tree map[string]any
+	if err := utiljson.Unmarshal(data, &tree); err != nil { // it keeps large integers exact
+		return nil, fmt.Errorf("unmarshaling the object: %w", err)
+	}
+	if metadata, ok := tree["metadata"].(map[string]any); ok {
+		maps.DeleteFunc(metadata, func(key string, _ any) bool { return !slices.Contains(writable, key) })
+	}
+	return tree, nil
 }

@@ -4,18 +4,16 @@
 package step
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// PauseAnnotation on an object has the engine leave it alone while its value is "true", also its deletion. The condition Paused says so.
+// PauseAnnotation on an object has the engine leave the object alone while its value is "true".
+// That includes its deletion. The condition Paused says so.
 const PauseAnnotation = condition.PauseAnnotation
 
 // Reasons of the condition Paused.
@@ -24,8 +22,8 @@ const (
 	ReasonInvalidPause = "InvalidValue"
 )
 
-// pause returns why an object is to be left alone; an empty reason if it is not. A value that can't be read is taken for a pause: somebody
-// wanted one.
+// pause returns why an object is to be left alone; an empty reason if it is not. An invalid value
+// is taken for a pause, because one was wanted.
 func pause(obj client.Object) (reason, message string) {
 	value, ok := obj.GetAnnotations()[PauseAnnotation]
 	switch {
@@ -40,23 +38,4 @@ func pause(obj client.Object) (reason, message string) {
 	default:
 		return ReasonInvalidPause, fmt.Sprintf("annotation %s is %q, which is neither \"true\" nor \"false\": nothing is done until it is", PauseAnnotation, value)
 	}
-}
-
-// paused says that the object is left alone, and leaves it alone: other conditions stay as they are.
-func (r *run[T]) paused(ctx context.Context, reason, message string) (reconcile.Result, error) {
-	if r.journal != nil {
-		r.journal.Note(ctx, journal.Gated{Reason: reason, Message: message})
-	}
-	out := outcome{}
-	if set := r.req.Conditions; set != nil {
-		r.req.Object = r.read.DeepCopyObject().(T) //nolint:errcheck // a copy has the type
-		set.ResetToPaused(reason, message)
-		if err := set.Store(r.req.Object); err == nil {
-			out = r.save(ctx, out)
-		}
-	}
-	if out.err != nil {
-		return r.finish(ctx, journal.ResultFailed, out)
-	}
-	return r.finish(ctx, journal.ResultPaused, out)
 }

@@ -63,7 +63,7 @@ func TestPause(t *testing.T) {
 			if got := w.conditionOf(condition.Paused); got != test.want {
 				t.Errorf("Paused: got %q, want %q", got, test.want)
 			}
-			if got := len(heard[journal.Gated](w)); got != 1 || w.lastResult() != journal.ResultPaused {
+			if got := len(recorded[journal.Gated](w)); got != 1 || w.lastResult() != journal.ResultPaused {
 				t.Errorf("the journal says %d times that it is left alone, and %q", got, w.lastResult())
 			}
 			if result := w.must(); result.RequeueAfter != 0 || len(w.takeWrites()) > 0 {
@@ -90,7 +90,7 @@ func TestPauseKeepsTheOtherConditions(t *testing.T) {
 		}
 	}
 	if got := w.thing().Status.ObservedGeneration; got != 1 {
-		t.Errorf("status.observedGeneration: got %d, want 1: nobody has looked at generation 2", got)
+		t.Errorf("status.observedGeneration: got %d, want 1: generation 2 was not reconciled", got)
 	}
 	w.edit(func(obj *Thing) { obj.Annotations = nil })
 	w.fails()

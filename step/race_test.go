@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/admission"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -44,8 +45,8 @@ var racePairs = flag.Int("race-pairs", 1000, "let so many `pairs` of a deletion 
 
 const raceFinalizer = "test.ctrlkit.dev/race"
 
-// An object is deleted at the instant at which its finalizer is written. The API server may accept both and let the object go: what Do has made is cleaned
-// up all the same.
+// An object is deleted at the instant at which its finalizer is written. The API server may accept
+// both and let the object go: what Do has made is cleaned up all the same.
 func TestFinalizerRace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane")
@@ -62,7 +63,8 @@ func TestFinalizerRace(t *testing.T) {
 	t.Run("with the policy", func(t *testing.T) {
 		installRacePolicy(t, plane)
 		race := newRace(t, plane)
-		// No finalizer is written, so that the first thing that the operator does for an object is Do.
+		// No finalizer is written, so that the first thing that the operator does for an object is
+		// Do.
 		race.beforeDo = race.delete
 		if lost := race.run(); lost > 0 {
 			t.Errorf("%d objects went although their finalizer was there from the beginning", lost)
@@ -70,8 +72,8 @@ func TestFinalizerRace(t *testing.T) {
 	})
 }
 
-// An object goes between the moment at which a reconcile reads it and that at which it looks what was lost: the reconcile works with what it has read, so that the
-// clean-up comes after it.
+// An object goes between the moment at which a reconcile reads it and that at which it looks what
+// was lost: the reconcile works with what it has read, so that the cleanup comes after it.
 func TestLostWhileRead(t *testing.T) {
 	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one", UID: "1", Finalizers: []string{raceFinalizer}}}
 	c := &losingClient{Client: fake.NewClientBuilder().WithScheme(newRaceScheme(t)).WithObjects(obj).Build()}
@@ -98,7 +100,7 @@ func TestLostWhileRead(t *testing.T) {
 	}
 }
 
-// A losingClient loses an object after it was read, if it is told to.
+// A losingClient loses an object after it was read, if it is set to.
 type losingClient struct {
 	client.Client
 	afterGet func(client.Object)
@@ -135,7 +137,7 @@ func (k raceKeeper) Cleanup(_ context.Context, req *step.Request[*corev1.ConfigM
 func installRacePolicy(t *testing.T, plane *controlplane.ControlPlane) {
 	t.Helper()
 	user := newRaceUser(t, plane)
-	policy, binding, err := step.FinalizerPolicy(corev1.SchemeGroupVersion.WithResource("configmaps"), raceFinalizer)
+	policy, binding, err := admission.FinalizerPolicy(corev1.SchemeGroupVersion.WithResource("configmaps"), raceFinalizer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +187,7 @@ type pair struct {
 	lost     bool // it went as if its finalizer had not been there
 }
 
-// over says whether nothing more is going to happen, but for the clean-up.
+// over reports whether nothing more is going to happen, but for the cleanup.
 func (p *pair) over() bool {
 	return p.gone && !p.writing && (p.did || !p.accepted)
 }
@@ -288,7 +290,8 @@ func (r *race) Cleanup(_ context.Context, req *step.Request[*corev1.ConfigMap]) 
 
 var _ step.Cleaner[*corev1.ConfigMap] = (*race)(nil)
 
-// run lets all pairs race, fails if something is left in the external system, and returns how many objects went although they had the finalizer.
+// run lets all pairs race, fails if something is left in the external system, and returns how many
+// objects went although they had the finalizer.
 func (r *race) run() (lost int) {
 	r.t.Helper()
 	stop := r.startOperator()
@@ -341,7 +344,7 @@ func (r *race) run() (lost int) {
 // awaitNothingLeft returns when all objects are gone, and what was made for them, too.
 func (r *race) awaitNothingLeft() {
 	r.t.Helper()
-	timeout := time.After(20 * time.Second) // a clean-up that is tried again has had its turn
+	timeout := time.After(20 * time.Second) // a cleanup that is retried has run by then
 	for {
 		left, kept := r.left()
 		if left+len(kept) == 0 {

@@ -22,20 +22,23 @@ import (
 )
 
 // WatchNamed adds a watch to b for objects that the reconciled ones name: a change of such an
-// object asks for those that name it.
+// object triggers a reconcile of those that name it.
 //
 //	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Database{})
-//	return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(db *v1.Database) []client.ObjectKey {
+//	passwords := func(db *v1.Database) []client.ObjectKey {
 //		return []client.ObjectKey{{Name: db.Spec.PasswordSecret}}
-//	}))
+//	}
+//	return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, passwords))
 //
-// Named returns the keys of the objects that obj names. It depends on nothing but obj, and does not
-// change it. A key without a name is none; one without a namespace is in that of obj, if the
-// watched kind has namespaces. The journal tells the causes, as with [Engine.WrapHandler].
+// What to know of it:
 //
-// Who names what is kept in memory, from the events of the controller, so that nothing is listed
-// and no index of the cache is needed. Filters that were given to b before, with WithEventFilter,
-// keep it from the events that they drop.
+//   - Named returns the keys of the objects that obj names. It depends on nothing but obj, and does
+//     not change it. A key without a name is ignored; one without a namespace is in that of obj, if
+//     the watched kind has namespaces.
+//   - Which object names which is kept in memory, from the events of the controller: nothing is
+//     listed, and no index of the cache is needed.
+//   - A filter that was given to b before, with WithEventFilter, hides the events that it drops.
+//   - The journal has the causes, as with [Engine.WrapHandler].
 func (e *Engine[T]) WatchNamed(b *builder.Builder, watched client.Object, named func(obj T) []client.ObjectKey, options ...builder.WatchesOption) *builder.Builder {
 	r := &references[T]{named: named, namespaced: sync.OnceValue(func() bool { return namespaced(e.options.Client, watched) })}
 	return b.WithEventFilter(r).Watches(watched, e.WrapHandler(handler.EnqueueRequestsFromMapFunc(r.naming)), options...)
@@ -48,8 +51,8 @@ func namespaced(c client.Client, obj client.Object) bool {
 }
 
 // references are the objects of an engine by the keys that they name. It is a predicate that lets
-// everything pass, in order to hear of them before they are reconciled: what changes between the
-// two is seen by that reconcile.
+// everything pass, because predicates see events before the reconcile does: that reconcile sees
+// what changes in between.
 type references[T client.Object] struct {
 	named      func(obj T) []client.ObjectKey
 	namespaced func() bool
@@ -59,12 +62,12 @@ type references[T client.Object] struct {
 	from map[client.ObjectKey][]client.ObjectKey // what each object names
 }
 
-func (r *references[T]) Create(ev event.CreateEvent) bool   { return r.heard(ev.Object, false) }
-func (r *references[T]) Update(ev event.UpdateEvent) bool   { return r.heard(ev.ObjectNew, false) }
-func (r *references[T]) Delete(ev event.DeleteEvent) bool   { return r.heard(ev.Object, true) }
-func (r *references[T]) Generic(ev event.GenericEvent) bool { return r.heard(ev.Object, false) }
+func (r *references[T]) Create(ev event.CreateEvent) bool   { return r.note(ev.Object, false) }
+func (r *references[T]) Update(ev event.UpdateEvent) bool   { return r.note(ev.ObjectNew, false) }
+func (r *references[T]) Delete(ev event.DeleteEvent) bool   { return r.note(ev.Object, true) }
+func (r *references[T]) Generic(ev event.GenericEvent) bool { return r.note(ev.Object, false) }
 
-func (r *references[T]) heard(obj client.Object, gone bool) bool {
+func (r *references[T]) note(obj client.Object, gone bool) bool {
 	typed, ok := obj.(T)
 	if !ok {
 		return true
@@ -140,14 +143,18 @@ func (r *references[T]) naming(_ context.Context, obj client.Object) []reconcile
 // GetOrWait reads an object through Request.Client. If there is none, the error is a wait for it,
 // such as "Secret default/db", which a step returns like any other:
 //
-//	secret, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: req.Object.Spec.PasswordSecret})
+//	key := client.ObjectKey{Name: req.Object.Spec.PasswordSecret}
+//	secret, err := step.GetOrWait[*corev1.Secret](ctx, req, key)
 //	if err != nil {
 //		return ctrlkit.RequeueIfError(err)
 //	}
 //
-// Whoever wants to know whether it is one asks ctrlkit.Waits(err). A key without a namespace is in
-// that of req.Object, if the kind has namespaces. Only a watch ends the wait: see
-// [Engine.WatchNamed]. O is a pointer to a struct.
+// What to know of it:
+//
+//   - O is a pointer to a struct.
+//   - A key without a namespace is in that of req.Object, if the kind has namespaces.
+//   - Only a watch ends the wait: see [Engine.WatchNamed].
+//   - ctrlkit.Waits(err) distinguishes a wait from other errors.
 func GetOrWait[O, T client.Object](ctx context.Context, req *Request[T], key client.ObjectKey) (O, error) {
 	var none O
 	obj := reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O) //nolint:errcheck // it is the type

@@ -124,8 +124,8 @@ func TestWatchNamed(t *testing.T) {
 		want("b")
 		must(user.Create(t.Context(), configMap("none", nil)))
 		want()
-		if got := heard[journal.Triggered](w); len(got) == 0 || got[len(got)-1].Cause.String() != "ConfigMap kube-system/one created" {
-			t.Errorf("the journal tells the causes %v", got)
+		if got := recorded[journal.Triggered](w); len(got) == 0 || got[len(got)-1].Cause.String() != "ConfigMap kube-system/one created" {
+			t.Errorf("the journal has the causes %v", got)
 		}
 
 		must(user.Get(t.Context(), client.ObjectKeyFromObject(a), a))

@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -25,7 +23,7 @@ import (
 )
 
 // removeFinalizers is what a person does who wants an object gone and what is outside kept. It
-// returns the state that the event of the deletion tells.
+// returns the state that the event of the deletion has.
 func (w *world) removeFinalizers(keep ...string) *Thing {
 	w.tb.Helper()
 	last := w.thing()
@@ -33,16 +31,16 @@ func (w *world) removeFinalizers(keep ...string) *Thing {
 	return last
 }
 
-// reports is what the journal of the deletion of a Thing tells an engine.
+// reports is what the journal of the deletion of a Thing reports to an engine.
 func gone(e *step.Engine[*Thing], last *Thing) {
 	e.EventFilter().Delete(event.DeleteEvent{Object: last})
 }
 
-// A finalizer that a person has taken off is a decision: nothing is cleaned up after that, and an
+// To remove a finalizer is a decision: nothing is cleaned up after that, and an
 // event says so.
-func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
+func TestARemovedFinalizerIsADecision(t *testing.T) {
 	cleanups := func(log []string) int { return count(log, "Cleanup A") }
-	t.Run("while the clean-up fails", func(t *testing.T) {
+	t.Run("while the cleanup fails", func(t *testing.T) {
 		w := newWorld(t, newThing())
 		var log []string
 		e := w.engine(full(&log, "A", passes, failsWith(errFirst), nil))
@@ -55,7 +53,7 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 		w.must()
 		w.must()
 		if got := cleanups(log); got != 1 {
-			t.Errorf("%d clean-ups, want that before the finalizer was taken off", got)
+			t.Errorf("%d cleanups, want that before the finalizer was removed", got)
 		}
 		want := []string{`FinalizerRemoved: another client has removed finalizer "` + finalizer + `": the object is gone, and nothing is cleaned up`}
 		if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
@@ -82,7 +80,7 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 			gone(e, last)
 			w.must()
 			if got := cleanups(log); got != 1 {
-				t.Errorf("%d clean-ups", got)
+				t.Errorf("%d cleanups", got)
 			}
 		})
 	})
@@ -101,7 +99,7 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 			w.must()
 		}
 		if got := cleanups(log); got != 1 {
-			t.Errorf("%d clean-ups", got)
+			t.Errorf("%d cleanups", got)
 		}
 		want := []string{`FinalizerRemoved: another client has removed finalizer "` + finalizer + `": the object is being deleted, and nothing is cleaned up`}
 		if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
@@ -124,10 +122,10 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 		gone(e, last)
 		w.must()
 		if got := cleanups(log); got != 1 {
-			t.Errorf("%d clean-ups", got)
+			t.Errorf("%d cleanups", got)
 		}
 	})
-	t.Run("before the clean-up began", func(t *testing.T) {
+	t.Run("before the cleanup began", func(t *testing.T) {
 		w := newWorld(t, newThing())
 		var log []string
 		e := w.engine(full(&log, "A", passes, passes, nil))
@@ -136,7 +134,7 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 		gone(e, w.removeFinalizers())
 		w.must()
 		if got := cleanups(log); got != 0 {
-			t.Errorf("%d clean-ups", got)
+			t.Errorf("%d cleanups", got)
 		}
 	})
 	t.Run("the cache does not know it yet", func(t *testing.T) {
@@ -157,20 +155,14 @@ func TestAFinalizerThatWasTakenOffIsADecision(t *testing.T) {
 		w.catchUp()
 		w.must()
 		if got := cleanups(log); got != 0 {
-			t.Errorf("%d clean-ups", got)
+			t.Errorf("%d cleanups", got)
 		}
 	})
 }
 
-func successor() *Thing {
-	obj := newThing()
-	obj.UID = "uid-b"
-	return obj
-}
-
-// A finalizer that was taken off an object that is not being deleted stays off, also after a
+// A finalizer that was removed from an object that is not being deleted stays removed, also after a
 // restart, and until that is taken back.
-func TestAFinalizerThatWasTakenOffALivingObject(t *testing.T) {
+func TestAFinalizerRemovedFromALivingObject(t *testing.T) {
 	w := newWorld(t, newThing())
 	var log []string
 	steps := func() step.Step[*Thing] { return full(&log, "A", passes, passes, nil) }
@@ -205,7 +197,7 @@ func TestAFinalizerThatWasTakenOffALivingObject(t *testing.T) {
 		gone(e, last)
 		w.must()
 		if got := count(log, "Cleanup A"); got != 0 {
-			t.Errorf("%d clean-ups", got)
+			t.Errorf("%d cleanups", got)
 		}
 	})
 	t.Run("taken back by removing the annotation", func(t *testing.T) {
@@ -217,7 +209,7 @@ func TestAFinalizerThatWasTakenOffALivingObject(t *testing.T) {
 		w.remove(newThing())
 		w.must()
 		if got := count(log, "Cleanup A"); got != 1 || w.thing() != nil {
-			t.Errorf("%d clean-ups", got)
+			t.Errorf("%d cleanups", got)
 		}
 	})
 	t.Run("taken back by putting the finalizer there", func(t *testing.T) {
@@ -248,15 +240,15 @@ func TestAFinalizerThatWasTakenOffALivingObject(t *testing.T) {
 }
 
 // The right twins: no client has removed it, so that the finalizer is put there, and the
-// clean-up is owed.
-func TestNobodyHasTakenTheFinalizerOff(t *testing.T) {
+// cleanup is pending.
+func TestNoClientHasRemovedTheFinalizer(t *testing.T) {
 	t.Run("the cache is older than the write of the finalizer", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			w := newWorld(t, newThing())
 			w.engine(full(new([]string), "A", passes, passes, nil))
 			w.lag()
 			w.must()
-			pass(time.Minute) // long enough to go on with the old one
+			pass(time.Minute) // long enough to continue with the old one
 			_, _ = w.reconcile()
 			w.catchUp()
 			w.must()
@@ -291,7 +283,7 @@ func TestNobodyHasTakenTheFinalizerOff(t *testing.T) {
 	t.Run("replaced, and it was being deleted", func(t *testing.T) {
 		now := metav1.Now()
 		if got := replaced(func(old *Thing) { old.DeletionTimestamp = &now }); len(got) > 0 {
-			t.Errorf("cleaned up %v, although it went only because its finalizer was taken off", got)
+			t.Errorf("cleaned up %v, although it went only because its finalizer was removed", got)
 		}
 	})
 	t.Run("the final state is not known, and the answer to the write was lost", func(t *testing.T) {
@@ -305,51 +297,7 @@ func TestNobodyHasTakenTheFinalizerOff(t *testing.T) {
 		e.EventFilter().Delete(event.DeleteEvent{Object: newThing(), DeleteStateUnknown: true})
 		w.must()
 		if got := count(log, "Cleanup A"); got != 1 {
-			t.Errorf("%d clean-ups, want one: the write may have arrived", got)
-		}
-	})
-}
-
-// A successor waits for the clean-up of the object that had its name before, and says so.
-func TestASuccessorSaysWhatItWaitsFor(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		cleanup, did := waits("the bucket to be empty"), 0
-		e := w.engine(cleaning("A", changing(func(*Thing) { did++ }), func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { return cleanup(ctx, req) }))
-		old := newThing()
-		old.Finalizers = []string{finalizer}
-		w.create(successor())
-		gone(e, old)
-		check := func(ready string) {
-			t.Helper()
-			if got := w.conditionOf(condition.Ready); got != ready {
-				t.Errorf("Ready: got %q, want %q", got, ready)
-			}
-		}
-		if got := w.must(); got.RequeueAfter <= 0 {
-			t.Error("nothing would end the wait")
-		}
-		const text = "an object of this name with UID uid-a was deleted, and its clean-up is not done: "
-		check("False PredecessorNotCleanedUp: " + text + "it waits for the bucket to be empty")
-		cleanup = failsWith(errFirst)
-		w.takeWrites()
-		w.fails()
-		check("False PredecessorNotCleanedUp: " + text + "A: the first thing broke")
-		w.fails()
-		if diff := cmp.Diff([]string{"patch status of Thing a"}, w.takeWrites()); diff != "" {
-			t.Errorf("writes (-want +got):\n%s", diff)
-		}
-		if got := w.takeEvents(); len(got) != 1 || !strings.HasPrefix(got[0], step.ReasonPredecessor) {
-			t.Errorf("events: %v", got)
-		}
-		if did > 0 {
-			t.Error("Do was called while something of the name is still outside")
-		}
-		cleanup = passes
-		w.must()
-		check("True Ready")
-		if did != 1 {
-			t.Errorf("Do was called %d times", did)
+			t.Errorf("%d cleanups, want one: the write may have arrived", got)
 		}
 	})
 }
@@ -364,7 +312,7 @@ func TestWhatEndsACleanup(t *testing.T) {
 			return ctrlkit.ContinueAndRequeueAfter(time.Minute)
 		}, true},
 		{"RequeueAfter does", again(time.Minute), false},
-		{"Exit does: the clean-ups after it are not done", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.Exit() }, false},
+		{"Exit does: the cleanups after it are not done", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.Exit() }, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -373,140 +321,15 @@ func TestWhatEndsACleanup(t *testing.T) {
 			w.engine(cleaning("First", passes, logged(&log, "First", passes)), cleaning("A", passes, test.cleanup))
 			w.must()
 			if gone := w.thing() == nil; gone != test.gone || gone != (len(log) == 1) {
-				t.Errorf("gone: %v, clean-ups after it: %v", gone, log)
+				t.Errorf("gone: %v, cleanups after it: %v", gone, log)
 			}
 		})
 	}
 }
 
-func TestAFinalizerIsRetired(t *testing.T) {
-	const old = "test.example.com/old"
-	withRetired := func(w *world) step.Options[*Thing] {
-		options := w.options()
-		options.RetiredFinalizers = []string{old}
-		return options
-	}
-	living := func(finalizers ...string) *Thing {
-		obj := newThing()
-		obj.Finalizers = finalizers
-		return obj
-	}
-	tests := []struct {
-		name    string
-		obj     *Thing
-		cleans  bool
-		want    []string // finalizers; nil if the object is gone
-		writes  int      // of the metadata
-		cleaned int
-	}{
-		{"without a Cleaner, living", living(foreignFinalizer, old), false, []string{foreignFinalizer}, 1, 0},
-		{"without a Cleaner, being deleted", deletedThing(old), false, nil, 1, 0},
-		{"without a Cleaner, kept by others", deletedThing(foreignFinalizer, old), false, []string{foreignFinalizer}, 1, 0},
-		{"renamed, living", living(foreignFinalizer, old), true, []string{foreignFinalizer, finalizer}, 1, 0},
-		{"renamed, living, and both are there", living(old, finalizer), true, []string{finalizer}, 1, 0},
-		{"renamed, being deleted", deletedThing(old), true, nil, 1, 1},
-		{"renamed, kept by others", deletedThing(old, foreignFinalizer), true, []string{foreignFinalizer}, 1, 1},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, test.obj)
-			var log []string
-			s := doing("A", passes)
-			if test.cleans {
-				s = full(&log, "A", passes, passes, nil)
-			}
-			w.engineWith(withRetired(w), s)
-			w.must()
-			w.must()
-			var got []string
-			if obj := w.thing(); obj != nil {
-				got = obj.Finalizers
-			}
-			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("finalizers (-want +got):\n%s", diff)
-			}
-			if got := count(w.takeWrites(), "patch Thing a"); got != test.writes {
-				t.Errorf("%d patches of the metadata, want %d", got, test.writes)
-			}
-			if got := count(log, "Cleanup A"); got != test.cleaned {
-				t.Errorf("%d clean-ups, want %d", got, test.cleaned)
-			}
-			if got := w.takeEvents(); len(got) > 0 {
-				t.Errorf("events: %v", got)
-			}
-		})
-	}
-	t.Run("one that is not named is hinted at", func(t *testing.T) {
-		w := newWorld(t, deletedThing(finalizer))
-		w.engine(doing("A", passes))
-		w.must()
-		if got := w.conditionOf(condition.Ready); !strings.Contains(got, "Options.RetiredFinalizers") || strings.Contains(got, "clean-up is done") {
-			t.Errorf("Ready: %q", got)
-		}
-	})
-	t.Run("it can't be in use, too", func(t *testing.T) {
-		options := newWorld(t).options()
-		options.RetiredFinalizers = []string{finalizer}
-		_, err := step.New(options, step.Step[*Thing](cleaning("A", passes, passes)))
-		if err == nil || !strings.Contains(err.Error(), "RetiredFinalizers") {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
-// A Hidden is an object whose generation is kept behind a pointer that may be nil.
-type Hidden struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Status            struct {
-		*Observed  `json:",inline"`
-		Conditions []metav1.Condition `json:"conditions,omitempty"`
-	} `json:"status,omitempty"`
-}
-
-type Observed struct {
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-}
-
-func (h *Hidden) DeepCopyObject() runtime.Object {
-	c := *h
-	c.ObjectMeta = *h.ObjectMeta.DeepCopy()
-	if h.Status.Observed != nil {
-		o := *h.Status.Observed
-		c.Status.Observed = &o
-	}
-	c.Status.Conditions = slices.Clone(h.Status.Conditions)
-	return &c
-}
-
-func TestAnObservedGenerationBehindAPointer(t *testing.T) {
-	newScheme().AddKnownTypes(thingVersion, &Hidden{})
-	for _, observed := range []*Observed{nil, {ObservedGeneration: 1}} {
-		obj := &Hidden{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a", Generation: 3}}
-		obj.Status.Observed = observed
-		server := newHiddenClient(obj)
-		e, err := step.New(step.Options[*Hidden]{Name: "hidden", Client: server}, step.Func("A", func(context.Context, *step.Request[*Hidden]) (ctrl.Result, error) {
-			return ctrlkit.NoRequeue()
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := e.Reconcile(t.Context(), thingRequest); err != nil {
-			t.Error(err)
-		}
-		got := &Hidden{}
-		if err := server.Get(t.Context(), thingRequest.NamespacedName, got); err != nil {
-			t.Fatal(err)
-		}
-		if observed != nil && got.Status.ObservedGeneration != 3 {
-			t.Errorf("status.observedGeneration: %d, want 3", got.Status.ObservedGeneration)
-		}
-	}
-}
-
-// The finalizer is taken off by hand at any moment of the life of an object: it is not cleaned up
+// The finalizer is removed by hand at any moment of the life of an object: it is not cleaned up
 // by a reconcile that begins afterwards.
-func TestFinalizersTakenOffAtAnyMoment(t *testing.T) {
+func TestFinalizersRemovedAtAnyMoment(t *testing.T) {
 	for moment := range 12 {
 		t.Run(fmt.Sprint("before request ", moment), func(t *testing.T) {
 			w := newWorld(t, newThing())
@@ -544,7 +367,7 @@ func TestFinalizersTakenOffAtAnyMoment(t *testing.T) {
 				}
 			}
 			if after > 0 {
-				t.Errorf("cleaned up %d times after the finalizer was taken off", after)
+				t.Errorf("cleaned up %d times after the finalizer was removed", after)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// People take our finalizer off 100 objects, at random moments of their lives, while most clean-ups
+// People take our finalizer off 100 objects, at random moments of their lives, while most cleanups
 // fail at first: no reconcile that begins afterwards cleans one up. Beside them are as many that
 // are left alone, and all of these are cleaned up.
 func TestFinalizersRemovedByHand(t *testing.T) {
@@ -63,15 +63,15 @@ func TestFinalizersRemovedByHand(t *testing.T) {
 	people.mu.Lock()
 	defer people.mu.Unlock()
 	if len(people.late) > 0 {
-		t.Errorf("cleaned up although the finalizer had been taken off: %v", people.late)
+		t.Errorf("cleaned up although the finalizer had been removed: %v", people.late)
 	}
 	if len(people.removed) < objects/2 {
-		t.Errorf("only %d of %d finalizers were taken off: not much was tested", len(people.removed), objects)
+		t.Errorf("only %d of %d finalizers were removed: not much was tested", len(people.removed), objects)
 	}
 	if got := len(people.cleaned) - people.early; got < objects {
 		t.Errorf("%d of %d objects that were left alone were cleaned up", got, objects)
 	}
-	t.Logf("%d finalizers taken off by hand (%d of them after a clean-up had passed), %d clean-ups began afterwards; %d other objects cleaned up",
+	t.Logf("%d finalizers removed by hand (%d of them after a cleanup had passed), %d cleanups began afterwards; %d other objects cleaned up",
 		len(people.removed), people.early, len(people.late), len(people.cleaned)-people.early)
 }
 
@@ -87,7 +87,7 @@ type people struct {
 }
 
 // live is the life of an object: it is created and deleted, and if remove is true our finalizer is
-// taken off at a random moment. It returns when the object is gone.
+// removed at a random moment. It returns when the object is gone.
 func (p *people) live(ctx context.Context, obj *corev1.ConfigMap, random *rand.Rand, remove bool) error {
 	if err := p.user.Create(ctx, obj); err != nil {
 		return err

@@ -12,85 +12,101 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
-// saved is what a reconcile has written to its own object.
-type saved struct{ metadata, status bool }
+// A saver saves what the steps have changed: at the end of a reconcile, and when a step asks for
+// it.
+type saver[T client.Object] struct {
+	mu     sync.Mutex // while the object is saved
+	writer writer[T]
+	stale  bool // the object is older than one that was read from the API server
+}
 
-func (s saved) any() bool { return s.metadata || s.status }
+// An unsavedReporter adds what could not be saved to the outcome of a reconcile.
+type unsavedReporter interface {
+	// unsaved joins errors to an outcome, and classifies the result.
+	unsaved(ctx context.Context, out outcome, errs ...error) outcome
+	// resummarize computes the conditions again. It is called before the status is written.
+	resummarize(out outcome) outcome
+}
+
+// requeueGone is when to reconcile an object again that the API server did not find.
+const requeueGone = 5 * time.Second
 
 // save writes what the steps have changed since the object was read, or saved last: the metadata,
-// then the status, each if it has changed. See [run.write] for what happens when the object has
+// then the status, each if it has changed. See [writer.write] for what happens when the object has
 // changed meanwhile.
-func (r *run[T]) save(ctx context.Context, out outcome) outcome {
-	r.saving.Lock()
-	defer r.saving.Unlock()
-	if r.stale {
-		// What follows from an old version is not saved: the next reconcile has a newer one. It
-		// comes also if a step has ignored the wait.
-		return out.join(outcome{after: lookAgainBehind})
+func (s *saver[T]) save(ctx context.Context, out outcome, report unsavedReporter) outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stale {
+		// What follows from a stale version is not saved: the next reconcile has a newer one. It
+		// also runs if a step has ignored the wait.
+		return out.join(outcome{after: requeueStale})
 	}
-	changed, err := r.changes()
+	changed, err := s.changes()
 	if err != nil {
-		return r.failedSaving(ctx, out, err)
+		return report.unsaved(ctx, out, err)
 	}
 	if len(changed) == 0 {
 		return out
 	}
 	var errs []error
-	if err := r.refuse(changed); err != nil {
+	if err := refuse(changed); err != nil {
 		errs = append(errs, err)
 	}
 	ctx, cancel := granted(ctx)
 	defer cancel()
+	w := &s.writer
 	if metadata, _ := changed["metadata"].(map[string]any); len(metadata) > 0 {
-		err := r.write(ctx, partMetadata, r.req.Object, metadata)
+		err := w.write(ctx, partMetadata, w.req.Object, metadata)
 		switch {
-		case apierrors.IsNotFound(err) && !r.read.GetDeletionTimestamp().IsZero():
-			// It is gone already, most likely. A wrong answer looks the same, and only looking
-			// again tells them apart.
-			return out.join(outcome{after: lookAgainGone})
+		case apierrors.IsNotFound(err) && !w.read.GetDeletionTimestamp().IsZero():
+			// It is gone already, most likely. A wrong answer looks the same, and only another
+			// reconcile can show the difference.
+			return out.join(outcome{after: requeueGone})
 		case apierrors.IsConflict(err) || apierrors.IsNotFound(err): // the status would fare the same
-			return r.failedSaving(ctx, out, append(errs, r.writeFailed(ctx, partMetadata, err))...)
+			return report.unsaved(ctx, out, append(errs, w.writeFailed(ctx, partMetadata, err))...)
 		case err != nil:
-			errs = append(errs, r.writeFailed(ctx, partMetadata, err))
+			errs = append(errs, w.writeFailed(ctx, partMetadata, err))
 		}
 	}
 	if len(errs) > 0 {
-		out = r.failedSaving(ctx, out, errs...)
-		changed = r.retold(ctx, &out, changed)
+		out = report.resummarize(report.unsaved(ctx, out, errs...))
+		if again, err := s.changes(); err == nil {
+			changed = again
+		}
 	}
 	if status, ok := changed["status"]; ok {
-		err := r.write(ctx, partStatus, r.req.Object, status)
-		if err != nil && !(apierrors.IsNotFound(err) && r.memory.isCleaned()) {
-			return r.failedSaving(ctx, out, r.writeFailed(ctx, partStatus, err))
+		err := w.write(ctx, partStatus, w.req.Object, status)
+		if err != nil && !(apierrors.IsNotFound(err) && w.memory.protection.isCleaned()) {
+			return report.unsaved(ctx, out, w.writeFailed(ctx, partStatus, err))
 		}
 	}
 	return out
 }
 
 // checkpoint is [Request.Save].
-func (r *run[T]) checkpoint(ctx context.Context) error {
-	r.saving.Lock()
-	defer r.saving.Unlock()
-	changed, err := r.changes()
+func (s *saver[T]) checkpoint(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed, err := s.changes()
 	if err != nil || len(changed) == 0 {
 		return err
 	}
 	var errs []error
-	if err := r.refuse(changed); err != nil {
+	if err := refuse(changed); err != nil {
 		errs = append(errs, err)
 	}
 	for _, part := range []savedPart{partMetadata, partStatus} {
@@ -98,68 +114,34 @@ func (r *run[T]) checkpoint(ctx context.Context) error {
 		if m, isMap := content.(map[string]any); !ok || isMap && len(m) == 0 {
 			continue
 		}
-		if err := r.write(ctx, part, r.req.Object, content); err != nil {
-			errs = append(errs, r.writeFailed(ctx, part, err))
+		if err := s.writer.write(ctx, part, s.writer.req.Object, content); err != nil {
+			errs = append(errs, s.writer.writeFailed(ctx, part, err))
 			break
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// retold returns what has changed when the conditions also tell what could not be saved.
-func (r *run[T]) retold(ctx context.Context, out *outcome, changed map[string]any) map[string]any {
-	deletion := ""
-	if !r.read.GetDeletionTimestamp().IsZero() {
-		deletion = ReasonCleaningUp
-	}
-	r.summarize(ctx, out, deletion)
-	if again, err := r.changes(); err == nil {
-		return again
-	}
-	return changed
+// awaitNewest returns a wait, and prevents that anything is saved that follows from a stale
+// version. The caller has the lock.
+func (s *saver[T]) awaitNewest() error {
+	s.stale = true
+	_, wait := ctrlkit.PollFor("the newest version of the object to arrive in the cache", requeueStale)
+	return wait
 }
 
-// lookAgainGone is when to look whether an object that is said to be gone is gone.
-const lookAgainGone = 5 * time.Second
-
-func (r *run[T]) failedSaving(ctx context.Context, out outcome, errs ...error) outcome {
-	judged := out.err != nil
-	for _, err := range errs {
-		out = out.join(outcome{err: err})
-	}
-	if !judged {
-		r.judge(ctx, &out)
-	}
-	return out
-}
-
-// base is what the object is compared with: as the cache had it, or as it was saved last.
-func (r *run[T]) base() T { return r.req.snapshot }
-
-// keepStatus undoes changes of the status: the object goes, and nobody would read it.
-func (r *run[T]) keepStatus() { copyStatus(r.req.Object, r.base()) }
-
-// copyStatus gives to the status of from. It is not copied deeply.
-func copyStatus(to, from client.Object) {
-	if v := reflect.ValueOf(to).Elem().FieldByName("Status"); v.IsValid() {
-		v.Set(reflect.ValueOf(from).Elem().FieldByName("Status"))
-	}
-}
-
-// hasStatus reports whether obj has a status that is not empty, or none that can be looked at.
-func hasStatus(obj client.Object) bool {
-	v := reflect.ValueOf(obj).Elem().FieldByName("Status")
-	return !v.IsValid() || !v.IsZero()
-}
+// keepStatus reverts changes of the status: the object is removed, and no client would read it.
+func (s *saver[T]) keepStatus() { copyStatus(s.writer.req.Object, s.writer.base()) }
 
 // changes returns what differs from the base, as a merge patch; nil if nothing does.
-func (r *run[T]) changes() (map[string]any, error) {
-	// The cheaper comparison first: mostly nothing has changed, not even what the other one
-	// overlooks.
-	if reflect.DeepEqual(r.base(), r.req.Object) || equality.Semantic.DeepEqual(r.base(), r.req.Object) {
+func (s *saver[T]) changes() (map[string]any, error) {
+	base, obj := s.writer.base(), s.writer.req.Object
+	// The cheaper comparison comes first: mostly nothing has changed, not even what the other one
+	// ignores.
+	if reflect.DeepEqual(base, obj) || equality.Semantic.DeepEqual(base, obj) {
 		return nil, nil
 	}
-	data, err := client.MergeFrom(r.base()).Data(r.req.Object)
+	data, err := client.MergeFrom(base).Data(obj)
 	if err != nil {
 		return nil, fmt.Errorf("comparing the object with what was read: %w", err)
 	}
@@ -170,24 +152,25 @@ func (r *run[T]) changes() (map[string]any, error) {
 	return changed, nil
 }
 
-// ErrReadOnlyField says that a step has changed a part of the object that the engine does not write.
+// ErrReadOnlyField says that a step has changed a part of the object that the engine does not
+// write.
 var ErrReadOnlyField = errors.New("a step has changed what is not the operator's")
 
-// ours are the keys of the metadata that steps may change.
-var ours = []string{"labels", "annotations", "finalizers", "ownerReferences"}
+// writable are the keys of the metadata that steps may change.
+var writable = []string{"labels", "annotations", "finalizers", "ownerReferences"}
 
-// refuse takes out what is not the operator's to write, and says what that was.
-func (r *run[T]) refuse(changed map[string]any) error {
+// refuse removes what is not the operator's to write, and returns an error that names it.
+func refuse(changed map[string]any) error {
 	var refused []string
 	for _, key := range slices.Sorted(maps.Keys(changed)) {
 		if key != "metadata" && key != "status" {
-			refused = append(refused, fieldsOf(mustJSON(map[string]any{key: changed[key]}))...)
+			refused = append(refused, track.Fields(map[string]any{key: changed[key]})...)
 			delete(changed, key)
 		}
 	}
 	if metadata, ok := changed["metadata"].(map[string]any); ok {
 		for _, key := range slices.Sorted(maps.Keys(metadata)) {
-			if !slices.Contains(ours, key) {
+			if !slices.Contains(writable, key) {
 				refused = append(refused, ".metadata."+key)
 				delete(metadata, key)
 			}
@@ -204,73 +187,22 @@ func (r *run[T]) refuse(changed map[string]any) error {
 		ErrReadOnlyField, strings.Join(refused, ", ")), failure.WithClass(failure.ClassTerminal))
 }
 
+// refusePatch returns the error of a patch of Request.Object that changes other fields.
+func refusePatch(fields []string) error {
+	err := fmt.Errorf("%w: %v of Request.Object is patched: patch a copy of the object if its user allows that", ErrReadOnlyField, fields)
+	return failure.Mark(err, failure.WithClass(failure.ClassTerminal))
+}
+
+// granted returns ctx while it is not done, and afterwards a context that has its values and some
+// more time.
+func granted(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), ctrlkit.FinallyGrace)
+}
+
 func mustJSON(v any) []byte {
 	data, _ := json.Marshal(v) //nolint:errchkjson // it comes out of JSON
 	return data
-}
-
-// announce makes an event of each condition that has become bad, once: after it was written.
-func (r *run[T]) announce(obj T) {
-	if r.engine.options.Recorder == nil || r.req.Conditions == nil {
-		return
-	}
-	set := r.req.Conditions
-	for _, c := range set.Changes() {
-		// Ready says again what a declared condition says, which is told of when that becomes bad.
-		said := c.Type == condition.Ready && slices.ContainsFunc(set.Conditions(), func(o metav1.Condition) bool {
-			return set.Declared(o.Type) && o.Reason == c.Reason && strings.HasPrefix(c.Message, o.Type+": ")
-		})
-		if c.Severity >= condition.SeverityWarning && !said {
-			r.engine.options.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, c.Reason, "Reconcile", "%s", c.Message)
-		}
-	}
-}
-
-// textOf says what is waited for, without the name of the step.
-func textOf(waits []ctrlkit.Wait) string {
-	texts := make([]string, 0, len(waits))
-	for _, w := range waits {
-		if !slices.Contains(texts, w.For) {
-			texts = append(texts, w.For)
-		}
-	}
-	return strings.Join(texts, "; ")
-}
-
-// adopt takes over conditions that a step has set on the object itself instead of on
-// Request.Conditions.
-func (r *run[T]) adopt(out outcome) outcome {
-	if r.req.Conditions == nil {
-		return out
-	}
-	if err := r.req.Conditions.MergeFromObject(r.req.Object); err != nil {
-		out = out.join(outcome{err: failure.Mark(fmt.Errorf("%w: %w", ErrReadOnlyField, err), failure.WithClass(failure.ClassTerminal))})
-	}
-	return out
-}
-
-// statusType knows where a type keeps the generation that its status is about.
-type statusType struct{ observedGeneration []int }
-
-func statusTypeOf(obj any) statusType {
-	status, ok := reflect.TypeOf(obj).Elem().FieldByName("Status")
-	if !ok || status.Type.Kind() != reflect.Struct {
-		return statusType{}
-	}
-	field, ok := status.Type.FieldByName("ObservedGeneration")
-	if !ok || field.Type.Kind() != reflect.Int64 {
-		return statusType{}
-	}
-	return statusType{append(append([]int{}, status.Index...), field.Index...)}
-}
-
-// observe says in the status which generation it is about, if the type has a field for that. Where
-// the field is in an embedded struct that is a pointer and nil, there is nothing to say it in.
-func (s statusType) observe(obj client.Object) {
-	if s.observedGeneration == nil {
-		return
-	}
-	if field, err := reflect.ValueOf(obj).Elem().FieldByIndexErr(s.observedGeneration); err == nil && field.CanSet() {
-		field.SetInt(obj.GetGeneration())
-	}
 }

@@ -39,7 +39,7 @@ func TestCauses(t *testing.T) {
 	later.ResourceVersion = "12345"
 	tests := []struct {
 		name string
-		tell func(w *world, l predicate.Predicate)
+		send func(w *world, l predicate.Predicate)
 		want []string
 	}{
 		{"nothing", func(*world, predicate.Predicate) {}, []string{"start"}},
@@ -50,7 +50,7 @@ func TestCauses(t *testing.T) {
 		{"updated", func(_ *world, l predicate.Predicate) {
 			l.Update(event.UpdateEvent{ObjectOld: newThing(), ObjectNew: later})
 		}, []string{"own change (updated)"}},
-		{"told", func(_ *world, l predicate.Predicate) { l.Generic(event.GenericEvent{Object: newThing()}) }, []string{"own change (told)"}},
+		{"notified", func(_ *world, l predicate.Predicate) { l.Generic(event.GenericEvent{Object: newThing()}) }, []string{"own change (notified)"}},
 		{"deleted", func(_ *world, l predicate.Predicate) { l.Delete(event.DeleteEvent{Object: newThing()}) }, []string{"own change (deleted)"}},
 		{"updated three times", func(_ *world, l predicate.Predicate) {
 			for range 3 {
@@ -86,19 +86,19 @@ func TestCauses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, newThing())
 			e := w.engine(doing("A", passes))
-			test.tell(w, e.EventFilter())
+			test.send(w, e.EventFilter())
 			w.entries = nil
 			w.must()
 			var got []string
-			for _, cause := range heard[journal.Started](w)[0].Causes {
+			for _, cause := range recorded[journal.Started](w)[0].Causes {
 				got = append(got, cause.String())
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("causes (-want +got):\n%s", diff)
 			}
 			w.must()
-			if got := heard[journal.Started](w)[1].Causes; len(got) != 1 || got[0].Kind != journal.CauseUnknown {
-				t.Errorf("the causes are told twice: %v", got)
+			if got := recorded[journal.Started](w)[1].Causes; len(got) != 1 || got[0].Kind != journal.CauseUnknown {
+				t.Errorf("the causes are reported twice: %v", got)
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func TestManyCauses(t *testing.T) {
 		e.EventFilter().Create(event.CreateEvent{Object: childOf(fmt.Sprint("child-", i), ownedByA)})
 	}
 	w.must()
-	causes, times := heard[journal.Started](w)[0].Causes, 0
+	causes, times := recorded[journal.Started](w)[0].Causes, 0
 	for _, c := range causes {
 		times += c.Times
 	}
@@ -121,19 +121,19 @@ func TestManyCauses(t *testing.T) {
 	}
 }
 
-func TestTriggeredIsToldAtOnce(t *testing.T) {
+func TestTriggeredIsRecordedAtOnce(t *testing.T) {
 	w := newWorld(t, newThing())
 	e := w.engine(doing("A", passes))
-	e.EventFilter().Create(event.CreateEvent{Object: newThing(), IsInInitialList: true}) // every object is told of once
+	e.EventFilter().Create(event.CreateEvent{Object: newThing(), IsInInitialList: true}) // there is one for every object
 	e.EventFilter().Create(event.CreateEvent{Object: childOf("child", ownedByA)})
 	want := []journal.Triggered{{Cause: journal.Cause{
 		Kind: journal.CauseChildChange, Verb: "created", Times: 1, Object: journal.Object{Kind: "ConfigMap", Namespace: "default", Name: "child"},
 	}}}
-	if diff := cmp.Diff(want, heard[journal.Triggered](w)); diff != "" {
+	if diff := cmp.Diff(want, recorded[journal.Triggered](w)); diff != "" {
 		t.Errorf("triggered (-want +got):\n%s", diff)
 	}
 	if got := w.entries[0].Object.String(); got != "Thing default/a" {
-		t.Errorf("it is told of %s", got)
+		t.Errorf("it has %s", got)
 	}
 }
 
@@ -148,14 +148,14 @@ func TestOwnersWithoutANamespace(t *testing.T) {
 	if _, err := e.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil {
 		t.Fatal(err)
 	}
-	got := heard[journal.Started](w)[0].Causes
+	got := recorded[journal.Started](w)[0].Causes
 	if len(got) != 1 || got[0].String() != "ConfigMap default/child created" {
 		t.Errorf("causes: %v", got)
 	}
 }
 
-// The events of all watches pass, and are told to the engine, also with none to listen.
-func TestListenFiltersNothing(t *testing.T) {
+// The events of all watches pass, and are recorded, also without an observer.
+func TestEventFilterFiltersNothing(t *testing.T) {
 	for _, observed := range []bool{false, true} {
 		w := newWorld(t)
 		options := w.options()
@@ -201,12 +201,12 @@ func TestForeignChanges(t *testing.T) {
 			}
 			w.must()
 			var got []string
-			for _, cause := range heard[journal.Started](w)[0].Causes {
+			for _, cause := range recorded[journal.Started](w)[0].Causes {
 				got = append(got, fmt.Sprintf("%s: %s", cause.Kind, cause))
 			}
 			want := []string{
 				"foreign change: ConfigMap default/foreign created", "foreign change: ConfigMap default/foreign updated 2 times",
-				"foreign change: ConfigMap default/foreign deleted", "foreign change: ConfigMap default/foreign told",
+				"foreign change: ConfigMap default/foreign deleted", "foreign change: ConfigMap default/foreign notified",
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("causes (-want +got):\n%s", diff)
@@ -216,7 +216,7 @@ func TestForeignChanges(t *testing.T) {
 }
 
 // Events come while reconciles run.
-func TestEventsAndReconcilesBesideOneAnother(t *testing.T) {
+func TestEventsAndReconcilesAtTheSameTime(t *testing.T) {
 	w := newWorld(t, newThing())
 	e := w.engine(cleaning("A", passes, passes))
 	done := make(chan struct{})

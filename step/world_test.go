@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,114 +19,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A Thing is the object that the tests reconcile.
-type Thing struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              ThingSpec   `json:"spec,omitempty"`
-	Status            ThingStatus `json:"status,omitempty"`
-}
-
-type ThingSpec struct {
-	Size int `json:"size,omitempty"`
-}
-
-type ThingStatus struct {
-	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
-	Size               int                `json:"size,omitempty"`
-	Phase              string             `json:"phase"`
-	Counters           map[string]int     `json:"counters,omitempty"`
-	Conditions         []metav1.Condition `json:"conditions,omitempty"`
-}
-
-func (t *Thing) DeepCopyObject() runtime.Object {
-	c := *t
-	c.ObjectMeta = *t.ObjectMeta.DeepCopy()
-	c.Status.Conditions = slices.Clone(t.Status.Conditions)
-	if t.Status.Counters != nil {
-		c.Status.Counters = make(map[string]int)
-		for k, v := range t.Status.Counters {
-			c.Status.Counters[k] = v
-		}
-	}
-	return &c
-}
-
-// A ThingList is there because the fake client wants one.
-type ThingList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Thing `json:"items"`
-}
-
-func (l *ThingList) DeepCopyObject() runtime.Object {
-	c := *l
-	c.Items = nil
-	for i := range l.Items {
-		c.Items = append(c.Items, *l.Items[i].DeepCopyObject().(*Thing))
-	}
-	return &c
-}
-
-var thingVersion = schema.GroupVersion{Group: "test.example.com", Version: "v1"}
-
-// finalizer is what an engine of the name "things" takes by default.
-const finalizer = "test.example.com/things"
-
-var newScheme = sync.OnceValue(func() *runtime.Scheme {
-	s := runtime.NewScheme()
-	s.AddKnownTypes(thingVersion, &Thing{}, &ThingList{})
-	metav1.AddToGroupVersion(s, thingVersion)
-	if err := corev1.AddToScheme(s); err != nil {
-		panic(err)
-	}
-	return s
-})
-
-var newMapper = sync.OnceValue(func() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{thingVersion, corev1.SchemeGroupVersion})
-	m.Add(thingVersion.WithKind("Thing"), meta.RESTScopeNamespace)
-	m.Add(thingVersion.WithKind("Hidden"), meta.RESTScopeNamespace)
-	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
-	return m
-})
-
-// thingRequest asks for the Thing that most tests reconcile.
-var thingRequest = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "a"}}
-
-func newThing() *Thing {
-	return &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a", Generation: 1}}
-}
-
-// deletedThing is one that is being deleted and has finalizers.
-func deletedThing(finalizers ...string) *Thing {
-	obj := newThing()
-	obj.Finalizers = finalizers
-	now := metav1.Now().Rfc3339Copy()
-	obj.DeletionTimestamp = &now
-	return obj
-}
-
-// A world is an API server, what the engine sees of it, and what was heard of the engine.
+// A world is an API server, what the engine sees of it, and what the engine has recorded.
 type world struct {
 	tb     tester
 	server client.WithWatch // past the interceptors: to arrange, and to look at
-	client client.Client    // for the engine: it is counted, may fail, and reads may be behind
+	client client.Client    // for the engine: it is counted, may fail, and reads may be stale
 
 	mu        sync.Mutex // for all below
 	writes    []string   // that came to the server, refused ones too: "patch Thing a", "patch status of Thing a"
@@ -157,7 +63,7 @@ func newWorld(tb tester, objects ...client.Object) *world {
 	return w
 }
 
-// liveReader returns a reader that is never behind, and counted by itself.
+// liveReader returns a reader that is never stale, and counted by itself.
 func (w *world) liveReader() client.Reader {
 	return interceptor.NewClient(w.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -200,9 +106,9 @@ func (w *world) intercept(reads *[]string) interceptor.Funcs {
 				return err
 			}
 			w.mu.Lock()
-			old, behind := w.cache[key]
+			old, stale := w.cache[key]
 			w.mu.Unlock()
-			if thing, ok := obj.(*Thing); ok && behind {
+			if thing, ok := obj.(*Thing); ok && stale {
 				if old == nil {
 					return apierrors.NewNotFound(schema.GroupResource{Group: thingVersion.Group, Resource: "things"}, key.Name)
 				}
@@ -274,7 +180,7 @@ func (w *world) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...a
 	w.events = append(w.events, reason+": "+fmt.Sprintf(note, args...))
 }
 
-// options are those of an engine that tells the world everything.
+// options are those of an engine that the world observes.
 func (w *world) options() step.Options[*Thing] {
 	return step.Options[*Thing]{Name: "things", Client: w.client, Recorder: w, Observers: []journal.Observer{w}}
 }
@@ -316,14 +222,14 @@ func (w *world) fails() error {
 }
 
 // conflicts reconciles, and wants a conflict: one that is no error for controller-runtime, but
-// looked at again soon. It returns what the journal tells of it.
+// requeued soon. It returns what the journal has of it.
 func (w *world) conflicts() error {
 	w.tb.Helper()
 	result, err := w.reconcile()
 	if err != nil || result.RequeueAfter <= 0 {
 		w.tb.Fatalf("got %v and error %v, want another look and no error", result, err)
 	}
-	finished := heard[journal.Finished](w)
+	finished := recorded[journal.Finished](w)
 	if len(finished) == 0 {
 		w.tb.Fatal("the journal does not say how it ended")
 	}
@@ -403,8 +309,8 @@ func (w *world) take(from *[]string) []string {
 	return all
 }
 
-// heard returns the entries of a type of event.
-func heard[E journal.Event](w *world) []E {
+// recorded returns the entries of a type of event.
+func recorded[E journal.Event](w *world) []E {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var all []E
@@ -416,10 +322,10 @@ func heard[E journal.Event](w *world) []E {
 	return all
 }
 
-// lastResult returns how the last reconcile ended, as the journal tells it.
+// lastResult returns how the last reconcile ended, as the journal has it.
 func (w *world) lastResult() journal.Result {
 	w.tb.Helper()
-	all := heard[journal.Finished](w)
+	all := recorded[journal.Finished](w)
 	if len(all) == 0 {
 		w.tb.Fatal("no reconcile has finished")
 	}
@@ -459,86 +365,9 @@ func failOn(text string, err error) func(string) error {
 	}
 }
 
-var things = schema.GroupResource{Group: thingVersion.Group, Resource: "things"}
-
 func conflictError() error { return apierrors.NewConflict(things, "a", errors.New("it was changed")) }
 func forbiddenError() error {
 	return apierrors.NewForbidden(things, "a", errors.New("no permission"))
-}
-
-type doFunc = func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error)
-
-// passes is a Do, or a Cleanup, with nothing to do.
-func passes(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.NoRequeue() }
-
-// failsWith is a Do that fails.
-func failsWith(err error) doFunc {
-	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrl.Result{}, err }
-}
-
-// logged is a Do that notes that it was called.
-func logged(log *[]string, text string, then doFunc) doFunc {
-	return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		addTo(log, text)
-		return then(ctx, req)
-	}
-}
-
-// logs is for all logs: steps of a group write them at the same time.
-var logs sync.Mutex
-
-func addTo(log *[]string, text string) {
-	logs.Lock()
-	defer logs.Unlock()
-	*log = append(*log, text)
-}
-
-func doing(name string, do doFunc) step.Step[*Thing] { return step.Func(name, do) }
-
-// A cleaner is a step with a Cleanup.
-type cleaner struct {
-	step.Step[*Thing]
-	cleanup doFunc
-}
-
-func (c cleaner) Cleanup(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-	return c.cleanup(ctx, req)
-}
-
-func cleaning(name string, do, cleanup doFunc) step.Cleaner[*Thing] {
-	return cleaner{doing(name, do), cleanup}
-}
-
-// A poster is a step with a Cleanup and a Post.
-type poster struct {
-	cleaner
-	post func(ctx context.Context, req *step.Request[*Thing]) error
-}
-
-func (p poster) Post(ctx context.Context, req *step.Request[*Thing]) error { return p.post(ctx, req) }
-
-// posting is a step without a Cleanup that has a Post.
-type posting struct {
-	step.Step[*Thing]
-	post func(ctx context.Context, req *step.Request[*Thing]) error
-}
-
-func (p posting) Post(ctx context.Context, req *step.Request[*Thing]) error { return p.post(ctx, req) }
-
-// A keeper is a step with conditions.
-type keeper struct {
-	step.Step[*Thing]
-	declared []condition.Declaration
-}
-
-func (k keeper) Conditions() []condition.Declaration { return k.declared }
-
-func keeping(name string, do doFunc, kinds ...string) step.Step[*Thing] {
-	k := keeper{Step: doing(name, do)}
-	for _, kind := range kinds {
-		k.declared = append(k.declared, condition.Declaration{Type: kind})
-	}
-	return k
 }
 
 var (

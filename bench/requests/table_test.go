@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/ctrlkit/ctrlkit/admission"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
@@ -163,7 +164,7 @@ func (s *setup) namespace() string {
 // in effect.
 func (s *setup) installPolicy() {
 	s.t.Helper()
-	policy, binding, err := step.FinalizerPolicy(widget.Resource, widget.Finalizer)
+	policy, binding, err := admission.FinalizerPolicy(widget.Resource, widget.Finalizer)
 	s.must(err)
 	s.must(s.user.Create(s.t.Context(), policy))
 	s.must(s.user.Create(s.t.Context(), binding))

@@ -4,8 +4,10 @@
 // Package steptest runs one step as an engine of package step would, in a unit test:
 //
 //	func TestDivide(t *testing.T) {
-//		got := steptest.Do(t, step.Func("Divide", divide), &v1.Simple{Spec: v1.SimpleSpec{Dividend: 7, Divisor: 2}})
-//		if want := `{"status":{"quotient":3,"remainder":1}}`; got.Saved != want || got.Err != nil {
+//		seven := &v1.Simple{Spec: v1.SimpleSpec{Dividend: 7, Divisor: 2}}
+//		got := steptest.Do(t, step.Func("Divide", divide), seven)
+//		want := `{"status":{"quotient":3,"remainder":1}}`
+//		if got.Saved != want || got.Err != nil {
 //			t.Errorf("saved %s and error %v, want %s", got.Saved, got.Err, want)
 //		}
 //	}
@@ -13,9 +15,9 @@
 // The object, and what else [WithObjects] puts into the cluster, live in an API server in memory,
 // package sim/apiserver: it validates, keeps resource versions and field owners, and refuses what
 // the real one refuses. With [WithCRDs] it knows the schemas of the operator's own kinds; without,
-// it takes any fields. A test takes some milliseconds. In a testing/synctest bubble the time stands
-// still.
+// it accepts any fields. A test takes some milliseconds. In a testing/synctest bubble the time
+// stands still.
 //
-// There is no cache that is behind, no second reconcile and no fault but those of
-// [WithInterceptor]: package sim tests an operator with all of that.
+// There is no stale cache, no second reconcile and no fault but those of [WithInterceptor]: package
+// sim tests an operator with all of that.
 package steptest

@@ -19,7 +19,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// An Option says more about the test of a step.
+// An Option configures the test of a step.
 type Option func(*settings)
 
 type settings struct {
@@ -53,53 +53,53 @@ func (s *settings) definitions(t testing.TB) []*apiextensionsv1.CustomResourceDe
 	return options.CRDs
 }
 
-// WithScheme says which types there are. By default those are of client-go's scheme, and what the
-// operator has added to it.
+// WithScheme sets the scheme. The default is that of client-go, with what the operator has added to
+// it.
 func WithScheme(scheme *runtime.Scheme) Option { return func(s *settings) { s.scheme = scheme } }
 
 // WithCRDs installs the definitions in files or directories, relative to the directory of the test,
-// so that objects are validated and defaulted as in a cluster. Kinds for which there is none are
-// taken for namespaced, with a status subresource and any fields.
+// so that objects are validated and defaulted as in a cluster. Kinds without a definition are
+// namespaced, with a status subresource and any fields.
 func WithCRDs(paths ...string) Option {
 	return func(s *settings) { s.crds = append(s.crds, paths...) }
 }
 
-// WithObjects puts objects into the cluster, with their status. Their namespaces are made. An owner
-// reference without a UID that has kind and name of the object of the step gets its UID.
+// WithObjects puts objects into the cluster, with their status, and creates their namespaces. An
+// owner reference to the object of the step, by kind and name without a UID, is given its UID.
 func WithObjects(objects ...client.Object) Option {
 	return func(s *settings) { s.objects = append(s.objects, objects...) }
 }
 
-// WithInterceptor lets functions stand between the step and the API server, to make requests fail.
-// They see the requests of the engine for the object, too.
+// WithInterceptor puts functions between the step and the API server, to make requests fail. They
+// also see the requests of the engine for the object.
 func WithInterceptor(funcs interceptor.Funcs) Option {
 	return func(s *settings) { s.funcs = &funcs }
 }
 
-// WithFailures says how errors are judged, as step.Options.Failures does.
+// WithFailures sets how errors are classified, as step.Options.Failures does.
 func WithFailures(table failure.Table) Option { return func(s *settings) { s.failures = table } }
 
 // WithConditionsOf declares the conditions of a step, for [NewRequest]. [Do] and [Cleanup] know
 // their step.
-func WithConditionsOf(manager interface {
+func WithConditionsOf(declarer interface {
 	Conditions() []condition.Declaration
 },
 ) Option {
-	return func(s *settings) { s.declared = append(s.declared, manager.Conditions()...) }
+	return func(s *settings) { s.declared = append(s.declared, declarer.Conditions()...) }
 }
 
-// WithSetup calls a function with the request before the step, as an earlier step would: to [step.Put]
-// what the step looks up.
+// WithSetup calls a function with the request before the step, as an earlier step would be: to
+// [step.Put] what the step looks up.
 func WithSetup[T client.Object](prepare func(req *step.Request[T])) Option {
 	return func(s *settings) { s.given = append(s.given, prepare) }
 }
 
-// prepare calls what was Given.
+// prepare calls the functions of WithSetup.
 func prepare[T client.Object](s *settings, req *step.Request[T]) error {
 	for _, g := range s.given {
 		f, ok := g.(func(*step.Request[T]))
 		if !ok {
-			return fmt.Errorf("steptest: Given has a %T, and the step is for %T", g, req.Object)
+			return fmt.Errorf("steptest: WithSetup has a %T, and the step is for %T", g, req.Object)
 		}
 		f(req)
 	}

@@ -29,7 +29,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A Result is how a step ended, and what has come of it.
+// A Result is how a step ended, and what it has changed.
 type Result[T client.Object] struct {
 	// Object is the object as it is in the cluster now, nil if it is gone.
 	Object T
@@ -43,7 +43,7 @@ type Result[T client.Object] struct {
 	// the error if they were refused: "create Secret default/db".
 	Writes []string
 
-	// Passed says that steps after this one would be reached.
+	// Passed is true if steps after this one would be reached.
 	Passed bool
 	// Waits are what it waits for.
 	Waits []string
@@ -128,7 +128,7 @@ func runStep[T client.Object](t testing.TB, s step.Step[T], obj T, with *setting
 	if after != nil {
 		result.Object = after.(T) //nolint:errcheck // it was read as one
 	}
-	notes.tell(result.tell)
+	notes.each(result.note)
 	result.Passed = start.reached && end.reached
 	result.Conditions = conditionsOf(after)
 	return result
@@ -165,7 +165,7 @@ type end[T client.Object] struct {
 }
 
 // edges returns a step with one before it that prepares the request, and one after it that is
-// reached if it passes. A clean-up comes in reverse order.
+// reached if it passes. A cleanup runs in reverse order.
 func edges[T client.Object](start *given[T], s step.Step[T], last *end[T]) []step.Step[T] {
 	last.given = start
 	return []step.Step[T]{start, s, last}
@@ -198,11 +198,11 @@ func (e *end[T]) Do(context.Context, *step.Request[T]) (ctrl.Result, error) {
 func (e *end[T]) Cleanup(_ context.Context, req *step.Request[T]) (ctrl.Result, error) {
 	e.reached = true
 	result, err := e.given.prepare(req)
-	e.given.reached = false // that is for the clean-up to find out
+	e.given.reached = false // the cleanup is still to reach it
 	return result, err
 }
 
-// notes are what an engine tells.
+// notes are the events of the journal of an engine.
 type notes struct {
 	mu      sync.Mutex // for all below
 	entries []journal.Entry
@@ -214,16 +214,16 @@ func (n *notes) Observe(_ context.Context, entry journal.Entry) {
 	n.entries = append(n.entries, entry)
 }
 
-func (n *notes) tell(of func(journal.Event)) {
+func (n *notes) each(call func(journal.Event)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, entry := range n.entries {
-		of(entry.Event)
+		call(entry.Event)
 	}
 }
 
-// tell takes over what an event says.
-func (r *Result[T]) tell(event journal.Event) {
+// note takes over what an event says.
+func (r *Result[T]) note(event journal.Event) {
 	switch e := event.(type) {
 	case journal.Wrote:
 		if e.Step != "" {

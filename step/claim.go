@@ -1,0 +1,54 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"weak"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+)
+
+// A claim is that of an engine to the computed conditions of a kind. Two engines of one manager
+// that both compute Ready for the same objects would overwrite each other for ever.
+type claim struct{ engine string }
+
+type claimKey struct {
+	client uintptr // the address of the manager's client, which the engine keeps alive
+	kind   schema.GroupKind
+}
+
+var (
+	claimsMu sync.Mutex // for claims
+	// claims has weak pointers, because an engine that is garbage claims nothing.
+	claims = make(map[claimKey]weak.Pointer[claim])
+)
+
+// claimConditions returns an error if another engine with the same client computes the conditions
+// of the kind. A kind without conditions may have several engines.
+func (e *Engine[T]) claimConditions() error {
+	client := reflect.ValueOf(e.options.Client)
+	if _, err := condition.Of(e.resource.newObject()); err != nil || client.Kind() != reflect.Pointer {
+		return nil
+	}
+	key := claimKey{client.Pointer(), e.resource.kind}
+	claimsMu.Lock()
+	defer claimsMu.Unlock()
+	for key, other := range claims {
+		if other.Value() == nil {
+			delete(claims, key)
+		}
+	}
+	if other := claims[key].Value(); other != nil && other != e.claim {
+		return fmt.Errorf("engine %q: engine %q of the same manager reconciles %s, too: both would compute the conditions Ready, Reconciling and Stalled. "+
+			"Give the steps of both to one engine", e.options.Name, other.engine, e.resource.kind)
+	}
+	e.claim = &claim{e.options.Name}
+	claims[key] = weak.Make(e.claim)
+	return nil
+}

@@ -1,0 +1,284 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// A cluster is an API server in memory with operators that run as they do in a cluster, in virtual
+// time.
+type cluster struct {
+	t      *testing.T
+	server *apiserver.Server
+	user   client.Client // writes as field manager "user"
+
+	mu       sync.Mutex // for all below
+	loops    map[string][]journal.HotLoop
+	runs     map[string]int // reconciles that have run the steps
+	requests map[string]int // of operators: "get ConfigMap"
+}
+
+// inCluster runs a test in a cluster with a Thing, in a bubble.
+func inCluster(t *testing.T, test func(c *cluster)) {
+	t.Helper()
+	bubble(t, func(t *testing.T) {
+		ctrl.SetLogger(logr.Discard())
+		c := &cluster{t: t, loops: map[string][]journal.HotLoop{}, runs: map[string]int{}, requests: map[string]int{}}
+		c.server = apiserver.New(apiserver.Options{Now: time.Now})
+		if err := c.server.Install(definition()); err != nil {
+			t.Fatal(err)
+		}
+		c.user = c.as("user")
+		c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}))
+		test(c)
+	})
+}
+
+// definition is that of Things.
+func definition() *apiextensionsv1.CustomResourceDefinition {
+	whole := apiextensionsv1.JSONSchemaProps{Type: "integer"}
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	conditions := apiextensionsv1.JSONSchemaProps{
+		Type: "array", XListType: new("map"), XListMapKeys: []string{"type"},
+		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
+			Type: "object", Required: []string{"type"}, Properties: map[string]apiextensionsv1.JSONSchemaProps{
+				"type": text, "status": text, "reason": text, "message": text, "lastTransitionTime": text, "observedGeneration": whole,
+			},
+		}},
+	}
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "things." + thingVersion.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: thingVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Singular: "thing", Kind: "Thing", ListKind: "ThingList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+						"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": whole}},
+						"status": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+							"size": whole, "observedGeneration": whole, "conditions": conditions,
+							"counters": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &whole}},
+						}},
+					},
+				}},
+			}},
+		},
+	}
+}
+
+func (c *cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func clusterScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	s.AddKnownTypes(thingVersion, &Thing{}, &ThingList{})
+	metav1.AddToGroupVersion(s, thingVersion)
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err)
+		}
+	}
+	return s
+}
+
+// as returns a client of its own field manager.
+func (c *cluster) as(manager string) client.Client {
+	c.t.Helper()
+	cl, err := client.New(c.server.Config(), client.Options{Scheme: clusterScheme(), FieldOwner: manager})
+	c.must(err)
+	return cl
+}
+
+// A distant transport takes some time for each write, so that operators that are busy let time
+// pass. Reads take none: those of discovery happen under a mutex, which would stop the time of a
+// bubble.
+type distant struct {
+	http.RoundTripper
+	cluster *cluster
+}
+
+func (d distant) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if r.URL.Query().Get("watch") == "" {
+		parts := strings.Split(r.URL.Path, "/")
+		d.cluster.mu.Lock()
+		d.cluster.requests[r.Method+" "+parts[len(parts)-1]]++
+		d.cluster.mu.Unlock()
+	}
+	return d.RoundTripper.RoundTrip(r)
+}
+
+// An operator is an engine in a manager of its own.
+type operator struct {
+	name          string
+	skipUnchanged bool
+	steps         []step.Step[*Thing]
+	watch         func(b *builder.Builder) *builder.Builder
+	strip         bool // the cache has no managed fields
+	// of is the name of the only Thing that it reconciles, also when a ConfigMap changes; it is for
+	// all if empty.
+	of string
+}
+
+// start starts an operator, which ends with the test.
+func (c *cluster) start(o operator) {
+	c.t.Helper()
+	config := rest.CopyConfig(c.server.Config())
+	config.Transport = distant{config.Transport, c}
+	options := ctrl.Options{
+		Scheme: clusterScheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true), RecoverPanic: new(false)},
+	}
+	if o.strip {
+		options.Cache.DefaultTransform = cache.TransformStripManagedFields()
+	}
+	mgr, err := ctrl.NewManager(config, options)
+	c.must(err)
+	engine, err := step.New(step.Options[*Thing]{
+		Name: o.name, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Observers: []journal.Observer{c.observer(o.name)}, SkipUnchanged: o.skipUnchanged,
+	}, o.steps...)
+	c.must(err)
+	mine := predicate.NewPredicateFuncs(func(obj client.Object) bool { return o.of == "" || obj.GetName() == o.of })
+	b := ctrl.NewControllerManagedBy(mgr).For(&Thing{}, builder.WithPredicates(mine))
+	if o.of != "" {
+		b = b.Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: "default", Name: o.of}}}
+		}))
+	}
+	if o.watch != nil {
+		b = o.watch(b)
+	}
+	c.must(engine.Complete(b))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	c.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			c.t.Error(err)
+		}
+	})
+}
+
+type observerFunc func(journal.Entry)
+
+func (f observerFunc) Observe(_ context.Context, e journal.Entry) { f(e) }
+
+func (c *cluster) observer(name string) journal.Observer {
+	return observerFunc(func(e journal.Entry) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch ev := e.Event.(type) {
+		case journal.HotLoop:
+			c.loops[name] = append(c.loops[name], ev)
+		case journal.StepBegan:
+			c.runs[name]++
+		}
+	})
+}
+
+// found returns the hot loops that an operator was found in.
+func (c *cluster) found(name string) []journal.HotLoop {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.loops[name])
+}
+
+func (c *cluster) ran(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.runs[name]
+}
+
+func (c *cluster) ready() string {
+	c.t.Helper()
+	return describe(c.thing(), condition.Ready)
+}
+
+// everySecond does something each second for some time.
+func (c *cluster) everySecond(d time.Duration, do func(second int)) {
+	for i := range int(d / time.Second) {
+		pass(time.Second)
+		if do != nil {
+			do(i)
+		}
+	}
+}
+
+// noHotLoop fails the test if an operator was found in a hot loop.
+func (c *cluster) noHotLoop(name string) {
+	c.t.Helper()
+	if loops := c.found(name); len(loops) > 0 {
+		c.t.Errorf("%d hot loops, the first is %v", len(loops), loops[0])
+	}
+	if got := c.ready(); strings.Contains(got, step.ReasonHotLoop) {
+		c.t.Errorf("Ready: %s", got)
+	}
+}
+
+func owned(obj *Thing) *metav1ac.OwnerReferenceApplyConfiguration {
+	return metav1ac.OwnerReference().WithAPIVersion(thingVersion.String()).WithKind("Thing").WithName(obj.Name).WithUID(obj.UID).WithController(true)
+}
+
+// rollOut is the status of the Deployment that its controller writes.
+func (c *cluster) rollOut(replicas int) {
+	d := &appsv1.Deployment{}
+	if err := c.user.Get(c.t.Context(), client.ObjectKey{Namespace: "default", Name: "app"}, d); err != nil {
+		return
+	}
+	d.Status.Replicas, d.Status.ObservedGeneration = int32(replicas), d.Generation
+	c.must(c.as("deployment-controller").Status().Update(c.t.Context(), d))
+}
+
+func (c *cluster) thing() *Thing {
+	c.t.Helper()
+	obj := &Thing{}
+	c.must(c.user.Get(c.t.Context(), thingRequest.NamespacedName, obj))
+	return obj
+}
+
+// requested returns how many requests there were, as "METHOD name".
+func (c *cluster) requested(request string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.requests[request]
+}

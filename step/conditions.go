@@ -1,0 +1,222 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/step/internal/track"
+)
+
+// conditions computes the conditions of an object from what its steps have set and from how they
+// ended. A type without conditions has none.
+type conditions[T client.Object] struct {
+	engine *Engine[T]
+	req    *Request[T]
+	memory *memory[T]
+	// newTexts is true once this reconcile writes texts of failures that differ from those before.
+	newTexts bool
+}
+
+// adopt takes over conditions that a step has set on the object itself instead of on
+// Request.Conditions.
+func (c *conditions[T]) adopt(out outcome) outcome {
+	if c.req.Conditions == nil {
+		return out
+	}
+	if err := c.req.Conditions.MergeFromObject(c.req.Object); err != nil {
+		err = failure.Mark(fmt.Errorf("%w: %w", ErrReadOnlyField, err), failure.WithClass(failure.ClassTerminal))
+		out = out.join(outcome{err: err})
+	}
+	return out
+}
+
+// summarize computes the conditions and stores them in the object. Deletion is the reason of an
+// object that is being deleted.
+func (c *conditions[T]) summarize(out *outcome, deletion string) {
+	set := c.req.Conditions
+	if out.silent {
+		return
+	}
+	if set == nil {
+		c.engine.resource.status.observe(c.req.Object)
+		return
+	}
+	c.markOutcome(out, deletion)
+	if hot := c.memory.hot.Text(); hot != "" {
+		set.MarkFailed(condition.SeverityWarning, ReasonHotLoop, hot)
+	}
+	if deletion == "" {
+		c.settle(out)
+	}
+	set.Summarize()
+	c.newTexts = c.memory.texts.apply(set, out.err != nil, c.newTexts, c.req.Now)
+	if err := set.Store(c.req.Object); err != nil {
+		out.err = failure.Mark(err, failure.WithClass(failure.ClassTerminal)) // impossible: New has checked the type
+	}
+	c.engine.resource.status.observe(c.req.Object)
+}
+
+// markOutcome marks what has failed, or what the object waits for.
+func (c *conditions[T]) markOutcome(out *outcome, deletion string) {
+	set := c.req.Conditions
+	switch {
+	case deletion == ReasonCleanedUp || deletion == ReasonFinalizerRemoved || deletion == ReasonDeleting:
+		set.DowngradeToInfo() // what a step has found unhealthy must not hide this: after a restart the engine reads it
+		set.MarkFailed(condition.SeverityInfo, deletion, c.kept(deletion))
+	case out.err != nil && set.WorstSeverity() < out.verdict.Severity:
+		set.MarkFailed(out.verdict.Severity, out.verdict.Reason, during(deletion, out.err.Error()))
+	case len(out.waits) > 0 && (set.WorstSeverity() == 0 || deletion != ""):
+		set.MarkFailed(condition.SeverityInfo, cmp.Or(deletion, ReasonWaiting), during(deletion, "waits for "+textOf(out.waits)))
+	case deletion != "" && set.WorstSeverity() == 0:
+		set.MarkFailed(condition.SeverityInfo, deletion, during(deletion, "the cleanup continues"))
+	case out.after > 0 && !c.req.allRan() && set.WorstSeverity() == 0:
+		set.MarkFailed(condition.SeverityInfo, ReasonWaiting, "a step wants to be run again before the steps after it")
+	}
+}
+
+// kept says why an object that is being deleted is still there, if not because of us.
+func (c *conditions[T]) kept(reason string) string {
+	e, finalizers := c.engine, c.req.Object.GetFinalizers()
+	text := "it is being deleted"
+	switch reason {
+	case ReasonCleanedUp:
+		text += ", our cleanup is done"
+	case ReasonFinalizerRemoved:
+		text += fmt.Sprintf(", another client has removed our finalizer %q, so nothing is cleaned up", e.finalizers.own)
+	}
+	text += ", and it is kept by finalizer " + track.Quote(finalizers) + ", which another controller has to remove"
+	if own := e.resource.kind.Group + "/" + e.options.Name; e.finalizers.own != own && slices.Contains(finalizers, own) {
+		text += fmt.Sprintf(". If an older version of this operator has put %q there, add it to Options.RetiredFinalizers", own)
+	}
+	return text
+}
+
+func during(deletion, text string) string {
+	if deletion == "" {
+		return text
+	}
+	return "cleaning up: " + text
+}
+
+// textOf says what is waited for, without the name of the step.
+func textOf(waits []ctrlkit.Wait) string {
+	texts := make([]string, 0, len(waits))
+	for _, w := range waits {
+		if !slices.Contains(texts, w.For) {
+			texts = append(texts, w.For)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// settle decides about the declared conditions that no step has set in this reconcile, by how their
+// step ended:
+//
+//   - It failed: what was healthy is unknown until it passes.
+//   - It waits, or was not reached: they stay as they were, and about the generation that they were
+//     about.
+//   - It passed: they are about the present generation.
+func (c *conditions[T]) settle(out *outcome) {
+	set := c.req.Conditions
+	var unsure []string
+	for _, p := range c.engine.plan.parts {
+		if len(p.declared) == 0 || !c.req.ran[p.index] {
+			continue
+		}
+		types, ended := typesOf(p.declared), c.req.errs[p.index]
+		_, err := ctrlkit.IgnoreExit(ctrl.Result{}, ended)
+		switch {
+		case err != nil:
+			set.MarkLastTryFailed(types, err.Error())
+		case len(ctrlkit.Waits(ended)) > 0:
+			unsure = append(unsure, types...)
+		default:
+			set.MarkLastTryPassed(types)
+		}
+	}
+	if out.err == nil && c.req.allRan() {
+		set.MarkObserved(unsure...)
+	}
+}
+
+func typesOf(declared []condition.Declaration) []string {
+	types := make([]string, len(declared))
+	for i, d := range declared {
+		types[i] = d.Type
+	}
+	return types
+}
+
+// says reports whether the object already has a reason why it is kept, from this process or one
+// before it.
+func (c *conditions[T]) says(reason string) bool {
+	if c.req.Conditions == nil {
+		return false
+	}
+	ready, ok := c.req.Conditions.Get(condition.Ready)
+	return ok && ready.Reason == reason
+}
+
+// announce records one event for each condition that has become unhealthy, after it was written.
+func (c *conditions[T]) announce(obj T) {
+	recorder, set := c.engine.options.Recorder, c.req.Conditions
+	if recorder == nil || set == nil {
+		return
+	}
+	for _, changed := range set.Changes() {
+		// Ready repeats what a declared condition says, which has an event of its own.
+		repeated := changed.Type == condition.Ready && slices.ContainsFunc(set.Conditions(), func(o metav1.Condition) bool {
+			return set.Declared(o.Type) && o.Reason == changed.Reason && strings.HasPrefix(changed.Message, o.Type+": ")
+		})
+		if changed.Severity >= condition.SeverityWarning && !repeated {
+			recorder.Eventf(obj, nil, corev1.EventTypeWarning, changed.Reason, "Reconcile", "%s", changed.Message)
+		}
+	}
+}
+
+// A textLimit keeps a failure whose text changes at each try from causing a write at each try.
+type textLimit struct {
+	texts   time.Time // when the text of a failure was last written
+	numbers time.Time // since when a text is held that differs in numbers only; zero if none is
+}
+
+// textsApart is how often the text of a failure may change in a condition while nothing else does,
+// and how long a text may be held that differs in numbers only.
+const textsApart = 10 * time.Minute
+
+// apply holds the messages of a set that are too new. Writes says that this reconcile has computed
+// new texts before, which stay; apply reports whether it has now.
+func (l *textLimit) apply(set *condition.Set, failed, writes bool, now time.Time) bool {
+	if !failed || !set.MessagesChanged() {
+		l.numbers = time.Time{}
+		return writes
+	}
+	if !writes && (l.numbers.IsZero() || now.Sub(l.numbers) < textsApart) {
+		if set.KeepSimilarMessages() && l.numbers.IsZero() {
+			l.numbers = now
+		}
+		if !set.MessagesChanged() {
+			return false
+		}
+	}
+	if !writes && now.Sub(l.texts) < textsApart {
+		set.KeepMessages()
+		return false
+	}
+	l.texts, l.numbers = now, time.Time{}
+	return true
+}

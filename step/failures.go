@@ -1,0 +1,55 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"errors"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/failure"
+)
+
+// failures classifies the failures of a reconcile, and counts them.
+type failures struct {
+	table     *failure.Table
+	limiter   *failure.Limiter[reconcile.Request]
+	request   reconcile.Request
+	conflicts *int // in a row
+	count     int  // of the failures in a row
+}
+
+// classify sets the class, the severity and the backoff of a failure.
+func (f *failures) classify(ctx context.Context, out *outcome) {
+	if out.err == nil {
+		return
+	}
+	out.verdict = f.table.Classify(out.err)
+	switch {
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
+		out.verdict = f.table.Classify(context.Canceled)
+		out.silent = true
+	case out.verdict.Class == failure.ClassCanceled:
+		// The reconcile itself is not canceled: a step has canceled a context of its own, which is
+		// an error like any other.
+		out.verdict = f.table.Classify(errors.New(out.err.Error()))
+	}
+	if out.verdict.Class == failure.ClassConflict && !out.silent {
+		// It is retried without being an error, so that the queue forgets it: it is counted here.
+		*f.conflicts++
+		f.count, out.delay = *f.conflicts, out.verdict.Backoff.Delay(*f.conflicts)
+		if out.silent = out.verdict.Silent(f.count); out.silent {
+			return
+		}
+	}
+	f.count, out.delay = f.limiter.Failed(f.request, out.verdict)
+	out.silent = out.silent || out.verdict.Silent(max(f.count, *f.conflicts))
+}
+
+// forget notes that there was no failure.
+func (f *failures) forget() {
+	*f.conflicts = 0
+	f.limiter.Forget(f.request)
+}

@@ -1,0 +1,206 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+func TestErrorsAreJoined(t *testing.T) {
+	for _, deleted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("deleted %v", deleted), func(t *testing.T) {
+			obj := newThing()
+			if deleted {
+				obj = deletedThing(finalizer)
+			}
+			w := newWorld(t, obj)
+			errWrite := errors.New("the disk is full")
+			w.fault = failOn("patch status", errWrite)
+			var log []string
+			w.engine(
+				step.Group("both",
+					full(&log, "A", failsWith(errFirst), failsWith(errFirst), nil),
+					full(&log, "B", failsWith(errSecond), failsWith(errSecond), errThird)),
+			)
+			err := w.fails()
+			for _, want := range []error{errFirst, errSecond, errThird, errWrite} {
+				if !errors.Is(err, want) {
+					t.Errorf("%v is not in the error: %v", want, err)
+				}
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("the error has more than one line:\n%v", err)
+			}
+		})
+	}
+}
+
+func TestPanicIsAFailure(t *testing.T) {
+	errBug := errors.New("a bug")
+	gone := func(*step.Request[*Thing]) bool { panic(errBug) }
+	tests := []struct {
+		name  string
+		obj   *Thing
+		steps func(log *[]string) []step.Step[*Thing]
+	}{
+		{"in Do", newThing(), func(log *[]string) []step.Step[*Thing] {
+			return []step.Step[*Thing]{full(log, "A", panics(errBug), passes, nil)}
+		}},
+		{"in Cleanup", deletedThing(finalizer), func(log *[]string) []step.Step[*Thing] {
+			return []step.Step[*Thing]{full(log, "A", passes, panics(errBug), nil)}
+		}},
+		{"in Post", newThing(), func(log *[]string) []step.Step[*Thing] {
+			return []step.Step[*Thing]{
+				posting{doing("P", passes), func(context.Context, *step.Request[*Thing]) error { panic(errBug) }},
+				full(log, "A", passes, passes, nil),
+			}
+		}},
+		{"in the condition of When", newThing(), func(log *[]string) []step.Step[*Thing] {
+			return []step.Step[*Thing]{step.When("gone", gone, doing("W", passes)), full(log, "A", passes, passes, nil)}
+		}},
+		{"in the condition of When around a Cleaner", newThing(), func(log *[]string) []step.Step[*Thing] {
+			return []step.Step[*Thing]{step.When("gone", gone, full(log, "A", passes, passes, nil))}
+		}},
+		{"in the function that builds a workflow", newThing(), func(log *[]string) []step.Step[*Thing] {
+			return []step.Step[*Thing]{
+				step.Workflow("W", func(*step.Request[*Thing]) ctrlkit.Action { panic(errBug) }),
+				full(log, "A", passes, passes, nil),
+			}
+		}},
+		{"on a goroutine of a workflow", newThing(), func(log *[]string) []step.Step[*Thing] {
+			return []step.Step[*Thing]{
+				step.Workflow("W", func(*step.Request[*Thing]) ctrlkit.Action {
+					return ctrlkit.ParallelJoin(ctrlkit.NewAction("bad", func(context.Context) (ctrl.Result, error) { panic(errBug) }))
+				}),
+				full(log, "A", passes, passes, nil),
+			}
+		}},
+		{"setting what is not declared", newThing(), func(log *[]string) []step.Step[*Thing] {
+			return []step.Step[*Thing]{
+				doing("C", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+					defer func() { _ = recover(); panic(errBug) }()
+					req.Conditions.MarkHealthy("Undeclared", "Fine", "")
+					return ctrlkit.NoRequeue()
+				}),
+				full(log, "A", passes, passes, nil),
+			}
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, test.obj)
+			var log []string
+			w.engine(test.steps(&log)...)
+			err := w.fails()
+			var panicked *ctrlkit.PanicError
+			if !errors.As(err, &panicked) {
+				t.Fatalf("got %v, want a PanicError", err)
+			}
+			if !strings.Contains(string(panicked.Stack), "failures_test.go") {
+				t.Errorf("the stack does not name the place:\n%s", panicked.Stack)
+			}
+			if !errors.Is(err, errBug) {
+				t.Errorf("what was passed to panic is not in the error: %v", err)
+			}
+			if len(log) == 0 || log[len(log)-1] != "Post A" {
+				t.Errorf("calls: got %v, want Post A at the end", log)
+			}
+			if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False Panic: ") {
+				t.Errorf("Ready: got %q, want it to report the panic", got)
+			}
+			if got := w.conditionOf(condition.Stalled); !strings.HasPrefix(got, "True Panic") {
+				t.Errorf("Stalled: got %q", got)
+			}
+		})
+	}
+}
+
+func TestBackoffIsThatOfTheClass(t *testing.T) {
+	tests := []struct {
+		name string
+		err  error
+		want time.Duration // of the first try; up to a tenth comes on top
+	}{
+		{"transient", errFirst, 100 * time.Millisecond},
+		{"forbidden", forbiddenError(), 5 * time.Second},
+		{"terminal", reconcile.TerminalError(errFirst), time.Minute},
+		{"asked for", failure.Mark(errFirst, failure.WithRetryAfter(42*time.Second)), 42 * time.Second},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, newThing())
+			e := w.engine(doing("A", failsWith(test.err)))
+			w.fails()
+			got := e.Limiter().When(thingRequest)
+			if got < test.want || got > test.want*11/10 {
+				t.Errorf("the next try waits %v, want %v", got, test.want)
+			}
+			requeued := recorded[journal.Requeued](w)
+			if len(requeued) != 1 || requeued[0].After != got || requeued[0].Failures != 1 {
+				t.Errorf("the journal says %+v", requeued)
+			}
+		})
+	}
+}
+
+func TestSuccessForgetsFailures(t *testing.T) {
+	w := newWorld(t, newThing())
+	var err error
+	e := w.engine(doing("A", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrl.Result{}, err }))
+	for err = errFirst; e.Limiter().NumRequeues(thingRequest) < 3; {
+		w.fails()
+	}
+	err = nil
+	w.must()
+	if got := e.Limiter().NumRequeues(thingRequest); got != 0 {
+		t.Errorf("got %d failures, want 0", got)
+	}
+}
+
+func TestReadFails(t *testing.T) {
+	w := newWorld(t, newThing())
+	w.fault = failOn("get Thing", errFirst)
+	var log []string
+	w.engine(full(&log, "A", passes, passes, nil))
+	if err := w.fails(); !errors.Is(err, errFirst) || !strings.Contains(err.Error(), "Thing default/a") {
+		t.Errorf("got %v, want what was being done and why it failed", err)
+	}
+	if len(log) > 0 || len(w.takeWrites()) > 0 {
+		t.Errorf("something was done: %v", log)
+	}
+}
+
+// controller-runtime drops what it finds to be terminal. The engine tries it again, slowly.
+func TestTerminalErrorsAreTriedAgain(t *testing.T) {
+	w := newWorld(t, newThing())
+	w.engine(doing("A", failsWith(reconcile.TerminalError(fmt.Errorf("quota: %w", errFirst)))))
+	err := w.fails()
+	if errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("%v is terminal for controller-runtime", err)
+	}
+	if action := (*ctrlkit.ActionError)(nil); !errors.Is(err, errFirst) || !errors.As(err, &action) {
+		t.Errorf("%v does not show what it is made of", err)
+	}
+	if got := w.conditionOf(condition.Stalled); !strings.HasPrefix(got, "True TerminalError: ") {
+		t.Errorf("Stalled is %q", got)
+	}
+}
+
+func panics(value any) doFunc {
+	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { panic(value) }
+}

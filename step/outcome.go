@@ -1,0 +1,67 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"errors"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/failure"
+	outcomes "github.com/ctrlkit/ctrlkit/internal/outcome"
+)
+
+// outcome is what steps have returned, taken apart.
+type outcome struct {
+	err   error
+	waits []ctrlkit.Wait
+	after time.Duration
+	// priority is what a step wants for the next reconcile, nil if none does.
+	priority *int
+	verdict  failure.Classification
+	silent   bool
+	delay    time.Duration // of the backoff
+	// passed says that nothing has interrupted the steps: no error, wait, requeue or exit.
+	passed bool
+}
+
+func (r *run[T]) outcome(result ctrl.Result, err error) outcome {
+	o := outcome{waits: ctrlkit.Waits(err)}
+	signal := err
+	result, o.err = ctrlkit.IgnoreExit(result, err)
+	o.after, o.priority = result.RequeueAfter, result.Priority
+	for _, w := range o.waits { // also of those that travelled as an error alone
+		if w.Every > 0 && (o.after == 0 || w.Every < o.after) {
+			o.after = w.Every
+		}
+	}
+	//lint:ignore SA1019 deprecated upstream: never set here, honored when a step returns it
+	if o.after == 0 && result.Requeue {
+		o.after = outcomes.LegacyRequeue
+	}
+	// A time beside the mark of ContinueAndRequeueAfter, which is all that can be left of such an
+	// error, interrupts nothing.
+	o.passed = o.err == nil && len(o.waits) == 0 && !errors.Is(signal, ctrlkit.ErrExit) && (o.after == 0 || signal != nil)
+	return o
+}
+
+// join keeps what o says of its failure, and joins the rest by the rules of package outcome.
+func (o outcome) join(p outcome) outcome {
+	all := o.parts().Join(p.parts())
+	o.err, o.waits, o.passed = all.Err(), all.Waits, !all.Interrupted
+	o.after, o.priority = all.Result.RequeueAfter, all.Result.Priority
+	return o
+}
+
+func (o outcome) parts() outcomes.Outcome[ctrlkit.Wait] {
+	return outcomes.Outcome[ctrlkit.Wait]{
+		Result:      reconcile.Result{RequeueAfter: o.after, Priority: o.priority},
+		Causes:      outcomes.CausesOf(o.err),
+		Waits:       o.waits,
+		Interrupted: !o.passed,
+	}
+}

@@ -1,0 +1,96 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// Every write of a step carries the name of the engine, unless the step names another field owner.
+func TestWritesCarryTheFieldOwner(t *testing.T) {
+	tests := []struct {
+		name  string
+		write func(ctx context.Context, c client.Client, obj *Thing) error
+		of    client.Object
+	}{
+		{"create", func(ctx context.Context, c client.Client, _ *Thing) error {
+			return c.Create(ctx, configMap("new", map[string]string{"a": "b"}))
+		}, configMap("new", nil)},
+		{"update", func(ctx context.Context, c client.Client, _ *Thing) error {
+			cm := configMap("child", nil)
+			if err := c.Get(ctx, client.ObjectKeyFromObject(cm), cm); err != nil {
+				return err
+			}
+			cm.Data = map[string]string{"a": "b"}
+			return c.Update(ctx, cm)
+		}, configMap("child", nil)},
+		{"patch", func(ctx context.Context, c client.Client, _ *Thing) error {
+			return c.Patch(ctx, configMap("child", nil), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"b"}}`)))
+		}, configMap("child", nil)},
+		{"apply", func(ctx context.Context, c client.Client, _ *Thing) error {
+			return c.Apply(ctx, corev1ac.ConfigMap("child", "default").WithData(map[string]string{"a": "b"}))
+		}, configMap("child", nil)},
+		{"update of the status", func(ctx context.Context, c client.Client, obj *Thing) error {
+			b := &Thing{}
+			if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "b"}, b); err != nil {
+				return err
+			}
+			b.Status.Size = 3
+			return c.Status().Update(ctx, b)
+		}, &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}},
+		{"patch of the status", func(ctx context.Context, c client.Client, obj *Thing) error {
+			b := &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}
+			return c.Status().Patch(ctx, b, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"size":3}}`)))
+		}, &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			inCluster(t, func(c *cluster) {
+				// Without a field there would be no managed fields, and then the API server tracks
+				// none until something is applied.
+				c.must(c.user.Create(t.Context(), configMap("child", map[string]string{"x": "y"})))
+				c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
+				c.start(operator{name: "things", of: "a", steps: []step.Step[*Thing]{doing("Write", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+					return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(test.write(ctx, req.Client, req.Object)))
+				})}})
+				pass(10 * time.Second)
+				c.must(c.user.Get(t.Context(), client.ObjectKeyFromObject(test.of), test.of))
+				var got []string
+				for _, e := range test.of.GetManagedFields() {
+					if e.Manager != "user" {
+						got = append(got, e.Manager)
+					}
+				}
+				if diff := cmp.Diff([]string{"things"}, got); diff != "" {
+					t.Errorf("managers besides the user (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAFieldOwnerOfAStepWins(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		c.start(operator{name: "things", steps: []step.Step[*Thing]{doing("Write", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			return ctrlkit.RequeueIfError(req.Client.Apply(ctx, corev1ac.ConfigMap("child", "default").WithData(map[string]string{"a": "b"}), client.FieldOwner("special")))
+		})}})
+		pass(10 * time.Second)
+		cm := configMap("child", nil)
+		c.must(c.user.Get(t.Context(), client.ObjectKeyFromObject(cm), cm))
+		if got := cm.ManagedFields; len(got) != 1 || got[0].Manager != "special" {
+			t.Errorf("managers: %v", got)
+		}
+	})
+}

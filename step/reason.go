@@ -1,0 +1,33 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+// Reasons of the conditions that the engine computes.
+const (
+	// ReasonWaiting: something is missing that will come.
+	ReasonWaiting = "Waiting"
+	// ReasonCleaningUp: the object is being deleted, and its cleanup is not done.
+	ReasonCleaningUp = "CleaningUp"
+	// ReasonCleanedUp: the object is being deleted, its cleanup is done, and finalizers of others
+	// keep it.
+	ReasonCleanedUp = "CleanedUp"
+	// ReasonDeleting: the object is being deleted, the operator has nothing to clean up, and
+	// finalizers of others keep it.
+	ReasonDeleting = "Deleting"
+	// ReasonFinalizerRemoved: the object is being deleted, another client has removed our
+	// finalizer, and nothing is cleaned up.
+	ReasonFinalizerRemoved = "FinalizerRemoved"
+	// ReasonPredecessor: an object of the same name is gone, and its cleanup is not done.
+	ReasonPredecessor = "PredecessorNotCleanedUp"
+	// ReasonNoStatusSubresource: the definition of the kind has no status subresource, so that the
+	// status can't be written.
+	ReasonNoStatusSubresource = "NoStatusSubresource"
+	// ReasonHotLoop: the object is reconciled again and again because of what is written to it, and
+	// slowed down.
+	ReasonHotLoop = "HotLoop"
+	// ReasonNotNeeded: the step that declares the condition is in a [When] that does not hold.
+	ReasonNotNeeded = "NotNeeded"
+	// ReasonReadOnlyField: an object that is wanted exists and belongs to another owner.
+	ReasonReadOnlyField = "ReadOnlyField"
+)

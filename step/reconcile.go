@@ -1,0 +1,204 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// Reconcile brings an object nearer to what its spec wants. The error is what has failed, all
+// causes joined; waits are not errors.
+func (e *Engine[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, r := e.begin(ctx, request)
+	for i := range e.gates {
+		if result, ends, err := e.gates[i].check(ctx, r); ends || err != nil {
+			return result, err
+		}
+	}
+	r.prepare(ctx)
+	r.noteStarted(ctx)
+	ctx = context.WithValue(ctx, requestKey{}, &r.req)
+	switch {
+	case r.read.GetDeletionTimestamp().IsZero():
+		return r.do(ctx)
+	case e.finalizers.protects(r.read):
+		return r.cleanUp(ctx)
+	default:
+		return r.release(ctx)
+	}
+}
+
+// begin returns the run of a reconcile, and records its causes.
+func (e *Engine[T]) begin(ctx context.Context, request reconcile.Request) (context.Context, *run[T]) {
+	memory := e.memories.of(request.NamespacedName)
+	now := time.Now()
+	r := &run[T]{engine: e, memory: memory, now: now, began: now, failures: failures{
+		table: &e.options.Failures, limiter: e.limiter, request: request, conflicts: &memory.conflicts,
+	}}
+	seen := e.causes.Take(request.NamespacedName)
+	if e.observer != nil {
+		r.journal = journal.NewRun(e.observer, uuid.NewUUID(), e.options.Name, r.self())
+		ctx = journal.ContextWithRun(ctx, r.journal)
+		r.causes = memory.timer.Causes(seen, memory.written.version, now)
+	}
+	return ctx, r
+}
+
+// do runs the steps for an object that is not being deleted: the finalizer first, then Do of each
+// step, then Post.
+func (r *run[T]) do(ctx context.Context) (reconcile.Result, error) {
+	out := r.outcome(r.finalizing.ensure(ctx))
+	if out.passed {
+		out = r.outcome(r.engine.plan.do.Run(ctx))
+		r.noteSkipped(ctx)
+	}
+	out = r.post(ctx, out)
+	r.conditions.summarize(&out, "")
+	out = r.saver.save(ctx, out, r)
+	switch {
+	case out.err != nil:
+		return r.finish(ctx, journal.ResultFailed, out)
+	case len(out.waits) > 0:
+		return r.finish(ctx, journal.ResultWaiting, out)
+	}
+	r.noteUnchanged(out)
+	return r.finish(ctx, journal.ResultDone, out)
+}
+
+// cleanUp cleans up after an object that is being deleted, and removes its finalizer.
+func (r *run[T]) cleanUp(ctx context.Context) (reconcile.Result, error) {
+	r.memory.protection.setHeld(r.read.GetResourceVersion())
+	var out outcome
+	switch err := r.finalizing.confirm(ctx); {
+	case errors.Is(err, errStaleFinalizer):
+		return r.endEarly(ctx, journal.ResultStale, requeueStale), nil
+	case err != nil:
+		out = outcome{err: err}
+	default:
+		out = r.outcome(r.engine.plan.cleanup.Run(ctx))
+	}
+	done, how, final := out.passed, journal.ResultWaiting, false
+	if done {
+		out.after = 0 // nothing is left to reconcile
+	}
+	out = r.post(ctx, out) // its failure does not keep the object
+	if done {
+		how = journal.ResultDeleted
+		r.memory.protection.setCleaned()
+		final = r.finalizing.remove() == 0
+	}
+	switch {
+	case !done:
+		r.conditions.summarize(&out, ReasonCleaningUp)
+	case final:
+		r.saver.keepStatus()
+	default:
+		r.conditions.summarize(&out, ReasonCleanedUp)
+	}
+	if out = r.saver.save(ctx, out, r); out.err != nil {
+		return r.finish(ctx, journal.ResultFailed, out)
+	}
+	if done {
+		r.memory.written.final = final && r.saver.writer.saved.metadata
+	}
+	return r.finish(ctx, how, out)
+}
+
+// release ends a reconcile of an object that is being deleted and does not have our finalizer:
+// because it was cleaned up, because it never had one, or because another client has removed it.
+// Nothing is cleaned up. What keeps the object belongs to others.
+func (r *run[T]) release(ctx context.Context) (reconcile.Result, error) {
+	reason := ReasonDeleting
+	switch {
+	case r.engine.finalizers.own == "":
+		r.finalizing.dropRetired()
+	case r.memory.protection.isCleaned() || r.conditions.says(ReasonCleanedUp):
+		reason = ReasonCleanedUp
+	case r.finalizing.wasRemoved() || r.conditions.says(ReasonFinalizerRemoved):
+		reason = ReasonFinalizerRemoved
+		if !r.conditions.says(ReasonFinalizerRemoved) {
+			r.finalizing.reportRemovedOnce("the object is being deleted, and nothing is cleaned up")
+		}
+	}
+	out := r.post(ctx, outcome{passed: true})
+	if len(r.req.Object.GetFinalizers()) > 0 {
+		r.conditions.summarize(&out, reason)
+	} else {
+		r.saver.keepStatus()
+	}
+	if out = r.saver.save(ctx, out, r); out.err != nil {
+		return r.finish(ctx, journal.ResultFailed, out)
+	}
+	return r.finish(ctx, journal.ResultDeleted, out)
+}
+
+// post runs Post of each step, with some more time if the context is done. Then it takes over the
+// conditions that steps have set on the object itself, and classifies what has failed.
+func (r *run[T]) post(ctx context.Context, out outcome) outcome {
+	r.req.failure = out.err
+	if post := r.engine.plan.post; post != nil {
+		more, cancel := granted(ctx)
+		out = out.join(r.outcome(post.Run(more)))
+		cancel()
+	}
+	out = r.conditions.adopt(out)
+	r.failures.classify(ctx, &out)
+	return out
+}
+
+// noteSkipped records which steps were not reached, also because of an exit.
+func (r *run[T]) noteSkipped(ctx context.Context) {
+	if r.journal == nil {
+		return
+	}
+	last := ""
+	for _, p := range r.engine.plan.parts {
+		if r.req.ran[p.index] {
+			last = p.step.Name()
+			continue
+		}
+		r.journal.Note(ctx, journal.StepSkipped{Step: p.step.Name(), After: last})
+	}
+}
+
+// noteUnchanged notes what an object has read that is done, if that is all it depends on.
+func (r *run[T]) noteUnchanged(out outcome) {
+	inputs := r.record.Inputs()
+	if inputs == nil || r.saver.stale || r.saver.writer.saved.any() || len(r.record.Writes()) > 0 || r.memory.hot.Text() != "" {
+		return
+	}
+	r.memory.unchanged = converged{version: r.read.GetResourceVersion(), inputs: inputs, until: r.now.Add(longestUnchanged)}
+	if out.after > 0 {
+		r.memory.unchanged.requeue = r.now.Add(out.after)
+	}
+}
+
+// unsaved joins to an outcome what could not be saved, and classifies it.
+func (r *run[T]) unsaved(ctx context.Context, out outcome, errs ...error) outcome {
+	classified := out.err != nil
+	for _, err := range errs {
+		out = out.join(outcome{err: err})
+	}
+	if !classified {
+		r.failures.classify(ctx, &out)
+	}
+	return out
+}
+
+// resummarize computes the conditions again, so that they name what could not be saved.
+func (r *run[T]) resummarize(out outcome) outcome {
+	deletion := ""
+	if !r.read.GetDeletionTimestamp().IsZero() {
+		deletion = ReasonCleaningUp
+	}
+	r.conditions.summarize(&out, deletion)
+	return out
+}

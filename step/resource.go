@@ -1,0 +1,73 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"reflect"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step/internal/track"
+)
+
+// A resource is the kind of the objects that an engine reconciles, and how they are read.
+type resource[T client.Object] struct {
+	client    client.Client
+	apiReader client.Reader // nil without Options.APIReader
+	owner     string        // the field owner of the engine's writes
+
+	gvk    schema.GroupVersionKind
+	kind   schema.GroupKind
+	status statusType
+	// wholeStatus is true once the API server has refused a first status in which fields were
+	// missing.
+	wholeStatus atomic.Bool
+}
+
+func (r *resource[T]) newObject() T {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:errcheck // it is the type
+}
+
+// cached reads an object from the cache. It is not a copy.
+func (r *resource[T]) cached(ctx context.Context, key client.ObjectKey) (T, error) {
+	obj := r.newObject()
+	return obj, r.client.Get(ctx, key, obj, track.Sharing...)
+}
+
+// metadata reads the metadata of an object from the API server. It is for engines with
+// Options.APIReader.
+func (r *resource[T]) metadata(ctx context.Context, key client.ObjectKey, run *journal.Run) (*metav1.PartialObjectMetadata, error) {
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(r.gvk)
+	err := r.apiReader.Get(ctx, key, obj)
+	if run != nil {
+		run.Note(ctx, journal.Read{Step: track.StepFrom(ctx), Object: run.Object, Live: true, Err: err})
+	}
+	return obj, err
+}
+
+// newest reads an object from the API server. Without Options.APIReader it sends a patch that
+// changes nothing, which the API server answers with the object.
+func (r *resource[T]) newest(ctx context.Context, key client.ObjectKey, uid types.UID, run *journal.Run) (T, error) {
+	obj := r.newObject()
+	var err error
+	if r.apiReader != nil {
+		err = r.apiReader.Get(ctx, key, obj)
+	} else {
+		obj.SetNamespace(key.Namespace)
+		obj.SetName(key.Name)
+		nothing := mustJSON(map[string]any{"metadata": map[string]any{"uid": uid}})
+		err = r.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, nothing), client.FieldOwner(r.owner))
+	}
+	if run != nil {
+		run.Note(ctx, journal.Read{Object: run.Object, Live: true, Err: err})
+	}
+	return obj, err
+}

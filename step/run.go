@@ -1,0 +1,266 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step/internal/hotloop"
+	"github.com/ctrlkit/ctrlkit/step/internal/track"
+)
+
+// A run is one reconcile.
+type run[T client.Object] struct {
+	engine   *Engine[T]
+	memory   *memory[T]
+	journal  *journal.Run // nil without an observer
+	causes   []journal.Cause
+	now      time.Time
+	began    time.Time
+	failures failures
+
+	read    T    // as the cache has it; it is not a copy
+	started bool // the journal has the start of the reconcile
+	// beganWith is the resource version after our last write before this reconcile.
+	beganWith string
+
+	*work[T] // nil until the reconcile has passed the gates
+}
+
+// work is what a reconcile needs that has passed the gates: the request of its steps, and what the
+// engine does around them.
+type work[T client.Object] struct {
+	record   track.Record
+	client   track.Client
+	live     track.Reader
+	disputes hotloop.Disputes
+
+	req        Request[T]
+	saver      saver[T]
+	finalizing finalizing[T]
+	conditions conditions[T]
+}
+
+// key returns the name of the object.
+func (r *run[T]) key() client.ObjectKey { return r.failures.request.NamespacedName }
+
+// self returns the name of the object for the journal.
+func (r *run[T]) self() journal.Object {
+	return journal.ObjectOf(r.engine.resource.kind, r.key())
+}
+
+// prepare copies the object and makes the request of the steps, and what the engine does around
+// them.
+func (r *run[T]) prepare(ctx context.Context) {
+	r.work = &work[T]{}
+	r.prepareRecord(ctx)
+	r.prepareRequest(ctx)
+	r.prepareSaver()
+}
+
+// prepareRecord makes what records the reads and writes of the steps.
+func (r *run[T]) prepareRecord(ctx context.Context) {
+	e, w := r.engine, r.work
+	w.disputes = r.memory.hot.Disputes(ctx, e.options.Client, r.self(), r.read)
+	w.record.Journal, w.record.Owner = r.journal, e.options.Name
+	w.record.Self, w.record.APIReader = r.read, e.options.APIReader
+	w.record.ReadOnly = refusePatch
+	w.record.Watch(&r.memory.hot, r.memory.hot.Reads())
+	if e.options.SkipUnchanged {
+		w.record.NoteInputs()
+	}
+	w.client = *track.NewClient(client.WithFieldOwner(e.options.Client, e.options.Name), &w.record)
+	if e.options.APIReader != nil {
+		w.live = *track.NewReader(e.options.APIReader, &w.client)
+	}
+}
+
+// prepareRequest makes the request of the steps.
+func (r *run[T]) prepareRequest(ctx context.Context) {
+	e, w := r.engine, r.work
+	req := &w.req
+	req.Object = r.read.DeepCopyObject().(T) //nolint:errcheck // a copy has the type
+	req.Client, req.Logger, req.Now = &w.client, log.FromContext(ctx), r.now
+	if e.options.APIReader != nil {
+		req.APIReader = &w.live
+	}
+	req.snapshot, req.record, req.journal, req.table = r.read, &w.record, r.journal, &e.options.Failures
+	req.complete(e.plan, e.options.Name, e.finalizers.own)
+	if set, err := condition.NewSet(req.Object, condition.Options{Declared: e.plan.declared, Retired: e.options.Retired, Now: r.now}); err == nil {
+		set.SetPaused("", "")
+		req.Conditions = set
+	}
+}
+
+// prepareSaver makes what saves the object, and connects it with the request and the record.
+func (r *run[T]) prepareSaver() {
+	e, w := r.engine, r.work
+	version := r.read.GetResourceVersion()
+	w.conditions = conditions[T]{engine: e, req: &w.req, memory: r.memory}
+	w.saver.writer = writer[T]{
+		resource: &e.resource, read: r.read, req: &w.req, memory: r.memory, record: &w.record, conditions: &w.conditions,
+		metadataVersion: version, statusVersion: version,
+	}
+	w.finalizing = finalizing[T]{finalizers: &e.finalizers, engine: e, saver: &w.saver, w: &w.saver.writer}
+	w.req.save, w.record.Object, w.record.Save = w.saver.checkpoint, w.req.Object, w.req.Save
+	if e.finalizers.own != "" {
+		w.req.protect = w.finalizing.put
+	}
+	if e.options.APIReader != nil && !r.memory.freshness.isSet() {
+		w.record.Fence = (&fence[T]{&w.saver}).ensure
+	}
+}
+
+// detach makes the request one of an object that is gone: no conditions are computed, nothing is
+// saved, and no version is newer.
+func (r *run[T]) detach() {
+	r.req.Conditions, r.req.save = nil, nil
+	r.record.Fence, r.record.Save = nil, func(context.Context) error { return nil }
+}
+
+// noteStartedUnread records the start of a reconcile whose object is not known.
+func (r *run[T]) noteStartedUnread(ctx context.Context) {
+	if r.journal != nil && !r.started {
+		r.journal.Note(ctx, journal.Started{Causes: r.causes, Finalizer: r.engine.finalizers.own})
+		r.started = true
+	}
+}
+
+// noteStarted records the start of a reconcile.
+func (r *run[T]) noteStarted(ctx context.Context) {
+	if r.journal == nil || r.started {
+		return
+	}
+	r.journal.Note(ctx, journal.Started{
+		Causes: r.causes, Generation: r.read.GetGeneration(), ResourceVersion: r.read.GetResourceVersion(),
+		Deleting: !r.read.GetDeletionTimestamp().IsZero(), Finalizer: r.engine.finalizers.own,
+	})
+	r.started = true
+}
+
+// endEarly ends a reconcile of which the queue and the memory need to know nothing but a time.
+func (r *run[T]) endEarly(ctx context.Context, how journal.Result, after time.Duration) reconcile.Result {
+	if r.journal != nil {
+		r.noteStarted(ctx)
+		switch {
+		case how == journal.ResultWaiting && after > 0:
+			r.journal.Note(ctx, journal.Requeued{After: after, Why: "hot loop"})
+		case how == journal.ResultStale:
+			r.journal.Note(ctx, journal.Requeued{After: after, Why: "poll"})
+		}
+		r.journal.Note(ctx, journal.Finished{Result: how, Duration: time.Since(r.began)})
+	}
+	return reconcile.Result{RequeueAfter: after}
+}
+
+// finish records how a reconcile ended, and returns what controller-runtime expects. If there is an
+// error, the delay comes from the rate limiter, which knows it.
+func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (reconcile.Result, error) {
+	if out.err != nil && out.verdict.Class == "" {
+		r.failures.classify(ctx, &out)
+	}
+	slow := r.detectHotLoop(ctx, out.err != nil)
+	result := reconcile.Result{RequeueAfter: out.after}
+	if slow > 0 {
+		result.RequeueAfter = slow
+	} else if over := r.memory.hot.UntilOver(r.now); over > 0 && (result.RequeueAfter == 0 || over < result.RequeueAfter) {
+		result.RequeueAfter = over
+	}
+	result.Priority = out.priority
+	after := result.RequeueAfter
+	if out.err != nil {
+		after = out.delay
+	}
+	r.memory.timer.Set(r.now, after, out.err != nil)
+	if r.journal != nil {
+		r.noteEnd(ctx, how, out, result)
+	}
+	switch {
+	case out.err == nil:
+		r.failures.forget()
+		return result, nil
+	case out.silent && out.verdict.Class == failure.ClassConflict:
+		// A conflict that the next reconcile resolves is not reported: controller-runtime would log
+		// it, and count it among the errors.
+		log.FromContext(ctx).V(1).Info("Requeuing after a conflict", "failure", out.err.Error(), "after", out.delay)
+		return reconcile.Result{RequeueAfter: out.delay}, nil
+	case errors.Is(out.err, reconcile.TerminalError(nil)):
+		return reconcile.Result{}, &retried{out.err}
+	default:
+		return reconcile.Result{}, out.err
+	}
+}
+
+// noteEnd records the end of a reconcile.
+func (r *run[T]) noteEnd(ctx context.Context, how journal.Result, out outcome, result reconcile.Result) {
+	o := journal.Outcome{Err: out.err, Class: string(out.verdict.Class), Remedy: out.verdict.Remedy, RequeueAfter: result.RequeueAfter}
+	for _, w := range out.waits {
+		o.Waits = append(o.Waits, journal.Wait{For: w.For, Every: w.Every})
+	}
+	switch {
+	case out.err != nil:
+		why := "backoff"
+		if out.verdict.RetryAfter > 0 {
+			why = "throttled"
+		}
+		r.journal.Note(ctx, journal.Requeued{After: out.delay, Why: why, Failures: r.failures.count})
+	case result.RequeueAfter > 0 && r.memory.hot.Until().After(r.now):
+		r.journal.Note(ctx, journal.Requeued{After: result.RequeueAfter, Why: "hot loop"})
+	case result.RequeueAfter > 0:
+		r.journal.Note(ctx, journal.Requeued{After: result.RequeueAfter, Why: "time"})
+	}
+	r.journal.Note(ctx, journal.Finished{Result: how, Outcome: o, Duration: time.Since(r.began)})
+}
+
+// detectHotLoop examines what the reconcile has written, and returns how long the next one has to
+// wait. A hot loop is reported in the journal, with a Kubernetes event when it begins, and in the
+// condition of the next reconcile.
+func (r *run[T]) detectHotLoop(ctx context.Context, failed bool) (slow time.Duration) {
+	if r.work == nil {
+		return 0
+	}
+	r.memory.children.Expect(&r.record)
+	found, slow := r.memory.hot.Observe(hotloop.Reconcile{
+		Record: &r.record, Disputes: r.disputes, Self: r.self(), Owner: r.engine.options.Name,
+		Generation: r.read.GetGeneration(), Version: r.read.GetResourceVersion(), Began: r.beganWith, Written: r.memory.written.version,
+		Requested: r.memory.timer.Due(r.now), Failed: failed, Now: r.now,
+	})
+	if found == nil {
+		return 0
+	}
+	if r.journal != nil {
+		r.journal.Note(ctx, journal.HotLoop{Reconciles: found.Count, Within: found.Within, Fields: found.Paths, Managers: found.Managers, Slowed: slow})
+	}
+	r.req.Logger.Info("Slowing down a hot loop", "fields", found.Paths, "object", found.Write.Object.String(), "managers", found.Managers, "slowed", slow)
+	if found.First && r.engine.options.Recorder != nil {
+		r.engine.options.Recorder.Eventf(r.req.Object, nil, corev1.EventTypeWarning, ReasonHotLoop, "Reconcile", "%s", r.memory.hot.Text())
+	}
+	return slow
+}
+
+// retried is a failure that is tried again, also if the error says that it is terminal:
+// controller-runtime would drop it, and what is called terminal is often not. In everything else it
+// is the error.
+type retried struct{ err error }
+
+func (e *retried) Error() string { return e.err.Error() }
+
+// Is hides that the error is terminal.
+func (e *retried) Is(target error) bool {
+	return reflect.TypeOf(target) != reflect.TypeOf(reconcile.TerminalError(nil)) && errors.Is(e.err, target)
+}
+
+// As finds the errors within.
+func (e *retried) As(target any) bool { return errors.As(e.err, target) }

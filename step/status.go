@@ -1,0 +1,49 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"reflect"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// copyStatus gives to the status of from. It is not copied deeply.
+func copyStatus(to, from client.Object) {
+	if v := reflect.ValueOf(to).Elem().FieldByName("Status"); v.IsValid() {
+		v.Set(reflect.ValueOf(from).Elem().FieldByName("Status"))
+	}
+}
+
+// hasStatus reports whether obj has a status that is not empty, or none that can be examined.
+func hasStatus(obj client.Object) bool {
+	v := reflect.ValueOf(obj).Elem().FieldByName("Status")
+	return !v.IsValid() || !v.IsZero()
+}
+
+// statusType knows where a type keeps the generation that its status is about.
+type statusType struct{ observedGeneration []int }
+
+func statusTypeOf(obj any) statusType {
+	status, ok := reflect.TypeOf(obj).Elem().FieldByName("Status")
+	if !ok || status.Type.Kind() != reflect.Struct {
+		return statusType{}
+	}
+	field, ok := status.Type.FieldByName("ObservedGeneration")
+	if !ok || field.Type.Kind() != reflect.Int64 {
+		return statusType{}
+	}
+	return statusType{append(append([]int{}, status.Index...), field.Index...)}
+}
+
+// observe sets the generation that the status is about, if the type has a field for it. A field in
+// an embedded struct that is a nil pointer can't be set.
+func (s statusType) observe(obj client.Object) {
+	if s.observedGeneration == nil {
+		return
+	}
+	if field, err := reflect.ValueOf(obj).Elem().FieldByIndexErr(s.observedGeneration); err == nil && field.CanSet() {
+		field.SetInt(obj.GetGeneration())
+	}
+}

@@ -1,0 +1,154 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// A picky server wants a field in each status.
+type picky struct {
+	client.Client
+	refused int
+}
+
+func (p *picky) SubResource(name string) client.SubResourceClient {
+	return pickyStatus{p.Client.SubResource(name), p}
+}
+
+type pickyStatus struct {
+	client.SubResourceClient
+	picky *picky
+}
+
+func (s pickyStatus) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	data, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	before := &Thing{}
+	if err := s.picky.Get(ctx, client.ObjectKeyFromObject(obj), before); err != nil {
+		return err
+	}
+	if !strings.Contains(string(data), `"phase"`) && len(before.Status.Conditions) == 0 {
+		s.picky.refused++
+		return apierrors.NewInvalid(thingVersion.WithKind("Thing").GroupKind(), obj.GetName(), nil)
+	}
+	return s.SubResourceClient.Patch(ctx, obj, patch, opts...)
+}
+
+func TestAStatusWithRequiredFields(t *testing.T) {
+	second := newThing()
+	second.Name, second.UID = "b", "uid-b"
+	w := newWorld(t, newThing(), second)
+	options := w.options()
+	server := &picky{Client: w.client}
+	options.Client = server
+	e := w.engineWith(options, doing("A", passes))
+	w.must()
+	if got := w.conditionOf(condition.Ready); got != "True Ready" {
+		t.Errorf("Ready: %q", got)
+	}
+	if _, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(second)}); err != nil {
+		t.Error(err)
+	}
+	if server.refused != 1 {
+		t.Errorf("%d status patches were refused, want that of the first object only", server.refused)
+	}
+}
+
+func TestADefinitionWithoutStatusSubresource(t *testing.T) {
+	w := newWorld(t, newThing())
+	w.fault = failOn("patch status", apierrors.NewNotFound(things, "a"))
+	w.engine(doing("A", passes))
+	err := w.fails()
+	verdict := failure.Classify(err)
+	if verdict.Class != failure.ClassInvalid || verdict.Reason != step.ReasonNoStatusSubresource || !strings.Contains(verdict.Remedy, "+kubebuilder:subresource:status") {
+		t.Errorf("got %v: %+v", err, verdict)
+	}
+}
+
+// Integers that a float64 does not hold are written as they are, also when the write has to be
+// repeated on a newer version.
+func TestLargeIntegersStayExact(t *testing.T) {
+	const large = 1<<63 - 1
+	for _, interfere := range []bool{false, true} {
+		w := newWorld(t, newThing())
+		w.engine(doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			req.Object.Status.Size, req.Object.Status.Counters = large, map[string]int{"a": -large}
+			if interfere {
+				w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "by", "them") })
+			}
+			return ctrlkit.NoRequeue()
+		}))
+		w.must()
+		if got := w.thing().Status; got.Size != large || got.Counters["a"] != -large {
+			t.Errorf("interfere %v: got %d and %d", interfere, got.Size, got.Counters["a"])
+		}
+	}
+}
+
+// A Hidden is an object whose generation is kept in a struct whose pointer may be nil.
+type Hidden struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Status            struct {
+		*Observed  `json:",inline"`
+		Conditions []metav1.Condition `json:"conditions,omitempty"`
+	} `json:"status,omitempty"`
+}
+
+type Observed struct {
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+func (h *Hidden) DeepCopyObject() runtime.Object {
+	c := *h
+	c.ObjectMeta = *h.ObjectMeta.DeepCopy()
+	if h.Status.Observed != nil {
+		o := *h.Status.Observed
+		c.Status.Observed = &o
+	}
+	c.Status.Conditions = slices.Clone(h.Status.Conditions)
+	return &c
+}
+
+func TestAnObservedGenerationBehindAPointer(t *testing.T) {
+	newScheme().AddKnownTypes(thingVersion, &Hidden{})
+	for _, observed := range []*Observed{nil, {ObservedGeneration: 1}} {
+		obj := &Hidden{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a", Generation: 3}}
+		obj.Status.Observed = observed
+		server := newHiddenClient(obj)
+		e, err := step.New(step.Options[*Hidden]{Name: "hidden", Client: server}, step.Func("A", func(context.Context, *step.Request[*Hidden]) (ctrl.Result, error) {
+			return ctrlkit.NoRequeue()
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Reconcile(t.Context(), thingRequest); err != nil {
+			t.Error(err)
+		}
+		got := &Hidden{}
+		if err := server.Get(t.Context(), thingRequest.NamespacedName, got); err != nil {
+			t.Fatal(err)
+		}
+		if observed != nil && got.Status.ObservedGeneration != 3 {
+			t.Errorf("status.observedGeneration: %d, want 3", got.Status.ObservedGeneration)
+		}
+	}
+}

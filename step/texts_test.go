@@ -1,0 +1,205 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// An error whose text changes at each try makes no write at each try.
+func TestNoStatusStorm(t *testing.T) {
+	t.Parallel()
+	// words is a source of random words that is the same in each run of the test.
+	seed := uint32(1)
+	word := func() string {
+		letters := make([]byte, 8)
+		for i := range letters {
+			seed = seed*1664525 + 1013904223
+			letters[i] = 'a' + byte(seed>>24)%26
+		}
+		return string(letters)
+	}
+	texts := map[string]func(i int) string{
+		"numbers": func(i int) string { return fmt.Sprintf("request %d failed after %v", i, time.Duration(i)) },
+		"words":   func(int) string { return "the server says " + word() + " " + word() },
+	}
+	dos := map[string]func(req *step.Request[*Thing], text string) (ctrl.Result, error){
+		"error": func(_ *step.Request[*Thing], text string) (ctrl.Result, error) {
+			return ctrl.Result{}, errors.New(text)
+		},
+		"condition and error": func(req *step.Request[*Thing], text string) (ctrl.Result, error) {
+			req.Conditions.MarkUnhealthy("Found", condition.SeverityWarning, "Failing", text)
+			return ctrl.Result{}, errors.New(text)
+		},
+		"several errors": func(_ *step.Request[*Thing], text string) (ctrl.Result, error) {
+			return ctrl.Result{}, errors.Join(errors.New(text), errFirst)
+		},
+	}
+	for textName, text := range texts {
+		for doName, do := range dos {
+			t.Run(doName+" with "+textName, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					w := newWorld(t, newThing())
+					options := w.options()
+					options.Observers = nil
+					i := 0
+					w.engineWith(options, keeping("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+						i++
+						return do(req, text(i))
+					}, "Found"))
+					reconciles, writes := 300, 0
+					if textName == "words" && doName == "error" {
+						reconciles = 10000
+					}
+					for range reconciles {
+						w.fails()
+						if len(w.writes) != writes { // from then on the cache has it; to ask the fake client each time takes its time
+							writes = len(w.writes)
+							w.cache[thingRequest.NamespacedName] = w.thing()
+						}
+						pass(10 * time.Millisecond)
+					}
+					if got := len(w.takeWrites()); got == 0 || got > 4 {
+						t.Errorf("%d writes in %d reconciles", got, reconciles)
+					}
+					if got := len(w.takeEvents()); got == 0 || got > 4 {
+						t.Errorf("%d events in %d reconciles", got, reconciles)
+					}
+				})
+			})
+		}
+	}
+}
+
+// That texts are held does not hide that something else is wrong now, or that the text is old.
+func TestHeldTexts(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		var err error
+		w.engine(doing("A", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrl.Result{}, err }))
+		ready := func(next error) string {
+			err = next
+			_, _ = w.reconcile()
+			return w.conditionOf(condition.Ready)
+		}
+		for _, step := range []struct {
+			after time.Duration
+			err   error
+			want  string
+		}{
+			{0, errFirst, "False TemporaryError: A: the first thing broke"},
+			{time.Second, errSecond, "False TemporaryError: A: the second thing broke"},
+			{time.Second, errThird, "False TemporaryError: A: the second thing broke"},
+			{10 * time.Minute, errThird, "False TemporaryError: A: the third thing broke"},
+			{time.Second, failure.Mark(errFirst, failure.WithReason("Quota")), "False Quota: A: the first thing broke"},
+			{time.Second, nil, "True Ready"},
+		} {
+			pass(step.after)
+			if got := ready(step.err); got != step.want {
+				t.Errorf("got %q, want %q", got, step.want)
+			}
+		}
+	})
+}
+
+func TestOneEventPerTransition(t *testing.T) {
+	w := newWorld(t, newThing())
+	var do doFunc
+	w.engine(keeping("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { return do(ctx, req) }, "Found"))
+	unhealthy := func(severity condition.Severity, reason string) doFunc {
+		return func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			req.Conditions.MarkUnhealthy("Found", severity, reason, "there is no Secret")
+			return ctrlkit.NoRequeue()
+		}
+	}
+	healthy := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		req.Conditions.MarkHealthy("Found", "Found", "")
+		return ctrlkit.NoRequeue()
+	}
+	for _, test := range []struct {
+		name string
+		do   doFunc
+		want []string
+	}{
+		{"it begins well", healthy, nil},
+		{"a condition becomes unhealthy", unhealthy(condition.SeverityWarning, "NotFound"), []string{"NotFound: there is no Secret"}},
+		{"it stays unhealthy", unhealthy(condition.SeverityWarning, "NotFound"), nil},
+		{"for another reason", unhealthy(condition.SeverityWarning, "Empty"), []string{"Empty: there is no Secret"}},
+		{"something worse besides", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			_, _ = unhealthy(condition.SeverityWarning, "Empty")(ctx, req)
+			return ctrl.Result{}, forbiddenError()
+		}, []string{`Forbidden: A: things.test.example.com "a" is forbidden: no permission (and 1 more)`}},
+		{"what is worse is over", unhealthy(condition.SeverityWarning, "Empty"), nil},
+		{"it is on its way", unhealthy(condition.SeverityInfo, "Pending"), nil},
+		{"it becomes healthy", healthy, nil},
+		{"an error", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			_, _ = healthy(ctx, req)
+			return ctrl.Result{}, errFirst
+		}, []string{"TemporaryError: A: the first thing broke"}},
+		{"the error stays", failsWith(errFirst), nil},
+		{"a wait is none", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			_, _ = healthy(ctx, req)
+			return ctrlkit.WaitFor("the bucket")
+		}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			do = test.do
+			_, _ = w.reconcile()
+			if diff := cmp.Diff(test.want, w.takeEvents(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNoEventForWhatWasNotWritten(t *testing.T) {
+	w := newWorld(t, newThing())
+	w.fault = failOn("patch status", conflictError())
+	w.engine(doing("A", failsWith(errFirst)))
+	w.fails()
+	if got := w.takeEvents(); len(got) > 0 {
+		t.Errorf("events: %v", got)
+	}
+	w.fault = nil
+	w.fails()
+	if diff := cmp.Diff([]string{"TemporaryError: A: the first thing broke"}, w.takeEvents()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// A new text that is due is written, also when the conditions are computed a second time because
+// something could not be saved. Of two failures of the same severity the first is reported.
+func TestANewTextBesideAFailureToSave(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		w.fault = failOn("patch Thing", errThird)
+		err := errFirst
+		w.engine(doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "size", "7")
+			return ctrl.Result{}, err
+		}))
+		w.fails()
+		pass(11 * time.Minute)
+		err = errSecond
+		w.fails()
+		want := "False TemporaryError: A: the second thing broke"
+		if got := w.conditionOf(condition.Ready); got != want {
+			t.Errorf("Ready: got %q, want %q", got, want)
+		}
+	})
+}

@@ -1,0 +1,219 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// skipping is a world whose engine skips unchanged objects, with a counter of the calls of its
+// step.
+func skipping(t *testing.T, do doFunc, objects ...client.Object) (w *world, runs *int) {
+	t.Helper()
+	w = newWorld(t, append(objects, newThing())...)
+	options := w.options()
+	options.APIReader = w.liveReader()
+	options.SkipUnchanged = true
+	runs = new(int)
+	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		*runs++
+		return do(ctx, req)
+	}))
+	return w, runs
+}
+
+// reading is a Do that reads a ConfigMap, one that is not there, and lists those with a label.
+func reading(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "input"}, &corev1.ConfigMap{}); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "absent"}, &corev1.ConfigMap{}); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	partial := &metav1.PartialObjectMetadata{}
+	partial.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "partial"}, partial); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrlkit.RequeueIfError(req.Client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("default"), client.MatchingLabels{"kind": "listed"}))
+}
+
+func listed(name string) *corev1.ConfigMap {
+	cm := configMap(name, nil)
+	cm.Labels = map[string]string{"kind": "listed"}
+	return cm
+}
+
+func TestSkipUnchanged(t *testing.T) {
+	update := func(w *world, name string) {
+		cm := configMap(name, nil)
+		if err := w.server.Get(context.Background(), client.ObjectKeyFromObject(cm), cm); err != nil {
+			w.tb.Fatal(err)
+		}
+		cm.Data = map[string]string{"new": "data"}
+		if err := w.server.Update(context.Background(), cm); err != nil {
+			w.tb.Fatal(err)
+		}
+	}
+	tests := []struct {
+		name   string
+		change func(w *world)
+		runs   bool
+	}{
+		{"nothing", func(*world) {}, false},
+		{"something else", func(w *world) { update(w, "bystander") }, false},
+		{"the spec", func(w *world) { w.edit(func(obj *Thing) { obj.Spec.Size = 3 }) }, true},
+		{"a label of the object", func(w *world) { w.edit(func(obj *Thing) { obj.Labels = map[string]string{"a": "b"} }) }, true},
+		{"the status, by another client", func(w *world) { w.editStatus(func(obj *Thing) { obj.Status.Size = 42 }) }, true},
+		{"an input", func(w *world) { update(w, "input") }, true},
+		{"an input that was read as metadata", func(w *world) { update(w, "partial") }, true},
+		{"an input is gone", func(w *world) { w.remove(configMap("partial", nil)) }, true},
+		{"an absent one comes", func(w *world) { w.create(configMap("absent", nil)) }, true},
+		{"an object of the list", func(w *world) { update(w, "listed-1") }, true},
+		{"the list is longer", func(w *world) { w.create(listed("listed-3")) }, true},
+		{"the list is shorter", func(w *world) { w.remove(listed("listed-1")) }, true},
+		{"not long enough", func(*world) { pass(time.Hour - time.Nanosecond) }, false},
+		{"an hour", func(*world) { pass(time.Hour) }, true},
+		{"the input can't be read", func(w *world) { w.fault = failOn("get ConfigMap input", errFirst) }, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w, runs := skipping(t, reading, configMap("input", nil), configMap("partial", nil), configMap("bystander", nil),
+					listed("listed-1"), listed("listed-2"))
+				w.must() // writes the conditions
+				w.must() // sees that it is done
+				if *runs != 2 {
+					t.Fatalf("the steps ran %d times, want 2", *runs)
+				}
+				w.takeLive()
+				test.change(w)
+				_, _ = w.reconcile()
+				if got := *runs > 2; got != test.runs {
+					t.Errorf("the steps ran again: %v, want %v; finished: %s", got, test.runs, w.lastResult())
+				}
+				if got := w.takeLive(); len(got) > 0 {
+					t.Errorf("live reads: %v", got)
+				}
+				if !test.runs {
+					if got := w.lastResult(); got != journal.ResultConverged {
+						t.Errorf("finished: %q", got)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestSkipUnchangedKeepsATime(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w, runs := skipping(t, continues(time.Minute))
+		w.must()
+		if got := w.must(); got.RequeueAfter != time.Minute || *runs != 2 {
+			t.Fatalf("got %v after %d runs", got, *runs)
+		}
+		pass(40 * time.Second)
+		if got := w.must(); got.RequeueAfter != 20*time.Second || *runs != 2 {
+			t.Errorf("got %v after %d runs, want what is left of the minute", got, *runs)
+		}
+		pass(20 * time.Second)
+		if got := w.must(); got.RequeueAfter != time.Minute || *runs != 3 {
+			t.Errorf("got %v after %d runs", got, *runs)
+		}
+	})
+}
+
+func TestNotUnchanged(t *testing.T) {
+	n := 0
+	tests := []struct {
+		name string
+		do   doFunc
+	}{
+		{"after a failure", failsWith(errFirst)},
+		{"after a panic", panics("a bug")},
+		{"after a wait", waits("the bucket")},
+		{"after a write to a child", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			n++
+			return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap(fmt.Sprint("child-", n), nil)))
+		}},
+		{"after a write to the status", changing(func(obj *Thing) { n++; obj.Status.Size = n })},
+		{"after a read that failed", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			_ = req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "broken"}, &corev1.ConfigMap{})
+			return ctrlkit.NoRequeue()
+		}},
+		{"after a list that failed", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			_ = req.Client.List(ctx, &corev1.PodList{})
+			return ctrlkit.NoRequeue()
+		}},
+		{"after too many reads", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			for range 65 {
+				if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "input"}, &corev1.ConfigMap{}); err != nil {
+					return ctrl.Result{}, err
+				}
+			}
+			return ctrlkit.NoRequeue()
+		}},
+		{"after the read of a subresource", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			_ = req.Client.SubResource("scale").Get(ctx, configMap("input", nil), configMap("input", nil))
+			return ctrlkit.NoRequeue()
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w, runs := skipping(t, test.do, configMap("input", nil))
+				w.fault = func(request string) error {
+					if strings.HasSuffix(request, "ConfigMap broken") || strings.HasPrefix(request, "list PodList") {
+						return errFirst
+					}
+					return nil
+				}
+				for i := range 4 {
+					_, _ = w.reconcile()
+					if *runs != i+1 {
+						t.Fatalf("reconcile %d did not run the steps", i+1)
+					}
+					pass(2 * time.Second)
+				}
+			})
+		})
+	}
+}
+
+func TestOneDoneReconcileAfterAFailureIsNeeded(t *testing.T) {
+	w, runs := skipping(t, passes)
+	w.must()
+	w.must()
+	w.edit(func(obj *Thing) { obj.Labels = map[string]string{step.PauseAnnotation: "x"} })
+	w.must()
+	w.must()
+	if *runs != 3 {
+		t.Errorf("the steps ran %d times, want 3", *runs)
+	}
+}
+
+func TestWithoutSkipUnchanged(t *testing.T) {
+	w := newWorld(t, newThing())
+	runs := 0
+	w.engine(doing("A", changing(func(*Thing) { runs++ })))
+	for range 4 {
+		w.must()
+	}
+	if runs != 4 {
+		t.Errorf("the steps ran %d times, want 4", runs)
+	}
+}
