@@ -54,97 +54,117 @@ func namedBy(obj *Thing) []client.ObjectKey {
 	return []client.ObjectKey{{Name: obj.Annotations["map"]}, {Namespace: obj.Annotations["namespace"], Name: obj.Annotations["other"]}}
 }
 
-func TestWatchNamed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := apiserver.New(apiserver.Options{})
-		installThings(t, server)
-		user, err := client.New(server.Config(), client.Options{Scheme: kitScheme(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := &world{} // it only hears
-		var mu sync.Mutex
-		var reconciled []string
-		mgr, err := ctrl.NewManager(server.Config(), ctrl.Options{
-			Scheme: kitScheme(t), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		engine, err := step.New(step.Options[*Thing]{Name: "named", Client: mgr.GetClient(), Observers: []journal.Observer{w}},
-			doing("Note", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				reconciled = append(reconciled, req.Object.Name)
-				return ctrlkit.NoRequeue()
-			}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := engine.Complete(engine.WatchNamed(ctrl.NewControllerManagedBy(mgr).For(&Thing{}), &corev1.ConfigMap{}, namedBy)); err != nil {
-			t.Fatal(err)
-		}
-		thing := func(name string, annotations map[string]string) *Thing {
-			return &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: annotations}}
-		}
-		must := func(err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		want := func(names ...string) {
-			t.Helper()
-			time.Sleep(10 * time.Second) // until all is quiet
-			synctest.Wait()
-			mu.Lock()
-			defer mu.Unlock()
-			slices.Sort(reconciled)
-			if diff := cmp.Diff(names, slices.Compact(reconciled)); diff != "" {
-				t.Errorf("reconciled (-want +got):\n%s", diff)
-			}
-			reconciled = nil
-		}
-		a, b := thing("a", map[string]string{"map": "one"}), thing("b", map[string]string{"other": "one", "namespace": "kube-system", "map": "two"})
-		must(user.Create(t.Context(), a))
-		must(user.Create(t.Context(), b))
-		must(user.Create(t.Context(), thing("c", nil)))
+// namedScene is an engine that watches what its objects name, with a manager, on an API server in
+// memory.
+type namedScene struct {
+	t      *testing.T
+	user   client.Client
+	events *world // it only observes
+	stop   func()
 
+	mu         sync.Mutex
+	reconciled []string
+}
+
+// newNamedScene sets the engine up, and returns what starts its manager.
+func newNamedScene(t *testing.T) (s *namedScene, start func()) {
+	server := apiserver.New(apiserver.Options{})
+	installThings(t, server)
+	s = &namedScene{t: t, events: &world{}}
+	var err error
+	s.user, err = client.New(server.Config(), client.Options{Scheme: kitScheme(t)})
+	s.must(err)
+	mgr, err := ctrl.NewManager(server.Config(), ctrl.Options{
+		Scheme: kitScheme(t), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	s.must(err)
+	engine, err := step.New(step.Options[*Thing]{Name: "named", Client: mgr.GetClient(), Observers: []journal.Observer{s.events}},
+		doing("Note", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.reconciled = append(s.reconciled, req.Object.Name)
+			return ctrlkit.NoRequeue()
+		}))
+	s.must(err)
+	s.must(engine.Complete(engine.WatchNamed(ctrl.NewControllerManagedBy(mgr).For(&Thing{}), &corev1.ConfigMap{}, namedBy)))
+	return s, func() {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- mgr.Start(ctx) }()
-		want("a", "b", "c")
+		s.stop = func() {
+			cancel()
+			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func (s *namedScene) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *namedScene) create(obj client.Object) { s.must(s.user.Create(s.t.Context(), obj)) }
+func (s *namedScene) update(obj client.Object) { s.must(s.user.Update(s.t.Context(), obj)) }
+func (s *namedScene) remove(obj client.Object) { s.must(s.user.Delete(s.t.Context(), obj)) }
+
+// want checks which objects were reconciled since it was called before.
+func (s *namedScene) want(names ...string) {
+	s.t.Helper()
+	time.Sleep(10 * time.Second) // until the manager is idle
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(s.reconciled)
+	if diff := cmp.Diff(names, slices.Compact(s.reconciled)); diff != "" {
+		s.t.Errorf("reconciled (-want +got):\n%s", diff)
+	}
+	s.reconciled = nil
+}
+
+func TestWatchNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, start := newNamedScene(t)
+		thing := func(name string, annotations map[string]string) *Thing {
+			return &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: annotations}}
+		}
+		a, b := thing("a", map[string]string{"map": "one"}), thing("b", map[string]string{"other": "one", "namespace": "kube-system", "map": "two"})
+		s.create(a)
+		s.create(b)
+		s.create(thing("c", nil))
+		start()
+		s.want("a", "b", "c")
 
 		one := configMap("one", nil)
-		must(user.Create(t.Context(), one))
-		want("a")
+		s.create(one)
+		s.want("a")
 		far := configMap("one", nil)
 		far.Namespace = "kube-system"
-		must(user.Create(t.Context(), far))
-		want("b")
-		must(user.Create(t.Context(), configMap("none", nil)))
-		want()
-		if got := recorded[journal.Triggered](w); len(got) == 0 || got[len(got)-1].Cause.String() != "ConfigMap kube-system/one created" {
+		s.create(far)
+		s.want("b")
+		s.create(configMap("none", nil))
+		s.want()
+		if got := recorded[journal.Triggered](s.events); len(got) == 0 || got[len(got)-1].Cause.String() != "ConfigMap kube-system/one created" {
 			t.Errorf("the journal has the causes %v", got)
 		}
 
-		must(user.Get(t.Context(), client.ObjectKeyFromObject(a), a))
+		s.must(s.user.Get(t.Context(), client.ObjectKeyFromObject(a), a))
 		a.Annotations = map[string]string{"map": "two"}
-		must(user.Update(t.Context(), a))
-		want("a")
+		s.update(a)
+		s.want("a")
 		one.Data = map[string]string{"a": "1"}
-		must(user.Update(t.Context(), one))
-		want() // not any more
-		must(user.Create(t.Context(), configMap("two", nil)))
-		want("a", "b")
-		must(user.Delete(t.Context(), b))
-		want()
-		must(user.Delete(t.Context(), configMap("two", nil)))
-		want("a")
-		cancel()
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		s.update(one)
+		s.want() // not any more
+		s.create(configMap("two", nil))
+		s.want("a", "b")
+		s.remove(b)
+		s.want()
+		s.remove(configMap("two", nil))
+		s.want("a")
+		s.stop()
 	})
 }
 

@@ -39,125 +39,137 @@ func gone(e *step.Engine[*Thing], last *Thing) {
 // To remove a finalizer is a decision: nothing is cleaned up after that, and an
 // event says so.
 func TestARemovedFinalizerIsADecision(t *testing.T) {
-	cleanups := func(log []string) int { return count(log, "Cleanup A") }
-	t.Run("while the cleanup fails", func(t *testing.T) {
+	t.Run("while the cleanup fails", removedWhileCleanupFails)
+	t.Run("the object goes before the event comes", removedBeforeTheEvent)
+	t.Run("beside a foreign finalizer", removedBesideAForeignOne)
+	t.Run("before the cleanup began", removedBeforeCleanup)
+	t.Run("the cache does not know it yet", removedPastTheCache)
+}
+
+// cleanups counts the calls of A's Cleanup in a log.
+func cleanups(log []string) int { return count(log, "Cleanup A") }
+
+func removedWhileCleanupFails(t *testing.T) {
+	w := newWorld(t, newThing())
+	var log []string
+	e := w.engine(full(&log, "A", passes, failsWith(errFirst), nil))
+	w.must()
+	w.remove(newThing())
+	w.fails()
+	w.takeEvents()
+	last := w.removeFinalizers()
+	gone(e, last)
+	w.must()
+	w.must()
+	if got := cleanups(log); got != 1 {
+		t.Errorf("%d cleanups, want that before the finalizer was removed", got)
+	}
+	want := []string{`FinalizerRemoved: another client has removed finalizer "` + finalizer + `": the object is gone, and nothing is cleaned up`}
+	if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	w.create(successor())
+	w.must()
+	if got := w.conditionOf(condition.Ready); got != "True Ready" {
+		t.Errorf("a successor of the name is %q", got)
+	}
+}
+
+func removedBeforeTheEvent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		var log []string
 		e := w.engine(full(&log, "A", passes, failsWith(errFirst), nil))
 		w.must()
 		w.remove(newThing())
 		w.fails()
-		w.takeEvents()
 		last := w.removeFinalizers()
-		gone(e, last)
-		w.must()
-		w.must()
-		if got := cleanups(log); got != 1 {
-			t.Errorf("%d cleanups, want that before the finalizer was removed", got)
-		}
-		want := []string{`FinalizerRemoved: another client has removed finalizer "` + finalizer + `": the object is gone, and nothing is cleaned up`}
-		if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
-		w.create(successor())
-		w.must()
-		if got := w.conditionOf(condition.Ready); got != "True Ready" {
-			t.Errorf("a successor of the name is %q", got)
-		}
-	})
-	t.Run("the object goes before the event comes", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			w := newWorld(t, newThing())
-			var log []string
-			e := w.engine(full(&log, "A", passes, failsWith(errFirst), nil))
-			w.must()
-			w.remove(newThing())
-			w.fails()
-			last := w.removeFinalizers()
-			if got := w.must(); got.RequeueAfter <= 0 {
-				t.Error("the event is not waited for")
-			}
-			gone(e, last)
-			w.must()
-			if got := cleanups(log); got != 1 {
-				t.Errorf("%d cleanups", got)
-			}
-		})
-	})
-	t.Run("beside a foreign finalizer", func(t *testing.T) {
-		obj := newThing()
-		obj.Finalizers = []string{foreignFinalizer}
-		w := newWorld(t, obj)
-		var log []string
-		e := w.engine(full(&log, "A", passes, failsWith(errFirst), nil))
-		w.must()
-		w.remove(newThing())
-		w.fails()
-		w.takeEvents()
-		w.removeFinalizers(foreignFinalizer)
-		for range 3 {
-			w.must()
-		}
-		if got := cleanups(log); got != 1 {
-			t.Errorf("%d cleanups", got)
-		}
-		want := []string{`FinalizerRemoved: another client has removed finalizer "` + finalizer + `": the object is being deleted, and nothing is cleaned up`}
-		if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
-		ready := `False FinalizerRemoved: it is being deleted, another client has removed our finalizer "` + finalizer +
-			`", so nothing is cleaned up, and it is kept by finalizer "` + foreignFinalizer + `", which another controller has to remove`
-		if got := w.conditionOf(condition.Ready); got != ready {
-			t.Errorf("Ready: got %q, want %q", got, ready)
-		}
-		t.Run("after a restart", func(t *testing.T) {
-			e = w.engine(full(&log, "A", passes, passes, nil))
-			w.takeWrites()
-			w.must()
-			if got := w.conditionOf(condition.Ready); got != ready || len(w.takeWrites()) > 0 || len(w.takeEvents()) > 0 {
-				t.Errorf("Ready: got %q", got)
-			}
-		})
-		last := w.removeFinalizers()
-		gone(e, last)
-		w.must()
-		if got := cleanups(log); got != 1 {
-			t.Errorf("%d cleanups", got)
-		}
-	})
-	t.Run("before the cleanup began", func(t *testing.T) {
-		w := newWorld(t, newThing())
-		var log []string
-		e := w.engine(full(&log, "A", passes, passes, nil))
-		w.must()
-		w.remove(newThing())
-		gone(e, w.removeFinalizers())
-		w.must()
-		if got := cleanups(log); got != 0 {
-			t.Errorf("%d cleanups", got)
-		}
-	})
-	t.Run("the cache does not know it yet", func(t *testing.T) {
-		obj := newThing()
-		obj.Finalizers = []string{foreignFinalizer}
-		w := newWorld(t, obj)
-		options := w.options()
-		options.APIReader = w.liveReader()
-		var log []string
-		w.engineWith(options, full(&log, "A", passes, passes, nil))
-		w.must()
-		w.remove(newThing())
-		w.lag()
-		w.removeFinalizers(foreignFinalizer)
 		if got := w.must(); got.RequeueAfter <= 0 {
-			t.Error("nothing would end the wait for the cache")
+			t.Error("the event is not waited for")
 		}
-		w.catchUp()
+		gone(e, last)
 		w.must()
-		if got := cleanups(log); got != 0 {
+		if got := cleanups(log); got != 1 {
 			t.Errorf("%d cleanups", got)
 		}
 	})
+}
+
+func removedBesideAForeignOne(t *testing.T) {
+	obj := newThing()
+	obj.Finalizers = []string{foreignFinalizer}
+	w := newWorld(t, obj)
+	var log []string
+	e := w.engine(full(&log, "A", passes, failsWith(errFirst), nil))
+	w.must()
+	w.remove(newThing())
+	w.fails()
+	w.takeEvents()
+	w.removeFinalizers(foreignFinalizer)
+	for range 3 {
+		w.must()
+	}
+	if got := cleanups(log); got != 1 {
+		t.Errorf("%d cleanups", got)
+	}
+	want := []string{`FinalizerRemoved: another client has removed finalizer "` + finalizer + `": the object is being deleted, and nothing is cleaned up`}
+	if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	ready := `False FinalizerRemoved: it is being deleted, another client has removed our finalizer "` + finalizer +
+		`", so nothing is cleaned up, and it is kept by finalizer "` + foreignFinalizer + `", which another controller has to remove`
+	if got := w.conditionOf(condition.Ready); got != ready {
+		t.Errorf("Ready: got %q, want %q", got, ready)
+	}
+	t.Run("after a restart", func(t *testing.T) {
+		e = w.engine(full(&log, "A", passes, passes, nil))
+		w.takeWrites()
+		w.must()
+		if got := w.conditionOf(condition.Ready); got != ready || len(w.takeWrites()) > 0 || len(w.takeEvents()) > 0 {
+			t.Errorf("Ready: got %q", got)
+		}
+	})
+	last := w.removeFinalizers()
+	gone(e, last)
+	w.must()
+	if got := cleanups(log); got != 1 {
+		t.Errorf("%d cleanups", got)
+	}
+}
+
+func removedBeforeCleanup(t *testing.T) {
+	w := newWorld(t, newThing())
+	var log []string
+	e := w.engine(full(&log, "A", passes, passes, nil))
+	w.must()
+	w.remove(newThing())
+	gone(e, w.removeFinalizers())
+	w.must()
+	if got := cleanups(log); got != 0 {
+		t.Errorf("%d cleanups", got)
+	}
+}
+
+func removedPastTheCache(t *testing.T) {
+	obj := newThing()
+	obj.Finalizers = []string{foreignFinalizer}
+	w := newWorld(t, obj)
+	options := w.options()
+	options.APIReader = w.liveReader()
+	var log []string
+	w.engineWith(options, full(&log, "A", passes, passes, nil))
+	w.must()
+	w.remove(newThing())
+	w.lag()
+	w.removeFinalizers(foreignFinalizer)
+	if got := w.must(); got.RequeueAfter <= 0 {
+		t.Error("nothing would end the wait for the cache")
+	}
+	w.catchUp()
+	w.must()
+	if got := cleanups(log); got != 0 {
+		t.Errorf("%d cleanups", got)
+	}
 }
 
 // A finalizer that was removed from an object that is not being deleted stays removed, also after a
@@ -212,6 +224,13 @@ func TestAFinalizerRemovedFromALivingObject(t *testing.T) {
 			t.Errorf("%d cleanups", got)
 		}
 	})
+}
+
+// What was removed from a living object can be taken back by putting it there again, and is not
+// put there because the annotation could not be written.
+func TestAFinalizerRemovedFromALivingObjectIsRecorded(t *testing.T) {
+	var log []string
+	steps := func() step.Step[*Thing] { return full(&log, "A", passes, passes, nil) }
 	t.Run("taken back by putting the finalizer there", func(t *testing.T) {
 		w := newWorld(t, newThing())
 		w.engine(steps())

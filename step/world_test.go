@@ -101,26 +101,7 @@ func (w *world) intercept(reads *[]string) interceptor.Funcs {
 		return w.ask(&w.writes, verb+" "+w.kind(obj)+" "+obj.GetName())
 	}
 	return interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if err := w.ask(reads, "get "+w.kind(obj)+" "+key.Name); err != nil {
-				return err
-			}
-			w.mu.Lock()
-			old, stale := w.cache[key]
-			w.mu.Unlock()
-			if thing, ok := obj.(*Thing); ok && stale {
-				if old == nil {
-					return apierrors.NewNotFound(schema.GroupResource{Group: thingVersion.Group, Resource: "things"}, key.Name)
-				}
-				*thing = *old.DeepCopyObject().(*Thing)
-				return nil
-			}
-			err := c.Get(ctx, key, obj, opts...)
-			if w.managers != nil && err == nil {
-				obj.SetManagedFields(w.managers)
-			}
-			return err
-		},
+		Get: w.interceptGet(reads),
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if err := w.ask(reads, "list "+w.kind(list)); err != nil {
 				return err
@@ -163,6 +144,30 @@ func (w *world) intercept(reads *[]string) interceptor.Funcs {
 			}
 			return c.SubResource(sub).Update(ctx, obj, opts...)
 		},
+	}
+}
+
+// interceptGet reads from the world's stale cache where it has one.
+func (w *world) interceptGet(reads *[]string) func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		if err := w.ask(reads, "get "+w.kind(obj)+" "+key.Name); err != nil {
+			return err
+		}
+		w.mu.Lock()
+		old, stale := w.cache[key]
+		w.mu.Unlock()
+		if thing, ok := obj.(*Thing); ok && stale {
+			if old == nil {
+				return apierrors.NewNotFound(schema.GroupResource{Group: thingVersion.Group, Resource: "things"}, key.Name)
+			}
+			*thing = *old.DeepCopyObject().(*Thing)
+			return nil
+		}
+		err := c.Get(ctx, key, obj, opts...)
+		if w.managers != nil && err == nil {
+			obj.SetManagedFields(w.managers)
+		}
+		return err
 	}
 }
 

@@ -174,7 +174,7 @@ func TestRunThroughAPipe(t *testing.T) {
 			t.Errorf("no line matches %s", want)
 		}
 	}
-	for _, want := range []string{"definitions    greeters.test.ctrlkit.dev", "samples        Greeter default/world, Greeter space/moon", "every process has ended"} {
+	for _, want := range []string{"definitions    greeters.test.ctrlkit.dev", "samples        Greeter default/world, Greeter space/moon", "all processes have ended"} {
 		if !strings.Contains(r.stderr.String(), want) {
 			t.Errorf("standard error does not say %q", want)
 		}
