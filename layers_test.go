@@ -51,6 +51,13 @@ var layers = map[string]int{
 	"explain":                 5, // imports no engine: see independent
 	"observe":                 6,
 
+	// Planned, without code yet: docs/architecture.md says what they will be.
+	"policy":    1,
+	"apply":     4,
+	"handlers":  4,
+	"lifecycle": 5,
+	"external":  6,
+
 	// The language, which knows nothing of the tower: it is a compiler, and ends in the model.
 	"internal/dsl/diag":      0,
 	"internal/dsl/ast":       1,

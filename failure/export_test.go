@@ -3,5 +3,5 @@
 
 package failure
 
-// Unavailable is for the tests.
-var Unavailable = unavailable
+// IsUnavailable is for the tests.
+var IsUnavailable = unavailable

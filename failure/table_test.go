@@ -472,7 +472,7 @@ func TestUnavailable(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, err := range []error{tt.err, errors.Join(errBoom, tt.err)} {
-				if got := failure.Unavailable(err); got != tt.want {
+				if got := failure.IsUnavailable(err); got != tt.want {
 					t.Errorf("%v: got %t, want %t", err, got, tt.want)
 				}
 			}

@@ -206,15 +206,15 @@ func TestRingOfTwoControllers(t *testing.T) {
 // What Entries has returned, and what observers have received, does not change afterwards.
 func TestRingEntriesAreACopy(t *testing.T) {
 	r := journal.NewRing(journal.RingOptions{Entries: 4})
-	told := because("A", "B")
-	observe(r, "databases", db, because("A"), converged, told)
+	caused := because("A", "B")
+	observe(r, "databases", db, because("A"), converged, caused)
 	before := r.Entries(db)
 	want := texts(before)
 	observe(r, "databases", db, converged, because("A"), converged, start, wrote, wrote, wrote, done)
 	if diff := cmp.Diff(want, texts(before)); diff != "" {
 		t.Errorf("the snapshot was changed (-before +after):\n%s", diff)
 	}
-	if got := told.String(); got != "started, because of A, B" {
+	if got := caused.String(); got != "started, because of A, B" {
 		t.Errorf("the event of the observer was changed: %s", got)
 	}
 }

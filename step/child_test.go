@@ -200,9 +200,9 @@ func TestEnsureChildOfOthers(t *testing.T) {
 				}
 				return
 			}
-			verdict := failure.Classify(err)
-			if err == nil || err.Error() != tt.err || verdict.Class != failure.ClassTerminal || verdict.Severity != condition.SeverityError || verdict.Reason != step.ReasonReadOnlyField || verdict.Remedy == "" {
-				t.Errorf("got %v, classified as %+v", err, verdict)
+			classified := failure.Classify(err)
+			if err == nil || err.Error() != tt.err || classified.Class != failure.ClassTerminal || classified.Severity != condition.SeverityError || classified.Reason != step.ReasonReadOnlyField || classified.Remedy == "" {
+				t.Errorf("got %v, classified as %+v", err, classified)
 			}
 		})
 	}

@@ -77,8 +77,8 @@ func (c *conditions[T]) markOutcome(out *outcome, deletion string) {
 	case deletion == ReasonCleanedUp || deletion == ReasonFinalizerRemoved || deletion == ReasonDeleting:
 		set.DowngradeToInfo() // what a step has found unhealthy must not hide this: after a restart the engine reads it
 		set.MarkFailed(condition.SeverityInfo, deletion, c.kept(deletion))
-	case out.err != nil && set.WorstSeverity() < out.verdict.Severity:
-		set.MarkFailed(out.verdict.Severity, out.verdict.Reason, during(deletion, out.err.Error()))
+	case out.err != nil && set.WorstSeverity() < out.failure.Severity:
+		set.MarkFailed(out.failure.Severity, out.failure.Reason, during(deletion, out.err.Error()))
 	case len(out.waits) > 0 && (set.WorstSeverity() == 0 || deletion != ""):
 		set.MarkFailed(condition.SeverityInfo, cmp.Or(deletion, ReasonWaiting), during(deletion, "waits for "+textOf(out.waits)))
 	case deletion != "" && set.WorstSeverity() == 0:

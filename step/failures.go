@@ -26,26 +26,26 @@ func (f *failures) classify(ctx context.Context, out *outcome) {
 	if out.err == nil {
 		return
 	}
-	out.verdict = f.table.Classify(out.err)
+	out.failure = f.table.Classify(out.err)
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
-		out.verdict = f.table.Classify(context.Canceled)
+		out.failure = f.table.Classify(context.Canceled)
 		out.silent = true
-	case out.verdict.Class == failure.ClassCanceled:
+	case out.failure.Class == failure.ClassCanceled:
 		// The reconcile itself is not canceled: a step has canceled a context of its own, which is
 		// an error like any other.
-		out.verdict = f.table.Classify(errors.New(out.err.Error()))
+		out.failure = f.table.Classify(errors.New(out.err.Error()))
 	}
-	if out.verdict.Class == failure.ClassConflict && !out.silent {
+	if out.failure.Class == failure.ClassConflict && !out.silent {
 		// It is retried without being an error, so that the queue forgets it: it is counted here.
 		*f.conflicts++
-		f.count, out.delay = *f.conflicts, out.verdict.Backoff.Delay(*f.conflicts)
-		if out.silent = out.verdict.Silent(f.count); out.silent {
+		f.count, out.delay = *f.conflicts, out.failure.Backoff.Delay(*f.conflicts)
+		if out.silent = out.failure.Silent(f.count); out.silent {
 			return
 		}
 	}
-	f.count, out.delay = f.limiter.Failed(f.request, out.verdict)
-	out.silent = out.silent || out.verdict.Silent(max(f.count, *f.conflicts))
+	f.count, out.delay = f.limiter.Failed(f.request, out.failure)
+	out.silent = out.silent || out.failure.Silent(max(f.count, *f.conflicts))
 }
 
 // forget notes that there was no failure.

@@ -69,7 +69,7 @@ func (o orphans[T]) blockSuccessor(ctx context.Context, out outcome) (reconcile.
 		why, severity := "it waits for "+textOf(out.waits), condition.SeverityWarning
 		switch {
 		case out.err != nil:
-			why, severity = out.err.Error(), max(severity, out.verdict.Severity)
+			why, severity = out.err.Error(), max(severity, out.failure.Severity)
 		case len(out.waits) == 0:
 			why = "it continues soon"
 		}

@@ -22,7 +22,7 @@ type outcome struct {
 	after time.Duration
 	// priority is what a step wants for the next reconcile, nil if none does.
 	priority *int
-	verdict  failure.Classification
+	failure  failure.Classification
 	silent   bool
 	delay    time.Duration // of the backoff
 	// passed says that nothing has interrupted the steps: no error, wait, requeue or exit.

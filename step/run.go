@@ -168,7 +168,7 @@ func (r *run[T]) endEarly(ctx context.Context, how journal.Result, after time.Du
 // finish records how a reconcile ended, and returns what controller-runtime expects. If there is an
 // error, the delay comes from the rate limiter, which knows it.
 func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (reconcile.Result, error) {
-	if out.err != nil && out.verdict.Class == "" {
+	if out.err != nil && out.failure.Class == "" {
 		r.failures.classify(ctx, &out)
 	}
 	slow := r.detectHotLoop(ctx, out.err != nil)
@@ -191,7 +191,7 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 	case out.err == nil:
 		r.failures.forget()
 		return result, nil
-	case out.silent && out.verdict.Class == failure.ClassConflict:
+	case out.silent && out.failure.Class == failure.ClassConflict:
 		// A conflict that the next reconcile resolves is not reported: controller-runtime would log
 		// it, and count it among the errors.
 		log.FromContext(ctx).V(1).Info("Requeuing after a conflict", "failure", out.err.Error(), "after", out.delay)
@@ -205,14 +205,14 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 
 // noteEnd records the end of a reconcile.
 func (r *run[T]) noteEnd(ctx context.Context, how journal.Result, out outcome, result reconcile.Result) {
-	o := journal.Outcome{Err: out.err, Class: string(out.verdict.Class), Remedy: out.verdict.Remedy, RequeueAfter: result.RequeueAfter}
+	o := journal.Outcome{Err: out.err, Class: string(out.failure.Class), Remedy: out.failure.Remedy, RequeueAfter: result.RequeueAfter}
 	for _, w := range out.waits {
 		o.Waits = append(o.Waits, journal.Wait{For: w.For, Every: w.Every})
 	}
 	switch {
 	case out.err != nil:
 		why := "backoff"
-		if out.verdict.RetryAfter > 0 {
+		if out.failure.RetryAfter > 0 {
 			why = "throttled"
 		}
 		r.journal.Note(ctx, journal.Requeued{After: out.delay, Why: why, Failures: r.failures.count})

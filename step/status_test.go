@@ -77,9 +77,9 @@ func TestADefinitionWithoutStatusSubresource(t *testing.T) {
 	w.fault = failOn("patch status", apierrors.NewNotFound(things, "a"))
 	w.engine(doing("A", passes))
 	err := w.fails()
-	verdict := failure.Classify(err)
-	if verdict.Class != failure.ClassInvalid || verdict.Reason != step.ReasonNoStatusSubresource || !strings.Contains(verdict.Remedy, "+kubebuilder:subresource:status") {
-		t.Errorf("got %v: %+v", err, verdict)
+	classified := failure.Classify(err)
+	if classified.Class != failure.ClassInvalid || classified.Reason != step.ReasonNoStatusSubresource || !strings.Contains(classified.Remedy, "+kubebuilder:subresource:status") {
+		t.Errorf("got %v: %+v", err, classified)
 	}
 }
 

@@ -72,8 +72,8 @@ func outcomeOf(table *failure.Table, result ctrl.Result, err error) journal.Outc
 		o.Waits = append(o.Waits, journal.Wait{For: w.For, Every: w.Every})
 	}
 	if _, o.Err = ctrlkit.IgnoreExit(result, err); o.Err != nil {
-		verdict := table.Classify(o.Err)
-		o.Class, o.Remedy = string(verdict.Class), verdict.Remedy
+		classified := table.Classify(o.Err)
+		o.Class, o.Remedy = string(classified.Class), classified.Remedy
 	}
 	return o
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// An operator that guards its metrics explains to those who may read the path, and to nobody else.
+// An operator that guards its metrics explains only to clients that may read the path.
 func TestExplainIsGuardedLikeMetrics(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane, which takes minutes to build and seconds to start")
@@ -96,7 +96,7 @@ func serveGuarded(t *testing.T, plane *controlplane.ControlPlane, object journal
 			t.Errorf("the manager ended: %v", err)
 		}
 	})
-	// Its servers are started side by side with all else, and nothing tells when they listen.
+	// Its servers are started side by side with all else, and nothing reports when they listen.
 	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		connection, err := net.Dial("tcp", address)
 		if err == nil {

@@ -82,7 +82,7 @@ func startOperator(t *testing.T, plane *controlplane.ControlPlane) (endpoint str
 }
 
 // until runs a program until its standard output matches. The operator works in a process of its
-// own: nothing tells when it is done.
+// own: nothing reports that it is done.
 func until(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: until PATTERN PROGRAM ...")

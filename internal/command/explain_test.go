@@ -218,7 +218,7 @@ func TestExplainInJSON(t *testing.T) {
 	}
 }
 
-// A token goes to nobody who could be overheard.
+// A token is not sent over a connection that others can read.
 func TestExplainSendsATokenOverTLSOnly(t *testing.T) {
 	d := newDemo(t)
 	var got string

@@ -59,7 +59,7 @@ func TestStateOf(t *testing.T) {
 	}
 }
 
-func TestPrinterColumnsTellMostOfAStatus(t *testing.T) {
+func TestPrinterColumnsShowMostOfAStatus(t *testing.T) {
 	columns := []Column{{"Age", ".metadata.creationTimestamp"}, {"Ready", `.status.conditions[?(@.type=="Ready")].status`}, {"URL", ".status.site.url"}}
 	u := parseObject(t, `{apiVersion: x/v1, kind: X, status: {a: 1, site: {url: "http://x"}}}`)
 	if got, want := stateOf(u, columns).String(), "url http://x"; got != want {
