@@ -222,7 +222,7 @@ func (c *childOf) mayWrite(current client.Object) error {
 		by = "is controlled by " + controller.Kind + " " + controller.Name
 	}
 	return failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.name, by),
-		failure.WithClass(failure.ClassTerminal), failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonReadOnlyField),
+		failure.WithClass(failure.ClassTerminal), failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonOwnedByAnother),
 		failure.WithRemedy("delete it if it is not needed, or have the "+c.kind()+" use another name"))
 }
 

@@ -59,8 +59,8 @@ func TestEnsureChildDoesNotTakeOverWhatAppears(t *testing.T) {
 	if err := ensure(); !apierrors.IsConflict(err) || failure.Classify(err).Class != failure.ClassConflict {
 		t.Errorf("got %v, want a conflict", err)
 	}
-	if classified := failure.Classify(ensure()); classified.Reason != step.ReasonReadOnlyField {
-		t.Errorf("got %+v, want %s at the next try", classified, step.ReasonReadOnlyField)
+	if classified := failure.Classify(ensure()); classified.Reason != step.ReasonOwnedByAnother {
+		t.Errorf("got %+v, want %s at the next try", classified, step.ReasonOwnedByAnother)
 	}
 	got := &corev1.ConfigMap{}
 	if err := server.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, got); err != nil {

@@ -201,7 +201,7 @@ func TestEnsureChildOfOthers(t *testing.T) {
 				return
 			}
 			classified := failure.Classify(err)
-			if err == nil || err.Error() != tt.err || classified.Class != failure.ClassTerminal || classified.Severity != condition.SeverityError || classified.Reason != step.ReasonReadOnlyField || classified.Remedy == "" {
+			if err == nil || err.Error() != tt.err || classified.Class != failure.ClassTerminal || classified.Severity != condition.SeverityError || classified.Reason != step.ReasonOwnedByAnother || classified.Remedy == "" {
 				t.Errorf("got %v, classified as %+v", err, classified)
 			}
 		})

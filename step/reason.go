@@ -28,6 +28,6 @@ const (
 	ReasonHotLoop = "HotLoop"
 	// ReasonNotNeeded: the step that declares the condition is in a [When] that does not hold.
 	ReasonNotNeeded = "NotNeeded"
-	// ReasonReadOnlyField: an object that is wanted exists and belongs to another owner.
-	ReasonReadOnlyField = "ReadOnlyField"
+	// ReasonOwnedByAnother: an object that is wanted exists and belongs to another owner.
+	ReasonOwnedByAnother = "OwnedByAnother"
 )

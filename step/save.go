@@ -154,7 +154,7 @@ func (s *saver[T]) changes() (map[string]any, error) {
 
 // ErrReadOnlyField says that a step has changed a part of the object that the engine does not
 // write.
-var ErrReadOnlyField = errors.New("a step has changed what is not the operator's")
+var ErrReadOnlyField = errors.New("a step has changed a field that the engine does not write")
 
 // writable are the keys of the metadata that steps may change.
 var writable = []string{"labels", "annotations", "finalizers", "ownerReferences"}

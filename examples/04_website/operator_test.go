@@ -59,7 +59,7 @@ func TestOperator(t *testing.T) {
 	if err := user.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	blog = await(t, user, "blog", func(site *v1.Website) bool { return reason(site, condition.Stalled) == step.ReasonReadOnlyField })
+	blog = await(t, user, "blog", func(site *v1.Website) bool { return reason(site, condition.Stalled) == step.ReasonOwnedByAnother })
 	conditiontest.Check(t, blog)
 	var now corev1.ConfigMap
 	if err := user.Get(t.Context(), client.ObjectKeyFromObject(theirs), &now); err != nil || now.ResourceVersion != theirs.ResourceVersion {
