@@ -47,7 +47,7 @@ func buildCommand(t *testing.T) string {
 type running struct {
 	cmd    *exec.Cmd
 	lines  *bufio.Reader
-	output   bytes.Buffer // what was read from lines
+	output bytes.Buffer // what was read from lines
 	stderr bytes.Buffer
 	mark   string
 }

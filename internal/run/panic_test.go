@@ -66,14 +66,14 @@ goodbye`
 
 func TestPanicIn(t *testing.T) {
 	for name, test := range map[string]struct{ log, want string }{
-		"in a library of the module":  {indexPanic, "runtime error: index out of range [5] with length 3\n    in example.com/op/internal/lib.Third, /home/dev/op/internal/lib/lib.go:7"},
-		"in a reconcile":              {reconcilePanic, "assignment to entry in nil map [recovered, repanicked]\n    in main.(*reconciler).Reconcile, /home/dev/op/reconcile.go:42"},
-		"built with -trimpath":        {nilPanic, "runtime error: invalid memory address or nil pointer dereference\n    in example.com/op/internal/cloud.Create, example.com/op/internal/cloud/create.go:31"},
-		"a fatal error":               {deadlock, "all goroutines are asleep - deadlock!\n    in main.main, /home/dev/op/main.go:5"},
-		"without a stack":             {"panic: no", "no"},
-		"the last of several":         {"panic: handled\n\ngoroutine 1 [running]:\nmain.a()\n\t/home/dev/op/a.go:1\n" + deadlock, "all goroutines are asleep - deadlock!\n    in main.main, /home/dev/op/main.go:5"},
-		"with control characters":     {"panic: a\x1b[2Jb", "a[2Jb"},
-		"no panic":                    {noManager, ""},
+		"in a library of the module":                   {indexPanic, "runtime error: index out of range [5] with length 3\n    in example.com/op/internal/lib.Third, /home/dev/op/internal/lib/lib.go:7"},
+		"in a reconcile":                               {reconcilePanic, "assignment to entry in nil map [recovered, repanicked]\n    in main.(*reconciler).Reconcile, /home/dev/op/reconcile.go:42"},
+		"built with -trimpath":                         {nilPanic, "runtime error: invalid memory address or nil pointer dereference\n    in example.com/op/internal/cloud.Create, example.com/op/internal/cloud/create.go:31"},
+		"a fatal error":                                {deadlock, "all goroutines are asleep - deadlock!\n    in main.main, /home/dev/op/main.go:5"},
+		"without a stack":                              {"panic: no", "no"},
+		"the last of several":                          {"panic: handled\n\ngoroutine 1 [running]:\nmain.a()\n\t/home/dev/op/a.go:1\n" + deadlock, "all goroutines are asleep - deadlock!\n    in main.main, /home/dev/op/main.go:5"},
+		"with control characters":                      {"panic: a\x1b[2Jb", "a[2Jb"},
+		"no panic":                                     {noManager, ""},
 		"a line of the operator that mentions a panic": {"INFO: it said panic: no", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
