@@ -114,7 +114,7 @@ func (r *run[T]) prepareSaver() {
 		metadataVersion: version, statusVersion: version,
 	}
 	w.finalizing = finalizing[T]{finalizers: &e.finalizers, engine: e, saver: &w.saver, w: &w.saver.writer}
-	w.req.save, w.record.Object, w.record.Save = w.saver.checkpoint, w.req.Object, w.req.Save
+	w.req.save, w.record.Object, w.record.Save = w.saver.saveNow, w.req.Object, w.req.Save
 	if e.finalizers.own != "" {
 		w.req.protect = w.finalizing.put
 	}

@@ -97,8 +97,8 @@ func (s *saver[T]) save(ctx context.Context, out outcome, report unsavedReporter
 	return out
 }
 
-// checkpoint is [Request.Save].
-func (s *saver[T]) checkpoint(ctx context.Context) error {
+// saveNow is [Request.Save].
+func (s *saver[T]) saveNow(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changed, err := s.changes()
