@@ -28,11 +28,12 @@ import (
 type stage struct {
 	*Injector
 	did   []string
+	seen  []string // the changes of objects as every watcher sees them
 	later []func() // what waits for its time
 	idle  []func() // what waits until everything is idle
 }
 
-// newStage returns the stage of a plan. On it are a ConfigMap and a Secret of a user.
+// newStage returns the stage of a plan. On it are a ConfigMap, a Secret and a Pod of a user.
 func newStage(t *testing.T, plan string) *stage {
 	t.Helper()
 	p, err := fault.ParsePlan(plan)
@@ -50,10 +51,13 @@ func newStage(t *testing.T, plan string) *stage {
 	c.Server.OnChange(func(change apiserver.Change) {
 		c.Changed(change)
 		actors.Changed(change)
+		s.seen = append(s.seen, change.Actor+" "+change.Type)
 	})
 	s.ask(t, "user", "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
 	s.ask(t, "user", "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"s"}}`)
+	s.ask(t, "user", "POST", "/api/v1/namespaces/default/pods", `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
 	c.NotePrerequisites()
+	s.seen = nil
 	return s
 }
 
@@ -81,7 +85,7 @@ func (s *stage) AfterCall(external.Call)                            {}
 func (s *stage) Disturbed(types.UID)                                { s.note("disturbed") }
 func (s *stage) StatusWiped(types.UID)                              { s.note("status wiped") }
 func (s *stage) Stuck(cause string, blocked []external.Blocked) {
-	s.note("stuck: %s, %d blocked", cause, len(blocked))
+	s.note("stuck: %s, blocked %v", cause, blocked)
 }
 func (s *stage) Inventory() []external.Resource       { return nil }
 func (s *stage) Created(types.UID) int                { return 0 }
@@ -99,6 +103,17 @@ func (s *watchesOf) Delay(kind string, n int, d time.Duration) {
 }
 func (s *watchesOf) Close(kind string)  { (*stage)(s).note("close %s", kind) }
 func (s *watchesOf) Expire(kind string) { (*stage)(s).note("expire %s", kind) }
+
+// struck returns who has let faults strike, in the order of the trace.
+func (s *stage) struck() string {
+	var actors []string
+	for _, e := range s.Trace.Entries() {
+		if e.What == "fault" {
+			actors = append(actors, e.Actor)
+		}
+	}
+	return strings.Join(actors, ", ")
+}
 
 // ask sends a request that must succeed.
 func (s *stage) ask(t *testing.T, actor, method, path, body string) {
@@ -227,18 +242,82 @@ func TestWhenFaultsStrike(t *testing.T) {
 	equal(t, "fired", []bool{false}, s.Fired())
 }
 
-// The faults without an effect of their own: the script asks for them.
+// scriptPlan has the faults without an effect of their own: the script asks for them.
+const scriptPlan = "detour 2; resync and restart at checkpoint 1; withhold secrets default/s from deletion 1; " +
+	"withhold configmaps default/x from write 0"
+
 func TestFaultsOfTheScript(t *testing.T) {
-	s := newStage(t, "detour 2; resync and restart at checkpoint 1; withhold secrets default/s from deletion 1; withhold configmaps default/x from write 0")
+	s := newStage(t, scriptPlan)
 	equal(t, "detours", []bool{false, true, false}, []bool{s.Detour(1), s.Detour(2), s.Detour(3)})
 	equal(t, "checkpoints", []bool{true, false}, []bool{s.Checkpoint(1), s.Checkpoint(2)})
+	equal(t, "fired before the start", []bool{true, true, false, false}, s.Fired())
 	s.Start()
 	equal(t, "the object before the start", "none", s.world("configmaps default/x"))
+	equal(t, "the object before the deletion", "{}", s.world("secrets default/s"))
 	s.Deletion()
 	equal(t, "the object at the deletion", "none", s.world("secrets default/s"))
+	s.Deletion()
+	equal(t, "struck", "user, sim, sim, sim", s.struck())
 	s.settle()
-	equal(t, "the objects when idle", []string{`{"data":{"a":"1"}}`, "{}"}, []string{s.world("configmaps default/x"), s.world("secrets default/s")})
-	if !slices.Contains(s.did, "stuck: the object secrets default/s is missing, 0 blocked") {
+	equal(t, "the objects when idle", []string{was, "{}"}, []string{s.world("configmaps default/x"), s.world("secrets default/s")})
+	equal(t, "seen", "other DELETED, other DELETED, other ADDED, other ADDED", strings.Join(s.seen, ", "))
+	if !slices.Contains(s.did, "stuck: the object secrets default/s is missing, blocked []") {
 		t.Errorf("did %s", strings.Join(s.did, ", "))
 	}
+}
+
+// everyPlace has places at which each fault can strike, with all its answers.
+var everyPlace = []fault.Place{
+	{Point: fault.AtWrite, At: 1, UsesClock: true, Watched: []string{"a"}, Withholdable: []string{"secrets default/s"}, Write: &fault.Write{
+		Verb: "update", Exists: true, Users: []string{"a b/c"}, Statuses: []string{"a b/c"}, Annotated: []string{"a b/c"},
+	}},
+	{Point: fault.AtWrite, At: 1, Write: &fault.Write{Verb: "create", Named: true}},
+	{Point: fault.AtWrite, At: 1, Write: &fault.Write{Verb: "patch", Exists: true, AddsFinalizer: true}},
+	{Point: fault.AtRead, At: 1},
+	{Point: fault.AtCall, At: 1, Mutates: true},
+	{Point: fault.AtEvent, At: 1, Of: "a"},
+	{Point: fault.AtDetour, At: 1},
+	{Point: fault.AtDeletion, At: 1, Withholdable: []string{"secrets default/s"}},
+	{Point: fault.WhenIdle, At: 1},
+}
+
+// Every kind of fault of the table, with each of its answers, is the plan of a test.
+func TestEveryFaultIsTested(t *testing.T) {
+	plans := []string{scriptPlan}
+	for _, c := range writeCases {
+		plans = append(plans, c.plan)
+	}
+	for _, c := range readCases {
+		plans = append(plans, c.plan)
+	}
+	for _, c := range callCases {
+		plans = append(plans, c.plan)
+	}
+	for _, c := range eventCases {
+		plans = append(plans, c.plan)
+	}
+	tested := map[fault.Fault]bool{} // by kind and answer
+	p, err := fault.ParsePlan(strings.Join(plans, "; "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range p.Faults {
+		tested[fault.Fault{Kind: f.Kind}] = true
+		tested[fault.Fault{Kind: f.Kind, How: f.How}] = true
+	}
+	for _, kind := range fault.Kinds() {
+		if !tested[fault.Fault{Kind: kind}] {
+			t.Errorf("%q has no test", kind)
+		}
+	}
+	possible := map[fault.Kind]bool{}
+	for _, place := range everyPlace {
+		for _, f := range place.Faults() {
+			possible[f.Kind] = true
+			if !tested[fault.Fault{Kind: f.Kind, How: f.How}] {
+				t.Errorf("%q with the answer %q has no test", f.Kind, f.How)
+			}
+		}
+	}
+	equal(t, "kinds that can strike", len(fault.Kinds()), len(possible))
 }
