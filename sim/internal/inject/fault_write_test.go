@@ -141,10 +141,12 @@ func TestTheNextWrite(t *testing.T) {
 
 // Some faults strike only if the write has done what they are about.
 func TestFaultsThatDoNotStrike(t *testing.T) {
-	const missing = "/api/v1/namespaces/default/configmaps/missing"
+	const missing, stale = "/api/v1/namespaces/default/configmaps/missing", `{"metadata":{"resourceVersion":"1","finalizers":["example.com/f"]}}`
 	for _, c := range []writeCase{
 		{plan: "lose the object in spite of the finalizer of write 1", path: missing, answer: "404"},
+		{plan: "lose the object in spite of the finalizer of write 1", body: stale, answer: "409"},
 		{plan: "fight over write 1", path: missing, answer: "404"},
+		{plan: "fight over write 1", body: stale, answer: "409"},
 		{plan: "fight over write 1", method: "POST", path: "/api/v1/namespaces/default/configmaps", body: `{"metadata":{"name":"y"}}`, answer: "201"},
 		{plan: "crash before write 2", answer: "200"},
 		{plan: "refuse read 1: 403", answer: "200"},

@@ -23,14 +23,21 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 )
 
-// stage is a run with a server and an injector, in which everything else records what it is asked
-// to do: a process, a turn, the schedule, watches and a judge in one.
+// stage is a run with a server and an injector, in which everything else is a recorder.
 type stage struct {
 	*Injector
-	did   []string
-	seen  []string // the changes of objects as every watcher sees them
-	later []func() // what waits for its time
-	idle  []func() // what waits until everything is idle
+	recorder
+	seen []string // the changes of objects as every watcher sees them
+}
+
+// recorder records what it is asked to do: it is a process, a turn, the schedule, a watch, a judge
+// and an external system in one.
+type recorder struct {
+	did    []string
+	judged []string // what the judge has seen
+	active int      // how often something has happened by which idleness is measured
+	later  []func() // what waits for its time
+	idle   []func() // what waits until everything is idle
 }
 
 // newStage returns the stage of a plan. On it are a ConfigMap, a Secret and a Pod of a user.
@@ -46,7 +53,7 @@ func newStage(t *testing.T, plan string) *stage {
 	systems := map[string]external.System{"buckets": s}
 	actors := actor.New(c, systems, s, s, tr)
 	s.Injector = New(Options{
-		Plan: p, Cluster: c, Actors: actors, Judge: s, Watches: (*watchesOf)(s), Time: s, Active: func() {}, Trace: tr,
+		Plan: p, Cluster: c, Actors: actors, Judge: s, Watches: (*watchesOf)(&s.recorder), Time: s, Active: func() { s.active++ }, Trace: tr,
 	})
 	c.Server.OnChange(func(change apiserver.Change) {
 		c.Changed(change)
@@ -61,48 +68,53 @@ func newStage(t *testing.T, plan string) *stage {
 	return s
 }
 
-func (s *stage) note(format string, args ...any) { s.did = append(s.did, fmt.Sprintf(format, args...)) }
-
-func (s *stage) Crash()                        { s.note("crash") }
-func (s *stage) Stop()                         { s.note("stop") }
-func (s *stage) StartSecond()                  { s.note("start a second one") }
-func (s *stage) JumpClock(by time.Duration)    { s.note("clock %s", by) }
-func (s *stage) Hold(until time.Time)          { s.note("hold for %s", time.Until(until).Round(time.Second)) }
-func (s *stage) Pause(d time.Duration)         { s.note("pause for %s", d) }
-func (s *stage) SlowDown(failed time.Duration) { s.note("slow down by %s", failed) }
-func (s *stage) Quiet() time.Duration          { return time.Minute }
-func (s *stage) WhenIdle(do func())            { s.idle = append(s.idle, do) }
-
-func (s *stage) After(d time.Duration, do func()) {
-	s.note("timer %s", d)
-	s.later = append(s.later, do)
+func (r *recorder) note(format string, args ...any) {
+	r.did = append(r.did, fmt.Sprintf(format, args...))
 }
 
-func (s *stage) BeforeWrite(*apiserver.Request)                     {}
-func (s *stage) AfterWrite(*apiserver.Request, *apiserver.Response) {}
-func (s *stage) BeforeCall(external.Call)                           {}
-func (s *stage) AfterCall(external.Call)                            {}
-func (s *stage) Disturbed(types.UID)                                { s.note("disturbed") }
-func (s *stage) StatusWiped(types.UID)                              { s.note("status wiped") }
-func (s *stage) Stuck(cause string, blocked []external.Blocked) {
-	s.note("stuck: %s, blocked %v", cause, blocked)
-}
-func (s *stage) Inventory() []external.Resource       { return nil }
-func (s *stage) Created(types.UID) int                { return 0 }
-func (s *stage) MintsIDs() bool                       { return false }
-func (s *stage) Drift(types.UID) (id string, ok bool) { s.note("drift"); return "b", true }
-func (s *stage) PutBack()                             { s.note("put back") }
-func (s *stage) Push()                                { s.note("push") }
-func (s *stage) LetOvertake(d time.Duration)          { s.note("let others overtake for %s", d) }
+func (r *recorder) Crash()                        { r.note("crash") }
+func (r *recorder) Stop()                         { r.note("stop") }
+func (r *recorder) StartSecond()                  { r.note("start a second one") }
+func (r *recorder) JumpClock(by time.Duration)    { r.note("clock %s", by) }
+func (r *recorder) Hold(until time.Time)          { r.note("hold for %s", time.Until(until).Round(time.Second)) }
+func (r *recorder) Pause(d time.Duration)         { r.note("pause for %s", d) }
+func (r *recorder) SlowDown(failed time.Duration) { r.note("slow down by %s", failed) }
+func (r *recorder) Quiet() time.Duration          { return time.Minute }
+func (r *recorder) WhenIdle(do func())            { r.idle = append(r.idle, do) }
 
-// watchesOf are the watches of a stage.
-type watchesOf stage
-
-func (s *watchesOf) Delay(kind string, n int, d time.Duration) {
-	(*stage)(s).note("delay %s by %d for %s", kind, n, d)
+func (r *recorder) After(d time.Duration, do func()) {
+	r.note("timer %s", d)
+	r.later = append(r.later, do)
 }
-func (s *watchesOf) Close(kind string)  { (*stage)(s).note("close %s", kind) }
-func (s *watchesOf) Expire(kind string) { (*stage)(s).note("expire %s", kind) }
+
+func (r *recorder) judge(what string)                { r.judged = append(r.judged, what) }
+func (r *recorder) BeforeWrite(w *apiserver.Request) { r.judge("before " + w.Verb) }
+func (r *recorder) BeforeCall(c external.Call)       { r.judge("before " + c.Verb) }
+func (r *recorder) AfterCall(c external.Call)        { r.judge("after " + c.Verb) }
+func (r *recorder) AfterWrite(w *apiserver.Request, response *apiserver.Response) {
+	r.judge(fmt.Sprintf("after %s %d", w.Verb, response.Code))
+}
+func (r *recorder) Disturbed(types.UID)   { r.note("disturbed") }
+func (r *recorder) StatusWiped(types.UID) { r.note("status wiped") }
+func (r *recorder) Stuck(cause string, blocked []external.Blocked) {
+	r.note("stuck: %s, blocked %v", cause, blocked)
+}
+func (r *recorder) Inventory() []external.Resource       { return nil }
+func (r *recorder) Created(types.UID) int                { return 0 }
+func (r *recorder) MintsIDs() bool                       { return false }
+func (r *recorder) Drift(types.UID) (id string, ok bool) { r.note("drift"); return "b", true }
+func (r *recorder) PutBack()                             { r.note("put back") }
+func (r *recorder) Push()                                { r.note("push") }
+func (r *recorder) LetOvertake(d time.Duration)          { r.note("let others overtake for %s", d) }
+
+// watchesOf are the watches of a recorder.
+type watchesOf recorder
+
+func (w *watchesOf) Delay(kind string, n int, d time.Duration) {
+	(*recorder)(w).note("delay %s by %d for %s", kind, n, d)
+}
+func (w *watchesOf) Close(kind string)  { (*recorder)(w).note("close %s", kind) }
+func (w *watchesOf) Expire(kind string) { (*recorder)(w).note("expire %s", kind) }
 
 // struck returns who has let faults strike, in the order of the trace.
 func (s *stage) struck() string {
@@ -240,6 +252,41 @@ func TestWhenFaultsStrike(t *testing.T) {
 	equal(t, "answer", "200", read(s))
 	s.Resume()
 	equal(t, "fired", []bool{false}, s.Fired())
+}
+
+// What arrives is judged, before and after: not what a fault keeps from arriving, nor what only
+// reads, nor what other clients do. Each effect and each fault counts as activity.
+func TestWhatIsJudged(t *testing.T) {
+	tests := map[string]struct {
+		judged string
+		active int
+	}{
+		"no fault":                               {"before patch, after patch 200, before create, after create", 2},
+		"refuse write 1: 409; fail call 1":       {"", 2},
+		"land write 1 late; crash inside call 1": {"before create, after create, before patch, after patch 200", 4},
+		"crash after write 1; crash after call 1": {
+			"before patch, after patch 200, before create, after create", 4,
+		},
+		"withhold configmaps default/x from write 1; drift after call 1": {"before patch, after patch 404, before create, after create", 4},
+	}
+	for plan, test := range tests {
+		s := newStage(t, plan)
+		c := writeCase{}
+		c.write(t, s, "operator")
+		s.make("operator", "buckets", func() error { return nil })
+		s.Read(&Read{Actor: "operator", Request: request(t, "GET", "/api/v1/configmaps", "")})
+		s.Call(&Call{Actor: "operator", Process: s, Turn: s, Call: external.Call{System: "buckets", Verb: "get"}, Do: func() error { return nil }})
+		s.settle()
+		equal(t, plan+" judged", test.judged, strings.Join(s.judged, ", "))
+		equal(t, plan+" active", test.active, s.active)
+	}
+}
+
+// A call without an effect is judged before it only.
+func TestAFailedCallHasNoEffect(t *testing.T) {
+	s := newStage(t, "no fault")
+	s.make("operator", "buckets", func() error { return external.ErrThrottled })
+	equal(t, "judged", "before create", strings.Join(s.judged, ", "))
 }
 
 // scriptPlan has the faults without an effect of their own: the script asks for them.
