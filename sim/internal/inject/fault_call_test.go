@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 )
 
@@ -113,5 +115,17 @@ func TestHowCallsCount(t *testing.T) {
 			answers = append(answers, s.make("operator", "buckets", func() error { return nil }))
 		}
 		equal(t, plan, want, answers)
+	}
+}
+
+// An outage knows from its first call for which objects it has stopped calls, which decides who has
+// to say why when something else comes back.
+func TestWhomOutagesStop(t *testing.T) {
+	for _, plan := range []string{"outage from call 1 for 10m0s", "outage from call 1 until idle"} {
+		s := newStage(t, plan)
+		s.make("operator", "buckets", func() error { return nil })
+		equal(t, plan, []external.Blocked{{System: "buckets", Owners: []types.UID{"1"}}}, s.Actors.Blocked())
+		s.settle()
+		equal(t, plan+", when idle", 0, len(s.Actors.Blocked()))
 	}
 }
