@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 )
@@ -114,9 +116,9 @@ func TestMutateWrites(t *testing.T) {
 		w.write("PATCH", pods+"/p", changed)
 		const mutated = `annotations{"n":"2","mutated":"true"} labels{"mutated":"true"}`
 		w.isObject("after a write", "pods default/p", mutated)
-		others := w.unchanged("")
+		before := w.trace.Len()
 		w.Admit(w.request("PATCH", pods+"/p", changed))
-		others()
+		w.equal("writes to what is marked already", before, w.trace.Len())
 		w.write("PATCH", pods+"/p", `{"metadata":{"annotations":null,"labels":null}}`)
 		w.isObject("after a write that removes the marks", "pods default/p", `annotations{"mutated":"true"} labels{"mutated":"true"}`)
 		w.write("DELETE", pods+"/p", "{}")
@@ -266,4 +268,22 @@ func TestFightLeaves(t *testing.T) {
 		w.equal("the status", true, err == nil && status["message"] == "hello")
 		others()
 	})
+}
+
+// What is undone is everything but metadata and status, also of kinds in which any write can change
+// the status. What was not there before is not there then.
+func TestUndo(t *testing.T) {
+	now := map[string]any{
+		"apiVersion": "v2", "kind": "Now", "metadata": "now", "status": "now", "spec": "now", "added": "now",
+	}
+	for before, want := range map[string]map[string]any{
+		`{"apiVersion":"v1","kind":"Then","metadata":"then","status":"then","spec":"then","removed":"then"}`: {
+			"apiVersion": "v2", "kind": "Now", "metadata": "now", "status": "now", "spec": "then", "removed": "then",
+		},
+		"unreadable": now,
+	} {
+		if diff := cmp.Diff(want, (&fight{before: []byte(before)}).undo(now)); diff != "" {
+			t.Errorf("%s: %s", before, diff)
+		}
+	}
 }
