@@ -178,6 +178,11 @@ func TestWithholdWhatNoUserHasCreated(t *testing.T) {
 func TestRecreateHasNoStatus(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.ask("user", "PATCH", pods+"/p/status", `{"status":{"message":"hello"}}`)
+		before, err := w.cluster.LookUp("pods default/p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.equal("a status to create it with", any(nil), w.asWritten("pods default/p", before)["status"])
 		w.Recreate("pods default/p")
 		for w.cluster.Server.Work() {
 		}

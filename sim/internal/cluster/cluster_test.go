@@ -111,6 +111,7 @@ func TestExecuteInPast(t *testing.T) {
 func TestWritten(t *testing.T) {
 	c, _ := newCluster(t)
 	ask(t, c, "other", "PATCH", configMaps+"/x", `{"metadata":{"labels":{"added":"1"},"annotations":{"b":"1","a":"1"}}}`)
+	ask(t, c, "user", "PATCH", configMaps+"/x", `{"metadata":{"labels":{"later":"1"}}}`)
 	ask(t, c, "operator", "POST", configMaps, `{"metadata":{"name":"child"}}`)
 	ask(t, c, "user", "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"s"}}`)
 	equal(t, "written", []string{"configmaps default/x", "secrets default/s"}, c.Written())
@@ -123,7 +124,7 @@ func TestWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "added labels", []string{"added"}, c.Added("configmaps default/x", "labels", o.GetLabels()))
+	equal(t, "added labels", []string{"added", "later"}, c.Added("configmaps default/x", "labels", o.GetLabels()))
 	equal(t, "added annotations", []string{"a", "b"}, c.Added("configmaps default/x", "annotations", o.GetAnnotations()))
 	equal(t, "all of the operator's", []string{"l"}, c.Added("configmaps default/child", "labels", map[string]string{"l": "1"}))
 	ask(t, c, "other", "DELETE", configMaps+"/x", "{}")

@@ -24,8 +24,11 @@ func TestCatalogOfWrites(t *testing.T) {
 		request *apiserver.Request
 		want    fault.Write
 	}{
-		"a creation":                        {request(t, "POST", configMaps, `{"metadata":{"name":"y"}}`), fault.Write{Verb: "create", Named: true}},
-		"a creation with a finalizer":       {request(t, "POST", configMaps, `{"metadata":{"name":"y","finalizers":["f"]}}`), fault.Write{Verb: "create", Named: true}},
+		"a creation":                  {request(t, "POST", configMaps, `{"metadata":{"name":"y"}}`), fault.Write{Verb: "create", Named: true}},
+		"a creation with a finalizer": {request(t, "POST", configMaps, `{"metadata":{"name":"y","finalizers":["f"]}}`), fault.Write{Verb: "create", Named: true}},
+		"a creation with a finalizer of what exists": {
+			request(t, "POST", configMaps, `{"metadata":{"name":"x","finalizers":["f"]}}`), fault.Write{Verb: "create", Named: true, Exists: true},
+		},
 		"a creation with a generated name":  {request(t, "POST", configMaps, `{"metadata":{"generateName":"y-"}}`), fault.Write{Verb: "create"}},
 		"a creation of what exists":         {request(t, "POST", configMaps, `{"metadata":{"name":"x"}}`), fault.Write{Verb: "create", Named: true, Exists: true}},
 		"an apply that creates":             {apply(configMaps+"/y", `{"data":{}}`), fault.Write{Verb: "patch", Named: true}},
