@@ -76,8 +76,8 @@ func TestBlockedIsACopy(t *testing.T) {
 		w.equal("blocked by nothing", []external.Blocked{{System: "buckets"}}, w.Blocked())
 		w.stops("buckets", "1")
 		before := w.Blocked()
-		w.stops("buckets", "2")
 		before[0].Owners[0] = "3"
+		w.stops("buckets", "2")
 		w.equal("blocked", []external.Blocked{{System: "buckets", Owners: []types.UID{"1", "2"}}}, w.Blocked())
 		w.equal("blocked before", 1, len(before[0].Owners))
 	})
