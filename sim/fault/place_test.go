@@ -86,14 +86,18 @@ func TestFaultsOfPlaces(t *testing.T) {
 
 // Only a call that has an effect can have it after the process has died.
 func TestFaultsOfCalls(t *testing.T) {
-	for _, mutates := range []bool{true, false} {
+	every := []string{
+		"crash before call 1", "crash after call 1", "lose the answer of call 1", "fail call 1", "throttle call 1", "slow call 1 by 1m30s",
+		"hang call 1", "outage from call 1 for 10m0s", "outage from call 1 until idle", "drift after call 1", "panic at call 1",
+	}
+	for mutates, want := range map[bool][]string{false: every, true: append(every, "crash inside call 1")} {
 		place := Place{Point: AtCall, At: 1, Mutates: mutates}
-		inside := false
+		var got []string
 		for _, f := range place.Faults() {
-			inside = inside || f.Kind == CrashInsideCall
+			got = append(got, f.String())
 		}
-		if inside != mutates {
-			t.Errorf("mutates %t: crash inside %t", mutates, inside)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("mutates %t: %s", mutates, diff)
 		}
 	}
 }

@@ -23,16 +23,24 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 )
 
-// stage is a run with a server and an injector, in which everything else records what it is asked
-// to do: a process, a turn, the schedule, watches and a judge in one.
+// stage is a run with a server and an injector, in which everything else is a recorder.
 type stage struct {
 	*Injector
-	did   []string
-	later []func() // what waits for its time
-	idle  []func() // what waits until everything is idle
+	recorder
+	seen []string // the changes of objects as every watcher sees them
 }
 
-// newStage returns the stage of a plan. On it are a ConfigMap and a Secret of a user.
+// recorder records what it is asked to do: it is a process, a turn, the schedule, a watch, a judge
+// and an external system in one.
+type recorder struct {
+	did    []string
+	judged []string // what the judge has seen
+	active int      // how often something has happened by which idleness is measured
+	later  []func() // what waits for its time
+	idle   []func() // what waits until everything is idle
+}
+
+// newStage returns the stage of a plan. On it are a ConfigMap, a Secret and a Pod of a user.
 func newStage(t *testing.T, plan string) *stage {
 	t.Helper()
 	p, err := fault.ParsePlan(plan)
@@ -45,60 +53,79 @@ func newStage(t *testing.T, plan string) *stage {
 	systems := map[string]external.System{"buckets": s}
 	actors := actor.New(c, systems, s, s, tr)
 	s.Injector = New(Options{
-		Plan: p, Cluster: c, Actors: actors, Judge: s, Watches: (*watchesOf)(s), Time: s, Active: func() {}, Trace: tr,
+		Plan: p, Cluster: c, Actors: actors, Judge: s, Watches: (*watchesOf)(&s.recorder), Time: s, Active: func() { s.active++ }, Trace: tr,
 	})
 	c.Server.OnChange(func(change apiserver.Change) {
 		c.Changed(change)
 		actors.Changed(change)
+		s.seen = append(s.seen, change.Actor+" "+change.Type)
 	})
 	s.ask(t, "user", "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"x"},"data":{"a":"1"}}`)
 	s.ask(t, "user", "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"s"}}`)
+	s.ask(t, "user", "POST", "/api/v1/namespaces/default/pods", `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
 	c.NotePrerequisites()
+	s.seen = nil
 	return s
 }
 
-func (s *stage) note(format string, args ...any) { s.did = append(s.did, fmt.Sprintf(format, args...)) }
-
-func (s *stage) Crash()                        { s.note("crash") }
-func (s *stage) Stop()                         { s.note("stop") }
-func (s *stage) StartSecond()                  { s.note("start a second one") }
-func (s *stage) JumpClock(by time.Duration)    { s.note("clock %s", by) }
-func (s *stage) Hold(until time.Time)          { s.note("hold for %s", time.Until(until).Round(time.Second)) }
-func (s *stage) Pause(d time.Duration)         { s.note("pause for %s", d) }
-func (s *stage) SlowDown(failed time.Duration) { s.note("slow down by %s", failed) }
-func (s *stage) Quiet() time.Duration          { return time.Minute }
-func (s *stage) WhenIdle(do func())            { s.idle = append(s.idle, do) }
-
-func (s *stage) After(d time.Duration, do func()) {
-	s.note("timer %s", d)
-	s.later = append(s.later, do)
+func (r *recorder) note(format string, args ...any) {
+	r.did = append(r.did, fmt.Sprintf(format, args...))
 }
 
-func (s *stage) BeforeWrite(*apiserver.Request)                     {}
-func (s *stage) AfterWrite(*apiserver.Request, *apiserver.Response) {}
-func (s *stage) BeforeCall(external.Call)                           {}
-func (s *stage) AfterCall(external.Call)                            {}
-func (s *stage) Disturbed(types.UID)                                { s.note("disturbed") }
-func (s *stage) StatusWiped(types.UID)                              { s.note("status wiped") }
-func (s *stage) Stuck(cause string, blocked []external.Blocked) {
-	s.note("stuck: %s, %d blocked", cause, len(blocked))
-}
-func (s *stage) Inventory() []external.Resource       { return nil }
-func (s *stage) Created(types.UID) int                { return 0 }
-func (s *stage) MintsIDs() bool                       { return false }
-func (s *stage) Drift(types.UID) (id string, ok bool) { s.note("drift"); return "b", true }
-func (s *stage) PutBack()                             { s.note("put back") }
-func (s *stage) Push()                                { s.note("push") }
-func (s *stage) LetOvertake(d time.Duration)          { s.note("let others overtake for %s", d) }
+func (r *recorder) Crash()                        { r.note("crash") }
+func (r *recorder) Stop()                         { r.note("stop") }
+func (r *recorder) StartSecond()                  { r.note("start a second one") }
+func (r *recorder) JumpClock(by time.Duration)    { r.note("clock %s", by) }
+func (r *recorder) Hold(until time.Time)          { r.note("hold for %s", time.Until(until).Round(time.Second)) }
+func (r *recorder) Pause(d time.Duration)         { r.note("pause for %s", d) }
+func (r *recorder) SlowDown(failed time.Duration) { r.note("slow down by %s", failed) }
+func (r *recorder) Quiet() time.Duration          { return time.Minute }
+func (r *recorder) WhenIdle(do func())            { r.idle = append(r.idle, do) }
 
-// watchesOf are the watches of a stage.
-type watchesOf stage
-
-func (s *watchesOf) Delay(kind string, n int, d time.Duration) {
-	(*stage)(s).note("delay %s by %d for %s", kind, n, d)
+func (r *recorder) After(d time.Duration, do func()) {
+	r.note("timer %s", d)
+	r.later = append(r.later, do)
 }
-func (s *watchesOf) Close(kind string)  { (*stage)(s).note("close %s", kind) }
-func (s *watchesOf) Expire(kind string) { (*stage)(s).note("expire %s", kind) }
+
+func (r *recorder) judge(what string)                { r.judged = append(r.judged, what) }
+func (r *recorder) BeforeWrite(w *apiserver.Request) { r.judge("before " + w.Verb) }
+func (r *recorder) BeforeCall(c external.Call)       { r.judge("before " + c.Verb) }
+func (r *recorder) AfterCall(c external.Call)        { r.judge("after " + c.Verb) }
+func (r *recorder) AfterWrite(w *apiserver.Request, response *apiserver.Response) {
+	r.judge(fmt.Sprintf("after %s %d", w.Verb, response.Code))
+}
+func (r *recorder) Disturbed(types.UID)   { r.note("disturbed") }
+func (r *recorder) StatusWiped(types.UID) { r.note("status wiped") }
+func (r *recorder) Stuck(cause string, blocked []external.Blocked) {
+	r.note("stuck: %s, blocked %v", cause, blocked)
+}
+func (r *recorder) Inventory() []external.Resource       { return nil }
+func (r *recorder) Created(types.UID) int                { return 0 }
+func (r *recorder) MintsIDs() bool                       { return false }
+func (r *recorder) Drift(types.UID) (id string, ok bool) { r.note("drift"); return "b", true }
+func (r *recorder) PutBack()                             { r.note("put back") }
+func (r *recorder) Push()                                { r.note("push") }
+func (r *recorder) LetOvertake(d time.Duration)          { r.note("let others overtake for %s", d) }
+
+// watchesOf are the watches of a recorder.
+type watchesOf recorder
+
+func (w *watchesOf) Delay(kind string, n int, d time.Duration) {
+	(*recorder)(w).note("delay %s by %d for %s", kind, n, d)
+}
+func (w *watchesOf) Close(kind string)  { (*recorder)(w).note("close %s", kind) }
+func (w *watchesOf) Expire(kind string) { (*recorder)(w).note("expire %s", kind) }
+
+// struck returns who has let faults strike, in the order of the trace.
+func (s *stage) struck() string {
+	var actors []string
+	for _, e := range s.Trace.Entries() {
+		if e.What == "fault" {
+			actors = append(actors, e.Actor)
+		}
+	}
+	return strings.Join(actors, ", ")
+}
 
 // ask sends a request that must succeed.
 func (s *stage) ask(t *testing.T, actor, method, path, body string) {
@@ -227,18 +254,117 @@ func TestWhenFaultsStrike(t *testing.T) {
 	equal(t, "fired", []bool{false}, s.Fired())
 }
 
-// The faults without an effect of their own: the script asks for them.
+// What arrives is judged, before and after: not what a fault keeps from arriving, nor what only
+// reads, nor what other clients do. Each effect and each fault counts as activity.
+func TestWhatIsJudged(t *testing.T) {
+	tests := map[string]struct {
+		judged string
+		active int
+	}{
+		"no fault":                               {"before patch, after patch 200, before create, after create", 2},
+		"refuse write 1: 409; fail call 1":       {"", 2},
+		"land write 1 late; crash inside call 1": {"before create, after create, before patch, after patch 200", 4},
+		"crash after write 1; crash after call 1": {
+			"before patch, after patch 200, before create, after create", 4,
+		},
+		"withhold configmaps default/x from write 1; drift after call 1": {"before patch, after patch 404, before create, after create", 4},
+	}
+	for plan, test := range tests {
+		s := newStage(t, plan)
+		c := writeCase{}
+		c.write(t, s, "operator")
+		s.make("operator", "buckets", func() error { return nil })
+		s.Read(&Read{Actor: "operator", Request: request(t, "GET", "/api/v1/configmaps", "")})
+		s.Call(&Call{Actor: "operator", Process: s, Turn: s, Call: external.Call{System: "buckets", Verb: "get"}, Do: func() error { return nil }})
+		s.settle()
+		equal(t, plan+" judged", test.judged, strings.Join(s.judged, ", "))
+		equal(t, plan+" active", test.active, s.active)
+	}
+}
+
+// A call without an effect is judged before it only.
+func TestAFailedCallHasNoEffect(t *testing.T) {
+	s := newStage(t, "no fault")
+	s.make("operator", "buckets", func() error { return external.ErrThrottled })
+	equal(t, "judged", "before create", strings.Join(s.judged, ", "))
+}
+
+// scriptPlan has the faults without an effect of their own: the script asks for them.
+const scriptPlan = "detour 2; resync and restart at checkpoint 1; withhold secrets default/s from deletion 1; " +
+	"withhold configmaps default/x from write 0"
+
 func TestFaultsOfTheScript(t *testing.T) {
-	s := newStage(t, "detour 2; resync and restart at checkpoint 1; withhold secrets default/s from deletion 1; withhold configmaps default/x from write 0")
+	s := newStage(t, scriptPlan)
 	equal(t, "detours", []bool{false, true, false}, []bool{s.Detour(1), s.Detour(2), s.Detour(3)})
 	equal(t, "checkpoints", []bool{true, false}, []bool{s.Checkpoint(1), s.Checkpoint(2)})
+	equal(t, "fired before the start", []bool{true, true, false, false}, s.Fired())
 	s.Start()
 	equal(t, "the object before the start", "none", s.world("configmaps default/x"))
+	equal(t, "the object before the deletion", "{}", s.world("secrets default/s"))
 	s.Deletion()
 	equal(t, "the object at the deletion", "none", s.world("secrets default/s"))
+	s.Deletion()
+	equal(t, "struck", "user, sim, sim, sim", s.struck())
 	s.settle()
-	equal(t, "the objects when idle", []string{`{"data":{"a":"1"}}`, "{}"}, []string{s.world("configmaps default/x"), s.world("secrets default/s")})
-	if !slices.Contains(s.did, "stuck: the object secrets default/s is missing, 0 blocked") {
+	equal(t, "the objects when idle", []string{was, "{}"}, []string{s.world("configmaps default/x"), s.world("secrets default/s")})
+	equal(t, "seen", "other DELETED, other DELETED, other ADDED, other ADDED", strings.Join(s.seen, ", "))
+	if !slices.Contains(s.did, "stuck: the object secrets default/s is missing, blocked []") {
 		t.Errorf("did %s", strings.Join(s.did, ", "))
 	}
+}
+
+// everyPlace has places at which each fault can strike, with all its answers.
+var everyPlace = []fault.Place{
+	{Point: fault.AtWrite, At: 1, UsesClock: true, Watched: []string{"a"}, Withholdable: []string{"secrets default/s"}, Write: &fault.Write{
+		Verb: "update", Exists: true, Users: []string{"a b/c"}, Statuses: []string{"a b/c"}, Annotated: []string{"a b/c"},
+	}},
+	{Point: fault.AtWrite, At: 1, Write: &fault.Write{Verb: "create", Named: true}},
+	{Point: fault.AtWrite, At: 1, Write: &fault.Write{Verb: "patch", Exists: true, AddsFinalizer: true}},
+	{Point: fault.AtRead, At: 1},
+	{Point: fault.AtCall, At: 1, Mutates: true},
+	{Point: fault.AtEvent, At: 1, Of: "a"},
+	{Point: fault.AtDetour, At: 1},
+	{Point: fault.AtDeletion, At: 1, Withholdable: []string{"secrets default/s"}},
+	{Point: fault.WhenIdle, At: 1},
+}
+
+// Every kind of fault of the table, with each of its answers, is the plan of a test.
+func TestEveryFaultIsTested(t *testing.T) {
+	plans := []string{scriptPlan}
+	for _, c := range writeCases {
+		plans = append(plans, c.plan)
+	}
+	for _, c := range readCases {
+		plans = append(plans, c.plan)
+	}
+	for _, c := range callCases {
+		plans = append(plans, c.plan)
+	}
+	for _, c := range eventCases {
+		plans = append(plans, c.plan)
+	}
+	tested := map[fault.Fault]bool{} // by kind and answer
+	p, err := fault.ParsePlan(strings.Join(plans, "; "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range p.Faults {
+		tested[fault.Fault{Kind: f.Kind}] = true
+		tested[fault.Fault{Kind: f.Kind, How: f.How}] = true
+	}
+	for _, kind := range fault.Kinds() {
+		if !tested[fault.Fault{Kind: kind}] {
+			t.Errorf("%q has no test", kind)
+		}
+	}
+	possible := map[fault.Kind]bool{}
+	for _, place := range everyPlace {
+		for _, f := range place.Faults() {
+			possible[f.Kind] = true
+			if !tested[fault.Fault{Kind: f.Kind, How: f.How}] {
+				t.Errorf("%q with the answer %q has no test", f.Kind, f.How)
+			}
+		}
+	}
+	equal(t, "kinds that can strike", len(fault.Kinds()), len(possible))
 }
