@@ -151,7 +151,9 @@ func TestDetour(t *testing.T) {
 		x := configMap("x")
 		w.Create(x)
 		Detour(w, configMap("not-there"), func(*corev1.ConfigMap) { t.Error("a detour of what is not there") })
-		Detour(w, x, func(x *corev1.ConfigMap) { x.Data, x.Labels = map[string]string{"b": "2"}, map[string]string{"detour": "yes"} })
+		Detour(w, x, func(x *corev1.ConfigMap) {
+			x.Data, x.Labels = map[string]string{"b": "2"}, map[string]string{"detour": "yes"}
+		})
 		if got, _ := Get(w, x); !cmp.Equal(got.Data, x.Data) || len(got.Labels) > 0 {
 			t.Errorf("after the detour: %v %v", got.Data, got.Labels)
 		}
