@@ -109,6 +109,13 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+func takeAll(b *batch) (taken []int) {
+	for i, ok := b.take(); ok; i, ok = b.take() {
+		taken = append(taken, i)
+	}
+	return taken
+}
+
 // Workers take the plans of a batch in order, each once, and no more after a failure or after an
 // oracle was violated on which the exploration stops.
 func TestBatch(t *testing.T) {
@@ -119,12 +126,6 @@ func TestBatch(t *testing.T) {
 			reports = append(reports, strings.Repeat("x", bad)+strings.Repeat("-", done-bad)+strings.Repeat(".", total-done))
 		}
 		return b, &reports
-	}
-	takeAll := func(b *batch) (taken []int) {
-		for i, ok := b.take(); ok; i, ok = b.take() {
-			taken = append(taken, i)
-		}
-		return taken
 	}
 	bad := outcome{Violations: []oracle.Violation{violation(oracle.NoLeak, "a")}}
 
@@ -155,8 +156,11 @@ func TestBatch(t *testing.T) {
 	if b.fail(errors.New("no worker")); len(takeAll(b)) > 0 {
 		t.Error("plans are run after a failure")
 	}
+}
 
-	b, _ = newBatch(100)
+// Several workers take the plans of one batch, each plan once.
+func TestBatchOfSeveralWorkers(t *testing.T) {
+	b := &batch{plans: make([]fault.Plan, 100), outcomes: make([]outcome, 100), progress: func(int, int, int) {}}
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	seen := map[int]int{}

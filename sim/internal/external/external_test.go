@@ -20,7 +20,7 @@ func TestCallsAreOneLine(t *testing.T) {
 	}
 }
 
-// What faults answer can be told apart, also when it is wrapped.
+// Each answer of a fault is an error of its own, also when it is wrapped.
 func TestErrors(t *testing.T) {
 	all := []error{ErrThrottled, ErrUnavailable, ErrLost}
 	for i, err := range all {

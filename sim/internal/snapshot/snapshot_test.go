@@ -50,7 +50,7 @@ func fieldsOf(t *testing.T, s Snapshot) map[string]string {
 	return nil
 }
 
-// What the server and time put into an object does not tell two worlds apart.
+// Two worlds do not differ in what the server and time put into an object.
 func TestNormalization(t *testing.T) {
 	tests := map[string]struct {
 		metadata, fields map[string]any
