@@ -58,65 +58,94 @@ type explorer struct {
 
 // run returns the outcomes of all plans, in their order.
 func (e *explorer) run(plans []fault.Plan) ([]outcome, error) {
-	outcomes := make([]outcome, len(plans))
-	var mu sync.Mutex
-	var failure error
-	next, done, bad, enough := 0, 0, 0, false
-	take := func() (int, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if next >= len(plans) || failure != nil || enough {
-			return 0, false
-		}
-		next++
-		return next - 1, true
-	}
-	finish := func(i int, o outcome) {
-		mu.Lock()
-		defer mu.Unlock()
-		outcomes[i] = o
-		done++
-		if len(o.Violations) > 0 {
-			bad++
-		}
-		enough = enough || slices.ContainsFunc(o.Violations, func(v oracle.Violation) bool { return slices.Contains(e.until, v.Oracle) })
-		e.progress(done, len(plans), bad)
-	}
+	b := &batch{plans: plans, until: e.until, progress: e.progress, outcomes: make([]outcome, len(plans))}
 	var group sync.WaitGroup
 	for range workers(len(plans)) {
-		group.Go(func() {
-			var w *worker
-			defer func() {
-				if w != nil {
-					w.stop()
-				}
-			}()
-			for {
-				i, ok := take()
-				if !ok {
-					return
-				}
-				if w == nil {
-					started, err := startWorker(e.test, e.simulation)
-					if err != nil {
-						mu.Lock()
-						failure = err
-						mu.Unlock()
-						return
-					}
-					w = started
-				}
-				o, alive := w.run(plans[i].String())
-				if !alive || slices.ContainsFunc(o.Violations, func(v oracle.Violation) bool { return v.Oracle == oracle.NoGoroutineLeft }) {
-					w.stop()
-					w = nil
-				}
-				finish(i, o)
-			}
-		})
+		group.Go(func() { e.work(b) })
 	}
 	group.Wait()
-	return outcomes, failure
+	return b.outcomes, b.failure
+}
+
+// work runs plans of a batch in one worker after the other, until there are no more. A worker that
+// a plan has ended, or left goroutines in, runs no other plan.
+func (e *explorer) work(b *batch) {
+	var w *worker
+	defer func() {
+		if w != nil {
+			w.stop()
+		}
+	}()
+	for {
+		i, ok := b.take()
+		if !ok {
+			return
+		}
+		if w == nil {
+			started, err := startWorker(e.test, e.simulation)
+			if err != nil {
+				b.fail(err)
+				return
+			}
+			w = started
+		}
+		o, alive := w.run(b.plans[i].String())
+		if !alive || violates(o, oracle.NoGoroutineLeft) {
+			w.stop()
+			w = nil
+		}
+		b.finish(i, o)
+	}
+}
+
+// batch is the plans of one call of run, of which several workers take one after the other.
+type batch struct {
+	plans    []fault.Plan
+	until    []oracle.Name
+	progress func(done, total, bad int)
+
+	mu        sync.Mutex // guards what follows
+	outcomes  []outcome  // by plan; empty for plans that were not run
+	next      int
+	done, bad int
+	enough    bool // an oracle of until was violated
+	failure   error
+}
+
+// take returns the next plan, if another one is to be run.
+func (b *batch) take() (i int, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next >= len(b.plans) || b.failure != nil || b.enough {
+		return 0, false
+	}
+	b.next++
+	return b.next - 1, true
+}
+
+// finish records the outcome of a plan.
+func (b *batch) finish(i int, o outcome) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.outcomes[i] = o
+	b.done++
+	if len(o.Violations) > 0 {
+		b.bad++
+	}
+	b.enough = b.enough || violates(o, b.until...)
+	b.progress(b.done, len(b.plans), b.bad)
+}
+
+// fail ends the batch.
+func (b *batch) fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failure = err
+}
+
+// violates reports whether a plan has violated one of the oracles.
+func violates(o outcome, oracles ...oracle.Name) bool {
+	return slices.ContainsFunc(o.Violations, func(v oracle.Violation) bool { return slices.Contains(oracles, v.Oracle) })
 }
 
 // shrink returns the smallest plan that still violates the same oracle: a pair whose one fault is
@@ -141,7 +170,7 @@ func (e *explorer) shrink(plan fault.Plan, violated oracle.Name) (fault.Plan, ou
 		return plan, outcome{}, false
 	}
 	for i, o := range outcomes {
-		if slices.ContainsFunc(o.Violations, func(v oracle.Violation) bool { return v.Oracle == violated }) {
+		if violates(o, violated) {
 			return smaller[i], o, true
 		}
 	}

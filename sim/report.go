@@ -249,7 +249,7 @@ func (r *Report) Repeat(t *testing.T, plan fault.Plan, times int) [][]oracle.Vio
 const maxFindings = 5
 
 // print fails the test with the findings, and logs what was done.
-func (r *Report) print(t *testing.T) {
+func (r *Report) print(t testing.TB) {
 	t.Helper()
 	for i, f := range r.Findings {
 		if i == maxFindings {

@@ -7,15 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"strings"
-	"testing"
-	"testing/synctest"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -31,51 +26,6 @@ import (
 )
 
 type oracleSet map[oracle.Name]string
-
-// A result is what one run of a workload has shown.
-type result struct {
-	plan        fault.Plan
-	violations  []oracle.Violation
-	fired       []bool // for each fault of the plan, whether the run came to its place
-	trace       *trace.Trace
-	requests    int // of the operator, without Kubernetes Events
-	checkpoints []snapshot.Snapshot
-	leaked      bool // goroutines are left that do not end
-	run         *run
-}
-
-// runPlan runs a workload once, in a bubble of its own.
-func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (result *result, err error) {
-	before := runtime.NumGoroutine()
-	defer func() {
-		// Goroutines that nothing can wake end the bubble with a panic: they have been reported
-		// already.
-		if r := recover(); r != nil && !strings.Contains(fmt.Sprint(r), "blocked goroutines remain") {
-			panic(r)
-		}
-	}()
-	seedGlobals(t, plan.Seed)
-	defer withoutErrorBackoff()()
-	synctest.Test(t, func(t *testing.T) {
-		seedCrypto(t, plan.Seed)
-		var r *run
-		r, err = newRun(workload, crds, plan, ref, without)
-		if err != nil {
-			return
-		}
-		result = r.drive(before, (&World{run: r}).play)
-	})
-	return result, err
-}
-
-// withoutErrorBackoff takes out of apimachinery's handlers of errors the one that sleeps: it keeps
-// the time of the last error in a variable of the process, and times of different bubbles have
-// nothing to do with each other. It returns what puts it back.
-func withoutErrorBackoff() (restore func()) {
-	handlers := utilruntime.ErrorHandlers
-	utilruntime.ErrorHandlers = nil
-	return func() { utilruntime.ErrorHandlers = handlers }
-}
 
 // run is one run of a workload: it wires the parts together. What the operator does takes one way
 // through them: a request or call leaves a process through the gateway, waits for its turn in the
@@ -279,32 +229,4 @@ func (r *run) snapshot() snapshot.Snapshot {
 		source.Normalize = func(o *snapshot.Object) bool { return normalize((*Object)(o)) }
 	}
 	return snapshot.Take(source)
-}
-
-// reference is what a run without faults has shown: what other runs are judged by, and the places
-// where faults can strike in them.
-type reference struct {
-	*judge.Reference
-	places []fault.Place
-}
-
-// asReference makes a run without faults the one by which others are judged.
-func (r *result) asReference() *reference {
-	checkpoints := r.checkpoints[:r.run.ended+1]
-	watched, withholdable, usesClock := r.run.watches.kinds(), r.run.cluster.Withholdable(), r.run.processes.clockUsed()
-	return &reference{
-		Reference: r.run.judge.Reference(checkpoints, r.requests),
-		places: r.run.catalog.Places(len(checkpoints), func(p *fault.Place) {
-			p.Watched, p.Withholdable, p.UsesClock = watched, withholdable, usesClock
-		}),
-	}
-}
-
-// singles lists every single fault that can strike in a run, in a fixed order.
-func (r *reference) singles() []fault.Fault {
-	var list []fault.Fault
-	for i := range r.places {
-		list = append(list, r.places[i].Faults()...)
-	}
-	return list
 }

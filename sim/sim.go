@@ -8,9 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -119,25 +117,6 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	}
 }
 
-// repeat is how a plan is run again.
-type repeat struct{ test, dir string }
-
-func (r *repeat) line(plan fault.Plan) string {
-	return fmt.Sprintf("go test %s -run '^%s$' -sim.plan='%s'", r.dir, strings.ReplaceAll(r.test, "/", "$/^"), plan)
-}
-
-// packageOf returns the import path of a caller.
-func packageOf(skip int) string {
-	pc, _, _, ok := runtime.Caller(skip)
-	if !ok {
-		return "."
-	}
-	name := runtime.FuncForPC(pc).Name()
-	slash := strings.LastIndex(name, "/")
-	dot := strings.Index(name[slash+1:], ".")
-	return strings.TrimSuffix(name[:slash+1+dot], "_test")
-}
-
 // readCRDs reads the definitions of a workload.
 func readCRDs(w *Workload) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if len(w.CRDs) == 0 {
@@ -149,28 +128,6 @@ func readCRDs(w *Workload) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 	}
 	return options.CRDs, nil
 }
-
-// findReference runs a workload without faults, several times, and returns what the others are
-// judged by. It returns nil, and the run, when even a run without faults violates an oracle.
-func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings) (*reference, *result, error) {
-	first, err := runPlan(t, w, crds, fault.Plan{}, nil, s.without)
-	if err != nil || len(first.violations) > 0 {
-		return nil, first, err
-	}
-	r := first.asReference()
-	for seed := uint64(1); seed <= learningRuns; seed++ {
-		other, err := runPlan(t, w, crds, fault.Plan{Seed: seed}, nil, s.without)
-		if err != nil {
-			return nil, other, err
-		}
-		r.Learn(other.checkpoints)
-	}
-	return r, first, nil
-}
-
-// learningRuns is how many runs without faults, in other orders, are compared to learn which fields
-// differ anyway.
-const learningRuns = 3
 
 // message is what Run reports to the command that has started the test, a line of JSON in the file
 // that the environment names.

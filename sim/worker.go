@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand"
 	"os"
 	"os/exec"
 	"runtime"
@@ -16,11 +15,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/cryptotest"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -59,28 +56,6 @@ func nextSimulation(test string) int {
 	defer simulations.Unlock()
 	simulations.of[test]++
 	return simulations.of[test]
-}
-
-// seedGlobals makes the global sources of random numbers give the same numbers in each run:
-// client-go adds jitter to its waits.
-func seedGlobals(t *testing.T, seed uint64) {
-	if !strings.Contains(os.Getenv("GODEBUG"), "randseednop") {
-		if err := os.Setenv("GODEBUG", strings.TrimPrefix(os.Getenv("GODEBUG")+",randseednop=0", ",")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	//lint:ignore SA1019 there is no other way to reach the sources of other packages
-	rand.Seed(int64(seed) + 1)
-	utilrand.Seed(int64(seed) + 1)
-}
-
-// seedCrypto makes crypto/rand give the same bytes in each run, for operators that make identifiers
-// with it.
-func seedCrypto(t *testing.T, seed uint64) {
-	defer func() {
-		_ = recover() //nolint:errcheck // a parallel test can't have it, and then the identifiers differ
-	}()
-	cryptotest.SetGlobalRandom(t, seed+1)
 }
 
 // work runs the plans that come in, until there are no more.

@@ -4,6 +4,7 @@
 package judge
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,14 +48,63 @@ type check struct {
 	want    []string // nil: nothing is violated
 }
 
-func run(t *testing.T, checks map[string]check) {
-	t.Helper()
-	for name, c := range checks {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, try(t, c.options, c.show)); diff != "" {
-				t.Error(diff)
+// checks are the cases of all oracles that watch runs. Those of right behavior begin with "right:",
+// those of wrong behavior with "wrong:".
+var checks = map[oracle.Name]func(*testing.T) map[string]check{
+	oracle.BoundedRequests:    boundedRequestsChecks,
+	oracle.ConditionsStay:     conditionsStayChecks,
+	oracle.FinalizerFirst:     finalizerFirstChecks,
+	oracle.ForeignUntouched:   foreignUntouchedChecks,
+	oracle.NoLeak:             noLeakChecks,
+	oracle.NoPanic:            noPanicChecks,
+	oracle.NoSecret:           noSecretChecks,
+	oracle.ObservedGeneration: observedGenerationChecks,
+	oracle.OneExternal:        oneExternalChecks,
+	oracle.SameEnd:            sameEndChecks,
+	oracle.SameWork:           sameWorkChecks,
+	oracle.SaysWhy:            saysWhyChecks,
+	oracle.SilentWhenIdle:     silentWhenIdleChecks,
+	oracle.TransitionTime:     transitionTimeChecks,
+}
+
+func TestOracles(t *testing.T) {
+	for name, of := range checks {
+		t.Run(string(name), func(t *testing.T) {
+			for text, c := range of(t) {
+				t.Run(text, func(t *testing.T) {
+					if diff := cmp.Diff(c.want, try(t, c.options, c.show)); diff != "" {
+						t.Error(diff)
+					}
+				})
 			}
 		})
+	}
+}
+
+// A case of an oracle that accuses something accuses it in the name of that oracle, and each oracle
+// has cases of both kinds: without a right one it could accuse everything, without a wrong one
+// nothing.
+func TestEveryOracleIsTested(t *testing.T) {
+	for _, r := range oracles() {
+		of, ok := checks[r.name]
+		if !ok {
+			t.Errorf("%s has no cases in checks", r.name)
+			continue
+		}
+		right, wrong := 0, 0
+		for text, c := range of(t) {
+			switch {
+			case strings.HasPrefix(text, "right: ") && len(c.want) == 0:
+				right++
+			case strings.HasPrefix(text, "wrong: ") && len(c.want) > 0 && strings.HasPrefix(c.want[0], string(r.name)+": "):
+				wrong++
+			default:
+				t.Errorf("%s: the case %q does not begin with right or wrong, or wants something else: %q", r.name, text, c.want)
+			}
+		}
+		if right == 0 || wrong == 0 {
+			t.Errorf("%s has %d right cases and %d wrong ones, want both", r.name, right, wrong)
+		}
 	}
 }
 

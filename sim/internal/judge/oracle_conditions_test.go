@@ -29,13 +29,33 @@ func updates(actor string, before, after map[string]any) func(trial) {
 	return func(tr trial) { tr.updated(actor, before, after) }
 }
 
-func TestObservedGeneration(t *testing.T) {
+func observedGenerationChecks(*testing.T) map[string]check {
 	older, newer := condition("Ready", "True", "observedGeneration", int64(1)), condition("Ready", "True", "observedGeneration", int64(2))
-	run(t, map[string]check{
+	return map[string]check{
 		"right: it rises":        {show: updates("operator", status(1, older), status(2, newer))},
 		"right: others write it": {show: updates("user", status(2), status(1))},
 		"right: others wiped it": {show: func(tr trial) { tr.StatusWiped("1"); updates("operator", status(2), status(1))(tr) }},
 		"right: it is new":       {show: updates("operator", object(nil), status(1))},
+		"right: a conflict, and the next try from the newer status": {show: func(tr trial) {
+			tr.write("update", 409)
+			updates("operator", status(2, newer), status(2, newer))(tr)
+		}},
+		"right: a condition that had none gets one": {
+			show: updates("operator", status(2, condition("Ready", "True")), status(2, older)),
+		},
+		"right: the object is deleted": {show: func(tr trial) { tr.deleted("operator", status(2, newer)) }},
+		"wrong: it vanishes": {
+			show: updates("operator", status(2), object(map[string]any{"status": map[string]any{}})),
+			want: []string{"observed-generation: configmaps default/x: status.observedGeneration fell from 2 to 0"},
+		},
+		"wrong: that of a condition vanishes": {
+			show: updates("operator", status(2, newer), status(2, condition("Ready", "True"))),
+			want: []string{"observed-generation: configmaps default/x: observedGeneration of condition Ready fell from 2 to 0"},
+		},
+		"wrong: of a condition, although others wiped the status": {
+			show: func(tr trial) { tr.StatusWiped("1"); updates("operator", status(2, newer), status(2, older))(tr) },
+			want: []string{"observed-generation: configmaps default/x: observedGeneration of condition Ready fell from 2 to 1"},
+		},
 		"wrong: it falls": {
 			show: updates("operator", status(2), status(1)),
 			want: []string{"observed-generation: configmaps default/x: status.observedGeneration fell from 2 to 1"},
@@ -44,36 +64,73 @@ func TestObservedGeneration(t *testing.T) {
 			show: updates("operator", status(2, newer), status(2, older)),
 			want: []string{"observed-generation: configmaps default/x: observedGeneration of condition Ready fell from 2 to 1"},
 		},
-	})
+	}
 }
 
-func TestConditionsStay(t *testing.T) {
-	run(t, map[string]check{
+func conditionsStayChecks(*testing.T) map[string]check {
+	return map[string]check{
 		"right: it stays":               {show: updates("operator", status(1, condition("Ready", "True")), status(1, condition("Ready", "False")))},
 		"right: others remove it":       {show: updates("user", status(1, condition("Ready", "True")), status(1))},
 		"right: a condition that comes": {show: updates("operator", status(1, condition("Stalled", "True")), status(1))},
+		"right: Reconciling comes and goes": {show: func(tr trial) {
+			ready, reconciling := condition("Ready", "True"), condition("Reconciling", "True")
+			updates("operator", status(1, ready), status(1, ready, reconciling))(tr)
+			updates("operator", status(1, ready, reconciling), status(1, ready))(tr)
+		}},
+		"right: Paused goes": {show: updates("operator", status(1, condition("Paused", "True")), status(1))},
+		"right: the object goes with it": {show: func(tr trial) {
+			tr.deleted("operator", status(1, condition("Ready", "True")))
+		}},
+		"right: others recreate the object": {show: func(tr trial) {
+			tr.deleted("user", status(1, condition("Ready", "True")))
+			tr.created("user", object(nil))
+			updates("operator", object(nil), status(1, condition("Synced", "True")))(tr)
+		}},
+		"wrong: another one comes in its place": {
+			show: updates("operator", status(1, condition("Ready", "True")), status(1, condition("Available", "True"))),
+			want: []string{"conditions-stay: configmaps default/x: condition Ready has vanished"},
+		},
+		"wrong: each that vanishes, by name": {
+			show: updates("operator", status(1, condition("Ready", "True"), condition("Bound", "True")), status(1)),
+			want: []string{
+				"conditions-stay: configmaps default/x: condition Bound has vanished",
+				"conditions-stay: configmaps default/x: condition Ready has vanished",
+			},
+		},
 		"wrong: it vanishes": {
 			show: updates("operator", status(1, condition("Ready", "True")), status(1)),
 			want: []string{"conditions-stay: configmaps default/x: condition Ready has vanished"},
 		},
-	})
+	}
 }
 
-func TestTransitionTime(t *testing.T) {
+func transitionTimeChecks(*testing.T) map[string]check {
 	at := func(status, time string) map[string]any {
 		return condition("Ready", status, "lastTransitionTime", time)
 	}
-	run(t, map[string]check{
-		"right: both stay": {show: updates("operator", status(1, at("True", "1")), status(2, at("True", "1")))},
-		"right: both move": {show: updates("operator", status(1, at("True", "1")), status(1, at("False", "2")))},
+	return map[string]check{
+		"right: both stay":                        {show: updates("operator", status(1, at("True", "1")), status(2, at("True", "1")))},
+		"right: both move":                        {show: updates("operator", status(1, at("True", "1")), status(1, at("False", "2")))},
+		"right: the status moves within a second": {show: updates("operator", status(1, at("True", "1")), status(1, at("False", "1")))},
+		"right: reason and message move":          {show: updates("operator", status(1, at("True", "1")), status(1, condition("Ready", "True", "lastTransitionTime", "1", "reason", "New")))},
+		"right: others move it":                   {show: updates("user", status(1, at("True", "1")), status(1, at("True", "2")))},
+		"right: it goes and comes": {show: func(tr trial) {
+			stalled := condition("Stalled", "True", "lastTransitionTime", "1")
+			updates("operator", status(1, stalled), status(1))(tr)
+			updates("operator", status(1), status(1, condition("Stalled", "True", "lastTransitionTime", "2")))(tr)
+		}},
+		"wrong: the time is taken away": {
+			show: updates("operator", status(1, at("True", "1")), status(1, condition("Ready", "True"))),
+			want: []string{"transition-time: configmaps default/x: lastTransitionTime of condition Ready moved, its status stayed True"},
+		},
 		"wrong: only the time moves": {
 			show: updates("operator", status(1, at("True", "1")), status(1, at("True", "2"))),
 			want: []string{"transition-time: configmaps default/x: lastTransitionTime of condition Ready moved, its status stayed True"},
 		},
-	})
+	}
 }
 
-func TestSaysWhy(t *testing.T) {
+func saysWhyChecks(*testing.T) map[string]check {
 	options := Options{Reference: &Reference{conditions: map[string]bool{"configmaps default/x": true}}}
 	blocked := []external.Blocked{{System: "buckets", Owners: []types.UID{"1"}}}
 	show := func(deleted bool, blocked []external.Blocked, conditions ...any) func(trial) {
@@ -87,11 +144,23 @@ func TestSaysWhy(t *testing.T) {
 		}
 	}
 	silent, says := condition("Ready", "True", "reason", "AllGood"), condition("Ready", "False", "reason", "NoSecret")
-	run(t, map[string]check{
-		"right: nothing waits":                  {options, show(false, nil, silent), nil},
-		"right: a condition is false":           {options, show(true, blocked, says), nil},
-		"right: a condition says that it hangs": {options, show(true, nil, silent, condition("Stalled", "True", "reason", "NoSecret")), nil},
-		"right: objects without conditions":     {Options{Reference: &Reference{}}, show(true, blocked), nil},
+	return map[string]check{
+		"right: nothing waits":                   {options, show(false, nil, silent), nil},
+		"right: a condition is false":            {options, show(true, blocked, says), nil},
+		"right: a condition says that it hangs":  {options, show(true, nil, silent, condition("Stalled", "True", "reason", "NoSecret")), nil},
+		"right: objects without conditions":      {Options{Reference: &Reference{}}, show(true, blocked), nil},
+		"right: it is reconciling, and says why": {options, show(true, nil, condition("Reconciling", "True", "reason", "Waiting")), nil},
+		"right: it makes no progress":            {options, show(true, nil, condition("Progressing", "False", "reason", "Waiting")), nil},
+		"right: the run without faults":          {Options{}, show(true, blocked, silent), nil},
+		"right: the object is gone": {options, func(tr trial) {
+			tr.created("user", status(1, silent))
+			tr.deleted("user", status(1, silent))
+			tr.Stuck("the Secret is missing", blocked)
+		}, nil},
+		"wrong: it denies that it is stalled": {
+			options, show(true, nil, condition("Stalled", "False", "reason", "AllGood")),
+			[]string{"says-why: the Secret is missing, configmaps default/x can't be deleted, and no condition of it says so"},
+		},
 		"wrong: a deletion waits": {
 			options, show(true, nil, silent),
 			[]string{"says-why: the Secret is missing, configmaps default/x can't be deleted, and no condition of it says so"},
@@ -104,5 +173,5 @@ func TestSaysWhy(t *testing.T) {
 			options, show(false, blocked, silent),
 			[]string{"says-why: buckets does not answer, configmaps default/x can't continue, and no condition of it says so"},
 		},
-	})
+	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 )
 
-func TestSameEnd(t *testing.T) {
+func sameEndChecks(*testing.T) map[string]check {
 	world := func(value string) snapshot.Snapshot {
 		return snapshot.Snapshot{"configmaps default/x": {".data.a": value}}
 	}
@@ -33,30 +33,36 @@ func TestSameEnd(t *testing.T) {
 			tr.End(e)
 		}
 	}
-	run(t, map[string]check{
-		"right: the same":                {options(), end("1", "2"), nil},
-		"right: what differs anyway":     {options("configmaps default/x .data.a"), end("3", "2"), nil},
-		"right: the run without faults":  {Options{}, end("3"), nil},
-		"right: the run was ended early": {options(), func(tr trial) { tr.Abort(); end("3")(tr) }, nil},
+	return map[string]check{
+		"right: the same":                          {options(), end("1", "2"), nil},
+		"right: what differs anyway":               {options("configmaps default/x .data.a"), end("3", "2"), nil},
+		"right: the run without faults":            {Options{}, end("3"), nil},
+		"right: the run was ended early":           {options(), func(tr trial) { tr.Abort(); end("3")(tr) }, nil},
+		"right: checkpoints that were not reached": {options(), end("1"), nil},
+		"right: one checkpoint more":               {options(), end("1", "2", "3"), nil},
+		"wrong: another field than the masked one": {
+			options("configmaps default/x .data.b"), end("3", "2"), []string{"same-end: at checkpoint 1 of 2, the world is not what it is without the fault:"},
+		},
 		"wrong: the first checkpoint that differs": {
 			options(), end("1", "3"), []string{"same-end: at checkpoint 2 of 2, the world is not what it is without the fault:"},
 		},
-	})
+	}
 }
 
-func TestNoPanic(t *testing.T) {
+func noPanicChecks(*testing.T) map[string]check {
 	log := func(line string) func(trial) { return func(tr trial) { tr.End(End{Logs: []string{line}}) } }
-	run(t, map[string]check{
-		"right: another error":     {show: log("it does not work")},
-		"right: an injected panic": {show: log("panic: " + InjectedPanic + " [recovered]")},
+	return map[string]check{
+		"right: another error":                                  {show: log("it does not work")},
+		"right: an injected panic":                              {show: log("panic: " + InjectedPanic + " [recovered]")},
+		"right: a panic that the operator has recovered itself": {show: log("recovered a panic: nil map")},
 		"wrong: another panic": {
 			show: log("panic: nil map [recovered]"),
 			want: []string{"no-panic: the operator panicked, and controller-runtime recovered it: panic: nil map [recovered]"},
 		},
-	})
+	}
 }
 
-func TestNoSecret(t *testing.T) {
+func noSecretChecks(*testing.T) map[string]check {
 	secret := func(actor, value string) func(trial) {
 		return func(tr trial) {
 			tr.Changed(apiserver.Change{
@@ -73,12 +79,19 @@ func TestNoSecret(t *testing.T) {
 	inSpec := updates("operator", status(1), object(map[string]any{"data": map[string]any{"password": "hunter22"}}))
 	event := func(tr trial) { tr.Event(&apiserver.Request{Body: []byte("hunter22")}) }
 	log := func(tr trial) { tr.End(End{Logs: []string{"using hunter22"}}) }
-	run(t, map[string]check{
+	return map[string]check{
 		"right: elsewhere in an object":   {show: after(users, inSpec)},
 		"right: a Secret of the operator": {show: after(secret("operator", "hunter22"), log)},
 		"right: too short to be one":      {show: after(secret("user", "hunt"), log)},
-		"wrong: in a status":              {show: after(users, inStatus), want: []string{"no-secret: a value of a Secret appears in the status of configmaps default/x"}},
-		"wrong: in a Kubernetes Event":    {show: after(users, event), want: []string{"no-secret: a value of a Secret appears in an Event"}},
-		"wrong: in the log":               {show: after(users, log), want: []string{"no-secret: a value of a Secret appears in the log"}},
-	})
+		"right: no longer known by heart": {show: after(users, updates("operator", status(1), status(2)))},
+		"right: copied into a Secret": {show: after(users, func(tr trial) {
+			tr.Changed(apiserver.Change{
+				Type: "ADDED", Actor: "operator", Resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Name: "copy", UID: "10",
+				New: map[string]any{"status": map[string]any{"message": "hunter22"}},
+			})
+		})},
+		"wrong: in a status":           {show: after(users, inStatus), want: []string{"no-secret: a value of a Secret appears in the status of configmaps default/x"}},
+		"wrong: in a Kubernetes Event": {show: after(users, event), want: []string{"no-secret: a value of a Secret appears in an Event"}},
+		"wrong: in the log":            {show: after(users, log), want: []string{"no-secret: a value of a Secret appears in the log"}},
+	}
 }

@@ -6,20 +6,22 @@ package judge
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 )
 
-func TestSilentWhenIdle(t *testing.T) {
+func silentWhenIdleChecks(*testing.T) map[string]check {
 	event := func(body string) func(trial) {
 		return func(tr trial) {
 			tr.Prove("a restart")
 			tr.Event(&apiserver.Request{Verb: "create", Resource: configMaps, Name: "x", Body: []byte(body)})
 		}
 	}
-	run(t, map[string]check{
+	return map[string]check{
 		"right: a write before": {show: func(tr trial) { tr.write("update", 200) }},
 		"right: a write afterwards": {show: func(tr trial) {
 			tr.Prove("a resync")
@@ -27,6 +29,14 @@ func TestSilentWhenIdle(t *testing.T) {
 			tr.write("update", 200)
 		}},
 		"right: a new leader says so": {show: event("LeaderElection")},
+		"right: others write": {show: func(tr trial) {
+			tr.Prove("a resync")
+			tr.updated("user", object(nil), object(nil))
+		}},
+		"wrong: a write that the server refuses": {show: func(tr trial) {
+			tr.Prove("a resync")
+			tr.write("create", 409)
+		}, want: []string{"silent-when-idle: a resync of the idle operator caused: create configmaps default/x"}},
 		"wrong: writes, of which the first is enough": {show: func(tr trial) {
 			tr.Prove("a resync")
 			tr.write("update", 200)
@@ -39,10 +49,10 @@ func TestSilentWhenIdle(t *testing.T) {
 		"wrong: a Kubernetes Event": {
 			show: event("Updated"), want: []string{"silent-when-idle: a restart of the idle operator caused an Event: create configmaps x"},
 		},
-	})
+	}
 }
 
-func TestForeignUntouched(t *testing.T) {
+func foreignUntouchedChecks(*testing.T) map[string]check {
 	of := func(annotations map[string]any, verb string, code int) func(trial) {
 		return func(tr trial) {
 			tr.created("other", object(map[string]any{"metadata": map[string]any{"annotations": annotations}}))
@@ -51,24 +61,43 @@ func TestForeignUntouched(t *testing.T) {
 	}
 	foreign := map[string]any{cluster.Foreign: "true"}
 	accused := " configmaps default/x: the object was created by another client, and the operator is not its owner"
-	run(t, map[string]check{
-		"right: an object of its own":      {show: of(nil, "update", 200)},
-		"right: a write that was refused":  {show: of(foreign, "update", 409)},
-		"right: a creation that can't be":  {show: of(foreign, "create", 409)},
+	return map[string]check{
+		"right: an object of its own":     {show: of(nil, "update", 200)},
+		"right: a write that was refused": {show: of(foreign, "update", 409)},
+		"right: a creation that can't be": {show: of(foreign, "create", 409)},
+		"right: an object of the same name in another namespace": {show: func(tr trial) {
+			tr.created("other", object(map[string]any{"metadata": map[string]any{"annotations": foreign, "namespace": "elsewhere"}}))
+			tr.write("update", 200)
+		}},
+		"right: an object of the same name of another kind": {show: func(tr trial) {
+			tr.created("other", object(map[string]any{"metadata": map[string]any{"annotations": foreign}}))
+			r := &apiserver.Request{Verb: "update", Resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Namespace: "default", Name: "x"}
+			tr.BeforeWrite(r)
+			tr.AfterWrite(r, &apiserver.Response{Code: 200})
+		}},
+		"right: once it is gone": {show: func(tr trial) {
+			tr.created("other", object(map[string]any{"metadata": map[string]any{"annotations": foreign}}))
+			tr.deleted("other", object(nil))
+			tr.write("update", 200)
+		}},
+		"wrong: a patch after a refusal": {show: func(tr trial) {
+			of(foreign, "update", 409)(tr)
+			tr.write("patch", 200)
+		}, want: []string{"foreign-untouched: patch" + accused}},
 		"wrong: an update":                 {show: of(foreign, "update", 200), want: []string{"foreign-untouched: update" + accused}},
 		"wrong: a deletion":                {show: of(foreign, "delete", 200), want: []string{"foreign-untouched: delete" + accused}},
 		"right: the next write, elsewhere": {show: func(tr trial) { tr.AfterWrite(&apiserver.Request{Verb: "update"}, &apiserver.Response{Code: 200}) }},
-	})
+	}
 }
 
-func TestSameWork(t *testing.T) {
+func sameWorkChecks(*testing.T) map[string]check {
 	reference := &Reference{created: map[string]int{"configmaps default/x": 1}, deleted: map[string]int{}}
 	twice := func(tr trial) {
 		tr.created("operator", object(nil))
 		tr.created("operator-2", object(nil))
 	}
 	orphan := object(map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"uid": "gone"}}}})
-	run(t, map[string]check{
+	return map[string]check{
 		"right: as often as without the fault": {Options{Reference: reference}, func(tr trial) { tr.created("operator", object(nil)) }, nil},
 		"right: others do more": {Options{Reference: reference}, func(tr trial) {
 			tr.created("user", object(nil))
@@ -82,6 +111,15 @@ func TestSameWork(t *testing.T) {
 			tr.created("operator", orphan)
 			tr.created("operator", object(nil))
 		}, nil},
+		"right: the garbage collector deletes": {Options{Reference: reference}, func(tr trial) { tr.deleted("server", object(nil)) }, nil},
+		"right: a deletion that only marks, once": {Options{Reference: &Reference{deleted: map[string]int{"configmaps default/x": 1}}}, func(tr trial) {
+			tr.change("MODIFIED", "operator", "delete", object(nil), object(nil))
+			tr.change("DELETED", "operator", "update", object(nil), nil)
+		}, nil},
+		"wrong: created, without the fault never": {
+			Options{Reference: &Reference{}}, func(tr trial) { tr.created("operator", object(nil)) },
+			[]string{"same-work: configmaps default/x was created once, without the fault never"},
+		},
 		"wrong: created again": {
 			Options{Reference: reference, Plan: withFault(fault.CrashAfterWrite)}, twice,
 			[]string{"same-work: configmaps default/x was created 2 times, without the fault once"},
@@ -90,10 +128,10 @@ func TestSameWork(t *testing.T) {
 			Options{Reference: reference}, func(tr trial) { tr.deleted("operator", object(nil)) },
 			[]string{"same-work: configmaps default/x was deleted once, without the fault never"},
 		},
-	})
+	}
 }
 
-func TestBoundedRequests(t *testing.T) {
+func boundedRequestsChecks(t *testing.T) map[string]check {
 	requests := func(n int, allowed bool) func(trial) {
 		return func(tr trial) {
 			for range n - 1 {
@@ -104,7 +142,7 @@ func TestBoundedRequests(t *testing.T) {
 			}
 		}
 	}
-	run(t, map[string]check{
+	return map[string]check{
 		"right: few":                     {Options{}, requests(2000, true), nil},
 		"right: with a reference":        {Options{Reference: &Reference{Requests: 10}}, requests(5200, true), nil},
 		"right: the run was ended early": {Options{}, func(tr trial) { tr.Abort(); requests(2001, false)(tr) }, nil},
@@ -121,5 +159,5 @@ func TestBoundedRequests(t *testing.T) {
 			Options{Reference: &Reference{Requests: 10}}, requests(5201, false),
 			[]string{"bounded-requests: more than 5200 requests: the operator does not stop working"},
 		},
-	})
+	}
 }

@@ -1,0 +1,91 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"math/rand"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
+	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// A result is what one run of a workload has shown.
+type result struct {
+	plan        fault.Plan
+	violations  []oracle.Violation
+	fired       []bool // for each fault of the plan, whether the run came to its place
+	trace       *trace.Trace
+	requests    int // of the operator, without Kubernetes Events
+	checkpoints []snapshot.Snapshot
+	leaked      bool // goroutines are left that do not end
+	run         *run
+}
+
+// runPlan runs a workload once, in a bubble of its own.
+func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (result *result, err error) {
+	before := runtime.NumGoroutine()
+	defer func() {
+		// Goroutines that nothing can wake end the bubble with a panic: they have been reported
+		// already.
+		if r := recover(); r != nil && !strings.Contains(fmt.Sprint(r), "blocked goroutines remain") {
+			panic(r)
+		}
+	}()
+	seedGlobals(t, plan.Seed)
+	defer withoutErrorBackoff()()
+	synctest.Test(t, func(t *testing.T) {
+		seedCrypto(t, plan.Seed)
+		var r *run
+		r, err = newRun(workload, crds, plan, ref, without)
+		if err != nil {
+			return
+		}
+		result = r.drive(before, (&World{run: r}).play)
+	})
+	return result, err
+}
+
+// withoutErrorBackoff takes out of apimachinery's handlers of errors the one that sleeps: it keeps
+// the time of the last error in a variable of the process, and times of different bubbles have
+// nothing to do with each other. It returns what puts it back.
+func withoutErrorBackoff() (restore func()) {
+	handlers := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = nil
+	return func() { utilruntime.ErrorHandlers = handlers }
+}
+
+// seedGlobals makes the global sources of random numbers give the same numbers in each run:
+// client-go adds jitter to its waits.
+func seedGlobals(t *testing.T, seed uint64) {
+	if !strings.Contains(os.Getenv("GODEBUG"), "randseednop") {
+		if err := os.Setenv("GODEBUG", strings.TrimPrefix(os.Getenv("GODEBUG")+",randseednop=0", ",")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	//lint:ignore SA1019 there is no other way to reach the sources of other packages
+	rand.Seed(int64(seed) + 1)
+	utilrand.Seed(int64(seed) + 1)
+}
+
+// seedCrypto makes crypto/rand give the same bytes in each run, for operators that make identifiers
+// with it.
+func seedCrypto(t *testing.T, seed uint64) {
+	defer func() {
+		_ = recover() //nolint:errcheck // a parallel test can't have it, and then the identifiers differ
+	}()
+	cryptotest.SetGlobalRandom(t, seed+1)
+}

@@ -1,0 +1,273 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// placesOfARun are those of a run with two reads and a checkpoint.
+func placesOfARun() *reference {
+	return &reference{places: []fault.Place{
+		{Point: fault.AtRead, At: 1}, {Point: fault.AtRead, At: 2}, {Point: fault.WhenIdle, At: 1},
+	}}
+}
+
+func texts(plans []fault.Plan) []string {
+	var list []string
+	for _, plan := range plans {
+		list = append(list, plan.String())
+	}
+	return list
+}
+
+// The plans are the run without faults in other orders, and each fault that can strike, in the order
+// of the run.
+func TestPlans(t *testing.T) {
+	want := []string{
+		"seed 1", "seed 2", "seed 3",
+		"panic at read 1", "refuse read 1: 429", "refuse read 1: 403", "refuse read 1: 500", "refuse read 1: timeout",
+		"panic at read 2", "refuse read 2: 429", "refuse read 2: 403", "refuse read 2: 500", "refuse read 2: timeout",
+		"resync and restart at checkpoint 1",
+	}
+	if diff := cmp.Diff(want, texts(placesOfARun().plans(newSettings(nil)))); diff != "" {
+		t.Error(diff)
+	}
+	want = slices.DeleteFunc(want, func(text string) bool { return strings.HasPrefix(text, "refuse") })
+	without := newSettings([]Option{WithoutFault(fault.RefuseRead, "a reason"), WithPairs(3)})
+	plans := placesOfARun().plans(without)
+	if diff := cmp.Diff(want, texts(plans[:len(want)])); diff != "" {
+		t.Errorf("without a kind of faults:\n%s", diff)
+	}
+	for _, plan := range plans {
+		if plan.Has(fault.RefuseRead) {
+			t.Errorf("%q has a fault that was left out", plan)
+		}
+	}
+}
+
+// Pairs come after the single faults. A seed chooses them, and each only once; there are no more
+// than there can be.
+func TestPairs(t *testing.T) {
+	singles := len(placesOfARun().plans(newSettings(nil)))
+	pairs := func(options ...Option) []fault.Plan {
+		return placesOfARun().plans(newSettings(options))[singles:]
+	}
+	ten := pairs(WithPairs(10))
+	seen := map[string]bool{}
+	for _, plan := range ten {
+		seen[plan.String()] = true
+		if len(plan.Faults) != 2 || plan.Faults[0] == plan.Faults[1] || plan.Seed >= seedsOfPairs {
+			t.Errorf("a pair is %q", plan)
+		}
+	}
+	if len(ten) != 10 || len(seen) != 10 {
+		t.Errorf("%d pairs, of which %d differ, want 10", len(ten), len(seen))
+	}
+	if diff := cmp.Diff(texts(ten), texts(pairs(WithPairs(10), WithSeed(0)))); diff != "" {
+		t.Errorf("the same seed has other pairs:\n%s", diff)
+	}
+	if cmp.Equal(texts(ten), texts(pairs(WithPairs(10), WithSeed(7)))) {
+		t.Error("another seed has the same pairs")
+	}
+	one := &reference{places: []fault.Place{{Point: fault.WhenIdle, At: 1}}}
+	if plans := one.plans(newSettings([]Option{WithPairs(10)})); len(plans) != learningRuns+1 {
+		t.Errorf("a single fault has pairs: %q", texts(plans))
+	}
+	two := &reference{places: []fault.Place{{Point: fault.WhenIdle, At: 1}, {Point: fault.WhenIdle, At: 2}}}
+	if plans := two.plans(newSettings([]Option{WithPairs(1000)})); len(plans) != learningRuns+2+2*seedsOfPairs {
+		t.Errorf("two faults have %d plans: %q", len(plans), texts(plans))
+	}
+}
+
+func TestOptions(t *testing.T) {
+	s := newSettings([]Option{
+		WithPairs(3), WithSeed(4), WithStopOn(oracle.SameEnd, oracle.NoLeak), WithoutOracle(oracle.SameWork, "a"), WithoutFault(fault.Drift, "b"),
+	})
+	want := &settings{
+		pairs: 3, seed: 4, until: []oracle.Name{oracle.SameEnd, oracle.NoLeak},
+		without: oracleSet{oracle.SameWork: "a"}, skipped: map[fault.Kind]string{fault.Drift: "b"},
+	}
+	if diff := cmp.Diff(want, s, cmp.AllowUnexported(settings{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func takeAll(b *batch) (taken []int) {
+	for i, ok := b.take(); ok; i, ok = b.take() {
+		taken = append(taken, i)
+	}
+	return taken
+}
+
+// Workers take the plans of a batch in order, each once, and no more after a failure or after an
+// oracle was violated on which the exploration stops.
+func TestBatch(t *testing.T) {
+	newBatch := func(n int, until ...oracle.Name) (*batch, *[]string) {
+		var reports []string
+		b := &batch{plans: make([]fault.Plan, n), outcomes: make([]outcome, n), until: until}
+		b.progress = func(done, total, bad int) {
+			reports = append(reports, strings.Repeat("x", bad)+strings.Repeat("-", done-bad)+strings.Repeat(".", total-done))
+		}
+		return b, &reports
+	}
+	bad := outcome{Violations: []oracle.Violation{violation(oracle.NoLeak, "a")}}
+
+	b, reports := newBatch(3)
+	if got := takeAll(b); !slices.Equal(got, []int{0, 1, 2}) {
+		t.Errorf("taken: %v", got)
+	}
+	b.finish(2, outcome{Requests: 7})
+	b.finish(0, bad)
+	if b.outcomes[2].Requests != 7 || len(b.outcomes[0].Violations) != 1 {
+		t.Errorf("outcomes: %v", b.outcomes)
+	}
+	if diff := cmp.Diff([]string{"-..", "x-."}, *reports); diff != "" {
+		t.Error(diff)
+	}
+
+	b, _ = newBatch(3, oracle.SameEnd)
+	b.take()
+	if b.finish(0, bad); b.enough {
+		t.Error("another oracle stops the exploration")
+	}
+	b, _ = newBatch(3, oracle.SameEnd, oracle.NoLeak)
+	b.take()
+	if b.finish(0, bad); !b.enough || len(takeAll(b)) > 0 {
+		t.Error("the exploration does not stop")
+	}
+	b, _ = newBatch(3)
+	if b.fail(errors.New("no worker")); len(takeAll(b)) > 0 {
+		t.Error("plans are run after a failure")
+	}
+}
+
+// Several workers take the plans of one batch, each plan once.
+func TestBatchOfSeveralWorkers(t *testing.T) {
+	b := &batch{plans: make([]fault.Plan, 100), outcomes: make([]outcome, 100), progress: func(int, int, int) {}}
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[int]int{}
+	for range 4 {
+		group.Go(func() {
+			for _, i := range takeAll(b) {
+				mu.Lock()
+				seen[i]++
+				mu.Unlock()
+				b.finish(i, outcome{})
+			}
+		})
+	}
+	if group.Wait(); len(seen) != 100 || b.done != 100 {
+		t.Errorf("%d plans were taken, %d finished", len(seen), b.done)
+	}
+}
+
+// A plan with more than the violation needs is reduced to what it needs.
+func TestShrink(t *testing.T) {
+	report := prepare(t, copyWorkload(), nil, ".")
+	if report == nil {
+		return // this is a worker
+	}
+	for text, want := range map[string]string{
+		"seed 2; occupy the name before write 1":              "occupy the name before write 1",
+		"crash after write 2; occupy the name before write 1": "occupy the name before write 1",
+		"occupy the name before write 1":                      "",
+		"seed 2; crash after write 1; crash after write 2":    "",
+	} {
+		plan, o, smaller := report.explorer.shrink(mustParse(t, text)[0], oracle.ForeignUntouched)
+		switch {
+		case smaller != (want != ""):
+			t.Errorf("%q: shrunk %t to %q", text, smaller, plan)
+		case smaller && (plan.String() != want || !violates(o, oracle.ForeignUntouched)):
+			t.Errorf("%q became %q with %v, want %q", text, plan, o.Violations, want)
+		case !smaller && plan.String() != text:
+			t.Errorf("%q became %q, without being smaller", text, plan)
+		}
+	}
+}
+
+// An operator that dies of a plan in a goroutine of its own costs that plan, and the next one runs
+// in a new process.
+func TestAnOperatorThatDies(t *testing.T) {
+	w := copyWorkload()
+	w.Operator = Manager(func(mgr ctrl.Manager, _ *Process) error {
+		right := copier{mgr.GetClient()}
+		return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(reconcile.Func(
+			func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+				result, err := right.Reconcile(ctx, req)
+				if client.IgnoreNotFound(err) != nil {
+					dead := make(chan struct{})
+					go func() { panic("no one recovers this") }()
+					<-dead
+				}
+				return result, err
+			}))
+	})
+	report := prepare(t, w, nil, ".")
+	if report == nil {
+		return // this is a worker
+	}
+	plans := mustParse(t, "refuse write 1: 500", "no fault")
+	outcomes, err := report.explorer.run(plans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	died := outcomes[0].Violations
+	if len(died) != 1 || died[0].Oracle != oracle.NoPanic || !strings.HasPrefix(died[0].Text, "the process of the operator ended: exit status 2\npanic: no one recovers this") {
+		t.Errorf("got %v", died)
+	}
+	if o := outcomes[1]; o.Err != "" || len(o.Violations) > 0 || o.Requests == 0 {
+		t.Errorf("the next plan: %+v", o)
+	}
+	for i, violations := range report.Repeat(t, plans[1], 2) {
+		if len(violations) > 0 {
+			t.Errorf("run %d: %v", i, violations)
+		}
+	}
+}
+
+// With WithStopOn, plans after the one that has violated the oracle are not run.
+func TestStopOn(t *testing.T) {
+	report := prepare(t, copyWorkload(), []Option{WithStopOn(oracle.ForeignUntouched)}, ".")
+	if report == nil {
+		return // this is a worker
+	}
+	outcomes, err := report.explorer.run(mustParse(t, "no fault", "occupy the name before write 1", "no fault"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outcomes[0].Plan == "" || !violates(outcomes[1], oracle.ForeignUntouched) || outcomes[2].Plan != "" {
+		t.Errorf("got %+v", outcomes)
+	}
+}
+
+// A workload that is wrong without a fault is reported as it is, and no plans are run.
+func TestWrongWithoutAFault(t *testing.T) {
+	report := Explore(t, Workload{Operator: idleOperator, Script: func(*World) { panic("oh") }})
+	if report == nil {
+		return
+	}
+	if len(report.Plans) > 0 || len(report.Findings) != 1 || report.Findings[0].Violation.Oracle != oracle.ScriptRuns {
+		t.Errorf("got %d plans and %v", len(report.Plans), report.Findings)
+	}
+	if f := report.Findings[0]; !strings.HasSuffix(f.Again, "-run '^TestWrongWithoutAFault$' -sim.plan='no fault'") || !strings.HasPrefix(f.Text, "script-runs: panic: oh") {
+		t.Errorf("got %q, again with %q", f.Text, f.Again)
+	}
+}

@@ -1,0 +1,135 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// minting is a system that makes up the ids of its resources.
+type minting struct{ system }
+
+func (minting) MintsIDs() bool { return true }
+
+// What the world has minted is named by what it was minted for, so that worlds can be compared.
+func TestNames(t *testing.T) {
+	minted := external.Resource{ID: "id-7", Owner: "1"}
+	systems := map[string]external.System{
+		"minted": minting{system{resources: []external.Resource{minted}}}, "named": system{resources: []external.Resource{{ID: "chosen"}}},
+	}
+	try(t, Options{Systems: systems}, func(tr trial) {
+		tr.created("user", object(nil))
+		tr.Changed(apiserver.Change{
+			Type: "ADDED", Actor: "operator", Resource: configMaps, Namespace: "default", Name: "x-8k2vz", UID: "2",
+			New: map[string]any{"metadata": map[string]any{"name": "x-8k2vz", "generateName": "x-", "namespace": "default"}},
+		})
+		names := tr.Names()
+		for text, want := range map[string]string{
+			"owner 1":       "owner uid(configmaps default/x)",
+			"owner 2":       "owner uid(configmaps default/x-*)",
+			"child-x-8k2vz": "child-x-*",
+			"id-7":          "minted-of-configmaps default/x",
+			"chosen":        "chosen",
+		} {
+			if got := names.Replace(text); got != want {
+				t.Errorf("%s is called %q, want %q", text, got, want)
+			}
+		}
+		tr.deleted("user", object(nil))
+		if got, want := tr.Names().Replace("1"), "former uid(configmaps default/x)"; got != want {
+			t.Errorf("an object that is gone is called %q, want %q", got, want)
+		}
+	})
+}
+
+// A reference has what the operator did and made, and nothing of what others did.
+func TestReference(t *testing.T) {
+	checkpoints := []snapshot.Snapshot{{"configmaps default/x": {".status.conditions[Ready].status": "True"}, "secrets default/s": {".data.a": "1"}}}
+	try(t, Options{Systems: buckets(3)}, func(tr trial) {
+		tr.created("user", object(nil))
+		tr.created("operator", object(nil))
+		tr.deleted("operator-2", object(nil))
+		tr.deleted("server", object(nil))
+		r := tr.Reference(checkpoints, 42)
+		want := &Reference{
+			Checkpoints: checkpoints, Mask: map[string]bool{}, Requests: 42,
+			created: map[string]int{"configmaps default/x": 1}, deleted: map[string]int{"configmaps default/x": 1},
+			externals: map[string]int{"buckets configmaps default/x": 3}, conditions: map[string]bool{"configmaps default/x": true},
+		}
+		if diff := cmp.Diff(want, r, cmp.AllowUnexported(Reference{})); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// Fields that differ between runs without faults are masked, things that are missing in one are not:
+// that is a difference that the user has to know of.
+func TestLearn(t *testing.T) {
+	world := func(a, b string) snapshot.Snapshot {
+		return snapshot.Snapshot{"configmaps default/x": {".data.a": a, ".data.b": b}}
+	}
+	r := &Reference{Checkpoints: []snapshot.Snapshot{world("1", "1"), world("1", "1")}, Mask: map[string]bool{}}
+	r.Learn([]snapshot.Snapshot{world("1", "1"), world("2", "1")})
+	r.Learn([]snapshot.Snapshot{{}})
+	if diff := cmp.Diff(map[string]bool{"configmaps default/x .data.a": true}, r.Mask); diff != "" {
+		t.Error(diff)
+	}
+	got := try(t, Options{Reference: r}, func(tr trial) { tr.End(End{Checkpoints: []snapshot.Snapshot{world("7", "1"), world("8", "1")}}) })
+	if len(got) > 0 {
+		t.Errorf("a field that was learned to differ is accused: %q", got)
+	}
+}
+
+// A violation has the differences and the place in the trace that reports show.
+func TestViolation(t *testing.T) {
+	j := New(Options{Noticed: func(oracle.Name, string) int { return 17 }})
+	d := oracle.Difference{Thing: "configmaps default/x", Want: "there"}
+	j.Report(oracle.SameEnd, "first line\nsecond line", d)
+	want := []oracle.Violation{{Oracle: oracle.SameEnd, Text: "first line\nsecond line", Differences: []oracle.Difference{d}, Entry: 17}}
+	if diff := cmp.Diff(want, j.Violations()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An oracle that is switched off accuses nothing, whatever happens; the others do.
+func TestWithoutEachOracle(t *testing.T) {
+	for name, of := range checks {
+		for text, c := range of(t) {
+			c.options.Without = map[oracle.Name]string{name: "a reason"}
+			if got := try(t, c.options, c.show); len(got) > 0 {
+				t.Errorf("%s, %s: accused although it is off: %q", name, text, got)
+			}
+		}
+	}
+}
+
+// Kubernetes Events are judged beside the driver, in the goroutines of the operator.
+func TestEventsAreJudgedAnywhere(t *testing.T) {
+	try(t, Options{}, func(tr trial) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 100 {
+				tr.Event(&apiserver.Request{Verb: "create", Resource: configMaps, Body: []byte("{}")})
+			}
+		}()
+		for i := range 100 {
+			tr.Request()
+			tr.Changed(apiserver.Change{Type: "ADDED", Actor: "user", Resource: configMaps, Name: "x", UID: types.UID(rune('a' + i)), New: object(nil)})
+			tr.Prove([]string{"", "a resync"}[i%2])
+		}
+		<-done
+		if len(tr.Violations()) > 1 {
+			t.Errorf("%d violations, want at most the first of the idle operator", len(tr.Violations()))
+		}
+	})
+}

@@ -1,0 +1,184 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// children makes the children what they should be. wait says why it can't continue.
+func (r *children) children(ctx context.Context, w *Widget, secret *corev1.Secret) (wait string, err error) {
+	var pruneErr error
+	if r.bug != keepsOldChild {
+		pruneErr = r.prune(ctx, w)
+	}
+	wait, err = r.configMap(ctx, w, secret)
+	waitDeployment, deploymentErr := r.deployment(ctx, w)
+	for _, e := range []error{err, deploymentErr, pruneErr} {
+		if e != nil {
+			return "", e
+		}
+	}
+	if wait == "" {
+		wait = waitDeployment
+	}
+	return wait, nil
+}
+
+func configName(w *Widget) string {
+	if w.Spec.Child != "" {
+		return w.Spec.Child
+	}
+	return w.Name + "-config"
+}
+
+// prune deletes ConfigMaps of the Widget that are not wanted.
+func (r *children) prune(ctx context.Context, w *Widget) error {
+	list := &corev1.ConfigMapList{}
+	if err := r.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		cm := &list.Items[i]
+		if cm.Name == configName(w) || !metav1.IsControlledBy(cm, w) || cm.DeletionTimestamp != nil {
+			continue
+		}
+		if err := r.Delete(ctx, cm, client.Preconditions{UID: &cm.UID}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// owns reports whether an object is the Widget's.
+func (r *children) owns(w *Widget, obj client.Object) bool {
+	switch r.bug {
+	case adoptsForeign, noOwner:
+		return true
+	case identityIsName:
+		return obj.GetLabels()["widget"] == w.Name
+	}
+	return metav1.IsControlledBy(obj, w)
+}
+
+// own makes an object the Widget's.
+func (r *children) own(w *Widget, obj client.Object) error {
+	if r.bug == noOwner {
+		return nil
+	}
+	if r.bug == edgeTriggered {
+		return nil
+	}
+	obj.SetOwnerReferences(nil)
+	return ctrl.SetControllerReference(w, obj, r.Scheme())
+}
+
+func (r *children) configMap(ctx context.Context, w *Widget, secret *corev1.Secret) (wait string, err error) {
+	data := map[string]string{"size": strconv.Itoa(int(w.Spec.Size)), "secret": secret.Name}
+	if w.Spec.Note != "" {
+		data["note"] = w.Spec.Note
+	}
+	cm := &corev1.ConfigMap{}
+	err = r.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: configName(w)}, cm)
+	switch {
+	case apierrors.IsNotFound(err):
+		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: configName(w), Labels: map[string]string{"widget": w.Name}}, Data: data}
+		return r.create(ctx, w, cm)
+	case err != nil:
+		return "", err
+	case !r.owns(w, cm) && r.bug != edgeTriggered:
+		if r.bug == existsIsDone {
+			return "", nil
+		}
+		return "the name of the ConfigMap is taken", nil
+	}
+	changed := cm.DeepCopy()
+	changed.Data = data
+	if r.bug == keepsOldField {
+		changed.Data = maps.Clone(cm.Data)
+		maps.Copy(changed.Data, data)
+	}
+	if r.bug == wipesAnnotations {
+		changed.Annotations, changed.Labels = nil, map[string]string{"widget": w.Name}
+	}
+	if r.bug == adoptsForeign {
+		if err := r.own(w, changed); err != nil {
+			return "", err
+		}
+	}
+	if reflect.DeepEqual(cm, changed) {
+		return "", nil
+	}
+	return "", r.Update(ctx, changed)
+}
+
+// create creates a child.
+func (r *children) create(ctx context.Context, w *Widget, obj client.Object) (wait string, err error) {
+	if err := r.own(w, obj); err != nil {
+		return "", err
+	}
+	err = r.Create(ctx, obj)
+	if apierrors.IsAlreadyExists(err) && r.bug == existsIsDone {
+		return "", nil
+	}
+	return "", err
+}
+
+func (r *children) deployment(ctx context.Context, w *Widget) (wait string, err error) {
+	labels := map[string]string{"widget": w.Name}
+	wanted := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &w.Spec.Size, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: w.Spec.Image}}},
+			},
+		},
+	}
+	d := &appsv1.Deployment{}
+	err = r.Get(ctx, client.ObjectKeyFromObject(wanted), d)
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.create(ctx, w, wanted)
+	case err != nil:
+		return "", err
+	case !r.owns(w, d) && r.bug != edgeTriggered:
+		if r.bug == existsIsDone {
+			return "", nil
+		}
+		return "the name of the Deployment is taken", nil
+	}
+	if r.bug == comparesDefaults {
+		if reflect.DeepEqual(d.Spec, wanted.Spec) {
+			return "", nil
+		}
+		changed := d.DeepCopy()
+		changed.Spec = wanted.Spec
+		return "", r.Update(ctx, changed)
+	}
+	changed := d.DeepCopy()
+	if r.bug == adoptsForeign {
+		if err := r.own(w, changed); err != nil {
+			return "", err
+		}
+	}
+	changed.Spec.Replicas = wanted.Spec.Replicas
+	if len(changed.Spec.Template.Spec.Containers) > 0 {
+		changed.Spec.Template.Spec.Containers[0].Image = w.Spec.Image
+	}
+	if reflect.DeepEqual(d, changed) {
+		return "", nil
+	}
+	return "", r.Update(ctx, changed)
+}

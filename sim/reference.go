@@ -1,0 +1,63 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
+)
+
+// reference is what a run without faults has shown: what other runs are judged by, and the places
+// where faults can strike in them.
+type reference struct {
+	*judge.Reference
+	places []fault.Place
+}
+
+// findReference runs a workload without faults, several times, and returns what the others are
+// judged by. It returns nil, and the run, when even a run without faults violates an oracle.
+func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings) (*reference, *result, error) {
+	first, err := runPlan(t, w, crds, fault.Plan{}, nil, s.without)
+	if err != nil || len(first.violations) > 0 {
+		return nil, first, err
+	}
+	r := first.asReference()
+	for seed := uint64(1); seed <= learningRuns; seed++ {
+		other, err := runPlan(t, w, crds, fault.Plan{Seed: seed}, nil, s.without)
+		if err != nil {
+			return nil, other, err
+		}
+		r.Learn(other.checkpoints)
+	}
+	return r, first, nil
+}
+
+// learningRuns is how many runs without faults, in other orders, are compared to learn which fields
+// differ anyway.
+const learningRuns = 3
+
+// asReference makes a run without faults the one by which others are judged.
+func (r *result) asReference() *reference {
+	checkpoints := r.checkpoints[:r.run.ended+1]
+	watched, withholdable, usesClock := r.run.watches.kinds(), r.run.cluster.Withholdable(), r.run.processes.clockUsed()
+	return &reference{
+		Reference: r.run.judge.Reference(checkpoints, r.requests),
+		places: r.run.catalog.Places(len(checkpoints), func(p *fault.Place) {
+			p.Watched, p.Withholdable, p.UsesClock = watched, withholdable, usesClock
+		}),
+	}
+}
+
+// singles lists every single fault that can strike in a run, in a fixed order.
+func (r *reference) singles() []fault.Fault {
+	var list []fault.Fault
+	for i := range r.places {
+		list = append(list, r.places[i].Faults()...)
+	}
+	return list
+}

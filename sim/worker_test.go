@@ -1,0 +1,160 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// What is left of a worker that has died is its output: the part that says why is shown.
+func TestPanicText(t *testing.T) {
+	lines := strings.Repeat("line\n", 60)
+	tests := map[string]struct{ output, want string }{
+		"a panic":           {"some log\npanic: oh\ngoroutine 1", "panic: oh\ngoroutine 1"},
+		"a data race first": {"panic: later\nWARNING: DATA RACE\nread by", "WARNING: DATA RACE\nread by"},
+		"a fatal error":     {"x\nfatal error: concurrent map writes", "fatal error: concurrent map writes"},
+		"a failed test":     {"x\n--- FAIL: TestX", "--- FAIL: TestX"},
+		"at most 40 lines":  {"panic: oh\n" + lines, "panic: oh\n" + strings.TrimSuffix(strings.Repeat("line\n", 39), "\n")},
+		"else its end":      {lines + "the end", strings.Repeat("line\n", 19) + "the end"},
+		"nothing":           {"", ""},
+	}
+	for name, test := range tests {
+		if got := panicText(test.output); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestHangText(t *testing.T) {
+	output := "goroutine 7 [semacquire]:\nsync.Mutex.Lock(0x1)\nmain.f()"
+	if got := hangText(true, output); !strings.HasSuffix(got, "; a goroutine waits for a mutex:\n"+output) {
+		t.Errorf("got %q", got)
+	}
+	for _, got := range []string{hangText(true, "goroutine 7 [running]"), hangText(false, output)} {
+		if strings.Contains(got, "a goroutine waits for a mutex:") || !strings.HasPrefix(got, "the run did not end within 2m0s of real time: ") {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
+func TestTail(t *testing.T) {
+	var out tail
+	for range 10 {
+		if n, err := out.Write([]byte(strings.Repeat("x", tailSize))); n != tailSize || err != nil {
+			t.Errorf("wrote %d, %v", n, err)
+		}
+	}
+	if _, err := out.Write([]byte("the end")); err != nil {
+		t.Error(err)
+	}
+	if got := out.String(); len(got) > 2*tailSize || !strings.HasSuffix(got, "xthe end") {
+		t.Errorf("%d bytes are kept, the last ones are %q", len(got), got[len(got)-8:])
+	}
+}
+
+func TestWorkers(t *testing.T) {
+	for plans, want := range map[int]int{0: 1, 1: 1, 20: 1} {
+		if got := workers(plans); got != want {
+			t.Errorf("%d plans have %d workers, want %d", plans, got, want)
+		}
+	}
+	if got := workers(1 << 20); got < 1 || got > 1<<10 {
+		t.Errorf("very many plans have %d workers", got)
+	}
+}
+
+func TestLines(t *testing.T) {
+	if got := firstLines("a\nb\nc", 2); got != "a\nb" {
+		t.Errorf("got %q", got)
+	}
+	if got := firstLines("a", 2); got != "a" {
+		t.Errorf("got %q", got)
+	}
+	if got := lastLines([]string{"a", "b", "c"}, 2); strings.Join(got, "") != "bc" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// child is set in the copies of the test binary in which a test calls Run.
+const child = "CTRLKIT_TEST_CHILD"
+
+// The simulation that the tests below run in a copy of this binary.
+func TestChild(t *testing.T) {
+	if os.Getenv(child) == "" {
+		t.Skip("it is run by other tests")
+	}
+	w := copyWorkload()
+	if os.Getenv(child) == "incomplete" {
+		w.Operator = nil
+	}
+	if os.Getenv(child) == "no definitions" {
+		w.CRDs = []string{"testdata/none"}
+	}
+	Run(t, w)
+}
+
+func runChild(t *testing.T, mode string, args ...string) (output string, failed bool) {
+	t.Helper()
+	c := exec.Command(os.Args[0], append([]string{"-test.run=^TestChild$", "-test.v"}, args...)...)
+	c.Env = append(os.Environ(), child+"="+mode)
+	data, err := c.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(data), err != nil
+}
+
+// -sim.plan runs one plan in the process of the test, prints everything of it, and fails with what
+// it violates.
+func TestThePlanFlag(t *testing.T) {
+	tests := map[string]struct {
+		mode, plan string
+		failed     bool
+		want       []string
+	}{
+		"a plan that is survived": {"run", "crash after write 1", false, []string{
+			"crash after write 1\n", "operator-2  start", "log of the operator:\n", "Starting Controller",
+		}},
+		"a plan that is not": {"run", "occupy the name before write 1", true, []string{
+			"foreign-untouched: update secrets default/x-copy: the object was created by another client",
+		}},
+		"a place that is not there": {"run", "crash after write 1000", true, []string{`the run never came to the place of "crash after write 1000"`}},
+		"no plan":                   {"run", "crash at noon", true, []string{`sim: plan "crash at noon": unknown fault "crash at noon"`}},
+		"no operator":               {"incomplete", "crash after write 1", true, []string{"sim: a Workload needs an Operator and a Script"}},
+		"no definitions":            {"no definitions", "crash after write 1", true, []string{"sim: reading Workload.CRDs: ", "testdata/none"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			output, failed := runChild(t, test.mode, "-sim.plan="+test.plan)
+			if failed != test.failed {
+				t.Errorf("failed %t, want %t:\n%s", failed, test.failed, output)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(output, want) {
+					t.Errorf("%q is not in the output:\n%s", want, output)
+				}
+			}
+		})
+	}
+}
+
+// Run fails a test with what it finds, and with the line that runs the plan again.
+func TestRunFails(t *testing.T) {
+	output, failed := runChild(t, "run")
+	if !failed {
+		t.Error("the test has passed")
+	}
+	for _, want := range []string{
+		"foreign-untouched: ", "with: occupy the name before write 1", "what happened:\n",
+		"again: go test github.com/ctrlkit/ctrlkit/sim -run '^TestChild$' -sim.plan='occupy the name before write 1'", " single faults, 0 pairs, 3 without faults in other orders; ",
+	} {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is not in the output:\n%s", want, output)
+		}
+	}
+}
