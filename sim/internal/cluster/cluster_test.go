@@ -107,7 +107,7 @@ func TestExecuteInPast(t *testing.T) {
 }
 
 // What users have created is what the objects that they create again are made of: as they created
-// it, whoever has changed it since.
+// it, no matter who has changed it since.
 func TestWritten(t *testing.T) {
 	c, _ := newCluster(t)
 	ask(t, c, "other", "PATCH", configMaps+"/x", `{"metadata":{"labels":{"added":"1"},"annotations":{"b":"1","a":"1"}}}`)
