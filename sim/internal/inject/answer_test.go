@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Each refusal is what client-go takes for the error of that name, and its message is that of a real
-// server.
+// Each refusal is what client-go takes for the error of that name, and its message is that of a
+// real server.
 func TestRefusals(t *testing.T) {
 	tests := map[string]struct {
 		code    int
