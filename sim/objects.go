@@ -22,9 +22,13 @@ import (
 // Requests about single objects, on behalf of users and others. They go to the server at once, in
 // the driver.
 
-// runtimeResource names the kind of an object in errors, where a resource is expected.
-func runtimeResource(obj client.Object) schema.GroupResource {
-	gvk := obj.GetObjectKind().GroupVersionKind()
+// kindOfObject names the kind of an object in errors, where a resource is expected. Typed objects do
+// not carry their kind, so the scheme is asked.
+func (r *run) kindOfObject(obj client.Object) schema.GroupResource {
+	gvk, err := apiutil.GVKForObject(obj, r.scheme)
+	if err != nil {
+		return schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}
+	}
 	return schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}
 }
 

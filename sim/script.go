@@ -58,7 +58,7 @@ func updateObject[T client.Object](w *World, obj T, subresource string, change f
 				return err
 			}
 			if !current.GetDeletionTimestamp().IsZero() {
-				return apierrors.NewNotFound(runtimeResource(obj), obj.GetName())
+				return apierrors.NewNotFound(w.run.kindOfObject(obj), obj.GetName())
 			}
 			change(current)
 			return w.run.putObject("user", current, subresource)
