@@ -37,7 +37,7 @@ type result struct {
 
 // runPlan runs a workload once, in a bubble of its own.
 func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (result *result, err error) {
-	before := runtime.NumGoroutine()
+	before := runtime.NumGoroutine() // what there is outside of the bubble is no leak
 	defer func() {
 		// Goroutines that nothing can wake end the bubble with a panic: they have been reported
 		// already.
@@ -45,6 +45,7 @@ func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomRes
 			panic(r)
 		}
 	}()
+	// A plan has to show the same each time, so nothing may be random but by its seed.
 	seedGlobals(t, plan.Seed)
 	defer withoutErrorBackoff()()
 	synctest.Test(t, func(t *testing.T) {

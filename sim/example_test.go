@@ -29,6 +29,9 @@ var t *testing.T
 
 // The examples that need a test are not run as examples. They are run here.
 func TestExamples(test *testing.T) {
+	if raceDetector {
+		test.Skip("each plan takes ten times as long with the race detector, and other tests run the same code")
+	}
 	for name, example := range map[string]func(){
 		"Run": ExampleRun, "Manager": ExampleManager, "Script": ExampleWorld, "Detour": ExampleDetour,
 		"Call": ExampleProcess_Call, "HTTP": ExampleProcess_HTTP, "External": ExampleProcess_External,

@@ -29,6 +29,7 @@ func (r *reference) plans(s *settings) []fault.Plan {
 	if len(singles) < 2 {
 		return list
 	}
+	// There may be fewer compatible pairs than are asked for, so the tries are bounded.
 	random := rand.New(rand.NewPCG(s.seed, 0x2545f4914f6cdd1d))
 	seen := map[string]bool{}
 	for tries := 0; len(seen) < s.pairs && tries < 20*s.pairs; tries++ {
@@ -48,7 +49,8 @@ func (r *reference) plans(s *settings) []fault.Plan {
 // seedsOfPairs is in how many orders of what can happen in any order pairs of faults are tried.
 const seedsOfPairs = 4
 
-// explorer runs plans in workers.
+// explorer runs plans in workers. The order in which plans end differs from run to run, so outcomes
+// are kept by plan, and what a report shows does not depend on it.
 type explorer struct {
 	test       string
 	simulation int
@@ -163,7 +165,7 @@ func (e *explorer) shrink(plan fault.Plan, violated oracle.Name) (fault.Plan, ou
 	if len(smaller) == 0 {
 		return plan, outcome{}, false
 	}
-	quiet := *e
+	quiet := *e // these plans are not among those that are counted
 	quiet.progress, quiet.until = func(int, int, int) {}, nil
 	outcomes, err := quiet.run(smaller)
 	if err != nil {

@@ -95,7 +95,7 @@ func (g *gateway) call(ctx context.Context, p *Process, c external.Call, takes t
 
 // finish ends a turn with an answer, unless it was put back.
 func (g *gateway) finish(t *schedule.Turn, into *inject.Answer, answer func() *inject.Answer) {
-	g.requests++
+	g.requests++ // again for a turn that a fault has put back
 	if !g.judge.Request() {
 		g.exhausted()
 		t.Finish(errAborted)

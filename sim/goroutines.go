@@ -21,6 +21,7 @@ const leakTime = 5 * time.Minute
 
 // checkGoroutines looks for goroutines that the operator has not ended.
 func (r *run) checkGoroutines(before int) (leaked bool) {
+	// Goroutines that wait for a timer, such as a backoff, end when time passes.
 	for passed := time.Duration(0); ; passed += 30 * time.Second {
 		synctest.Wait()
 		// One more than before is this bubble's own.
@@ -29,7 +30,7 @@ func (r *run) checkGoroutines(before int) (leaked bool) {
 		}
 		orphans := goroutinesOfBubble()
 		if len(orphans) == 0 {
-			return false
+			return false // the count includes goroutines of other tests
 		}
 		if passed >= leakTime {
 			r.judge.Report(oracle.NoGoroutineLeft, fmt.Sprintf("%d goroutines are left after the operator has ended, they are:\n%s", len(orphans), strings.Join(orphans, "\n\n")))

@@ -22,8 +22,13 @@ import (
 // Requests about single objects, on behalf of users and others. They go to the server at once, in
 // the driver.
 
-func runtimeResource(obj client.Object) schema.GroupResource {
-	gvk := obj.GetObjectKind().GroupVersionKind()
+// kindOfObject names the kind of an object in errors, where a resource is expected. Typed objects do
+// not carry their kind, so the scheme is asked.
+func (r *run) kindOfObject(obj client.Object) schema.GroupResource {
+	gvk, err := apiutil.GVKForObject(obj, r.scheme)
+	if err != nil {
+		return schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}
+	}
 	return schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}
 }
 
@@ -35,8 +40,8 @@ func (r *run) describeObject(obj client.Object) string {
 	return kind + " " + client.ObjectKeyFromObject(obj).String()
 }
 
-// path returns the path of the kind of an object, in its namespace, and the object encoded with its
-// kind.
+// encode returns the path of the kind of an object, in its namespace, and the object encoded with
+// its kind, which typed objects do not carry.
 func (r *run) encode(obj client.Object) (collection string, body []byte, err error) {
 	gvk, err := apiutil.GVKForObject(obj, r.scheme)
 	if err != nil {

@@ -151,7 +151,7 @@ func TestClock(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if off := clock.Now().Sub(time.Now()); off != time.Hour {
+		if off := clock.Since(time.Now()); off != time.Hour {
 			t.Errorf("after the fault the clock is %s off", off)
 		}
 	})

@@ -168,14 +168,14 @@ func (ps *processes) numRunning() int {
 	return ps.running
 }
 
-// skewOf returns how far the clock of a process is off. That the process asks is noted: faults make
-// only clocks jump that are read.
+// skewOf returns how far the clock of a process is off.
 func (ps *processes) skewOf(p *Process) time.Duration {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	return p.skew
 }
 
+// useClock records that the operator reads clocks: only then there are plans in which they jump.
 func (ps *processes) useClock() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

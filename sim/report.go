@@ -61,7 +61,7 @@ func findings(plans []fault.Plan, outcomes []outcome) []*finding {
 	return list
 }
 
-// traceAround is how many lines of the trace are shown before a fault and after the violation.
+// How many lines of the trace are shown before a fault or a violation, and from a fault on.
 const (
 	linesBefore = 12
 	linesAfter  = 30
@@ -207,6 +207,7 @@ func (r *Report) explore(t *testing.T) {
 		}
 	}
 	found := findings(r.Plans, r.outcomes)
+	// Only findings that are printed are worth more runs.
 	for _, f := range found[:min(len(found), maxFindings)] {
 		if plan, o, smaller := r.explorer.shrink(f.plan, f.violation.Oracle); smaller {
 			f.plan, f.outcome = plan, o
@@ -233,7 +234,7 @@ func (r *Report) Repeat(t *testing.T, plan fault.Plan, times int) [][]oracle.Vio
 		plans[i] = plan
 	}
 	all := *r.explorer
-	all.until = nil
+	all.until = nil // all runs are wanted, above all those that violate something
 	outcomes, err := all.run(plans)
 	if err != nil {
 		t.Fatalf("sim: %v", err)

@@ -125,6 +125,8 @@ func (r *run) changed(c apiserver.Change) {
 // were before it.
 func (r *run) drive(before int, script func()) *result {
 	scripted := make(chan struct{})
+	// The script has a goroutine of its own: it waits like an operator does, and this one is the
+	// driver, which must not.
 	go func() {
 		defer close(scripted)
 		defer func() { // also when the script ends its goroutine, as t.Fatal does
@@ -134,6 +136,7 @@ func (r *run) drive(before int, script func()) *result {
 		script()
 	}()
 	r.schedule.Run()
+	// The driver has stopped: what waits for it from now on would wait for ever.
 	r.schedule.Close(errAborted)
 	r.watches.endAll(errAborted)
 	<-scripted
@@ -188,7 +191,7 @@ func (r *run) exhausted() {
 // would. Only a fault is a reason to end.
 func (r *run) operatorEnded(text string) (restart bool) {
 	if r.reference != nil {
-		return true
+		return true // it does not end without a fault, so a fault of the plan is the reason
 	}
 	for _, fired := range r.injector.Fired() {
 		if fired {
@@ -211,6 +214,7 @@ func (r *run) shutDown() {
 		r.processes.close()
 		return nil
 	})
+	// The processes need the driver to end, so the script waits by sleeping, not in a turn.
 	for deadline := time.Now().Add(shutDownTime); time.Now().Before(deadline); time.Sleep(time.Second) {
 		if r.processes.numRunning() == 0 {
 			return

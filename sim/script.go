@@ -58,7 +58,7 @@ func updateObject[T client.Object](w *World, obj T, subresource string, change f
 				return err
 			}
 			if !current.GetDeletionTimestamp().IsZero() {
-				return apierrors.NewNotFound(runtimeResource(obj), obj.GetName())
+				return apierrors.NewNotFound(w.run.kindOfObject(obj), obj.GetName())
 			}
 			change(current)
 			return w.run.putObject("user", current, subresource)
@@ -66,6 +66,7 @@ func updateObject[T client.Object](w *World, obj T, subresource string, change f
 		switch {
 		case err == nil:
 			return
+		// A conflict can't be: the driver reads and writes in one turn.
 		case !apierrors.IsNotFound(err) || time.Since(started) > w.run.workload.patience():
 			w.fail(fmt.Errorf("%s: %w", text, err))
 		}
@@ -114,6 +115,7 @@ func Detour[T client.Object](w *World, obj T, change func(T)) {
 	Update(w, obj, change)
 	w.becomeIdle()
 	Update(w, obj, func(current T) {
+		// What the user changes back is what users write; the finalizers are the operator's.
 		resourceVersion, finalizers := current.GetResourceVersion(), current.GetFinalizers()
 		restored := before.DeepCopyObject().(T)
 		restored.SetResourceVersion(resourceVersion)

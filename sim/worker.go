@@ -132,6 +132,8 @@ func startWorker(test string, simulation int) (*worker, error) {
 		return nil, fmt.Errorf("starting a worker: %w", err)
 	}
 	pattern := "^" + strings.ReplaceAll(test, "/", "$/^") + "$"
+	// One worker per core runs faster than goroutines on all of them, and a bubble lives for a moment:
+	// collecting its garbage early is wasted work.
 	c := exec.Command(os.Args[0], "-test.run="+pattern, "-test.timeout=0", "-test.count=1")
 	c.Env = append(os.Environ(), workerVariable+"="+strconv.Itoa(simulation), "GOMAXPROCS=1", "GOGC=400",
 		"GORACE=halt_on_error=1 "+os.Getenv("GORACE"))
@@ -164,6 +166,7 @@ func (w *worker) run(plan string) (o outcome, alive bool) {
 		_ = w.command.Process.Signal(abortSignal) //nolint:errcheck // it may have ended just now
 		time.AfterFunc(5*time.Second, func() { _ = w.command.Process.Kill() })
 	})
+	// Results have a pipe of their own: the operator and the test may print.
 	_, err := io.WriteString(w.in, plan+"\n")
 	var line []byte
 	if err == nil {

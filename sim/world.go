@@ -51,7 +51,8 @@ func (w *World) play() {
 	}()
 	w.must("prepare", w.run.prepare)
 	w.run.workload.Script(w)
-	w.Settle()
+	w.Settle() // a script need not end with it
+	// Other runs are compared up to here. What comes after is the same in all of them.
 	w.must("note the end", func() error { w.run.ended = len(w.run.checkpoints) - 1; return nil })
 	w.proveIdle()
 }
@@ -133,6 +134,7 @@ func (w *World) becomeIdle() {
 
 // proveIdle resyncs and restarts the idle operator, which must not cause anything.
 func (w *World) proveIdle() {
+	// Faults are suspended meanwhile: they would give the operator something to do.
 	defer func() {
 		w.run.judge.Prove("")
 		w.run.injector.Resume()

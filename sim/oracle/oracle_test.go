@@ -3,7 +3,13 @@
 
 package oracle
 
-import "testing"
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"testing"
+)
 
 func TestDifferencesAreOneLine(t *testing.T) {
 	for want, d := range map[string]Difference{
@@ -18,5 +24,32 @@ func TestDifferencesAreOneLine(t *testing.T) {
 	}
 	if got, want := (Violation{Oracle: NoLeak, Text: "b is left"}).String(), "no-leak: b is left"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Names are written on command lines and in tests: they are words with dashes, each is one oracle,
+// and the source says beside each what holds.
+func TestNames(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "oracle.go", nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		value := spec.Values[0].(*ast.BasicLit).Value
+		if !regexp.MustCompile(`^"[a-z]+(-[a-z]+)*"$`).MatchString(value) || seen[value] {
+			t.Errorf("%s is not a name of its own: %s", spec.Names[0].Name, value)
+		}
+		if seen[value] = true; spec.Comment == nil {
+			t.Errorf("%s does not say what holds", spec.Names[0].Name)
+		}
+		return true
+	})
+	if len(seen) == 0 {
+		t.Error("there are no oracles")
 	}
 }
