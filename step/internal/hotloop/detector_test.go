@@ -168,7 +168,7 @@ func TestNoHotLoops(t *testing.T) {
 	}
 }
 
-// A value that a failed reconcile left undone is still fought over.
+// A failed reconcile that leaves a value undone does not accept that.
 func TestAFailureAcceptsNothing(t *testing.T) {
 	c := newCluster(t)
 	do := func(o *operator) {
@@ -283,5 +283,21 @@ func TestOtherFieldOwnersOfOurs(t *testing.T) {
 	}, func() { c.label("self", "tier", "theirs") })
 	if diff := cmp.Diff([]string{"things-sidecar"}, c.detector.owners); found == nil || diff != "" {
 		t.Errorf("found %+v, with our other owners (-want +got):\n%s", found, diff)
+	}
+}
+
+// A reconcile in which the API server refused a write does not accept it either.
+func TestARefusalAcceptsNothing(t *testing.T) {
+	c := newCluster(t)
+	round := 0
+	found, _ := c.rounds(20, 5*time.Second, func(o *operator) {
+		if round++; round%2 == 0 {
+			_ = o.Update(o.t.Context(), pod("missing"))
+			return
+		}
+		o.label("tier", "ours")
+	}, func() { c.label("self", "tier", "theirs") })
+	if found == nil {
+		t.Error("no hot loop was found")
 	}
 }

@@ -206,3 +206,38 @@ func TestTheLastWriteIsSuspected(t *testing.T) {
 		t.Error("a state that names the managers, or none, is suspected")
 	}
 }
+
+// A write in between starts the count of quiet writes anew.
+func TestAWriteIsNotQuiet(t *testing.T) {
+	target := &target{version: "2", uid: "1", blind: 1}
+	for range mostQuiet - 1 {
+		target.found(labelled("2"))
+	}
+	target.compare(patched(labelled("2"), labelled("3", "tier", "ours"), ".metadata.labels"), start, loopWindow)
+	target.found(labelled("3"))
+	if !target.suspected(nil) {
+		t.Error("the suspicion has ended too early")
+	}
+}
+
+// A deletion of an object whose state is not known proves nothing, and is suspected.
+func TestUnknownDeletions(t *testing.T) {
+	var target target
+	for range 2 * sameWrites {
+		if _, count := target.compare(&track.Write{Verb: "delete", Object: self}, start, loopWindow); count > 1 {
+			t.Fatalf("it is counted %d times", count)
+		}
+	}
+	if !target.suspected(nil) {
+		t.Error("it is not suspected")
+	}
+}
+
+// An object that is being deleted is as good as gone.
+func TestATerminatingObjectIsGone(t *testing.T) {
+	for _, state := range []*track.Snapshot{{Terminating: true}, {Absent: true}} {
+		if got := factsIn(state).of(existence); got != gone {
+			t.Errorf("%+v: got %d", state, got)
+		}
+	}
+}
