@@ -1,7 +1,6 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cause records what triggers reconciles: events of watches, requested times and backoffs.
 package cause
 
 import (

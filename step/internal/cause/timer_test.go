@@ -44,3 +44,29 @@ func TestCausesOfATimer(t *testing.T) {
 		})
 	}
 }
+
+// Events and a requested time that come together are all causes, and a reconcile replaces the time.
+func TestATimerBesideEvents(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var timer Timer
+	timer.Set(now, time.Minute, true)
+	timer.Set(now, time.Second, false)
+	if timer.Due(now.Add(time.Second - 1)) {
+		t.Error("it is due too early")
+	}
+	seen := []Seen{
+		{journal.Cause{Kind: journal.CauseOwnChange, Verb: "updated", Times: 2}, "7"},
+		{journal.Cause{Kind: journal.CauseOwnChange, Verb: "updated", Times: 1}, "8"},
+	}
+	var got []string
+	for _, cause := range timer.Causes(seen, "", now.Add(time.Second)) {
+		got = append(got, cause.String())
+	}
+	if diff := cmp.Diff([]string{"own change (updated) 3 times", "timer"}, got); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+	timer.Set(now, 0, false)
+	if timer.Due(now.Add(time.Hour)) {
+		t.Error("it is due, though nothing was requested")
+	}
+}

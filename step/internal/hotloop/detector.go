@@ -1,12 +1,6 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hotloop finds objects that are reconciled again and again because of what is written to
-// them.
-//
-// A hot loop is one of two things. A fight: another client undoes what we have written, and we
-// write it again. An echo: each of our writes causes the event of the next one.
-// docs/design/0008-what-is-a-hot-loop.md says why these, and what is none.
 package hotloop
 
 import (

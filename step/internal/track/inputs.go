@@ -78,8 +78,9 @@ func (in *Inputs) Unchanged(ctx context.Context, reader client.Reader) bool {
 }
 
 func (i *input) unchanged(ctx context.Context, reader client.Reader) bool {
-	if list, ok := i.empty.(client.ObjectList); ok {
-		list = EmptyOf(list).(client.ObjectList) //nolint:errcheck // of the same type
+	// An unstructured object has the methods of a list, too.
+	if _, ok := i.empty.(client.Object); !ok {
+		list := EmptyOf(i.empty).(client.ObjectList) //nolint:errcheck // of the same type
 		if reader.List(ctx, list, i.options...) != nil {
 			return false
 		}

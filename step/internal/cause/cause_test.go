@@ -1,0 +1,157 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cause
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// observed are the entries that a recorder has reported.
+type observed []string
+
+// Observe implements [journal.Observer].
+func (o *observed) Observe(_ context.Context, e journal.Entry) {
+	*o = append(*o, fmt.Sprint(e.Controller, ": ", e.Object, ": ", e.Event.(journal.Triggered).Cause)) //nolint:errcheck // it reports no other
+}
+
+// newRecorder returns a recorder of the Pods of a controller, and what it reports.
+func newRecorder(t *testing.T) (*Recorder, *observed) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	entries := &observed{}
+	return &Recorder{
+		Controller: "pods", Kind: schema.GroupKind{Kind: "Pod"}, Client: fake.NewClientBuilder().WithScheme(scheme).Build(),
+		Observer: entries, Namespaced: func() bool { return true },
+	}, entries
+}
+
+var key = types.NamespacedName{Namespace: "default", Name: "a"}
+
+func pod(version string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", ResourceVersion: version}}
+}
+
+func ownedBy(owners ...metav1.OwnerReference) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "child", OwnerReferences: owners}}
+}
+
+// take returns the causes of the reconcile of an object.
+func take(r *Recorder, key types.NamespacedName) []string {
+	var texts []string
+	for _, s := range r.Take(key) {
+		texts = append(texts, s.cause.String())
+	}
+	return texts
+}
+
+// Events of one kind are one cause, which one reconcile takes.
+func TestCausesAreTakenOnce(t *testing.T) {
+	r, entries := newRecorder(t)
+	r.Own(pod("1"), "", "updated")
+	r.Own(pod("2"), "", "updated")
+	r.Own(pod("3"), "", "deleted")
+	seen := r.Take(key)
+	want := []Seen{
+		{journal.Cause{Kind: journal.CauseOwnChange, Verb: "updated", Times: 2}, "2"},
+		{journal.Cause{Kind: journal.CauseOwnChange, Verb: "deleted", Times: 1}, "3"},
+	}
+	if diff := cmp.Diff(want, seen, cmp.AllowUnexported(Seen{})); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+	if again := r.Take(key); len(again) > 0 || len(r.pending) > 0 {
+		t.Errorf("they are taken again: %v, and kept: %v", again, r.pending)
+	}
+	reported := observed{
+		"pods: Pod default/a: own change (updated)", "pods: Pod default/a: own change (updated)", "pods: Pod default/a: own change (deleted)",
+	}
+	if diff := cmp.Diff(reported, *entries); diff != "" {
+		t.Errorf("reported (-want +got):\n%s", diff)
+	}
+}
+
+// There is a start of every object when an operator starts: it is a cause, and not reported.
+func TestAStartIsNotReported(t *testing.T) {
+	r, entries := newRecorder(t)
+	r.Own(pod("1"), journal.CauseStart, "")
+	if len(*entries) > 0 {
+		t.Errorf("reported %v", *entries)
+	}
+	if diff := cmp.Diff([]string{"start"}, take(r, key)); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+}
+
+// An event of a child is a cause of the owners of the kind of the controller.
+func TestCausesOfOwners(t *testing.T) {
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "a"}
+	tests := []struct {
+		name       string
+		owner      metav1.OwnerReference
+		namespaced bool
+		key        types.NamespacedName
+		want       []string
+	}{
+		{"owned", owner, true, key, []string{"ConfigMap default/child updated"}},
+		{"another version", metav1.OwnerReference{APIVersion: "v2", Kind: "Pod", Name: "a"}, true, key, []string{"ConfigMap default/child updated"}},
+		{"another kind", metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "a"}, true, key, nil},
+		{"another group", metav1.OwnerReference{APIVersion: "x.example.com/v1", Kind: "Pod", Name: "a"}, true, key, nil},
+		{"another name", metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "b"}, true, key, nil},
+		{"an owner without a namespace", owner, false, types.NamespacedName{Name: "a"}, []string{"ConfigMap default/child updated"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r, entries := newRecorder(t)
+			r.Namespaced = func() bool { return test.namespaced }
+			r.Child(ownedBy(test.owner), "", "updated")
+			if diff := cmp.Diff(test.want, take(r, test.key)); diff != "" {
+				t.Errorf("causes (-want +got):\n%s", diff)
+			}
+			if test.want == nil && test.owner.Name == "a" && len(*entries) > 0 {
+				t.Errorf("reported %v", *entries)
+			}
+		})
+	}
+}
+
+// An object that is never reconciled does not make a recorder grow.
+func TestPendingCausesAreBounded(t *testing.T) {
+	r, _ := newRecorder(t)
+	for i := range 3 * mostPending {
+		r.Own(pod("1"), "", "verb-"+strconv.Itoa(i))
+	}
+	seen, times := r.Take(key), 0
+	for _, s := range seen {
+		times += s.cause.Times
+	}
+	if len(seen) != mostPending || times != 3*mostPending {
+		t.Errorf("%d causes count %d events, want %d and %d", len(seen), times, mostPending, 3*mostPending)
+	}
+}
+
+// Without an observer, a recorder costs nothing.
+func TestWithoutAnObserver(t *testing.T) {
+	r, _ := newRecorder(t)
+	r.Observer = nil
+	r.Own(pod("1"), "", "updated")
+	r.Child(ownedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "a"}), "", "updated")
+	if len(r.pending) > 0 {
+		t.Errorf("pending %v", r.pending)
+	}
+}

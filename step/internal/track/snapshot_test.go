@@ -1,0 +1,100 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package track
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func filledPod(transition time.Time) *corev1.Pod {
+	obj := pod("a")
+	obj.ResourceVersion = "7"
+	obj.Labels = map[string]string{"x.y/z": "1"}
+	obj.Finalizers = []string{"example.com/f"}
+	obj.Spec.Hostname = "host"
+	obj.Status.Phase = "Running"
+	obj.Status.Conditions = []corev1.PodCondition{{Type: "Up", Status: "True", LastTransitionTime: metav1.NewTime(transition)}}
+	return obj
+}
+
+// The leaves are what a write can change, without the times of conditions.
+func TestLeaves(t *testing.T) {
+	s := SnapshotOf(filledPod(time.Unix(1, 0)))
+	want := map[string]any{
+		".metadata.labels[x.y/z]": "1", ".metadata.finalizers": []any{"example.com/f"}, ".spec.hostname": "host",
+	}
+	if diff := cmp.Diff(want, s.Leaves("")); diff != "" {
+		t.Errorf("the object (-want +got):\n%s", diff)
+	}
+	status := map[string]any{".status.phase": "Running", ".status.conditions[Up]": map[string]any{"type": "Up", "status": "True"}}
+	if diff := cmp.Diff(status, s.Leaves("status")); diff != "" {
+		t.Errorf("the status (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(status, SnapshotOf(filledPod(time.Unix(2, 0))).Leaves("status")); diff != "" {
+		t.Errorf("the status later (-want +got):\n%s", diff)
+	}
+}
+
+// The answer of the API server does not change with the object that the step has.
+func TestSnapshotsOfAnswers(t *testing.T) {
+	obj := filledPod(time.Unix(1, 0))
+	s := snapshotOfAnswer(obj)
+	obj.Spec.Hostname, obj.ResourceVersion = "changed", "8"
+	if got := s.Leaves("")[".spec.hostname"]; got != "host" || s.Version != "7" || s.UID != "uid-a" {
+		t.Errorf("got %v in %+v", got, s)
+	}
+	for name, answer := range map[string]any{"no version": pod("a"), "no object": []string{"x"}, "no JSON": func() {}} {
+		if got := snapshotOfAnswer(answer); got != nil {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+// What one encoding writes and another leaves out makes no difference.
+func TestTrimmed(t *testing.T) {
+	tests := []struct {
+		name     string
+		in, want any
+	}{
+		{"empty values", map[string]any{"a": nil, "b": "", "c": 0.0, "d": false, "e": []any{}, "f": map[string]any{"g": ""}}, nil},
+		{"values", map[string]any{"a": "x", "b": ""}, map[string]any{"a": "x"}},
+		{"items keep their places", []any{"", "x", map[string]any{"a": ""}}, []any{"", "x", map[string]any{"a": ""}}},
+	}
+	for _, test := range tests {
+		if diff := cmp.Diff(test.want, Trimmed(test.in)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+// A patch is compared by what it sent, and an update by what differs.
+func TestChanges(t *testing.T) {
+	before, after := filledPod(time.Unix(1, 0)), filledPod(time.Unix(1, 0))
+	after.Spec.Hostname = "new"
+	after.Labels = nil
+	label, host := Change{".metadata.labels[x.y/z]", nil, true}, Change{".spec.hostname", "new", true}
+	tests := []struct {
+		name   string
+		fields []string
+		want   []Change
+	}{
+		{"an update", nil, []Change{label, host}},
+		{"a patch", []string{".spec.hostname"}, []Change{host}},
+		{"a patch of a field that is as it was", []string{".metadata.finalizers"}, []Change{{".metadata.finalizers", []any{"example.com/f"}, false}}},
+	}
+	for _, test := range tests {
+		w := &Write{Fields: test.fields, Before: SnapshotOf(before), After: SnapshotOf(after)}
+		if diff := cmp.Diff(test.want, w.Changes()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+	if got := (&Write{After: SnapshotOf(after)}).Changes(); got != nil {
+		t.Errorf("of an unknown state: %v", got)
+	}
+}
