@@ -14,57 +14,63 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// unchanged is an arrangement or an answer that changes nothing.
+func unchanged(*cluster) {}
+
+// round is the number of the reconcile, for the actions that depend on it.
+var round int
+
+var fights = []struct {
+	name    string
+	arrange func(c *cluster)
+	do      action
+	answer  func(c *cluster)
+	paths   []string
+	text    string
+	rounds  int
+}{
+	{"a field of the object", unchanged,
+		func(o *operator) { o.label("tier", "ours") },
+		func(c *cluster) { c.label("self", "tier", "theirs") },
+		[]string{".metadata.labels.tier"}, ".metadata.labels.tier of Pod default/self is written again and again", 6},
+	{"a field that another client removes", unchanged,
+		func(o *operator) { o.label("tier", "ours") },
+		func(c *cluster) { obj := c.get("self"); obj.Labels = nil; c.must(c.server.Update(c.t.Context(), obj)) },
+		[]string{".metadata.labels.tier"}, ".metadata.labels.tier of Pod default/self is written again and again", 6},
+	{"a condition, whose time differs", unchanged,
+		func(o *operator) {
+			o.self.Status.Conditions = []corev1.PodCondition{{
+				Type: "Up", Status: "True", LastTransitionTime: metav1.NewTime(time.Now().Add(time.Duration(len(o.self.ResourceVersion)) * time.Hour)),
+			}}
+			o.must(o.Status().Update(o.t.Context(), o.self))
+		},
+		func(c *cluster) {
+			obj := c.get("self")
+			obj.Status.Conditions[0].Status = "False"
+			c.must(c.server.Status().Update(c.t.Context(), obj))
+		},
+		[]string{".status.conditions[Up]"}, ".status.conditions[Up] of Pod default/self is written again and again", 6},
+	{"a field of a child that is in the cache", func(c *cluster) { c.create(pod("child")) },
+		func(o *operator) { o.read("child"); o.patch("child", "tier", "ours") },
+		func(c *cluster) { c.label("child", "tier", "theirs") },
+		[]string{".metadata.labels.tier"}, ".metadata.labels.tier of Pod default/child is written again and again", 6},
+	{"a field of a child that is not read", func(c *cluster) { c.create(pod("child")) }, // the first write is not comparable
+		func(o *operator) { o.patch("child", "tier", "ours") },
+		func(c *cluster) { c.label("child", "tier", "theirs") },
+		[]string{".metadata.labels.tier"}, ".metadata.labels.tier of Pod default/child is written again and again", 8},
+	{"a child that another client deletes", unchanged,
+		func(o *operator) { o.must(o.Create(o.t.Context(), pod("child"))) },
+		func(c *cluster) { c.delete("child") },
+		nil, "Pod default/child is created again and again", 6},
+	{"a child that another client creates", func(c *cluster) { c.create(pod("child")) },
+		func(o *operator) { o.must(o.Delete(o.t.Context(), o.read("child"))) },
+		func(c *cluster) { c.create(pod("child")) },
+		nil, "Pod default/child is deleted again and again", 6},
+}
+
 // A fight is found with the write that is the sixth within two minutes.
 func TestFights(t *testing.T) {
-	nothing := func(*cluster) {}
-	tests := []struct {
-		name    string
-		arrange func(c *cluster)
-		do      action
-		answer  func(c *cluster)
-		paths   []string
-		text    string
-		rounds  int
-	}{
-		{"a field of the object", nothing,
-			func(o *operator) { o.label("tier", "ours") },
-			func(c *cluster) { c.label("self", "tier", "theirs") },
-			[]string{".metadata.labels.tier"}, ".metadata.labels.tier of Pod default/self is written again and again", 6},
-		{"a field that another client removes", nothing,
-			func(o *operator) { o.label("tier", "ours") },
-			func(c *cluster) { obj := c.get("self"); obj.Labels = nil; c.must(c.server.Update(c.t.Context(), obj)) },
-			[]string{".metadata.labels.tier"}, ".metadata.labels.tier of Pod default/self is written again and again", 6},
-		{"a condition, whose time differs", nothing,
-			func(o *operator) {
-				o.self.Status.Conditions = []corev1.PodCondition{{
-					Type: "Up", Status: "True", LastTransitionTime: metav1.NewTime(time.Now().Add(time.Duration(len(o.self.ResourceVersion)) * time.Hour)),
-				}}
-				o.must(o.Status().Update(o.t.Context(), o.self))
-			},
-			func(c *cluster) {
-				obj := c.get("self")
-				obj.Status.Conditions[0].Status = "False"
-				c.must(c.server.Status().Update(c.t.Context(), obj))
-			},
-			[]string{".status.conditions[Up]"}, ".status.conditions[Up] of Pod default/self is written again and again", 6},
-		{"a field of a child that is in the cache", func(c *cluster) { c.create(pod("child")) },
-			func(o *operator) { o.read("child"); o.patch("child", "tier", "ours") },
-			func(c *cluster) { c.label("child", "tier", "theirs") },
-			[]string{".metadata.labels.tier"}, ".metadata.labels.tier of Pod default/child is written again and again", 6},
-		{"a field of a child that is not read", func(c *cluster) { c.create(pod("child")) }, // the first write is not comparable
-			func(o *operator) { o.patch("child", "tier", "ours") },
-			func(c *cluster) { c.label("child", "tier", "theirs") },
-			[]string{".metadata.labels.tier"}, ".metadata.labels.tier of Pod default/child is written again and again", 8},
-		{"a child that another client deletes", nothing,
-			func(o *operator) { o.must(o.Create(o.t.Context(), pod("child"))) },
-			func(c *cluster) { c.delete("child") },
-			nil, "Pod default/child is created again and again", 6},
-		{"a child that another client creates", func(c *cluster) { c.create(pod("child")) },
-			func(o *operator) { o.must(o.Delete(o.t.Context(), o.read("child"))) },
-			func(c *cluster) { c.create(pod("child")) },
-			nil, "Pod default/child is deleted again and again", 6},
-	}
-	for _, test := range tests {
+	for _, test := range fights {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCluster(t)
 			test.arrange(c)
@@ -85,74 +91,73 @@ func TestFights(t *testing.T) {
 	}
 }
 
+var noHotLoops = []struct {
+	name    string
+	every   time.Duration
+	arrange func(c *cluster)
+	do      action
+	answer  func(c *cluster)
+	live    int // how often the API server may be asked
+}{
+	{"a value that returns because we wrote another one", 10 * time.Second, unchanged,
+		func(o *operator) { o.label("tier", strconv.Itoa(round%2)) }, unchanged, 0},
+	{"a value that another client changes, and that we change, too", 10 * time.Second, unchanged,
+		func(o *operator) { o.label("tier", strconv.Itoa(round)) },
+		func(c *cluster) { c.label("self", "tier", "theirs") }, 0},
+	{"a value that was left undone in between", 5 * time.Second, unchanged,
+		func(o *operator) {
+			if round%2 == 0 {
+				o.label("tier", "ours")
+			}
+		},
+		func(c *cluster) { c.label("self", "tier", "theirs") }, 0},
+	{"a fight that is too slow", 40 * time.Second, unchanged,
+		func(o *operator) { o.label("tier", "ours") },
+		func(c *cluster) { c.label("self", "tier", "theirs") }, 40}, // without field managers, each write may prove one
+	{"another field of the object", 10 * time.Second, unchanged,
+		func(o *operator) { o.patch("self", "tier", "ours") },
+		func(c *cluster) { c.label("self", "other", strconv.Itoa(round)) }, 0},
+	{"a write that changes nothing", 10 * time.Second, func(c *cluster) { c.create(pod("child")) },
+		func(o *operator) { o.patch("child", "tier", "ours") }, unchanged, 0},
+	{"a write that changes nothing, and another client", 10 * time.Second, func(c *cluster) { c.create(pod("child")) },
+		func(o *operator) { o.patch("child", "tier", "ours") },
+		func(c *cluster) { c.label("child", "other", strconv.Itoa(round)) }, 5}, // each time that shows no fight doubles how many writes the next one takes
+	{"a dry run", 10 * time.Second, func(c *cluster) { c.create(pod("child")) },
+		func(o *operator) { o.read("child"); o.patch("child", "tier", "ours", client.DryRunAll) }, unchanged, 0},
+	{"a deletion that matches nothing", 10 * time.Second, unchanged,
+		func(o *operator) { _ = o.Delete(o.t.Context(), pod("child")) }, unchanged, 0},
+	{"deletions of all that match", 10 * time.Second, unchanged,
+		func(o *operator) { o.must(o.DeleteAllOf(o.t.Context(), pod(""), client.InNamespace("other"))) }, unchanged, 0},
+	{"a child that we delete, and create again", 10 * time.Second, unchanged,
+		func(o *operator) {
+			if child := o.read("child"); child != nil {
+				o.must(o.Delete(o.t.Context(), child))
+				return
+			}
+			o.must(o.Create(o.t.Context(), pod("child")))
+		}, unchanged, 0},
+	{"children that we delete together, and create again", 10 * time.Second, unchanged,
+		func(o *operator) {
+			if o.read("child") != nil {
+				o.must(o.DeleteAllOf(o.t.Context(), pod(""), client.InNamespace("default"), client.MatchingLabels{"role": "child"}))
+				return
+			}
+			child := pod("child")
+			child.Labels = map[string]string{"role": "child"}
+			o.must(o.Create(o.t.Context(), child))
+		}, unchanged, 0},
+	{"a terminating child that is polled by deleting it", 10 * time.Second,
+		func(c *cluster) {
+			child := pod("child")
+			child.Finalizers = []string{"example.com/wait"}
+			c.create(child)
+		},
+		func(o *operator) { o.must(o.Delete(o.t.Context(), o.read("child"))) }, unchanged, 0},
+}
+
 // What a correct operator does is no hot loop, however often it does it.
 func TestNoHotLoops(t *testing.T) {
-	nothing := func(*cluster) {}
-	round := 0
-	tests := []struct {
-		name    string
-		every   time.Duration
-		arrange func(c *cluster)
-		do      action
-		answer  func(c *cluster)
-		live    int // how often the API server may be asked
-	}{
-		{"a value that returns because we wrote another one", 10 * time.Second, nothing,
-			func(o *operator) { o.label("tier", strconv.Itoa(round%2)) }, nothing, 0},
-		{"a value that another client changes, and that we change, too", 10 * time.Second, nothing,
-			func(o *operator) { o.label("tier", strconv.Itoa(round)) },
-			func(c *cluster) { c.label("self", "tier", "theirs") }, 0},
-		{"a value that was left undone in between", 5 * time.Second, nothing,
-			func(o *operator) {
-				if round%2 == 0 {
-					o.label("tier", "ours")
-				}
-			},
-			func(c *cluster) { c.label("self", "tier", "theirs") }, 0},
-		{"a fight that is too slow", 40 * time.Second, nothing,
-			func(o *operator) { o.label("tier", "ours") },
-			func(c *cluster) { c.label("self", "tier", "theirs") }, 40}, // without field managers, each write may prove one
-		{"another field of the object", 10 * time.Second, nothing,
-			func(o *operator) { o.patch("self", "tier", "ours") },
-			func(c *cluster) { c.label("self", "other", strconv.Itoa(round)) }, 0},
-		{"a write that changes nothing", 10 * time.Second, func(c *cluster) { c.create(pod("child")) },
-			func(o *operator) { o.patch("child", "tier", "ours") }, nothing, 0},
-		{"a write that changes nothing, and another client", 10 * time.Second, func(c *cluster) { c.create(pod("child")) },
-			func(o *operator) { o.patch("child", "tier", "ours") },
-			func(c *cluster) { c.label("child", "other", strconv.Itoa(round)) }, 5}, // each time that shows no fight doubles how many writes the next one takes
-		{"a dry run", 10 * time.Second, func(c *cluster) { c.create(pod("child")) },
-			func(o *operator) { o.read("child"); o.patch("child", "tier", "ours", client.DryRunAll) }, nothing, 0},
-		{"a deletion that matches nothing", 10 * time.Second, nothing,
-			func(o *operator) { _ = o.Delete(o.t.Context(), pod("child")) }, nothing, 0},
-		{"deletions of all that match", 10 * time.Second, nothing,
-			func(o *operator) { o.must(o.DeleteAllOf(o.t.Context(), pod(""), client.InNamespace("other"))) }, nothing, 0},
-		{"a child that we delete, and create again", 10 * time.Second, nothing,
-			func(o *operator) {
-				if child := o.read("child"); child != nil {
-					o.must(o.Delete(o.t.Context(), child))
-					return
-				}
-				o.must(o.Create(o.t.Context(), pod("child")))
-			}, nothing, 0},
-		{"children that we delete together, and create again", 10 * time.Second, nothing,
-			func(o *operator) {
-				if o.read("child") != nil {
-					o.must(o.DeleteAllOf(o.t.Context(), pod(""), client.InNamespace("default"), client.MatchingLabels{"role": "child"}))
-					return
-				}
-				child := pod("child")
-				child.Labels = map[string]string{"role": "child"}
-				o.must(o.Create(o.t.Context(), child))
-			}, nothing, 0},
-		{"a terminating child that is polled by deleting it", 10 * time.Second,
-			func(c *cluster) {
-				child := pod("child")
-				child.Finalizers = []string{"example.com/wait"}
-				c.create(child)
-			},
-			func(o *operator) { o.must(o.Delete(o.t.Context(), o.read("child"))) }, nothing, 0},
-	}
-	for _, test := range tests {
+	for _, test := range noHotLoops {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCluster(t)
 			test.arrange(c)
