@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-
-	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 // newServer returns an API server with Pods.
@@ -34,10 +32,6 @@ func newServer(t *testing.T, names ...string) client.WithWatch {
 
 func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)}}
-}
-
-func named(name string) journal.Object {
-	return journal.Object{Kind: "Pod", Namespace: "default", Name: name}
 }
 
 func key(name string) client.ObjectKey { return client.ObjectKey{Namespace: "default", Name: name} }
