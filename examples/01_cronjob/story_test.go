@@ -177,7 +177,7 @@ func refused(t *testing.T, user client.Client) {
 		{"name with dots", func(c *v1.CronJob) { c.Name = "hello.world" }, "must be a DNS label"},
 		{"no schedule", func(c *v1.CronJob) { c.Spec.Schedule = "" }, "spec.schedule"},
 		{"time zone in the schedule", func(c *v1.CronJob) { c.Spec.Schedule = "CRON_TZ=UTC @daily" }, "use timeZone instead"},
-		{"local time zone", func(c *v1.CronJob) { c.Spec.TimeZone = ptr.To("Local") }, "name the zone"},
+		{"local time zone", func(c *v1.CronJob) { c.Spec.TimeZone = ptr.To("Local") }, "name a zone"},
 		{"unknown policy", func(c *v1.CronJob) { c.Spec.ConcurrencyPolicy = "Perhaps" }, `"Allow", "Forbid", "Replace"`},
 		{"deadline of zero", func(c *v1.CronJob) { c.Spec.StartingDeadlineSeconds = ptr.To[int64](0) }, "startingDeadlineSeconds"},
 		{"negative history", func(c *v1.CronJob) { c.Spec.FailedJobsHistoryLimit = ptr.To[int32](-1) }, "failedJobsHistoryLimit"},
