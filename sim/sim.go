@@ -95,7 +95,7 @@ func Explore(t *testing.T, workload Workload, options ...Option) *Report {
 func prepare(t *testing.T, workload Workload, options []Option, dir string) *Report {
 	t.Helper()
 	s := newSettings(options)
-	simulation := nextSimulation(t.Name())
+	simulation := nextSimulation(t)
 	role := os.Getenv(workerVariable)
 	if role != "" && role != strconv.Itoa(simulation) {
 		return nil // another simulation of this test is meant

@@ -51,9 +51,19 @@ var simulations = struct {
 	of map[string]int
 }{of: map[string]int{}}
 
-func nextSimulation(test string) int {
+// nextSimulation returns the number of a simulation within its test. A worker counts anew, so that
+// a test that runs again in the same process (go test -count) must do so, too.
+func nextSimulation(t testing.TB) int {
 	simulations.Lock()
 	defer simulations.Unlock()
+	test := t.Name()
+	if simulations.of[test] == 0 {
+		t.Cleanup(func() {
+			simulations.Lock()
+			defer simulations.Unlock()
+			delete(simulations.of, test)
+		})
+	}
 	simulations.of[test]++
 	return simulations.of[test]
 }

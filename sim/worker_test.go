@@ -158,3 +158,33 @@ func TestRunFails(t *testing.T) {
 		}
 	}
 }
+
+// passing is a test that ends when end is called.
+type passing struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (p *passing) Name() string     { return "TestOfAUser" }
+func (p *passing) Cleanup(f func()) { p.cleanups = append(p.cleanups, f) }
+
+func (p *passing) end() {
+	for _, f := range p.cleanups {
+		f()
+	}
+	p.cleanups = nil
+}
+
+// Simulations are numbered within a test, and from the beginning when it runs again, as with go
+// test -count=2: the worker's process runs it once.
+func TestSimulationsAreNumberedAnew(t *testing.T) {
+	p := &passing{TB: t}
+	for run := range 2 {
+		for want := 1; want <= 2; want++ {
+			if got := nextSimulation(p); got != want {
+				t.Errorf("run %d: got number %d, want %d", run+1, got, want)
+			}
+		}
+		p.end()
+	}
+}
