@@ -66,8 +66,8 @@ func endings() *rapid.Generator[operation] {
 	})
 }
 
-// leftovers are conditions as an older version of the operator, or another controller, may have left
-// them.
+// leftovers are conditions as an older version of the operator, or another controller, may have
+// left them.
 func leftovers() *rapid.Generator[metav1.Condition] {
 	return rapid.Custom(func(t *rapid.T) metav1.Condition {
 		types := append(slices.Clone(conditionTypes), condition.Ready, condition.Reconciling, condition.Stalled, condition.Paused, "Retired")

@@ -18,8 +18,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// An operator without a metrics server serves the handler itself. Without a name, it lists the objects
-// that something is known about.
+// An operator without a metrics server serves the handler itself. Without a name, it lists the
+// objects that something is known about.
 func ExampleHandler() {
 	ring := journal.NewRing(journal.RingOptions{})
 	mux := http.NewServeMux()
@@ -39,8 +39,8 @@ func ExampleHandler() {
 	// [{"group":"example.com","kind":"Database","namespace":"shop","name":"db"}]
 }
 
-// A ring that all engines of a manager share, served beside the metrics. Package observe does the same
-// in one line.
+// A ring that all engines of a manager share, served beside the metrics. Package observe does the
+// same in one line.
 func ExampleServe() {
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{})
 	if err != nil {

@@ -59,8 +59,8 @@ func lifeOfSettings(w *sim.World) {
 }
 
 // Run tests an operator that keeps a Secret with the data of a ConfigMap: it is killed before and
-// after every write, its requests are refused, its watches lag, another client takes the name of the
-// Secret, and each time the world has to become what it is without that.
+// after every write, its requests are refused, its watches lag, another client takes the name of
+// the Secret, and each time the world has to become what it is without that.
 func ExampleRun() {
 	sim.Run(t, sim.Workload{
 		Operator: sim.Manager(func(mgr ctrl.Manager, _ *sim.Process) error {
@@ -101,8 +101,8 @@ func ExampleRun() {
 	}, sim.WithPairs(20))
 }
 
-// Manager makes an operator of a function that sets up controllers, like main does. An operator that
-// is no manager is a function too.
+// Manager makes an operator of a function that sets up controllers, like main does. An operator
+// that is no manager is a function too.
 func ExampleManager() {
 	manager := sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
 		return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(reconcile.Func(
@@ -132,8 +132,8 @@ func ExampleManager() {
 	sim.Run(t, sim.Workload{Operator: loop, Script: lifeOfSettings})
 }
 
-// A script acts as users do, and asks for what is in the cluster. What it finds wrong, it says with
-// an error of the test, or with a panic.
+// A script acts as users do, and asks for what is in the cluster. What it finds wrong, it says
+// with an error of the test, or with a panic.
 func ExampleWorld() {
 	sim.Run(t, sim.Workload{
 		Operator: func(ctx context.Context, _ *sim.Process) error {
@@ -313,10 +313,11 @@ func Example_plans() {
 	_, err = fault.ParsePlan("crash during write 3")
 	fmt.Println(err)
 	// Output:
-	// crash after write 3: at 3, of ""
-	// delay the watch of jobs.batch by 2 from event 1: at 1, of "jobs.batch"
-	// crash after write 3; delay the watch of jobs.batch by 2 from event 1
-	// plan "crash during write 3": unknown fault "crash during write 3": did you mean "crash before write {at}" or "crash after write {at}" or "crash before call {at}" or "crash after call {at}" or "crash inside call {at}"?
+	// crash after write 3: at 3, of "" delay the watch of jobs.batch by 2 from event 1: at 1, of
+	// "jobs.batch" crash after write 3; delay the watch of jobs.batch by 2 from event 1 plan
+	// "crash during write 3": unknown fault "crash during write 3": did you mean "crash before
+	// write {at}" or "crash after write {at}" or "crash before call {at}" or "crash after call
+	// {at}" or "crash inside call {at}"?
 }
 
 // The names of oracles say what holds. A violation says what does not.

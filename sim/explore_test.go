@@ -37,8 +37,8 @@ func texts(plans []fault.Plan) []string {
 	return list
 }
 
-// The plans are the run without faults in other orders, and each fault that can strike, in the order
-// of the run.
+// The plans are the run without faults in other orders, and each fault that can strike, in the
+// order of the run.
 func TestPlans(t *testing.T) {
 	want := []string{
 		"seed 1", "seed 2", "seed 3",

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What faults make of the lives of processes and of their watches, as the trace shows it. The right
-// operator survives each of them.
+// What faults make of the lives of processes and of their watches, as the trace shows it. The
+// right operator survives each of them.
 func TestLivesAndWatches(t *testing.T) {
 	tests := map[string][]string{ // expressions, in the order in which the trace has them
 		"stop at write 1": {
@@ -72,7 +72,8 @@ func TestLivesAndWatches(t *testing.T) {
 	}
 }
 
-// With a fault, an operator that ends by itself is started again, later each time, as kubelet does.
+// With a fault, an operator that ends by itself is started again, later each time, as kubelet
+// does.
 func TestRestarts(t *testing.T) {
 	w := copyWorkload()
 	var starts []time.Duration
@@ -113,8 +114,9 @@ func TestUpdateOfWhatIsBeingDeleted(t *testing.T) {
 	}
 }
 
-// An operator whose reconcile panics because of a fault is not accused: controller-runtime recovers.
-// A call outside of a reconcile gets an error instead, as a panic there would end the process.
+// An operator whose reconcile panics because of a fault is not accused: controller-runtime
+// recovers. A call outside of a reconcile gets an error instead, as a panic there would end the
+// process.
 func TestInjectedPanics(t *testing.T) {
 	r := inProcess(t, "panic at call 1; panic at write 1", func(ctx context.Context, p *Process) {
 		if err := p.Call(ctx, Call{System: "disk"}, func() error { return nil }); err == nil || errors.Is(err, ErrUnavailable) {

@@ -22,8 +22,8 @@ import (
 // Requests about single objects, on behalf of users and others. They go to the server at once, in
 // the driver.
 
-// kindOfObject names the kind of an object in errors, where a resource is expected. Typed objects do
-// not carry their kind, so the scheme is asked.
+// kindOfObject names the kind of an object in errors, where a resource is expected. Typed objects
+// do not carry their kind, so the scheme is asked.
 func (r *run) kindOfObject(obj client.Object) schema.GroupResource {
 	gvk, err := apiutil.GVKForObject(obj, r.scheme)
 	if err != nil {

@@ -37,14 +37,14 @@ import (
 // How it does that:
 //
 //   - Child has a name. Its namespace is that of req.Object unless it has another.
-//   - It is applied on the server side, with the engine as the field owner: what child does not set
-//     is left to others, and what it does not set any more is removed. What its type encodes
+//   - It is applied on the server side, with the engine as the field owner: what child does not
+//     set is left to others, and what it does not set any more is removed. What its type encodes
 //     although it is zero counts as set. Its status is not written.
-//   - Nothing is written if the cache shows that nothing would change. A cache that drops the managed
-//     fields never shows that, and each call is a no-op write.
+//   - Nothing is written if the cache shows that nothing would change. A cache that drops the
+//     managed fields never shows that, and each call is a no-op write.
 //   - Afterwards child is the object as it is in the cluster.
-//   - An object of that name that req.Object does not control is left alone: the error is terminal,
-//     and names the controller.
+//   - An object of that name that req.Object does not control is left alone: the error is
+//     terminal, and names the controller.
 //   - An object that is being deleted, or that a predecessor of req.Object has left to the garbage
 //     collector, is waited for.
 //   - Before an object is created, Request.APIReader is asked whether it exists: the cache may not
@@ -226,8 +226,8 @@ func (c *childOf) mayWrite(current client.Object) error {
 		failure.WithRemedy("delete it if it is not needed, or have the "+c.kind()+" use another name"))
 }
 
-// isPredecessor reports whether a controller is an object of the name of ours that was there before
-// it.
+// isPredecessor reports whether a controller is an object of the name of ours that was there
+// before it.
 func (c *childOf) isPredecessor(controller *metav1.OwnerReference) bool {
 	gvk, err := c.client.GroupVersionKindFor(c.owner)
 	return err == nil && controller != nil && controller.Kind == gvk.Kind && track.GroupOf(controller.APIVersion) == gvk.Group && controller.Name == c.owner.GetName()

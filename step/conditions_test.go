@@ -108,8 +108,8 @@ func TestConditionsOfAStepThatWaits(t *testing.T) {
 	}
 }
 
-// A failure of something else comes through, also if only a number in a name or an address distinguishes
-// the two.
+// A failure of something else comes through, also if only a number in a name or an address
+// distinguishes the two.
 func TestMessagesOfAnotherFailure(t *testing.T) {
 	for _, tt := range []struct {
 		name, before, after string

@@ -2,6 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package moving is the example for docs/moving.md: a reconciler as users of kubebuilder write it
-// (package before), the same code as a single step of an engine (package onestep), and the result of
-// the move (package after). The test of the reconciler is the same file in all three.
+// (package before), the same code as a single step of an engine (package onestep), and the result
+// of the move (package after). The test of the reconciler is the same file in all three.
 package moving

@@ -101,7 +101,7 @@ func generateFile(pkg *model.Package, document *model.Document, names *packageNa
 	var file bytes.Buffer
 	fmt.Fprintf(&file, "%s%s%s\n\npackage %s\n\n", headerBefore, document.File, headerAfter, pkg.Name)
 	file.WriteString(imports.usedBy(append(body.Bytes(), "ctrlkit.SupportsGeneratedV1"...)))
-	file.WriteString("\n// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.\n")
+	file.WriteString("\n// If this is undefined, your ctrlkit does not support this file: run its ctrlkit generate.\n")
 	file.WriteString("const _ = ctrlkit.SupportsGeneratedV1\n")
 	file.Write(body.Bytes())
 	return format.Source(file.Bytes())

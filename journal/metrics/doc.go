@@ -30,17 +30,17 @@
 //
 // What they mean:
 //
-//   - The values of result are those of journal.Result, of cause those of journal.CauseKind, of class
-//     those of package failure.
+//   - The values of result are those of journal.Result, of cause those of journal.CauseKind, of
+//     class those of package failure.
 //   - The outcome is done, failed, waiting or requeue; that of a write is done or failed.
 //   - The durations are histograms.
-//   - The last two exist only with [PerObjectEach]: ctrlkit_object_result is 1 for the result of the
-//     last reconcile, ctrlkit_object_failures is the number of failures in a row.
+//   - The last two exist only with [PerObjectEach]: ctrlkit_object_result is 1 for the result of
+//     the last reconcile, ctrlkit_object_failures is the number of failures in a row.
 //
 // A wait is a result and an outcome of its own, not a failure. A reconcile that was interrupted
-// because the operator stops is a failure of class Canceled, and one that lost a race for an object
-// is a failure of class Conflict: exclude both from alerts.
+// because the operator stops is a failure of class Canceled, and one that lost a race for an
+// object is a failure of class Conflict: exclude both from alerts.
 //
-// The series of controller-runtime, for the queue and for the duration of whole reconciles, are not
-// repeated here.
+// The series of controller-runtime, for the queue and for the duration of whole reconciles, are
+// not repeated here.
 package metrics

@@ -1,7 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller reconciles Caches with an engine of one step, which is the Reconcile of before.
+// Package controller reconciles Caches with an engine of one step, which is the Reconcile of
+// before.
 package controller
 
 import (

@@ -71,8 +71,8 @@ func TestReference(t *testing.T) {
 	})
 }
 
-// Fields that differ between runs without faults are masked, things that are missing in one are not:
-// that is a difference that the user has to know of.
+// Fields that differ between runs without faults are masked, things that are missing in one are
+// not: that is a difference that the user has to know of.
 func TestLearn(t *testing.T) {
 	world := func(a, b string) snapshot.Snapshot {
 		return snapshot.Snapshot{"configmaps default/x": {".data.a": a, ".data.b": b}}

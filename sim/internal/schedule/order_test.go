@@ -210,7 +210,8 @@ func TestHeals(t *testing.T) {
 	}
 }
 
-// A failure makes the quiet time longer, never shorter, and at least as long as the longest backoff.
+// A failure makes the quiet time longer, never shorter, and at least as long as the longest
+// backoff.
 func TestSlowDown(t *testing.T) {
 	i := idleness{quiet: time.Minute, least: time.Minute}
 	var got []time.Duration

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
+// If this is undefined, your ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What RegionManager reads, for the role that controller-gen rbac writes:
@@ -268,10 +268,10 @@ func (s *RegionManagerFakeState) GetSettings(context.Context) (*corev1.ConfigMap
 	return state.Copy(s.Settings), nil
 }
 
-// RegionManagerImpl has a method for each action of RegionManager. You implement it.
+// RegionManagerImpl has a method for each action. You implement it.
 //
-//   - A method gets the states that its action declares. They are copies, which it may change; a single object
-//     is nil if there is none.
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type RegionManagerImpl interface {
@@ -380,8 +380,8 @@ var regionManagerByNeighbours = state.TargetIndex("ctrlkit:shop.example.com/v1/R
 var regionManagerBySettings = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Name} name=settings", selectRegionManagerSettings)
 
 // IndexRegionManager registers the indexes of the cache that RegionManager
-// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// It keeps indexes that are registered already.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
 func IndexRegionManager(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		regionManagerRegionBySpecGroup.Register(ctx, indexer, &shopv1.Region{}),
@@ -393,8 +393,8 @@ func IndexRegionManager(ctx context.Context, indexer client.FieldIndexer) error 
 }
 
 // WatchRegionManager makes b reconcile a Region when it changes, and when
-// an object changes that is in one of its states before or after the change. The reader must read from
-// the cache. The options are those of For, such as
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Region.
 func WatchRegionManager(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

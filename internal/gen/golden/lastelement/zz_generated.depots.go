@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
+// If this is undefined, your ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What Depots reads, for the role that controller-gen rbac writes:
@@ -147,10 +147,10 @@ func (s *DepotsFakeState) GetWestDepots(context.Context) ([]westdepotv1.Depot, e
 	return state.Copies(s.WestDepots), nil
 }
 
-// DepotsImpl has a method for each action of Depots. You implement it.
+// DepotsImpl has a method for each action. You implement it.
 //
-//   - A method gets the states that its action declares. They are copies, which it may change; a single object
-//     is nil if there is none.
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type DepotsImpl interface {
@@ -220,8 +220,8 @@ var depotsByDepots = state.TargetIndex("ctrlkit:depot.example.com/v1/Depot names
 var depotsByWestDepots = state.TargetIndex("ctrlkit:west.example.com/v1/Depot namespace=${target.Namespace}", selectDepotsWestDepots)
 
 // IndexDepots registers the indexes of the cache that Depots
-// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// It keeps indexes that are registered already.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
 func IndexDepots(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		depotsByDepots.Register(ctx, indexer, &depotv1.Depot{}),
@@ -230,8 +230,8 @@ func IndexDepots(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // WatchDepots makes b reconcile a Depot when it changes, and when
-// an object changes that is in one of its states before or after the change. The reader must read from
-// the cache. The options are those of For, such as
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Depot.
 func WatchDepots(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
+// If this is undefined, your ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What ThingManager reads, for the role that controller-gen rbac writes:
@@ -110,10 +110,10 @@ func (s *ThingManagerFakeState) GetThings(context.Context) ([]Thing, error) {
 	return state.Copies(s.Things), nil
 }
 
-// ThingManagerImpl has a method for each action of ThingManager. You implement it.
+// ThingManagerImpl has a method for each action. You implement it.
 //
-//   - A method gets the states that its action declares. They are copies, which it may change; a single object
-//     is nil if there is none.
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 //
@@ -177,16 +177,16 @@ func (m *ThingManager) Count() ctrlkit.Action {
 }
 
 // IndexThingManager registers the indexes of the cache that ThingManager
-// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// It keeps indexes that are registered already.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
 // None is needed at present.
 func IndexThingManager(context.Context, client.FieldIndexer) error {
 	return nil
 }
 
 // WatchThingManager makes b reconcile a Thing when it changes, and when
-// an object changes that is in one of its states before or after the change. The reader must read from
-// the cache; the present states do not need it. The options are those of For, such as
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache; the present states do not need it. The options are those of For, such as
 // builder.WithPredicates for the events of the Thing.
 func WatchThingManager(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
+// If this is undefined, your ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What Selectors reads, for the role that controller-gen rbac writes:
@@ -1087,10 +1087,10 @@ func (s *SelectorsFakeState) GetSiblings(context.Context) ([]shopv1.Shop, error)
 	return state.Copies(s.Siblings), nil
 }
 
-// SelectorsImpl has a method for each action of Selectors. You implement it.
+// SelectorsImpl has a method for each action. You implement it.
 //
-//   - A method gets the states that its action declares. They are copies, which it may change; a single object
-//     is nil if there is none.
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type SelectorsImpl interface {
@@ -1329,8 +1329,8 @@ var selectorsByInFixedNamespace = state.TargetIndex("ctrlkit:v1/ConfigMap namesp
 var selectorsBySiblings = state.TargetIndex("ctrlkit:shop.example.com/v1/Shop namespace=${target.Namespace} labels/group=${target.Spec.Group}", selectSelectorsSiblings)
 
 // IndexSelectors registers the indexes of the cache that Selectors
-// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// It keeps indexes that are registered already.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
 func IndexSelectors(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		selectorsSecretByType.Register(ctx, indexer, &corev1.Secret{}),
@@ -1358,8 +1358,8 @@ func IndexSelectors(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // WatchSelectors makes b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states before or after the change. The reader must read from
-// the cache. The options are those of For, such as
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchSelectors(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

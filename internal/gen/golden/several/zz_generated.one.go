@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
+// If this is undefined, your ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What First reads, for the role that controller-gen rbac writes:
@@ -154,10 +154,10 @@ func (s *FirstFakeState) GetControlled(context.Context) ([]corev1.ConfigMap, err
 	return state.Copies(s.Controlled), nil
 }
 
-// FirstImpl has a method for each action of First. You implement it.
+// FirstImpl has a method for each action. You implement it.
 //
-//   - A method gets the states that its action declares. They are copies, which it may change; a single object
-//     is nil if there is none.
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type FirstImpl interface {
@@ -235,8 +235,8 @@ var firstBySettings = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.N
 var firstByControlled = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} fields/ctrlkit:.metadata.controller/Shop.shop.example.com=${target.Name}", selectFirstControlled)
 
 // IndexFirst registers the indexes of the cache that First
-// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// It keeps indexes that are registered already.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
 func IndexFirst(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		firstConfigMapByController.Register(ctx, indexer, &corev1.ConfigMap{}),
@@ -246,8 +246,8 @@ func IndexFirst(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // WatchFirst makes b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states before or after the change. The reader must read from
-// the cache. The options are those of For, such as
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchFirst(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
@@ -351,10 +351,10 @@ func (s *SecondFakeState) GetSettings(context.Context) (*corev1.ConfigMap, error
 	return state.Copy(s.Settings), nil
 }
 
-// SecondImpl has a method for each action of Second. You implement it.
+// SecondImpl has a method for each action. You implement it.
 //
-//   - A method gets the states that its action declares. They are copies, which it may change; a single object
-//     is nil if there is none.
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type SecondImpl interface {
@@ -429,15 +429,15 @@ func (m *Second) Greet() ctrlkit.Action {
 var secondBySettings = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=${target.Name}", selectSecondSettings)
 
 // IndexSecond registers the indexes of the cache that Second
-// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// It keeps indexes that are registered already.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
 func IndexSecond(ctx context.Context, indexer client.FieldIndexer) error {
 	return secondBySettings.Register(ctx, indexer, &shopv1.Shop{})
 }
 
 // WatchSecond makes b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states before or after the change. The reader must read from
-// the cache. The options are those of For, such as
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchSecond(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

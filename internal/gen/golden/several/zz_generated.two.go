@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
+// If this is undefined, your ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What Idle reads, for the role that controller-gen rbac writes:
@@ -62,10 +62,10 @@ func (s *IdleFakeState) Target() *shopv1.Region {
 	return s.Object
 }
 
-// IdleImpl has a method for each action of Idle. You implement it.
+// IdleImpl has a method for each action. You implement it.
 //
-//   - A method gets the states that its action declares. They are copies, which it may change; a single object
-//     is nil if there is none.
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type IdleImpl interface {
@@ -120,16 +120,16 @@ func (m *Idle) Rest() ctrlkit.Action {
 }
 
 // IndexIdle registers the indexes of the cache that Idle
-// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// It keeps indexes that are registered already.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
 // None is needed at present.
 func IndexIdle(context.Context, client.FieldIndexer) error {
 	return nil
 }
 
 // WatchIdle makes b reconcile a Region when it changes, and when
-// an object changes that is in one of its states before or after the change. The reader must read from
-// the cache; the present states do not need it. The options are those of For, such as
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache; the present states do not need it. The options are those of For, such as
 // builder.WithPredicates for the events of the Region.
 func WatchIdle(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
@@ -182,10 +182,10 @@ func (s *EmptyFakeState) Target() *shopv1.Shop {
 	return s.Object
 }
 
-// EmptyImpl has a method for each action of Empty. You implement it.
+// EmptyImpl has a method for each action. You implement it.
 //
-//   - A method gets the states that its action declares. They are copies, which it may change; a single object
-//     is nil if there is none.
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type EmptyImpl interface {
@@ -225,16 +225,16 @@ func (m *Empty) NewAction(
 }
 
 // IndexEmpty registers the indexes of the cache that Empty
-// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// It keeps indexes that are registered already.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
 // None is needed at present.
 func IndexEmpty(context.Context, client.FieldIndexer) error {
 	return nil
 }
 
 // WatchEmpty makes b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states before or after the change. The reader must read from
-// the cache; the present states do not need it. The options are those of For, such as
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache; the present states do not need it. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchEmpty(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
+// If this is undefined, your ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What Values reads, for the role that controller-gen rbac writes:
@@ -415,10 +415,10 @@ func (s *ValuesFakeState) GetByPointerField(context.Context) ([]shopv1.Shop, err
 	return state.Copies(s.ByPointerField), nil
 }
 
-// ValuesImpl has a method for each action of Values. You implement it.
+// ValuesImpl has a method for each action. You implement it.
 //
-//   - A method gets the states that its action declares. They are copies, which it may change; a single object
-//     is nil if there is none.
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type ValuesImpl interface {
@@ -545,8 +545,8 @@ var valuesByJoined = state.NameIndex("ctrlkit:v1/ConfigMap namespace=${target.Na
 var valuesByByPointerField = state.TargetIndex("ctrlkit:shop.example.com/v1/Shop namespace=${target.Namespace} fields/ctrlkit:.spec.ref.name=${target.Name} fields/ctrlkit:.spec.tierRef=${target.Spec.Tier}", selectValuesByPointerField)
 
 // IndexValues registers the indexes of the cache that Values
-// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// It keeps indexes that are registered already.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
 func IndexValues(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		valuesShopBySpecTierRef.Register(ctx, indexer, &shopv1.Shop{}),
@@ -562,8 +562,8 @@ func IndexValues(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // WatchValues makes b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states before or after the change. The reader must read from
-// the cache. The options are those of For, such as
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchValues(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

@@ -1,4 +1,5 @@
-// Command greeter is the operator of the tests: for each Greeter it keeps one Job, and reports its state in the status.
+// Command greeter is the operator of the tests: for each Greeter it keeps one Job, and reports its
+// state in the status.
 package main
 
 import (

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
+// If this is undefined, your ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What CronJobControllerManager reads, for the role that controller-gen rbac writes:
@@ -116,10 +116,10 @@ func (s *CronJobControllerManagerFakeState) GetJobs(context.Context) ([]batchv1.
 	return state.Copies(s.Jobs), nil
 }
 
-// CronJobControllerManagerImpl has a method for each action of CronJobControllerManager. You implement it.
+// CronJobControllerManagerImpl has a method for each action. You implement it.
 //
-//   - A method gets the states that its action declares. They are copies, which it may change; a single object
-//     is nil if there is none.
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type CronJobControllerManagerImpl interface {
@@ -238,15 +238,15 @@ var cronJobControllerManagerJobByController = state.Index[*batchv1.Job]{
 }
 
 // IndexCronJobControllerManager registers the indexes of the cache that CronJobControllerManager
-// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// It keeps indexes that are registered already.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
 func IndexCronJobControllerManager(ctx context.Context, indexer client.FieldIndexer) error {
 	return cronJobControllerManagerJobByController.Register(ctx, indexer, &batchv1.Job{})
 }
 
 // WatchCronJobControllerManager makes b reconcile a CronJob when it changes, and when
-// an object changes that is in one of its states before or after the change. The reader must read from
-// the cache; the present states do not need it. The options are those of For, such as
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache; the present states do not need it. The options are those of For, such as
 // builder.WithPredicates for the events of the CronJob.
 func WatchCronJobControllerManager(b *builder.Builder, _ client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
+// If this is undefined, your ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What Beyond reads, for the role that controller-gen rbac writes:
@@ -162,10 +162,10 @@ func (s *BeyondFakeState) GetQuotes(context.Context) (*corev1.ConfigMap, error) 
 	return state.Copy(s.Quotes), nil
 }
 
-// BeyondImpl has a method for each action of Beyond. You implement it.
+// BeyondImpl has a method for each action. You implement it.
 //
-//   - A method gets the states that its action declares. They are copies, which it may change; a single object
-//     is nil if there is none.
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type BeyondImpl interface {
@@ -235,8 +235,8 @@ var beyondByByNamespaceField = state.TargetIndex("ctrlkit:v1/ConfigMap namespace
 var beyondByQuotes = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/app=\"say \\\"hi\\\"\" labels/path=\"`a\\\\b`\"", selectBeyondQuotes)
 
 // IndexBeyond registers the indexes of the cache that Beyond
-// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// It keeps indexes that are registered already.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
 func IndexBeyond(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		beyondByByNamespaceField.Register(ctx, indexer, &shopv1.Shop{}),
@@ -245,8 +245,8 @@ func IndexBeyond(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // WatchBeyond makes b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states before or after the change. The reader must read from
-// the cache. The options are those of For, such as
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchBeyond(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
+// If this is undefined, your ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What nasty reads, for the role that controller-gen rbac writes:
@@ -1535,10 +1535,10 @@ func (s *nastyFakeState) GetSelectTarget(context.Context) (*corev1.Secret, error
 	return state.Copy(s.SelectTarget), nil
 }
 
-// nastyImpl has a method for each action of nasty. You implement it.
+// nastyImpl has a method for each action. You implement it.
 //
-//   - A method gets the states that its action declares. They are copies, which it may change; a single object
-//     is nil if there is none.
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type nastyImpl interface {
@@ -1803,8 +1803,8 @@ var nastyByLists = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Na
 var nastyBySelectTarget = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=x", selectNastySelectTarget)
 
 // IndexNasty registers the indexes of the cache that nasty
-// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// It keeps indexes that are registered already.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
 func IndexNasty(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		nastyConfigMapByController.Register(ctx, indexer, &corev1.ConfigMap{}),
@@ -1815,8 +1815,8 @@ func IndexNasty(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // WatchNasty makes b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states before or after the change. The reader must read from
-// the cache. The options are those of For, such as
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchNasty(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.

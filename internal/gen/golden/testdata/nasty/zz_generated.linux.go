@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// If this is undefined, your version of ctrlkit does not support this file: run its ctrlkit generate.
+// If this is undefined, your ctrlkit does not support this file: run its ctrlkit generate.
 const _ = ctrlkit.SupportsGeneratedV1
 
 // What Nasty2 reads, for the role that controller-gen rbac writes:
@@ -106,10 +106,10 @@ func (s *Nasty2FakeState) GetX(context.Context) ([]corev1.ConfigMap, error) {
 	return state.Copies(s.X), nil
 }
 
-// Nasty2Impl has a method for each action of Nasty2. You implement it.
+// Nasty2Impl has a method for each action. You implement it.
 //
-//   - A method gets the states that its action declares. They are copies, which it may change; a single object
-//     is nil if there is none.
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type Nasty2Impl interface {
@@ -152,15 +152,15 @@ func (m *Nasty2) NewAction(
 var nasty2ByX = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace}", selectNasty2X)
 
 // IndexNasty2 registers the indexes of the cache that Nasty2
-// and its watches need. Call it before the cache is started, with the FieldIndexer of the ctrl.Manager.
-// It keeps indexes that are registered already.
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
 func IndexNasty2(ctx context.Context, indexer client.FieldIndexer) error {
 	return nasty2ByX.Register(ctx, indexer, &shopv1.Shop{})
 }
 
 // WatchNasty2 makes b reconcile a Shop when it changes, and when
-// an object changes that is in one of its states before or after the change. The reader must read from
-// the cache. The options are those of For, such as
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache. The options are those of For, such as
 // builder.WithPredicates for the events of the Shop.
 func WatchNasty2(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
 	return b.
