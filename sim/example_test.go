@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -310,14 +311,19 @@ func Example_plans() {
 	}
 	plan.Seed = 0
 	fmt.Println(plan)
-	_, err = fault.ParsePlan("crash during write 3")
-	fmt.Println(err)
+	_, err = fault.ParsePlan("crash at write 3")
+	fmt.Println(strings.NewReplacer(": ", ":\n", " or ", "\nor ").Replace(err.Error()))
 	// Output:
-	// crash after write 3: at 3, of "" delay the watch of jobs.batch by 2 from event 1: at 1, of
-	// "jobs.batch" crash after write 3; delay the watch of jobs.batch by 2 from event 1 plan
-	// "crash during write 3": unknown fault "crash during write 3": did you mean "crash before
-	// write {at}" or "crash after write {at}" or "crash before call {at}" or "crash after call
-	// {at}" or "crash inside call {at}"?
+	// crash after write 3: at 3, of ""
+	// delay the watch of jobs.batch by 2 from event 1: at 1, of "jobs.batch"
+	// crash after write 3; delay the watch of jobs.batch by 2 from event 1
+	// plan "crash at write 3":
+	// unknown fault "crash at write 3":
+	// did you mean "crash before write {at}"
+	// or "crash after write {at}"
+	// or "crash before call {at}"
+	// or "crash after call {at}"
+	// or "crash inside call {at}"?
 }
 
 // The names of oracles say what holds. A violation says what does not.
