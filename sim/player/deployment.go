@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 )
 
 // revisionAnnotation has the number of the revision of a Deployment.
@@ -24,7 +26,7 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 // HistoryAnnotation marks what is kept only for a rollback: ReplicaSets without replicas and old
 // ControllerRevisions. What there is of it depends on how an object became what it is, so worlds are
 // compared without it.
-const HistoryAnnotation = "sim.ctrlkit.dev/history"
+const HistoryAnnotation = cluster.History
 
 // Deployment returns the player of Deployments: it makes a ReplicaSet for each template, replaces the
 // old ones as the strategy says, and sets the conditions Available and Progressing. When the number
