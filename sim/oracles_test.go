@@ -24,6 +24,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 
 // oracleCase is an operator with one mistake, that an oracle has to find, and its right twin, in
@@ -324,6 +325,7 @@ func deploymentWorkload(do func(ctx context.Context, o *operation) error) Worklo
 		},
 	}}
 	return Workload{
+		Players: player.None(), // the operator is the controller of Deployments
 		Objects: []client.Object{&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: "credentials", Namespace: "default"}, StringData: map[string]string{"password": "correct horse"},
 		}},

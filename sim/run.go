@@ -19,6 +19,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
+	"github.com/ctrlkit/ctrlkit/sim/internal/players"
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
 	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
@@ -43,6 +44,7 @@ type run struct {
 	externals map[string]*inventory
 	judge     *judge.Judge
 	actors    *actor.Actors
+	players   *players.Players
 	injector  *inject.Injector
 	catalog   *inject.Catalog // nil unless reference is
 	watches   *watches
@@ -99,7 +101,10 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 		schedule: r.schedule, cluster: r.cluster, injector: r.injector, watches: r.watches, judge: r.judge, exhausted: r.exhausted,
 		victim: func(p *Process) inject.Process { return victim{r.processes, p} },
 	}
-	r.schedule.Sources(r.watches, &background{server: server, active: r.schedule.Active})
+	if err := r.castPlayers(); err != nil {
+		return nil, err
+	}
+	r.schedule.Sources(firstOf{r.watches, r.players}, &background{server: server, active: r.schedule.Active})
 	server.OnChange(r.changed)
 	return r, nil
 }
@@ -119,6 +124,7 @@ func (r *run) changed(c apiserver.Change) {
 	r.cluster.Changed(c)
 	r.judge.Changed(c)
 	r.actors.Changed(c)
+	r.players.Changed(c)
 }
 
 // drive is the life of a run, which ends when script returns. before is how many goroutines there

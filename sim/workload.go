@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 
 // A Workload is an operator and what is done to it. It is run many times, so everything in it is
@@ -42,6 +44,11 @@ type Workload struct {
 
 	// Script is what users do. It runs beside the operator, and the run ends after it.
 	Script func(w *World)
+
+	// Players play the controllers that do not run: package [player] has those of Deployments, Jobs,
+	// Pods and other built-in kinds, and makes them for own kinds. Nil means [player.Defaults]. A set
+	// is changed with its methods With and Without, and [player.None] is an empty one.
+	Players player.Set
 
 	// Quiet is how long, in virtual time, nothing may have been written until the operator counts
 	// as idle. It must be longer than the operator's own polling intervals after which it acts.

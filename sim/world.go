@@ -138,10 +138,12 @@ func (w *World) proveIdle() {
 	defer func() {
 		w.run.judge.Prove("")
 		w.run.injector.Resume()
+		w.run.players.Resume()
 	}()
 	w.must("resync", func() error {
 		w.run.judge.Prove("a resync")
 		w.run.injector.Suspend()
+		w.run.players.Suspend()
 		w.run.schedule.Active()
 		w.run.trace.Add("sim", "idle", "resync: all watches expire")
 		w.run.watches.expireAll()

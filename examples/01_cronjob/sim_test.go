@@ -52,27 +52,11 @@ func jobsOfAMorning(w *sim.World) {
 	for run := 1; run <= 2; run++ {
 		w.SleepUntil(time.Duration(2*run)*time.Hour + time.Minute)
 		w.Settle()
-		complete(w)
-		w.Settle()
 	}
 	sim.Update(w, cronJob, func(c *v1.CronJob) { c.Spec.Suspend = ptr.To(true) })
 	w.Settle()
 	w.Delete(cronJob)
 	w.Settle()
-}
-
-// complete does what the Job controller does when the Pods of the Jobs have come to their end.
-func complete(w *sim.World) {
-	for _, job := range sim.List(w, &batchv1.JobList{}, "default").Items {
-		if job.Status.CompletionTime != nil {
-			continue
-		}
-		sim.UpdateStatus(w, &job, func(j *batchv1.Job) {
-			now := metav1.Now()
-			j.Status.StartTime, j.Status.CompletionTime, j.Status.Succeeded = &now, &now, 1
-			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now}}
-		})
-	}
 }
 
 func simScheme(t *testing.T) *runtime.Scheme {

@@ -10,16 +10,12 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	"github.com/ctrlkit/ctrlkit/sim"
@@ -39,9 +35,6 @@ func TestSurvivesEverything(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := addDeploymentController(mgr); err != nil {
-				return err
-			}
 			return mgr.Start(ctx)
 		},
 		Script: func(w *sim.World) {
@@ -58,26 +51,6 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Settle()
 		},
 	}, sim.WithPairs(*simPairs))
-}
-
-// addDeploymentController adds what the simulator does not run: a controller that makes the
-// replicas of Deployments available. It is a part of the operator's process because Deployments
-// must become available again after each fault, while the script waits.
-func addDeploymentController(mgr ctrl.Manager) error {
-	rollOut := func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		var d appsv1.Deployment
-		if err := mgr.GetClient().Get(ctx, request.NamespacedName, &d); err != nil {
-			return reconcile.Result{}, client.IgnoreNotFound(err)
-		}
-		n := *d.Spec.Replicas
-		want := appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
-		if metav1.GetControllerOf(&d) == nil || equality.Semantic.DeepEqual(d.Status, want) {
-			return reconcile.Result{}, nil
-		}
-		d.Status = want
-		return reconcile.Result{}, mgr.GetClient().Status().Update(ctx, &d)
-	}
-	return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Complete(reconcile.Func(rollOut))
 }
 
 // withoutAddresses leaves out which addresses a Service got: another one, when it was created

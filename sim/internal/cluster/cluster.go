@@ -30,6 +30,10 @@ const Marks = "sim.ctrlkit.dev/"
 // Foreign is the annotation of objects that have another owner than the operator.
 const Foreign = Marks + "foreign"
 
+// History is the annotation of objects that are kept only for a rollback. What there is of them
+// depends on how a workload became what it is.
+const History = Marks + "history"
+
 // A Cluster is the API server of one run, with what the changes so far say about its objects. Only
 // the driver uses it.
 type Cluster struct {

@@ -78,6 +78,7 @@ func (l *ledger) record(committed apiserver.Change) *change {
 	if name != c.Name {
 		l.generated[c.Name] = name
 	}
+	l.recordMinted(c)
 	if c.Type == "DELETED" {
 		delete(l.live, c.UID)
 	} else {
@@ -97,6 +98,21 @@ func (l *ledger) record(committed apiserver.Change) *change {
 		l.deleted[c.canonical]++
 	}
 	return c
+}
+
+// recordMinted records what controllers mint for an object: the address of a Pod, and the hash of a
+// template, which differs when the template has something that was minted.
+func (l *ledger) recordMinted(c *change) {
+	switch c.Resource.GroupResource().String() {
+	case "pods":
+		if ip, ok := statusOf(c.New)["podIP"].(string); ok && ip != "" {
+			l.generated[ip] = "ip(" + c.canonical + ")"
+		}
+	case "replicasets.apps", "controllerrevisions.apps":
+		if base := strings.TrimSuffix(cluster.CanonicalName(c.Name, c.New), "*"); base != c.Name && strings.HasPrefix(c.Name, base) {
+			l.generated[c.Name[len(base):]] = "<hash>"
+		}
+	}
 }
 
 func (c *change) isDeletion() bool { return c.Verb == "delete" || c.Verb == "deletecollection" }
@@ -161,7 +177,8 @@ func (l *ledger) names() *strings.Replacer {
 		}
 		pairs = append(pairs, string(uid), text)
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.generated)) {
+	// A name can be the beginning of others, which come first then: a ReplicaSet's of its Pods'.
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(l.generated))) {
 		pairs = append(pairs, name, l.generated[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.systems)) {

@@ -53,7 +53,7 @@ type Object struct {
 func Take(source Source) Snapshot {
 	s := Snapshot{}
 	for _, o := range source.Objects {
-		if cluster.Ignored(o.Resource) || unremarkable(o.Resource, o.Name) {
+		if cluster.Ignored(o.Resource) || unremarkable(o.Resource, o.Name) || isHistory(o.Content) {
 			continue
 		}
 		obj := Object{
@@ -130,6 +130,14 @@ func unremarkable(r schema.GroupVersionResource, name string) bool {
 	return false
 }
 
+// isHistory reports whether an object is kept only for a rollback.
+func isHistory(content map[string]any) bool {
+	return (&unstructured.Unstructured{Object: content}).GetAnnotations()[cluster.History] != ""
+}
+
+// revisionAnnotation counts how often a Deployment was rolled out.
+const revisionAnnotation = "deployment.kubernetes.io/revision"
+
 // normalize takes out of an object what the server and time have put there.
 func normalize(o *Object) {
 	u := unstructured.Unstructured{Object: o.Content}
@@ -139,9 +147,14 @@ func normalize(o *Object) {
 		delete(metadata, field)
 	}
 	metadata["name"] = o.Name
+	if o.Resource.GroupResource().String() == "controllerrevisions.apps" {
+		delete(o.Content, "revision") // counts how often a StatefulSet or DaemonSet was rolled out
+	}
 	for _, field := range []string{"annotations", "labels"} {
 		m, _ := metadata[field].(map[string]any)
-		maps.DeleteFunc(m, func(key string, _ any) bool { return strings.HasPrefix(key, cluster.Marks) })
+		maps.DeleteFunc(m, func(key string, _ any) bool {
+			return strings.HasPrefix(key, cluster.Marks) || key == revisionAnnotation
+		})
 		if len(m) == 0 {
 			delete(metadata, field)
 		}
@@ -188,7 +201,7 @@ func flatten(path string, value any, into map[string]string, replacer *strings.R
 			into[path] = "[]"
 		}
 		for i, child := range v {
-			flatten(path+"["+elementKey(i, child)+"]", child, into, replacer)
+			flatten(path+"["+replacer.Replace(elementKey(i, child))+"]", child, into, replacer)
 		}
 	case string:
 		if _, err := time.Parse(time.RFC3339, v); err == nil {
@@ -235,7 +248,41 @@ func (want Snapshot) Diff(got Snapshot, mask map[string]bool) []oracle.Differenc
 			}
 		}
 	}
-	return slices.DeleteFunc(list, func(d oracle.Difference) bool { return mask[MaskKey(d)] })
+	list = slices.DeleteFunc(list, func(d oracle.Difference) bool { return mask[MaskKey(d)] })
+	return withoutDependents(list, want, got)
+}
+
+// withoutDependents leaves out the objects that are missing, or there, only because the owner that
+// they depend on is: the difference is in the owner.
+func withoutDependents(list []oracle.Difference, want, got Snapshot) []oracle.Difference {
+	whole := map[string]oracle.Difference{}
+	for _, d := range list {
+		if d.Path == "" {
+			whole[d.Thing] = d
+		}
+	}
+	return slices.DeleteFunc(list, func(d oracle.Difference) bool {
+		fields := want[d.Thing]
+		if d.Want == "" {
+			fields = got[d.Thing]
+		}
+		owner, ok := whole[ownerOf(fields)]
+		return d.Path == "" && ok && owner.Want == d.Want
+	})
+}
+
+// ownerOf returns the thing that controls another one, or nothing.
+func ownerOf(fields map[string]string) string {
+	for path, value := range fields {
+		element, ok := strings.CutSuffix(path, "].controller")
+		if !ok || value != "true" || !strings.HasPrefix(path, ".metadata.ownerReferences[") {
+			continue
+		}
+		if owner, ok := strings.CutPrefix(fields[element+"].uid"], "uid("); ok {
+			return strings.TrimSuffix(owner, ")")
+		}
+	}
+	return ""
 }
 
 // MaskKey names the field of a difference, for masks.

@@ -1,0 +1,167 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package player
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Service returns the player of Services: a Service with a selector gets an Endpoints object and one
+// EndpointSlice with the Pods that it selects, and one of the type LoadBalancer gets an address.
+func Service() Player {
+	return New(playService).Watching(&corev1.Pod{}, func(s *Stage, pod client.Object) []client.ObjectKey {
+		var keys []client.ObjectKey
+		for _, service := range s.world.Objects(&corev1.Service{}, pod.GetNamespace()) {
+			if selects(service.(*corev1.Service), pod) {
+				keys = append(keys, client.ObjectKeyFromObject(service))
+			}
+		}
+		return keys
+	})
+}
+
+func selects(service *corev1.Service, pod client.Object) bool {
+	return len(service.Spec.Selector) > 0 && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.GetLabels()))
+}
+
+func playService(s *Stage, service *corev1.Service) error {
+	if service.DeletionTimestamp != nil {
+		return nil
+	}
+	var errs []error
+	if len(service.Spec.Selector) > 0 && service.Spec.Type != corev1.ServiceTypeExternalName {
+		var pods []*corev1.Pod
+		for _, pod := range List[*corev1.Pod](s, service.Namespace) {
+			if selects(service, pod) && pod.Status.PodIP != "" && !hasEnded(pod) {
+				pods = append(pods, pod)
+			}
+		}
+		errs = append(errs, playSlice(s, service, pods), playEndpoints(s, service, pods))
+	}
+	service.Status.LoadBalancer = corev1.LoadBalancerStatus{}
+	if service.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: addressOf(service), IPMode: ptr.To(corev1.LoadBalancerIPModeVIP)}}
+	}
+	return errors.Join(append(errs, s.UpdateStatus(service))...)
+}
+
+// addressOf returns the address of a load balancer. It depends only on the name of its object, so that
+// it is the same in each run.
+func addressOf(obj client.Object) string {
+	n := hashOf(obj.GetNamespace() + "/" + obj.GetName())
+	return fmt.Sprintf("198.18.%d.%d", n>>8&0xff, n&0xff) // a network for tests, RFC 2544
+}
+
+// playSlice keeps the EndpointSlice of a Service.
+func playSlice(s *Stage, service *corev1.Service, pods []*corev1.Pod) error {
+	var slice *discoveryv1.EndpointSlice
+	if slices := Children[*discoveryv1.EndpointSlice](s, service); len(slices) > 0 {
+		slice = slices[0]
+	}
+	missing := slice == nil
+	if missing {
+		slice = &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
+		slice.GenerateName = service.Name + "-"
+		slice.Labels = map[string]string{discoveryv1.LabelServiceName: service.Name, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"}
+	}
+	slice.Endpoints, slice.Ports = nil, nil
+	for _, pod := range pods {
+		ready, terminating := isReady(pod) && pod.DeletionTimestamp == nil, pod.DeletionTimestamp != nil
+		serving := isReady(pod)
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{pod.Status.PodIP}, NodeName: &pod.Spec.NodeName, TargetRef: targetOf(pod),
+			Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating},
+		})
+	}
+	for _, p := range service.Spec.Ports {
+		if number := portOf(p, pods); number != 0 {
+			slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: &p.Name, Port: &number, Protocol: &p.Protocol})
+		}
+	}
+	if missing {
+		return s.CreateFor(service, slice)
+	}
+	return s.Update(slice)
+}
+
+// playEndpoints keeps the Endpoints of a Service. Unlike the real ones they have an owner reference,
+// by which the garbage collector removes them.
+func playEndpoints(s *Stage, service *corev1.Service, pods []*corev1.Pod) error {
+	endpoints, ok := Get[*corev1.Endpoints](s, service.Namespace, service.Name) //nolint:staticcheck // clients still read them
+	switch {
+	case !ok:
+		endpoints = &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: service.Name, Labels: service.Labels}} //nolint:staticcheck // as above
+	case !metav1.IsControlledBy(endpoints, service):
+		return nil // another one's, or of a Service of this name that is gone
+	}
+	subset := corev1.EndpointSubset{} //nolint:staticcheck // as above
+	for _, pod := range pods {
+		address := corev1.EndpointAddress{IP: pod.Status.PodIP, NodeName: &pod.Spec.NodeName, TargetRef: targetOf(pod)} //nolint:staticcheck // as above
+		switch {
+		case pod.DeletionTimestamp != nil:
+		case isReady(pod):
+			subset.Addresses = append(subset.Addresses, address)
+		default:
+			subset.NotReadyAddresses = append(subset.NotReadyAddresses, address)
+		}
+	}
+	for _, p := range service.Spec.Ports {
+		if number := portOf(p, pods); number != 0 {
+			subset.Ports = append(subset.Ports, corev1.EndpointPort{Name: p.Name, Port: number, Protocol: p.Protocol}) //nolint:staticcheck // as above
+		}
+	}
+	endpoints.Subsets = nil
+	if len(subset.Addresses)+len(subset.NotReadyAddresses) > 0 {
+		endpoints.Subsets = []corev1.EndpointSubset{subset} //nolint:staticcheck // as above
+	}
+	if !ok {
+		return s.CreateFor(service, endpoints)
+	}
+	return s.Update(endpoints)
+}
+
+func targetOf(pod *corev1.Pod) *corev1.ObjectReference {
+	return &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+}
+
+// portOf returns the number of the port of the Pods that a port of a Service leads to, or 0.
+func portOf(p corev1.ServicePort, pods []*corev1.Pod) int32 {
+	if p.TargetPort.Type == intstr.Int {
+		if p.TargetPort.IntVal == 0 {
+			return p.Port
+		}
+		return p.TargetPort.IntVal
+	}
+	for _, pod := range pods {
+		for _, c := range pod.Spec.Containers {
+			for _, cp := range c.Ports {
+				if cp.Name == p.TargetPort.StrVal {
+					return cp.ContainerPort
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// Ingress returns the player of Ingresses, which get an address.
+func Ingress() Player {
+	return New(func(s *Stage, ingress *networkingv1.Ingress) error {
+		if ingress.DeletionTimestamp != nil {
+			return nil
+		}
+		ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: addressOf(ingress)}}
+		return s.UpdateStatus(ingress)
+	})
+}
