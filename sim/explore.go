@@ -56,6 +56,10 @@ type explorer struct {
 	simulation int
 	progress   func(done, total, bad int)
 	until      []oracle.Name // when one of these is violated, no more plans are begun
+
+	// What shrinking needs to know of the run without faults. Both may be empty.
+	places  []fault.Place
+	skipped map[fault.Kind]string // kinds that no plan may have
 }
 
 // run returns the outcomes of all plans, in their order.
@@ -148,33 +152,4 @@ func (b *batch) fail(err error) {
 // violates reports whether a plan has violated one of the oracles.
 func violates(o outcome, oracles ...oracle.Name) bool {
 	return slices.ContainsFunc(o.Violations, func(v oracle.Violation) bool { return slices.Contains(oracles, v.Oracle) })
-}
-
-// shrink returns the smallest plan that still violates the same oracle: a pair whose one fault is
-// enough becomes that fault, and an order that does not matter goes.
-func (e *explorer) shrink(plan fault.Plan, violated oracle.Name) (fault.Plan, outcome, bool) {
-	var smaller []fault.Plan
-	for _, f := range plan.Faults {
-		if len(plan.Faults) > 1 {
-			smaller = append(smaller, fault.Plan{Faults: []fault.Fault{f}}, fault.Plan{Faults: []fault.Fault{f}, Seed: plan.Seed})
-		}
-	}
-	if plan.Seed != 0 {
-		smaller = append(smaller, fault.Plan{Faults: plan.Faults})
-	}
-	if len(smaller) == 0 {
-		return plan, outcome{}, false
-	}
-	quiet := *e // these plans are not among those that are counted
-	quiet.progress, quiet.until = func(int, int, int) {}, nil
-	outcomes, err := quiet.run(smaller)
-	if err != nil {
-		return plan, outcome{}, false
-	}
-	for i, o := range outcomes {
-		if violates(o, violated) {
-			return smaller[i], o, true
-		}
-	}
-	return plan, outcome{}, false
 }

@@ -179,30 +179,6 @@ func TestBatchOfSeveralWorkers(t *testing.T) {
 	}
 }
 
-// A plan with more than the violation needs is reduced to what it needs.
-func TestShrink(t *testing.T) {
-	report := prepare(t, copyWorkload(), nil, ".")
-	if report == nil {
-		return // this is a worker
-	}
-	for text, want := range map[string]string{
-		"seed 2; occupy the name before write 1":              "occupy the name before write 1",
-		"crash after write 2; occupy the name before write 1": "occupy the name before write 1",
-		"occupy the name before write 1":                      "",
-		"seed 2; crash after write 1; crash after write 2":    "",
-	} {
-		plan, o, smaller := report.explorer.shrink(mustParse(t, text)[0], oracle.ForeignUntouched)
-		switch {
-		case smaller != (want != ""):
-			t.Errorf("%q: shrunk %t to %q", text, smaller, plan)
-		case smaller && (plan.String() != want || !violates(o, oracle.ForeignUntouched)):
-			t.Errorf("%q became %q with %v, want %q", text, plan, o.Violations, want)
-		case !smaller && plan.String() != text:
-			t.Errorf("%q became %q, without being smaller", text, plan)
-		}
-	}
-}
-
 // An operator that dies of a plan in a goroutine of its own costs that plan, and the next one runs
 // in a new process.
 func TestAnOperatorThatDies(t *testing.T) {

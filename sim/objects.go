@@ -40,6 +40,22 @@ func (r *run) describeObject(obj client.Object) string {
 	return kind + " " + client.ObjectKeyFromObject(obj).String()
 }
 
+// nameInPlans returns the text by which plans name an object, or "" if its kind is not known.
+func (r *run) nameInPlans(obj client.Object) string {
+	gvk, err := apiutil.GVKForObject(obj, r.scheme)
+	if err != nil {
+		return ""
+	}
+	resource, namespaced, err := r.cluster.Server.ResourceFor(gvk)
+	switch {
+	case err != nil:
+		return ""
+	case !namespaced:
+		return cluster.ObjectName(resource, "", obj.GetName())
+	}
+	return cluster.ObjectName(resource, obj.GetNamespace(), obj.GetName())
+}
+
 // encode returns the path of the kind of an object, in its namespace, and the object encoded with
 // its kind, which typed objects do not carry.
 func (r *run) encode(obj client.Object) (collection string, body []byte, err error) {

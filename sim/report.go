@@ -198,6 +198,7 @@ func (r *Report) explore(t *testing.T) {
 		return
 	}
 	r.Plans = ref.plans(r.settings)
+	r.explorer.places, r.explorer.skipped = ref.places, r.settings.skipped
 	if r.outcomes, err = r.explorer.run(r.Plans); err != nil {
 		t.Fatalf("sim: %v", err)
 	}
@@ -209,9 +210,9 @@ func (r *Report) explore(t *testing.T) {
 	found := findings(r.Plans, r.outcomes)
 	// Only findings that are printed are worth more runs.
 	for _, f := range found[:min(len(found), maxFindings)] {
-		if plan, o, smaller := r.explorer.shrink(f.plan, f.violation.Oracle); smaller {
+		if plan, o, smaller := r.explorer.shrink(f.plan, f.violation); smaller {
 			f.plan, f.outcome = plan, o
-			f.violation = o.Violations[slices.IndexFunc(o.Violations, func(v oracle.Violation) bool { return v.Oracle == f.violation.Oracle })]
+			f.violation = o.Violations[slices.IndexFunc(o.Violations, func(v oracle.Violation) bool { return shows(v, f.violation) })]
 		}
 	}
 	r.add(found)

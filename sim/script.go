@@ -26,6 +26,7 @@ func Get[T client.Object](w *World, obj T) (T, bool) {
 	current := obj.DeepCopyObject().(T)
 	found := true
 	w.must("get "+w.run.describeObject(obj), func() error {
+		w.run.actors.BringBack(w.run.nameInPlans(obj))
 		err := w.run.getObject("user", current)
 		if apierrors.IsNotFound(err) {
 			found = false
@@ -53,6 +54,7 @@ func updateObject[T client.Object](w *World, obj T, subresource string, change f
 	text := "update " + w.run.describeObject(obj)
 	for started := time.Now(); ; time.Sleep(time.Second) {
 		err := w.try(text, func() error {
+			w.run.actors.BringBack(w.run.nameInPlans(obj))
 			current := obj.DeepCopyObject().(T)
 			if err := w.run.getObject("user", current); err != nil {
 				return err

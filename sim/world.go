@@ -91,6 +91,7 @@ func (w *World) Delete(objs ...client.Object) {
 	for _, obj := range objs {
 		w.must("delete "+w.run.describeObject(obj), func() error {
 			w.run.injector.Deletion()
+			w.run.actors.KeepAway(w.run.nameInPlans(obj))
 			return client.IgnoreNotFound(w.run.deleteObject("user", obj))
 		})
 	}

@@ -66,6 +66,7 @@ func TestWrongPlansSayWhatIsMeant(t *testing.T) {
 	tests := map[string]string{
 		"crash write 3":          `did you mean "crash before write {at}"`,
 		"refuse write 3: 418":    "known are 409, 429, 403",
+		"refuse write 3: 404":    `unknown answer "404"`,
 		"seed many":              `"many" is not a number`,
 		"eat write 3":            "docs/simulator.md",
 		"slow call 3 by a while": "unknown fault",

@@ -41,6 +41,12 @@ type Write struct {
 	Named         bool // a creation whose name the operator has chosen
 	Exists        bool // the object is there before the write
 	AddsFinalizer bool // the object has no finalizer before the write, and has one after it
+	Conditional   bool // a resource version or a precondition makes a conflict possible
+	Owned         bool // a creation of an object that has an owner
+	Child         bool // the operator has created the object, and can create it again
+
+	// Seen is how many events of each kind the operator has received before the write.
+	Seen map[string]int
 
 	// The objects of users that are there at the write, as plans name them.
 	Users     []string // that are not being deleted
@@ -89,7 +95,35 @@ func (p *Place) storesObject() bool {
 	return p.Write.Subresource == "" && p.Write.Verb != "delete" && p.Write.Verb != "deletecollection"
 }
 
-func (p *Place) takesName() bool { return p.Write.Named && !p.Write.Exists }
+func (p *Place) takesName() bool    { return p.Write.Named && !p.Write.Exists }
+func (p *Place) createsOwned() bool { return p.Write.Owned && !p.Write.Exists }
+
+// writesChild reports whether the write is about a child that another client can delete just
+// before.
+func (p *Place) writesChild() bool {
+	return p.Write.Child && p.Write.Exists && p.Write.Verb != "create" && p.Write.Verb != "deletecollection"
+}
+
+// refuses reports whether a real server can refuse the write with an answer although it can do what
+// the write asks for:
+//
+//   - 409 says that the object has changed since the client has read it, so the write must say which
+//     state it is about. A name that is taken is not a refusal but [OccupyName].
+//   - 422 says that the object is invalid, so there must be one.
+//   - Admission webhooks are rarely called for subresources.
+//
+// 404 is not among the answers: an object that exists is found. [DeleteBeforeWrite] removes it.
+func (p *Place) refuses(how string) bool {
+	switch how {
+	case "409":
+		return p.Write.Conditional
+	case "422":
+		return p.Write.Verb != "delete" && p.Write.Verb != "deletecollection"
+	case "webhook":
+		return p.Write.Subresource == ""
+	}
+	return true
+}
 
 func (p *Place) changesObject() bool {
 	w := p.Write
@@ -112,7 +146,7 @@ func (p *Place) Faults() []Fault {
 		for _, of := range p.targets(table[i].of) {
 			for _, e := range table[i:end] {
 				if e.strikesAt(p) {
-					list = append(list, e.variants(p.At, of)...)
+					list = append(list, e.variants(p, of)...)
 				}
 			}
 		}
@@ -131,13 +165,16 @@ func (e *entry) strikesAt(p *Place) bool {
 	return e.when == nil || e.when(p)
 }
 
-// variants returns the fault once for each combination of its parameters.
-func (e *entry) variants(at int, of string) []Fault {
+// variants returns the fault once for each combination of its parameters that is possible.
+func (e *entry) variants(p *Place, of string) []Fault {
 	var list []Fault
 	for _, by := range orZero(e.by) {
 		for _, how := range orZero(e.answers) {
+			if e.can != nil && !e.can(p, how) {
+				continue
+			}
 			for _, d := range orZero(e.times) {
-				list = append(list, Fault{Kind: e.kind, At: at, Of: of, By: by, How: how, For: d})
+				list = append(list, Fault{Kind: e.kind, At: p.At, Of: of, By: by, How: how, For: d})
 			}
 		}
 	}

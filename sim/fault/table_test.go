@@ -20,50 +20,53 @@ func TestTable(t *testing.T) {
 		point   Point
 		changes string
 	}{
-		CrashBeforeWrite:   {"crash before write {at}", AtWrite, ""},
-		CrashAfterWrite:    {"crash after write {at}", AtWrite, ""},
-		LoseWriteAnswer:    {"lose the answer of write {at}: {how}", AtWrite, ""},
-		RefuseWrite:        {"refuse write {at}: {how}", AtWrite, ""},
-		LandLate:           {"land write {at} late", AtWrite, ""},
-		SecondLeader:       {"second leader from write {at}", AtWrite, doubles},
-		PanicAtWrite:       {"panic at write {at}", AtWrite, ""},
-		StopAtWrite:        {"stop at write {at}", AtWrite, ""},
-		PauseBeforeWrite:   {"pause before write {at} for {for}", AtWrite, ""},
-		TouchBeforeWrite:   {"touch the object before write {at}", AtWrite, adds},
-		MutateWrite:        {"mutate write {at}", AtWrite, adds},
-		OccupyName:         {"occupy the name before write {at}", AtWrite, adds},
-		Fight:              {"fight over write {at}", AtWrite, adds},
-		Vanish:             {"lose the object in spite of the finalizer of write {at}", AtWrite, adds + ", " + alone},
-		RestartInPast:      {"restart {by} events in the past of {of} after write {at}", AtWrite, hides},
-		JumpClock:          {"jump the clock by {for} at write {at}", AtWrite, adds},
-		Recreate:           {"recreate {of} after write {at}", AtWrite, adds},
-		DeleteAndCreate:    {"delete and later create {of} after write {at}", AtWrite, adds},
-		WipeStatus:         {"wipe the status of {of} after write {at}", AtWrite, adds},
-		StripAnnotations:   {"strip the annotations of {of} after write {at}", AtWrite, adds},
-		Withhold:           {"withhold {of} from write {at}", AtWrite, adds},
-		WithholdAtDeletion: {"withhold {of} from deletion {at}", AtDeletion, adds},
-		PanicAtRead:        {"panic at read {at}", AtRead, ""},
-		RefuseRead:         {"refuse read {at}: {how}", AtRead, ""},
-		CrashBeforeCall:    {"crash before call {at}", AtCall, ""},
-		CrashAfterCall:     {"crash after call {at}", AtCall, ""},
-		LoseCallAnswer:     {"lose the answer of call {at}", AtCall, ""},
-		FailCall:           {"fail call {at}", AtCall, ""},
-		ThrottleCall:       {"throttle call {at}", AtCall, ""},
-		SlowCall:           {"slow call {at} by {for}", AtCall, ""},
-		HangCall:           {"hang call {at}", AtCall, ""},
-		Outage:             {"outage from call {at} for {for}", AtCall, ""},
-		OutageUntilIdle:    {"outage from call {at} until idle", AtCall, ""},
-		Drift:              {"drift after call {at}", AtCall, adds},
-		PanicAtCall:        {"panic at call {at}", AtCall, ""},
-		CrashInsideCall:    {"crash inside call {at}", AtCall, ""},
-		DelayWatch:         {"delay the watch of {of} by {by} from event {at}", AtEvent, hides},
-		MissEvent:          {"miss event {at} of {of}", AtEvent, hides},
-		DuplicateEvent:     {"duplicate event {at} of {of}", AtEvent, ""},
-		DelayEvent:         {"delay event {at} of {of}", AtEvent, hides},
-		CloseWatch:         {"close the watch of {of} after event {at}", AtEvent, ""},
-		ExpireWatch:        {"expire the watch of {of} after event {at}", AtEvent, ""},
-		TakeDetour:         {"detour {at}", AtDetour, adds},
-		ProveIdle:          {"resync and restart at checkpoint {at}", WhenIdle, ""},
+		CrashBeforeWrite:       {"crash before write {at}", AtWrite, ""},
+		CrashAfterWrite:        {"crash after write {at}", AtWrite, ""},
+		LoseWriteAnswer:        {"lose the answer of write {at}: {how}", AtWrite, ""},
+		RefuseWrite:            {"refuse write {at}: {how}", AtWrite, ""},
+		LandLate:               {"land write {at} late", AtWrite, ""},
+		SecondLeader:           {"second leader from write {at}", AtWrite, doubles},
+		PanicAtWrite:           {"panic at write {at}", AtWrite, ""},
+		StopAtWrite:            {"stop at write {at}", AtWrite, ""},
+		PauseBeforeWrite:       {"pause before write {at} for {for}", AtWrite, ""},
+		TouchBeforeWrite:       {"touch the object before write {at}", AtWrite, adds},
+		MutateWrite:            {"mutate write {at}", AtWrite, adds},
+		OccupyName:             {"occupy the name before write {at}", AtWrite, adds},
+		OccupyNameByController: {"occupy the name before write {at} by another controller", AtWrite, adds},
+		LeaveOrphan:            {"leave an orphan before write {at}", AtWrite, adds},
+		DeleteBeforeWrite:      {"delete the object before write {at}", AtWrite, adds},
+		Fight:                  {"fight over write {at}", AtWrite, adds},
+		Vanish:                 {"lose the object in spite of the finalizer of write {at}", AtWrite, adds + ", " + alone},
+		RestartInPast:          {"restart {by} events in the past of {of} after write {at}", AtWrite, hides},
+		JumpClock:              {"jump the clock by {for} at write {at}", AtWrite, adds},
+		Recreate:               {"recreate {of} after write {at}", AtWrite, adds},
+		DeleteAndCreate:        {"delete and later create {of} after write {at}", AtWrite, adds},
+		WipeStatus:             {"wipe the status of {of} after write {at}", AtWrite, adds},
+		StripAnnotations:       {"strip the annotations of {of} after write {at}", AtWrite, adds},
+		Withhold:               {"withhold {of} from write {at}", AtWrite, adds},
+		WithholdAtDeletion:     {"withhold {of} from deletion {at}", AtDeletion, adds},
+		PanicAtRead:            {"panic at read {at}", AtRead, ""},
+		RefuseRead:             {"refuse read {at}: {how}", AtRead, ""},
+		CrashBeforeCall:        {"crash before call {at}", AtCall, ""},
+		CrashAfterCall:         {"crash after call {at}", AtCall, ""},
+		LoseCallAnswer:         {"lose the answer of call {at}", AtCall, ""},
+		FailCall:               {"fail call {at}", AtCall, ""},
+		ThrottleCall:           {"throttle call {at}", AtCall, ""},
+		SlowCall:               {"slow call {at} by {for}", AtCall, ""},
+		HangCall:               {"hang call {at}", AtCall, ""},
+		Outage:                 {"outage from call {at} for {for}", AtCall, ""},
+		OutageUntilIdle:        {"outage from call {at} until idle", AtCall, ""},
+		Drift:                  {"drift after call {at}", AtCall, adds},
+		PanicAtCall:            {"panic at call {at}", AtCall, ""},
+		CrashInsideCall:        {"crash inside call {at}", AtCall, ""},
+		DelayWatch:             {"delay the watch of {of} by {by} from event {at}", AtEvent, hides},
+		MissEvent:              {"miss event {at} of {of}", AtEvent, hides},
+		DuplicateEvent:         {"duplicate event {at} of {of}", AtEvent, ""},
+		DelayEvent:             {"delay event {at} of {of}", AtEvent, hides},
+		CloseWatch:             {"close the watch of {of} after event {at}", AtEvent, ""},
+		ExpireWatch:            {"expire the watch of {of} after event {at}", AtEvent, ""},
+		TakeDetour:             {"detour {at}", AtDetour, adds},
+		ProveIdle:              {"resync and restart at checkpoint {at}", WhenIdle, ""},
 	}
 	for _, kind := range Kinds() {
 		test, ok := tests[kind]
@@ -90,6 +93,59 @@ func TestTable(t *testing.T) {
 	}
 	if len(tests) != len(Kinds()) {
 		t.Errorf("%d kinds have a test, %d are in the table", len(tests), len(Kinds()))
+	}
+}
+
+// How often operators meet each kind of fault decides what a report shows first.
+func TestLikelihoods(t *testing.T) {
+	want := map[Likelihood][]Kind{
+		LikelihoodLow: {
+			LandLate, SecondLeader, PanicAtWrite, Vanish, RestartInPast, JumpClock, WipeStatus, PanicAtRead, PanicAtCall,
+		},
+		LikelihoodMedium: {
+			LoseWriteAnswer, PauseBeforeWrite, MutateWrite, OccupyName, OccupyNameByController, LeaveOrphan, DeleteBeforeWrite, Fight,
+			StripAnnotations, Withhold, WithholdAtDeletion, LoseCallAnswer, HangCall, Outage, OutageUntilIdle, Drift, CrashInsideCall,
+			MissEvent, DuplicateEvent,
+		},
+		LikelihoodHigh: {
+			CrashBeforeWrite, CrashAfterWrite, RefuseWrite, StopAtWrite, TouchBeforeWrite, Recreate, DeleteAndCreate, RefuseRead,
+			CrashBeforeCall, CrashAfterCall, FailCall, ThrottleCall, SlowCall, DelayWatch, DelayEvent, CloseWatch, ExpireWatch, TakeDetour,
+			ProveIdle,
+		},
+	}
+	got := map[Likelihood][]Kind{}
+	for _, kind := range Kinds() {
+		got[kind.Likelihood()] = append(got[kind.Likelihood()], kind)
+	}
+	for _, list := range got {
+		slices.Sort(list)
+	}
+	for _, list := range want {
+		slices.Sort(list)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for likelihood, want := range map[Likelihood]string{
+		LikelihoodLow: "low", LikelihoodMedium: "medium", LikelihoodHigh: "high", 0: "unknown likelihood 0",
+	} {
+		if got := likelihood.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// A stale first list is the only fault that a usual client does not see.
+func TestPremises(t *testing.T) {
+	for _, kind := range Kinds() {
+		got := kind.Premise()
+		if kind == RestartInPast {
+			if !strings.HasPrefix(got, "possible only without streaming lists") {
+				t.Errorf("%q has the premise %q", kind, got)
+			}
+		} else if got != "" {
+			t.Errorf("%q has the premise %q", kind, got)
+		}
 	}
 }
 

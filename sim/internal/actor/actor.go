@@ -11,9 +11,7 @@ package actor
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -28,7 +26,7 @@ import (
 const (
 	occupiedTime  = 10 * time.Minute // how long a name is occupied
 	fightRounds   = 3                // how often a write is undone
-	fightInterval = time.Second
+	fightInterval = time.Second      // from a write to its undoing
 )
 
 // Time is the part of the schedule that actors need.
@@ -58,6 +56,10 @@ type Notes interface {
 	// Stuck is called before something comes back without which objects can't continue. blocked
 	// are those that wait for an external system.
 	Stuck(cause string, blocked []external.Blocked)
+
+	// Explains reports whether an object has a condition that says why it can't continue, or can't
+	// be expected to have one.
+	Explains(uid types.UID) bool
 }
 
 // Actors are all actors of one run.
@@ -69,9 +71,12 @@ type Actors struct {
 	notes       Notes
 	trace       *trace.Trace
 	systems     map[string]external.System
-	mutations   map[string]bool   // objects whose writes admission changes
-	fights      map[string]*fight // by object
-	recreations map[string]func() // create objects again when their names are free
+	mutations   map[string]bool     // objects whose writes admission changes
+	stored      []string            // those of them that the operator has written since Admit
+	fights      map[string]*fight   // by object
+	recreations map[string]func()   // create objects again when their names are free
+	absent      map[string]*absence // objects that come back when everything is idle
+	orphans     map[types.UID]*orphan
 }
 
 // New returns the actors of one run.
@@ -80,6 +85,7 @@ func New(c *cluster.Cluster, systems map[string]external.System, t Time, n Notes
 		Outages: &Outages{time: t, notes: n, trace: tr},
 		cluster: c, time: t, notes: n, trace: tr, systems: systems,
 		mutations: map[string]bool{}, fights: map[string]*fight{}, recreations: map[string]func(){},
+		absent: map[string]*absence{}, orphans: map[types.UID]*orphan{},
 	}
 }
 
@@ -131,51 +137,53 @@ func (a *Actors) Touch(r *apiserver.Request) {
 	whenIdle(a.time, a.trace, "what touched an object is taken away", func() { a.patch(target.Path, touched(nil)) })
 }
 
-// Occupy creates the object that a request is about to create, for another owner, and removes it
-// after some time.
-func (a *Actors) Occupy(r *apiserver.Request) {
-	if r.Verb != "create" && r.Verb != "patch" {
+// DeleteTarget deletes the object of a request.
+func (a *Actors) DeleteTarget(r *apiserver.Request) {
+	target, err := a.cluster.LookUp(cluster.TargetOf(r))
+	if err != nil {
 		return
 	}
-	var content map[string]any
-	if err := json.Unmarshal(r.Body, &content); err != nil {
-		return
-	}
-	metadata, _ := content["metadata"].(map[string]any)
-	if metadata == nil || metadata["name"] == nil {
-		return
-	}
-	occupant := map[string]any{
-		"name": metadata["name"], "annotations": map[string]any{cluster.Foreign: "true"}, "labels": metadata["labels"],
-	}
-	if r.Namespace != "" {
-		occupant["namespace"] = r.Namespace
-	}
-	content["metadata"] = occupant
-	collection := cluster.CollectionPath(r.Resource, r.Namespace)
-	a.create(collection, content)
-	path := collection + "/" + fmt.Sprint(metadata["name"])
-	a.time.After(occupiedTime, func() {
-		a.delete(path)
-		a.time.SlowDown(occupiedTime)
-	})
+	a.delete(target.Path)
 }
 
 // MutateWritesOf makes admission change the object of a request: from now on, what is stored is not
-// what was sent.
+// what was sent. If the server generates the name, it changes all objects with that prefix.
 func (a *Actors) MutateWritesOf(r *apiserver.Request) { a.mutations[cluster.TargetOf(r)] = true }
 
-// Admit does what admission does with the object of a write.
+// Admit does what admission does with the objects of a write.
 func (a *Actors) Admit(r *apiserver.Request) {
-	if of := cluster.TargetOf(r); !a.mutations[of] || r.Subresource != "" {
+	stored := a.stored
+	a.stored = nil
+	if r.Subresource != "" {
 		return
 	}
-	target, err := a.cluster.LookUp(cluster.TargetOf(r))
-	mutated := cluster.Marks + "mutated"
-	if err != nil || target.GetAnnotations()[mutated] != "" {
+	for _, of := range stored {
+		target, err := a.cluster.LookUp(of)
+		mutated := cluster.Marks + "mutated"
+		if err != nil || target.GetAnnotations()[mutated] != "" {
+			continue
+		}
+		a.patch(target.Path, map[string]any{"annotations": map[string]any{mutated: "true"}, "labels": map[string]any{mutated: "true"}})
+	}
+}
+
+// Changed records a change of the cluster for those actors that wait for one. It sends no requests:
+// the server has not finished the one that has caused the change.
+func (a *Actors) Changed(c apiserver.Change) {
+	of := cluster.ObjectName(c.Resource, c.Namespace, c.Name)
+	if create, ok := a.recreations[of]; ok && c.Type == "DELETED" {
+		delete(a.recreations, of)
+		a.time.After(0, create)
+	}
+	if !cluster.IsOperator(c.Actor) || c.New == nil {
 		return
 	}
-	a.patch(target.Path, map[string]any{"annotations": map[string]any{mutated: "true"}, "labels": map[string]any{mutated: "true"}})
+	if a.mutations[cluster.ObjectName(c.Resource, c.Namespace, cluster.CanonicalName(c.Name, c.New))] {
+		a.stored = append(a.stored, of)
+	}
+	if left, ok := a.orphans[c.UID]; ok {
+		left.used = true
+	}
 }
 
 // WipeStatus removes the status of an object.
@@ -220,66 +228,4 @@ func (a *Actors) Drift(call external.Call) {
 	if id, ok := system.Drift(call.Owner); ok {
 		a.trace.Add("other", "call", call.System+" update "+id)
 	}
-}
-
-// fight is one with the operator over an object.
-type fight struct {
-	before []byte // what the other controller wants
-	rounds int
-}
-
-// ContentOf returns the object of a request as it is, for [Actors.Fight].
-func (a *Actors) ContentOf(r *apiserver.Request) []byte {
-	target, err := a.cluster.LookUp(cluster.TargetOf(r))
-	if err != nil {
-		return nil
-	}
-	data, err := json.Marshal(target.Object)
-	if err != nil {
-		return nil
-	}
-	return data
-}
-
-// Fight makes another controller want the object of a request as it was before.
-func (a *Actors) Fight(r *apiserver.Request, before []byte) {
-	a.fights[cluster.TargetOf(r)] = &fight{before: before, rounds: fightRounds}
-}
-
-// ContinueFights undoes a write to an object that another controller wants otherwise.
-func (a *Actors) ContinueFights(r *apiserver.Request) {
-	of := cluster.TargetOf(r)
-	f, ok := a.fights[of]
-	if !ok || f.rounds == 0 || r.Subresource == "status" {
-		return
-	}
-	f.rounds--
-	a.time.After(fightInterval, func() {
-		target, err := a.cluster.LookUp(of)
-		if err != nil || target.GetDeletionTimestamp() != nil {
-			return
-		}
-		a.ask(http.MethodPut, target.Path, "application/json", f.undo(target.Object))
-	})
-}
-
-// undo returns an object with everything but its metadata and status as it was before.
-func (f *fight) undo(now map[string]any) map[string]any {
-	var old map[string]any
-	if err := json.Unmarshal(f.before, &old); err != nil {
-		return now
-	}
-	undone := map[string]any{}
-	kept := []string{"apiVersion", "kind", "metadata", "status"}
-	for _, k := range kept {
-		if v, ok := now[k]; ok {
-			undone[k] = v
-		}
-	}
-	for k, v := range old {
-		if !slices.Contains(kept, k) {
-			undone[k] = v
-		}
-	}
-	return undone
 }

@@ -35,6 +35,8 @@ type world struct {
 	idle  []func()
 	uids  map[types.UID]string // how the reports name objects
 	first map[string]types.UID // the UIDs that objects had at first
+
+	silent bool // no object has a condition that says why it can't continue
 }
 
 // inWorld runs a test in a bubble, in a world in which a user has created a ConfigMap and a Pod.
@@ -84,6 +86,7 @@ func (r *reports) Disturbed(uid types.UID) { r.notes = append(r.notes, "disturbe
 func (r *reports) StatusWiped(uid types.UID) {
 	r.notes = append(r.notes, "status wiped of "+r.uids[uid])
 }
+func (r *reports) Explains(types.UID) bool { return !r.silent }
 func (r *reports) Stuck(cause string, blocked []external.Blocked) {
 	r.notes = append(r.notes, fmt.Sprintf("stuck: %s, blocked %v", cause, blocked))
 }

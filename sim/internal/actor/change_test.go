@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 )
@@ -44,63 +42,6 @@ func TestTouchLeavesWhatIsGone(t *testing.T) {
 	})
 }
 
-// An occupant has the name and the labels of the object that is about to be created, another owner,
-// and no finalizers. It leaves after ten minutes.
-func TestOccupy(t *testing.T) {
-	const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"y","labels":{"app":"1"},"annotations":{"own":"1"},"finalizers":["f.example.com/f"],
-		"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"1"}]},"data":{"a":"2"}}`
-	tests := map[string]struct{ method, path string }{"a creation": {"POST", configMaps}, "an apply": {"PATCH", configMaps + "/y"}}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				others := w.unchanged("configmaps default/y")
-				w.Occupy(w.request(test.method, test.path, body))
-				const occupant = `{"a":"2"} annotations{"foreign":"true"} labels{"app":"1"}`
-				w.isObject("then", "configmaps default/y", occupant)
-				o, err := w.cluster.LookUp("configmaps default/y")
-				w.equal("its owners", true, err == nil && len(o.GetOwnerReferences()) == 0)
-				w.equal("a creation", 409, w.write("POST", configMaps, body))
-				w.pass(10*time.Minute - time.Nanosecond)
-				w.isObject("just before its end", "configmaps default/y", occupant)
-				w.noted()
-				w.pass(time.Nanosecond)
-				w.isObject("at its end", "configmaps default/y", "none")
-				w.noted("slow down by 10m0s")
-				others()
-				w.equal("a creation then", 201, w.write("POST", configMaps, body))
-			})
-		})
-	}
-}
-
-// Only a creation whose name is known can find its name occupied.
-func TestOccupyLeaves(t *testing.T) {
-	for name, test := range map[string]struct{ method, path, body string }{
-		"a generated name": {"POST", configMaps, `{"metadata":{"generateName":"y-"}}`},
-		"an update":        {"PUT", configMaps + "/y", `{"metadata":{"name":"y"}}`},
-		"a deletion":       {"DELETE", configMaps + "/y", `{"metadata":{"name":"y"}}`},
-		"no object":        {"POST", configMaps, `[]`},
-		"no metadata":      {"POST", configMaps, `{}`},
-	} {
-		inWorld(t, func(w *world) {
-			others := w.unchanged("")
-			w.Occupy(w.request(test.method, test.path, test.body))
-			w.pass(time.Hour)
-			others()
-			w.equal(name, "", strings.Join(w.notes, "; "))
-		})
-	}
-}
-
-// An object outside of namespaces can be occupied too.
-func TestOccupyWithoutNamespace(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.Occupy(w.request("POST", "/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`))
-		o, err := w.cluster.LookUp("namespaces /n")
-		w.equal("occupied", true, err == nil && o.GetAnnotations()[cluster.Foreign] == "true")
-	})
-}
-
 // Admission marks what the operator writes to an object from then on, but not its status, no other
 // object, and not twice.
 func TestMutateWrites(t *testing.T) {
@@ -122,6 +63,42 @@ func TestMutateWrites(t *testing.T) {
 		w.write("PATCH", pods+"/p", `{"metadata":{"annotations":null,"labels":null}}`)
 		w.isObject("after a write that removes the marks", "pods default/p", `annotations{"mutated":"true"} labels{"mutated":"true"}`)
 		w.write("DELETE", pods+"/p", "{}")
+		w.noted()
+	})
+}
+
+// Admission marks each object whose name the server generates from the same prefix, under the name
+// that it has got.
+func TestMutateWritesOfGeneratedNames(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const body = `{"metadata":{"generateName":"y-"}}`
+		w.MutateWritesOf(w.request("POST", configMaps, body))
+		w.write("POST", configMaps, body)
+		w.write("POST", configMaps, body)
+		w.write("POST", configMaps, `{"metadata":{"generateName":"z-"}}`)
+		var marked []string
+		for _, o := range w.cluster.Server.Objects() {
+			of := cluster.ObjectName(o.Resource, o.Namespace, o.Name)
+			if text := w.object(of); strings.Contains(of, "y-") || strings.Contains(of, "z-") {
+				marked = append(marked, of[:len("configmaps default/y-")]+" "+text)
+			}
+		}
+		const mutated = `configmaps default/y- annotations{"mutated":"true"} labels{"mutated":"true"}`
+		w.equal("objects", []string{mutated, mutated, "configmaps default/z- "}, marked)
+	})
+}
+
+// Deleting the object of a request leaves the others alone, and needs no object.
+func TestDeleteTarget(t *testing.T) {
+	inWorld(t, func(w *world) {
+		others := w.unchanged("configmaps default/x")
+		w.DeleteTarget(w.request("PUT", configMaps+"/x", "{}"))
+		w.isObject("then", "configmaps default/x", "none")
+		w.DeleteTarget(w.request("PUT", configMaps+"/x", "{}"))
+		w.settle()
+		w.pass(time.Hour)
+		w.isObject("later", "configmaps default/x", "none")
+		others()
 		w.noted()
 	})
 }
@@ -198,92 +175,5 @@ func TestDrift(t *testing.T) {
 			w.equal(name+" in the trace", test.want == 1, strings.Contains(w.trace.String(), "other       call       buckets update b1"))
 			others()
 		})
-	}
-}
-
-// Another controller undoes a write after a second, three times, and gives up then.
-func TestFight(t *testing.T) {
-	inWorld(t, func(w *world) {
-		r := w.request("PATCH", configMaps+"/x", `{"data":{"a":"2"}}`)
-		before := w.ContentOf(r)
-		others := w.unchanged("configmaps default/x")
-		w.Fight(r, before)
-		theirs, ours := x, strings.Replace(x, "1", "2", 1)
-		for _, want := range []string{theirs, theirs, theirs, ours} {
-			w.write("PATCH", configMaps+"/x", `{"data":{"a":"2"}}`)
-			w.pass(time.Second - time.Nanosecond)
-			w.isObject("just before the answer", "configmaps default/x", ours)
-			w.pass(time.Nanosecond)
-			w.isObject("at the answer", "configmaps default/x", want)
-		}
-		w.pass(time.Hour)
-		w.isObject("in the end", "configmaps default/x", ours)
-		others()
-		w.noted()
-	})
-}
-
-// A fight is about what was written, not about metadata or the status of the object, nor about
-// other objects, nor about one that is gone or about to go.
-func TestFightLeaves(t *testing.T) {
-	fight := func(t *testing.T, test func(w *world)) {
-		t.Helper()
-		inWorld(t, func(w *world) {
-			r := w.request("PATCH", configMaps+"/x", "{}")
-			w.Fight(r, w.ContentOf(r))
-			test(w)
-		})
-	}
-	fight(t, func(w *world) {
-		w.write("PATCH", configMaps+"/x", `{"metadata":{"labels":{"own":"2"},"finalizers":["e.example.com/f"]},"data":{"b":"2"}}`)
-		w.pass(time.Second)
-		w.isObject("metadata", "configmaps default/x", `{"a":"1"} annotations{"own":"1"} labels{"own":"2"} finalizers["e.example.com/f"]`)
-		w.write("DELETE", configMaps+"/x", "{}")
-		w.write("PATCH", configMaps+"/x", `{"data":{"a":"3"}}`)
-		w.pass(time.Second)
-		w.isObject("one that is being deleted", "configmaps default/x",
-			`{"a":"3"} annotations{"own":"1"} labels{"own":"2"} finalizers["e.example.com/f"] being deleted`)
-	})
-	fight(t, func(w *world) {
-		w.write("PATCH", configMaps+"/x", `{"data":{"a":"2"}}`)
-		w.ask("user", "DELETE", configMaps+"/x", "{}")
-		w.pass(time.Second)
-		w.isObject("one that is gone", "configmaps default/x", "none")
-		w.ask("user", "POST", configMaps, `{"metadata":{"name":"other"}}`)
-		w.write("PATCH", configMaps+"/other", `{"data":{"a":"2"}}`)
-		w.pass(time.Second)
-		w.isObject("another one", "configmaps default/other", `{"a":"2"}`)
-	})
-	inWorld(t, func(w *world) {
-		w.equal("the content of what is missing", 0, len(w.ContentOf(w.request("PATCH", pods+"/missing", "{}"))))
-		r := w.request("PATCH", pods+"/p", "{}")
-		w.Fight(r, w.ContentOf(r))
-		others := w.unchanged("pods default/p")
-		w.write("PATCH", pods+"/p/status", `{"status":{"message":"hello"}}`)
-		w.equal("rounds after a write of the status", fightRounds, w.fights["pods default/p"].rounds)
-		w.write("PATCH", pods+"/p", `{"spec":{"activeDeadlineSeconds":5}}`)
-		w.pass(time.Second)
-		o, err := w.cluster.LookUp("pods default/p")
-		status, _ := o.Object["status"].(map[string]any)
-		w.equal("the status", true, err == nil && status["message"] == "hello")
-		others()
-	})
-}
-
-// What is undone is everything but metadata and status, also of kinds in which any write can change
-// the status. What was not there before is not there then.
-func TestUndo(t *testing.T) {
-	now := map[string]any{
-		"apiVersion": "v2", "kind": "Now", "metadata": "now", "status": "now", "spec": "now", "added": "now",
-	}
-	for before, want := range map[string]map[string]any{
-		`{"apiVersion":"v1","kind":"Then","metadata":"then","status":"then","spec":"then","removed":"then"}`: {
-			"apiVersion": "v2", "kind": "Now", "metadata": "now", "status": "now", "spec": "then", "removed": "then",
-		},
-		"unreadable": now,
-	} {
-		if diff := cmp.Diff(want, (&fight{before: []byte(before)}).undo(now)); diff != "" {
-			t.Errorf("%s: %s", before, diff)
-		}
 	}
 }

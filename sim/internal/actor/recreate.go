@@ -26,7 +26,7 @@ func (a *Actors) DeleteAndCreate(of string) {
 	if !ok {
 		return
 	}
-	whenIdle(a.time, a.trace, "the deleted object is created again", func() {
+	a.backWhenIdle(of, "the deleted object is created again", nil, func() {
 		if _, err := a.cluster.LookUp(of); err == nil {
 			// Its cleanup waits for something else that is healed now.
 			a.recreations[of] = create
@@ -49,15 +49,6 @@ func (a *Actors) deletable(of string) (target cluster.Object, create func(), ok 
 	return target, func() { a.create(target.Collection, again) }, true
 }
 
-// Changed creates an object again whose name is free now, if one of the actors wants it.
-func (a *Actors) Changed(c apiserver.Change) {
-	of := cluster.ObjectName(c.Resource, c.Namespace, c.Name)
-	if create, ok := a.recreations[of]; ok && c.Type == "DELETED" {
-		delete(a.recreations, of)
-		a.time.After(0, create)
-	}
-}
-
 // Vanish takes away the object of a request for good, as a deletion does that came at the same
 // instant as the finalizer. It is created again when everything is idle.
 func (a *Actors) Vanish(r *apiserver.Request) {
@@ -70,7 +61,7 @@ func (a *Actors) Vanish(r *apiserver.Request) {
 	a.notes.Disturbed(target.GetUID())
 	a.cluster.Server.Remove("user", r.Resource, r.Namespace, r.Name)
 	a.trace.Add("user", "write", "delete "+of+", at the same instant as the finalizer")
-	whenIdle(a.time, a.trace, "the object that was lost is created again", func() { a.create(target.Collection, again) })
+	a.backWhenIdle(of, "the object that was lost is created again", nil, func() { a.create(target.Collection, again) })
 }
 
 // Withhold takes an object away, and brings it back when everything is idle.
@@ -81,11 +72,50 @@ func (a *Actors) Withhold(of string) {
 	}
 	again := a.asWritten(of, target)
 	a.ask(http.MethodDelete, target.Path, "application/json", map[string]any{})
-	whenIdle(a.time, a.trace, "the object that was withheld is there again", func() {
-		a.notes.Stuck("the object "+of+" is missing", a.Blocked())
+	report := func() { a.notes.Stuck("the object "+of+" is missing", a.Blocked()) }
+	a.backWhenIdle(of, "the object that was withheld is there again", report, func() {
 		a.create(target.Collection, again)
 		a.time.SlowDown(a.time.Quiet())
 	})
+}
+
+// absence is an object that an actor has taken away for a time.
+type absence struct {
+	text string // how the trace records its return
+	back func()
+}
+
+// backWhenIdle brings an object back when everything is idle, unless its user has needed or deleted
+// it before. idle is called just before, if everything has become idle without it. It may be nil.
+func (a *Actors) backWhenIdle(of, text string, idle, back func()) {
+	gone := &absence{text, back}
+	a.absent[of] = gone
+	a.time.WhenIdle(func() {
+		if a.absent[of] != gone {
+			return
+		}
+		if idle != nil {
+			idle()
+		}
+		a.BringBack(of)
+	})
+}
+
+// BringBack brings back an object that an actor has taken away, because its user is about to read or
+// change it: the user knows nothing of faults, and would have created it by then.
+func (a *Actors) BringBack(of string) {
+	if gone, ok := a.absent[of]; ok {
+		delete(a.absent, of)
+		a.trace.Add("sim", "heal", gone.text)
+		gone.back()
+	}
+}
+
+// KeepAway makes an object stay away that an actor has taken away, because its user is about to
+// delete it.
+func (a *Actors) KeepAway(of string) {
+	delete(a.absent, of)
+	delete(a.recreations, of)
 }
 
 // asWritten returns an object as a user would create it again: with nothing that others have put

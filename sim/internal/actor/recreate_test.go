@@ -5,6 +5,8 @@ package actor
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -196,4 +198,53 @@ func TestRecreateHasNoStatus(t *testing.T) {
 		w.equal("the message", any(nil), status["message"])
 		w.equal("the spec is there", true, o.Object["spec"] != nil)
 	})
+}
+
+// An object that an actor has taken away is there again when its user needs it, once.
+func TestBringBack(t *testing.T) {
+	for name, take := range map[string]func(*world){
+		"withhold":         func(w *world) { w.Withhold("configmaps default/x") },
+		"delete and later": func(w *world) { w.DeleteAndCreate("configmaps default/x") },
+		"vanish":           func(w *world) { w.Vanish(w.request(http.MethodPatch, configMaps+"/x", "{}")) },
+	} {
+		inWorld(t, func(w *world) {
+			take(w)
+			w.isObject(name, "configmaps default/x", "none")
+			w.BringBack("pods default/p")
+			w.isObject(name+", another object", "configmaps default/x", "none")
+			w.BringBack("configmaps default/x")
+			w.isObject(name+", brought back", "configmaps default/x", x+" new UID")
+			w.ask("user", "PATCH", configMaps+"/x", `{"data":{"a":"2"}}`)
+			others := w.unchanged("")
+			w.BringBack("configmaps default/x")
+			w.settle()
+			others()
+			if slices.ContainsFunc(w.notes, func(note string) bool { return strings.HasPrefix(note, "stuck") }) {
+				t.Errorf("%s: reported %q, although its user did not wait for it", name, w.notes)
+			}
+		})
+	}
+}
+
+// An object that its user deletes while an actor has taken it away does not come back.
+func TestKeepAway(t *testing.T) {
+	for name, take := range map[string]func(*world){
+		"withhold":         func(w *world) { w.Withhold("configmaps default/x") },
+		"delete and later": func(w *world) { w.DeleteAndCreate("configmaps default/x") },
+		"recreate":         func(w *world) { w.Recreate("configmaps default/x") },
+	} {
+		inWorld(t, func(w *world) {
+			if name == "recreate" {
+				w.write("PATCH", configMaps+"/x", `{"metadata":{"finalizers":["e.example.com/f"]}}`)
+			}
+			take(w)
+			w.KeepAway("configmaps default/x")
+			if name == "recreate" {
+				w.release()
+			}
+			w.settle()
+			w.pass(time.Hour)
+			w.isObject(name, "configmaps default/x", "none")
+		})
+	}
 }

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
@@ -44,12 +45,13 @@ type Cluster struct {
 	written       map[string]map[string]any // objects as users created them
 	versions      map[string][]string       // resource versions of changes, by kind
 	prerequisites []string
+	children      map[string]bool // objects that the operator has created
 }
 
 // New returns the cluster of a server. It calls active at each write.
 func New(server *apiserver.Server, t *trace.Trace, active func()) *Cluster {
 	return &Cluster{
-		Server: server, trace: t, active: active, written: map[string]map[string]any{}, versions: map[string][]string{},
+		Server: server, trace: t, active: active, written: map[string]map[string]any{}, versions: map[string][]string{}, children: map[string]bool{},
 	}
 }
 
@@ -59,6 +61,9 @@ func (c *Cluster) Changed(change apiserver.Change) {
 	c.versions[kind] = append(c.versions[kind], strconv.FormatUint(change.ResourceVersion, 10))
 	if change.Type == "ADDED" && change.Actor == "user" {
 		c.written[ObjectName(change.Resource, change.Namespace, change.Name)] = change.New
+	}
+	if change.Type == "ADDED" && IsOperator(change.Actor) {
+		c.children[ObjectName(change.Resource, change.Namespace, change.Name)] = true
 	}
 }
 
@@ -101,6 +106,29 @@ func (c *Cluster) NotePrerequisites() { c.prerequisites = c.Written() }
 
 // IsPrerequisite reports whether an object was there before the operator started.
 func (c *Cluster) IsPrerequisite(of string) bool { return slices.Contains(c.prerequisites, of) }
+
+// IsChild reports whether the operator has created an object.
+func (c *Cluster) IsChild(of string) bool { return c.children[of] }
+
+// IsCustom reports whether a CustomResourceDefinition defines a kind.
+func (c *Cluster) IsCustom(r schema.GroupVersionResource) bool {
+	_, err := c.LookUp("customresourcedefinitions.apiextensions.k8s.io /" + r.GroupResource().String())
+	return err == nil
+}
+
+// Accepts reports whether the server would create an object. It leaves no trace.
+func (c *Cluster) Accepts(collection string, content map[string]any) bool {
+	body, err := json.Marshal(content)
+	if err != nil {
+		return false
+	}
+	request, err := apiserver.NewRequest(http.MethodPost, collection+"?dryRun=All", "application/json", body)
+	if err != nil {
+		return false
+	}
+	request.Actor = "other"
+	return c.Server.Serve(request).Code < 300
+}
 
 // Withholdable returns the Secrets and ConfigMaps that were there before the operator started.
 func (c *Cluster) Withholdable() []string {

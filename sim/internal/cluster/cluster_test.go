@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
@@ -147,6 +148,31 @@ func TestPrerequisites(t *testing.T) {
 	} {
 		equal(t, of, want, c.IsPrerequisite(of))
 	}
+}
+
+// Children are what the operator has created, also when it is gone.
+func TestIsChild(t *testing.T) {
+	c, _ := newCluster(t)
+	ask(t, c, "operator-2", "POST", configMaps, `{"metadata":{"name":"child"}}`)
+	ask(t, c, "other", "POST", configMaps, `{"metadata":{"name":"other"}}`)
+	ask(t, c, "operator", "PATCH", configMaps+"/x", `{"data":{"a":"2"}}`)
+	ask(t, c, "user", "DELETE", configMaps+"/child", "{}")
+	for of, want := range map[string]bool{"configmaps default/child": true, "configmaps default/other": false, "configmaps default/x": false} {
+		equal(t, of, want, c.IsChild(of))
+	}
+}
+
+// The server is asked whether it accepts an object without creating it.
+func TestAccepts(t *testing.T) {
+	c, active := newCluster(t)
+	before, actives := len(lines(c)), *active
+	named := func(name string) map[string]any { return map[string]any{"metadata": map[string]any{"name": name}} }
+	equal(t, "answers", []bool{true, true, false, false}, []bool{
+		c.Accepts(configMaps, named("y")), c.Accepts(configMaps, named("y")), c.Accepts(configMaps, named("x")), c.Accepts(configMaps, named("NO")),
+	})
+	equal(t, "lines in the trace", before, len(lines(c)))
+	equal(t, "activity", actives, *active)
+	equal(t, "a built-in kind is custom", false, c.IsCustom(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}))
 }
 
 // An object is found by its kind, namespace and name, and its content is a copy.

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
@@ -57,12 +59,12 @@ func ObjectName(r schema.GroupVersionResource, namespace, name string) string {
 
 // TargetOf returns the text by which plans name the object of a request.
 func TargetOf(r *apiserver.Request) string {
-	return ObjectName(r.Resource, r.Namespace, nameOf(r))
+	return ObjectName(r.Resource, r.Namespace, NameOf(r))
 }
 
-// nameOf returns the name of the object of a request, which a creation has in its body. A name that
+// NameOf returns the name of the object of a request, which a creation has in its body. A name that
 // the server generates ends in "*".
-func nameOf(r *apiserver.Request) string {
+func NameOf(r *apiserver.Request) string {
 	if r.Name != "" || r.Verb != "create" {
 		return r.Name
 	}
@@ -109,7 +111,7 @@ func Describe(r *apiserver.Request) string {
 		text = "apply"
 	}
 	text += " " + r.Resource.GroupResource().String()
-	name := nameOf(r)
+	name := NameOf(r)
 	switch {
 	case r.Namespace != "" && name != "":
 		text += " " + r.Namespace + "/" + name
@@ -127,4 +129,38 @@ func Describe(r *apiserver.Request) string {
 // DescribeAnswer says what a request asked for, and what the answer was.
 func DescribeAnswer(text string, response *apiserver.Response) string {
 	return text + " -> " + reasonOf(response)
+}
+
+// CreatedBy returns the object that a request creates, if it is one that may create an object.
+func CreatedBy(r *apiserver.Request) (*unstructured.Unstructured, bool) {
+	if r.Verb != "create" && !IsApply(r) || r.Subresource != "" {
+		return nil, false
+	}
+	var content map[string]any
+	if err := yaml.Unmarshal(r.Body, &content); err != nil { // JSON is YAML
+		return nil, false
+	}
+	if _, ok := content["metadata"].(map[string]any); !ok {
+		return nil, false
+	}
+	obj := &unstructured.Unstructured{Object: content}
+	if r.Name != "" {
+		obj.SetName(r.Name)
+	}
+	if r.Namespace != "" {
+		obj.SetNamespace(r.Namespace)
+	}
+	return obj, true
+}
+
+// IsOwned reports whether an object has an owner that it can lose: one whose UID is not part of the
+// object's name.
+func IsOwned(obj *unstructured.Unstructured) bool {
+	references := obj.GetOwnerReferences()
+	for _, reference := range references {
+		if strings.Contains(obj.GetName()+obj.GetGenerateName(), string(reference.UID)) {
+			return false
+		}
+	}
+	return len(references) > 0
 }

@@ -113,6 +113,46 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// The object that a request creates has the name and the namespace of the request. What changes an
+// object that must be there creates none.
+func TestCreatedBy(t *testing.T) {
+	const configMap, named = "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"x"}}`
+	tests := map[string]struct {
+		method, path, contentType, body string
+		want                            string // "" for none
+	}{
+		"a creation":                       {"POST", configMap, "", named, "default/x"},
+		"a creation outside of namespaces": {"POST", "/api/v1/namespaces", "", named, "/x"},
+		"an apply":                         {"PATCH", configMap + "/x", "application/apply-patch+yaml", "metadata: {labels: {a: b}}", "default/x"},
+		"a patch":                          {"PATCH", configMap + "/x", "application/merge-patch+json", named, ""},
+		"an apply of the status":           {"PATCH", configMap + "/x/status", "application/apply-patch+yaml", named, ""},
+		"an update":                        {"PUT", configMap + "/x", "", named, ""},
+		"not an object":                    {"POST", configMap, "", `[]`, ""},
+		"no metadata":                      {"POST", configMap, "", `{}`, ""},
+	}
+	for name, test := range tests {
+		obj, ok := CreatedBy(request(t, test.method, test.path, test.contentType, test.body))
+		got := ""
+		if ok {
+			got = obj.GetNamespace() + "/" + obj.GetName()
+		}
+		equal(t, name, test.want, got)
+	}
+}
+
+func TestIsOwned(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{"metadata":{"name":"x"}}`:                                             false,
+		`{"metadata":{"name":"x","ownerReferences":[{"uid":"abc"}]}}`:           true,
+		`{"metadata":{"generateName":"x-","ownerReferences":[{"uid":"abc"}]}}`:  true,
+		`{"metadata":{"name":"x-abc","ownerReferences":[{"uid":"abc"}]}}`:       false,
+		`{"metadata":{"generateName":"abc","ownerReferences":[{"uid":"abc"}]}}`: false,
+	} {
+		obj, ok := CreatedBy(request(t, "POST", "/api/v1/namespaces/default/configmaps", "", body))
+		equal(t, body, []bool{true, want}, []bool{ok, IsOwned(obj)})
+	}
+}
+
 func TestNames(t *testing.T) {
 	generated := func(prefix string) map[string]any {
 		return map[string]any{"metadata": map[string]any{"generateName": prefix}}

@@ -22,10 +22,9 @@ func TestRefusals(t *testing.T) {
 	}{
 		"409":     {409, apierrors.IsConflict, `Operation cannot be fulfilled on configmaps "x": the object has been modified`},
 		"429":     {429, apierrors.IsTooManyRequests, "Too many requests"},
-		"403":     {403, apierrors.IsForbidden, `configmaps "x" is forbidden: User "operator" cannot patch this resource`},
-		"404":     {404, apierrors.IsNotFound, `configmaps "x" not found`},
+		"403":     {403, apierrors.IsForbidden, `configmaps "x" is forbidden: User "system:serviceaccount:system:operator" cannot patch resource "configmaps" in API group "" in the namespace "default"`},
 		"422":     {422, apierrors.IsInvalid, `configmaps "x" is invalid: spec: Invalid value`},
-		"500":     {500, apierrors.IsInternalError, "Internal error occurred"},
+		"500":     {500, apierrors.IsInternalError, "Internal error occurred: etcdserver: leader changed"},
 		"webhook": {403, apierrors.IsForbidden, `admission webhook "sim.ctrlkit.dev" denied the request`},
 		"timeout": {504, apierrors.IsTimeout, "may still be processing the request"},
 	}
@@ -48,6 +47,35 @@ func TestRefusals(t *testing.T) {
 		seconds, again := apierrors.SuggestsClientDelay(&apierrors.StatusError{ErrStatus: status})
 		equal(t, how+": asks the client to wait", how == "429", again && seconds == 1 && response.Header.Get("Retry-After") == "1")
 		equal(t, how+": content type", "application/json", response.Header.Get("Content-Type"))
+	}
+}
+
+// What a write is refused with names what it asked for, and has a reason that can hold for its verb.
+func TestRefusalsOfWrites(t *testing.T) {
+	const configMaps, x, cluster = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/configmaps/x", "/api/v1/namespaces/n"
+	tests := []struct {
+		how, method, path, body string
+		want                    string
+	}{
+		{"403", "POST", configMaps, `{"metadata":{"name":"x"}}`, `configmaps "x" is forbidden: exceeded quota: sim, requested: count/configmaps=1, used: count/configmaps=10, limited: count/configmaps=10`},
+		{"403", "POST", "/apis/apps/v1/namespaces/default/deployments", `{"metadata":{"generateName":"x-"}}`, `deployments.apps "x-" is forbidden: exceeded quota: sim, requested: count/deployments.apps=1,`},
+		{"403", "PUT", x + "/status", "{}", `cannot update resource "configmaps/status" in API group "" in the namespace "default"`},
+		{"403", "DELETE", cluster, "", `namespaces "n" is forbidden: User "system:serviceaccount:system:operator" cannot delete resource "namespaces" in API group "" at the cluster scope`},
+		{"403", "DELETE", configMaps, "", `configmaps is forbidden: User "system:serviceaccount:system:operator" cannot deletecollection resource "configmaps"`},
+		{"409", "PUT", x, "{}", `Operation cannot be fulfilled on configmaps "x": the object has been modified`},
+		{"409", "DELETE", x, "{}", `Operation cannot be fulfilled on configmaps "x": the ResourceVersion in the precondition does not match`},
+		{"500", "PUT", x, "{}", `Internal error occurred: failed calling webhook "sim.ctrlkit.dev": failed to call webhook: Post "https://`},
+		{"webhook", "PUT", x, "{}", `admission webhook "sim.ctrlkit.dev" denied the request`},
+	}
+	for _, test := range tests {
+		var status metav1.Status
+		answer := refused(test.how, request(t, test.method, test.path, test.body))
+		if err := json.Unmarshal(answer.Response.Body, &status); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(status.Message, test.want) {
+			t.Errorf("%s of %s %s: got %q, want %q", test.how, test.method, test.path, status.Message, test.want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package inject
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -16,6 +17,8 @@ import (
 // A Catalog records every place of a run at which a fault can strike. A nil one records nothing.
 type Catalog struct {
 	writes, reads, calls, events, deletions, detours []fault.Place
+
+	seen map[string]int // events so far, by kind
 }
 
 // Places returns what was recorded, in the order in which plans are tried. complete fills in what
@@ -40,12 +43,17 @@ func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
 	}
 	target := cluster.TargetOf(r)
 	w := &fault.Write{
-		Verb: r.Verb, Subresource: r.Subresource,
+		Verb: r.Verb, Subresource: r.Subresource, Seen: maps.Clone(c.seen),
 		Named: (r.Verb == "create" || cluster.IsApply(r)) && !strings.HasSuffix(target, "*"),
+	}
+	if created, ok := cluster.CreatedBy(r); ok {
+		w.Owned = cluster.IsOwned(created)
 	}
 	if current, err := in.LookUp(target); err == nil {
 		w.Exists = true
 		w.AddsFinalizer = r.Subresource == "" && len(current.GetFinalizers()) == 0 && hasFinalizers(r.Body) && r.Verb != "create"
+		w.Conditional = r.Verb != "create" && hasCondition(r)
+		w.Child = in.IsChild(target) && len(current.GetFinalizers()) == 0 && !onceOnly[r.Resource.GroupResource().String()]
 	}
 	for _, of := range in.Written() {
 		current, err := in.LookUp(of)
@@ -63,6 +71,27 @@ func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
 		}
 	}
 	c.writes = append(c.writes, fault.Place{Point: fault.AtWrite, At: n, Write: w})
+}
+
+// onceOnly are the kinds of children that operators rightly do not create again when they are gone:
+// what a Job has done is done, and what a PersistentVolumeClaim held is lost.
+var onceOnly = map[string]bool{"jobs.batch": true, "persistentvolumeclaims": true}
+
+// hasCondition reports whether a write says which state of the object it is about, so that it is
+// refused when the object has changed: an update or a patch with a resource version, or a deletion
+// with one as its precondition. A real server tries other patches again itself.
+func hasCondition(r *apiserver.Request) bool {
+	var body struct {
+		Metadata      struct{ ResourceVersion string }
+		Preconditions struct{ ResourceVersion string }
+	}
+	if json.Unmarshal(r.Body, &body) != nil {
+		return r.Verb == "patch" && strings.Contains(string(r.Body), `"/metadata/resourceVersion"`)
+	}
+	if r.Verb == "delete" {
+		return body.Preconditions.ResourceVersion != ""
+	}
+	return body.Metadata.ResourceVersion != ""
 }
 
 // hasFinalizers reports whether the body of a write sets finalizers, as an object, a merge patch or
@@ -91,6 +120,10 @@ func (c *Catalog) call(n int, call external.Call) {
 
 func (c *Catalog) event(n int, kind string) {
 	if c != nil {
+		if c.seen == nil {
+			c.seen = map[string]int{}
+		}
+		c.seen[kind] = n
 		c.events = append(c.events, fault.Place{Point: fault.AtEvent, At: n, Of: kind})
 	}
 }

@@ -20,6 +20,9 @@ func TestCatalogOfWrites(t *testing.T) {
 	}
 	finalizerPatch := request(t, "PATCH", x, `[{"op":"add","path":"/metadata/finalizers","value":["example.com/f"]}]`)
 	finalizerPatch.ContentType = "application/json-patch+json"
+	const version, owner = `{"metadata":{"name":"x","resourceVersion":"2"}}`, `"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "1"}]`
+	versionPatch := request(t, "PATCH", x, `[{"op":"test","path":"/metadata/resourceVersion","value":"2"}]`)
+	versionPatch.ContentType = "application/json-patch+json"
 	tests := map[string]struct {
 		request *apiserver.Request
 		want    fault.Write
@@ -43,7 +46,23 @@ func TestCatalogOfWrites(t *testing.T) {
 			request(t, "PATCH", "/api/v1/namespaces/default/pods/p/status", `{"metadata":{"finalizers":["f"]}}`),
 			fault.Write{Verb: "patch", Subresource: "status", Exists: true},
 		},
-		"a deletion":                   {request(t, "DELETE", x, ""), fault.Write{Verb: "delete", Exists: true}},
+		"a deletion": {request(t, "DELETE", x, ""), fault.Write{Verb: "delete", Exists: true}},
+		"a creation of a child": {
+			request(t, "POST", configMaps, `{"metadata":{"name":"y",`+owner+`}}`), fault.Write{Verb: "create", Named: true, Owned: true},
+		},
+		"a creation of a child with a generated name": {
+			request(t, "POST", configMaps, `{"metadata":{"generateName":"y-",`+owner+`}}`), fault.Write{Verb: "create", Owned: true},
+		},
+		"an apply of a child":          {apply(configMaps+"/y", "metadata: {"+owner+"}"), fault.Write{Verb: "patch", Named: true, Owned: true}},
+		"an update of a version":       {request(t, "PUT", x, version), fault.Write{Verb: "update", Exists: true, Conditional: true}},
+		"a patch of a version":         {request(t, "PATCH", x, version), fault.Write{Verb: "patch", Exists: true, Conditional: true}},
+		"a JSON patch of a version":    {versionPatch, fault.Write{Verb: "patch", Exists: true, Conditional: true}},
+		"a deletion of a version":      {request(t, "DELETE", x, `{"preconditions":{"resourceVersion":"2"}}`), fault.Write{Verb: "delete", Exists: true, Conditional: true}},
+		"a deletion of a UID":          {request(t, "DELETE", x, `{"preconditions":{"uid":"2"}}`), fault.Write{Verb: "delete", Exists: true}},
+		"an update of a child":         {request(t, "PUT", configMaps+"/child", `{}`), fault.Write{Verb: "update", Exists: true, Child: true}},
+		"a deletion of a child":        {request(t, "DELETE", configMaps+"/child", ""), fault.Write{Verb: "delete", Exists: true, Child: true}},
+		"an update of a child held":    {request(t, "PUT", configMaps+"/heldchild", `{}`), fault.Write{Verb: "update", Exists: true}},
+		"an update of a Job":           {request(t, "PUT", "/apis/batch/v1/namespaces/default/jobs/j", `{}`), fault.Write{Verb: "update", Exists: true}},
 		"a change of what isn't there": {request(t, "PATCH", configMaps+"/y", "{}"), fault.Write{Verb: "patch"}},
 	}
 	for name, test := range tests {
@@ -51,6 +70,10 @@ func TestCatalogOfWrites(t *testing.T) {
 		s.Catalog = &Catalog{}
 		s.ask(t, "user", "POST", configMaps, `{"metadata":{"name":"held","finalizers":["f"]}}`)
 		s.Cluster.NotePrerequisites()
+		s.ask(t, "operator", "POST", configMaps, `{"metadata":{"name":"child"}}`)
+		s.ask(t, "operator", "POST", configMaps, `{"metadata":{"name":"heldchild","finalizers":["f"]}}`)
+		s.ask(t, "operator", "POST", "/apis/batch/v1/namespaces/default/jobs",
+			`{"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`)
 		s.Write(&Write{Actor: "operator", Process: s, Turn: s, Request: test.request})
 		want := fault.Place{Point: fault.AtWrite, At: 1, Write: &test.want}
 		equal(t, name, []fault.Place{want}, s.Catalog.writes)
@@ -80,6 +103,21 @@ func TestCatalogOfUsersObjects(t *testing.T) {
 	equal(t, "users", [][]string{pods, pods}, [][]string{s.Catalog.writes[0].Write.Users, s.Catalog.writes[1].Write.Users})
 	equal(t, "statuses", pods, s.Catalog.writes[0].Write.Statuses)
 	equal(t, "annotated", [][]string{nil, {"pods default/b"}}, [][]string{s.Catalog.writes[0].Write.Annotated, s.Catalog.writes[1].Write.Annotated})
+}
+
+// A write is recorded with the events that the operator has received before it.
+func TestCatalogOfSeenEvents(t *testing.T) {
+	s := newStage(t, "no fault")
+	s.Catalog = &Catalog{}
+	(&writeCase{}).write(t, s, "operator")
+	s.event("secrets")
+	s.event("jobs.batch")
+	s.event("secrets")
+	(&writeCase{}).write(t, s, "operator")
+	s.event("secrets")
+	equal(t, "seen", []map[string]int{nil, {"secrets": 2, "jobs.batch": 1}}, []map[string]int{
+		s.Catalog.writes[0].Write.Seen, s.Catalog.writes[1].Write.Seen,
+	})
 }
 
 // Places come in the order in which plans are tried.

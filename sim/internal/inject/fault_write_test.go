@@ -29,6 +29,10 @@ const (
 	written = `{"data":{"a":"2"}}`
 	mutated = `{"annotations":{"sim.ctrlkit.dev/mutated":"true"},"data":{"a":"2"},"labels":{"sim.ctrlkit.dev/mutated":"true"}}`
 
+	occupant = `{"annotations":{"sim.ctrlkit.dev/foreign":"true"},"data":{"another":"1"},"labels":{"app":"another"}}`
+	owned    = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"y","labels":{"app":"1"},
+		"ownerReferences":[{"apiVersion":"v1","kind":"Widget","name":"w","uid":"9d3f7a5e-1c64-4b52-8c0d-6a1e2f3b4c5d"}]},"data":{"a":"2"}}`
+
 	oneWrite = "operator MODIFIED"
 )
 
@@ -45,7 +49,6 @@ var writeCases = []writeCase{
 	{plan: "refuse write 1: 409", answer: "409", then: was, idle: was},
 	{plan: "refuse write 1: 429", answer: "429", then: was, idle: was},
 	{plan: "refuse write 1: 403", answer: "403", then: was, idle: was},
-	{plan: "refuse write 1: 404", answer: "404", then: was, idle: was},
 	{plan: "refuse write 1: 422", answer: "422", then: was, idle: was},
 	{plan: "refuse write 1: 500", answer: "500", then: was, idle: was},
 	{plan: "refuse write 1: webhook", answer: "403", then: was, idle: was},
@@ -66,11 +69,21 @@ var writeCases = []writeCase{
 	},
 	{plan: "mutate write 1", answer: "200", then: mutated, idle: mutated, seen: "operator MODIFIED, other MODIFIED"},
 	{
-		plan: "occupy the name before write 1", method: "POST", path: "/api/v1/namespaces/default/configmaps",
-		body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"y"},"data":{"a":"2"}}`, of: "configmaps default/y",
-		answer: "409", then: `{"annotations":{"sim.ctrlkit.dev/foreign":"true"},"data":{"a":"2"}}`, idle: "none",
-		did: "timer 10m0s, slow down by 10m0s", seen: "other ADDED, other DELETED", next: "409",
+		plan: "occupy the name before write 1", method: "POST", path: "/api/v1/namespaces/default/configmaps", body: owned,
+		of: "configmaps default/y", answer: "409", then: occupant, idle: "none", did: "timer 10m0s, slow down by 10m0s",
+		seen: "other ADDED, other DELETED", next: "409",
 	},
+	{
+		plan: "occupy the name before write 1 by another controller", method: "POST", path: "/api/v1/namespaces/default/configmaps", body: owned,
+		of: "configmaps default/y", answer: "409", then: occupant, idle: "none", did: "timer 10m0s, slow down by 10m0s",
+		seen: "other ADDED, other ADDED, other DELETED, other DELETED", next: "409",
+	},
+	{
+		plan: "leave an orphan before write 1", method: "POST", path: "/api/v1/namespaces/default/configmaps", body: owned,
+		of: "configmaps default/y", answer: "409", then: `{"data":{"a":"2"},"labels":{"app":"1"}}`, idle: "none", did: "slow down by 1m0s",
+		seen: "other ADDED, other DELETED", next: "409",
+	},
+	{plan: "delete the object before write 1", answer: "404", then: "none", idle: "none", seen: "other DELETED", next: "404"},
 	{plan: "fight over write 1", answer: "200", by: "other", did: "timer 1s", then: written, idle: was, seen: "operator MODIFIED, other MODIFIED"},
 	{
 		plan: "recreate configmaps default/x after write 1", answer: "200", by: "user", did: "disturbed, timer 0s", then: "none", idle: written,

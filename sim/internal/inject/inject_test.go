@@ -99,6 +99,7 @@ func (r *recorder) StatusWiped(types.UID) { r.note("status wiped") }
 func (r *recorder) Stuck(cause string, blocked []external.Blocked) {
 	r.note("stuck: %s, blocked %v", cause, blocked)
 }
+func (r *recorder) Explains(types.UID) bool              { return true }
 func (r *recorder) Inventory() []external.Resource       { return nil }
 func (r *recorder) Created(types.UID) int                { return 0 }
 func (r *recorder) MintsIDs() bool                       { return false }
@@ -316,9 +317,9 @@ func TestFaultsOfTheScript(t *testing.T) {
 // everyPlace has places at which each fault can strike, with all its answers.
 var everyPlace = []fault.Place{
 	{Point: fault.AtWrite, At: 1, UsesClock: true, Watched: []string{"a"}, Withholdable: []string{"secrets default/s"}, Write: &fault.Write{
-		Verb: "update", Exists: true, Users: []string{"a b/c"}, Statuses: []string{"a b/c"}, Annotated: []string{"a b/c"},
+		Verb: "update", Exists: true, Conditional: true, Child: true, Users: []string{"a b/c"}, Statuses: []string{"a b/c"}, Annotated: []string{"a b/c"},
 	}},
-	{Point: fault.AtWrite, At: 1, Write: &fault.Write{Verb: "create", Named: true}},
+	{Point: fault.AtWrite, At: 1, Write: &fault.Write{Verb: "create", Named: true, Owned: true}},
 	{Point: fault.AtWrite, At: 1, Write: &fault.Write{Verb: "patch", Exists: true, AddsFinalizer: true}},
 	{Point: fault.AtRead, At: 1},
 	{Point: fault.AtCall, At: 1, Mutates: true},

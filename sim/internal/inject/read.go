@@ -17,7 +17,7 @@ type Read struct {
 // readEffects has the faults at reads: what they answer.
 var readEffects = map[fault.Kind]func(f fault.Fault, r *Read) *Answer{
 	fault.PanicAtRead: func(fault.Fault, *Read) *Answer { return &Answer{Panics: true} },
-	fault.RefuseRead:  func(f fault.Fault, r *Read) *Answer { return refused(f.How, r.Request) },
+	fault.RefuseRead:  func(f fault.Fault, r *Read) *Answer { return &Answer{Response: Refusal(f.How, r.Request)} },
 }
 
 // Read counts a read and lets the faults strike that the plan has for it. It returns the answer.

@@ -19,8 +19,8 @@ type Write struct {
 	Request *apiserver.Request
 
 	n      int
-	before []byte // the object before the write, for Fight
-	done   bool   // the server has accepted it
+	before map[string]any // the object before the write, for Fight
+	done   bool           // the server has accepted it
 }
 
 // writeEffect is what a kind of fault does at a write. A fault strikes once, before or after it.
@@ -50,7 +50,7 @@ func crashed(process Process) *Answer {
 }
 
 func refused(how string, r *apiserver.Request) *Answer {
-	return &Answer{Response: Refusal(how, r)}
+	return &Answer{Response: refusalOf(how, r).answer(r)}
 }
 
 func accepted(w *Write) bool { return w.done }
@@ -81,6 +81,18 @@ var writeEffects = map[fault.Kind]writeEffect{
 	}},
 	fault.OccupyName: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
 		in.Actors.Occupy(w.Request)
+		return nil
+	}},
+	fault.OccupyNameByController: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
+		in.Actors.OccupyByController(w.Request)
+		return nil
+	}},
+	fault.LeaveOrphan: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
+		in.Actors.LeaveOrphan(w.Request)
+		return nil
+	}},
+	fault.DeleteBeforeWrite: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
+		in.Actors.DeleteTarget(w.Request)
 		return nil
 	}},
 	fault.MutateWrite: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
@@ -133,7 +145,7 @@ var writeEffects = map[fault.Kind]writeEffect{
 	fault.Fight: {
 		actor:   "other",
 		prepare: func(in *Injector, w *Write) { w.before = in.Actors.ContentOf(w.Request) },
-		when:    func(w *Write) bool { return w.done && len(w.before) > 0 },
+		when:    func(w *Write) bool { return w.done && w.before != nil },
 		after: func(in *Injector, _ fault.Fault, w *Write) *Answer {
 			in.Actors.Fight(w.Request, w.before)
 			return nil

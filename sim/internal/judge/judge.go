@@ -199,6 +199,13 @@ func (j *Judge) Stuck(cause string, blocked []external.Blocked) {
 	each(j, func(o onStuck, v violate) { o.OnStuck(j.ledger, stuck{cause, blocked}, v) })
 }
 
+// Explains reports whether an object has a condition that says why it can't continue, or can't be
+// expected to have one: it is gone, or has no conditions without a fault either.
+func (j *Judge) Explains(uid types.UID) bool {
+	obj, live := j.ledger.live[uid]
+	return !live || j.ledger.reference == nil || !j.ledger.reference.conditions[j.ledger.uids[uid]] || hasExplanation(obj.Object)
+}
+
 // Disturbed records that others did something to an object with which its finalizer can't hold what
 // it promises.
 func (j *Judge) Disturbed(uid types.UID) { j.ledger.disturbed[uid] = true }

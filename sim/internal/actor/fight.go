@@ -1,0 +1,109 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package actor
+
+import (
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+)
+
+// fight is one with the operator over the fields of an object that a write has changed.
+type fight struct {
+	before, after map[string]any // the object around the write
+	rounds        int
+}
+
+// ContentOf returns the object of a request as it is, for [Actors.Fight], or nil.
+func (a *Actors) ContentOf(r *apiserver.Request) map[string]any {
+	target, err := a.cluster.LookUp(cluster.TargetOf(r))
+	if err != nil {
+		return nil
+	}
+	return target.Object
+}
+
+// Fight makes another controller want what a write has just changed as it was before.
+func (a *Actors) Fight(r *apiserver.Request, before map[string]any) {
+	a.fights[cluster.TargetOf(r)] = &fight{before: before, after: a.ContentOf(r), rounds: fightRounds}
+}
+
+// ContinueFights undoes a write to an object that another controller wants otherwise.
+func (a *Actors) ContinueFights(r *apiserver.Request) {
+	of := cluster.TargetOf(r)
+	f, ok := a.fights[of]
+	if !ok || f.rounds == 0 || r.Subresource == "status" {
+		return
+	}
+	f.rounds--
+	a.time.After(fightInterval, func() {
+		target, err := a.cluster.LookUp(of)
+		if err != nil || target.GetDeletionTimestamp() != nil || !f.undo(target.Object) {
+			return
+		}
+		a.ask(http.MethodPut, target.Path, "application/json", target.Object)
+	})
+}
+
+// undo gives the fields of an object that the write has changed the values from before it, and
+// reports whether there were any. It leaves alone what has another value than the write has set by
+// now, and metadata and status.
+func (f *fight) undo(now map[string]any) bool {
+	spec := func(object map[string]any) map[string]any {
+		object = maps.Clone(object)
+		maps.DeleteFunc(object, func(k string, _ any) bool {
+			return slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, k)
+		})
+		return object
+	}
+	return undoMap(spec(f.before), spec(f.after), now)
+}
+
+func undoMap(before, after, now map[string]any) (undone bool) {
+	keys := maps.Clone(before)
+	maps.Copy(keys, after)
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		b, wasThere := before[k]
+		a, isThere := after[k]
+		n, stillThere := now[k]
+		switch {
+		case reflect.DeepEqual(b, a):
+		case undoWithin(b, a, n):
+			undone = true
+		case isThere != stillThere || !reflect.DeepEqual(a, n): // changed again since
+		case wasThere:
+			now[k], undone = b, true
+		default:
+			delete(now, k)
+			undone = true
+		}
+	}
+	return undone
+}
+
+// undoWithin undoes what has changed within a value, if it was and is a map, or a list of as many
+// maps.
+func undoWithin(before, after, now any) (undone bool) {
+	if b, ok := before.(map[string]any); ok {
+		a, isMap := after.(map[string]any)
+		n, stillMap := now.(map[string]any)
+		return isMap && stillMap && undoMap(b, a, n)
+	}
+	b, _ := before.([]any)
+	a, _ := after.([]any)
+	n, _ := now.([]any)
+	if len(b) != len(a) || len(a) != len(n) {
+		return false
+	}
+	for i := range n {
+		if undoWithin(b[i], a[i], n[i]) {
+			undone = true
+		}
+	}
+	return undone
+}

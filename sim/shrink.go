@@ -1,0 +1,121 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// maxShrinks is how often a plan is replaced by a simpler one.
+const maxShrinks = 6
+
+// shrink returns the simplest plan that it finds which shows the same as plan: with fewer faults,
+// with faults that are more likely or have smaller numbers, and without an order that does not
+// matter.
+func (e *explorer) shrink(plan fault.Plan, shown oracle.Violation) (simplest fault.Plan, o outcome, simpler bool) {
+	quiet := *e // these plans are not among those that are counted
+	quiet.progress = func(int, int, int) {}
+	simplest = plan
+	for range maxShrinks {
+		candidates := e.simpler(simplest)
+		if len(candidates) == 0 {
+			break
+		}
+		i, found, err := quiet.first(candidates, shown)
+		if err != nil || i < 0 {
+			break
+		}
+		simplest, o, simpler = candidates[i], found, true
+	}
+	return simplest, o, simpler
+}
+
+// first returns the first of several plans that shows the same as a violation, or -1. Most of the
+// plans after it are not run.
+func (e *explorer) first(plans []fault.Plan, shown oracle.Violation) (int, outcome, error) {
+	e.until = []oracle.Name{shown.Oracle}
+	for begin := 0; begin < len(plans); {
+		outcomes, err := e.run(plans[begin:])
+		if err != nil {
+			return -1, outcome{}, err
+		}
+		for _, o := range outcomes {
+			if o.Plan == "" {
+				break // an earlier one violates the oracle, but shows something else
+			}
+			if slices.ContainsFunc(o.Violations, func(v oracle.Violation) bool { return shows(v, shown) }) {
+				return begin, o, nil
+			}
+			begin++
+		}
+	}
+	return -1, outcome{}, nil
+}
+
+// shows reports whether a violation is the same as another one of another plan.
+func shows(v, other oracle.Violation) bool {
+	if v.Oracle != other.Oracle {
+		return false
+	}
+	if kindOfViolation(v) == kindOfViolation(other) {
+		return true
+	}
+	return len(other.Differences) > 0 && slices.ContainsFunc(v.Differences, func(d oracle.Difference) bool {
+		return d.Thing == other.Differences[0].Thing && d.Path == other.Differences[0].Path
+	})
+}
+
+// simpler returns the plans that are one step simpler than a plan, the simplest first.
+func (e *explorer) simpler(plan fault.Plan) []fault.Plan {
+	var list []fault.Plan
+	for _, f := range plan.Faults {
+		if len(plan.Faults) > 1 {
+			list = append(list, fault.Plan{Faults: []fault.Fault{f}})
+			if plan.Seed != 0 {
+				list = append(list, fault.Plan{Faults: []fault.Fault{f}, Seed: plan.Seed})
+			}
+		}
+	}
+	if plan.Seed != 0 {
+		list = append(list, fault.Plan{Faults: plan.Faults})
+	}
+	for i, f := range plan.Faults {
+		for _, milder := range f.Milder(e.place(f)) {
+			if _, skipped := e.skipped[milder.Kind]; skipped {
+				continue
+			}
+			faults := slices.Clone(plan.Faults)
+			faults[i] = milder
+			if compatible(faults) {
+				list = append(list, fault.Plan{Faults: faults, Seed: plan.Seed})
+			}
+		}
+	}
+	return list
+}
+
+func compatible(faults []fault.Fault) bool {
+	for i, a := range faults {
+		for _, b := range faults[:i] {
+			if !fault.Compatible(a, b) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// place returns the place of a fault in the run without faults, or nil.
+func (e *explorer) place(f fault.Fault) *fault.Place {
+	i := slices.IndexFunc(e.places, func(p fault.Place) bool {
+		return p.Point == f.Kind.Point() && p.At == f.At && (p.Point != fault.AtEvent || p.Of == f.Of)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &e.places[i]
+}

@@ -1,0 +1,110 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// A plan with more than the violation needs is reduced to what it needs.
+func TestShrink(t *testing.T) {
+	report := prepare(t, copyWorkload(), nil, ".")
+	if report == nil {
+		return // this is a worker
+	}
+	for text, want := range map[string]string{
+		"seed 2; occupy the name before write 1":              "occupy the name before write 1",
+		"crash after write 2; occupy the name before write 1": "occupy the name before write 1",
+		"occupy the name before write 1":                      "",
+		"seed 2; crash after write 1; crash after write 2":    "",
+	} {
+		given := mustParse(t, text)[0]
+		shown := oracle.Violation{
+			Oracle: oracle.ForeignUntouched,
+			Text:   "update secrets default/x-copy: the object was created by another client, and the operator is not its owner",
+		}
+		plan, o, smaller := report.explorer.shrink(given, shown)
+		switch {
+		case smaller != (want != ""):
+			t.Errorf("%q: shrunk %t to %q", text, smaller, plan)
+		case smaller && (plan.String() != want || !violates(o, oracle.ForeignUntouched)):
+			t.Errorf("%q became %q with %v, want %q", text, plan, o.Violations, want)
+		case !smaller && plan.String() != text:
+			t.Errorf("%q became %q, without being smaller", text, plan)
+		}
+	}
+}
+
+// The plans that are one step simpler have fewer faults, then no order, and then a milder fault that
+// is possible at the place and not left out by the user.
+func TestSimpler(t *testing.T) {
+	e := &explorer{
+		places: []fault.Place{
+			{Point: fault.AtWrite, At: 3, Write: &fault.Write{Verb: "update", Exists: true, Seen: map[string]int{"jobs.batch": 7}}},
+		},
+		skipped: map[fault.Kind]string{fault.StopAtWrite: "a reason"},
+	}
+	tests := map[string][]string{
+		"no fault":                        nil,
+		"crash after write 3":             nil, // a stop is left out
+		"seed 2; crash after write 3":     {"crash after write 3"},
+		"seed 1; miss event 2 of secrets": {"miss event 2 of secrets", "seed 1; delay the watch of secrets by 1 from event 2", "seed 1; delay event 2 of secrets"},
+		"crash before write 3; fail call 1": {
+			"crash before write 3", "fail call 1", "refuse write 3: 500; fail call 1", "crash before write 3; throttle call 1",
+		},
+		"restart 4 events in the past of jobs.batch after write 3; second leader from write 5": {
+			"restart 4 events in the past of jobs.batch after write 3", "second leader from write 5",
+			"crash after write 3; second leader from write 5", "restart 4 events in the past of jobs.batch after write 3; crash after write 5",
+		},
+		"delay the watch of secrets by 5 from event 1": {
+			"delay the watch of secrets by 1 from event 1", "delay the watch of secrets by 2 from event 1",
+		},
+	}
+	for text, want := range tests {
+		if diff := cmp.Diff(want, texts(e.simpler(mustParse(t, text)[0]))); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+	rare := e.simpler(mustParse(t, "restart 4 events in the past of jobs.batch after write 3")[0])
+	if got := texts(rare); !slices.Contains(got, "delay the watch of jobs.batch by 1 from event 8") {
+		t.Errorf("what the operator has seen at the write is not what is delayed: %q", got)
+	}
+}
+
+// Two violations are the same if they are of the same kind, or if what differs first in the one
+// differs in the other, too.
+func TestShows(t *testing.T) {
+	difference := func(paths ...string) oracle.Violation {
+		v := oracle.Violation{Oracle: oracle.SameEnd}
+		for _, path := range paths {
+			v.Differences = append(v.Differences, oracle.Difference{Thing: "secrets a/b", Path: path})
+		}
+		return v
+	}
+	text := func(name oracle.Name, text string) oracle.Violation {
+		return oracle.Violation{Oracle: name, Text: text}
+	}
+	tests := []struct {
+		v, other oracle.Violation
+		want     bool
+	}{
+		{text(oracle.NoLeak, "3 Pods"), text(oracle.NoLeak, "5 Pods"), true},
+		{text(oracle.NoLeak, "a Pod"), text(oracle.NoLeak, "a Job"), false},
+		{text(oracle.NoLeak, "a Pod"), text(oracle.SameWork, "a Pod"), false},
+		{difference(".a", ".b"), difference(".b"), true},
+		{difference(".b"), difference(".a", ".b"), false},
+		{difference(".a"), difference(".b"), false},
+	}
+	for _, test := range tests {
+		if got := shows(test.v, test.other); got != test.want {
+			t.Errorf("%v and %v: got %t, want %t", test.v, test.other, got, test.want)
+		}
+	}
+}
