@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -26,9 +27,11 @@ import (
 // A Process is one life of an operator: from its start to its end or crash. What it hands out works
 // only as long as the process lives.
 type Process struct {
-	run    *run
-	owner  *schedule.Owner // named operator, operator-2 after the first restart, ...
-	cancel context.CancelCauseFunc
+	run     *run
+	owner   *schedule.Owner // named operator, operator-2 after the first restart, ...
+	cancel  context.CancelCauseFunc
+	caches  *caches
+	results *reconciles
 
 	// Guarded by processes.mu:
 	skew     time.Duration // of the clock
@@ -37,7 +40,7 @@ type Process struct {
 }
 
 func newProcess(r *run, name string, cancel context.CancelCauseFunc) *Process {
-	return &Process{run: r, owner: &schedule.Owner{Name: name}, cancel: cancel}
+	return &Process{run: r, owner: &schedule.Owner{Name: name}, cancel: cancel, caches: newCaches(), results: newReconciles()}
 }
 
 // Config returns what rest.InClusterConfig returns in a cluster. The content type is JSON and there
@@ -55,8 +58,10 @@ func (p *Process) Config() *rest.Config {
 func (p *Process) Scheme() *runtime.Scheme { return p.run.scheme }
 
 // ManagerOptions returns the options of a manager in a simulation: the scheme of the workload, the
-// log of the simulation, no servers, no leader election, and no check that names of controllers are
-// unique, as each run makes them anew.
+// log of the simulation, no servers, no leader election, no check that names of controllers are
+// unique, as each run makes them anew, and caches whose objects the simulator watches. An operator
+// that replaces Logger or Cache.NewInformer works, too, but the simulator does not see then whether
+// its last reconciles have failed, or whether it changes objects of its caches in place.
 func (p *Process) ManagerOptions() ctrl.Options {
 	return ctrl.Options{
 		Scheme:                 p.Scheme(),
@@ -64,11 +69,12 @@ func (p *Process) ManagerOptions() ctrl.Options {
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 		Controller:             config.Controller{SkipNameValidation: new(true)},
+		Cache:                  cache.Options{NewInformer: p.caches.newInformer},
 	}
 }
 
 // Logger returns a logger that writes into the trace of the run.
-func (p *Process) Logger() logr.Logger { return p.run.trace.Logger(p.owner.Name) }
+func (p *Process) Logger() logr.Logger { return p.results.logger(p.run.trace.Logger(p.owner.Name)) }
 
 // Clock returns the clock of the process. It shows what package time shows, until a fault makes it
 // jump: an operator that decides by the clock should read this one in its simulations.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
+	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
 	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 )
@@ -160,6 +161,20 @@ func (ps *processes) alive() []*Process {
 		}
 	}
 	return list
+}
+
+// idle returns what the processes are like while the operator is idle.
+func (ps *processes) idle(checkpoint int) judge.Idle {
+	i := judge.Idle{Checkpoint: checkpoint}
+	for _, p := range ps.alive() {
+		i.Failing = append(i.Failing, p.results.failed()...)
+	}
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, p := range ps.list {
+		i.Altered = append(i.Altered, p.caches.changed()...)
+	}
+	return i
 }
 
 func (ps *processes) numRunning() int {

@@ -4,12 +4,14 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // reference is what a run without faults has shown: what other runs are judged by, and the places
@@ -17,16 +19,32 @@ import (
 type reference struct {
 	*judge.Reference
 	places []fault.Place
+	known  map[string]bool // the kinds of violations that it has shown itself
+}
+
+// endsExploration are the oracles that must hold in a run without faults: without a script that can
+// be carried out, or an operator that works until it is idle, there is nothing to compare with.
+var endsExploration = []oracle.Name{
+	oracle.ScriptRuns, oracle.OperatorRuns, oracle.BecomesIdle, oracle.BoundedRequests, oracle.NoPanic, oracle.NoGoroutineLeft,
+}
+
+// news returns the violations of a run that the run without faults has not shown already.
+func (r *reference) news(violations []oracle.Violation) []oracle.Violation {
+	return slices.DeleteFunc(slices.Clone(violations), func(v oracle.Violation) bool { return r.known[kindOfViolation(v)] })
 }
 
 // findReference runs a workload without faults, several times, and returns what the others are
-// judged by. It returns nil, and the run, when even a run without faults violates an oracle.
+// judged by, and the first run, which may have violated oracles itself. It returns nil, and the run,
+// when that makes other runs pointless: see [endsExploration].
 func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings) (*reference, *result, error) {
 	first, err := runPlan(t, w, crds, fault.Plan{}, nil, s.without)
-	if err != nil || len(first.violations) > 0 {
+	if err != nil || slices.ContainsFunc(first.violations, func(v oracle.Violation) bool { return slices.Contains(endsExploration, v.Oracle) }) {
 		return nil, first, err
 	}
 	r := first.asReference()
+	for _, v := range first.violations {
+		r.known[kindOfViolation(v)] = true
+	}
 	for seed := uint64(1); seed <= learningRuns; seed++ {
 		other, err := runPlan(t, w, crds, fault.Plan{Seed: seed}, nil, s.without)
 		if err != nil {
@@ -46,6 +64,7 @@ func (r *result) asReference() *reference {
 	checkpoints := r.checkpoints[:r.run.ended+1]
 	watched, withholdable, usesClock := r.run.watches.kinds(), r.run.cluster.Withholdable(), r.run.processes.clockUsed()
 	return &reference{
+		known:     map[string]bool{},
 		Reference: r.run.judge.Reference(checkpoints, r.requests),
 		places: r.run.catalog.Places(len(checkpoints), func(p *fault.Place) {
 			p.Watched, p.Withholdable, p.UsesClock = watched, withholdable, usesClock

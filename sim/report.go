@@ -32,6 +32,9 @@ var digits = regexp.MustCompile(`\d+`)
 // text without its numbers, and for differences what differs.
 func kindOfViolation(v oracle.Violation) string {
 	text := firstLines(v.Text, 1)
+	if v.Oracle == oracle.SilentWhenIdle || v.Oracle == oracle.NoNoopWrites {
+		text = strings.TrimPrefix(strings.TrimPrefix(text, "a resync "), "a restart ") // either shows the same mistake
+	}
 	if len(v.Differences) > 0 {
 		d := v.Differences[0]
 		text = d.Thing + " " + d.Path
@@ -155,6 +158,9 @@ func summary(plans []fault.Plan, outcomes []outcome, s *settings) string {
 	for _, name := range slices.Sorted(maps.Keys(s.without)) {
 		fmt.Fprintf(&b, "\n  %-22s switched off: %s", name, s.without[name])
 	}
+	for _, kind := range slices.Sorted(maps.Keys(s.rules.Keeps)) {
+		fmt.Fprintf(&b, "\n  objects of %s are kept: %s", kind, s.rules.Keeps[kind])
+	}
 	for _, kind := range slices.Sorted(maps.Keys(s.skipped)) {
 		fmt.Fprintf(&b, "\n  faults %q left out: %s", kind, s.skipped[kind])
 	}
@@ -189,12 +195,12 @@ func (r *Report) explore(t *testing.T) {
 	t.Helper()
 	started := time.Now()
 	ref, first, err := findReference(t, r.workload, r.crds, r.settings)
-	switch {
-	case err != nil:
+	if err != nil {
 		t.Fatalf("sim: %v", err)
-	case ref == nil:
-		o := outcome{Trace: first.trace.String(), Violations: first.violations, Logs: first.trace.Logs()}
-		r.add(findings([]fault.Plan{first.plan}, []outcome{o}))
+	}
+	without := outcome{Trace: first.trace.String(), Violations: first.violations, Logs: first.trace.Logs()}
+	if ref == nil || violates(without, r.settings.until...) {
+		r.add(findings([]fault.Plan{first.plan}, []outcome{without}))
 		return
 	}
 	r.Plans = ref.plans(r.settings)
@@ -207,7 +213,7 @@ func (r *Report) explore(t *testing.T) {
 			t.Errorf("plan %q: %s", o.Plan, o.Err)
 		}
 	}
-	found := findings(r.Plans, r.outcomes)
+	found := findings(append([]fault.Plan{first.plan}, r.Plans...), append([]outcome{without}, r.outcomes...))
 	// Only findings that are printed are worth more runs.
 	for _, f := range found[:min(len(found), maxFindings)] {
 		if plan, o, smaller := r.explorer.shrink(f.plan, f.violation); smaller {

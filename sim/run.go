@@ -77,7 +77,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 		r.externals[e.Name] = newInventory(e, time.Now)
 		systems[e.Name] = r.externals[e.Name]
 	}
-	judged := judge.Options{Plan: plan, Without: without, Systems: systems, Noticed: r.noticed}
+	judged := judge.Options{Plan: plan, Without: without, Systems: systems, Rules: workload.rules, Noticed: r.noticed}
 	if ref == nil {
 		r.catalog = &inject.Catalog{}
 	} else {
@@ -172,6 +172,7 @@ func (r *run) prepare() error {
 		}
 	}
 	r.cluster.NotePrerequisites()
+	r.judge.Prepared()
 	r.injector.Start()
 	r.processes.start(0)
 	return nil

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -28,6 +29,7 @@ type settings struct {
 	until   []oracle.Name
 	without oracleSet
 	skipped map[fault.Kind]string
+	rules   judge.Rules
 }
 
 // WithPairs adds plans of two faults, chosen by the seed, to the plans of one.
@@ -50,10 +52,26 @@ func WithoutFault(kind fault.Kind, reason string) Option {
 	return func(s *settings) { s.skipped[kind] = reason }
 }
 
+// ComesAndGoes declares types of conditions that an operator removes by design, such as one that is
+// there only while a Pod waits: the oracle conditions-stay does not demand that they stay.
+// Reconciling, Stalled and Paused need no declaration.
+func ComesAndGoes(conditions ...string) Option {
+	return func(s *settings) {
+		for _, kind := range conditions {
+			s.rules.ComesAndGoes[kind] = true
+		}
+	}
+}
+
+// Keeps declares a kind ("persistentvolumeclaims", "jobs.batch") of which the operator leaves
+// objects in the cluster by design when the object is gone for which it has created them: the
+// oracle no-orphans does not demand that they go. The reason is printed with the result.
+func Keeps(kind, reason string) Option { return func(s *settings) { s.rules.Keeps[kind] = reason } }
+
 var planFlag = flag.String("sim.plan", "", "run only this `plan` of a simulation, and print what happened")
 
 func newSettings(options []Option) *settings {
-	s := &settings{without: oracleSet{}, skipped: map[fault.Kind]string{}}
+	s := &settings{without: oracleSet{}, skipped: map[fault.Kind]string{}, rules: judge.Rules{ComesAndGoes: map[string]bool{}, Keeps: map[string]string{}}}
 	for _, o := range options {
 		o(s)
 	}
@@ -107,6 +125,7 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
+	workload.rules = s.rules
 	if role != "" {
 		work(t, &workload, crds, s)
 		return nil

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 
@@ -61,9 +62,12 @@ type Workload struct {
 
 	// Normalize is called with a copy of each object before worlds are compared, and may change it
 	// or return false to leave it out: for what legitimately depends on when things happened. The
-	// simulator itself takes out resource versions, uids, times, generated names and what differs
-	// between runs without faults.
+	// simulator itself takes out resource versions, uids, times, generated names, what the server
+	// and other controllers allocate (such as the clusterIP of a Service), and what differs between
+	// runs without faults.
 	Normalize func(obj *Object) bool
+
+	rules judge.Rules // what the options of [Run] declare
 }
 
 // An Object is one of a world, as it is compared with that of another world.

@@ -55,6 +55,7 @@ func (w *World) play() {
 	// Other runs are compared up to here. What comes after is the same in all of them.
 	w.must("note the end", func() error { w.run.ended = len(w.run.checkpoints) - 1; return nil })
 	w.proveIdle()
+	w.must("look at the caches", func() error { w.run.judge.Idle(w.run.processes.idle(0)); return nil })
 }
 
 // try lets the driver do something at its turn, and waits for it.
@@ -105,6 +106,7 @@ func (w *World) Settle() {
 	proves := false
 	w.must("look at the world", func() error {
 		w.run.checkpoints = append(w.run.checkpoints, w.run.snapshot())
+		w.run.judge.Idle(w.run.processes.idle(len(w.run.checkpoints)))
 		proves = w.run.injector.Checkpoint(len(w.run.checkpoints))
 		return nil
 	})

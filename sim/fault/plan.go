@@ -68,6 +68,13 @@ func (p Plan) AddsWork() bool {
 	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind.AddsWork() })
 }
 
+// Misleads reports whether a fault of the plan hides the present state of the cluster from a
+// process for a while, or makes two processes work at the same time: the operator may be wrong
+// then, and must only become right.
+func (p Plan) Misleads() bool {
+	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind.entry().hides || f.Kind.entry().doubles })
+}
+
 // Compatible reports whether an operator can be expected to survive two faults in one run. It can't
 // where two faults together take away what every operator has to rely on:
 //

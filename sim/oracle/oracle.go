@@ -20,16 +20,23 @@ type Name string
 // The oracles.
 const (
 	SameEnd            Name = "same-end"            // when idle, the world is as it is without the fault
-	SilentWhenIdle     Name = "silent-when-idle"    // a resync and a restart of an idle operator cause no write and no effect outside
+	SilentWhenIdle     Name = "silent-when-idle"    // a resync and a restart of an idle operator change nothing, in the cluster and outside
+	NoNoopWrites       Name = "no-noop-writes"      // a resync and a restart of an idle operator send no write that changes nothing
 	BecomesIdle        Name = "becomes-idle"        // the operator becomes idle
+	EndsWell           Name = "ends-well"           // without a fault, no write is refused again and again, and no object's last reconcile fails
 	OneExternal        Name = "one-external"        // no more external resources are created per object than without the fault
 	NoLeak             Name = "no-leak"             // when an object is gone, so are its external resources
+	NoOrphans          Name = "no-orphans"          // when an object is gone, so are those that the operator has created for it
 	FinalizerFirst     Name = "finalizer-first"     // an object has a finalizer before something is done outside for it
+	NoLateFinalizer    Name = "no-late-finalizer"   // no finalizer is added to an object that is being deleted
 	ForeignUntouched   Name = "foreign-untouched"   // objects of other owners are not changed
 	SameWork           Name = "same-work"           // no more objects are created and deleted than without the fault
+	SameHistory        Name = "same-history"        // counters, times and past conditions in statuses are as without the fault
+	ReadyWhenDone      Name = "ready-when-done"     // an object reports success only when the work for it is done
 	ObservedGeneration Name = "observed-generation" // status.observedGeneration does not fall
 	ConditionsStay     Name = "conditions-stay"     // types of conditions do not vanish
 	TransitionTime     Name = "transition-time"     // lastTransitionTime moves with the status, and only then
+	CacheUntouched     Name = "cache-untouched"     // objects in the caches of the operator are not changed in place
 	BoundedRequests    Name = "bounded-requests"    // the number of requests is bounded
 	SaysWhy            Name = "says-why"            // an object that is stuck has a condition that says why
 	NoGoroutineLeft    Name = "no-goroutine-left"   // the operator ends when its context is canceled, with all goroutines

@@ -6,7 +6,10 @@ package judge
 import (
 	"fmt"
 	"maps"
+	"reflect"
+	"regexp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,13 +17,13 @@ import (
 )
 
 // statusesOf returns the status of an object before and after a change of the operator. It reports
-// false when one of them is missing.
+// false when there was none before. A status that the operator removes as a whole is an empty one.
 func statusesOf(c *change) (before, after map[string]any, ok bool) {
 	if !c.isUpdate() {
 		return nil, nil, false
 	}
 	before, after = statusOf(c.Old), statusOf(c.New)
-	return before, after, before != nil && after != nil
+	return before, after, before != nil
 }
 
 func statusOf(content map[string]any) map[string]any {
@@ -87,15 +90,33 @@ func falls(before, after map[string]any) (old, now int64, fell bool) {
 }
 
 // conditionsStay demands that types of conditions do not vanish: a client that waits for one
-// takes its absence for a status that was not written yet.
-type conditionsStay struct{}
+// takes its absence for a status that was not written yet. A condition that another client has set
+// on the object is that client's.
+type conditionsStay struct {
+	others map[types.UID]map[string]bool // conditions that the operator has not set
+}
 
-func (conditionsStay) OnChange(_ *ledger, c *change, v violate) {
+func (o conditionsStay) OnChange(l *ledger, c *change, v violate) {
+	o.noteAuthors(c)
 	eachCondition(c, func(kind string, _, now map[string]any) {
-		if now == nil && !comesAndGoes(kind) {
+		if now == nil && !comesAndGoes(kind) && !l.rules.ComesAndGoes[kind] && !o.others[c.UID][kind] {
 			v(fmt.Sprintf("%s: condition %s has vanished", c.canonical, kind))
 		}
 	})
+}
+
+// noteAuthors records whether others have set the conditions of an object as the last.
+func (o conditionsStay) noteAuthors(c *change) {
+	before := conditionsOf(statusOf(c.Old))
+	for kind, now := range conditionsOf(statusOf(c.New)) {
+		if reflect.DeepEqual(before[kind], now) {
+			continue
+		}
+		if o.others[c.UID] == nil {
+			o.others[c.UID] = map[string]bool{}
+		}
+		o.others[c.UID][kind] = !c.byOperator
+	}
 }
 
 // comesAndGoes reports whether a condition is there only while something is out of the ordinary, as
@@ -104,15 +125,34 @@ func comesAndGoes(kind string) bool {
 	return kind == "Reconciling" || kind == "Stalled" || kind == "Paused"
 }
 
-// transitionTime demands that lastTransitionTime moves only with the status of its condition.
+// transitionTime demands that lastTransitionTime moves with the status of its condition, and only
+// then.
 type transitionTime struct{}
+
+// transitionDelay is how old, in virtual time, the time of a transition may be when it is written:
+// several transitions within it may have the same time.
+const transitionDelay = 5 * time.Second
 
 func (transitionTime) OnChange(_ *ledger, c *change, v violate) {
 	eachCondition(c, func(kind string, old, now map[string]any) {
-		if now != nil && old["status"] == now["status"] && old["lastTransitionTime"] != now["lastTransitionTime"] {
+		if now == nil {
+			return
+		}
+		moved := old["lastTransitionTime"] != now["lastTransitionTime"]
+		switch same := old["status"] == now["status"]; {
+		case same && moved:
 			v(fmt.Sprintf("%s: lastTransitionTime of condition %s moved, its status stayed %v", c.canonical, kind, now["status"]))
+		case !same && !moved && isPast(now["lastTransitionTime"]):
+			v(fmt.Sprintf("%s: lastTransitionTime of condition %s stayed, its status moved from %v to %v", c.canonical, kind, old["status"], now["status"]))
 		}
 	})
+}
+
+// isPast reports whether something is a time that is over for good.
+func isPast(value any) bool {
+	text, _ := value.(string)
+	at, err := time.Parse(time.RFC3339, text)
+	return err == nil && time.Since(at) > transitionDelay
 }
 
 // stuck is a cause for which objects can't continue.
@@ -122,7 +162,8 @@ type stuck struct {
 }
 
 // saysWhy demands of objects that can't continue that a condition says so. Objects that have no
-// conditions without a fault either are left out.
+// conditions without a fault either are left out, and so are deletions that only the finalizers of
+// others hold.
 type saysWhy struct{}
 
 func (saysWhy) OnStuck(l *ledger, s stuck, v violate) {
@@ -134,7 +175,7 @@ func (saysWhy) OnStuck(l *ledger, s stuck, v violate) {
 		return live && l.reference.conditions[l.uids[uid]] && !hasExplanation(obj.Object)
 	}
 	for _, uid := range slices.Sorted(maps.Keys(l.live)) {
-		if l.live[uid].GetDeletionTimestamp() != nil && silent(uid) {
+		if l.live[uid].GetDeletionTimestamp() != nil && l.holds(uid) && silent(uid) {
 			v(fmt.Sprintf("%s, %s can't be deleted, and no condition of it says so", s.cause, l.uids[uid]))
 		}
 	}
@@ -147,18 +188,32 @@ func (saysWhy) OnStuck(l *ledger, s stuck, v violate) {
 	}
 }
 
-// hasExplanation reports whether a condition says that something is not as it should be, with a
-// reason.
+// holds reports whether the operator may be what holds an object that is being deleted.
+func (l *ledger) holds(uid types.UID) bool {
+	finalizers := l.live[uid].GetFinalizers()
+	return len(finalizers) == 0 || slices.ContainsFunc(finalizers, func(f string) bool { return l.held[uid][f] })
+}
+
+// hasExplanation reports whether the status of an object says that something is not as it should
+// be: by a condition with a reason, or by a phase.
 func hasExplanation(content map[string]any) bool {
-	for kind, c := range conditionsOf(statusOf(content)) {
+	status := statusOf(content)
+	for kind, c := range conditionsOf(status) {
 		bad := c["status"] != "True"
-		switch kind {
-		case "Stalled", "Reconciling", "Degraded", "Progressing", "Terminating", "Deleting":
-			bad = c["status"] == "True" || bad && kind == "Progressing"
+		if badNews.MatchString(kind) {
+			bad = c["status"] != "False" || kind == "Progressing"
 		}
 		if reason, _ := c["reason"].(string); bad && reason != "" {
 			return true
 		}
 	}
-	return false
+	phase, _ := status["phase"].(string)
+	return badPhase.MatchString(phase)
 }
+
+var (
+	// badNews matches conditions that say that something is not as it should be when they are True.
+	badNews = regexp.MustCompile(`^(Stalled|Reconciling|Progressing|Terminating|Deleting|Deletion.*|Finalizing|Blocked|Paused|Suspended|.*(Degraded|Fail(ed|ure|ing)|Errors?|Pressure|Unavailable|Conflict))$`)
+
+	badPhase = regexp.MustCompile(`(?i)^(terminating|deleting|finalizing|pending|waiting|blocked|failed|error|degraded|unknown)$`)
+)

@@ -4,47 +4,14 @@
 package judge
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // InjectedPanic is the value of panics that faults cause in the operator.
 const InjectedPanic = "sim: injected panic"
-
-// noSecret demands that no value of a Secret of a user appears elsewhere.
-type noSecret struct{}
-
-func (noSecret) OnChange(l *ledger, c *change, v violate) {
-	if cluster.IsSecret(c.Resource) || c.New == nil {
-		return
-	}
-	status := statusOf(c.New)
-	if status == nil {
-		return
-	}
-	data, err := json.Marshal(status)
-	if err == nil && l.revealsSecret(string(data)) {
-		v("a value of a Secret appears in the status of " + c.canonical)
-	}
-}
-
-func (noSecret) OnEvent(l *ledger, r *apiserver.Request, v violate) {
-	if l.revealsSecret(string(r.Body)) {
-		v("a value of a Secret appears in an Event")
-	}
-}
-
-func (noSecret) AtEnd(l *ledger, e End, v violate) {
-	for _, line := range e.Logs {
-		if l.revealsSecret(line) {
-			v("a value of a Secret appears in the log")
-		}
-	}
-}
 
 // noPanic demands that the operator does not panic where controller-runtime recovers. A panic
 // anywhere else ends the process that runs the plan, which is reported by who has started it.
@@ -58,10 +25,17 @@ func (noPanic) AtEnd(_ *ledger, e End, v violate) {
 	}
 }
 
-// sameEnd demands that the world is, at each checkpoint, what it is without the fault.
+// sameEnd demands that the world is, at each checkpoint, what it is without the fault. What is only
+// history does not count: see [sameHistory].
 type sameEnd struct{}
 
 func (sameEnd) AtEnd(l *ledger, e End, v violate) {
+	l.compare(e, "the world is not what it is without the fault", func(d oracle.Difference) bool { return !l.isHistory(d) }, v)
+}
+
+// compare reports the first checkpoint at which the world differs from that of the run without
+// faults, in what counts.
+func (l *ledger) compare(e End, text string, counts func(oracle.Difference) bool, v violate) {
 	if l.reference == nil || l.aborted {
 		return
 	}
@@ -69,16 +43,17 @@ func (sameEnd) AtEnd(l *ledger, e End, v violate) {
 		if i >= len(e.Checkpoints) {
 			return
 		}
-		differences := want.Diff(e.Checkpoints[i], l.reference.Mask)
+		var differences []oracle.Difference
+		var lines []string
+		for _, d := range want.Diff(e.Checkpoints[i], l.reference.Mask) {
+			if counts(d) && !l.comesByTheClock(i, d) {
+				differences, lines = append(differences, d), append(lines, d.String())
+			}
+		}
 		if len(differences) == 0 {
 			continue
 		}
-		lines := make([]string, len(differences))
-		for j, d := range differences {
-			lines[j] = d.String()
-		}
-		v(fmt.Sprintf("at checkpoint %d of %d, the world is not what it is without the fault:\n  %s",
-			i+1, len(l.reference.Checkpoints), strings.Join(lines, "\n  ")), differences...)
+		v(fmt.Sprintf("at checkpoint %d of %d, %s:\n  %s", i+1, len(l.reference.Checkpoints), text, strings.Join(lines, "\n  ")), differences...)
 		return // what differs later may follow from it
 	}
 }

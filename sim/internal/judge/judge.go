@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,7 +35,7 @@ type (
 		OnWrite(l *ledger, r *apiserver.Request, v violate)
 	}
 	afterWrite interface { // after it was done
-		AfterWrite(l *ledger, r *apiserver.Request, code int, v violate)
+		AfterWrite(l *ledger, r *apiserver.Request, answer *apiserver.Response, v violate)
 	}
 	onChange interface { // after a change of the cluster, which the ledger knows already
 		OnChange(l *ledger, c *change, v violate)
@@ -54,6 +55,9 @@ type (
 	onStuck interface { // before something is healed without which objects can't continue
 		OnStuck(l *ledger, s stuck, v violate)
 	}
+	whenIdle interface { // at each checkpoint, and after the proof that the operator is idle
+		WhenIdle(l *ledger, i Idle, v violate)
+	}
 	atEnd interface { // when the run is over
 		AtEnd(l *ledger, e End, v violate)
 	}
@@ -70,20 +74,27 @@ type registered struct {
 // hold, and calls [Judge.Report].
 func oracles() []registered {
 	return []registered{
-		{oracle.SilentWhenIdle, silentWhenIdle{}},
+		{oracle.SilentWhenIdle, &silentWhenIdle{}},
+		{oracle.NoNoopWrites, &noNoopWrites{}},
+		{oracle.EndsWell, &endsWell{refused: map[string]*refusal{}}},
 		{oracle.ForeignUntouched, &foreignUntouched{}},
 		{oracle.FinalizerFirst, finalizerFirst{}},
 		{oracle.OneExternal, oneExternal{}},
 		{oracle.NoLeak, noLeak{}},
+		{oracle.NoOrphans, newNoOrphans()},
+		{oracle.NoLateFinalizer, noLateFinalizer{tries: map[types.UID]int{}}},
 		{oracle.SameWork, sameWork{}},
 		{oracle.ObservedGeneration, observedGeneration{}},
-		{oracle.ConditionsStay, conditionsStay{}},
+		{oracle.ConditionsStay, conditionsStay{others: map[types.UID]map[string]bool{}}},
 		{oracle.TransitionTime, transitionTime{}},
+		{oracle.ReadyWhenDone, readyWhenDone{claims: map[types.UID]*claim{}}},
+		{oracle.CacheUntouched, cacheUntouched{}},
 		{oracle.NoSecret, noSecret{}},
 		{oracle.BoundedRequests, boundedRequests{}},
 		{oracle.SaysWhy, saysWhy{}},
 		{oracle.NoPanic, noPanic{}},
 		{oracle.SameEnd, sameEnd{}},
+		{oracle.SameHistory, sameHistory{}},
 	}
 }
 
@@ -93,9 +104,16 @@ type Options struct {
 	Reference *Reference             // nil in the run that becomes it
 	Without   map[oracle.Name]string // oracles that are switched off
 	Systems   map[string]external.System
+	Rules     Rules
 
 	// Noticed is called at each violation, and returns the place of the next entry in the trace.
 	Noticed func(name oracle.Name, text string) (entry int)
+}
+
+// Rules are what a workload declares of its operator.
+type Rules struct {
+	ComesAndGoes map[string]bool   // types of conditions that are there for a time only
+	Keeps        map[string]string // kinds ("persistentvolumeclaims") that outlive their owners, with the reasons
 }
 
 // A Judge watches one run.
@@ -124,7 +142,7 @@ func (j *Judge) Report(name oracle.Name, text string, differences ...oracle.Diff
 	defer j.mu.Unlock()
 	for _, v := range j.violations {
 		// What a resync or a restart causes is one mistake, however much it is.
-		if v.Oracle == name && (v.Text == text || name == oracle.SilentWhenIdle) {
+		if v.Oracle == name && (v.Text == text || name == oracle.SilentWhenIdle || name == oracle.NoNoopWrites) {
 			return
 		}
 	}
@@ -156,7 +174,7 @@ func (j *Judge) BeforeWrite(r *apiserver.Request) {
 
 // AfterWrite looks at the answer to it.
 func (j *Judge) AfterWrite(r *apiserver.Request, response *apiserver.Response) {
-	each(j, func(o afterWrite, v violate) { o.AfterWrite(j.ledger, r, response.Code, v) })
+	each(j, func(o afterWrite, v violate) { o.AfterWrite(j.ledger, r, response, v) })
 }
 
 // Changed looks at a change that the server has committed.
@@ -213,6 +231,9 @@ func (j *Judge) Disturbed(uid types.UID) { j.ledger.disturbed[uid] = true }
 // StatusWiped records that others removed the status of an object.
 func (j *Judge) StatusWiped(uid types.UID) { j.ledger.wiped[uid] = true }
 
+// Prepared records that the objects are there that the workload needs from the beginning.
+func (j *Judge) Prepared() { j.ledger.prepared = true }
+
 // Prove records what is done to the idle operator, which must not cause anything. Empty ends it.
 func (j *Judge) Prove(what string) { j.ledger.setProving(what) }
 
@@ -222,6 +243,29 @@ func (j *Judge) Abort() { j.ledger.aborted = true }
 // Names replaces what the world has minted by what it was minted for: UIDs, generated names, ids of
 // external resources.
 func (j *Judge) Names() *strings.Replacer { return j.ledger.names() }
+
+// Idle is what there is when the operator is idle.
+type Idle struct {
+	Checkpoint int // which one of the script; 0 after the proof that the operator is idle
+	Failing    []Failing
+	Altered    []string // objects of caches that were changed in place, and how
+}
+
+// Failing is an object whose last reconcile has returned an error.
+type Failing struct {
+	Controller string
+	Object     string // "default/x"
+	Err        string
+}
+
+// Idle looks at the idle operator.
+func (j *Judge) Idle(i Idle) {
+	each(j, func(o whenIdle, v violate) { o.WhenIdle(j.ledger, i, v) })
+	j.ledger.stage++
+	if i.Checkpoint > 0 {
+		j.ledger.times = append(j.ledger.times, time.Since(j.ledger.began))
+	}
+}
 
 // End is what there is when the run is over.
 type End struct {
@@ -240,7 +284,7 @@ func (j *Judge) Reference(checkpoints []snapshot.Snapshot, requests int) *Refere
 	l := j.ledger
 	r := &Reference{
 		Checkpoints: checkpoints, Mask: map[string]bool{}, Requests: requests,
-		created: l.created, deleted: l.deleted, externals: map[string]int{}, conditions: map[string]bool{},
+		created: l.created, deleted: l.deleted, externals: map[string]int{}, conditions: map[string]bool{}, periodic: l.periodic, times: l.times,
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.systems)) {
 		for uid, canonical := range l.uids {
@@ -270,6 +314,8 @@ type Reference struct {
 	deleted    map[string]int
 	externals  map[string]int  // creations, by system and owner
 	conditions map[string]bool // objects that have conditions at one of the checkpoints
+	times      []time.Duration // of the checkpoints
+	periodic   map[string]bool // what the operator does without a cause but time
 }
 
 // Learn masks the fields that differ between this run and another one without faults.

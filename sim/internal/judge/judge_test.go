@@ -52,15 +52,22 @@ type check struct {
 // those of wrong behavior with "wrong:".
 var checks = map[oracle.Name]func(*testing.T) map[string]check{
 	oracle.BoundedRequests:    boundedRequestsChecks,
+	oracle.CacheUntouched:     cacheUntouchedChecks,
 	oracle.ConditionsStay:     conditionsStayChecks,
+	oracle.EndsWell:           endsWellChecks,
 	oracle.FinalizerFirst:     finalizerFirstChecks,
 	oracle.ForeignUntouched:   foreignUntouchedChecks,
 	oracle.NoLeak:             noLeakChecks,
+	oracle.NoLateFinalizer:    noLateFinalizerChecks,
+	oracle.NoNoopWrites:       noNoopWritesChecks,
+	oracle.NoOrphans:          noOrphansChecks,
 	oracle.NoPanic:            noPanicChecks,
 	oracle.NoSecret:           noSecretChecks,
 	oracle.ObservedGeneration: observedGenerationChecks,
 	oracle.OneExternal:        oneExternalChecks,
+	oracle.ReadyWhenDone:      readyWhenDoneChecks,
 	oracle.SameEnd:            sameEndChecks,
+	oracle.SameHistory:        sameHistoryChecks,
 	oracle.SameWork:           sameWorkChecks,
 	oracle.SaysWhy:            saysWhyChecks,
 	oracle.SilentWhenIdle:     silentWhenIdleChecks,
@@ -149,6 +156,14 @@ func (tr trial) write(verb string, code int) {
 	tr.AfterWrite(r, &apiserver.Response{Code: code})
 }
 
+// changes shows a write to the ConfigMap that changes it.
+func (tr trial) changes(verb string) {
+	r := &apiserver.Request{Verb: verb, Resource: configMaps, Namespace: "default", Name: "x", Actor: "operator"}
+	tr.BeforeWrite(r)
+	tr.change("MODIFIED", "operator", verb, object(nil), object(nil))
+	tr.AfterWrite(r, &apiserver.Response{Code: 200})
+}
+
 // system is an external system with some resources.
 type system struct {
 	resources []external.Resource
@@ -177,7 +192,7 @@ func TestEveryOracleWatches(t *testing.T) {
 		}
 		seen[r.name] = true
 		switch r.oracle.(type) {
-		case onWrite, afterWrite, onChange, onCall, afterCall, onEvent, onRequest, onStuck, atEnd:
+		case onWrite, afterWrite, onChange, onCall, afterCall, onEvent, onRequest, onStuck, whenIdle, atEnd:
 		default:
 			t.Errorf("%s watches nothing", r.name)
 		}

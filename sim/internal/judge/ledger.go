@@ -4,11 +4,11 @@
 package judge
 
 import (
-	"encoding/base64"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +27,13 @@ type ledger struct {
 	addsWork  bool       // a fault of the plan makes more work right
 	vanishes  bool       // a fault of the plan takes an object away in spite of its finalizer
 	systems   map[string]external.System
+	rules     Rules
+	faultless bool // the plan has no fault
+	plain     bool // no fault of the plan hides the present state from the operator, or adds work
+	prepared  bool // the objects are there that the workload needs from the beginning
+	stage     int  // how often the operator was idle so far
+	began     time.Time
+	times     []time.Duration // of the checkpoints, since the run began
 	aborted   bool
 
 	uids      map[types.UID]string // what each UID stands for, "configmaps default/x"
@@ -34,12 +41,18 @@ type ledger struct {
 	live      map[types.UID]liveObject
 	created   map[string]int // by the operator
 	deleted   map[string]int
-	disturbed map[types.UID]bool // others did what a finalizer can't be right with
-	wiped     map[types.UID]bool // others removed the status
+	disturbed map[types.UID]bool            // others did what a finalizer can't be right with
+	wiped     map[types.UID]bool            // others removed the status
+	held      map[types.UID]map[string]bool // finalizers that the operator has added
+	users     int                           // objects that users have created since the operator started
+	caused    time.Time                     // when others have changed something, as the last
+	periodic  map[string]bool               // what the operator does without a cause but time
 
-	mu      sync.Mutex // guards what follows: Events are judged beside the driver
-	secrets []string   // values of Secrets of users
-	proving string     // what is being done to the idle operator; "" before and after
+	mu      sync.Mutex      // guards what follows: Events are judged beside the driver
+	secrets []string        // values of Secrets of users
+	public  map[string]bool // strings that users have written elsewhere
+	proving string          // what is being done to the idle operator; "" before and after
+	proof   time.Time       // when that was done
 }
 
 // liveObject is one that is in the cluster.
@@ -61,6 +74,8 @@ func newLedger(o Options) *ledger {
 		reference: o.Reference, addsWork: o.Plan.AddsWork(), vanishes: o.Plan.Has(fault.Vanish), systems: o.Systems,
 		uids: map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{},
+		rules: o.Rules, faultless: len(o.Plan.Faults) == 0, plain: !o.Plan.AddsWork() && !o.Plan.Misleads(),
+		public: map[string]bool{}, held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{},
 	}
 }
 
@@ -75,6 +90,8 @@ func (l *ledger) record(committed apiserver.Change) *change {
 		Change: committed, canonical: cluster.ObjectName(committed.Resource, committed.Namespace, name), byOperator: cluster.IsOperator(committed.Actor),
 	}
 	l.uids[c.UID] = c.canonical
+	l.notePeriodic(c)
+	l.noteFinalizers(c)
 	if name != c.Name {
 		l.generated[c.Name] = name
 	}
@@ -83,6 +100,12 @@ func (l *ledger) record(committed apiserver.Change) *change {
 		delete(l.live, c.UID)
 	} else {
 		l.live[c.UID] = liveObject{c.Resource, &unstructured.Unstructured{Object: c.New}}
+	}
+	if c.Type == "ADDED" && c.isUsers() {
+		if l.prepared {
+			l.users++
+		}
+		l.noteUsersWords(c)
 	}
 	if c.Type == "ADDED" && cluster.IsSecret(c.Resource) && !c.byOperator {
 		l.addSecrets(c.New)
@@ -117,6 +140,9 @@ func (l *ledger) recordMinted(c *change) {
 
 func (c *change) isDeletion() bool { return c.Verb == "delete" || c.Verb == "deletecollection" }
 
+// isUsers reports whether a user has made the change.
+func (c *change) isUsers() bool { return strings.HasPrefix(c.Actor, "user") }
+
 // isUpdate reports whether the operator has changed an object that was there before.
 func (c *change) isUpdate() bool {
 	return c.byOperator && c.Type != "ADDED" && !c.isDeletion() && c.Old != nil && c.New != nil
@@ -129,42 +155,6 @@ func (l *ledger) ownersGone(content map[string]any) bool {
 		_, live := l.live[r.UID]
 		return live
 	})
-}
-
-// shortestSecret is how long a value of a Secret must be to be looked for.
-const shortestSecret = 6
-
-// addSecrets records the values of a Secret, which must not appear elsewhere.
-func (l *ledger) addSecrets(secret map[string]any) {
-	data, _ := secret["data"].(map[string]any)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		text, _ := data[key].(string)
-		value, err := base64.StdEncoding.DecodeString(text)
-		if err == nil && len(value) >= shortestSecret && !slices.Contains(l.secrets, string(value)) {
-			l.secrets = append(l.secrets, string(value))
-		}
-	}
-}
-
-// revealsSecret reports whether a text has a value of a Secret.
-func (l *ledger) revealsSecret(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.secrets, func(secret string) bool { return strings.Contains(text, secret) })
-}
-
-func (l *ledger) setProving(what string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.proving = what
-}
-
-func (l *ledger) isProving() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.proving
 }
 
 // names replaces what the world has minted by what it was minted for.

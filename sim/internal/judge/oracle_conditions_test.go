@@ -5,6 +5,7 @@ package judge
 
 import (
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -48,6 +49,10 @@ func observedGenerationChecks(*testing.T) map[string]check {
 			show: updates("operator", status(2), object(map[string]any{"status": map[string]any{}})),
 			want: []string{"observed-generation: configmaps default/x: status.observedGeneration fell from 2 to 0"},
 		},
+		"wrong: the whole status is removed": {
+			show: updates("operator", status(2), object(nil)),
+			want: []string{"observed-generation: configmaps default/x: status.observedGeneration fell from 2 to 0"},
+		},
 		"wrong: that of a condition vanishes": {
 			show: updates("operator", status(2, newer), status(2, condition("Ready", "True"))),
 			want: []string{"observed-generation: configmaps default/x: observedGeneration of condition Ready fell from 2 to 0"},
@@ -78,6 +83,14 @@ func conditionsStayChecks(*testing.T) map[string]check {
 			updates("operator", status(1, ready, reconciling), status(1, ready))(tr)
 		}},
 		"right: Paused goes": {show: updates("operator", status(1, condition("Paused", "True")), status(1))},
+		"right: it is declared to": {
+			options: Options{Rules: Rules{ComesAndGoes: map[string]bool{"PodScheduled": true}}},
+			show:    updates("operator", status(1, condition("PodScheduled", "True")), status(1)),
+		},
+		"right: it is another client's": {show: func(tr trial) {
+			updates("other", status(1), status(1, condition("Ready", "True")))(tr)
+			updates("operator", status(1, condition("Ready", "True")), status(1))(tr)
+		}},
 		"right: the object goes with it": {show: func(tr trial) {
 			tr.deleted("operator", status(1, condition("Ready", "True")))
 		}},
@@ -86,6 +99,15 @@ func conditionsStayChecks(*testing.T) map[string]check {
 			tr.created("user", object(nil))
 			updates("operator", object(nil), status(1, condition("Synced", "True")))(tr)
 		}},
+		"wrong: the whole status is removed": {
+			show: updates("operator", object(map[string]any{"status": map[string]any{"conditions": []any{condition("Ready", "True")}}}), object(nil)),
+			want: []string{"conditions-stay: configmaps default/x: condition Ready has vanished"},
+		},
+		"wrong: the operator had set it again": {show: func(tr trial) {
+			updates("other", status(1), status(1, condition("Ready", "True")))(tr)
+			updates("operator", status(1, condition("Ready", "True")), status(1, condition("Ready", "False")))(tr)
+			updates("operator", status(1, condition("Ready", "False")), status(1))(tr)
+		}, want: []string{"conditions-stay: configmaps default/x: condition Ready has vanished"}},
 		"wrong: another one comes in its place": {
 			show: updates("operator", status(1, condition("Ready", "True")), status(1, condition("Available", "True"))),
 			want: []string{"conditions-stay: configmaps default/x: condition Ready has vanished"},
@@ -119,6 +141,14 @@ func transitionTimeChecks(*testing.T) map[string]check {
 			updates("operator", status(1, stalled), status(1))(tr)
 			updates("operator", status(1), status(1, condition("Stalled", "True", "lastTransitionTime", "2")))(tr)
 		}},
+		"right: the status moves a moment after the time": {
+			show: updates("operator", status(1, at("True", time.Now().Format(time.RFC3339))), status(1, at("False", time.Now().Format(time.RFC3339)))),
+		},
+		"right: conditions without times": {show: updates("operator", status(1, condition("Ready", "True")), status(1, condition("Ready", "False")))},
+		"wrong: only the status moves": {
+			show: updates("operator", status(1, at("True", "2000-01-01T00:00:00Z")), status(1, at("False", "2000-01-01T00:00:00Z"))),
+			want: []string{"transition-time: configmaps default/x: lastTransitionTime of condition Ready stayed, its status moved from True to False"},
+		},
 		"wrong: the time is taken away": {
 			show: updates("operator", status(1, at("True", "1")), status(1, condition("Ready", "True"))),
 			want: []string{"transition-time: configmaps default/x: lastTransitionTime of condition Ready moved, its status stayed True"},
@@ -152,6 +182,32 @@ func saysWhyChecks(*testing.T) map[string]check {
 		"right: it is reconciling, and says why": {options, show(true, nil, condition("Reconciling", "True", "reason", "Waiting")), nil},
 		"right: it makes no progress":            {options, show(true, nil, condition("Progressing", "False", "reason", "Waiting")), nil},
 		"right: the run without faults":          {Options{}, show(true, blocked, silent), nil},
+		"right: a failure that is one when it is True": {
+			options, show(true, blocked, silent, condition("ReconcileFailed", "True", "reason", "NoSecret")), nil,
+		},
+		"right: kubebuilder's Degraded, which is Unknown while it cleans up": {
+			options, show(true, nil, silent, condition("Degraded", "Unknown", "reason", "Finalizing")), nil,
+		},
+		"right: a phase says so": {options, func(tr trial) {
+			obj := object(map[string]any{"status": map[string]any{"phase": "Terminating"}, "metadata": map[string]any{"deletionTimestamp": "2000-01-01T00:00:00Z"}})
+			tr.created("user", obj)
+			tr.Stuck("the Secret is missing", nil)
+		}, nil},
+		"right: the finalizer of another client holds it": {options, func(tr trial) {
+			obj := status(1, silent)
+			obj["metadata"].(map[string]any)["deletionTimestamp"] = "2000-01-01T00:00:00Z"
+			obj["metadata"].(map[string]any)["finalizers"] = []any{"example.com/other"}
+			tr.created("user", obj)
+			tr.Stuck("the Secret is missing", nil)
+		}, nil},
+		"wrong: its own finalizer holds it": {options, func(tr trial) {
+			obj := status(1, silent)
+			obj["metadata"].(map[string]any)["finalizers"] = []any{"example.com/ours"}
+			tr.created("user", object(nil))
+			tr.updated("operator", object(nil), obj)
+			obj["metadata"].(map[string]any)["deletionTimestamp"] = "2000-01-01T00:00:00Z"
+			tr.Stuck("the Secret is missing", nil)
+		}, []string{"says-why: the Secret is missing, configmaps default/x can't be deleted, and no condition of it says so"}},
 		"right: the object is gone": {options, func(tr trial) {
 			tr.created("user", status(1, silent))
 			tr.deleted("user", status(1, silent))

@@ -5,12 +5,16 @@ package judge
 
 import (
 	"encoding/base64"
+	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 func sameEndChecks(*testing.T) map[string]check {
@@ -34,7 +38,11 @@ func sameEndChecks(*testing.T) map[string]check {
 		}
 	}
 	return map[string]check{
-		"right: the same":                          {options(), end("1", "2"), nil},
+		"right: the same": {options(), end("1", "2"), nil},
+		"right: what comes by the clock, at another time": {clockOptions(), clockEnd(time.Hour), nil},
+		"wrong: what comes by the clock, at the same time": {
+			clockOptions(), clockEnd(0), []string{"same-end: at checkpoint 1 of 1, the world is not what it is without the fault:"},
+		},
 		"right: what differs anyway":               {options("configmaps default/x .data.a"), end("3", "2"), nil},
 		"right: the run without faults":            {Options{}, end("3"), nil},
 		"right: the run was ended early":           {options(), func(tr trial) { tr.Abort(); end("3")(tr) }, nil},
@@ -46,6 +54,100 @@ func sameEndChecks(*testing.T) map[string]check {
 		"wrong: the first checkpoint that differs": {
 			options(), end("1", "3"), []string{"same-end: at checkpoint 2 of 2, the world is not what it is without the fault:"},
 		},
+	}
+}
+
+func sameHistoryChecks(*testing.T) map[string]check {
+	return map[string]check{
+		"right: the same":                    {historyOptions(fault.Recreate), history(".status.restarts", "1"), nil},
+		"right: a field that is not history": {withoutSameEnd(historyOptions(fault.Recreate)), history(".status.selector", "b"), nil},
+		"right: the run without faults":      {Options{}, history(".status.restarts", "3"), nil},
+		"wrong: a counter": {
+			historyOptions(fault.CrashAfterWrite), history(".status.restarts", "0"),
+			[]string{"same-history: at checkpoint 2 of 2, statuses record another history than without the fault:"},
+		},
+		"wrong: a condition of the past": {
+			historyOptions(fault.WipeStatus), history(".status.conditions[Resumed].type", ""),
+			[]string{"same-history: at checkpoint 2 of 2, statuses record another history than without the fault:"},
+		},
+	}
+}
+
+// clockOptions are those of a plan whose operator creates ConfigMaps by the clock.
+func clockOptions() Options {
+	return Options{Plan: withFault(fault.CrashAfterWrite), Reference: &Reference{
+		Checkpoints: []snapshot.Snapshot{{}}, times: []time.Duration{time.Hour}, periodic: map[string]bool{"create configmaps ": true},
+	}}
+}
+
+// clockEnd shows an end with one ConfigMap more, which comes so much later than without the fault.
+func clockEnd(later time.Duration) func(trial) {
+	return func(tr trial) {
+		tr.Idle(Idle{Checkpoint: 1})
+		tr.ledger.times[0] = time.Hour + later
+		tr.End(End{Checkpoints: []snapshot.Snapshot{{"configmaps default/x": {}}}})
+	}
+}
+
+// historyOptions are those of a plan whose reference has an object with a history.
+func historyOptions(kind fault.Kind) Options {
+	first := snapshot.Snapshot{"widgets default/x": {".status.conditions[Ready].type": "Ready"}}
+	return Options{Plan: withFault(kind), Reference: &Reference{Checkpoints: []snapshot.Snapshot{first, {"widgets default/x": fullHistory()}}}}
+}
+
+func withoutSameEnd(o Options) Options {
+	o.Without = map[oracle.Name]string{oracle.SameEnd: "it is tested alone"}
+	return o
+}
+
+func fullHistory() map[string]string {
+	return map[string]string{
+		".status.restarts": "1", ".status.lastScheduleTime": timeText, ".status.selector": "a", ".status.replicas": "1",
+		".status.conditions[Ready].type": "Ready", ".status.conditions[Resumed].type": "Resumed", ".spec.restarts": "1",
+	}
+}
+
+// history shows an end with another value in a field.
+func history(path, value string) func(trial) {
+	return func(tr trial) {
+		fields := fullHistory()
+		if fields[path] = value; value == "" {
+			delete(fields, path)
+		}
+		first := snapshot.Snapshot{"widgets default/x": {".status.conditions[Ready].type": "Ready"}}
+		tr.End(End{Checkpoints: []snapshot.Snapshot{first, {"widgets default/x": fields}}})
+	}
+}
+
+// What users read must not depend on the past, and what only counts or dates the past may.
+func TestHistory(t *testing.T) {
+	for path, want := range map[string]map[string]oracle.Name{
+		".status.restarts":                 {"0": oracle.SameHistory, "": oracle.SameHistory, "many": oracle.SameEnd},
+		".status.lastScheduleTime":         {"": oracle.SameHistory, "yesterday": oracle.SameEnd},
+		".status.selector":                 {"b": oracle.SameEnd, "": oracle.SameEnd},
+		".status.replicas":                 {"0": oracle.SameEnd, "": oracle.SameEnd},
+		".spec.restarts":                   {"0": oracle.SameEnd},
+		".status.conditions[Resumed].type": {"": oracle.SameHistory},
+		".status.conditions[Ready].type":   {"": oracle.SameEnd},
+	} {
+		for value, name := range want {
+			got := try(t, historyOptions(fault.Recreate), history(path, value))
+			if len(got) != 1 || !strings.HasPrefix(got[0], string(name)+": ") {
+				t.Errorf("%s is %q: got %v, want %s", path, value, got, name)
+			}
+		}
+	}
+	if got := try(t, historyOptions(fault.CrashAfterWrite), history(".status.conditions[Resumed].type", "")); len(got) != 1 || !strings.HasPrefix(got[0], "same-end: ") {
+		t.Errorf("a condition that is lost by a crash is no history: %v", got)
+	}
+	for field, want := range map[string]bool{
+		"restarts": true, "restartsCountTowardsMax": false, "restartCount": true, "retries": true, "retryCount": true, "attempts": true,
+		"failures": true, "currentRevision": true, "readyReplicas": false, "availableReplicas": false, "succeeded": false, "ready": false,
+		"failed": false, "nodeCount": false, "port": false, "size": false,
+	} {
+		if got := counterName.MatchString(field); got != want {
+			t.Errorf("%s counts what has happened: %t, want %t", field, got, want)
+		}
 	}
 }
 
@@ -76,11 +178,22 @@ func noSecretChecks(*testing.T) map[string]check {
 	inStatus := func(tr trial) {
 		tr.created("operator", object(map[string]any{"status": map[string]any{"message": "hunter22 is wrong"}}))
 	}
-	inSpec := updates("operator", status(1), object(map[string]any{"data": map[string]any{"password": "hunter22"}}))
+	inSpec := updates("operator", object(nil), object(map[string]any{"data": map[string]any{"password": "hunter22"}}))
 	event := func(tr trial) { tr.Event(&apiserver.Request{Body: []byte("hunter22")}) }
 	log := func(tr trial) { tr.End(End{Logs: []string{"using hunter22"}}) }
 	return map[string]check{
-		"right: elsewhere in an object":   {show: after(users, inSpec)},
+		"right: elsewhere in an object": {show: after(users, inSpec)},
+		"right: a string that a user has written elsewhere, too": {show: after(users, func(tr trial) {
+			tr.created("user", object(map[string]any{"spec": map[string]any{"name": "hunter22"}}))
+			log(tr)
+		})},
+		"right: the name of a user": {show: func(tr trial) {
+			tr.Changed(apiserver.Change{
+				Type: "ADDED", Actor: "user", Resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Name: "s", UID: "9",
+				New: map[string]any{"data": map[string]any{"username": base64.StdEncoding.EncodeToString([]byte("hunter22"))}},
+			})
+			log(tr)
+		}},
 		"right: a Secret of the operator": {show: after(secret("operator", "hunter22"), log)},
 		"right: too short to be one":      {show: after(secret("user", "hunt"), log)},
 		"right: no longer known by heart": {show: after(users, updates("operator", status(1), status(2)))},

@@ -11,46 +11,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 )
-
-func silentWhenIdleChecks(*testing.T) map[string]check {
-	event := func(body string) func(trial) {
-		return func(tr trial) {
-			tr.Prove("a restart")
-			tr.Event(&apiserver.Request{Verb: "create", Resource: configMaps, Name: "x", Body: []byte(body)})
-		}
-	}
-	return map[string]check{
-		"right: a write before": {show: func(tr trial) { tr.write("update", 200) }},
-		"right: a write afterwards": {show: func(tr trial) {
-			tr.Prove("a resync")
-			tr.Prove("")
-			tr.write("update", 200)
-		}},
-		"right: a new leader says so": {show: event("LeaderElection")},
-		"right: others write": {show: func(tr trial) {
-			tr.Prove("a resync")
-			tr.updated("user", object(nil), object(nil))
-		}},
-		"wrong: a write that the server refuses": {show: func(tr trial) {
-			tr.Prove("a resync")
-			tr.write("create", 409)
-		}, want: []string{"silent-when-idle: a resync of the idle operator caused: create configmaps default/x"}},
-		"wrong: writes, of which the first is enough": {show: func(tr trial) {
-			tr.Prove("a resync")
-			tr.write("update", 200)
-			tr.write("delete", 200)
-		}, want: []string{"silent-when-idle: a resync of the idle operator caused: update configmaps default/x"}},
-		"wrong: an effect outside": {show: func(tr trial) {
-			tr.Prove("a restart")
-			tr.BeforeCall(external.Call{System: "buckets", Verb: "create", What: "b"})
-		}, want: []string{"silent-when-idle: a restart of the idle operator caused: buckets create b"}},
-		"wrong: a Kubernetes Event": {
-			show: event("Updated"), want: []string{"silent-when-idle: a restart of the idle operator caused an Event: create configmaps x"},
-		},
-	}
-}
 
 func foreignUntouchedChecks(*testing.T) map[string]check {
 	of := func(annotations map[string]any, verb string, code int) func(trial) {
@@ -116,6 +77,10 @@ func sameWorkChecks(*testing.T) map[string]check {
 			tr.change("MODIFIED", "operator", "delete", object(nil), object(nil))
 			tr.change("DELETED", "operator", "update", object(nil), nil)
 		}, nil},
+		"right: during the proof that the operator is idle": {Options{Reference: reference, Without: withoutSilentWhenIdle}, func(tr trial) {
+			tr.Prove("a resync")
+			twice(tr)
+		}, nil},
 		"wrong: created, without the fault never": {
 			Options{Reference: &Reference{}}, func(tr trial) { tr.created("operator", object(nil)) },
 			[]string{"same-work: configmaps default/x was created once, without the fault never"},
@@ -146,6 +111,13 @@ func boundedRequestsChecks(t *testing.T) map[string]check {
 		"right: few":                     {Options{}, requests(2000, true), nil},
 		"right: with a reference":        {Options{Reference: &Reference{Requests: 10}}, requests(5200, true), nil},
 		"right: the run was ended early": {Options{}, func(tr trial) { tr.Abort(); requests(2001, false)(tr) }, nil},
+		"right: more for more objects": {Options{}, func(tr trial) {
+			tr.Prepared()
+			for range 3 {
+				tr.created("user", object(nil))
+			}
+			requests(2400, true)(tr)
+		}, nil},
 		"wrong: many": {
 			Options{}, requests(2001, false), []string{"bounded-requests: more than 2000 requests: the operator does not stop working"},
 		},

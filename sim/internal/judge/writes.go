@@ -6,34 +6,10 @@ package judge
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 )
-
-// silentWhenIdle demands that a resync and a restart of an idle operator cause nothing.
-type silentWhenIdle struct{}
-
-func (silentWhenIdle) OnWrite(l *ledger, r *apiserver.Request, v violate) {
-	if what := l.isProving(); what != "" {
-		v(fmt.Sprintf("%s of the idle operator caused: %s", what, cluster.Describe(r)))
-	}
-}
-
-func (silentWhenIdle) OnCall(l *ledger, c external.Call, v violate) {
-	if what := l.isProving(); what != "" {
-		v(fmt.Sprintf("%s of the idle operator caused: %s", what, c))
-	}
-}
-
-func (silentWhenIdle) OnEvent(l *ledger, r *apiserver.Request, v violate) {
-	// A new leader always says that it is one.
-	if what := l.isProving(); what != "" && !strings.Contains(string(r.Body), "LeaderElection") {
-		v(fmt.Sprintf("%s of the idle operator caused an Event: %s", what, cluster.Describe(r)))
-	}
-}
 
 // foreignUntouched demands that objects of other owners are not changed. A write to one violates it
 // only if the API server accepts the write: an operator may rely on a refusal, with a resource
@@ -55,18 +31,19 @@ func (o *foreignUntouched) OnWrite(l *ledger, r *apiserver.Request, _ violate) {
 	}
 }
 
-func (o *foreignUntouched) AfterWrite(_ *ledger, r *apiserver.Request, code int, v violate) {
-	if o.foreign && code < 300 {
+func (o *foreignUntouched) AfterWrite(_ *ledger, r *apiserver.Request, answer *apiserver.Response, v violate) {
+	if o.foreign && answer.Code < 300 {
 		v(fmt.Sprintf("%s: the object was created by another client, and the operator is not its owner", cluster.Describe(r)))
 	}
 	o.foreign = false
 }
 
-// sameWork demands that the operator creates and deletes no more than without a fault.
+// sameWork demands that the operator creates and deletes no more than without a fault. What it does
+// while it is proved to be idle is silentWhenIdle's business, or comes by the clock.
 type sameWork struct{}
 
 func (sameWork) OnChange(l *ledger, c *change, v violate) {
-	if l.reference == nil || l.addsWork || !c.byOperator || c.orphan {
+	if l.reference == nil || l.addsWork || !c.byOperator || c.orphan || l.duringProof() {
 		return
 	}
 	check := func(done string, got, want int) {
@@ -100,11 +77,12 @@ const (
 	requestFactor = 20
 	requestFloor  = 5000
 	requestLimit  = 2000 // without a faultless run to compare with
+	requestsEach  = 200  // and so many more for each object of users
 )
 
 func (l *ledger) requestLimit() int {
 	if l.reference == nil {
-		return requestLimit
+		return requestLimit + requestsEach*max(0, l.users-1)
 	}
 	return requestFactor*l.reference.Requests + requestFloor
 }

@@ -52,6 +52,7 @@ type Object struct {
 // Take returns a snapshot.
 func Take(source Source) Snapshot {
 	s := Snapshot{}
+	names := namer{source.Names, allocations(source.Objects)}
 	for _, o := range source.Objects {
 		if cluster.Ignored(o.Resource) || unremarkable(o.Resource, o.Name) || isHistory(o.Content) {
 			continue
@@ -64,14 +65,14 @@ func Take(source Source) Snapshot {
 		}
 		fields := map[string]string{}
 		normalize(&obj)
-		flatten("", obj.Content, fields, source.Names)
+		flatten("", obj.Content, fields, names)
 		s.add(source.Names.Replace(cluster.ObjectName(obj.Resource, obj.Namespace, obj.Name)), fields)
 	}
 	for _, name := range slices.Sorted(maps.Keys(source.Systems)) {
 		for _, r := range source.Systems[name].Inventory() {
 			fields := map[string]string{}
-			flatten("tags", stringsToAny(r.Tags), fields, source.Names)
-			flatten("spec", stringsToAny(r.Spec), fields, source.Names)
+			flatten("tags", stringsToAny(r.Tags), fields, names)
+			flatten("spec", stringsToAny(r.Spec), fields, names)
 			fields["name"] = source.Names.Replace(r.Name)
 			if r.Owner != "" {
 				fields["owner"] = source.Names.Replace(string(r.Owner))
@@ -80,6 +81,13 @@ func Take(source Source) Snapshot {
 		}
 	}
 	return s
+}
+
+// Fields returns the fields of an object by path, as they are.
+func Fields(content map[string]any) map[string]string {
+	fields := map[string]string{}
+	flatten("", content, fields, namer{minted: strings.NewReplacer()})
+	return fields
 }
 
 // add adds a thing. Things of the same name are numbered, in an order that does not depend on names
@@ -135,85 +143,35 @@ func isHistory(content map[string]any) bool {
 	return (&unstructured.Unstructured{Object: content}).GetAnnotations()[cluster.History] != ""
 }
 
-// revisionAnnotation counts how often a Deployment was rolled out.
-const revisionAnnotation = "deployment.kubernetes.io/revision"
-
-// normalize takes out of an object what the server and time have put there.
-func normalize(o *Object) {
-	u := unstructured.Unstructured{Object: o.Content}
-	generation := u.GetGeneration()
-	metadata, _ := o.Content["metadata"].(map[string]any)
-	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "managedFields", "generation", "selfLink"} {
-		delete(metadata, field)
-	}
-	metadata["name"] = o.Name
-	if o.Resource.GroupResource().String() == "controllerrevisions.apps" {
-		delete(o.Content, "revision") // counts how often a StatefulSet or DaemonSet was rolled out
-	}
-	for _, field := range []string{"annotations", "labels"} {
-		m, _ := metadata[field].(map[string]any)
-		maps.DeleteFunc(m, func(key string, _ any) bool {
-			return strings.HasPrefix(key, cluster.Marks) || key == revisionAnnotation
-		})
-		if len(m) == 0 {
-			delete(metadata, field)
-		}
-	}
-	if finalizers, ok := metadata["finalizers"].([]any); ok {
-		slices.SortFunc(finalizers, func(a, b any) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-	}
-	if status, ok := o.Content["status"].(map[string]any); ok {
-		relative(status, generation)
-		conditions, _ := status["conditions"].([]any)
-		for _, c := range conditions {
-			if condition, ok := c.(map[string]any); ok {
-				relative(condition, generation)
-			}
-		}
-	}
-}
-
-// relative replaces an observed generation by its distance from the generation.
-func relative(m map[string]any, generation int64) {
-	switch observed := m["observedGeneration"].(type) {
-	case int64:
-		if observed == generation {
-			m["observedGeneration"] = "current"
-		} else {
-			m["observedGeneration"] = fmt.Sprintf("%d behind", generation-observed)
-		}
-	}
-}
-
 // flatten writes the leaves of a value by their paths. Elements of lists that have a type, a name
 // or a key have it in their path.
-func flatten(path string, value any, into map[string]string, replacer *strings.Replacer) {
+func flatten(path string, value any, into map[string]string, names namer) {
 	switch v := value.(type) {
 	case map[string]any:
 		if len(v) == 0 && path != "" {
 			into[path] = "{}"
 		}
 		for k, child := range v {
-			flatten(path+"."+k, child, into, replacer)
+			flatten(path+"."+k, child, into, names)
 		}
 	case []any:
 		if len(v) == 0 {
 			into[path] = "[]"
 		}
 		for i, child := range v {
-			flatten(path+"["+replacer.Replace(elementKey(i, child))+"]", child, into, replacer)
+			flatten(path+"["+names.replace(elementKey(i, child))+"]", child, into, names)
 		}
 	case string:
 		if _, err := time.Parse(time.RFC3339, v); err == nil {
 			v = "<time>"
 		}
-		into[path] = replacer.Replace(v)
+		into[path] = names.replace(v)
 	default:
 		data, err := json.Marshal(v)
 		if err != nil {
 			data = fmt.Append(nil, v)
 		}
-		into[path] = string(data)
+		into[path] = names.number(string(data))
 	}
 }
 

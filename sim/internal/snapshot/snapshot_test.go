@@ -78,13 +78,13 @@ func TestNormalization(t *testing.T) {
 			fields: map[string]any{"data": map[string]any{"owner": "bucket-uid-1"}},
 			want:   map[string]string{".data.owner": "bucket-uid(configmaps default/x)"},
 		},
-		"observed generations, by their distance": {
+		"observed generations, by whether they are the present one": {
 			metadata: map[string]any{"generation": int64(3)},
 			fields: map[string]any{"status": map[string]any{
 				"observedGeneration": int64(3), "conditions": []any{map[string]any{"type": "Ready", "observedGeneration": int64(1)}},
 			}},
 			want: map[string]string{
-				".status.observedGeneration": "current", ".status.conditions[Ready].type": "Ready", ".status.conditions[Ready].observedGeneration": "2 behind",
+				".status.observedGeneration": "current", ".status.conditions[Ready].type": "Ready", ".status.conditions[Ready].observedGeneration": "stale",
 			},
 		},
 		"lists, by type, name or key, or else by place": {

@@ -1,0 +1,74 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// sameHistory demands that what a status records of the past is what it is without the fault. An
+// operator need not keep that over a fault, so this is the mildest of differences.
+type sameHistory struct{}
+
+func (sameHistory) AtEnd(l *ledger, e End, v violate) {
+	l.compare(e, "statuses record another history than without the fault", l.isHistory, v)
+}
+
+// A difference is history if nothing in the world says what the field should be, so that an
+// operator that computes its status from the world can't restore it:
+//
+//   - a counter in a status: how often something was restarted, tried or has failed;
+//   - a time in a status that one of the worlds does not have: when something happened as the last;
+//   - a condition that the object does not have from the beginning, without the fault, and does not
+//     have after it: it was set by something that happened in between.
+//
+// Everything else in a status is something that users read, and that must not depend on the past:
+// a selector, a phase, a number of replicas, a condition that is there from the beginning.
+func (l *ledger) isHistory(d oracle.Difference) bool {
+	if !strings.HasPrefix(d.Path, ".status.") || strings.HasPrefix(d.Path, ".status.conditions[") {
+		return l.isPastCondition(d)
+	}
+	field := d.Path[strings.LastIndexByte(d.Path, '.')+1:]
+	switch {
+	case d.Want == "" && d.Got == timeText, d.Got == "" && d.Want == timeText:
+		return true
+	case isNumber(d.Want) && isNumber(d.Got):
+		return counterName.MatchString(field)
+	}
+	return false
+}
+
+// timeText is what snapshots have for times.
+const timeText = "<time>"
+
+// counterName matches names of fields that count what has happened. Fields that count what there
+// is, such as readyReplicas, do not match.
+var counterName = regexp.MustCompile(`(?i)(restarts?|retr(y|ies)|attempts?|tries|transitions|rollouts?|collision|revision)(count|number)?$|^(restart|retry|attempt|failure|error|collision|reconcile|update|transition)s?count$|^(re)?(tried|started|synced)$|^failures$`)
+
+// isNumber reports whether a text is a number, or nothing, which counters begin with.
+func isNumber(text string) bool {
+	_, err := strconv.ParseInt(text, 10, 64)
+	return err == nil || text == ""
+}
+
+// isPastCondition reports whether a difference is a condition that was set by something that
+// happened between the beginning and now.
+func (l *ledger) isPastCondition(d oracle.Difference) bool {
+	rest, ok := strings.CutPrefix(d.Path, ".status.conditions[")
+	if !ok || d.Got != "" || l.reference == nil || !l.addsWork {
+		return false
+	}
+	kind, _, _ := strings.Cut(rest, "]")
+	for _, checkpoint := range l.reference.Checkpoints {
+		if fields, there := checkpoint[d.Thing]; there {
+			_, fromTheBeginning := fields[".status.conditions["+kind+"].type"]
+			return !fromTheBeginning
+		}
+	}
+	return false
+}

@@ -1,0 +1,175 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+func init() {
+	maps.Copy(oracleCases, map[oracle.Name]oracleCase{
+		oracle.EndsWell: {
+			twins: oneMistake(func(ctx context.Context, o *operation, wrong bool) error {
+				if wrong {
+					return o.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "No_Name", Namespace: "default"}})
+				}
+				return o.createChild(ctx)
+			}),
+			want: "without a fault, the server refuses a write again and again: create configmaps default/No_Name: 422 Invalid: ",
+		},
+		oracle.NoOrphans: {
+			twins: oneMistake(func(ctx context.Context, o *operation, wrong bool) error {
+				if !wrong {
+					return o.createChild(ctx)
+				}
+				return client.IgnoreAlreadyExists(o.Create(ctx, o.child()))
+			}),
+			want: "configmaps default/x-child is still there, although deployments.apps default/x is gone",
+		},
+		oracle.NoLateFinalizer: {
+			twins: addsFinalizer,
+			want:  "update deployments.apps default/x adds a finalizer to an object that is being deleted",
+		},
+		oracle.SameHistory: {
+			plan: "wipe the status of deployments.apps default/x after write 4",
+			twins: oneMistake(func(ctx context.Context, o *operation, wrong bool) error {
+				if err := o.createChild(ctx); err != nil {
+					return err
+				}
+				if o.obj.Status.ObservedGeneration == o.obj.Generation {
+					return nil
+				}
+				o.obj.Status.ObservedGeneration = o.obj.Generation
+				if wrong {
+					count(o.obj)
+				}
+				return o.Status().Update(ctx, o.obj)
+			}),
+			want: "at checkpoint 2 of 4, statuses record another history than without the fault:\n  ~ deployments.apps default/x status.collisionCount: got nothing, want \"1\"",
+		},
+		oracle.ReadyWhenDone: {
+			twins: oneMistake(func(ctx context.Context, o *operation, wrong bool) error {
+				ready := func() error { return o.condition(ctx, appsv1.DeploymentAvailable, corev1.ConditionTrue, false) }
+				if wrong {
+					if err := ready(); err != nil {
+						return err
+					}
+				}
+				if err := o.createChild(ctx); err != nil {
+					return err
+				}
+				return ready()
+			}),
+			want: "deployments.apps default/x reported Available=True before its child configmaps default/x-child was created",
+		},
+		oracle.CacheUntouched: {
+			twins: func(wrong bool) Workload { return handlesEvents(wrong) },
+			want:  `an object in a cache of the operator was changed in place, which every other reader of the cache sees: Deployment default/x: metadata.annotations.seen: "" became "true"`,
+		},
+	})
+}
+
+// count counts something that happens once, in the first generation.
+func count(d *appsv1.Deployment) {
+	if d.Generation == 1 {
+		d.Status.CollisionCount = new(int32(1))
+	}
+}
+
+// addsFinalizer returns an operator that adds a finalizer, also during a deletion that another
+// client holds, and its right twin.
+func addsFinalizer(wrong bool) Workload {
+	w := deploymentWorkload(func(ctx context.Context, o *operation) error {
+		if o.obj.DeletionTimestamp == nil || wrong {
+			if controllerutil.AddFinalizer(o.obj, bucketFinalizer) {
+				return o.Update(ctx, o.obj)
+			}
+			return nil
+		}
+		if controllerutil.RemoveFinalizer(o.obj, bucketFinalizer) {
+			return o.Update(ctx, o.obj)
+		}
+		return nil
+	})
+	w.Script = func(w *World) {
+		x := newDeployment()
+		x.Finalizers = []string{"example.com/hold"}
+		w.Create(x)
+		if !wrong {
+			w.Settle()
+		}
+		w.Delete(x)
+		w.Settle()
+	}
+	return w
+}
+
+// handlesEvents returns an operator whose predicate changes the object that it gets, and its right
+// twin, which changes a copy.
+func handlesEvents(wrong bool) Workload {
+	w := deploymentWorkload(nil)
+	w.Operator = Manager(func(mgr ctrl.Manager, p *Process) error {
+		mark := predicate.NewPredicateFuncs(func(obj client.Object) bool {
+			if !wrong {
+				obj = obj.DeepCopyObject().(client.Object)
+			}
+			obj.SetAnnotations(map[string]string{"seen": "true"})
+			return true
+		})
+		return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}, builder.WithPredicates(mark)).Complete(reconcile.Func(
+			func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+	})
+	return w
+}
+
+// An operator that does something by the clock is not accused when that falls into the time in which
+// it is proved to be idle, of whatever length that is: the next period is no extra work.
+func TestPeriodicOperatorsAreIdle(t *testing.T) {
+	for quiet := 21 * time.Second; quiet < 59*time.Second; quiet += 4 * time.Second {
+		w := deploymentWorkload(func(ctx context.Context, o *operation) error {
+			now := time.Now()
+			o.requeueAfter = time.Until(now.Truncate(time.Minute).Add(time.Minute))
+			if o.obj.DeletionTimestamp != nil {
+				o.requeueAfter = 0
+				return nil
+			}
+			job := o.child()
+			job.Name += strconv.FormatInt(now.Unix()/60, 10)
+			if err := ctrl.SetControllerReference(o.obj, job, o.Scheme()); err != nil {
+				return err
+			}
+			err := o.Get(ctx, client.ObjectKeyFromObject(job), job)
+			if client.IgnoreNotFound(err) != nil || err == nil {
+				return err
+			}
+			return o.Create(ctx, job)
+		})
+		w.Quiet = quiet
+		w.Script = func(w *World) {
+			w.Create(newDeployment())
+			w.SleepUntil(130 * time.Second)
+			w.Settle()
+		}
+		violations, trace := violationsOf(t, w, "resync and restart at checkpoint 1")
+		if len(violations) > 0 {
+			t.Errorf("quiet for %s: %v\n%s", quiet, violations, trace)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
+)
+
+// reconciles are the results of the last reconciles of one process. controller-runtime logs each
+// result, and has no other way to see it from outside.
+type reconciles struct {
+	mu      sync.Mutex
+	failing map[[2]string]string // errors, by controller and object
+}
+
+func newReconciles() *reconciles { return &reconciles{failing: map[[2]string]string{}} }
+
+// failed returns the objects whose last reconcile has returned an error, ordered.
+func (r *reconciles) failed() []judge.Failing {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []judge.Failing
+	keys := slices.SortedFunc(maps.Keys(r.failing), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+	for _, key := range keys {
+		list = append(list, judge.Failing{Controller: key[0], Object: key[1], Err: r.failing[key]})
+	}
+	return list
+}
+
+// logger returns a logger that sees what controllers log.
+func (r *reconciles) logger(l logr.Logger) logr.Logger {
+	return logr.New(resultSink{LogSink: l.GetSink(), results: r})
+}
+
+// resultLevel is the level at which controllers log the results that are no errors.
+const resultLevel = 5
+
+// resultSink is the sink of a logger that sees what controllers log.
+type resultSink struct {
+	logr.LogSink
+	results *reconciles
+
+	controller, namespace, name string
+}
+
+// Enabled reports whether a level is logged, or seen.
+func (s resultSink) Enabled(level int) bool { return level == resultLevel || s.LogSink.Enabled(level) }
+
+// Info sees the result of a reconcile that has returned no error.
+func (s resultSink) Info(level int, message string, pairs ...any) {
+	if s.name != "" && (message == "Reconcile successful" || strings.HasPrefix(message, "Reconcile done, requeueing")) {
+		s.results.mu.Lock()
+		delete(s.results.failing, s.key())
+		s.results.mu.Unlock()
+	}
+	if s.LogSink.Enabled(level) {
+		s.LogSink.Info(level, message, pairs...)
+	}
+}
+
+// Error sees the result of a reconcile that has returned an error.
+func (s resultSink) Error(err error, message string, pairs ...any) {
+	if s.name != "" && message == "Reconciler error" {
+		s.results.mu.Lock()
+		s.results.failing[s.key()] = fmt.Sprint(err)
+		s.results.mu.Unlock()
+	}
+	s.LogSink.Error(err, message, pairs...)
+}
+
+func (s resultSink) key() [2]string { return [2]string{s.controller, s.namespace + "/" + s.name} }
+
+// WithValues returns a sink of the same results: controllers say in values of which object they
+// log.
+func (s resultSink) WithValues(pairs ...any) logr.LogSink {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		value, ok := pairs[i+1].(string)
+		if !ok {
+			continue
+		}
+		switch pairs[i] {
+		case "controller":
+			s.controller = value
+		case "namespace":
+			s.namespace = value
+		case "name":
+			s.name = value
+		}
+	}
+	s.LogSink = s.LogSink.WithValues(pairs...)
+	return s
+}
+
+// WithName returns a sink of the same results.
+func (s resultSink) WithName(name string) logr.LogSink {
+	s.LogSink = s.LogSink.WithName(name)
+	return s
+}
