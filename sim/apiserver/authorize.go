@@ -24,7 +24,8 @@ var administrator = &user.DefaultInfo{Name: "kubernetes-admin", Groups: []string
 // ServiceAccount returns the user as which the Pods of a ServiceAccount make requests, for
 // [Request].User.
 func ServiceAccount(namespace, name string) user.Info {
-	return serviceaccount.UserInfo(namespace, name, "")
+	groups := append(serviceaccount.MakeGroupNames(namespace), user.AllAuthenticated)
+	return &user.DefaultInfo{Name: serviceaccount.MakeUsername(namespace, name), Groups: groups}
 }
 
 // impersonated returns the user that the headers of a request name, if they name one.
@@ -74,7 +75,7 @@ func (s *Server) authorize(r *Request) *failure {
 	if s.authorizer == nil || r.User == nil {
 		return nil
 	}
-	return check(s.authorizer, r.Attributes())
+	return s.registry.check(r.Attributes())
 }
 
 // authorizeCreate returns the answer 403 if an update or an apply would create an object that its
@@ -85,16 +86,20 @@ func (g *registry) authorizeCreate(w *writeContext) *failure {
 	}
 	r := *w.request
 	r.Verb = "create"
-	return check(g.authorizer, r.Attributes())
+	return g.check(r.Attributes())
 }
 
-func check(rules authorizer.UnconditionalAuthorizer, a authorizer.Attributes) *failure {
-	decision, reason, err := rules.Authorize(context.Background(), a)
+// check returns the answer 403 if the authorizer does not allow what it is asked.
+func (g *registry) check(a authorizer.Attributes) *failure {
+	decision, reason, err := g.authorizer.Authorize(context.Background(), a)
 	switch {
 	case decision == authorizer.DecisionAllow:
 		return nil
 	case err != nil:
 		return fail(apierrors.NewInternalError(err))
+	}
+	if g.refused != nil {
+		g.refused(a)
 	}
 	text := refusal(a)
 	if reason != "" {

@@ -29,6 +29,7 @@ type registry struct {
 	now     func() time.Time
 
 	authorizer authorizer.UnconditionalAuthorizer // or nil
+	refused    func(authorizer.Attributes)        // or nil
 }
 
 func (g *registry) create(k *kind, r *Request) *Response {

@@ -30,6 +30,10 @@ type Options struct {
 	// answers SubjectAccessReviews and, if it is an authorizer.RuleResolver,
 	// SelfSubjectRulesReviews. If it is nil, everything is allowed. Package rbac has one.
 	Authorizer authorizer.UnconditionalAuthorizer
+
+	// Refused, if set, is called for each request that the Authorizer does not allow. The server is
+	// locked during the call: Refused must not call its methods.
+	Refused func(authorizer.Attributes)
 }
 
 // Server is a Kubernetes API server in memory. Its methods may be called concurrently. It starts no
@@ -55,7 +59,7 @@ func New(o Options) *Server {
 		minter:     &minter{seed: o.Seed, minted: map[string]int{}},
 		authorizer: o.Authorizer,
 	}
-	s.registry = &registry{store: s.store, catalog: s.catalog, minter: s.minter, now: o.Now, authorizer: o.Authorizer}
+	s.registry = &registry{store: s.store, catalog: s.catalog, minter: s.minter, now: o.Now, authorizer: o.Authorizer, refused: o.Refused}
 	s.controllers = &controllers{registry: s.registry, store: s.store, catalog: s.catalog}
 	s.store.onCommit = s.controllers.queueFor
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
