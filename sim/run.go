@@ -74,6 +74,11 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 	if err := server.Install(crds...); err != nil {
 		return nil, fmt.Errorf("installing the definitions: %w", err)
 	}
+	for _, d := range crds {
+		if c := d.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
+			r.trace.Add("sim", "note", "the conversion webhook of "+d.Name+" is not called: only versions with the schema of the stored one can be used")
+		}
+	}
 	systems := map[string]external.System{}
 	for _, e := range workload.Externals {
 		if e.Identity < IdentityName || e.Identity > IdentityNone {
