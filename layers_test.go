@@ -85,6 +85,7 @@ var layers = map[string]int{
 	"sim/internal/judge":             5,
 	"sim/internal/inject":            5,
 	"sim/apiserver":                  2,
+	"sim/apiserver/rbac":             0,
 	"sim/apiserver/internal/crd":     0,
 	"sim/apiserver/internal/builtin": 1,
 	"sim/apiserver/conformance":      3,

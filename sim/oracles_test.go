@@ -38,6 +38,7 @@ type oracleCase struct {
 // Every oracle finds what it is for in a whole run, and nothing in a run of the right twin. That
 // each decides rightly in every detail is tested where it is, in package judge.
 var oracleCases = map[oracle.Name]oracleCase{
+	oracle.Allowed: {twins: permissionTwins, want: missingRule},
 	oracle.SameEnd: {
 		plan: "refuse write 1: 500",
 		twins: oneMistake(func(ctx context.Context, o *operation, wrong bool) error {

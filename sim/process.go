@@ -43,14 +43,13 @@ func newProcess(r *run, name string, cancel context.CancelCauseFunc) *Process {
 	return &Process{run: r, owner: &schedule.Owner{Name: name}, cancel: cancel, caches: newCaches(), results: newReconciles()}
 }
 
-// Config returns what rest.InClusterConfig returns in a cluster. The content type is JSON and there
-// is no limit of the request rate.
+// Config returns what rest.InClusterConfig returns in a cluster, without a limit of the request
+// rate.
 func (p *Process) Config() *rest.Config {
 	return &rest.Config{
-		Host:          "http://" + p.owner.Name + ".sim.invalid",
-		Transport:     transport{p},
-		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON},
-		QPS:           -1,
+		Host:      "http://" + p.owner.Name + ".sim.invalid",
+		Transport: transport{p},
+		QPS:       -1,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -37,6 +38,7 @@ type run struct {
 	plan      fault.Plan
 	scheme    *k8sruntime.Scheme
 	reference *reference // nil in the run that becomes it
+	account   user.Info  // of the operator; nil if it may do everything
 
 	trace     *trace.Trace
 	schedule  *schedule.Schedule
@@ -62,12 +64,22 @@ type run struct {
 const backoffCap = 17 * time.Minute
 
 func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (*run, error) {
-	server := apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1})
-	if err := server.Install(crds...); err != nil {
-		return nil, fmt.Errorf("installing the definitions: %w", err)
+	allowed, err := permissionsOf(workload)
+	if err != nil {
+		return nil, err
 	}
 	r := &run{
 		workload: workload, plan: plan, scheme: schemeOf(workload), reference: ref, trace: trace.New(), externals: map[string]*inventory{},
+		account: allowed.account,
+	}
+	server := apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1, Authorizer: allowed.authorizer(), Refused: r.refused})
+	if err := server.Install(crds...); err != nil {
+		return nil, fmt.Errorf("installing the definitions: %w", err)
+	}
+	for _, d := range crds {
+		if c := d.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
+			r.trace.Add("sim", "note", "the conversion webhook of "+d.Name+" is not called: only versions with the schema of the stored one can be used")
+		}
 	}
 	systems := map[string]external.System{}
 	for _, e := range workload.Externals {

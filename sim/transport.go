@@ -30,6 +30,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	p := t.process
 	request.Actor = p.owner.Name
+	if request.User == nil {
+		request.User = p.run.account
+	}
 	event := request.Resource.Resource == "events" && request.Verb != "watch"
 	if (request.Verb == "" || event) && !p.run.schedule.Dropped(p.owner) {
 		// Discovery and Events are answered at once: REST mappers and event recorders ask while

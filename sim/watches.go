@@ -12,7 +12,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -52,7 +51,8 @@ type watch struct {
 	kind    string
 	stream  *apiserver.Watch
 	body    *watchBody
-	started bool // the initial events are through
+	framing apiserver.Framing // how the client wants its events
+	started bool              // the initial events are through
 
 	held      []apiserver.Event // taken from the stream, not delivered
 	lag       int               // how many events it stays behind, until lagEnds
@@ -79,13 +79,13 @@ func (ws *watches) begin(p *Process, body *watchBody, r *apiserver.Request) *api
 		ws.ever = map[string]bool{}
 	}
 	ws.ever[kind] = true
-	w := &watch{process: p, kind: kind, stream: stream, body: body, started: !initial}
+	w := &watch{process: p, kind: kind, stream: stream, body: body, framing: r.Framing(), started: !initial}
 	if d, past := ws.faults.ComesFromPast(kind); past {
 		w.lag, w.lagEnds = everything, time.Now().Add(d)
 		ws.schedule.After(d, func() { w.lag = 0 })
 	}
 	ws.open = append(ws.open, w)
-	return &apiserver.Response{Code: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}}
+	return &apiserver.Response{Code: http.StatusOK, Header: http.Header{"Content-Type": {w.framing.ContentType()}}}
 }
 
 // everything is more events than there are.
@@ -140,12 +140,12 @@ func (ws *watches) deliver(w *watch) bool {
 	switch {
 	case event.Type == "BOOKMARK" || event.Type == "ERROR":
 		w.started = true
-		w.body.push(event.Frame())
+		w.body.push(w.framing.Frame(event))
 		if event.Type == "ERROR" {
 			w.body.end(io.EOF)
 		}
 	case !w.started:
-		w.body.push(event.Frame())
+		w.body.push(w.framing.Frame(event))
 	default:
 		passing := &inject.Event{
 			Actor: w.process.owner.Name, Kind: kindOf(event.Resource), Text: describeEvent(event), Stream: delivery{ws, w, event},
@@ -170,7 +170,7 @@ func (w *watch) fetch() {
 
 func (ws *watches) push(w *watch, event apiserver.Event) {
 	ws.trace.Add(w.process.owner.Name, "event", describeEvent(event))
-	w.body.push(event.Frame())
+	w.body.push(w.framing.Frame(event))
 }
 
 func describeEvent(e apiserver.Event) string {
@@ -227,7 +227,7 @@ func (ws *watches) Close(kind string) {
 func (ws *watches) Expire(kind string) {
 	for _, w := range ws.of(kind) {
 		ws.schedule.OneByOne(func() {
-			w.body.push(append(goneEvent(), '\n'))
+			w.body.push(w.framing.Frame(goneEvent()))
 			w.body.end(io.EOF)
 		})
 	}
@@ -242,7 +242,7 @@ func (ws *watches) expireAll() {
 }
 
 // goneEvent is what a server sends that can't continue a watch.
-func goneEvent() []byte {
+func goneEvent() apiserver.Event {
 	status, err := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusGone,
 		Reason: metav1.StatusReasonExpired, Message: "too old resource version",
@@ -250,11 +250,7 @@ func goneEvent() []byte {
 	if err != nil {
 		panic(err) // a struct of strings and numbers can be encoded
 	}
-	event, err := json.Marshal(metav1.WatchEvent{Type: "ERROR", Object: runtime.RawExtension{Raw: status}})
-	if err != nil {
-		panic(err)
-	}
-	return event
+	return apiserver.Event{Type: "ERROR", Object: status}
 }
 
 // endOf ends the watches of a process that has crashed.

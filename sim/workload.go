@@ -31,6 +31,16 @@ type Workload struct {
 	// directory of the test.
 	CRDs []string
 
+	// RBAC are files or directories with the Roles, ClusterRoles and bindings of the operator, relative
+	// to the directory of the test: "../config/rbac". With them, the operator may do only what they
+	// allow, and what it tries beyond that is a finding of the oracle allowed. Without bindings among
+	// them, it has all their roles.
+	RBAC []string
+
+	// ServiceAccount is the one that the operator has with RBAC, as "namespace/name". It may be empty
+	// if the bindings name only one.
+	ServiceAccount string
+
 	// Objects are there before the operator starts: namespaces, Secrets, whatever it needs.
 	Objects []client.Object
 

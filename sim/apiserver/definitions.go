@@ -32,6 +32,14 @@ func (w *writeContext) admit(g *registry, obj, before *unstructured.Unstructured
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, d); err != nil {
 		return fail(apierrors.NewBadRequest(err.Error()))
 	}
+	if crd.HasWebhook(d) {
+		crd.DefaultWebhook(d)
+		if c := d.Spec.Conversion.Webhook; c != nil && c.ClientConfig != nil && c.ClientConfig.Service != nil {
+			port := int64(*c.ClientConfig.Service.Port)
+			_ = unstructured.SetNestedField(obj.Object, port, "spec", "conversion", "webhook", "clientConfig", "service", "port") //nolint:errcheck // d was made of it
+		}
+		w.warnings = append(w.warnings, ignoredConversion(d.Name))
+	}
 	definition, errs := crd.Compile(d)
 	if len(errs) > 0 {
 		return fail(apierrors.NewInvalid(w.kind.gvk.GroupKind(), obj.GetName(), errs))
@@ -42,6 +50,11 @@ func (w *writeContext) admit(g *registry, obj, before *unstructured.Unstructured
 	g.establish(d, obj, before)
 	g.catalog.serve(definition)
 	return nil
+}
+
+// ignoredConversion says that the server calls no conversion webhook.
+func ignoredConversion(name string) string {
+	return "the API server in memory does not call the conversion webhook of " + name + ": versions with equal schemas differ only in apiVersion, and others cannot be used beside the stored one"
 }
 
 // establish sets the status of a CustomResourceDefinition. In a real cluster, the controllers of

@@ -13,9 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/builtin"
 )
@@ -31,37 +29,6 @@ func (g *registry) delete(k *kind, r *Request) *Response {
 	}
 	w := &writeContext{request: r, kind: k}
 	return g.deleteObject(w, v, options)
-}
-
-func deleteOptions(r *Request) (*metav1.DeleteOptions, *failure) {
-	options := &metav1.DeleteOptions{}
-	if len(r.Body) > 0 {
-		if err := json.Unmarshal(r.Body, options); err != nil {
-			return nil, fail(apierrors.NewBadRequest(err.Error()))
-		}
-		r.DryRun = false // as upstream: the query counts only if there is no body
-		if options.Kind != "" && options.Kind != "DeleteOptions" {
-			return nil, fail(apierrors.NewBadRequest(fmt.Sprintf("%s in the body of a deletion: want DeleteOptions", options.Kind)))
-		}
-	}
-	if text := r.Query.Get("propagationPolicy"); text != "" && len(r.Body) == 0 {
-		policy := metav1.DeletionPropagation(text)
-		options.PropagationPolicy = &policy
-	}
-	if text := r.Query.Get("gracePeriodSeconds"); text != "" && len(r.Body) == 0 {
-		var seconds int64
-		if _, err := fmt.Sscan(text, &seconds); err != nil {
-			return nil, fail(apierrors.NewBadRequest("gracePeriodSeconds: " + err.Error()))
-		}
-		options.GracePeriodSeconds = &seconds
-	}
-	if len(options.DryRun) > 0 {
-		r.DryRun = true
-	}
-	if errs := validateDeleteOptions(options); len(errs) > 0 {
-		return nil, fail(apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("DeleteOptions").GroupKind(), "", errs))
-	}
-	return options, nil
 }
 
 // deleteObject removes an object, or marks it as being deleted if finalizers, a grace period or a
@@ -174,10 +141,6 @@ func (g *registry) deleteCollection(k *kind, r *Request) *Response {
 		g.deleteObject(&writeContext{request: &single, kind: k}, v, options)
 	}
 	return respond(http.StatusOK, encodeList(k, items, g.store.revision, "", 0))
-}
-
-func validateDeleteOptions(o *metav1.DeleteOptions) field.ErrorList {
-	return metav1validation.ValidateDeleteOptions(o)
 }
 
 // finalizersFor returns the finalizers of an object after a request for its deletion, and whether

@@ -19,7 +19,7 @@
 //
 // Its limits:
 //
-//   - It speaks JSON only.
+//   - It speaks JSON, YAML and protobuf, but not CBOR; a table is answered with the objects.
 //   - It calls no webhooks.
 //   - It runs no controllers but the garbage collector and those of Namespaces and
 //     CustomResourceDefinitions, and these only when [Server.Work] is called or a request comes

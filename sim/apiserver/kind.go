@@ -27,6 +27,7 @@ type kind struct {
 	verbs        []string
 	subresources []string // of the real server that are not simulated
 	status       bool
+	review       bool // it can be created only, and is not stored
 	scale        *crd.Scale
 	definition   *crd.Version // nil for a built-in kind
 
@@ -95,6 +96,7 @@ var builtinKinds = sync.OnceValue(func() map[schema.GroupVersionResource]*kind {
 		if r.GVR.Resource == "events" {
 			k.storage = eventsStorage
 		}
+		k.review = builtin.IsReview(r)
 		kinds[r.GVR] = k
 	}
 	return kinds

@@ -211,10 +211,6 @@ func fieldErrors(name string, value any, text string) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath(name), value, text)}
 }
 
-func fieldForbidden(name, text string) field.ErrorList {
-	return field.ErrorList{field.Forbidden(field.NewPath(name), text)}
-}
-
 func fieldRequired(name, text string) field.ErrorList {
 	return field.ErrorList{field.Required(field.NewPath(name), text)}
 }

@@ -180,9 +180,6 @@ func (s *Server) listFrom(r *Request) (revision uint64, from string, f *failure)
 		return c.Revision, c.After, nil
 	}
 	text, match := r.Query.Get("resourceVersion"), r.Query.Get("resourceVersionMatch")
-	if failure := checkMatch(text, match, r.Query.Get("limit")); failure != nil {
-		return 0, "", failure
-	}
 	if text == "" || text == "0" {
 		return s.store.revision, "", nil
 	}
@@ -200,23 +197,6 @@ func (s *Server) listFrom(r *Request) (revision uint64, from string, f *failure)
 		return 0, "", fail(apierrors.NewResourceExpired("The resourceVersion for the provided list is too old."))
 	}
 	return asked, "", nil
-}
-
-func checkMatch(resourceVersion, match, limit string) *failure {
-	invalid := func(text string) *failure {
-		return fail(apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", fieldErrors("resourceVersionMatch", match, text)))
-	}
-	switch {
-	case match == "":
-		return nil
-	case match != "Exact" && match != "NotOlderThan":
-		return invalid("unsupported")
-	case resourceVersion == "":
-		return invalid("resourceVersionMatch is forbidden unless resourceVersion is provided")
-	case match == "Exact" && resourceVersion == "0":
-		return invalid(`resourceVersionMatch "exact" is forbidden for resourceVersion "0"`)
-	}
-	return nil
 }
 
 // tooLarge is the answer of the real server for a resource version from the future.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/builtin"
 )
@@ -26,6 +27,9 @@ type registry struct {
 	catalog *catalog
 	minter  *minter
 	now     func() time.Time
+
+	authorizer authorizer.UnconditionalAuthorizer // or nil
+	refused    func(authorizer.Attributes)        // or nil
 }
 
 func (g *registry) create(k *kind, r *Request) *Response {
@@ -60,7 +64,7 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 	unstructured.RemoveNestedField(content, "metadata", "selfLink")
 	obj.SetCreationTimestamp(metav1.NewTime(g.now()))
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
-		obj.SetName(g.minter.generateName(k, obj.GetNamespace(), obj.GetGenerateName()))
+		g.generateName(k, obj)
 	}
 	obj.SetUID(g.minter.newUID(k, obj.GetNamespace(), obj.GetName()))
 	w.prepareCreate(g, obj)
@@ -74,6 +78,9 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 	}
 	if errs := w.validate(obj, nil); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
+	}
+	if failure := g.authorizeCreate(w); failure != nil {
+		return nil, failure
 	}
 	if k.definition == nil {
 		builtin.WithoutEmptyLists(obj.Object)
@@ -94,6 +101,9 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 	}
 	if r.DryRun {
 		return dry(obj), nil
+	}
+	if failure := g.checkSize(w, nil, obj); failure != nil {
+		return nil, failure
 	}
 	return g.store.put(w, nil, obj.Object), nil
 }
@@ -231,6 +241,9 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 		// after.
 		g.catalog.forget(k, g.store.remove(w, old))
 		return dry(obj), nil
+	}
+	if failure := g.checkSize(w, old, obj); failure != nil {
+		return nil, failure
 	}
 	return g.store.put(w, old, obj.Object), nil
 }

@@ -11,7 +11,9 @@ import (
 	"net/url"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 // A Request is a request to the API server.
@@ -35,14 +37,22 @@ type Request struct {
 	Name        string
 	Subresource string
 	DryRun      bool
+
+	// User is the user whose permissions [Options].Authorizer checks. If it is nil, the request may
+	// do everything. ParseRequest takes it from the headers for impersonation, as with
+	// rest.Config.Impersonate.
+	User user.Info
+
+	unreadable *failure // if set, the answer to the request
 }
 
-// ParseRequest reads an HTTP request and its body.
+// ParseRequest reads an HTTP request and its body. It translates a body of YAML or protobuf into
+// JSON.
 func ParseRequest(r *http.Request) (*Request, error) {
 	var body []byte
 	if r.Body != nil {
 		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
+		if body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1)); err != nil {
 			return nil, fmt.Errorf("reading the body of %s %s: %w", r.Method, r.URL.Path, err)
 		}
 		if err := r.Body.Close(); err != nil {
@@ -53,7 +63,9 @@ func ParseRequest(r *http.Request) (*Request, error) {
 		Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), ContentType: r.Header.Get("Content-Type"), Accept: r.Header.Get("Accept"),
 		UserAgent: r.Header.Get("User-Agent"), Body: body,
 	}
+	request.User = impersonated(r.Header)
 	request.resolve()
+	request.translate()
 	return request, nil
 }
 
@@ -144,14 +156,23 @@ type Response struct {
 	Body   []byte
 }
 
-// HTTP returns the response as one of net/http.
+// HTTP returns the response as one of net/http, in the form that the header Accept of the request
+// asks for.
 func (r *Response) HTTP(request *http.Request) *http.Response {
 	header := r.Header
 	if header == nil {
 		header = http.Header{}
 	}
+	body := r.Body
+	if accept := request.Header.Get("Accept"); !plain(accept) && header.Get("Content-Type") == runtime.ContentTypeJSON {
+		var contentType string
+		if body, contentType = encodeAs(body, accept); contentType != runtime.ContentTypeJSON {
+			header = header.Clone()
+			header.Set("Content-Type", contentType)
+		}
+	}
 	return &http.Response{
 		StatusCode: r.Code, Status: fmt.Sprintf("%d %s", r.Code, http.StatusText(r.Code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header, Body: io.NopCloser(bytes.NewReader(r.Body)), ContentLength: int64(len(r.Body)), Request: request,
+		Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: request,
 	}
 }

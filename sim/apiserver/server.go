@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
 // Options are the options of [New]. The zero value is usable.
@@ -24,6 +25,15 @@ type Options struct {
 
 	// Seed determines UIDs and generated names: equal seeds and equal requests give equal objects.
 	Seed uint64
+
+	// Authorizer decides which requests are allowed, among those with a [Request].User. It also
+	// answers SubjectAccessReviews and, if it is an authorizer.RuleResolver,
+	// SelfSubjectRulesReviews. If it is nil, everything is allowed. Package rbac has one.
+	Authorizer authorizer.UnconditionalAuthorizer
+
+	// Refused, if set, is called for each request that the Authorizer does not allow. The server is
+	// locked during the call: Refused must not call its methods.
+	Refused func(authorizer.Attributes)
 }
 
 // Server is a Kubernetes API server in memory. Its methods may be called concurrently. It starts no
@@ -35,6 +45,7 @@ type Server struct {
 	minter      *minter
 	registry    *registry
 	controllers *controllers
+	authorizer  authorizer.UnconditionalAuthorizer
 }
 
 // New returns a server with the namespaces that every cluster has.
@@ -43,11 +54,12 @@ func New(o Options) *Server {
 		o.Now = time.Now
 	}
 	s := &Server{
-		catalog: builtinCatalog(),
-		store:   &store{tables: map[schema.GroupResource]*table{}, revision: 1},
-		minter:  &minter{seed: o.Seed, minted: map[string]int{}},
+		catalog:    builtinCatalog(),
+		store:      &store{tables: map[schema.GroupResource]*table{}, revision: 1},
+		minter:     &minter{seed: o.Seed, minted: map[string]int{}},
+		authorizer: o.Authorizer,
 	}
-	s.registry = &registry{store: s.store, catalog: s.catalog, minter: s.minter, now: o.Now}
+	s.registry = &registry{store: s.store, catalog: s.catalog, minter: s.minter, now: o.Now, authorizer: o.Authorizer, refused: o.Refused}
 	s.controllers = &controllers{registry: s.registry, store: s.store, catalog: s.catalog}
 	s.store.onCommit = s.controllers.queueFor
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
@@ -194,12 +206,21 @@ func (s *Server) unlock() {
 func (s *Server) Serve(r *Request) *Response {
 	s.mu.Lock()
 	defer s.unlock()
+	if failure := s.authorize(r); failure != nil {
+		return failure.response()
+	}
 	if r.Verb == "" {
 		return s.catalog.serveDiscovery(r)
 	}
 	k, failure := s.kindFor(r)
 	if failure != nil {
 		return failure.response()
+	}
+	if failure := s.checkRequest(k, r); failure != nil {
+		return failure.response()
+	}
+	if k.review {
+		return s.review(k, r)
 	}
 	switch r.Verb {
 	case "get":

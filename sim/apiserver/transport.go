@@ -8,21 +8,21 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
-// Config returns a configuration whose clients call the server without a network.
+// Config returns a configuration whose clients call the server without a network. As with a real
+// server, clients choose between JSON and protobuf: those of controller-runtime use protobuf for
+// built-in kinds.
 func (s *Server) Config() *rest.Config {
-	return &rest.Config{
-		Host: "http://apiserver.sim.invalid", Transport: s, QPS: -1,
-		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON},
-	}
+	return &rest.Config{Host: "http://apiserver.sim.invalid", Transport: s, QPS: -1}
 }
 
 // RoundTrip answers a request, and then does all background work that the request has caused. The
-// body of the answer to a watch streams its events.
+// body of the answer to a watch streams its events. It ends after the timeoutSeconds that the request
+// asks for, by the time of package time.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	request, err := ParseRequest(r)
 	if err != nil {
@@ -39,24 +39,30 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if refused != nil {
 		return refused.HTTP(r), nil
 	}
-	response := (&Response{Code: http.StatusOK, Header: jsonHeader()}).HTTP(r)
-	response.Body, response.ContentLength = newStream(r.Context(), watch), -1
+	framing := request.Framing()
+	response := (&Response{Code: http.StatusOK, Header: http.Header{"Content-Type": {framing.ContentType()}}}).HTTP(r)
+	response.Body, response.ContentLength = newStream(r.Context(), watch, framing), -1
 	return response, nil
 }
 
 // stream is the body of a watch.
 type stream struct {
-	ctx    context.Context
-	watch  *Watch
-	more   chan struct{}
-	closed chan struct{}
-	once   sync.Once
-	rest   []byte
-	ended  bool
+	ctx     context.Context
+	watch   *Watch
+	framing Framing
+	over    <-chan time.Time // fires when the time limit of the watch is over; nil if there is none
+	more    chan struct{}
+	closed  chan struct{}
+	once    sync.Once
+	rest    []byte
+	ended   bool
 }
 
-func newStream(ctx context.Context, w *Watch) *stream {
-	s := &stream{ctx: ctx, watch: w, more: make(chan struct{}, 1), closed: make(chan struct{})}
+func newStream(ctx context.Context, w *Watch, framing Framing) *stream {
+	s := &stream{ctx: ctx, watch: w, framing: framing, more: make(chan struct{}, 1), closed: make(chan struct{})}
+	if w.timeout > 0 {
+		s.over = time.After(w.timeout)
+	}
 	w.OnPending(func() {
 		select {
 		case s.more <- struct{}{}:
@@ -77,11 +83,13 @@ func (s *stream) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		if e, ok := s.watch.Next(); ok {
-			s.rest, s.ended = e.Frame(), e.Type == "ERROR"
+			s.rest, s.ended = s.framing.Frame(e), e.Type == "ERROR"
 			continue
 		}
 		select {
 		case <-s.more:
+		case <-s.over:
+			s.ended = true
 		case <-s.ctx.Done():
 			return 0, s.ctx.Err()
 		case <-s.closed:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,7 @@ type Watch struct {
 	kind      *kind
 	selection selection
 	bookmarks bool
+	timeout   time.Duration
 	pending   []Event
 	onPending func()
 	stopped   bool
@@ -46,8 +48,14 @@ type Watch struct {
 func (s *Server) Watch(r *Request) (*Watch, *Response) {
 	s.mu.Lock()
 	defer s.unlock()
+	if failure := s.authorize(r); failure != nil {
+		return nil, failure.response()
+	}
 	k, failure := s.kindFor(r)
 	if failure != nil {
+		return nil, failure.response()
+	}
+	if failure := s.checkRequest(k, r); failure != nil {
 		return nil, failure.response()
 	}
 	sel, failure := newSelection(k, r)
@@ -55,6 +63,9 @@ func (s *Server) Watch(r *Request) (*Watch, *Response) {
 		return nil, failure.response()
 	}
 	w := &Watch{server: s, kind: k, selection: sel, bookmarks: r.Query.Get("allowWatchBookmarks") == "true"}
+	if seconds, err := strconv.ParseInt(r.Query.Get("timeoutSeconds"), 10, 32); err == nil {
+		w.timeout = time.Duration(seconds) * time.Second
+	}
 	if failure := s.startWatch(w, r); failure != nil {
 		return nil, failure.response()
 	}
@@ -67,15 +78,10 @@ const initialEventsEnd = metav1.InitialEventsAnnotationKey
 
 func (s *Server) startWatch(w *Watch, r *Request) *failure {
 	text := r.Query.Get("resourceVersion")
-	if r.Query.Has("sendInitialEvents") {
-		if failure := checkInitialEvents(r); failure != nil {
-			return failure
-		}
-		if r.Query.Get("sendInitialEvents") == "true" {
-			w.addAll()
-			w.add(w.bookmark(s.store.revision, true))
-			return nil
-		}
+	if r.Query.Get("sendInitialEvents") == "true" {
+		w.addAll()
+		w.add(w.bookmark(s.store.revision, true))
+		return nil
 	}
 	if text == "" || text == "0" {
 		if r.Query.Get("sendInitialEvents") != "false" {
@@ -97,17 +103,6 @@ func (s *Server) startWatch(w *Watch, r *Request) *failure {
 	})
 	for _, e := range s.store.history[start:] {
 		w.offer(e)
-	}
-	return nil
-}
-
-func checkInitialEvents(r *Request) *failure {
-	invalid := func(field, text string) *failure {
-		return fail(apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", fieldForbidden(field, text)))
-	}
-	switch {
-	case r.Query.Get("resourceVersionMatch") != "NotOlderThan":
-		return invalid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
 	}
 	return nil
 }
@@ -195,6 +190,10 @@ func (w *Watch) OnPending(f func()) {
 	defer w.server.mu.Unlock()
 	w.onPending = f
 }
+
+// Timeout returns how long the watch may last, as the request asks for it, or zero. The caller has
+// to stop the watch then: the server has no timers.
+func (w *Watch) Timeout() time.Duration { return w.timeout }
 
 // Stop ends the watch. Events that are pending remain.
 func (w *Watch) Stop() {

@@ -43,6 +43,7 @@ const (
 	NoPanic            Name = "no-panic"            // the operator does not panic, and has no data race
 	NoSecret           Name = "no-secret"           // no secret of the workload appears in logs, Events and statuses
 	OperatorRuns       Name = "operator-runs"       // the operator does not end by itself
+	Allowed            Name = "allowed"             // the operator asks the API server only for what its RBAC rules allow
 	ScriptRuns         Name = "script-runs"         // the script can be carried out
 )
 

@@ -68,7 +68,7 @@ var resources = sync.OnceValue(func() []Resource {
 	var list []Resource
 	index := map[string]int{}
 	for _, s := range all() {
-		if strings.Contains(s.Name, "/") || notServed[s.GroupVersion] != "" || !slices.Contains(s.Verbs, "list") {
+		if strings.Contains(s.Name, "/") || notServed[s.GroupVersion] != "" || !slices.Contains(s.Verbs, "list") && !isReview(s.Name) {
 			continue
 		}
 		gv, err := schema.ParseGroupVersion(s.GroupVersion)

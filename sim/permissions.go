@@ -1,0 +1,81 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// permissions are what the operator of a workload may do.
+type permissions struct {
+	policy  *rbac.Policy // nil: everything
+	account user.Info
+}
+
+func (p permissions) authorizer() authorizer.UnconditionalAuthorizer {
+	if p.policy == nil {
+		return nil
+	}
+	return p.policy
+}
+
+// known are the permissions that were read. Every run of a workload has the same.
+var known sync.Map // text to permissions
+
+// permissionsOf reads the RBAC files of a workload, once.
+func permissionsOf(w *Workload) (permissions, error) {
+	if len(w.RBAC) == 0 {
+		if w.ServiceAccount != "" {
+			return permissions{}, errors.New("Workload.ServiceAccount has no effect without Workload.RBAC")
+		}
+		return permissions{}, nil
+	}
+	key := strings.Join(append([]string{w.ServiceAccount}, w.RBAC...), "\n")
+	if p, ok := known.Load(key); ok {
+		return p.(permissions), nil
+	}
+	policy, err := rbac.Read(w.RBAC...)
+	if err != nil {
+		return permissions{}, fmt.Errorf("reading Workload.RBAC: %w", err)
+	}
+	account, err := accountOf(w, policy)
+	if err != nil {
+		return permissions{}, err
+	}
+	p := permissions{policy, account}
+	known.Store(key, p)
+	return p, nil
+}
+
+// accountOf returns the ServiceAccount of the operator.
+func accountOf(w *Workload, policy *rbac.Policy) (user.Info, error) {
+	if w.ServiceAccount != "" {
+		namespace, name, ok := strings.Cut(w.ServiceAccount, "/")
+		if !ok {
+			return nil, fmt.Errorf("Workload.ServiceAccount is %q, want namespace/name", w.ServiceAccount)
+		}
+		return apiserver.ServiceAccount(namespace, name), nil
+	}
+	switch accounts := policy.Accounts(); len(accounts) {
+	case 0:
+		return apiserver.ServiceAccount("default", "operator"), nil
+	case 1:
+		return apiserver.ServiceAccount(accounts[0].Namespace, accounts[0].Name), nil
+	default:
+		return nil, fmt.Errorf("the bindings of Workload.RBAC name %d ServiceAccounts, %v: set Workload.ServiceAccount", len(accounts), accounts)
+	}
+}
+
+// refused records a request that the operator may not make.
+func (r *run) refused(a authorizer.Attributes) { r.judge.Report(oracle.Allowed, rbac.Missing(a)) }

@@ -1,0 +1,59 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// permissionTwins are an operator whose rules lack one that it needs, and one with all of them.
+func permissionTwins(wrong bool) Workload {
+	w := deploymentWorkload(func(ctx context.Context, o *operation) error {
+		if o.obj.DeletionTimestamp != nil {
+			return nil
+		}
+		return o.createChild(ctx)
+	})
+	w.RBAC = []string{"testdata/rbac/complete"}
+	if wrong {
+		w.RBAC = []string{"testdata/rbac/incomplete"}
+	}
+	return w
+}
+
+const missingRule = `no rule allows system:serviceaccount:system:controller-manager to create configmaps in namespace default
+  add the rule: {apiGroups: [""], resources: [configmaps], verbs: [create]}
+  or the marker: // +kubebuilder:rbac:groups="",resources=configmaps,verbs=create`
+
+func TestPermissions(t *testing.T) {
+	tests := map[string]struct {
+		rbac    []string
+		account string
+		want    string // the account, or the error
+	}{
+		"everything":       {nil, "", ""},
+		"the bound one":    {[]string{"testdata/rbac/complete"}, "", "system:serviceaccount:system:controller-manager"},
+		"another":          {[]string{"testdata/rbac/complete"}, "a/b", "system:serviceaccount:a:b"},
+		"without bindings": {[]string{"testdata/rbac/complete/role.yaml"}, "", "system:serviceaccount:default:operator"},
+		"no file":          {[]string{"testdata/rbac/none"}, "", "reading Workload.RBAC"},
+		"no namespace":     {[]string{"testdata/rbac/complete"}, "b", "want namespace/name"},
+		"account only":     {nil, "a/b", "has no effect without Workload.RBAC"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p, err := permissionsOf(&Workload{RBAC: test.rbac, ServiceAccount: test.account})
+			got := ""
+			if err != nil {
+				got = err.Error()
+			} else if p.account != nil {
+				got = p.account.GetName()
+			}
+			if !strings.Contains(got, test.want) || got != "" && test.want == "" {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
