@@ -1,6 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package sim
 
 import (
@@ -9,7 +11,6 @@ import (
 	"flag"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,7 +78,7 @@ func TestPlansPerSecond(t *testing.T) {
 		t.Skip("it measures: -measure")
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
-	workload := &Workload{
+	measurePlans(t, &Workload{
 		Externals: []External{{Name: "buckets", Identity: IdentityName}},
 		Operator: Manager(func(mgr ctrl.Manager, p *Process) error {
 			return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(keeper{mgr.GetClient(), p.External("buckets")})
@@ -88,21 +89,5 @@ func TestPlansPerSecond(t *testing.T) {
 			w.Delete(cm)
 			w.Settle()
 		},
-	}
-	ref, first, err := findReference(t, workload, nil, newSettings(nil))
-	if err != nil || ref == nil {
-		t.Fatalf("%v %v", err, first.violations)
-	}
-	plans := ref.plans(newSettings(nil))
-	started, n := time.Now(), 0
-	for range 2 {
-		for _, plan := range plans {
-			if _, err := runPlan(t, workload, nil, plan, ref, oracleSet{}); err != nil {
-				t.Fatal(err)
-			}
-			n++
-		}
-	}
-	perPlan := time.Since(started) / time.Duration(n)
-	t.Logf("%d plans, %s each, %.0f a second", n, perPlan, float64(time.Second)/float64(perPlan))
+	}, 1, 2)
 }
