@@ -198,12 +198,8 @@ func describe(schema *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// How many plans of an operator of JobSet's size one core runs in a second, one core in this case:
-// GOMAXPROCS=1 go test -run TestPlansPerSecondOfFleets -v ./sim -measure.
-func TestPlansPerSecondOfFleets(t *testing.T) {
-	if !*measure {
-		t.Skip("it measures: -measure")
-	}
+func fleetWorkload(t *testing.T) *Workload {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, fleet.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -214,7 +210,7 @@ func TestPlansPerSecondOfFleets(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"},
 		Spec:       fleet.FleetSpec{Groups: []fleet.Group{benchGroup("leader"), benchGroup("workers")}},
 	}
-	measurePlans(t, &Workload{
+	return &Workload{
 		Scheme: scheme,
 		CRDs:   []string{"testdata/fleet/crd"},
 		Operator: Manager(func(mgr ctrl.Manager, _ *Process) error {
@@ -228,5 +224,14 @@ func TestPlansPerSecondOfFleets(t *testing.T) {
 			w.Delete(f)
 			w.Settle()
 		},
-	}, 9, 1)
+	}
+}
+
+// How many plans of an operator of JobSet's size one core runs in a second:
+// GOMAXPROCS=1 go test -run TestPlansPerSecondOfFleets -v ./sim -measure.
+func TestPlansPerSecondOfFleets(t *testing.T) {
+	if !*measure {
+		t.Skip("it measures: -measure")
+	}
+	measurePlans(t, fleetWorkload(t), 9, 1)
 }

@@ -70,15 +70,9 @@ func (k keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	return ctrl.Result{}, nil
 }
 
-// How many plans of one object with three children and one external resource one core runs in a
-// second: GOMAXPROCS=1 go test -run TestPlansPerSecond -v ./sim -measure. Nothing is asserted, as
-// machines differ.
-func TestPlansPerSecond(t *testing.T) {
-	if !*measure {
-		t.Skip("it measures: -measure")
-	}
+func keeperWorkload() *Workload {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
-	measurePlans(t, &Workload{
+	return &Workload{
 		Externals: []External{{Name: "buckets", Identity: IdentityName}},
 		Operator: Manager(func(mgr ctrl.Manager, p *Process) error {
 			return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(keeper{mgr.GetClient(), p.External("buckets")})
@@ -89,5 +83,15 @@ func TestPlansPerSecond(t *testing.T) {
 			w.Delete(cm)
 			w.Settle()
 		},
-	}, 1, 2)
+	}
+}
+
+// How many plans of one object with three children and one external resource one core runs in a
+// second: GOMAXPROCS=1 go test -run TestPlansPerSecond -v ./sim -measure. Nothing is asserted, as
+// machines differ.
+func TestPlansPerSecond(t *testing.T) {
+	if !*measure {
+		t.Skip("it measures: -measure")
+	}
+	measurePlans(t, keeperWorkload(), 1, 2)
 }

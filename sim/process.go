@@ -55,11 +55,12 @@ func (p *Process) Config() *rest.Config {
 func (p *Process) Scheme() *runtime.Scheme { return p.run.scheme }
 
 // ManagerOptions returns the options of a manager in a simulation: the scheme of the workload, the
-// log of the simulation, no servers, no leader election, and no check that names of controllers are
+// log of the simulation, a REST mapper that needs no requests, no servers, no leader election, and no check that names of controllers are
 // unique, as each run makes them anew.
 func (p *Process) ManagerOptions() ctrl.Options {
 	return ctrl.Options{
 		Scheme:                 p.Scheme(),
+		MapperProvider:         newMapper(p),
 		Logger:                 p.Logger(),
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",

@@ -61,7 +61,7 @@ const backoffCap = 17 * time.Minute
 
 func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (*run, error) {
 	server := apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1})
-	if err := server.Install(crds...); err != nil {
+	if err := server.InstallPrepared(prepared(crds)); err != nil {
 		return nil, fmt.Errorf("installing the definitions: %w", err)
 	}
 	r := &run{
