@@ -1,6 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package sim
 
 import (
@@ -9,7 +11,6 @@ import (
 	"flag"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,15 +70,9 @@ func (k keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	return ctrl.Result{}, nil
 }
 
-// How many plans of one object with three children and one external resource one core runs in a
-// second: GOMAXPROCS=1 go test -run TestPlansPerSecond -v ./sim -measure. Nothing is asserted, as
-// machines differ.
-func TestPlansPerSecond(t *testing.T) {
-	if !*measure {
-		t.Skip("it measures: -measure")
-	}
+func keeperWorkload() *Workload {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
-	workload := &Workload{
+	return &Workload{
 		Externals: []External{{Name: "buckets", Identity: IdentityName}},
 		Operator: Manager(func(mgr ctrl.Manager, p *Process) error {
 			return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(keeper{mgr.GetClient(), p.External("buckets")})
@@ -89,20 +84,14 @@ func TestPlansPerSecond(t *testing.T) {
 			w.Settle()
 		},
 	}
-	ref, first, err := findReference(t, workload, nil, newSettings(nil))
-	if err != nil || ref == nil {
-		t.Fatalf("%v %v", err, first.violations)
+}
+
+// How many plans of one object with three children and one external resource one core runs in a
+// second: GOMAXPROCS=1 go test -run TestPlansPerSecond -v ./sim -measure. Nothing is asserted, as
+// machines differ.
+func TestPlansPerSecond(t *testing.T) {
+	if !*measure {
+		t.Skip("it measures: -measure")
 	}
-	plans := ref.plans(newSettings(nil))
-	started, n := time.Now(), 0
-	for range 2 {
-		for _, plan := range plans {
-			if _, err := runPlan(t, workload, nil, plan, ref, oracleSet{}); err != nil {
-				t.Fatal(err)
-			}
-			n++
-		}
-	}
-	perPlan := time.Since(started) / time.Duration(n)
-	t.Logf("%d plans, %s each, %.0f a second", n, perPlan, float64(time.Second)/float64(perPlan))
+	measurePlans(t, keeperWorkload(), 1, 2)
 }

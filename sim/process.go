@@ -24,8 +24,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
 )
 
-// A Process is one life of an operator: from its start to its end or crash. What it hands out works
-// only as long as the process lives.
+// A Process is one life of an operator: from its start to its end or crash. What it hands out
+// works only as long as the process lives.
 type Process struct {
 	run     *run
 	owner   *schedule.Owner // named operator, operator-2 after the first restart, ...
@@ -57,13 +57,15 @@ func (p *Process) Config() *rest.Config {
 func (p *Process) Scheme() *runtime.Scheme { return p.run.scheme }
 
 // ManagerOptions returns the options of a manager in a simulation: the scheme of the workload, the
-// log of the simulation, no servers, no leader election, no check that names of controllers are
-// unique, as each run makes them anew, and caches whose objects the simulator watches. An operator
-// that replaces Logger or Cache.NewInformer works, too, but the simulator does not see then whether
-// its last reconciles have failed, or whether it changes objects of its caches in place.
+// log of the simulation, a REST mapper that needs no requests, no servers, no leader election, no
+// check that names of controllers are unique, as each run makes them anew, and caches whose
+// objects the simulator watches. An operator that replaces Logger or Cache.NewInformer works, too,
+// but the simulator does not see then whether its last reconciles have failed, or whether it
+// changes objects of its caches in place.
 func (p *Process) ManagerOptions() ctrl.Options {
 	return ctrl.Options{
 		Scheme:                 p.Scheme(),
+		MapperProvider:         newMapper(p),
 		Logger:                 p.Logger(),
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
@@ -131,9 +133,9 @@ func (p *Process) Call(ctx context.Context, call Call, do func() error) error {
 	return answer.Err
 }
 
-// HTTP returns a transport to a fake of an external system that is written as an http.Handler. Each
-// request is a [Call] whose verb is the method and that mutates unless the method is GET, HEAD or
-// OPTIONS. owner returns for which object a request is made, and may be nil.
+// HTTP returns a transport to a fake of an external system that is written as an http.Handler.
+// Each request is a [Call] whose verb is the method and that mutates unless the method is GET,
+// HEAD or OPTIONS. owner returns for which object a request is made, and may be nil.
 func (p *Process) HTTP(system string, handler http.Handler, owner func(*http.Request) types.UID) http.RoundTripper {
 	return httpExternal{p, system, handler, owner}
 }

@@ -73,7 +73,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 		account: allowed.account,
 	}
 	server := apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1, Authorizer: allowed.authorizer(), Refused: r.refused})
-	if err := server.Install(crds...); err != nil {
+	if err := server.InstallPrepared(prepared(crds)); err != nil {
 		return nil, fmt.Errorf("installing the definitions: %w", err)
 	}
 	for _, d := range crds {

@@ -6,6 +6,7 @@ package apiserver
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,14 +94,31 @@ func (c *catalog) serve(d *crd.Definition) {
 			delete(c.own, gvr)
 		}
 	}
+	for _, k := range kindsOf(d) {
+		c.own[k.gvr] = k
+	}
+	c.answers = &sync.Map{}
+}
+
+// definedKinds holds the kinds of compiled definitions, which servers share as they do the
+// definitions.
+var definedKinds sync.Map
+
+func kindsOf(d *crd.Definition) []*kind {
+	if kinds, ok := definedKinds.Load(d); ok {
+		return kinds.([]*kind)
+	}
+	var kinds []*kind
 	for _, v := range d.Versions {
 		gvr := v.GVK.GroupVersion().WithResource(d.Names.Plural)
-		c.own[gvr] = &kind{
+		kinds = append(kinds, &kind{
 			gvr: gvr, gvk: v.GVK, listKind: d.Names.ListKind, storage: gvr.GroupResource(), namespaced: d.Namespaced, singular: d.Names.Singular,
 			shortNames: d.Names.ShortNames, categories: d.Names.Categories, status: v.Status, scale: v.Scale, definition: v,
 			verbs: []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"},
-		}
+		})
 	}
+	definedKinds.Store(d, kinds)
+	return kinds
 }
 
 // emptyDefinition deletes the objects of a CustomResourceDefinition that is being deleted, and then
@@ -144,6 +162,7 @@ func (c *catalog) forget(k *kind, v *version) {
 			delete(c.own, gvr)
 		}
 	}
+	c.answers = &sync.Map{}
 }
 
 func compareKinds(a, b *kind) int {

@@ -14,7 +14,19 @@ import (
 )
 
 // serveDiscovery answers requests that are not about objects: discovery, version and health.
+// Clients discover anew whenever they start, so that the answers are encoded once.
 func (c *catalog) serveDiscovery(r *Request) *Response {
+	if known, ok := c.answers.Load(r.Path + " " + r.Accept); ok && r.Method == http.MethodGet {
+		return respond(http.StatusOK, known.([]byte))
+	}
+	response := c.discover(r)
+	if r.Method == http.MethodGet && response.Code == http.StatusOK && response.Header.Get("Content-Type") == "application/json" {
+		c.answers.Store(r.Path+" "+r.Accept, response.Body)
+	}
+	return response
+}
+
+func (c *catalog) discover(r *Request) *Response {
 	path := strings.TrimSuffix(r.Path, "/")
 	switch {
 	case r.Method != http.MethodGet:

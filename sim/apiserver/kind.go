@@ -42,6 +42,7 @@ func (k *kind) hasSubresource(name string) bool { return slices.Contains(k.subre
 type catalog struct {
 	builtin map[schema.GroupVersionResource]*kind
 	own     map[schema.GroupVersionResource]*kind
+	answers *sync.Map // to discovery, as []byte by path and Accept; a new one when own has changed
 }
 
 func (c *catalog) kind(gvr schema.GroupVersionResource) (*kind, bool) {
@@ -76,8 +77,11 @@ func (c *catalog) all() []*kind {
 }
 
 func builtinCatalog() *catalog {
-	return &catalog{builtin: builtinKinds(), own: map[schema.GroupVersionResource]*kind{}}
+	return &catalog{builtin: builtinKinds(), own: map[schema.GroupVersionResource]*kind{}, answers: &builtinAnswers}
 }
+
+// builtinAnswers are the answers to discovery of servers that have built-in kinds only.
+var builtinAnswers sync.Map
 
 // eventsStorage is the resource in which Events are stored: core/v1 and events.k8s.io/v1 show the
 // same objects.

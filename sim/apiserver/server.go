@@ -63,10 +63,26 @@ func New(o Options) *Server {
 	s.controllers = &controllers{registry: s.registry, store: s.store, catalog: s.catalog}
 	s.store.onCommit = s.controllers.queueFor
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
-		s.must("/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": name}})
+		s.createNamespace(name)
 	}
 	return s
 }
+
+// createNamespace creates a namespace that belongs to every cluster, on behalf of the server
+// itself. Tests make many servers, so that all share what the first one has stored.
+func (s *Server) createNamespace(name string) {
+	k, _ := s.catalog.kind(namespacesStorage.WithVersion("v1"))
+	if content, ok := firstNamespaces.Load(name); ok {
+		r := &Request{Method: http.MethodPost, Actor: "server", UserAgent: "kube-apiserver", Verb: "create", Resource: k.gvr}
+		s.store.put(&writeContext{request: r, kind: k}, nil, s.registry.renew(k, name, content.(map[string]any)))
+		return
+	}
+	s.must("/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": name}})
+	firstNamespaces.Store(name, s.store.table(k).objects[key{name: name}].content)
+}
+
+// firstNamespaces holds the namespaces of the first server, by name.
+var firstNamespaces sync.Map
 
 // must creates an object that belongs to every cluster, on behalf of the server itself.
 func (s *Server) must(path string, content map[string]any) {

@@ -1,0 +1,69 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package sim
+
+import (
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+)
+
+// measurePlans runs every nth plan of a workload in this process, as a worker does, and logs what
+// they cost. The measure is the processor time of the process: unlike the time of the day, it does
+// not depend on what else the machine does. Nothing is asserted, as machines differ.
+func measurePlans(t *testing.T, workload *Workload, nth, times int) {
+	t.Helper()
+	crds, err := readCRDs(workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, definition := range crds {
+		for _, v := range definition.Spec.Versions {
+			describe(v.Schema.OpenAPIV3Schema)
+		}
+	}
+	ref, first, err := findReference(t, workload, crds, newSettings(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ref == nil {
+		t.Fatal(first.violations, first.trace)
+	}
+	all := ref.plans(newSettings(nil))
+	var plans []fault.Plan
+	for i := 0; i < len(all); i += nth {
+		plans = append(plans, all[i])
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	started, cpu := time.Now(), processorTime(t)
+	for range times {
+		for _, plan := range plans {
+			if _, err := runPlan(t, workload, crds, plan, ref, oracleSet{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	passed, cpu, n := time.Since(started), processorTime(t)-cpu, times*len(plans)
+	runtime.ReadMemStats(&after)
+	perPlan := cpu / time.Duration(n)
+	t.Logf("%d runs of %d plans of %d, %s of processor time each, %.0f a second and core; %s each by the clock, %d kB allocated, %d collections",
+		n, len(plans), len(all), perPlan.Round(time.Microsecond), float64(time.Second)/float64(perPlan), (passed / time.Duration(n)).Round(time.Microsecond),
+		(after.TotalAlloc-before.TotalAlloc)/uint64(n)/1024, after.NumGC-before.NumGC)
+}
+
+// processorTime returns how long the process has used processors so far.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	usage := syscall.Rusage{}
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
