@@ -22,6 +22,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
 	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
+	"github.com/ctrlkit/ctrlkit/sim/internal/writes"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -46,6 +47,7 @@ type run struct {
 	injector  *inject.Injector
 	catalog   *inject.Catalog // nil unless reference is
 	watches   *watches
+	writes    *writes.Log
 	processes *processes
 	gateway   *gateway
 
@@ -66,6 +68,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 	}
 	r := &run{
 		workload: workload, plan: plan, scheme: schemeOf(workload), reference: ref, trace: trace.New(), externals: map[string]*inventory{},
+		writes: writes.New(),
 	}
 	systems := map[string]external.System{}
 	for _, e := range workload.Externals {
@@ -87,7 +90,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 	r.actors = actor.New(r.cluster, systems, r.schedule, r.judge, r.trace)
 	r.watches = &watches{schedule: r.schedule, cluster: r.cluster, trace: r.trace}
 	r.injector = inject.New(inject.Options{
-		Plan: plan, Cluster: r.cluster, Actors: r.actors, Judge: r.judge, Watches: r.watches, Time: r.schedule, Active: r.schedule.Active,
+		Plan: plan, Cluster: r.cluster, Actors: r.actors, Judge: recorded{r.judge, r.writes}, Watches: r.watches, Time: r.schedule, Active: r.schedule.Active,
 		Trace: r.trace, Catalog: r.catalog,
 	})
 	r.watches.faults = r.injector
@@ -96,7 +99,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 		create: func(name string, cancel context.CancelCauseFunc) *Process { return newProcess(r, name, cancel) },
 	}
 	r.gateway = &gateway{
-		schedule: r.schedule, cluster: r.cluster, injector: r.injector, watches: r.watches, judge: r.judge, exhausted: r.exhausted,
+		schedule: r.schedule, cluster: r.cluster, injector: r.injector, watches: r.watches, judge: r.judge, writes: r.writes, exhausted: r.exhausted,
 		victim: func(p *Process) inject.Process { return victim{r.processes, p} },
 	}
 	r.schedule.Sources(r.watches, &background{server: server, active: r.schedule.Active})
@@ -106,6 +109,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 
 // noticed records a violation in the trace.
 func (r *run) noticed(name oracle.Name, text string) (entry int) {
+	r.writes.Noticed()
 	entry = r.trace.Len()
 	r.trace.Add("sim", "oracle", string(name)+": "+text)
 	return entry
@@ -117,6 +121,7 @@ func (r *run) changed(c apiserver.Change) {
 		return // the judge sees Kubernetes Events when they are written
 	}
 	r.cluster.Changed(c)
+	r.writes.Changed(c)
 	r.judge.Changed(c)
 	r.actors.Changed(c)
 }
@@ -142,8 +147,9 @@ func (r *run) drive(before int, script func()) *result {
 	<-scripted
 	leaked := r.checkGoroutines(before)
 	r.judge.End(judge.End{Checkpoints: r.checkpoints, Logs: r.trace.Logs()})
+	violations := r.judge.Violations()
 	return &result{
-		plan: r.plan, violations: r.judge.Violations(), fired: r.injector.Fired(), trace: r.trace, requests: r.gateway.requests,
+		plan: r.plan, violations: violations, writes: r.writes.Evidence(violations, r.judge.Names()), fired: r.injector.Fired(), trace: r.trace, requests: r.gateway.requests,
 		checkpoints: r.checkpoints, leaked: leaked, run: r,
 	}
 }

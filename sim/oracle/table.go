@@ -94,11 +94,11 @@ var table = []Entry{
 		Name: BoundedRequests, Class: ClassLoop, Meaning: "The operator sends requests without an end.",
 		Remedy: "Write only what differs, and return an error or a time instead of requeueing at once.",
 	},
+	{Name: SameEnd, Class: ClassDifference, Meaning: "After the fault is over, the cluster never becomes what it is without the fault."},
 	{
-		Name: SilentWhenIdle, Class: ClassLoop, Meaning: "Each resync and each restart writes something, for every object.",
+		Name: SilentWhenIdle, Class: ClassDifference, Meaning: "Each resync and each restart of the operator writes something, for every object.",
 		Remedy: "Compare with what is there, after defaults and without times, before a write; order lists that come from maps.",
 	},
-	{Name: SameEnd, Class: ClassDifference, Meaning: "After the fault is over, the cluster never becomes what it is without the fault."},
 	{
 		Name: NoGoroutineLeft, Class: ClassDifference, Meaning: "The operator does not end when its context is canceled, so that its successor waits or works beside it.",
 		Remedy: "End each goroutine with the context of the manager, and pass the context to what blocks.",
