@@ -58,7 +58,7 @@ func newFound(test string) func(plan fault.Plan, o outcome) {
 				continue
 			}
 			known[key] = true
-			line := fmt.Sprintf("%s: found %s: %s, with: %s", test, v.Class(), firstLines(v.String(), 1), plan)
+			line := fmt.Sprintf("%s: found %s: %s, with: %s", test, v.Class(), report.Line(v), plan)
 			reportProgress(message{Test: test, Found: line})
 			if testing.Verbose() {
 				fmt.Fprintln(os.Stderr, line)

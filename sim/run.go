@@ -54,6 +54,7 @@ type run struct {
 	// Only the driver uses the rest.
 	aborted     bool
 	checkpoints []snapshot.Snapshot
+	entries     []int // for each checkpoint, its entry in the trace
 	ended       int // the last checkpoint of the script
 }
 
@@ -147,11 +148,22 @@ func (r *run) drive(before int, script func()) *result {
 	<-scripted
 	leaked := r.checkGoroutines(before)
 	r.judge.End(judge.End{Checkpoints: r.checkpoints, Logs: r.trace.Logs()})
-	violations := r.judge.Violations()
+	violations := r.placed(r.judge.Violations())
 	return &result{
 		plan: r.plan, violations: violations, writes: r.writes.Evidence(violations, r.judge.Names()), fired: r.injector.Fired(), trace: r.trace, requests: r.gateway.requests,
 		checkpoints: r.checkpoints, leaked: leaked, run: r,
 	}
+}
+
+// placed gives violations that show at a checkpoint, and are noticed at the end, the checkpoint's
+// place in the trace.
+func (r *run) placed(violations []oracle.Violation) []oracle.Violation {
+	for i := range violations {
+		if n := writes.CheckpointOf(violations[i]); n > 0 && n <= len(r.entries) {
+			violations[i].Entry = r.entries[n-1]
+		}
+	}
+	return violations
 }
 
 // errAborted is what everything gets in a run that can't continue.
@@ -227,6 +239,14 @@ func (r *run) shutDown() {
 		}
 	}
 	r.judge.Report(oracle.NoGoroutineLeft, fmt.Sprintf("the operator has not returned within %s after its context was canceled", shutDownTime))
+}
+
+// addCheckpoint takes the world as it is, for the comparison.
+func (r *run) addCheckpoint() {
+	r.checkpoints = append(r.checkpoints, r.snapshot())
+	r.writes.Checkpoint()
+	r.entries = append(r.entries, r.trace.Len())
+	r.trace.Add("sim", "check", fmt.Sprintf("checkpoint %d", len(r.checkpoints)))
 }
 
 // snapshot takes the world as it is.

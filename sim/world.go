@@ -103,7 +103,7 @@ func (w *World) Settle() {
 	w.becomeIdle()
 	proves := false
 	w.must("look at the world", func() error {
-		w.run.checkpoints = append(w.run.checkpoints, w.run.snapshot())
+		w.run.addCheckpoint()
 		proves = w.run.injector.Checkpoint(len(w.run.checkpoints))
 		return nil
 	})

@@ -20,15 +20,15 @@ const (
 
 // excerpt returns the lines of a trace that matter: the faults, the violation, the lives of the
 // processes, what is about the objects, and what is written around the faults and the violation.
-// entry is the place of the violation.
+// entry is the place of the violation: what comes later does not matter.
 func excerpt(trace []string, entry int, objects []string) []string {
 	marks := marksOf(trace, entry)
 	weights := make([]int, len(trace)) // 0: not shown
-	for i, line := range trace {
+	for i, line := range trace[:min(entry+1+linesAround, len(trace))] {
 		weights[i] = weigh(line, i, marks, objects)
 	}
-	if i := min(entry, len(trace)-1); i >= 0 {
-		weights[i] = 4
+	if entry < len(trace) && (what(trace[entry]) == "oracle" || what(trace[entry]) == "check") {
+		weights[entry] = 4
 	}
 	for weight := 1; weight < 4 && numPositive(weights) > maxExcerpt; weight++ {
 		thin(weights, weight, numPositive(weights)-maxExcerpt, marks)
@@ -70,7 +70,7 @@ func weigh(line string, i int, marks []int, objects []string) int {
 		if distance <= writesAround {
 			return 2
 		}
-	case "watch", "idle", "oracle":
+	case "watch", "idle", "oracle", "check":
 		return 0
 	}
 	about := slices.ContainsFunc(objects, func(of string) bool { return mentions(line, of) })

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // A Style says how text is written.
@@ -82,14 +83,19 @@ func (s *Simulation) Overview(st Style) string {
 
 // line says what is wrong in one line.
 func (f Finding) line() string {
-	text, _, _ := strings.Cut(f.Example.What, "\n")
-	if n := len(f.Example.Differences); n > 0 {
-		text = f.Example.worst()
+	return Line(oracle.Violation{Oracle: f.Oracle, Text: f.Example.What, Differences: f.Example.Differences})
+}
+
+// Line says in one line what is wrong: the worst difference where there are differences.
+func Line(v oracle.Violation) string {
+	text, _, _ := strings.Cut(v.Text, "\n")
+	if n := len(v.Differences); n > 0 {
+		text = v.Worst().String()
 		if n > 1 {
 			text += fmt.Sprintf(" (and %s)", plural(n-1, "other difference"))
 		}
 	}
-	return string(f.Oracle) + ": " + shorten(text, 200)
+	return string(v.Oracle) + ": " + shorten(text, 200)
 }
 
 // where says which plans show the finding and which line of code made the write.
@@ -124,9 +130,7 @@ func (s *Simulation) InFull(f Finding, st Style) string {
 	if e.Write != nil {
 		b.WriteString("\n" + e.Write.String())
 	}
-	if f.Meaning != "" {
-		fmt.Fprintf(&b, "\n%s: %s\n", f.Class, f.Meaning)
-	}
+	fmt.Fprintf(&b, "\nhow bad: %s\n", strings.TrimSuffix(f.Class+". "+f.Meaning, ". "))
 	if f.Remedy != "" {
 		fmt.Fprintf(&b, "remedy: %s\n", f.Remedy)
 	}
@@ -140,17 +144,6 @@ func (s *Simulation) InFull(f Finding, st Style) string {
 		fmt.Fprintf(&b, "\nwhat happened:\n  %s\n", strings.Join(e.Excerpt, "\n  "))
 	}
 	return strings.TrimRight(b.String(), "\n")
-}
-
-// worst returns the difference that is the worst one, in a line.
-func (e Example) worst() string {
-	d := e.Differences[0]
-	for _, other := range e.Differences[1:] {
-		if other.Class() < d.Class() {
-			d = other
-		}
-	}
-	return d.String()
 }
 
 // String returns the write in some lines: the request, the lines of code, and what changed.

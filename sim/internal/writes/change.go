@@ -91,10 +91,11 @@ func isData(path string) bool {
 
 // serverSet reports whether a field says nothing: the server sets it, or the request names it.
 func serverSet(path string) bool {
-	for _, prefix := range []string{".metadata.managedFields", ".metadata.ownerReferences"} {
-		if strings.HasPrefix(path, prefix) && !strings.HasSuffix(path, ".name") {
-			return true
-		}
+	switch {
+	case strings.HasPrefix(path, ".metadata.managedFields"):
+		return true
+	case strings.HasPrefix(path, ".metadata.ownerReferences"):
+		return !strings.HasSuffix(path, ".kind") // the path has the name
 	}
 	switch path {
 	case ".apiVersion", ".kind", ".metadata.name", ".metadata.namespace", ".metadata.generateName", ".metadata.resourceVersion",

@@ -6,6 +6,7 @@
 package writes
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ type Log struct {
 	list          []*write
 	current       *write
 	noticed       []*write // at each violation, the write that was being made
+	checkpoints   []int    // how long list was at each checkpoint
 }
 
 // New returns an empty log.
@@ -120,6 +122,13 @@ func (l *Log) Noticed() {
 	l.noticed = append(l.noticed, l.current)
 }
 
+// Checkpoint records that the cluster is compared now.
+func (l *Log) Checkpoint() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.checkpoints = append(l.checkpoints, len(l.list))
+}
+
 // Evidence returns for each violation the write that is most likely wrong, or nil. The violations
 // are those for which [Log.Noticed] was called, in the same order.
 func (l *Log) Evidence(violations []oracle.Violation, names *strings.Replacer) []*report.Write {
@@ -142,7 +151,7 @@ func (l *Log) Evidence(violations []oracle.Violation, names *strings.Replacer) [
 func (l *Log) find(v oracle.Violation, current *write, names *strings.Replacer) *write {
 	switch {
 	case len(v.Differences) > 0:
-		return l.findDifference(v.Worst(), names)
+		return until(l, CheckpointOf(v)).findDifference(v.Worst(), names)
 	case v.Oracle == oracle.NoLeak:
 		// The mistake is a creation that was not recorded, more often than the deletion.
 		if w := l.lastCall(func(c external.Call) bool { return !isDeletion(c) && strings.Contains(v.Text, " of "+c.System+" ") }); w != nil {
@@ -152,6 +161,24 @@ func (l *Log) find(v oracle.Violation, current *write, names *strings.Replacer) 
 		return l.busiest()
 	}
 	return current
+}
+
+// CheckpointOf returns at which checkpoint a violation shows, from 1; 0 if it shows at none. Its
+// text says so.
+func CheckpointOf(v oracle.Violation) int {
+	n := 0
+	if _, err := fmt.Sscanf(v.Text, "at checkpoint %d of", &n); err != nil {
+		return 0
+	}
+	return n
+}
+
+// until returns what was written before a checkpoint.
+func until(l *Log, checkpoint int) *Log {
+	if checkpoint < 1 || checkpoint > len(l.checkpoints) {
+		return l
+	}
+	return &Log{list: l.list[:l.checkpoints[checkpoint-1]]}
 }
 
 // findDifference returns the last write that made a difference.
