@@ -23,13 +23,14 @@ const (
 	// JSONVariable names the file or directory for -sim.json.
 	JSONVariable = "CTRLKIT_SIM_JSON"
 
-	shardVariable = "CTRLKIT_SIM_SHARD" // for -sim.shard
+	// ShardVariable has the part of the plans for -sim.shard.
+	ShardVariable = "CTRLKIT_SIM_SHARD"
 )
 
-func newSimulation(test, dir string, number int, s *settings) report.Simulation {
+func newSimulation(test, dir string, number int, part shard, s *settings) report.Simulation {
 	simulation := report.Simulation{Package: dir, Test: test, Number: number, Off: s.off()}
-	if !s.shard.whole() {
-		simulation.Shards = []string{s.shard.String()}
+	if !part.whole() {
+		simulation.Shards = []string{part.String()}
 	}
 	return simulation
 }

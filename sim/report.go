@@ -29,6 +29,7 @@ type Report struct {
 	settings   *settings
 	again      *repeat
 	explorer   *explorer
+	shard      shard
 	deadline   func() (time.Time, bool) // of the test
 }
 
@@ -66,7 +67,7 @@ func (r *Report) explore(t *testing.T) {
 		return
 	}
 	all := ref.plans(r.settings)
-	places := r.settings.shard.of(all)
+	places := r.shard.of(all)
 	plans := make([]fault.Plan, len(places))
 	for i, place := range places {
 		plans[i] = all[place]

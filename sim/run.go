@@ -55,7 +55,7 @@ type run struct {
 	aborted     bool
 	checkpoints []snapshot.Snapshot
 	entries     []int // for each checkpoint, its entry in the trace
-	ended       int // the last checkpoint of the script
+	ended       int   // the last checkpoint of the script
 }
 
 // backoffCap is how long controller-runtime's rate limiter makes a failing object wait at most, and

@@ -27,7 +27,6 @@ type settings struct {
 	until   []oracle.Name
 	without oracleSet
 	skipped map[fault.Kind]string
-	shard   shard
 }
 
 // WithPairs adds plans of two faults, chosen by the seed, to the plans of one.
@@ -119,11 +118,12 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 		work(t, &workload, crds, s)
 		return nil
 	}
-	if s.shard, err = parseShard(cmp.Or(*shardFlag, os.Getenv(shardVariable))); err != nil {
+	part, err := parseShard(cmp.Or(*shardFlag, os.Getenv(ShardVariable)))
+	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
 	return &Report{
-		simulation: newSimulation(t.Name(), dir, simulation, s), deadline: t.Deadline,
+		simulation: newSimulation(t.Name(), dir, simulation, part, s), shard: part, deadline: t.Deadline,
 		workload: &workload, crds: crds, settings: s, again: &repeat{test: t.Name(), dir: dir},
 		explorer: &explorer{test: t.Name(), simulation: simulation, progress: newProgress(t), until: s.until},
 	}

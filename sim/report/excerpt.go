@@ -61,23 +61,23 @@ func what(line string) string {
 // weigh returns how much a line matters.
 func weigh(line string, i int, marks []int, objects []string) int {
 	distance := distanceTo(marks, i)
+	about := slices.ContainsFunc(objects, func(of string) bool { return mentions(line, of) })
 	switch what(line) {
 	case "fault":
 		return 4
 	case "start", "stop", "crash", "end", "heal":
 		return 3
 	case "write", "call":
-		if distance <= writesAround {
+		switch {
+		case about:
+			return 3
+		case distance <= writesAround:
 			return 2
 		}
 	case "watch", "idle", "oracle", "check":
 		return 0
 	}
-	about := slices.ContainsFunc(objects, func(of string) bool { return mentions(line, of) })
-	switch {
-	case about && what(line) != "event" && what(line) != "read":
-		return 3
-	case about || distance <= linesAround:
+	if about || distance <= linesAround {
 		return 1
 	}
 	return 0

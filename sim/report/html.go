@@ -18,9 +18,9 @@ var pageText string
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"plural": plural, "number": number,
 	"line":   func(f Finding) string { return strings.TrimPrefix(f.line(), string(f.Oracle)+": ") },
-	"faults": func(f Finding) string { return faultsOf(f.Plans) },
+	"faults": func(f Finding) string { return faultsOf(f.others()) },
 	"inc":    func(i int) int { return i + 1 },
-	"others": func(f Finding) int { return len(f.Plans) - 1 },
+	"others": func(f Finding) int { return len(f.others()) },
 	"slug":   func(class string) string { return strings.ReplaceAll(class, " ", "-") },
 	"kind":   kindOfLine,
 	"join":   strings.Join,

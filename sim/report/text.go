@@ -121,7 +121,7 @@ func (s *Simulation) InFull(f Finding, st Style) string {
 	fmt.Fprintf(&b, "%s: %s\n", st.paint(red, string(f.Oracle)), e.What)
 	fmt.Fprintf(&b, "\nwith: %s", e.Text)
 	if n := len(f.Plans) - 1; n > 0 {
-		fmt.Fprintf(&b, " (and in %s: %s)", plural(n, "other plan"), faultsOf(f.Plans))
+		fmt.Fprintf(&b, " (and in %s: %s)", plural(n, "other plan"), faultsOf(f.others()))
 	}
 	b.WriteString("\n")
 	if e.Note != "" {
@@ -130,9 +130,9 @@ func (s *Simulation) InFull(f Finding, st Style) string {
 	if e.Write != nil {
 		b.WriteString("\n" + e.Write.String())
 	}
-	fmt.Fprintf(&b, "\nhow bad: %s\n", strings.TrimSuffix(f.Class+". "+f.Meaning, ". "))
+	b.WriteString("\n" + wrap("how bad: "+strings.TrimSuffix(f.Class+". "+f.Meaning, ". ")))
 	if f.Remedy != "" {
-		fmt.Fprintf(&b, "remedy: %s\n", f.Remedy)
+		b.WriteString(wrap("remedy: " + f.Remedy))
 	}
 	if covered := s.Covered(f); len(covered) > 0 {
 		b.WriteString("\nalso seen as:\n")
@@ -167,6 +167,11 @@ func (w *Write) String() string {
 	return b.String()
 }
 
+// others returns the plans that show the finding without the example.
+func (f Finding) others() []Plan {
+	return slices.DeleteFunc(slices.Clone(f.Plans), func(p Plan) bool { return p.Order == f.Example.Order })
+}
+
 // faultsOf counts the plans by the kinds of their faults.
 func faultsOf(plans []Plan) string {
 	const most = 4
@@ -179,7 +184,7 @@ func faultsOf(plans []Plan) string {
 			name = shortName(parsed.Faults[0].Kind)
 		}
 		if err == nil && len(parsed.Faults) > 1 {
-			name = "pairs"
+			name = "pair of faults"
 		}
 		if counts[name]++; counts[name] == 1 {
 			names = append(names, name)
@@ -198,7 +203,10 @@ func faultsOf(plans []Plan) string {
 // shortName returns the words of a kind of faults up to its first parameter.
 func shortName(k fault.Kind) string {
 	text, _, _ := strings.Cut(k.String(), " {")
-	return strings.TrimSuffix(text, ":")
+	for _, suffix := range []string{":", " of", " by"} {
+		text = strings.TrimSuffix(text, suffix)
+	}
+	return text
 }
 
 // Summary returns what was done: the plans, the oracles that were violated, and what is switched
@@ -263,6 +271,30 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return number(n) + " " + noun + "s"
+}
+
+// columns is how wide sentences are written.
+const columns = 100
+
+// wrap writes a sentence in lines, of which all but the first are indented.
+func wrap(text string) string {
+	var b strings.Builder
+	width := 0
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case width+1+len(word) > columns:
+			b.WriteString("\n ")
+			width = 1
+			fallthrough
+		default:
+			b.WriteByte(' ')
+			width++
+		}
+		b.WriteString(word)
+		width += len(word)
+	}
+	return b.String() + "\n"
 }
 
 func shorten(text string, n int) string {
