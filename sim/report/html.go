@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"path"
 	"strings"
 )
 
@@ -19,6 +20,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"plural": plural, "number": number,
 	"line":   func(f Finding) string { return strings.TrimPrefix(f.line(), string(f.Oracle)+": ") },
 	"faults": func(f Finding) string { return faultsOf(f.others()) },
+	"base":   func(f Finding) string { return base(f.Example.Write.Site()) },
 	"inc":    func(i int) int { return i + 1 },
 	"others": func(f Finding) int { return len(f.others()) },
 	"slug":   func(class string) string { return strings.ReplaceAll(class, " ", "-") },
@@ -31,6 +33,14 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 		return fmt.Sprintf("%.0f s", s)
 	},
 }).Parse(pageText))
+
+// base returns a line of code without the directory of its file.
+func base(site string) string {
+	if site == "" {
+		return ""
+	}
+	return path.Base(site)
+}
 
 // kindOfLine returns the class by which a line of a trace or of a change is colored.
 func kindOfLine(line string) string {
