@@ -58,13 +58,16 @@ type explorer struct {
 	until      []oracle.Name                    // when one of these is violated, no more plans are begun
 	found      func(plan fault.Plan, o outcome) // is called for each plan that violates an oracle; may be nil
 	stop       *stopper                         // ends the exploration early; may be nil
+	order      func(plans []fault.Plan) []int   // in which plans are begun; may be nil
 }
 
 // run returns the outcomes of all plans, in their order. Those of plans that were not run are empty.
 func (e *explorer) run(plans []fault.Plan) ([]outcome, error) {
 	b := &batch{
-		plans: plans, order: telling(plans), until: e.until, progress: e.progress, found: e.found, stop: e.stop,
-		outcomes: make([]outcome, len(plans)),
+		plans: plans, until: e.until, progress: e.progress, found: e.found, stop: e.stop, outcomes: make([]outcome, len(plans)),
+	}
+	if e.order != nil {
+		b.order = e.order(plans)
 	}
 	var group sync.WaitGroup
 	for range workers(len(plans)) {

@@ -96,7 +96,7 @@ func (r *Report) run(t *testing.T, plans []fault.Plan) []outcome {
 	deadline, _ := r.deadline()
 	stop := newStopper(deadline)
 	defer stop.onInterrupt()()
-	r.explorer.stop, r.explorer.found = stop, newFound(t.Name())
+	r.explorer.stop, r.explorer.found, r.explorer.order = stop, newFound(t.Name()), telling
 	outcomes, err := r.explorer.run(plans)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
@@ -110,7 +110,7 @@ func (r *Report) run(t *testing.T, plans []fault.Plan) []outcome {
 		r.simulation.Stopped = ""
 	}
 	// What follows may take some of the time that is kept for it.
-	r.explorer.stop, r.explorer.found = newStopper(deadline), nil
+	r.explorer.stop, r.explorer.found, r.explorer.order = newStopper(deadline), nil, nil
 	return outcomes
 }
 
@@ -200,7 +200,7 @@ func (r *Report) Repeat(t *testing.T, plan fault.Plan, times int) [][]oracle.Vio
 		plans[i] = plan
 	}
 	all := *r.explorer
-	all.until, all.found, all.stop = nil, nil, nil // all runs are wanted, above all those that violate something
+	all.until, all.found, all.stop, all.order = nil, nil, nil, nil // all runs are wanted, above all those that violate something
 	outcomes, err := all.run(plans)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
