@@ -41,12 +41,12 @@ type write struct {
 	changes []apiserver.Change
 }
 
-// Sent records that a caller of a caller sends a request, if it is a write.
+// Sent records that its caller sends a request, if it is a write.
 func (l *Log) Sent(r *apiserver.Request) {
 	if !cluster.IsWrite(r) {
 		return
 	}
-	origin := &external.Origin{Actor: r.Actor, Stack: Stack(2)}
+	origin := &external.Origin{Actor: r.Actor, Stack: Stack(1)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.origins[r] = origin
@@ -197,7 +197,7 @@ func (l *Log) findDifference(d oracle.Difference, names *strings.Replacer) *writ
 		if w.request == nil || objectOf(w, names) != thing {
 			continue
 		}
-		fits := d.Path != "" && w.changesPath(d.Path) || missing && w.isDeletion() || extra && w.request.Verb == "create"
+		fits := d.Path != "" && !w.isDeletion() && w.changesPath(d.Path) || missing && w.isDeletion() || extra && w.request.Verb == "create"
 		if fits && w.code < 300 {
 			return w
 		}
