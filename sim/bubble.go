@@ -21,13 +21,15 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/sim/report"
 )
 
 // A result is what one run of a workload has shown.
 type result struct {
 	plan        fault.Plan
 	violations  []oracle.Violation
-	fired       []bool // for each fault of the plan, whether the run came to its place
+	writes      []*report.Write // for each violation, the write that is most likely wrong
+	fired       []bool          // for each fault of the plan, whether the run came to its place
 	trace       *trace.Trace
 	requests    int // of the operator, without Kubernetes Events
 	checkpoints []snapshot.Snapshot

@@ -55,16 +55,24 @@ type explorer struct {
 	test       string
 	simulation int
 	progress   func(done, total, bad int)
-	until      []oracle.Name // when one of these is violated, no more plans are begun
+	until      []oracle.Name                    // when one of these is violated, no more plans are begun
+	found      func(plan fault.Plan, o outcome) // is called for each plan that violates an oracle; may be nil
+	stop       *stopper                         // ends the exploration early; may be nil
+	order      func(plans []fault.Plan) []int   // in which plans are begun; may be nil
 
 	// What shrinking needs to know of the run without faults. Both may be empty.
 	places  []fault.Place
 	skipped map[fault.Kind]string // kinds that no plan may have
 }
 
-// run returns the outcomes of all plans, in their order.
+// run returns the outcomes of all plans, in their order. Those of plans that were not run are empty.
 func (e *explorer) run(plans []fault.Plan) ([]outcome, error) {
-	b := &batch{plans: plans, until: e.until, progress: e.progress, outcomes: make([]outcome, len(plans))}
+	b := &batch{
+		plans: plans, until: e.until, progress: e.progress, found: e.found, stop: e.stop, outcomes: make([]outcome, len(plans)),
+	}
+	if e.order != nil {
+		b.order = e.order(plans)
+	}
 	var group sync.WaitGroup
 	for range workers(len(plans)) {
 		group.Go(func() { e.work(b) })
@@ -95,58 +103,13 @@ func (e *explorer) work(b *batch) {
 			}
 			w = started
 		}
-		o, alive := w.run(b.plans[i].String())
+		o, alive := w.run(b.plans[i].String(), e.stop.patience())
 		if !alive || violates(o, oracle.NoGoroutineLeft) {
 			w.stop()
 			w = nil
 		}
 		b.finish(i, o)
 	}
-}
-
-// batch is the plans of one call of run, of which several workers take one after the other.
-type batch struct {
-	plans    []fault.Plan
-	until    []oracle.Name
-	progress func(done, total, bad int)
-
-	mu        sync.Mutex // guards what follows
-	outcomes  []outcome  // by plan; empty for plans that were not run
-	next      int
-	done, bad int
-	enough    bool // an oracle of until was violated
-	failure   error
-}
-
-// take returns the next plan, if another one is to be run.
-func (b *batch) take() (i int, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.next >= len(b.plans) || b.failure != nil || b.enough {
-		return 0, false
-	}
-	b.next++
-	return b.next - 1, true
-}
-
-// finish records the outcome of a plan.
-func (b *batch) finish(i int, o outcome) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.outcomes[i] = o
-	b.done++
-	if len(o.Violations) > 0 {
-		b.bad++
-	}
-	b.enough = b.enough || violates(o, b.until...)
-	b.progress(b.done, len(b.plans), b.bad)
-}
-
-// fail ends the batch.
-func (b *batch) fail(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.failure = err
 }
 
 // violates reports whether a plan has violated one of the oracles.

@@ -13,6 +13,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
+	"github.com/ctrlkit/ctrlkit/sim/internal/writes"
 )
 
 // latency is how long the API server takes for a request, in virtual time.
@@ -26,6 +27,7 @@ type gateway struct {
 	injector *inject.Injector
 	watches  *watches
 	judge    *judge.Judge
+	writes   *writes.Log
 
 	victim    func(*Process) inject.Process
 	exhausted func() // is called when the operator may make no more requests
@@ -65,7 +67,12 @@ func (g *gateway) serve(p *Process, r *apiserver.Request, body *watchBody, t tur
 	case r.Verb == "watch":
 		return &inject.Answer{Response: g.watches.begin(p, body, r)}
 	case cluster.IsWrite(r):
-		return g.injector.Write(&inject.Write{Actor: actor, Process: g.victim(p), Turn: t, Request: r})
+		putBack := g.writes.Arrive(r)
+		answer := g.injector.Write(&inject.Write{Actor: actor, Process: g.victim(p), Turn: t, Request: r})
+		if answer == nil {
+			putBack()
+		}
+		return answer
 	case cluster.IsRead(r):
 		return g.injector.Read(&inject.Read{Actor: actor, Request: r})
 	}
@@ -83,7 +90,13 @@ func (g *gateway) call(ctx context.Context, p *Process, c external.Call, takes t
 				return
 			}
 			g.finish(t, &answer, func() *inject.Answer {
-				return g.injector.Call(&inject.Call{Actor: p.owner.Name, Process: g.victim(p), Turn: turn{g.schedule, t}, Call: c, Do: do})
+				putBack := g.writes.ArriveCall(c)
+				answer := g.injector.Call(&inject.Call{Actor: p.owner.Name, Process: g.victim(p), Turn: turn{g.schedule, t}, Call: c, Do: do})
+				if answer == nil {
+					putBack()
+				}
+				g.writes.End(0) // also when the call has failed
+				return answer
 			})
 		},
 	})
@@ -105,6 +118,32 @@ func (g *gateway) finish(t *schedule.Turn, into *inject.Answer, answer func() *i
 		*into = *a
 		t.Finish(nil)
 	}
+}
+
+// recorded is a judge before which the log of writes sees each write and call.
+type recorded struct {
+	judge *judge.Judge
+	log   *writes.Log
+}
+
+func (r recorded) BeforeWrite(request *apiserver.Request) {
+	r.log.BeginWrite(request)
+	r.judge.BeforeWrite(request)
+}
+
+func (r recorded) AfterWrite(request *apiserver.Request, response *apiserver.Response) {
+	r.judge.AfterWrite(request, response)
+	r.log.End(response.Code)
+}
+
+func (r recorded) BeforeCall(c external.Call) {
+	r.log.BeginCall(c)
+	r.judge.BeforeCall(c)
+}
+
+func (r recorded) AfterCall(c external.Call) {
+	r.judge.AfterCall(c)
+	r.log.End(0)
 }
 
 // background are the controllers of the cluster that the server runs: the garbage collector and

@@ -22,6 +22,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
+	"github.com/ctrlkit/ctrlkit/sim/internal/writes"
 )
 
 // A Process is one life of an operator: from its start to its end or crash. What it hands out
@@ -122,7 +123,11 @@ func (c Call) String() string { return c.outside().String() }
 // before it, after it and instead of it. do has the effect, at once; it must not wait and not use
 // the world. Call returns do's error, or that of a fault.
 func (p *Process) Call(ctx context.Context, call Call, do func() error) error {
-	answer, err := p.run.gateway.call(ctx, p, call.outside(), call.latency, do)
+	outside := call.outside()
+	if call.Mutates {
+		outside.Origin = &external.Origin{Actor: p.owner.Name, Stack: writes.Stack(1)}
+	}
+	answer, err := p.run.gateway.call(ctx, p, outside, call.latency, do)
 	switch {
 	case err != nil:
 		return err

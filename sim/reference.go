@@ -12,6 +12,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/sim/report"
 )
 
 // reference is what a run without faults has shown: what other runs are judged by, and the places
@@ -30,7 +31,7 @@ var endsExploration = []oracle.Name{
 
 // news returns the violations of a run that the run without faults has not shown already.
 func (r *reference) news(violations []oracle.Violation) []oracle.Violation {
-	return slices.DeleteFunc(slices.Clone(violations), func(v oracle.Violation) bool { return r.known[kindOfViolation(v)] })
+	return slices.DeleteFunc(slices.Clone(violations), func(v oracle.Violation) bool { return r.known[report.Key(v, nil)] })
 }
 
 // findReference runs a workload without faults, several times, and returns what the others are
@@ -43,7 +44,7 @@ func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 	}
 	r := first.asReference()
 	for _, v := range first.violations {
-		r.known[kindOfViolation(v)] = true
+		r.known[report.Key(v, nil)] = true
 	}
 	for seed := uint64(1); seed <= learningRuns; seed++ {
 		other, err := runPlan(t, w, crds, fault.Plan{Seed: seed}, nil, s.without)

@@ -6,7 +6,6 @@ package sim
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,219 +15,183 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/sim/report"
 )
-
-// finding is one way in which an oracle was violated, with the first plan that showed it.
-type finding struct {
-	plan      fault.Plan
-	outcome   outcome
-	violation oracle.Violation
-	plans     int // how many plans showed it
-}
-
-var digits = regexp.MustCompile(`\d+`)
-
-// kindOfViolation returns what two violations of the same kind have in common: the oracle and the
-// text without its numbers, and for differences what differs.
-func kindOfViolation(v oracle.Violation) string {
-	text := firstLines(v.Text, 1)
-	if v.Oracle == oracle.SilentWhenIdle || v.Oracle == oracle.NoNoopWrites {
-		text = strings.TrimPrefix(strings.TrimPrefix(text, "a resync "), "a restart ") // either shows the same mistake
-	}
-	if len(v.Differences) > 0 {
-		d := v.Differences[0]
-		text = d.Thing + " " + d.Path
-	}
-	return string(v.Oracle) + " " + digits.ReplaceAllString(text, "#")
-}
-
-// findings groups what went wrong, in the order of the plans.
-func findings(plans []fault.Plan, outcomes []outcome) []*finding {
-	known := map[string]*finding{}
-	var list []*finding
-	for i, o := range outcomes {
-		for _, v := range o.Violations {
-			f, ok := known[kindOfViolation(v)]
-			if !ok {
-				f = &finding{plan: plans[i], outcome: o, violation: v}
-				known[kindOfViolation(v)] = f
-				list = append(list, f)
-			}
-			f.plans++
-			// The plan with the fewest faults explains best.
-			if len(plans[i].Faults) < len(f.plan.Faults) {
-				f.plan, f.outcome, f.violation = plans[i], o, v
-			}
-		}
-	}
-	return list
-}
-
-// How many lines of the trace are shown before a fault or a violation, and from a fault on.
-const (
-	linesBefore = 12
-	linesAfter  = 30
-)
-
-// excerpt returns the trace around the faults and the violation.
-func (f *finding) excerpt() string {
-	lines := strings.Split(strings.TrimRight(f.outcome.Trace, "\n"), "\n")
-	keep := make([]bool, len(lines))
-	for i, line := range lines {
-		if !strings.Contains(line, "  fault      ") && !strings.Contains(line, "  fault  ") && i != f.violation.Entry {
-			continue
-		}
-		after := linesAfter
-		if i == f.violation.Entry {
-			after = 1
-		}
-		for j := max(0, i-linesBefore); j < min(len(lines), i+after); j++ {
-			keep[j] = true
-		}
-	}
-	if !slices.Contains(keep, true) {
-		for i := range min(len(lines), linesBefore+linesAfter) {
-			keep[i] = true
-		}
-	}
-	var b strings.Builder
-	skipped := 0
-	for i, line := range lines {
-		if !keep[i] {
-			skipped++
-			continue
-		}
-		if skipped > 0 {
-			fmt.Fprintf(&b, "      ... %d lines ...\n", skipped)
-			skipped = 0
-		}
-		b.WriteString("  " + line + "\n")
-	}
-	if skipped > 0 {
-		fmt.Fprintf(&b, "      ... %d lines ...\n", skipped)
-	}
-	return b.String()
-}
-
-// String returns a finding as a person reads it.
-func (f *finding) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", f.violation.Oracle, f.violation.Text)
-	fmt.Fprintf(&b, "\nwith: %s", f.plan)
-	if f.plans > 1 {
-		fmt.Fprintf(&b, " (and in %d other plans)", f.plans-1)
-	}
-	if f.outcome.Trace != "" {
-		fmt.Fprintf(&b, "\n\nwhat happened:\n%s", f.excerpt())
-	}
-	return b.String()
-}
-
-// summary is the table of what was done.
-func summary(plans []fault.Plan, outcomes []outcome, s *settings) string {
-	singles, pairs, missed, requests := 0, 0, 0, 0
-	bad := map[oracle.Name]int{}
-	for i, o := range outcomes {
-		switch len(plans[i].Faults) {
-		case 1:
-			singles++
-		case 2:
-			pairs++
-		}
-		if slices.Contains(o.Fired, false) {
-			missed++
-		}
-		requests += o.Requests
-		seen := map[oracle.Name]bool{}
-		for _, v := range o.Violations {
-			if !seen[v.Oracle] {
-				seen[v.Oracle] = true
-				bad[v.Oracle]++
-			}
-		}
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d plans: %d single faults, %d pairs, %d without faults in other orders; %d requests", len(plans), singles, pairs, len(plans)-singles-pairs, requests)
-	if missed > 0 {
-		fmt.Fprintf(&b, "; in %d plans a fault found no place, because the run had become another one", missed)
-	}
-	for _, name := range slices.Sorted(maps.Keys(bad)) {
-		fmt.Fprintf(&b, "\n  %-22s violated in %d plans", name, bad[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.without)) {
-		fmt.Fprintf(&b, "\n  %-22s switched off: %s", name, s.without[name])
-	}
-	for _, kind := range slices.Sorted(maps.Keys(s.rules.Keeps)) {
-		fmt.Fprintf(&b, "\n  objects of %s are kept: %s", kind, s.rules.Keeps[kind])
-	}
-	for _, kind := range slices.Sorted(maps.Keys(s.skipped)) {
-		fmt.Fprintf(&b, "\n  faults %q left out: %s", kind, s.skipped[kind])
-	}
-	return b.String()
-}
 
 // A Report is what an exploration has done and found.
 type Report struct {
 	Plans    []fault.Plan // that were run, besides the one without faults
-	Findings []Finding    // the plan with the fewest faults for each
+	Findings []Finding    // all kinds, the worst first
 
-	workload *Workload
-	crds     []*apiextensionsv1.CustomResourceDefinition
-	settings *settings
-	again    *repeat
-	explorer *explorer
-	outcomes []outcome
-	elapsed  time.Duration
+	simulation report.Simulation
+	workload   *Workload
+	crds       []*apiextensionsv1.CustomResourceDefinition
+	settings   *settings
+	again      *repeat
+	explorer   *explorer
+	shard      shard
+	deadline   func() (time.Time, bool) // of the test
 }
 
 // A Finding is one way in which an oracle did not hold.
 type Finding struct {
-	Plan      fault.Plan
+	Plan      fault.Plan // that explains it best: the one with the fewest faults
 	Violation oracle.Violation
-	Plans     int    // how many plans showed it
-	Text      string // as a person reads it, with what happened
-	Again     string // the line that runs the plan again
+	Class     oracle.Class
+	Plans     int           // how many plans showed it
+	Write     *report.Write // the write or call that is most likely wrong; nil where that is not known
+	Remedy    string        // what to do about it; empty where that depends on the operator
+	Text      string        // as a person reads it, with what happened
+	Again     string        // the line that runs the plan again
+
+	// Key identifies the kind of the finding. CoveredBy is the key of a worse finding that most likely
+	// has the same cause, and precedes this one; it is empty for the worst finding of each cause.
+	Key, CoveredBy string
 }
 
 // explore runs the workload without faults, and then all plans.
 func (r *Report) explore(t *testing.T) {
 	t.Helper()
 	started := time.Now()
+	defer func() { r.simulation.Seconds = time.Since(started).Round(time.Millisecond).Seconds() }()
 	ref, first, err := findReference(t, r.workload, r.crds, r.settings)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	without := outcome{Trace: first.trace.String(), Violations: first.violations, Logs: first.trace.Logs()}
+	var list []report.Outcome
+	without := outcome{Plan: first.plan.String(), Trace: first.trace.String(), Violations: first.violations, Writes: first.writes, Logs: first.trace.Logs()}
+	if len(without.Violations) > 0 && r.shard.first() {
+		list = append(list, r.outcome(orderOfReference, first.plan, without))
+	}
 	if ref == nil || violates(without, r.settings.until...) {
-		r.add(findings([]fault.Plan{first.plan}, []outcome{without}))
+		r.fill(list, 0)
 		return
 	}
-	r.Plans = ref.plans(r.settings)
 	r.explorer.places, r.explorer.skipped = ref.places, r.settings.skipped
-	if r.outcomes, err = r.explorer.run(r.Plans); err != nil {
-		t.Fatalf("sim: %v", err)
+	all := ref.plans(r.settings)
+	places := r.shard.of(all)
+	plans := make([]fault.Plan, len(places))
+	for i, place := range places {
+		plans[i] = all[place]
 	}
-	for _, o := range r.outcomes {
-		if o.Err != "" {
+	outcomes := r.run(t, plans)
+	for i, o := range outcomes {
+		switch {
+		case o.Plan == "":
+			continue // it was not run
+		case o.Err != "":
 			t.Errorf("plan %q: %s", o.Plan, o.Err)
 		}
+		r.Plans = append(r.Plans, plans[i])
+		list = append(list, r.outcome(places[i], plans[i], o))
 	}
-	found := findings(append([]fault.Plan{first.plan}, r.Plans...), append([]outcome{without}, r.outcomes...))
-	// Only findings that are printed are worth more runs.
-	for _, f := range found[:min(len(found), maxFindings)] {
-		if plan, o, smaller := r.explorer.shrink(f.plan, f.violation); smaller {
-			f.plan, f.outcome = plan, o
-			f.violation = o.Violations[slices.IndexFunc(o.Violations, func(v oracle.Violation) bool { return shows(v, f.violation) })]
-		}
-	}
-	r.add(found)
-	r.elapsed = time.Since(started)
+	r.fill(list, len(plans)-len(r.Plans))
 }
 
-func (r *Report) add(found []*finding) {
-	for _, f := range found {
+// orderOfReference is the place of the run without faults in the list of all plans. When it
+// violates an oracle itself, it is among the outcomes, of the first shard only.
+const orderOfReference = -1
+
+// fill fills in the outcomes of plans, of which some were not run.
+func (r *Report) fill(list []report.Outcome, notRun int) {
+	r.simulation.Plans.Total = len(list) + notRun
+	r.simulation.Fill(list)
+	r.add(append(list, r.shrink()...))
+}
+
+// run runs the plans until all have run, the time of the test is over, or the user interrupts it.
+func (r *Report) run(t *testing.T, plans []fault.Plan) []outcome {
+	t.Helper()
+	deadline, _ := r.deadline()
+	stop := newStopper(deadline)
+	defer stop.onInterrupt()()
+	r.explorer.stop, r.explorer.found, r.explorer.order = stop, newFound(t.Name()), telling
+	outcomes, err := r.explorer.run(plans)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
+	r.simulation.Stopped = stop.stopped()
+	if slices.ContainsFunc(outcomes, func(o outcome) bool { return o.Plan == "" }) {
+		if r.simulation.Stopped == "" {
+			r.simulation.Stopped = report.Enough
+		}
+	} else {
+		r.simulation.Stopped = ""
+	}
+	// What follows may take some of the time that is kept for it.
+	r.explorer.stop, r.explorer.found, r.explorer.order = newStopper(deadline), nil, nil
+	return outcomes
+}
+
+// outcome returns what a report needs of the outcome of a plan.
+func (r *Report) outcome(order int, plan fault.Plan, o outcome) report.Outcome {
+	return report.Outcome{
+		Order: order, Plan: plan, Again: r.again.line(plan), Requests: o.Requests, Fired: o.Fired,
+		Violations: o.Violations, Writes: o.Writes, Trace: o.Trace,
+	}
+}
+
+// shrink makes the plans of the findings smaller that are printed in full, where a smaller one shows
+// the same. It returns the outcomes of these plans.
+func (r *Report) shrink() []report.Outcome {
+	var list []report.Outcome
+	for n, f := range r.simulation.Worst() {
+		if n == report.DefaultFull || r.simulation.Stopped == report.Interrupted {
+			break
+		}
+		plan, err := fault.ParsePlan(f.Example.Text)
+		if err != nil {
+			continue
+		}
+		smaller, o, ok := r.explorer.shrink(plan, f)
+		if !ok {
+			continue
+		}
+		shrunk := r.outcome(f.Example.Order, smaller, o)
+		at := slices.IndexFunc(r.simulation.Findings, func(other report.Finding) bool { return other.Key == f.Key })
+		r.simulation.Findings[at].Show(shrunk, shows(o, f))
+		r.simulation.Findings[at].Key = f.Key // what differs most may be something else now
+		list = append(list, shrunk)
+	}
+	return list
+}
+
+// writeOf returns the write that belongs to a violation of an outcome.
+func writeOf(o outcome, v oracle.Violation) *report.Write {
+	for i := range o.Violations {
+		if o.Violations[i].Oracle == v.Oracle && o.Violations[i].Text == v.Text && i < len(o.Writes) {
+			return o.Writes[i]
+		}
+	}
+	return nil
+}
+
+// add adds the findings of the simulation to those of the report. The outcomes have the violations
+// of their examples.
+func (r *Report) add(outcomes []report.Outcome) {
+	violations := map[string]map[string]oracle.Violation{} // by plan and key
+	plans := map[string]fault.Plan{}
+	for _, o := range outcomes {
+		text := o.Plan.String()
+		plans[text] = o.Plan
+		for i, v := range o.Violations {
+			var w *report.Write
+			if i < len(o.Writes) {
+				w = o.Writes[i]
+			}
+			if violations[text] == nil {
+				violations[text] = map[string]oracle.Violation{}
+			}
+			if _, ok := violations[text][report.Key(v, w)]; !ok {
+				violations[text][report.Key(v, w)] = v
+			}
+		}
+	}
+	for _, f := range r.simulation.Findings {
+		v := violations[f.Example.Text][f.Key]
 		r.Findings = append(r.Findings, Finding{
-			Plan: f.plan, Violation: f.violation, Plans: f.plans, Text: f.String(), Again: r.again.line(f.plan),
+			Plan: plans[f.Example.Text], Violation: v, Class: v.Class(), Plans: len(f.Plans), Write: f.Example.Write, Remedy: f.Remedy,
+			Text: r.simulation.InFull(f, report.Style{}), Again: f.Example.Again, Key: f.Key, CoveredBy: f.CoveredBy,
 		})
 	}
 }
@@ -241,7 +204,7 @@ func (r *Report) Repeat(t *testing.T, plan fault.Plan, times int) [][]oracle.Vio
 		plans[i] = plan
 	}
 	all := *r.explorer
-	all.until = nil // all runs are wanted, above all those that violate something
+	all.until, all.found, all.stop, all.order = nil, nil, nil, nil // all runs are wanted, above all those that violate something
 	outcomes, err := all.run(plans)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
@@ -253,25 +216,42 @@ func (r *Report) Repeat(t *testing.T, plan fault.Plan, times int) [][]oracle.Vio
 	return list
 }
 
-// maxFindings is how many kinds of findings are printed in full.
-const maxFindings = 5
-
 // print fails the test with the findings, and logs what was done.
 func (r *Report) print(t testing.TB) {
 	t.Helper()
-	for i, f := range r.Findings {
-		if i == maxFindings {
-			t.Errorf("... and %d more kinds of findings", len(r.Findings)-i)
+	s := &r.simulation
+	if len(s.Findings) > 1 {
+		t.Errorf("%s", s.Overview(report.Style{}))
+	}
+	for i, f := range s.Worst() {
+		if i == report.DefaultFull {
+			t.Errorf("Of the other findings, run the plans to see what happened: -sim.plan='...'")
 			break
 		}
-		t.Errorf("%s\nagain: %s", f.Text, f.Again)
+		t.Errorf("%s\n\nagain: %s", s.InFull(f, report.Style{}), f.Example.Again)
+	}
+	if s.Stopped == report.TimeLimit || s.Stopped == report.Interrupted {
+		t.Errorf("%s", s.Incomplete())
 	}
 	if len(r.Plans) == 0 {
 		return
 	}
-	text := summary(r.Plans, r.outcomes, r.settings)
-	t.Logf("%s; %s", text, r.elapsed.Round(time.Millisecond))
-	reportProgress(message{Test: t.Name(), Done: len(r.Plans), Total: len(r.Plans), Bad: len(r.Findings), Summary: text, Elapsed: r.elapsed})
+	text := s.Summary()
+	elapsed := time.Duration(s.Seconds * float64(time.Second)).Round(time.Millisecond)
+	t.Logf("%s; %s", text, elapsed)
+	reportProgress(message{Test: t.Name(), Done: s.Plans.Run, Total: s.Plans.Total, Bad: len(s.Worst()), Summary: text, Elapsed: elapsed})
+}
+
+// off lists what the test has switched off.
+func (s *settings) off() []report.Off {
+	var list []report.Off
+	for _, name := range slices.Sorted(maps.Keys(s.without)) {
+		list = append(list, report.Off{Oracle: name, Reason: s.without[name]})
+	}
+	for _, kind := range slices.Sorted(maps.Keys(s.skipped)) {
+		list = append(list, report.Off{Fault: kind.String(), Reason: s.skipped[kind]})
+	}
+	return list
 }
 
 // runOne runs the plan that was asked for, in this process, and prints all of it.
@@ -297,7 +277,11 @@ func (r *Report) runOne(t *testing.T) {
 			t.Errorf("the run never came to the place of %q", plan.Faults[i])
 		}
 	}
-	for _, v := range result.violations {
-		t.Errorf("%s", v)
+	for i, v := range result.violations {
+		if w := result.writes[i]; w != nil {
+			t.Errorf("%s\n\n%s", v, w)
+		} else {
+			t.Errorf("%s", v)
+		}
 	}
 }

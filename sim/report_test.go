@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/sim/report"
 )
 
 func mustParse(t *testing.T, texts ...string) []fault.Plan {
@@ -33,115 +35,6 @@ func mustParse(t *testing.T, texts ...string) []fault.Plan {
 
 func violation(name oracle.Name, text string, differences ...oracle.Difference) oracle.Violation {
 	return oracle.Violation{Oracle: name, Text: text, Differences: differences}
-}
-
-// traceOf is the text of a trace of n lines, with a fault in one of them.
-func traceOf(n, faultAt int) string {
-	var b strings.Builder
-	for i := range n {
-		what := fmt.Sprintf("write %-3d", i)
-		if i == faultAt {
-			what = "fault    "
-		}
-		fmt.Fprintf(&b, "%11ds  operator    %s  line %d\n", i, what, i)
-	}
-	return b.String()
-}
-
-// A finding says what is wrong, with which plan, and what happened around the fault and at the end.
-func TestTextOfAFinding(t *testing.T) {
-	plan := mustParse(t, "crash after write 3")[0]
-	f := &finding{
-		plan: plan, plans: 3, outcome: outcome{Trace: traceOf(100, 40)},
-		violation: oracle.Violation{Oracle: oracle.SameEnd, Text: "the world is another one:\n  - secrets default/x is missing", Entry: 90},
-	}
-	lines := strings.Split(f.String(), "\n")
-	want := []string{
-		"same-end: the world is another one:",
-		"  - secrets default/x is missing",
-		"",
-		"with: crash after write 3 (and in 2 other plans)",
-		"",
-		"what happened:",
-		"      ... 28 lines ...",
-		"           28s  operator    write 28   line 28",
-	}
-	if diff := cmp.Diff(want, lines[:len(want)]); diff != "" {
-		t.Error(diff)
-	}
-	// 12 lines before the fault, 30 with it and after it; 12 before the violation and its own.
-	rest := []string{
-		"           69s  operator    write 69   line 69",
-		"      ... 8 lines ...",
-		"           78s  operator    write 78   line 78",
-	}
-	i := len(want) - 1 + 41
-	if diff := cmp.Diff(rest, lines[i:i+3]); diff != "" {
-		t.Error(diff)
-	}
-	end := []string{"           90s  operator    write 90   line 90", "      ... 9 lines ...", ""}
-	if diff := cmp.Diff(end, lines[len(lines)-3:]); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// Without a fault the beginning is shown, and a run without a trace has none.
-func TestExcerpts(t *testing.T) {
-	f := &finding{violation: oracle.Violation{Oracle: oracle.OperatorRuns, Text: "it ended", Entry: 1000}, plans: 1, outcome: outcome{Trace: traceOf(50, -1)}}
-	lines := strings.Split(strings.TrimSpace(f.excerpt()), "\n")
-	if len(lines) != linesBefore+linesAfter+1 || strings.TrimSpace(lines[len(lines)-1]) != "... 8 lines ..." {
-		t.Errorf("%d lines, the last one is %q", len(lines), lines[len(lines)-1])
-	}
-	f.outcome.Trace = ""
-	if got, want := f.String(), "operator-runs: it ended\n\nwith: no fault"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// What several plans show in the same way is one finding: numbers, and what else differs in worlds
-// besides the first difference, make no new kind. The plan with the fewest faults represents it.
-func TestFindingsAreGrouped(t *testing.T) {
-	missing := oracle.Difference{Thing: "secrets default/x", Want: "there"}
-	changed := oracle.Difference{Thing: "secrets default/x", Path: ".data.a", Want: "1", Got: "2"}
-	plans := mustParse(t, "crash after write 1; crash after write 2", "crash after write 1", "crash after write 7", "no fault")
-	outcomes := []outcome{
-		{Violations: []oracle.Violation{violation(oracle.SameWork, "x was created 2 times\nat 1"), violation(oracle.SameEnd, "a", missing)}},
-		{Violations: []oracle.Violation{violation(oracle.SameWork, "x was created 13 times\nat 2")}},
-		{Violations: []oracle.Violation{violation(oracle.SameEnd, "b", missing, changed), violation(oracle.SameWork, "y was created 2 times")}},
-		{Violations: []oracle.Violation{violation(oracle.SameEnd, "a", changed)}},
-	}
-	var got []string
-	for _, f := range findings(plans, outcomes) {
-		got = append(got, fmt.Sprintf("%s: %s, with %s, in %d", f.violation.Oracle, firstLines(f.violation.Text, 1), f.plan, f.plans))
-	}
-	want := []string{
-		"same-work: x was created 13 times, with crash after write 1, in 2",
-		"same-end: b, with crash after write 7, in 2",
-		"same-work: y was created 2 times, with crash after write 7, in 1",
-		"same-end: a, with no fault, in 1",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestSummary(t *testing.T) {
-	plans := mustParse(t, "seed 1", "crash after write 1", "crash after write 2", "crash after write 1; crash after write 2")
-	twice := []oracle.Violation{violation(oracle.SameEnd, "a"), violation(oracle.SameEnd, "b")}
-	outcomes := []outcome{
-		{Requests: 10}, {Requests: 20, Fired: []bool{true}, Violations: twice}, {Requests: 30, Fired: []bool{true}, Violations: twice},
-		{Requests: 40, Fired: []bool{true, false}, Violations: []oracle.Violation{violation(oracle.NoPanic, "c")}},
-	}
-	s := newSettings([]Option{WithoutOracle(oracle.SameWork, "a job each time"), WithoutFault(fault.JumpClock, "it has no clock")})
-	want := `4 plans: 2 single faults, 1 pairs, 1 without faults in other orders; 100 requests; ` +
-		`in 1 plans a fault found no place, because the run had become another one
-  no-panic               violated in 1 plans
-  same-end               violated in 2 plans
-  same-work              switched off: a job each time
-  faults "jump the clock by {for} at write {at}" left out: it has no clock`
-	if diff := cmp.Diff(want, summary(plans, outcomes, s)); diff != "" {
-		t.Error(diff)
-	}
 }
 
 // A plan is run again with a line that can be pasted, also in a subtest.
@@ -165,20 +58,34 @@ func (p *printed) Name() string              { return "TestX" }
 func (p *printed) Errorf(f string, a ...any) { p.errors = append(p.errors, fmt.Sprintf(f, a...)) }
 func (p *printed) Logf(f string, a ...any)   { p.logs = append(p.logs, fmt.Sprintf(f, a...)) }
 
-// A report fails the test with each kind of finding, up to a limit, and logs what was done.
+// A report fails the test with a line for each finding, with the worst ones in full, and logs what
+// was done.
 func TestPrint(t *testing.T) {
 	progress := filepath.Join(t.TempDir(), "progress")
 	t.Setenv(ProgressVariable, progress)
-	r := &Report{Plans: mustParse(t, "crash after write 1"), settings: newSettings(nil), outcomes: make([]outcome, 1), elapsed: time.Second}
-	for i := range maxFindings + 2 {
-		r.Findings = append(r.Findings, Finding{Text: fmt.Sprint("finding ", i), Again: "go test"})
+	plans := mustParse(t, "no fault", "crash after write 1", "crash after write 2", "crash after write 3", "crash after write 4",
+		"crash after write 5", "crash after write 6", "crash after write 7")
+	var outcomes []report.Outcome
+	for i, plan := range plans {
+		o := report.Outcome{Order: i, Plan: plan, Again: "go test"}
+		if i > 0 {
+			o.Violations = []oracle.Violation{violation(oracle.SameEnd, strings.Repeat("x", i))}
+		}
+		outcomes = append(outcomes, o)
 	}
+	r := &Report{Plans: plans, simulation: report.Simulation{Test: "TestX", Seconds: 1}}
+	r.simulation.Plans.Total = 8
+	r.simulation.Fill(outcomes)
 	p := &printed{}
 	r.print(p)
-	if len(p.errors) != maxFindings+1 || p.errors[0] != "finding 0\nagain: go test" || p.errors[maxFindings] != "... and 2 more kinds of findings" {
-		t.Errorf("got %q", p.errors)
+	// The overview, five findings, and how to see the others.
+	if len(p.errors) != 1+report.DefaultFull+1 || !strings.HasPrefix(p.errors[0], "7 findings in 7 of 8 plans, the worst first:\n") {
+		t.Fatalf("got %q", p.errors)
 	}
-	want := []string{"1 plans: 1 single faults, 0 pairs, 0 without faults in other orders; 0 requests; 1s"}
+	if got := p.errors[1]; !strings.HasPrefix(got, "same-end: x\n\nwith: crash after write 1\n") || !strings.HasSuffix(got, "\n\nagain: go test") {
+		t.Errorf("got %q", got)
+	}
+	want := []string{"8 plans: 7 single faults, 0 pairs, 1 without faults in other orders; 0 requests\n  same-end               violated in 7 plans; 1s"}
 	if diff := cmp.Diff(want, p.logs); diff != "" {
 		t.Error(diff)
 	}
@@ -186,16 +93,53 @@ func TestPrint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLine := `{"Test":"TestX","Done":1,"Total":1,"Bad":7,"Summary":"1 plans: 1 single faults, 0 pairs, 0 without faults in other orders; 0 requests","Elapsed":1000000000}` + "\n"
-	if diff := cmp.Diff(wantLine, string(data)); diff != "" {
-		t.Error(diff)
+	var m message
+	if err := json.Unmarshal(data, &m); err != nil || m.Done != 8 || m.Total != 8 || m.Bad != 7 || m.Elapsed != time.Second {
+		t.Errorf("got %+v, %v", m, err)
 	}
 
 	// A workload that fails without a fault has run no plans, and there is nothing to sum up.
 	p = &printed{}
-	(&Report{Findings: r.Findings[:1]}).print(p)
+	alone := &Report{simulation: report.Simulation{}}
+	alone.simulation.Fill(outcomes[1:2])
+	alone.print(p)
 	if len(p.errors) != 1 || len(p.logs) != 0 {
 		t.Errorf("got %q and %q", p.errors, p.logs)
+	}
+}
+
+// A simulation that was stopped early fails, and says how much it has done: what was not run may
+// have findings.
+func TestPrintWhenStopped(t *testing.T) {
+	for reason, want := range map[string]int{report.TimeLimit: 1, report.Interrupted: 1, report.Enough: 0, "": 0} {
+		p := &printed{}
+		r := &Report{Plans: mustParse(t, "no fault"), simulation: report.Simulation{Stopped: reason, Plans: report.Plans{Run: 812, Total: 1073}}}
+		r.print(p)
+		if len(p.errors) != want {
+			t.Errorf("%q: got %q", reason, p.errors)
+		}
+		if want > 0 && !strings.HasPrefix(p.errors[0], "stopped after 812 of 1,073 plans: "+reason) {
+			t.Errorf("%q: got %q", reason, p.errors)
+		}
+	}
+}
+
+// Findings are reported when a plan shows them first, a line for each kind.
+func TestFound(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "progress")
+	t.Setenv(ProgressVariable, file)
+	found := newFound("TestX")
+	plans := mustParse(t, "crash after write 1", "crash after write 2")
+	o := outcome{Violations: []oracle.Violation{violation(oracle.NoLeak, "b-1 is an orphan"), violation(oracle.NoLeak, "b-2 is an orphan")}}
+	found(plans[0], o)
+	found(plans[1], o)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"Test":"TestX","Done":0,"Total":0,"Bad":0,"Found":"TestX: found leak or loss: no-leak: b-1 is an orphan, with: crash after write 1"}` + "\n"
+	if diff := cmp.Diff(want, string(data)); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -221,4 +165,46 @@ func TestProgress(t *testing.T) {
 	}
 	t.Setenv(ProgressVariable, filepath.Join(file, "not-a-directory"))
 	reportProgress(message{}) // progress is only shown: that it can't be is no failure
+}
+
+// The simulations of a process come into one file, or into a file of the package in a directory; one
+// that runs again replaces what it has written.
+func TestPublish(t *testing.T) {
+	dir := t.TempDir()
+	saved := published.document
+	defer func() { published.document = saved; *jsonFlag, *htmlFlag = "", "" }()
+	published.document = report.Document{}
+	*jsonFlag, *htmlFlag = filepath.Join(dir, "new", "all.json"), dir
+	for _, s := range []report.Simulation{
+		{Package: "example.com/a", Test: "TestX", Number: 1},
+		{Package: "example.com/a", Test: "TestX", Number: 2},
+		{Package: "example.com/a", Test: "TestX", Number: 1, Requests: 7},
+	} {
+		if err := publish(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := os.Open(*jsonFlag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	d, err := report.Read(f)
+	if err != nil || len(d.Simulations) != 2 || d.Simulations[1].Requests != 7 {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	if page, err := os.ReadFile(filepath.Join(dir, "example.com_a.html")); err != nil || !strings.Contains(string(page), "TestX") {
+		t.Errorf("the page: %v\n%s", err, page)
+	}
+	*jsonFlag = filepath.Join(dir, "example.com_a.html", "x.json")
+	if err := publish(report.Simulation{}); err == nil {
+		t.Error("a report that can't be written is no error")
+	}
+	name := filepath.Join(dir, "sharded") + "/"
+	if err := writeFile(name, ".json", report.Simulation{Package: "a/b", Shards: []string{"2/4"}}, d.Write); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(name, "a_b-2of4.json")); err != nil {
+		t.Error(err)
+	}
 }

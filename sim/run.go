@@ -24,6 +24,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
 	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
+	"github.com/ctrlkit/ctrlkit/sim/internal/writes"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -50,13 +51,15 @@ type run struct {
 	injector  *inject.Injector
 	catalog   *inject.Catalog // nil unless reference is
 	watches   *watches
+	writes    *writes.Log
 	processes *processes
 	gateway   *gateway
 
 	// Only the driver uses the rest.
 	aborted     bool
 	checkpoints []snapshot.Snapshot
-	ended       int // the last checkpoint of the script
+	entries     []int // for each checkpoint, its entry in the trace
+	ended       int   // the last checkpoint of the script
 }
 
 // backoffCap is how long controller-runtime's rate limiter makes a failing object wait at most, and
@@ -70,7 +73,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 	}
 	r := &run{
 		workload: workload, plan: plan, scheme: schemeOf(workload), reference: ref, trace: trace.New(), externals: map[string]*inventory{},
-		account: allowed.account,
+		account: allowed.account, writes: writes.New(),
 	}
 	server := apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1, Authorizer: allowed.authorizer(), Refused: r.refused})
 	if err := server.InstallPrepared(prepared(crds)); err != nil {
@@ -101,7 +104,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 	r.actors = actor.New(r.cluster, systems, r.schedule, r.judge, r.trace)
 	r.watches = &watches{schedule: r.schedule, cluster: r.cluster, trace: r.trace}
 	r.injector = inject.New(inject.Options{
-		Plan: plan, Cluster: r.cluster, Actors: r.actors, Judge: r.judge, Watches: r.watches, Time: r.schedule, Active: r.schedule.Active,
+		Plan: plan, Cluster: r.cluster, Actors: r.actors, Judge: recorded{r.judge, r.writes}, Watches: r.watches, Time: r.schedule, Active: r.schedule.Active,
 		Trace: r.trace, Catalog: r.catalog,
 	})
 	r.watches.faults = r.injector
@@ -110,7 +113,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 		create: func(name string, cancel context.CancelCauseFunc) *Process { return newProcess(r, name, cancel) },
 	}
 	r.gateway = &gateway{
-		schedule: r.schedule, cluster: r.cluster, injector: r.injector, watches: r.watches, judge: r.judge, exhausted: r.exhausted,
+		schedule: r.schedule, cluster: r.cluster, injector: r.injector, watches: r.watches, judge: r.judge, writes: r.writes, exhausted: r.exhausted,
 		victim: func(p *Process) inject.Process { return victim{r.processes, p} },
 	}
 	if err := r.castPlayers(); err != nil {
@@ -123,6 +126,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 
 // noticed records a violation in the trace.
 func (r *run) noticed(name oracle.Name, text string) (entry int) {
+	r.writes.Noticed()
 	entry = r.trace.Len()
 	r.trace.Add("sim", "oracle", string(name)+": "+text)
 	return entry
@@ -134,6 +138,7 @@ func (r *run) changed(c apiserver.Change) {
 		return // the judge sees Kubernetes Events when they are written
 	}
 	r.cluster.Changed(c)
+	r.writes.Changed(c)
 	r.judge.Changed(c)
 	r.actors.Changed(c)
 	r.players.Changed(c)
@@ -160,10 +165,22 @@ func (r *run) drive(before int, script func()) *result {
 	<-scripted
 	leaked := r.checkGoroutines(before)
 	r.judge.End(judge.End{Checkpoints: r.checkpoints, Logs: r.trace.Logs()})
+	violations := r.placed(r.judge.Violations())
 	return &result{
-		plan: r.plan, violations: r.judge.Violations(), fired: r.injector.Fired(), trace: r.trace, requests: r.gateway.requests,
+		plan: r.plan, violations: violations, writes: r.writes.Evidence(violations, r.judge.Names()), fired: r.injector.Fired(), trace: r.trace, requests: r.gateway.requests,
 		checkpoints: r.checkpoints, leaked: leaked, run: r,
 	}
+}
+
+// placed gives violations that show at a checkpoint, and are noticed at the end, the checkpoint's
+// place in the trace.
+func (r *run) placed(violations []oracle.Violation) []oracle.Violation {
+	for i := range violations {
+		if n := writes.CheckpointOf(violations[i]); n > 0 && n <= len(r.entries) {
+			violations[i].Entry = r.entries[n-1]
+		}
+	}
+	return violations
 }
 
 // errAborted is what everything gets in a run that can't continue.
@@ -240,6 +257,14 @@ func (r *run) shutDown() {
 		}
 	}
 	r.judge.Report(oracle.NoGoroutineLeft, fmt.Sprintf("the operator has not returned within %s after its context was canceled", shutDownTime))
+}
+
+// addCheckpoint takes the world as it is, for the comparison.
+func (r *run) addCheckpoint() {
+	r.checkpoints = append(r.checkpoints, r.snapshot())
+	r.writes.Checkpoint()
+	r.entries = append(r.entries, r.trace.Len())
+	r.trace.Add("sim", "check", fmt.Sprintf("checkpoint %d", len(r.checkpoints)))
 }
 
 // snapshot takes the world as it is.

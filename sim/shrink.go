@@ -8,6 +8,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/sim/report"
 )
 
 // maxShrinks is how often a plan is replaced by a simpler one.
@@ -16,9 +17,9 @@ const maxShrinks = 6
 // shrink returns the simplest plan that it finds which shows the same as plan: with fewer faults,
 // with faults that are more likely or have smaller numbers, and without an order that does not
 // matter.
-func (e *explorer) shrink(plan fault.Plan, shown oracle.Violation) (simplest fault.Plan, o outcome, simpler bool) {
+func (e *explorer) shrink(plan fault.Plan, shown report.Finding) (simplest fault.Plan, o outcome, simpler bool) {
 	quiet := *e // these plans are not among those that are counted
-	quiet.progress = func(int, int, int) {}
+	quiet.progress, quiet.found = func(int, int, int) {}, nil
 	simplest = plan
 	for range maxShrinks {
 		candidates := e.simpler(simplest)
@@ -36,7 +37,7 @@ func (e *explorer) shrink(plan fault.Plan, shown oracle.Violation) (simplest fau
 
 // first returns the first of several plans that shows the same as a violation, or -1. Most of the
 // plans after it are not run.
-func (e *explorer) first(plans []fault.Plan, shown oracle.Violation) (int, outcome, error) {
+func (e *explorer) first(plans []fault.Plan, shown report.Finding) (int, outcome, error) {
 	e.until = []oracle.Name{shown.Oracle}
 	for begin := 0; begin < len(plans); {
 		outcomes, err := e.run(plans[begin:])
@@ -47,7 +48,7 @@ func (e *explorer) first(plans []fault.Plan, shown oracle.Violation) (int, outco
 			if o.Plan == "" {
 				break // an earlier one violates the oracle, but shows something else
 			}
-			if slices.ContainsFunc(o.Violations, func(v oracle.Violation) bool { return shows(v, shown) }) {
+			if shows(o, shown) >= 0 {
 				return begin, o, nil
 			}
 			begin++
@@ -56,16 +57,21 @@ func (e *explorer) first(plans []fault.Plan, shown oracle.Violation) (int, outco
 	return -1, outcome{}, nil
 }
 
-// shows reports whether a violation is the same as another one of another plan.
-func shows(v, other oracle.Violation) bool {
-	if v.Oracle != other.Oracle {
-		return false
+// shows returns which violation of an outcome is of the kind of a finding of another plan, or -1.
+func shows(o outcome, f report.Finding) int {
+	for i, v := range o.Violations {
+		if report.Key(v, writeOf(o, v)) == f.Key {
+			return i
+		}
 	}
-	if kindOfViolation(v) == kindOfViolation(other) {
-		return true
+	if len(f.Example.Differences) == 0 {
+		return -1
 	}
-	return len(other.Differences) > 0 && slices.ContainsFunc(v.Differences, func(d oracle.Difference) bool {
-		return d.Thing == other.Differences[0].Thing && d.Path == other.Differences[0].Path
+	first := f.Example.Differences[0]
+	return slices.IndexFunc(o.Violations, func(v oracle.Violation) bool {
+		return v.Oracle == f.Oracle && slices.ContainsFunc(v.Differences, func(d oracle.Difference) bool {
+			return d.Thing == first.Thing && d.Path == first.Path
+		})
 	})
 }
 

@@ -11,14 +11,20 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/sim/report"
 )
 
 // A plan with more than the violation needs is reduced to what it needs.
 func TestShrink(t *testing.T) {
-	report := prepare(t, copyWorkload(), nil, ".")
-	if report == nil {
+	found := Explore(t, copyWorkload())
+	if found == nil {
 		return // this is a worker
 	}
+	i := slices.IndexFunc(found.Findings, func(f Finding) bool { return f.Violation.Oracle == oracle.ForeignUntouched })
+	if i < 0 {
+		t.Fatal("the operator overwrites what belongs to others, and it was not found")
+	}
+	shown := report.Finding{Key: found.Findings[i].Key, Oracle: oracle.ForeignUntouched}
 	for text, want := range map[string]string{
 		"seed 2; occupy the name before write 1":              "occupy the name before write 1",
 		"crash after write 2; occupy the name before write 1": "occupy the name before write 1",
@@ -26,11 +32,7 @@ func TestShrink(t *testing.T) {
 		"seed 2; crash after write 1; crash after write 2":    "",
 	} {
 		given := mustParse(t, text)[0]
-		shown := oracle.Violation{
-			Oracle: oracle.ForeignUntouched,
-			Text:   "update secrets default/x-copy: the object was created by another client, and the operator is not its owner",
-		}
-		plan, o, smaller := report.explorer.shrink(given, shown)
+		plan, o, smaller := found.explorer.shrink(given, shown)
 		switch {
 		case smaller != (want != ""):
 			t.Errorf("%q: shrunk %t to %q", text, smaller, plan)
@@ -103,7 +105,10 @@ func TestShows(t *testing.T) {
 		{difference(".a"), difference(".b"), false},
 	}
 	for _, test := range tests {
-		if got := shows(test.v, test.other); got != test.want {
+		o := outcome{Violations: []oracle.Violation{test.v}}
+		finding := report.Finding{Key: report.Key(test.other, nil), Oracle: test.other.Oracle}
+		finding.Example.Differences = test.other.Differences
+		if got := shows(o, finding) >= 0; got != test.want {
 			t.Errorf("%v and %v: got %t, want %t", test.v, test.other, got, test.want)
 		}
 	}

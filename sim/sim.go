@@ -4,13 +4,12 @@
 package sim
 
 import (
-	"encoding/json"
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
 	"strconv"
 	"testing"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -68,7 +67,12 @@ func ComesAndGoes(conditions ...string) Option {
 // oracle no-orphans does not demand that they go. The reason is printed with the result.
 func Keeps(kind, reason string) Option { return func(s *settings) { s.rules.Keeps[kind] = reason } }
 
-var planFlag = flag.String("sim.plan", "", "run only this `plan` of a simulation, and print what happened")
+var (
+	planFlag  = flag.String("sim.plan", "", "run only this `plan` of a simulation, and print what happened")
+	shardFlag = flag.String("sim.shard", "", "run only a part of the plans: the `i/n`-th, such as 2/4")
+	jsonFlag  = flag.String("sim.json", "", "write what the simulations have found to this `file`, as JSON, or into this directory")
+	htmlFlag  = flag.String("sim.html", "", "write what the simulations have found to this `file`, as a page of HTML, or into this directory")
+)
 
 func newSettings(options []Option) *settings {
 	s := &settings{without: oracleSet{}, skipped: map[fault.Kind]string{}, rules: judge.Rules{ComesAndGoes: map[string]bool{}, Keeps: map[string]string{}}}
@@ -95,6 +99,9 @@ func Run(t *testing.T, workload Workload, options ...Option) {
 	}
 	report.explore(t)
 	report.print(t)
+	if err := publish(report.simulation); err != nil {
+		t.Errorf("sim: %v", err)
+	}
 }
 
 // Explore does what [Run] does, and returns what it finds instead of failing the test: for tests of
@@ -130,7 +137,12 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 		work(t, &workload, crds, s)
 		return nil
 	}
+	part, err := parseShard(cmp.Or(*shardFlag, os.Getenv(ShardVariable)))
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
 	return &Report{
+		simulation: newSimulation(t.Name(), dir, simulation, part, s), shard: part, deadline: t.Deadline,
 		workload: &workload, crds: crds, settings: s, again: &repeat{test: t.Name(), dir: dir},
 		explorer: &explorer{test: t.Name(), simulation: simulation, progress: newProgress(t), until: s.until},
 	}
@@ -147,49 +159,3 @@ func readCRDs(w *Workload) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 	}
 	return options.CRDs, nil
 }
-
-// message is what Run reports to the command that has started the test, a line of JSON in the file
-// that the environment names.
-type message struct {
-	Test    string
-	Done    int
-	Total   int
-	Bad     int
-	Summary string        `json:",omitempty"`
-	Elapsed time.Duration `json:",omitempty"`
-}
-
-// ProgressVariable names the environment variable with the file that [Run] appends its progress to,
-// for commands that show it.
-const ProgressVariable = "CTRLKIT_SIM_PROGRESS"
-
-// reportProgress appends a message to the file of the command, if there is one.
-func reportProgress(m message) {
-	name := os.Getenv(ProgressVariable)
-	if name == "" {
-		return
-	}
-	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return
-	}
-	defer f.Close() //nolint:errcheck // progress is only shown
-	_ = json.NewEncoder(f).Encode(m)
-}
-
-// newProgress reports how far the exploration is, every few seconds.
-func newProgress(t *testing.T) func(done, total, bad int) {
-	last := time.Now()
-	return func(done, total, bad int) {
-		if time.Since(last) < progressEvery {
-			return
-		}
-		last = time.Now()
-		reportProgress(message{Test: t.Name(), Done: done, Total: total, Bad: bad})
-		if testing.Verbose() {
-			fmt.Fprintf(os.Stderr, "%s: %d of %d plans, %d with findings\n", t.Name(), done, total, bad)
-		}
-	}
-}
-
-const progressEvery = 2 * time.Second

@@ -47,6 +47,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if request.Verb == "watch" {
 		body = newWatchBody(r.Context())
 	}
+	p.run.writes.Sent(request)
 	answer, err := p.run.gateway.request(r.Context(), p, request, body)
 	switch {
 	case err != nil:

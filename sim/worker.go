@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/sim/report"
 )
 
 // Plans are run by processes of their own, copies of the test binary: a panic or a data race then
@@ -38,11 +40,14 @@ const (
 type outcome struct {
 	Plan       string
 	Violations []oracle.Violation `json:",omitempty"`
+	Writes     []*report.Write    `json:",omitempty"` // for each violation, the write that is most likely wrong
 	Fired      []bool             `json:",omitempty"`
 	Requests   int
 	Trace      string   `json:",omitempty"` // of a plan that has violated something
 	Logs       []string `json:",omitempty"`
 	Err        string   `json:",omitempty"`
+
+	unfinished bool // the exploration was stopped before the plan has ended
 }
 
 // simulations counts the calls of Run in this process, by test.
@@ -70,6 +75,7 @@ func nextSimulation(t testing.TB) int {
 
 // work runs the plans that come in, until there are no more.
 func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings) {
+	signal.Ignore(os.Interrupt) // a terminal sends it to all processes: the one that has started this one ends it
 	results := os.NewFile(workerResults, "results")
 	defer results.Close() //nolint:errcheck // the process ends with it
 	encoder := json.NewEncoder(results)
@@ -91,6 +97,7 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 		} else {
 			o.Violations, o.Fired, o.Requests = ref.news(result.violations), result.fired, result.requests
 			if len(o.Violations) > 0 {
+				o.Writes = result.writes
 				o.Trace, o.Logs = result.trace.String(), lastLines(result.trace.Logs(), 40)
 			}
 			leaked = result.leaked
@@ -170,11 +177,11 @@ func startWorker(test string, simulation int) (*worker, error) {
 // expectation, only an end.
 const planTime = 2 * time.Minute
 
-// run lets the worker run a plan. The output of a worker that dies of the plan says what was
-// violated.
-func (w *worker) run(plan string) (o outcome, alive bool) {
+// run lets the worker run a plan, which may take up to a time. The output of a worker that dies of
+// the plan says what was violated.
+func (w *worker) run(plan string, patience time.Duration) (o outcome, alive bool) {
 	hung := false
-	timer := time.AfterFunc(planTime, func() {
+	timer := time.AfterFunc(patience, func() {
 		hung = true
 		_ = w.command.Process.Signal(abortSignal) //nolint:errcheck // it may have ended just now
 		time.AfterFunc(5*time.Second, func() { _ = w.command.Process.Kill() })
@@ -187,6 +194,9 @@ func (w *worker) run(plan string) (o outcome, alive bool) {
 	}
 	if !timer.Stop() && err != nil {
 		_ = w.command.Wait() //nolint:errcheck // it was killed
+		if patience < planTime {
+			return outcome{unfinished: true}, false
+		}
 		return outcome{Plan: plan, Violations: []oracle.Violation{{Oracle: oracle.BecomesIdle, Text: hangText(hung, w.stderr.String())}}}, false
 	}
 	if err != nil {
@@ -232,5 +242,5 @@ func (w *worker) stop() {
 	_ = w.results.Close() //nolint:errcheck // only read from
 }
 
-// workers is how many plans are run at the same time.
-func workers(plans int) int { return max(1, min(runtime.NumCPU(), (plans+19)/20)) }
+// workers is how many plans are run at the same time: one for each processor that the test may use.
+func workers(plans int) int { return max(1, min(runtime.GOMAXPROCS(0), (plans+19)/20)) }

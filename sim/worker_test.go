@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -63,8 +64,12 @@ func TestWorkers(t *testing.T) {
 			t.Errorf("%d plans have %d workers, want %d", plans, got, want)
 		}
 	}
-	if got := workers(1 << 20); got < 1 || got > 1<<10 {
-		t.Errorf("very many plans have %d workers", got)
+	for _, processors := range []int{1, 3} {
+		before := runtime.GOMAXPROCS(processors)
+		if got := workers(1 << 20); got != processors {
+			t.Errorf("very many plans have %d workers, want GOMAXPROCS=%d", got, processors)
+		}
+		runtime.GOMAXPROCS(before)
 	}
 }
 

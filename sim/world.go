@@ -105,7 +105,7 @@ func (w *World) Settle() {
 	w.becomeIdle()
 	proves := false
 	w.must("look at the world", func() error {
-		w.run.checkpoints = append(w.run.checkpoints, w.run.snapshot())
+		w.run.addCheckpoint()
 		w.run.judge.Idle(w.run.processes.idle(len(w.run.checkpoints)))
 		proves = w.run.injector.Checkpoint(len(w.run.checkpoints))
 		return nil

@@ -4,154 +4,200 @@
 package command
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	simreport "github.com/ctrlkit/ctrlkit/sim/report"
 )
+
+// simOptions are the flags of ctrlkit sim.
+type simOptions struct {
+	run, plan, shard string
+	json, html       string
+	timeout          time.Duration
+	verbose          bool
+}
 
 // newSimCommand returns the command that runs the simulations of packages.
 func newSimCommand() *cobra.Command {
-	var run, plan string
-	var timeout time.Duration
+	var o simOptions
 	cmd := &cobra.Command{
 		Use:   "sim [flags] [PACKAGE...]",
 		Short: "Run the simulations of an operator, with faults at each of its writes and reads",
-		Long: `Sim runs the tests of packages that call sim.Run, shows their progress, and prints a table of their findings.
+		Long: `Sim runs the tests of packages that call sim.Run. It shows their progress and each
+finding as soon as a plan shows it, the reports of the tests, and a table of the simulations.
 
-The same tests run with go test, without the progress and the table.
+An interrupt (Ctrl-C) ends the simulations early: what they have found until then is reported. The
+same happens shortly before the time limit.
 
-Exit codes: 0 no findings, 1 findings, 2 wrong usage.`,
+The same tests run with go test, which has the flags -sim.plan, -sim.shard, -sim.json and -sim.html.
+
+Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage, 130 interrupted.`,
 		Example: `  ctrlkit sim ./...                                       the simulations of all packages
   ctrlkit sim ./internal/controller --run TestBackup      one of them
-  ctrlkit sim ./internal/controller --run TestBackup --plan 'crash after write 3'   one plan, with its trace`,
+  ctrlkit sim ./internal/controller --run TestBackup --plan 'crash after write 3'   one plan, with its trace
+  ctrlkit sim ./... --html report.html                    with a page to read and to attach to a CI job
+  ctrlkit sim ./... --shard 2/4 --json shard-2.json       a quarter of the plans, on the second of four machines
+  ctrlkit sim report shard-*.json --html report.html      what all machines have found`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, packages []string) error {
-			if plan != "" && run == "" {
-				return &exitError{2, fmt.Errorf("--plan needs --run: a plan belongs to one test")}
+			if err := o.check(); err != nil {
+				return usageError(err)
 			}
 			if len(packages) == 0 {
 				packages = []string{"."}
 			}
-			return runSimulations(cmd, packages, run, plan, timeout)
+			return runSimulations(cmd, packages, o)
 		},
 	}
-	cmd.Flags().StringVar(&run, "run", "", "run only the tests whose names match this regular `expression`")
-	cmd.Flags().StringVar(&plan, "plan", "", "run only this `plan`, and print its trace")
-	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Minute, "give up after this `time`")
+	cmd.Flags().StringVar(&o.run, "run", "", "run only the tests whose names match this regular `expression`")
+	cmd.Flags().StringVar(&o.plan, "plan", "", "run only this `plan`, and print its trace")
+	cmd.Flags().StringVar(&o.shard, "shard", "", "run only a part of the plans: the `i/n`-th, such as 2/4")
+	cmd.Flags().StringVar(&o.json, "json", "", "write what was found to this `file`, as JSON")
+	cmd.Flags().StringVar(&o.html, "html", "", "write what was found to this `file`, as a page of HTML")
+	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print the output of go test -v")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Minute, "end each package's simulations, with their report, before this `time` is over")
+	cmd.AddCommand(newSimReportCommand())
 	return cmd
 }
 
-// progressVariable is sim.ProgressVariable. Importing package sim would slow down the start of all
-// commands.
-const progressVariable = "CTRLKIT_SIM_PROGRESS"
+var shardPattern = regexp.MustCompile(`^[1-9][0-9]*/[1-9][0-9]*$`)
 
-// progress is what sim.Run reports while it works.
-type progress struct {
-	Test             string
-	Done, Total, Bad int
-	Summary          string
-	Elapsed          time.Duration
+func (o simOptions) check() error {
+	switch {
+	case o.plan != "" && o.run == "":
+		return errors.New("--plan needs --run: a plan belongs to one test")
+	case o.shard != "" && !shardPattern.MatchString(o.shard):
+		return fmt.Errorf("--shard %s: want one like 2/4, the second of four", o.shard)
+	}
+	return nil
 }
 
-func runSimulations(cmd *cobra.Command, packages []string, run, plan string, timeout time.Duration) error {
+// The environment variables of package sim. Importing it would slow down the start of all commands.
+const (
+	progressVariable = "CTRLKIT_SIM_PROGRESS"
+	jsonVariable     = "CTRLKIT_SIM_JSON"
+	shardVariable    = "CTRLKIT_SIM_SHARD"
+)
+
+func runSimulations(cmd *cobra.Command, packages []string, o simOptions) error {
 	dir, err := os.MkdirTemp("", "ctrlkit-sim-")
 	if err != nil {
 		return fmt.Errorf("creating a file for the progress: %w", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is in the temporary directory
-	file := filepath.Join(dir, "progress")
+	file, reports := filepath.Join(dir, "progress"), filepath.Join(dir, "reports")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		return fmt.Errorf("creating a file for the progress: %w", err)
 	}
-	args := append([]string{"test", "-count=1", "-timeout=" + timeout.String()}, packages...)
-	if run != "" {
-		args = append(args, "-run="+run)
-	}
-	if plan != "" {
-		args = append(args, "-v", "-args", "-sim.plan="+plan)
-	}
-	test := exec.CommandContext(cmd.Context(), "go", args...)
-	test.Env = append(os.Environ(), progressVariable+"="+file)
+	test := exec.CommandContext(cmd.Context(), "go", o.arguments(packages)...)
+	test.Env = append(os.Environ(), progressVariable+"="+file, jsonVariable+"="+reports+"/", shardVariable+"="+o.shard)
 	test.Stdout, test.Stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
-	ctx, cancel := context.WithCancel(cmd.Context())
+	interruptGroup(test)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
 	shown := make(chan []progress)
-	go func() { shown <- showProgress(ctx, cmd.ErrOrStderr(), file) }()
+	go func() { shown <- showProgress(ctx, newProgressWriter(cmd.ErrOrStderr()), file) }()
 	testErr := test.Run()
 	cancel()
-	table(cmd.OutOrStdout(), <-shown)
+	ended := <-shown
+	if o.plan == "" {
+		table(cmd.OutOrStdout(), ended)
+	}
+	if err := o.write(reports); err != nil {
+		return problemError(err)
+	}
 	var exit *exec.ExitError
 	switch {
+	case cmd.Context().Err() != nil:
+		return context.Cause(cmd.Context())
 	case errors.As(testErr, &exit):
-		return &exitError{code: 1}
+		return &exitError{code: exitFound}
 	case testErr != nil:
 		return fmt.Errorf("running go test: %w", testErr)
 	}
 	return nil
 }
 
-// showProgress prints the progress in the file until ctx is done, and returns the result of each
-// test.
-func showProgress(ctx context.Context, w io.Writer, file string) []progress {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil
+// arguments returns those of the go command.
+func (o simOptions) arguments(packages []string) []string {
+	args := []string{"test", "-count=1", "-timeout=" + o.timeout.String()}
+	if o.verbose || o.plan != "" {
+		args = append(args, "-v")
 	}
-	defer f.Close() //nolint:errcheck // only read from
-	lines := bufio.NewReader(f)
-	var ended []progress
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
-	partial := "" // of a line
-	for last := false; ; {
-		text, err := lines.ReadString('\n')
-		partial += text
-		if err == nil {
-			var p progress
-			if json.Unmarshal([]byte(partial), &p) == nil {
-				if p.Summary != "" {
-					ended = append(ended, p)
-				} else {
-					fmt.Fprintf(w, "%s: %d of %d plans, %d with findings\n", p.Test, p.Done, p.Total, p.Bad)
-				}
-			}
-			partial = ""
-			continue
-		}
-		if last {
-			return ended
-		}
-		select {
-		case <-ctx.Done():
-			last = true
-		case <-ticker.C:
-		}
+	args = append(args, packages...)
+	if o.run != "" {
+		args = append(args, "-run="+o.run)
 	}
+	if o.plan != "" {
+		args = append(args, "-args", "-sim.plan="+o.plan)
+	}
+	return args
 }
 
-// table prints the results of the simulations.
-func table(w io.Writer, ended []progress) {
-	if len(ended) == 0 {
-		fmt.Fprintln(w, "no simulation has finished: does a test of these packages call sim.Run?")
-		return
+// write merges the reports of the packages into the files that the flags name.
+func (o simOptions) write(reports string) error {
+	if o.json == "" && o.html == "" {
+		return nil
 	}
-	width := len("simulation")
-	for _, p := range ended {
-		width = max(width, len(p.Test))
+	files, err := filepath.Glob(filepath.Join(reports, "*.json"))
+	if err != nil {
+		return fmt.Errorf("reading the reports of the simulations: %w", err)
 	}
-	fmt.Fprintf(w, "\n%-*s  %6s  %8s  %s\n", width, "simulation", "plans", "findings", "time")
-	for _, p := range ended {
-		fmt.Fprintf(w, "%-*s  %6d  %8d  %s\n", width, p.Test, p.Total, p.Bad, p.Elapsed.Round(100*time.Millisecond))
-		for _, line := range strings.Split(p.Summary, "\n")[1:] {
-			fmt.Fprintf(w, "%s%s\n", strings.Repeat(" ", width), line)
+	slices.Sort(files)
+	d, err := mergeReports(files)
+	if err != nil {
+		return err
+	}
+	return writeReports(d, o.json, o.html)
+}
+
+// mergeReports reads reports as one.
+func mergeReports(files []string) (*simreport.Document, error) {
+	var documents []*simreport.Document
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		d, err := simreport.Read(f)
+		if closeErr := f.Close(); err == nil {
+			err = closeErr
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		documents = append(documents, d)
+	}
+	return simreport.Merge(documents...)
+}
+
+// writeReports writes a report to the files that have a name.
+func writeReports(d *simreport.Document, jsonFile, htmlFile string) error {
+	for name, write := range map[string]func(io.Writer) error{jsonFile: d.Write, htmlFile: d.HTML} {
+		if name == "" {
+			continue
+		}
+		f, err := os.Create(name)
+		if err != nil {
+			return err
+		}
+		err = write(f)
+		if closeErr := f.Close(); err == nil {
+			err = closeErr
+		}
+		if err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
 		}
 	}
+	return nil
 }

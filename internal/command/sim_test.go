@@ -10,7 +10,9 @@ import (
 )
 
 func TestTheProgressIsThatOfTheSimulator(t *testing.T) {
-	if progressVariable != sim.ProgressVariable {
-		t.Errorf("the command reads %s, the simulator writes %s", progressVariable, sim.ProgressVariable)
+	for got, want := range map[string]string{progressVariable: sim.ProgressVariable, jsonVariable: sim.JSONVariable, shardVariable: sim.ShardVariable} {
+		if got != want {
+			t.Errorf("the command uses %s, the simulator %s", got, want)
+		}
 	}
 }

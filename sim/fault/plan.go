@@ -75,6 +75,23 @@ func (p Plan) Misleads() bool {
 	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind.entry().hides || f.Kind.entry().doubles })
 }
 
+// Hides reports whether a fault of the plan keeps a process from seeing the present state for a
+// while: its cache is stale.
+func (p Plan) Hides() bool {
+	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind.entry().hides })
+}
+
+// Note returns the notes of the kinds of the plan's faults, each once; empty if none has one.
+func (p Plan) Note() string {
+	var notes []string
+	for _, f := range p.Faults {
+		if note := f.Kind.Note(); note != "" && !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	return strings.Join(notes, "; ")
+}
+
 // Compatible reports whether an operator can be expected to survive two faults in one run. It can't
 // where two faults together take away what every operator has to rely on:
 //

@@ -126,6 +126,9 @@ type entry struct {
 	hides    bool // a process does not see the present state for a while
 	doubles  bool // two processes work at the same time
 	alone    bool // no operator can survive it together with another fault
+
+	// note is when the fault can happen, where that is not always: reports show it with the plan.
+	note string
 }
 
 // table has all kinds of faults. Within a place, plans are tried in its order.
@@ -207,6 +210,10 @@ func (k Kind) String() string { return k.entry().pattern }
 
 // Point returns where faults of the kind strike.
 func (k Kind) Point() Point { return k.entry().point }
+
+// Note returns when faults of the kind can happen, such as "only without streaming lists"; empty
+// for those that can always happen.
+func (k Kind) Note() string { return k.entry().note }
 
 // AddsWork reports whether a fault of the kind makes it right for an operator to create and delete
 // more objects than without the fault.

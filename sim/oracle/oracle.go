@@ -60,10 +60,10 @@ func (v Violation) String() string { return string(v.Oracle) + ": " + v.Text }
 
 // A Difference is one between the world of a run and that of the run without faults.
 type Difference struct {
-	Thing string // "configmaps default/x"
-	Path  string // of a field; "" when the whole thing is missing or should not be there
-	Want  string
-	Got   string
+	Thing string `json:"thing"`          // "configmaps default/x"
+	Path  string `json:"path,omitempty"` // of a field; "" when the whole thing is missing or should not be there
+	Want  string `json:"want,omitempty"`
+	Got   string `json:"got,omitempty"`
 }
 
 // String returns the difference in a line.

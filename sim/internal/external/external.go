@@ -24,6 +24,16 @@ type Call struct {
 	What    string    // to what
 	Mutates bool      // whether it has an effect outside
 	Owner   types.UID // the UID of the object for which it is done, if it mutates and is known
+
+	// Origin is where the call comes from. It is nil if the call does not mutate.
+	Origin *Origin
+}
+
+// An Origin says where a write or call comes from.
+type Origin struct {
+	Actor string    // which process
+	Stack []uintptr // of the goroutine that waits for the answer
+	N     int       // which write or call of the run it is, from 1
 }
 
 // String returns the call in a line, as traces show it.

@@ -1,0 +1,117 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// progress is what sim.Run reports while it works.
+type progress struct {
+	Test             string
+	Done, Total, Bad int
+	Found            string
+	Summary          string
+	Elapsed          time.Duration
+}
+
+// progressWriter shows progress. In a terminal the line of the progress is replaced by the next
+// one.
+type progressWriter struct {
+	w        io.Writer
+	terminal bool
+	open     bool // the last line is one that is replaced
+}
+
+func newProgressWriter(w io.Writer) *progressWriter {
+	return &progressWriter{w: w, terminal: isTerminal(w)}
+}
+
+func (p *progressWriter) show(m progress) {
+	switch {
+	case m.Summary != "":
+		p.clear()
+	case m.Found != "":
+		p.clear()
+		fmt.Fprintln(p.w, m.Found)
+	case p.terminal:
+		p.clear()
+		fmt.Fprintf(p.w, "%s: %d of %d plans, %d with findings", m.Test, m.Done, m.Total, m.Bad)
+		p.open = true
+	default:
+		fmt.Fprintf(p.w, "%s: %d of %d plans, %d with findings\n", m.Test, m.Done, m.Total, m.Bad)
+	}
+}
+
+// clear removes the line that is replaced.
+func (p *progressWriter) clear() {
+	if p.open {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.open = false
+	}
+}
+
+// showProgress shows the progress in the file until ctx is done, and returns the result of each
+// test.
+func showProgress(ctx context.Context, w *progressWriter, file string) []progress {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	lines := bufio.NewReader(f)
+	var ended []progress
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	partial := "" // of a line
+	for last := false; ; {
+		text, err := lines.ReadString('\n')
+		partial += text
+		if err == nil {
+			var p progress
+			if json.Unmarshal([]byte(partial), &p) == nil {
+				if w.show(p); p.Summary != "" {
+					ended = append(ended, p)
+				}
+			}
+			partial = ""
+			continue
+		}
+		if last {
+			w.clear()
+			return ended
+		}
+		select {
+		case <-ctx.Done():
+			last = true
+		case <-ticker.C:
+		}
+	}
+}
+
+// table prints the results of the simulations.
+func table(w io.Writer, ended []progress) {
+	if len(ended) == 0 {
+		fmt.Fprintln(w, "no simulation has finished: does a test of these packages call sim.Run?")
+		return
+	}
+	width := len("simulation")
+	for _, p := range ended {
+		width = max(width, len(p.Test))
+	}
+	fmt.Fprintf(w, "\n%-*s  %6s  %8s  %s\n", width, "simulation", "plans", "findings", "time")
+	for _, p := range ended {
+		fmt.Fprintf(w, "%-*s  %6d  %8d  %s\n", width, p.Test, p.Done, p.Bad, p.Elapsed.Round(100*time.Millisecond))
+		for _, line := range strings.Split(p.Summary, "\n")[1:] {
+			fmt.Fprintf(w, "%s%s\n", strings.Repeat(" ", width), line)
+		}
+	}
+}

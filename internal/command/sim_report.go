@@ -1,0 +1,56 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	simreport "github.com/ctrlkit/ctrlkit/sim/report"
+)
+
+// newSimReportCommand returns the command that prints and merges reports.
+func newSimReportCommand() *cobra.Command {
+	var jsonFile, htmlFile string
+	full := simreport.DefaultFull
+	cmd := &cobra.Command{
+		Use:   "report [flags] FILE...",
+		Short: "Print what simulations have found, from their JSON files",
+		Long: `Report reads files that ctrlkit sim --json or go test -sim.json have written, and prints them as one report.
+Shards of one simulation are merged: the report is the one that a single machine would have printed.
+
+Exit codes: 0 no findings, 1 findings, 2 wrong usage.`,
+		Example: `  ctrlkit sim report report.json                          print a report
+  ctrlkit sim report shard-*.json --html report.html      merge shards into a page`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			d, err := mergeReports(files)
+			if err != nil {
+				return usageError(err)
+			}
+			if err := writeReports(d, jsonFile, htmlFile); err != nil {
+				return problemError(err)
+			}
+			if err := d.Text(cmd.OutOrStdout(), simreport.Style{Color: isTerminal(cmd.OutOrStdout()) && os.Getenv("NO_COLOR") == "", Full: full}); err != nil {
+				return problemError(err)
+			}
+			if d.Bad() {
+				return &exitError{code: exitFound}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&jsonFile, "json", "", "write the merged report to this `file`, as JSON")
+	cmd.Flags().StringVar(&htmlFile, "html", "", "write the merged report to this `file`, as a page of HTML")
+	cmd.Flags().IntVar(&full, "full", full, "print so many findings of each simulation in full, the worst ones")
+	return cmd
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,192 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package writes
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/ctrlkit/ctrlkit/sim/report"
+)
+
+// maxFrames is how much of a stack is recorded; maxSites is how many lines of it are shown.
+const (
+	maxFrames = 96
+	maxSites  = 3
+)
+
+// Stack returns the stack of the goroutine that calls it, without skip callers. It is cheap: lines
+// of code are looked up only for what is reported.
+func Stack(skip int) []uintptr {
+	var pcs [maxFrames]uintptr
+	n := runtime.Callers(skip+2, pcs[:])
+	return append([]uintptr(nil), pcs[:n]...)
+}
+
+// ctrlkit is the path of this module, whose engines operators are built on.
+const ctrlkit = "github.com/ctrlkit/ctrlkit"
+
+// libraries are what operators are built on: their lines say nothing about a mistake.
+var libraries = []string{"k8s.io/", "sigs.k8s.io/", "golang.org/", "github.com/go-logr/"}
+
+// A module is where the code of the operator is.
+type module struct{ path, dir string }
+
+// theModule is that of the test that is running: its working directory is that of its package.
+var theModule = sync.OnceValue(func() module {
+	dir, err := os.Getwd()
+	if err != nil {
+		return module{}
+	}
+	return moduleOf(dir)
+})
+
+// moduleOf returns the module of a directory.
+func moduleOf(dir string) module {
+	for {
+		data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil {
+			for line := range strings.Lines(string(data)) {
+				if path, ok := strings.CutPrefix(line, "module "); ok {
+					return module{strings.Trim(strings.TrimSpace(path), `"`), dir}
+				}
+			}
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return module{}
+		}
+		dir = up
+	}
+}
+
+// Sites returns the lines of the operator's code in a stack, the innermost first. Where there are
+// none, because a library makes the write in a goroutine of its own, it returns the line of that
+// library.
+func Sites(pcs []uintptr) []report.Site { return theModule().sites(pcs) }
+
+func (m module) sites(pcs []uintptr) []report.Site {
+	if len(pcs) == 0 {
+		return nil
+	}
+	var own, library []report.Site
+	frames := runtime.CallersFrames(pcs)
+	for {
+		frame, more := frames.Next()
+		site := report.Site{File: m.relative(frame.File), Line: frame.Line, Function: shortFunction(frame.Function)}
+		switch m.kindOf(frame.Function, frame.File) {
+		case ownCode:
+			if len(own) == 0 || own[len(own)-1].File != site.File || own[len(own)-1].Line != site.Line {
+				own = append(own, site)
+			}
+		case otherCode:
+			library = append(library, site)
+		}
+		if !more || len(own) == maxSites {
+			break
+		}
+	}
+	if len(own) > 0 {
+		return own
+	}
+	return library[:min(len(library), 1)]
+}
+
+// Whose code a frame is.
+const (
+	libraryCode = iota // of the libraries that all operators are built on
+	otherCode          // of other libraries
+	ownCode            // of the operator's module
+)
+
+// kindOf returns whose code a function is.
+func (m module) kindOf(function, file string) int {
+	path := packageOf(function)
+	switch {
+	case path == ctrlkit || strings.HasPrefix(path, ctrlkit+"/"):
+		switch {
+		case isExample(path, file):
+			return ownCode
+		case path == ctrlkit+"/sim" || strings.HasPrefix(path, ctrlkit+"/sim/"):
+			return libraryCode
+		}
+		return otherCode // an engine: better than nothing
+	case m.contains(path, file):
+		return ownCode
+	case !strings.Contains(strings.SplitN(path, "/", 2)[0], "."):
+		return libraryCode // the standard library, or the main function that go test makes
+	}
+	for _, prefix := range libraries {
+		if strings.HasPrefix(path, prefix) {
+			return libraryCode
+		}
+	}
+	return otherCode
+}
+
+// isExample reports whether a package of this module is the code of an operator.
+func isExample(path, file string) bool {
+	if strings.HasSuffix(file, "_test.go") {
+		return true
+	}
+	for _, part := range []string{"/examples/", "/testdata/", "/mutants", "/golden/", "/bench"} {
+		if strings.Contains(path, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// contains reports whether a package belongs to the module.
+func (m module) contains(path, file string) bool {
+	switch {
+	case m.path == "":
+		return false
+	case path == m.path || strings.HasPrefix(path, m.path+"/"):
+		return true
+	}
+	// A command has the path "main"; what is vendored is no code of the module.
+	return path == "main" && strings.HasPrefix(file, m.dir+string(filepath.Separator))
+}
+
+// relative returns the path of a file in the module.
+func (m module) relative(file string) string {
+	if m.path == "" {
+		return file
+	}
+	if rest, ok := strings.CutPrefix(file, m.dir+string(filepath.Separator)); ok {
+		return filepath.ToSlash(rest)
+	}
+	if rest, ok := strings.CutPrefix(file, m.path+"/"); ok { // with -trimpath
+		return rest
+	}
+	if i := strings.LastIndex(file, "/pkg/mod/"); i >= 0 {
+		return file[i+len("/pkg/mod/"):]
+	}
+	return file
+}
+
+// packageOf returns the import path of a function, "example.com/a/b" of "example.com/a/b.(*T).F".
+func packageOf(function string) string {
+	slash := strings.LastIndex(function, "/")
+	dot := strings.Index(function[slash+1:], ".")
+	if dot < 0 {
+		return function
+	}
+	return strings.TrimSuffix(function[:slash+1+dot], "_test")
+}
+
+// shortFunction returns a function without the path of its package: "(*T).F". Closures have the
+// name of the function around them.
+func shortFunction(function string) string {
+	short := strings.TrimPrefix(function[len(packageOf(function)):], "_test")
+	short = strings.TrimPrefix(short, ".")
+	if i := strings.Index(short, ".func"); i > 0 {
+		short = short[:i]
+	}
+	return strings.ReplaceAll(short, "[...]", "")
+}

@@ -1,0 +1,95 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+)
+
+// With little time, each kind of fault is tried before one is tried again, at places all over the
+// run; pairs come last.
+func TestTellingOrder(t *testing.T) {
+	plans := mustParse(t,
+		"crash after write 1; crash after write 2", "crash after write 1", "panic at read 1", "crash after write 2", "refuse write 2: 409",
+		"refuse write 2: 500", "crash after write 3", "panic at read 2", "crash after write 4", "seed 1")
+	var got []string
+	for _, i := range telling(plans) {
+		got = append(got, plans[i].String())
+	}
+	want := []string{
+		"seed 1",
+		"crash after write 1", "panic at read 1", "refuse write 2: 409", "refuse write 2: 500",
+		"crash after write 3", "panic at read 2",
+		"crash after write 2",
+		"crash after write 4",
+		"crash after write 1; crash after write 2",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func plansOf(t *rapid.T) []fault.Plan {
+	kinds := []fault.Kind{fault.CrashAfterWrite, fault.PanicAtRead, fault.RefuseWrite, fault.Drift}
+	single := rapid.Custom(func(t *rapid.T) fault.Fault {
+		return fault.Fault{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), At: rapid.IntRange(1, 50).Draw(t, "at")}
+	})
+	return rapid.SliceOf(rapid.Custom(func(t *rapid.T) fault.Plan {
+		return fault.Plan{Seed: rapid.Uint64Max(3).Draw(t, "seed"), Faults: rapid.SliceOfN(single, 0, 2).Draw(t, "faults")}
+	})).Draw(t, "plans")
+}
+
+// The order changes nothing about which plans there are, and shards have each plan once.
+func TestShardsHaveAllPlansOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		plans := plansOf(t)
+		all := make([]int, len(plans))
+		for i := range all {
+			all[i] = i
+		}
+		order := telling(plans)
+		slices.Sort(order)
+		if !slices.Equal(order, all) {
+			t.Fatalf("the order of %d plans is %v", len(plans), order)
+		}
+		n := rapid.IntRange(1, 9).Draw(t, "shards")
+		var union []int
+		for i := 1; i <= n; i++ {
+			part := shard{i, n}.of(plans)
+			if len(part) > len(plans)/n+1 || !slices.IsSorted(part) {
+				t.Fatalf("shard %d of %d has %d of %d plans: %v", i, n, len(part), len(plans), part)
+			}
+			if !slices.Equal(part, (shard{i, n}).of(plans)) {
+				t.Fatal("a shard has other plans the next time")
+			}
+			union = append(union, part...)
+		}
+		slices.Sort(union)
+		if !slices.Equal(union, all) {
+			t.Fatalf("%d shards have the plans %v", n, union)
+		}
+		if !slices.Equal(shard{}.of(plans), all) {
+			t.Fatal("without shards, plans are missing")
+		}
+	})
+}
+
+func TestParseShard(t *testing.T) {
+	for text, want := range map[string]shard{"": {}, "1/1": {1, 1}, "2/4": {2, 4}, "4/4": {4, 4}} {
+		if got, err := parseShard(text); err != nil || got != want {
+			t.Errorf("%q: got %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"0/4", "5/4", "2", "/", "a/b", "2/4/6", "-1/2"} {
+		if got, err := parseShard(text); err == nil {
+			t.Errorf("%q: got %v, want an error", text, got)
+		}
+	}
+}

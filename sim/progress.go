@@ -1,0 +1,85 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/report"
+)
+
+// message is what Run reports to the command that has started the test, a line of JSON in the file
+// that the environment names.
+type message struct {
+	Test    string
+	Done    int
+	Total   int
+	Bad     int
+	Found   string        `json:",omitempty"` // a new kind of finding, in a line
+	Summary string        `json:",omitempty"`
+	Elapsed time.Duration `json:",omitempty"`
+}
+
+// ProgressVariable names the environment variable with the file that [Run] appends its progress to,
+// for commands that show it.
+const ProgressVariable = "CTRLKIT_SIM_PROGRESS"
+
+// reportProgress appends a message to the file of the command, if there is one.
+func reportProgress(m message) {
+	name := os.Getenv(ProgressVariable)
+	if name == "" {
+		return
+	}
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return
+	}
+	defer f.Close() //nolint:errcheck // progress is only shown
+	_ = json.NewEncoder(f).Encode(m)
+}
+
+// newFound returns what reports each kind of finding when a plan shows it first.
+func newFound(test string) func(plan fault.Plan, o outcome) {
+	known := map[string]bool{}
+	return func(plan fault.Plan, o outcome) {
+		for i, v := range o.Violations {
+			var w *report.Write
+			if i < len(o.Writes) {
+				w = o.Writes[i]
+			}
+			key := report.Key(v, w)
+			if known[key] {
+				continue
+			}
+			known[key] = true
+			line := fmt.Sprintf("%s: found %s: %s, with: %s", test, v.Class(), report.Line(v), plan)
+			reportProgress(message{Test: test, Found: line})
+			if testing.Verbose() {
+				fmt.Fprintln(os.Stderr, line)
+			}
+		}
+	}
+}
+
+// newProgress reports how far the exploration is, every few seconds.
+func newProgress(t *testing.T) func(done, total, bad int) {
+	last := time.Now()
+	return func(done, total, bad int) {
+		if time.Since(last) < progressEvery {
+			return
+		}
+		last = time.Now()
+		reportProgress(message{Test: t.Name(), Done: done, Total: total, Bad: bad})
+		if testing.Verbose() {
+			fmt.Fprintf(os.Stderr, "%s: %d of %d plans, %d with findings\n", t.Name(), done, total, bad)
+		}
+	}
+}
+
+const progressEvery = 2 * time.Second

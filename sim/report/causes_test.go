@@ -1,0 +1,244 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Fatalf("%s was rewritten", file)
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func parse(t testing.TB, text string) fault.Plan {
+	t.Helper()
+	plan, err := fault.ParsePlan(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+func violation(name oracle.Name, text string, differences ...oracle.Difference) oracle.Violation {
+	return oracle.Violation{Oracle: name, Text: text, Differences: differences, Entry: 1}
+}
+
+func at(file string, line int, object, request string) *Write {
+	return &Write{
+		What: "write 3", Actor: "operator-2", Request: request, Object: object, Answer: "201",
+		Stack:   []Site{{file, line, "(*Reconciler).ensure"}, {file, 12, "(*Reconciler).Reconcile"}},
+		Changes: []string{"+ spec.replicas: 3", "~ spec.image: a:1 -> a:2"},
+	}
+}
+
+// fabricated is the outcomes of a simulation of 40 plans. One mistake, a stale read before a
+// creation outside, shows in three plans, in four ways; another one is cosmetic and shows in most; a
+// third has two plans, of which one happens to show the first mistake too.
+func fabricated(t testing.TB) []Outcome {
+	var outcomes []Outcome
+	add := func(text string, violations []oracle.Violation, writes ...*Write) {
+		plan := parse(t, text)
+		o := Outcome{
+			Order: len(outcomes), Plan: plan, Again: "go test -sim.plan='" + text + "'", Requests: 10, Violations: violations, Writes: writes,
+			Fired: make([]bool, len(plan.Faults)),
+		}
+		for i := range o.Fired {
+			o.Fired[i] = true
+		}
+		if len(violations) > 0 {
+			o.Trace = "          0s  operator    start      \n          1s  operator    fault      " + text + "\n          2s  operator    write 3    create widgets\n"
+		}
+		outcomes = append(outcomes, o)
+	}
+	cosmetic := violation(oracle.TransitionTime, "widgets default/x: lastTransitionTime of condition Ready moved, its status stayed True")
+	status := at("controllers/status.go", 40, "widgets default/x", "update widgets default/x status")
+	leak := func(id int) []oracle.Violation {
+		return []oracle.Violation{
+			cosmetic,
+			violation(oracle.SameEnd, "at checkpoint 2 of 3, the world is not what it is without the fault:\n  ~ ...",
+				oracle.Difference{Thing: "widgets default/x", Path: ".status.bucket", Want: "b-1", Got: fmt.Sprint("b-", id)},
+				oracle.Difference{Thing: "widgets default/x", Path: ".status.ready", Want: "true"}),
+			violation(oracle.OneExternal, fmt.Sprintf("%d resources of buckets were created for widgets default/x, without the fault 1", id)),
+			violation(oracle.NoLeak, fmt.Sprintf("widgets default/x is gone, its external resource b-%d of buckets is not", id)),
+		}
+	}
+	create := at("controllers/bucket.go", 88, "", "buckets create x")
+	add("seed 1", nil)
+	add("crash after write 1", []oracle.Violation{cosmetic}, status)
+	for i := range 3 {
+		add(fmt.Sprintf("restart 4 events in the past of widgets after write %d", i+2), leak(i+2), status, status, create, create)
+	}
+	foreign := violation(oracle.ForeignUntouched, "update configmaps default/cm: the object was created by another client, and the operator is not its owner")
+	write := at("controllers/config.go", 20, "configmaps default/cm", "update configmaps default/cm")
+	add("occupy the name before write 4", []oracle.Violation{foreign, cosmetic}, write, status)
+	add("occupy the name before write 4; restart 4 events in the past of widgets after write 2", append(leak(2), foreign), status, status, create, create, write)
+	for n := len(outcomes); n < 40; n++ {
+		if n%2 == 0 {
+			add(fmt.Sprintf("refuse write %d: 409", n), []oracle.Violation{cosmetic}, status)
+		} else {
+			add(fmt.Sprintf("crash after write %d", n), nil)
+		}
+	}
+	return outcomes
+}
+
+func simulation(outcomes []Outcome) *Simulation {
+	s := &Simulation{Package: "example.com/op/controllers", Test: "TestWidgets", Number: 1, Seconds: 12.5}
+	s.Plans.Total = len(outcomes)
+	s.Fill(outcomes)
+	return s
+}
+
+// One mistake is one finding, however it shows: the worst first, and what shows in the same plans
+// below it. What only happens to show in the same plans is a finding of its own.
+func TestFindingsAreGroupedByCause(t *testing.T) {
+	s := simulation(fabricated(t))
+	var got []string
+	for _, f := range s.Findings {
+		indent := ""
+		if f.CoveredBy != "" {
+			indent = "  "
+		}
+		got = append(got, fmt.Sprintf("%s%s: %s, %d plans, %s", indent, f.Class, f.Oracle, len(f.Plans), f.Example.Text))
+	}
+	want := []string{
+		"leak or loss: no-leak, 4 plans, restart 4 events in the past of widgets after write 2",
+		"  duplicate: one-external, 4 plans, restart 4 events in the past of widgets after write 2",
+		"  wrong status: same-end, 4 plans, restart 4 events in the past of widgets after write 2",
+		"foreign object: foreign-untouched, 2 plans, occupy the name before write 4",
+		"cosmetic: transition-time, 22 plans, crash after write 1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(Plans{Total: 40, Run: 40, Singles: 38, Pairs: 1, Bad: 22}, s.Plans); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The text has a line for every finding, with a plan and how many plans show it.
+func TestGoldenText(t *testing.T) {
+	s := simulation(fabricated(t))
+	s.Stopped, s.Plans.Total = TimeLimit, 1073
+	s.Off = []Off{{Oracle: oracle.SameWork, Reason: "a job each time"}, {Fault: fault.JumpClock.String(), Reason: "it has no clock"}}
+	s.Findings[3].Example.Note = "only without streaming lists"
+	d := &Document{Simulations: []Simulation{*s, {Test: "TestGood", Package: "example.com/op/controllers", Number: 2}}}
+	var b strings.Builder
+	if err := d.Text(&b, Style{Full: 2}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.txt", b.String())
+	var colored strings.Builder
+	if err := d.Text(&colored, Style{Full: 2, Color: true}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(colored.String(), "\x1b[31;1mleak or loss\x1b[0m") || strings.Contains(b.String(), "\x1b") {
+		t.Error("colors are missing, or are there without a terminal")
+	}
+}
+
+// The remedy depends on the plan: a stale cache has its own.
+func TestRemedies(t *testing.T) {
+	s := simulation(fabricated(t))
+	if got := s.Findings[0].Remedy; !strings.Contains(got, "EnsureFresh") {
+		t.Errorf("after a restart in the past: %q", got)
+	}
+	alone := simulation([]Outcome{{Plan: parse(t, "crash after call 1"), Violations: []oracle.Violation{violation(oracle.NoLeak, "a")}}})
+	if got := alone.Findings[0].Remedy; got == "" || strings.Contains(got, "EnsureFresh") {
+		t.Errorf("after a crash: %q", got)
+	}
+}
+
+func TestCovers(t *testing.T) {
+	finding := func(line int, object string, plans ...int) Finding {
+		f := Finding{Example: Example{Write: &Write{Object: object}}}
+		if line > 0 {
+			f.Example.Write.Stack = []Site{{"a.go", line, "f"}}
+		}
+		for _, p := range plans {
+			f.Plans = append(f.Plans, Plan{Order: p})
+		}
+		return f
+	}
+	tests := map[string]struct {
+		worse, other Finding
+		want         bool
+	}{
+		"the same few plans of many":          {finding(1, "a", 1, 2, 3), finding(2, "b", 1, 2, 3), true},
+		"a part of them":                      {finding(1, "a", 1, 2, 3), finding(2, "b", 2), true},
+		"one of very many plans":              {finding(1, "a", 1, 2, 3, 4, 5, 6, 7, 8, 9), finding(2, "b", 2), false},
+		"one of very many, of the object":     {finding(1, "a", 1, 2, 3, 4, 5, 6, 7, 8, 9), finding(2, "a", 2), true},
+		"one of very many, of the line":       {finding(1, "a", 1, 2, 3, 4, 5, 6, 7, 8, 9), finding(1, "b", 2), true},
+		"another plan":                        {finding(1, "a", 1, 2, 3), finding(2, "a", 1, 2, 4), false},
+		"another plan, but the same line":     {finding(1, "a", 1, 2, 3), finding(1, "b", 1, 2, 4), true},
+		"mostly other plans of the same line": {finding(1, "a", 1, 2, 3), finding(1, "b", 1, 4, 5), false},
+		"lines that are not known":            {finding(0, "", 1, 2, 3), finding(0, "", 1, 4), false},
+	}
+	for name, tt := range tests {
+		if got := covers(tt.worse, tt.other, 100); got != tt.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+// Numbers, UIDs and generated names make no new kind. Another line of code, another object and
+// another field do.
+func TestKeys(t *testing.T) {
+	leak := violation(oracle.NoLeak, "pods default/x-7bfd8 is gone, its external resource b-1 of buckets is not")
+	missing := violation(oracle.SameEnd, "at checkpoint 1", oracle.Difference{Thing: "secrets default/x #2", Want: "there"},
+		oracle.Difference{Thing: "widgets default/x", Path: ".status.n", Want: "1"})
+	same := map[string][2]string{
+		"numbers and generated names": {
+			Key(leak, nil), Key(violation(oracle.NoLeak, "pods default/x-zq2xk is gone, its external resource b-23 of buckets is not\nmore"), nil),
+		},
+		"names of objects that the same line wrote": {
+			Key(violation(oracle.SameWork, "configmaps default/a was created twice"), at("a.go", 1, "configmaps default/a", "")),
+			Key(violation(oracle.SameWork, "configmaps default/b was created twice"), at("a.go", 1, "configmaps default/b", "")),
+		},
+		"worst differences": {
+			Key(missing, nil), Key(violation(oracle.SameEnd, "at checkpoint 3", oracle.Difference{Thing: "secrets default/x", Want: "there"}), nil),
+		},
+	}
+	for name, keys := range same {
+		if keys[0] != keys[1] {
+			t.Errorf("%s: %q and %q are different", name, keys[0], keys[1])
+		}
+	}
+	keys := map[string]bool{
+		Key(leak, nil): true, Key(missing, nil): true,
+		Key(leak, at("a.go", 1, "", "")): true, Key(leak, at("a.go", 2, "", "")): true,
+		Key(violation(oracle.SameEnd, "", oracle.Difference{Thing: "secrets default/x", Got: "there"}), nil):                         true,
+		Key(violation(oracle.SameEnd, "", oracle.Difference{Thing: "secrets default/x", Path: ".data.a", Want: "1", Got: "2"}), nil): true,
+		Key(violation(oracle.SameEnd, "", oracle.Difference{Thing: "secrets default/y", Want: "there"}), nil):                        true,
+	}
+	if len(keys) != 7 {
+		t.Errorf("want 7 keys: %v", keys)
+	}
+}
