@@ -67,6 +67,10 @@ var table = []Entry{
 		StaleRemedy: staleRemedy,
 	},
 	{
+		Name: NoOrphans, Class: ClassLost, Meaning: "Objects that the operator has created stay in the cluster after the object they were for is gone.",
+		Remedy: "Set an owner reference, or delete them before the finalizer is removed. If users want to keep them, declare it with sim.Keeps.",
+	},
+	{
 		Name: OneExternal, Class: ClassDuplicate, Meaning: "One object has several external resources, of which the operator knows one.",
 		Remedy:      "Look for the resource before creating it, by a deterministic name, a tag or an idempotency token that is derived from the object's UID.",
 		StaleRemedy: staleRemedy,
@@ -85,6 +89,18 @@ var table = []Entry{
 		Remedy: "The stack names the line. Check the error and the presence of optional fields before using an answer.",
 	},
 	{Name: OperatorRuns, Class: ClassStuck, Meaning: "The operator ends by itself."},
+	{
+		Name: EndsWell, Class: ClassStuck, Meaning: "Without any fault, the operator ends with an error, or repeats a write that the API server refuses.",
+		Remedy: "Look for the refused write in the trace and send what the API server accepts. An object that can't be reconciled needs a condition, not an endless retry.",
+	},
+	{
+		Name: Allowed, Class: ClassStuck, Meaning: "The operator lacks a permission, so that a part of its work never happens.",
+		Remedy: "Add the rule that the finding names, or its kubebuilder marker, and run controller-gen.",
+	},
+	{
+		Name: CacheUntouched, Class: ClassStuck, Meaning: "The operator changes an object of its cache in place: other readers see what is not in the cluster.",
+		Remedy: "Change a DeepCopy. Predicates, handlers and mapping functions get the object of the cache itself.",
+	},
 	{Name: ScriptRuns, Class: ClassStuck, Meaning: "The script of the workload can't be carried out: users can't do what it does."},
 	{
 		Name: BecomesIdle, Class: ClassLoop, Meaning: "The operator works without an end, although nothing changes any more.",
@@ -100,8 +116,17 @@ var table = []Entry{
 		Remedy: "Compare with what is there, after defaults and without times, before a write; order lists that come from maps.",
 	},
 	{
+		Name: NoLateFinalizer, Class: ClassDifference, Meaning: "The operator adds a finalizer to an object that is being deleted, which the API server refuses.",
+		Remedy: "Look at the deletionTimestamp before adding a finalizer.", StaleRemedy: "The operator acted on a stale cache. Treat the refusal as a hint that the object is being deleted, not as an error.",
+	},
+	{
 		Name: NoGoroutineLeft, Class: ClassDifference, Meaning: "The operator does not end when its context is canceled, so that its successor waits or works beside it.",
 		Remedy: "End each goroutine with the context of the manager, and pass the context to what blocks.",
+	},
+	{
+		Name: ReadyWhenDone, Class: ClassStatus, Meaning: "The object reports success while the work for it is still to be done: users and pipelines continue too early.",
+		Remedy:      "Write the condition after the children are as they should be, from what was read of them, with the generation that was reconciled.",
+		StaleRemedy: "The operator acted on a stale cache. Compare the observed generation of the children, and of the object, before reporting success.",
 	},
 	{
 		Name: SaysWhy, Class: ClassStatus, Meaning: "Users wait for an object, and nothing says why it makes no progress.",
@@ -114,6 +139,14 @@ var table = []Entry{
 	{
 		Name: ConditionsStay, Class: ClassStatus, Meaning: "Clients that wait for a condition wait for ever.",
 		Remedy: "Set a condition to False or Unknown instead of removing it.",
+	},
+	{
+		Name: NoNoopWrites, Class: ClassCosmetic, Meaning: "Each resync and each restart of the operator sends a write that changes nothing, for every object: it costs requests.",
+		Remedy: "Compare with what is there before an update, or send an apply only when its content has changed.",
+	},
+	{
+		Name: SameHistory, Class: ClassCosmetic, Meaning: "A counter, a time or a past condition in the status depends on what happened in between.",
+		Remedy: "Nothing, if it is meant as a history. Otherwise compute it from what is there.",
 	},
 	{
 		Name: TransitionTime, Class: ClassCosmetic, Meaning: "The age of a condition is wrong.",
