@@ -4,10 +4,15 @@
 package sim
 
 import (
+	"context"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -110,6 +115,77 @@ func TestShows(t *testing.T) {
 		finding.Example.Differences = test.other.Differences
 		if got := shows(o, finding) >= 0; got != test.want {
 			t.Errorf("%v and %v: got %t, want %t", test.v, test.other, got, test.want)
+		}
+	}
+}
+
+// generator keeps one Secret with a generated name for each ConfigMap, and notes in an annotation
+// that it has: its own note makes it reconcile again, with a cache that may lack the Secret.
+type generator struct{ client.Client }
+
+func (g generator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var cm corev1.ConfigMap
+	if err := g.Get(ctx, req.NamespacedName, &cm); err != nil || cm.DeletionTimestamp != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var list corev1.SecretList
+	if err := g.List(ctx, &list, client.InNamespace(cm.Namespace)); err != nil || len(list.Items) > 0 {
+		return ctrl.Result{}, err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, GenerateName: cm.Name + "-"}}
+	if err := ctrl.SetControllerReference(&cm, secret, g.Scheme()); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := g.Create(ctx, secret); err != nil {
+		return ctrl.Result{}, err
+	}
+	if cm.Annotations["noted"] == "yes" {
+		return ctrl.Result{}, nil
+	}
+	cm.Annotations = map[string]string{"noted": "yes"}
+	return ctrl.Result{}, g.Update(ctx, &cm)
+}
+
+// A mistake that a lagging cache is enough for is not shown with a first list that is stale, nor
+// with a lost event.
+func TestShrinkTriesMilderFaults(t *testing.T) {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
+	w := Workload{
+		Operator: Manager(func(mgr ctrl.Manager, _ *Process) error {
+			return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(generator{mgr.GetClient()})
+		}),
+		Script: func(w *World) {
+			w.Create(cm)
+			w.Settle()
+		},
+	}
+	report := prepare(t, w, nil, ".")
+	if report == nil {
+		return // this is a worker
+	}
+	ref, _, err := findReference(t, report.workload, report.crds, report.settings)
+	if err != nil || ref == nil {
+		t.Fatalf("no reference: %v", err)
+	}
+	report.explorer.places = ref.places
+	for text, want := range map[string]string{
+		"restart 4 events in the past of secrets after write 1": "delay the watch of secrets by 1 from event 1",
+		"delay the watch of secrets by 3 from event 1":          "delay the watch of secrets by 1 from event 1",
+		"miss event 1 of secrets":                               "delay the watch of secrets by 1 from event 1",
+	} {
+		given := mustParse(t, text)
+		outcomes, err := report.explorer.run(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(outcomes[0].Violations, func(v oracle.Violation) bool { return v.Oracle == oracle.SameWork })
+		if i < 0 {
+			t.Errorf("%q violates only %v", text, outcomes[0].Violations)
+			continue
+		}
+		plan, o, simpler := report.explorer.shrink(given[0], outcomes[0].Violations[i])
+		if !simpler || plan.String() != want || !violates(o, oracle.SameWork) {
+			t.Errorf("%q became %q with %v, want %q", text, plan, o.Violations, want)
 		}
 	}
 }

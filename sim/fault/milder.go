@@ -15,9 +15,6 @@ import (
 //   - a request that fails and is tried again;
 //   - a graceful restart, then a crash, then a panic;
 //   - everything for which several things must come together.
-//
-// An object that another controller owns proves more than one without an owner: to adopt the latter
-// is a feature of some operators.
 var milderKinds = map[Kind][]Fault{
 	CrashBeforeWrite: {{Kind: RefuseWrite, How: "409"}, {Kind: RefuseWrite, How: "500"}, {Kind: StopAtWrite}},
 	CrashAfterWrite:  {{Kind: StopAtWrite}},
@@ -28,9 +25,10 @@ var milderKinds = map[Kind][]Fault{
 	PauseBeforeWrite: {{Kind: TouchBeforeWrite}},
 	MutateWrite:      {{Kind: TouchBeforeWrite}},
 	Fight:            {{Kind: TouchBeforeWrite}, {Kind: MutateWrite}},
-	OccupyName:       {{Kind: OccupyNameByController}},
 	Recreate:         {{Kind: DeleteAndCreate}},
-	RestartInPast:    {{Kind: StopAtWrite}, {Kind: CrashAfterWrite}},
+
+	OccupyNameByController: {{Kind: OccupyName}},
+	RestartInPast:          {{Kind: StopAtWrite}, {Kind: CrashAfterWrite}},
 
 	PanicAtRead: {{Kind: RefuseRead, How: "500"}},
 

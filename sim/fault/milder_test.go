@@ -30,8 +30,8 @@ func TestMilder(t *testing.T) {
 		{"refuse write 1: 409", update, []string{"touch the object before write 1"}},
 		{"refuse write 1: 422", creation, []string{"refuse write 1: 429", "refuse write 1: 500", "refuse write 1: 403", "refuse write 1: webhook"}},
 		{"refuse write 1: 500", update, []string{"refuse write 1: 409", "refuse write 1: 429"}},
-		{"occupy the name before write 1", creation, []string{"occupy the name before write 1 by another controller"}},
-		{"occupy the name before write 1 by another controller", creation, nil},
+		{"occupy the name before write 1", creation, nil},
+		{"occupy the name before write 1 by another controller", creation, []string{"occupy the name before write 1"}},
 		{"leave an orphan before write 1", creation, nil},
 		{"fight over write 1", update, []string{"touch the object before write 1", "mutate write 1"}},
 		{"pause before write 1 for 2m0s", update, []string{

@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
@@ -73,81 +72,6 @@ func (a *Actors) occupy(r *apiserver.Request, wanted *unstructured.Unstructured,
 		a.deleteExactly(owner)
 		a.time.SlowDown(occupiedTime)
 	})
-}
-
-// orphan is an object of an earlier owner that another client has left.
-type orphan struct {
-	used bool // the operator has changed it
-}
-
-// formerUID takes the place of the UIDs of owners in an orphan: its owner was another one.
-const formerUID = "0f0f0f0f-0000-4000-8000-000000000000"
-
-// LeaveOrphan creates the object that a request is about to create as an earlier owner has left it,
-// which was deleted with kubectl delete --cascade=orphan: with the labels and the spec of the
-// operator, and without an owner.
-//
-// The operator may adopt or delete it, or refuse to use it. Where it refuses, the orphan is removed
-// when everything is idle. Where it uses the orphan without becoming its owner, the orphan stays, so
-// that the world differs: with the next owner, nothing would remove it.
-func (a *Actors) LeaveOrphan(r *apiserver.Request) {
-	wanted, ok := cluster.CreatedBy(r)
-	if !ok || !cluster.IsOwned(wanted) {
-		return
-	}
-	var owners []types.UID
-	for _, reference := range wanted.GetOwnerReferences() {
-		owners = append(owners, reference.UID)
-	}
-	collection := cluster.CollectionPath(r.Resource, r.Namespace)
-	created, ok := a.createAndRead(collection, leftBehind(wanted))
-	if !ok {
-		return
-	}
-	left := &orphan{}
-	a.orphans[created.GetUID()] = left
-	a.time.WhenIdle(func() {
-		of := cluster.ObjectName(r.Resource, r.Namespace, created.GetName())
-		now, err := a.cluster.LookUp(of)
-		switch {
-		case err != nil || now.GetUID() != created.GetUID() || len(now.GetOwnerReferences()) > 0 || left.used:
-			return
-		case wanted.GetName() != "" && !a.explained(owners):
-			a.trace.Add("sim", "heal", "the orphan stays: no condition of its owner says that the name is taken")
-			return
-		}
-		a.trace.Add("sim", "heal", "the orphan that was not adopted is taken away")
-		a.deleteExactly(created)
-		a.time.SlowDown(a.time.Quiet())
-	})
-}
-
-// explained reports whether one of several owners says why it can't continue.
-func (a *Actors) explained(owners []types.UID) bool {
-	for _, uid := range owners {
-		if a.notes.Explains(uid) {
-			return true
-		}
-	}
-	return false
-}
-
-// leftBehind returns an object without its owners and their UIDs.
-func leftBehind(wanted *unstructured.Unstructured) map[string]any {
-	left := &unstructured.Unstructured{Object: cluster.CloneJSON(wanted.Object)}
-	for _, reference := range wanted.GetOwnerReferences() {
-		replaceStrings(left.Object, string(reference.UID), formerUID)
-	}
-	metadata := map[string]any{}
-	had, _ := left.Object["metadata"].(map[string]any)
-	for _, k := range []string{"name", "generateName", "namespace", "labels", "annotations"} {
-		if v, ok := had[k]; ok {
-			metadata[k] = v
-		}
-	}
-	left.Object["metadata"] = metadata
-	delete(left.Object, "status")
-	return left.Object
 }
 
 // stored is an object as the server has stored it.

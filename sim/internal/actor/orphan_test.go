@@ -23,18 +23,19 @@ func (w *world) leaveOrphan(body string) {
 	w.LeaveOrphan(w.request("POST", configMaps, w.ofPod(body)))
 }
 
-// An orphan that the operator refuses is removed when everything is idle.
+// An orphan that the operator refuses is removed after ten minutes.
 func TestLeaveOrphan(t *testing.T) {
 	inWorld(t, func(w *world) {
 		others := w.unchanged("configmaps default/y")
 		w.leaveOrphan(orphanBody)
 		w.isObject("then", "configmaps default/y", orphanText)
 		w.equal("a creation", 409, w.write("POST", configMaps, w.ofPod(orphanBody)))
-		w.pass(time.Hour)
-		w.isObject("later", "configmaps default/y", orphanText)
-		w.settle()
-		w.isObject("when idle", "configmaps default/y", "none")
-		w.noted("slow down by 1m0s")
+		w.pass(10*time.Minute - time.Nanosecond)
+		w.isObject("just before its end", "configmaps default/y", orphanText)
+		w.noted()
+		w.pass(time.Nanosecond)
+		w.isObject("at its end", "configmaps default/y", "none")
+		w.noted("slow down by 10m0s")
 		others()
 	})
 }
@@ -45,16 +46,16 @@ func TestAnAdoptedOrphanStays(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.leaveOrphan(orphanBody)
 		w.write("PATCH", configMaps+"/y", w.ofPod(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"OWNER"}]}}`))
-		w.settle()
-		w.isObject("when idle", "configmaps default/y", orphanText)
+		w.pass(time.Hour)
+		w.isObject("in the end", "configmaps default/y", orphanText)
 		w.noted()
 	})
 	inWorld(t, func(w *world) {
 		w.leaveOrphan(orphanBody)
 		w.write("DELETE", configMaps+"/y", "{}")
 		w.write("POST", configMaps, `{"metadata":{"name":"y"}}`)
-		w.settle()
-		w.isObject("when idle", "configmaps default/y", "new UID")
+		w.pass(time.Hour)
+		w.isObject("in the end", "configmaps default/y", "new UID")
 		w.noted()
 	})
 }
@@ -65,14 +66,14 @@ func TestAUsedOrphanStays(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.leaveOrphan(orphanBody)
 		w.write("PATCH", configMaps+"/y", `{"data":{"a":"3"}}`)
-		w.settle()
-		w.isObject("when idle", "configmaps default/y", `{"a":"3"} labels{"app":"1","owner":"`+formerUID+`"}`)
+		w.pass(time.Hour)
+		w.isObject("in the end", "configmaps default/y", `{"a":"3"} labels{"app":"1","owner":"`+formerUID+`"}`)
 	})
 	inWorld(t, func(w *world) {
 		w.silent = true
 		w.leaveOrphan(orphanBody)
-		w.settle()
-		w.isObject("when idle", "configmaps default/y", orphanText)
+		w.pass(time.Hour)
+		w.isObject("in the end", "configmaps default/y", orphanText)
 		w.noted()
 	})
 }
@@ -84,9 +85,9 @@ func TestAnOrphanWithAGeneratedName(t *testing.T) {
 		w.silent = true
 		w.leaveOrphan(`{"metadata":{"generateName":"y-","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"OWNER"}]}}`)
 		w.equal("orphans", 1, len(w.orphans))
-		w.settle()
+		w.pass(time.Hour)
 		others()
-		w.noted("slow down by 1m0s")
+		w.noted("slow down by 10m0s")
 	})
 }
 
@@ -103,7 +104,7 @@ func TestWhatLeavesNoOrphan(t *testing.T) {
 		inWorld(t, func(w *world) {
 			others := w.unchanged("")
 			w.LeaveOrphan(w.request(test.method, test.path, w.ofPod(test.body)))
-			w.settle()
+			w.pass(time.Hour)
 			others()
 			w.equal(name, map[types.UID]*orphan{}, w.orphans)
 		})

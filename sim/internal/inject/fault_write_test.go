@@ -80,7 +80,8 @@ var writeCases = []writeCase{
 	},
 	{
 		plan: "leave an orphan before write 1", method: "POST", path: "/api/v1/namespaces/default/configmaps", body: owned,
-		of: "configmaps default/y", answer: "409", then: `{"data":{"a":"2"},"labels":{"app":"1"}}`, idle: "none", did: "slow down by 1m0s",
+		of: "configmaps default/y", answer: "409", then: `{"data":{"a":"2"},"labels":{"app":"1"}}`, idle: "none",
+		did:  "timer 10m0s, slow down by 10m0s",
 		seen: "other ADDED, other DELETED", next: "409",
 	},
 	{plan: "delete the object before write 1", answer: "404", then: "none", idle: "none", seen: "other DELETED", next: "404"},

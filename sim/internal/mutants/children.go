@@ -61,6 +61,24 @@ func childWorkload(bug Bug) sim.Workload {
 	}
 }
 
+// secretWorkload is childWorkload with a user who changes the Secret, which is there before the
+// operator starts, and does not wait in between.
+func secretWorkload(bug Bug) sim.Workload {
+	w := childWorkload(bug)
+	w.Script = func(w *sim.World) {
+		widget, secret := newWidget(), newSecret()
+		w.Create(widget)
+		w.Sleep(time.Second)
+		sim.Update(w, secret, func(s *corev1.Secret) { s.Labels = map[string]string{"rotated": "yes"} })
+		w.Settle()
+		w.Delete(widget)
+		w.Sleep(time.Second)
+		w.Delete(secret)
+		w.Settle()
+	}
+	return w
+}
+
 // children keeps a ConfigMap and a Deployment for each Widget.
 type children struct {
 	client.Client

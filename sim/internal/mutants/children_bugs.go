@@ -34,6 +34,8 @@ const (
 	eventEachTime        Bug = "event-each-time"
 	identityIsName       Bug = "identity-is-name"
 	blindStatusOverwrite Bug = "blind-status-overwrite"
+	anyControllerIsOurs  Bug = "any-controller-is-ours"
+	usesOrphans          Bug = "uses-orphans"
 )
 
 func childMutants() []Mutant {
@@ -68,5 +70,7 @@ func childMutants() []Mutant {
 		m(eventEachTime, "an Event is written in each reconcile", "event storms", oracle.SilentWhenIdle, oracle.BoundedRequests),
 		m(identityIsName, "a child is ours when it has our name in a label, whose ever UID it belongs to", "an object deleted and created again under the same name", oracle.SameEnd, oracle.SameWork),
 		m(blindStatusOverwrite, "the status is patched without the version that was read, from a stale copy", "status lost or retried blindly on conflicts", oracle.ObservedGeneration, oracle.SameEnd),
+		m(anyControllerIsOurs, "a child with a controller is ours, whichever that is", "controllers of two kinds that write the same ConfigMap", oracle.ForeignUntouched),
+		m(usesOrphans, "a child with our label and without an owner is used, and never gets an owner", "orphans of kubectl delete --cascade=orphan that stay for ever", oracle.SameEnd),
 	}
 }

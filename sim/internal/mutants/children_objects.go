@@ -68,8 +68,29 @@ func (r *children) owns(w *Widget, obj client.Object) bool {
 		return true
 	case identityIsName:
 		return obj.GetLabels()["widget"] == w.Name
+	case anyControllerIsOurs:
+		return metav1.GetControllerOf(obj) != nil
+	case usesOrphans, adoptsOrphans:
+		return metav1.IsControlledBy(obj, w) || isOrphan(w, obj)
 	}
 	return metav1.IsControlledBy(obj, w)
+}
+
+// isOrphan reports whether an object has the label of the Widget's children, and no controller.
+func isOrphan(w *Widget, obj client.Object) bool {
+	return metav1.GetControllerOf(obj) == nil && obj.GetLabels()["widget"] == w.Name
+}
+
+// adopts reports whether the operator becomes the owner of what it uses.
+func (r *children) adopts() bool { return r.bug == adoptsForeign || r.bug == adoptsOrphans }
+
+// replaceOrphan deletes an orphan, if the operator does that.
+func (r *children) replaceOrphan(ctx context.Context, w *Widget, obj client.Object) (bool, error) {
+	if r.bug != deletesOrphans || !isOrphan(w, obj) {
+		return false, nil
+	}
+	uid := obj.GetUID()
+	return true, client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid}))
 }
 
 // own makes an object the Widget's.
@@ -101,6 +122,9 @@ func (r *children) configMap(ctx context.Context, w *Widget, secret *corev1.Secr
 		if r.bug == existsIsDone {
 			return "", nil
 		}
+		if replaced, err := r.replaceOrphan(ctx, w, cm); replaced {
+			return "an orphan is being replaced", err
+		}
 		return "the name of the ConfigMap is taken", nil
 	}
 	changed := cm.DeepCopy()
@@ -112,7 +136,7 @@ func (r *children) configMap(ctx context.Context, w *Widget, secret *corev1.Secr
 	if r.bug == wipesAnnotations {
 		changed.Annotations, changed.Labels = nil, map[string]string{"widget": w.Name}
 	}
-	if r.bug == adoptsForeign {
+	if r.adopts() {
 		if err := r.own(w, changed); err != nil {
 			return "", err
 		}
@@ -157,6 +181,9 @@ func (r *children) deployment(ctx context.Context, w *Widget) (wait string, err 
 		if r.bug == existsIsDone {
 			return "", nil
 		}
+		if replaced, err := r.replaceOrphan(ctx, w, d); replaced {
+			return "an orphan is being replaced", err
+		}
 		return "the name of the Deployment is taken", nil
 	}
 	if r.bug == comparesDefaults {
@@ -168,7 +195,7 @@ func (r *children) deployment(ctx context.Context, w *Widget) (wait string, err 
 		return "", r.Update(ctx, changed)
 	}
 	changed := d.DeepCopy()
-	if r.bug == adoptsForeign {
+	if r.adopts() {
 		if err := r.own(w, changed); err != nil {
 			return "", err
 		}

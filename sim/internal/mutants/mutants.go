@@ -26,6 +26,38 @@ type Bug string
 // Right is no mistake.
 const Right Bug = ""
 
+// The ways in which a right operator can differ from the empty Bug: none of them is a mistake.
+const (
+	adoptsOrphans  Bug = "adopts-orphans"  // what has its label and no controller becomes its own
+	deletesOrphans Bug = "deletes-orphans" // what has its label and no controller is deleted
+)
+
+// A Twin is a right operator, about which no oracle may say anything.
+type Twin struct {
+	Name     string
+	Workload func() sim.Workload
+}
+
+// Twins returns the right operators.
+func Twins() []Twin {
+	of := func(name string, workload func(Bug) sim.Workload, bug Bug) Twin {
+		return Twin{name, func() sim.Workload {
+			w := workload(bug)
+			w.Name = name
+			return w
+		}}
+	}
+	return []Twin{
+		of("children", childWorkload, Right), // which refuses names that are taken, with a condition
+		of("children-adopt", childWorkload, adoptsOrphans),
+		of("children-delete", childWorkload, deletesOrphans),
+		of("secret-changes", secretWorkload, Right),
+		of("pods", podWorkload, Right),
+		of("external", externalWorkload, Right),
+		of("tokens", tokenWorkload, Right),
+	}
+}
+
 // definitions is where the CustomResourceDefinition of the package is.
 var definitions = []string{"crd"}
 

@@ -19,8 +19,8 @@ var (
 
 // The right twins survive everything.
 func TestNoTwinRaisesAnAlarm(t *testing.T) {
-	for _, workload := range []func(Bug) sim.Workload{childWorkload, podWorkload, externalWorkload, tokenWorkload} {
-		w := workload(Right)
+	for _, twin := range Twins() {
+		w := twin.Workload()
 		if raceDetector {
 			*pairs = 0
 		}

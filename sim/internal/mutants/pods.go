@@ -26,6 +26,7 @@ const (
 	generatesNames Bug = "generates-names"
 	scalesByStale  Bug = "scales-by-stale-list"
 	countsByPrefix Bug = "counts-by-prefix"
+	avoidsOrphans  Bug = "avoids-orphans"
 )
 
 func podMutants() []Mutant {
@@ -36,6 +37,7 @@ func podMutants() []Mutant {
 		m(generatesNames, "Pods have generated names, and are counted in a cache that may not have seen the last ones", "duplicates by generateName without expectations: many operators in Sieve (OSDI 2022)", oracle.SameWork, oracle.SameEnd),
 		m(scalesByStale, "Pods are deleted because a Widget is smaller in a cache that may be old", "a broken quorum by a stale list: zookeeper-operator in Sieve (OSDI 2022)", oracle.SameWork, oracle.SameEnd),
 		m(countsByPrefix, "Pods are counted by the beginning of their names, whose ever they are", "identities joined without a separator: owner bprod/we and prod/web", oracle.SameEnd, oracle.ForeignUntouched, oracle.SameWork),
+		m(avoidsOrphans, "a name that an object with our labels has makes the operator choose another name, each time anew", "LeaderWorkerSet: a new ControllerRevision per reconcile while the name is taken", oracle.BoundedRequests, oracle.BecomesIdle),
 	}
 }
 
@@ -144,6 +146,9 @@ func (r *pods) scale(ctx context.Context, w *Widget, ours []corev1.Pod) (wait bo
 		}
 		if err := r.Create(ctx, r.pod(w, name, "")); apierrors.IsAlreadyExists(err) {
 			wait = true // it is another's, or the cache has not seen it yet
+			if err := r.avoid(ctx, w, name); err != nil {
+				return false, err
+			}
 		} else if err != nil {
 			return false, err
 		}
@@ -158,6 +163,20 @@ func (r *pods) scale(ctx context.Context, w *Widget, ours []corev1.Pod) (wait bo
 		}
 	}
 	return wait, nil
+}
+
+// avoid creates a Pod with another name if one with our label has the name: the mistake of
+// avoidsOrphans.
+func (r *pods) avoid(ctx context.Context, w *Widget, name string) error {
+	if r.bug != avoidsOrphans {
+		return nil
+	}
+	taken := &corev1.Pod{}
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, taken)
+	if err != nil || taken.Labels["widget"] != w.Name || metav1.IsControlledBy(taken, w) {
+		return client.IgnoreNotFound(err)
+	}
+	return r.Create(ctx, r.pod(w, "", name+"-"))
 }
 
 func (r *pods) deleteFrom(ctx context.Context, ours []corev1.Pod, size int) error {
@@ -199,7 +218,7 @@ func (r *pods) current(ctx context.Context, w *Widget) (bool, error) {
 
 func (r *pods) pod(w *Widget, name, generate string) *corev1.Pod {
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, GenerateName: generate},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, GenerateName: generate, Labels: map[string]string{"widget": w.Name}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: w.Spec.Image}}},
 	}
 	if err := ctrl.SetControllerReference(w, p, r.Scheme()); err != nil {

@@ -1,0 +1,78 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package actor
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+)
+
+// orphan is an object of an earlier owner that another client has left.
+type orphan struct {
+	used bool // the operator has changed it
+}
+
+// formerUID takes the place of the UIDs of owners in an orphan: its owner was another one.
+const formerUID = "0f0f0f0f-0000-4000-8000-000000000000"
+
+// LeaveOrphan creates the object that a request is about to create as an earlier owner has left it,
+// which was deleted with kubectl delete --cascade=orphan: with the labels and the spec of the
+// operator, and without an owner.
+//
+// The operator may adopt or delete it, or refuse to use it. Where it refuses, the orphan is removed
+// after some time, as by the user who reads why. Where the operator uses the orphan without becoming
+// its owner, it stays, so that the world differs: nothing would remove it with the owner.
+func (a *Actors) LeaveOrphan(r *apiserver.Request) {
+	wanted, ok := cluster.CreatedBy(r)
+	if !ok || !cluster.IsOwned(wanted) {
+		return
+	}
+	var owners []types.UID
+	for _, reference := range wanted.GetOwnerReferences() {
+		owners = append(owners, reference.UID)
+	}
+	collection := cluster.CollectionPath(r.Resource, r.Namespace)
+	created, ok := a.createAndRead(collection, leftBehind(wanted))
+	if !ok {
+		return
+	}
+	left := &orphan{}
+	a.orphans[created.GetUID()] = left
+	a.time.After(occupiedTime, func() {
+		of := cluster.ObjectName(r.Resource, r.Namespace, created.GetName())
+		now, err := a.cluster.LookUp(of)
+		switch {
+		case err != nil || now.GetUID() != created.GetUID() || len(now.GetOwnerReferences()) > 0 || left.used:
+			return
+		case wanted.GetName() != "" && !slices.ContainsFunc(owners, a.notes.Explains):
+			a.trace.Add("other", "write", "none: the orphan stays, because no condition of its owner says that it is in the way")
+			return
+		}
+		a.deleteExactly(created)
+		a.time.SlowDown(occupiedTime)
+	})
+}
+
+// leftBehind returns an object without its owners and their UIDs.
+func leftBehind(wanted *unstructured.Unstructured) map[string]any {
+	left := &unstructured.Unstructured{Object: cluster.CloneJSON(wanted.Object)}
+	for _, reference := range wanted.GetOwnerReferences() {
+		replaceStrings(left.Object, string(reference.UID), formerUID)
+	}
+	metadata := map[string]any{}
+	had, _ := left.Object["metadata"].(map[string]any)
+	for _, k := range []string{"name", "generateName", "namespace", "labels", "annotations"} {
+		if v, ok := had[k]; ok {
+			metadata[k] = v
+		}
+	}
+	left.Object["metadata"] = metadata
+	delete(left.Object, "status")
+	return left.Object
+}
