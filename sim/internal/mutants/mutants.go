@@ -32,7 +32,7 @@ var definitions = []string{"crd"}
 // All returns the mutants.
 func All() []Mutant {
 	var list []Mutant
-	for _, family := range [][]Mutant{childMutants(), podMutants(), externalMutants(), tokenMutants()} {
+	for _, family := range [][]Mutant{childMutants(), podMutants(), externalMutants(), tokenMutants(), keeperMutants()} {
 		list = append(list, family...)
 	}
 	return list

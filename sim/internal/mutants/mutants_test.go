@@ -19,7 +19,7 @@ var (
 
 // The right twins survive everything.
 func TestNoTwinRaisesAnAlarm(t *testing.T) {
-	for _, workload := range []func(Bug) sim.Workload{childWorkload, podWorkload, externalWorkload, tokenWorkload} {
+	for _, workload := range []func(Bug) sim.Workload{childWorkload, podWorkload, externalWorkload, tokenWorkload, keeperWorkload} {
 		w := workload(Right)
 		if raceDetector {
 			*pairs = 0
