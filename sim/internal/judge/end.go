@@ -30,12 +30,12 @@ func (noPanic) AtEnd(_ *ledger, e End, v violate) {
 type sameEnd struct{}
 
 func (sameEnd) AtEnd(l *ledger, e End, v violate) {
-	l.compare(e, "the world is not what it is without the fault", func(d oracle.Difference) bool { return !l.isHistory(d) }, v)
+	l.compare(e, "the world is not what it is without the fault", func(checkpoint int, d oracle.Difference) bool { return !l.isHistory(checkpoint, d) }, v)
 }
 
 // compare reports the first checkpoint at which the world differs from that of the run without
 // faults, in what counts.
-func (l *ledger) compare(e End, text string, counts func(oracle.Difference) bool, v violate) {
+func (l *ledger) compare(e End, text string, counts func(checkpoint int, d oracle.Difference) bool, v violate) {
 	if l.reference == nil || l.aborted {
 		return
 	}
@@ -46,7 +46,7 @@ func (l *ledger) compare(e End, text string, counts func(oracle.Difference) bool
 		var differences []oracle.Difference
 		var lines []string
 		for _, d := range want.Diff(e.Checkpoints[i], l.reference.Mask) {
-			if counts(d) && !l.comesByTheClock(i, d) {
+			if counts(i, d) && !l.comesByTheClock(i, d) {
 				differences, lines = append(differences, d), append(lines, d.String())
 			}
 		}

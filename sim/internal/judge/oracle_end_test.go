@@ -62,6 +62,10 @@ func sameHistoryChecks(*testing.T) map[string]check {
 		"right: the same":                    {historyOptions(fault.Recreate), history(".status.restarts", "1"), nil},
 		"right: a field that is not history": {withoutSameEnd(historyOptions(fault.Recreate)), history(".status.selector", "b"), nil},
 		"right: the run without faults":      {Options{}, history(".status.restarts", "3"), nil},
+		"wrong: the status of an object that is being deleted": {
+			deletedOptions(), history(".status.selector", "b"),
+			[]string{"same-history: at checkpoint 2 of 2, statuses record another history than without the fault:"},
+		},
 		"wrong: a counter": {
 			historyOptions(fault.CrashAfterWrite), history(".status.restarts", "0"),
 			[]string{"same-history: at checkpoint 2 of 2, statuses record another history than without the fault:"},
@@ -93,6 +97,14 @@ func clockEnd(later time.Duration) func(trial) {
 func historyOptions(kind fault.Kind) Options {
 	first := snapshot.Snapshot{"widgets default/x": {".status.conditions[Ready].type": "Ready"}}
 	return Options{Plan: withFault(kind), Reference: &Reference{Checkpoints: []snapshot.Snapshot{first, {"widgets default/x": fullHistory()}}}}
+}
+
+// deletedOptions are those of a plan in whose reference the object is being deleted at the end.
+func deletedOptions() Options {
+	o := historyOptions(fault.WipeStatus)
+	o.Reference.Checkpoints[1]["widgets default/x"][".metadata.deletionTimestamp"] = timeText
+	o.Reference.Mask = map[string]bool{"widgets default/x .metadata.deletionTimestamp": true}
+	return o
 }
 
 func withoutSameEnd(o Options) Options {

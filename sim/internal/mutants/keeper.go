@@ -59,8 +59,8 @@ func keeperMutants() []Mutant {
 	}
 }
 
-// keeperWorkload is the life of a Widget with a ConfigMap and a volume, whose deletion another
-// client holds for a while.
+// keeperWorkload is the life of a Widget with a ConfigMap and a volume. Another client holds its
+// deletion up, as it may for long.
 func keeperWorkload(bug Bug) sim.Workload {
 	widget := newWidget()
 	return sim.Workload{
@@ -78,27 +78,7 @@ func keeperWorkload(bug Bug) sim.Workload {
 			sim.Update(w, widget, func(x *Widget) { controllerutil.AddFinalizer(x, "example.com/hold") })
 			w.Delete(widget)
 			w.Settle()
-			release(w, widget)
-			w.Settle()
 		},
-	}
-}
-
-// release removes the finalizer of the other client.
-func release(w *sim.World, widget *Widget) {
-	c, err := client.New(w.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		panic(err) // a mistake of this file
-	}
-	current := &Widget{}
-	if err := c.Get(context.Background(), client.ObjectKeyFromObject(widget), current); err != nil {
-		return
-	}
-	before := current.DeepCopy()
-	if controllerutil.RemoveFinalizer(current, "example.com/hold") {
-		if err := c.Patch(context.Background(), current, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-			panic(err)
-		}
 	}
 }
 
@@ -181,7 +161,7 @@ func (r *keeper) finish(ctx context.Context, w *Widget) error {
 		}
 		controllerutil.RemoveFinalizer(w, keeperFinalizer)
 	}
-	return client.IgnoreNotFound(r.Update(ctx, w))
+	return r.Update(ctx, w)
 }
 
 // report says in the status how the work went.
