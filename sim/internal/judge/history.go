@@ -25,17 +25,14 @@ func (sameHistory) AtEnd(l *ledger, e End, v violate) {
 //   - a counter in a status: how often something was restarted, tried or has failed;
 //   - a time in a status that one of the worlds does not have: when something happened as the last;
 //   - a condition that the object does not have from the beginning, without the fault, and does not
-//     have after it: it was set by something that happened in between;
-//   - the status of an object that is being deleted, of which the operator has taken leave.
+//     have after it: it was set by something that happened in between.
 //
 // Everything else in a status is something that users read, and that must not depend on the past:
 // a selector, a phase, a number of replicas, a condition that is there from the beginning.
-func (l *ledger) isHistory(checkpoint int, d oracle.Difference) bool {
+func (l *ledger) isHistory(d oracle.Difference) bool {
 	switch {
 	case !strings.HasPrefix(d.Path, ".status."):
 		return false
-	case l.reference.Checkpoints[checkpoint][d.Thing][".metadata.deletionTimestamp"] != "":
-		return true
 	case strings.HasPrefix(d.Path, ".status.conditions["):
 		return l.isPastCondition(d)
 	}

@@ -43,7 +43,7 @@ func childMutants() []Mutant {
 	return []Mutant{
 		m(adoptsForeign, "an object of the wanted name is taken over, whatever its owner", "wrangler apply's silent change of owners", oracle.ForeignUntouched, oracle.SameEnd),
 		m(noOwner, "children have no owner reference, and are deleted by a cleanup that a crash or a missed event prevents", "rabbitmq cluster-operator and others in Sieve (OSDI 2022)", oracle.SameEnd),
-		m(readyTooEarly, "Ready is set before the child is there, and not evaluated again", "a condition satisfied by a half-done step: cass-operator in Anvil (OSDI 2024)", oracle.SameEnd, oracle.SaysWhy),
+		m(readyTooEarly, "Ready is set before the child is there, and not evaluated again", "a condition satisfied by a half-done step: cass-operator in Anvil (OSDI 2024)", oracle.ReadyWhenDone, oracle.SameEnd, oracle.SaysWhy),
 		m(conditionsFromZero, "the list of conditions is made anew in each reconcile", "conditions that vanish on errors: Flux's linter exists for it", oracle.ConditionsStay, oracle.TransitionTime),
 		m(transitionEachTime, "lastTransitionTime is set in each reconcile", "two operators that woke each other for ever", oracle.SilentWhenIdle, oracle.TransitionTime, oracle.BoundedRequests),
 		m(counterInMessage, "the text of an error changes at every try, and is written into the status", "status storms by request ids of cloud providers", oracle.BoundedRequests, oracle.BecomesIdle, oracle.SilentWhenIdle),
@@ -64,7 +64,7 @@ func childMutants() []Mutant {
 		m(panicsOnEmptyStatus, "a status that another client has removed is not expected", "Acto: panics on states that the operator itself never makes", oracle.SameEnd, oracle.BecomesIdle, oracle.SilentWhenIdle, oracle.NoPanic),
 		m(observedFromMemory, "observedGeneration is taken from a counter of the process", "status.observedGeneration that falls after a restart", oracle.ObservedGeneration, oracle.SilentWhenIdle, oracle.SameEnd, oracle.BoundedRequests),
 		m(edgeTriggered, "cleanup happens when the deletion is seen, and only then", "Sieve: deletions missed over a restart", oracle.SameEnd),
-		m(writesStatusAlways, "the status is written in each reconcile", "apply-every-time frameworks", oracle.SilentWhenIdle, oracle.BoundedRequests),
+		m(writesStatusAlways, "the status is written in each reconcile", "apply-every-time frameworks", oracle.NoNoopWrites, oracle.BoundedRequests),
 		m(eventEachTime, "an Event is written in each reconcile", "event storms", oracle.SilentWhenIdle, oracle.BoundedRequests),
 		m(identityIsName, "a child is ours when it has our name in a label, whose ever UID it belongs to", "an object deleted and created again under the same name", oracle.SameEnd, oracle.SameWork),
 		m(blindStatusOverwrite, "the status is patched without the version that was read, from a stale copy", "status lost or retried blindly on conflicts", oracle.ObservedGeneration, oracle.SameEnd),

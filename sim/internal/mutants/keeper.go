@@ -45,13 +45,15 @@ func keeperMutants() []Mutant {
 	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
 		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: keeperWorkload}
 	}
+	held := m(lateFinalizer, "the finalizer is added whenever it is missing, also during the deletion", "objects stuck in deletion with a log full of refusals", oracle.NoLateFinalizer)
+	held.Workload = heldWorkload
 	return []Mutant{
+		held,
 		m(readyBeforeWork, "Ready is written before the work is done, and is right a moment later", "pipelines that continue before the first child is there", oracle.ReadyWhenDone),
 		m(leavesVolume, "a volume has no owner, and is not deleted with its Widget", "Acto (SOSP 2023): volumes left after the deletion", oracle.NoOrphans),
 		m(changesCache, "a function that maps events to requests changes the object that it gets", "client-go's detector of cache mutations exists for it", oracle.CacheUntouched),
 		m(refusedForEver, "the server refuses a creation each time, in every run", "an operator that always fails passes as its own reference", oracle.EndsWell),
 		m(failsForEver, "each reconcile ends with an error, although everything is done", "optional objects that are required", oracle.EndsWell),
-		m(lateFinalizer, "the finalizer is added whenever it is missing, also during the deletion", "objects stuck in deletion with a log full of refusals", oracle.NoLateFinalizer),
 		m(appliesAlways, "a child is applied in each reconcile, whether it has changed or not", "apply-every-time operators", oracle.NoNoopWrites),
 		m(keepsTransition, "the status of a condition moves, and its lastTransitionTime stays", "conditions that are assigned field by field", oracle.TransitionTime),
 		m(resetsStatus, "the status is emptied before it is computed anew", "status.conditions that flap to nothing", oracle.ConditionsStay, oracle.ObservedGeneration),
@@ -59,12 +61,16 @@ func keeperMutants() []Mutant {
 	}
 }
 
-// keeperWorkload is the life of a Widget with a ConfigMap and a volume. Another client holds its
-// deletion up, as it may for long.
-func keeperWorkload(bug Bug) sim.Workload {
+// keeperWorkload is the life of a Widget with a ConfigMap and a volume.
+func keeperWorkload(bug Bug) sim.Workload { return keeperLife("keeper", bug) }
+
+// heldWorkload is the same, but another client holds the deletion up, as it may for long.
+func heldWorkload(bug Bug) sim.Workload { return keeperLife("held", bug, "example.com/hold") }
+
+func keeperLife(name string, bug Bug, finalizers ...string) sim.Workload {
 	widget := newWidget()
 	return sim.Workload{
-		Name: "keeper", Scheme: scheme, CRDs: definitions, Objects: []client.Object{newSecret()},
+		Name: name, Scheme: scheme, CRDs: definitions, Objects: []client.Object{newSecret()},
 		Operator: sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
 			r := &keeper{Client: mgr.GetClient(), bug: bug}
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&corev1.ConfigMap{}).Owns(&corev1.PersistentVolumeClaim{}).
@@ -75,7 +81,7 @@ func keeperWorkload(bug Bug) sim.Workload {
 			w.Settle()
 			sim.Update(w, widget, func(x *Widget) { x.Spec.Size = 0 })
 			w.Settle()
-			sim.Update(w, widget, func(x *Widget) { controllerutil.AddFinalizer(x, "example.com/hold") })
+			sim.Update(w, widget, func(x *Widget) { x.Finalizers = append(x.Finalizers, finalizers...) })
 			w.Delete(widget)
 			w.Settle()
 		},

@@ -19,7 +19,7 @@ var (
 
 // The right twins survive everything.
 func TestNoTwinRaisesAnAlarm(t *testing.T) {
-	for _, workload := range []func(Bug) sim.Workload{childWorkload, podWorkload, externalWorkload, tokenWorkload, keeperWorkload} {
+	for _, workload := range []func(Bug) sim.Workload{childWorkload, podWorkload, externalWorkload, tokenWorkload, keeperWorkload, heldWorkload} {
 		w := workload(Right)
 		if raceDetector {
 			*pairs = 0
@@ -61,7 +61,7 @@ func TestEveryMutantIsCaught(t *testing.T) {
 			}
 		})
 	}
-	if len(seen) < 31 {
+	if len(seen) < 50 {
 		t.Errorf("%d mutants", len(seen))
 	}
 }
