@@ -50,7 +50,7 @@ func childMutants() []Mutant {
 		m(swallowsConflict, "a conflict is taken for the success of another writer", "a status handler that sets its condition True on a conflict", oracle.SameEnd),
 		m(swallowsErrors, "errors of the API server are logged and forgotten", "Acto (SOSP 2023): errors ignored in eleven operators", oracle.SameEnd),
 		m(existsIsDone, "AlreadyExists is taken for done, whatever the owner of the object", "silent takeover of objects of other owners", oracle.SameEnd),
-		m(comparesDefaults, "what is wanted is compared with what the server has made of it", "hot loops by server defaults, reported for most operators", oracle.SilentWhenIdle, oracle.BoundedRequests),
+		m(comparesDefaults, "what is wanted is compared with what the server has made of it", "hot loops by server defaults, reported for most operators", oracle.NoNoopWrites, oracle.BoundedRequests),
 		m(wipesAnnotations, "annotations and labels of others are removed from the child", "a fight with webhooks that inject", oracle.BoundedRequests, oracle.BecomesIdle, oracle.SilentWhenIdle),
 		m(hidesChildUpdates, "a generation predicate hides changes of a kind without generations", "predicates on ConfigMaps: kubebuilder's documentation warns", oracle.SameEnd),
 		m(keepsOldChild, "a child stays when another name is wanted", "Acto: orphans after a change of the spec", oracle.SameEnd),
