@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -99,10 +100,12 @@ func TestPairs(t *testing.T) {
 func TestOptions(t *testing.T) {
 	s := newSettings([]Option{
 		WithPairs(3), WithSeed(4), WithStopOn(oracle.SameEnd, oracle.NoLeak), WithoutOracle(oracle.SameWork, "a"), WithoutFault(fault.Drift, "b"),
+		ComesAndGoes("A", "B"), Keeps("persistentvolumeclaims", "c"),
 	})
 	want := &settings{
 		pairs: 3, seed: 4, until: []oracle.Name{oracle.SameEnd, oracle.NoLeak},
 		without: oracleSet{oracle.SameWork: "a"}, skipped: map[fault.Kind]string{fault.Drift: "b"},
+		rules: judge.Rules{ComesAndGoes: map[string]bool{"A": true, "B": true}, Keeps: map[string]string{"persistentvolumeclaims": "c"}},
 	}
 	if diff := cmp.Diff(want, s, cmp.AllowUnexported(settings{})); diff != "" {
 		t.Error(diff)

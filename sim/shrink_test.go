@@ -159,22 +159,22 @@ func TestShrinkTriesMilderFaults(t *testing.T) {
 			w.Settle()
 		},
 	}
-	report := prepare(t, w, nil, ".")
-	if report == nil {
+	sim := prepare(t, w, nil, ".")
+	if sim == nil {
 		return // this is a worker
 	}
-	ref, _, err := findReference(t, report.workload, report.crds, report.settings)
+	ref, _, err := findReference(t, sim.workload, sim.crds, sim.settings)
 	if err != nil || ref == nil {
 		t.Fatalf("no reference: %v", err)
 	}
-	report.explorer.places = ref.places
+	sim.explorer.places = ref.places
 	for text, want := range map[string]string{
 		"restart 4 events in the past of secrets after write 1": "delay the watch of secrets by 1 from event 1",
 		"delay the watch of secrets by 3 from event 1":          "delay the watch of secrets by 1 from event 1",
 		"miss event 1 of secrets":                               "delay the watch of secrets by 1 from event 1",
 	} {
 		given := mustParse(t, text)
-		outcomes, err := report.explorer.run(given)
+		outcomes, err := sim.explorer.run(given)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,8 @@ func TestShrinkTriesMilderFaults(t *testing.T) {
 			t.Errorf("%q violates only %v", text, outcomes[0].Violations)
 			continue
 		}
-		plan, o, simpler := report.explorer.shrink(given[0], outcomes[0].Violations[i])
+		v := outcomes[0].Violations[i]
+		plan, o, simpler := sim.explorer.shrink(given[0], report.Finding{Key: report.Key(v, writeOf(outcomes[0], v)), Oracle: v.Oracle})
 		if !simpler || plan.String() != want || !violates(o, oracle.SameWork) {
 			t.Errorf("%q became %q with %v, want %q", text, plan, o.Violations, want)
 		}

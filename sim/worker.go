@@ -95,7 +95,7 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 		} else if result, err := runPlan(t, w, crds, plan, ref, s.without); err != nil {
 			o.Err = err.Error()
 		} else {
-			o.Violations, o.Fired, o.Requests = ref.news(result.violations), result.fired, result.requests
+			o.Violations, o.Fired, o.Requests = ref.news(plan, result.violations), result.fired, result.requests
 			if len(o.Violations) > 0 {
 				o.Writes = result.writes
 				o.Trace, o.Logs = result.trace.String(), lastLines(result.trace.Logs(), 40)

@@ -68,11 +68,18 @@ func (p Plan) AddsWork() bool {
 	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind.AddsWork() })
 }
 
-// Misleads reports whether a fault of the plan hides the present state of the cluster from a
-// process for a while, or makes two processes work at the same time: the operator may be wrong
-// then, and must only become right.
-func (p Plan) Misleads() bool {
-	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind.entry().hides || f.Kind.entry().doubles })
+// Honest reports whether the operator sees everything as it is and at once in a run of the plan: it
+// has no faults, or only such that refuse something and say so.
+func (p Plan) Honest() bool {
+	return !slices.ContainsFunc(p.Faults, func(f Fault) bool {
+		switch f.Kind {
+		case FailCall, ThrottleCall:
+			return false
+		case RefuseWrite:
+			return f.How == "404" || f.How == "409" // which says something about the object that is not so
+		}
+		return true
+	})
 }
 
 // Hides reports whether a fault of the plan keeps a process from seeing the present state for a

@@ -30,7 +30,10 @@ func (sameHistory) AtEnd(l *ledger, e End, v violate) {
 // Everything else in a status is something that users read, and that must not depend on the past:
 // a selector, a phase, a number of replicas, a condition that is there from the beginning.
 func (l *ledger) isHistory(d oracle.Difference) bool {
-	if !strings.HasPrefix(d.Path, ".status.") || strings.HasPrefix(d.Path, ".status.conditions[") {
+	switch {
+	case !strings.HasPrefix(d.Path, ".status."):
+		return false
+	case strings.HasPrefix(d.Path, ".status.conditions["):
 		return l.isPastCondition(d)
 	}
 	field := d.Path[strings.LastIndexByte(d.Path, '.')+1:]
@@ -60,7 +63,7 @@ func isNumber(text string) bool {
 // happened between the beginning and now.
 func (l *ledger) isPastCondition(d oracle.Difference) bool {
 	rest, ok := strings.CutPrefix(d.Path, ".status.conditions[")
-	if !ok || d.Got != "" || l.reference == nil || !l.addsWork {
+	if !ok || d.Got != "" || !l.addsWork {
 		return false
 	}
 	kind, _, _ := strings.Cut(rest, "]")

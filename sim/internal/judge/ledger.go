@@ -29,7 +29,7 @@ type ledger struct {
 	systems   map[string]external.System
 	rules     Rules
 	faultless bool // the plan has no fault
-	plain     bool // no fault of the plan hides the present state from the operator, or adds work
+	honest    bool // the operator sees everything as it is, and at once
 	prepared  bool // the objects are there that the workload needs from the beginning
 	stage     int  // how often the operator was idle so far
 	began     time.Time
@@ -74,7 +74,7 @@ func newLedger(o Options) *ledger {
 		reference: o.Reference, addsWork: o.Plan.AddsWork(), vanishes: o.Plan.Has(fault.Vanish), systems: o.Systems,
 		uids: map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{},
-		rules: o.Rules, faultless: len(o.Plan.Faults) == 0, plain: !o.Plan.AddsWork() && !o.Plan.Misleads(),
+		rules: o.Rules, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
 		public: map[string]bool{}, held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{},
 	}
 }

@@ -189,6 +189,16 @@ func readyWhenDoneChecks(*testing.T) map[string]check {
 			before, after := status(2, condition("Ready", "True")), status(2, condition("Ready", "False"))
 			updates("operator", before, after)(tr)
 		}, creates)},
+		"right: the late call of a process that has crashed": {
+			options: Options{Plan: withFault(fault.CrashInsideCall), Without: map[oracle.Name]string{oracle.FinalizerFirst: "it is tested alone"}},
+			show: show("True", 2, func(tr trial) {
+				tr.BeforeCall(external.Call{System: "buckets", Verb: "create", What: "b", Owner: "1", Mutates: true})
+			}),
+		},
+		"wrong: although a call has failed": {
+			options: Options{Plan: withFault(fault.FailCall)}, show: show("True", 2, creates),
+			want: []string{early + "its child configmaps default/c was created"},
+		},
 		"right: by a stale cache": {options: Options{Plan: withFault(fault.DelayWatch)}, show: show("True", 2, creates)},
 		"right: the Deployment was available before": {show: func(tr trial) {
 			deployment("ADDED", "operator", 1)(tr)

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 )
 
@@ -145,6 +146,10 @@ func transitionTimeChecks(*testing.T) map[string]check {
 			show: updates("operator", status(1, at("True", time.Now().Format(time.RFC3339))), status(1, at("False", time.Now().Format(time.RFC3339)))),
 		},
 		"right: conditions without times": {show: updates("operator", status(1, condition("Ready", "True")), status(1, condition("Ready", "False")))},
+		"right: the time at which a reconcile began that a fault made long": {
+			options: Options{Plan: withFault(fault.HangCall)},
+			show:    updates("operator", status(1, at("True", "2000-01-01T00:00:00Z")), status(1, at("False", "2000-01-01T00:00:00Z"))),
+		},
 		"wrong: only the status moves": {
 			show: updates("operator", status(1, at("True", "2000-01-01T00:00:00Z")), status(1, at("False", "2000-01-01T00:00:00Z"))),
 			want: []string{"transition-time: configmaps default/x: lastTransitionTime of condition Ready stayed, its status moved from True to False"},

@@ -43,11 +43,12 @@ func sameEndChecks(*testing.T) map[string]check {
 		"wrong: what comes by the clock, at the same time": {
 			clockOptions(), clockEnd(0), []string{"same-end: at checkpoint 1 of 1, the world is not what it is without the fault:"},
 		},
-		"right: what differs anyway":               {options("configmaps default/x .data.a"), end("3", "2"), nil},
-		"right: the run without faults":            {Options{}, end("3"), nil},
-		"right: the run was ended early":           {options(), func(tr trial) { tr.Abort(); end("3")(tr) }, nil},
-		"right: checkpoints that were not reached": {options(), end("1"), nil},
-		"right: one checkpoint more":               {options(), end("1", "2", "3"), nil},
+		"right: the status of an object that is being deleted": {deletedOptions(), history(".status.selector", "b"), nil},
+		"right: what differs anyway":                           {options("configmaps default/x .data.a"), end("3", "2"), nil},
+		"right: the run without faults":                        {Options{}, end("3"), nil},
+		"right: the run was ended early":                       {options(), func(tr trial) { tr.Abort(); end("3")(tr) }, nil},
+		"right: checkpoints that were not reached":             {options(), end("1"), nil},
+		"right: one checkpoint more":                           {options(), end("1", "2", "3"), nil},
 		"wrong: another field than the masked one": {
 			options("configmaps default/x .data.b"), end("3", "2"), []string{"same-end: at checkpoint 1 of 2, the world is not what it is without the fault:"},
 		},
@@ -93,6 +94,14 @@ func clockEnd(later time.Duration) func(trial) {
 func historyOptions(kind fault.Kind) Options {
 	first := snapshot.Snapshot{"widgets default/x": {".status.conditions[Ready].type": "Ready"}}
 	return Options{Plan: withFault(kind), Reference: &Reference{Checkpoints: []snapshot.Snapshot{first, {"widgets default/x": fullHistory()}}}}
+}
+
+// deletedOptions are those of a plan in whose reference the object is being deleted at the end.
+func deletedOptions() Options {
+	o := historyOptions(fault.WipeStatus)
+	o.Reference.Checkpoints[1]["widgets default/x"][".metadata.deletionTimestamp"] = timeText
+	o.Reference.Mask = map[string]bool{"widgets default/x .metadata.deletionTimestamp": true}
+	return o
 }
 
 func withoutSameEnd(o Options) Options {

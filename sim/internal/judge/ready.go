@@ -28,9 +28,9 @@ import (
 //   - a child that runs Pods was not available at the time of the claim, and becomes it before the
 //     next checkpoint.
 //
-// A deletion of what is no longer wanted may come after the claim. Runs in which a fault hides the
-// present state from the operator, or adds work, are not judged: there the claim may be right by
-// what the operator could know.
+// A deletion of what is no longer wanted may come after the claim. Runs with faults are judged only
+// if these refuse something and say so: with all others, the claim may be right by what the operator
+// could know, and the work may be that of a process that has crashed.
 type readyWhenDone struct {
 	claims map[types.UID]*claim
 }
@@ -50,7 +50,7 @@ const claimTime = 5 * time.Second
 
 func (o readyWhenDone) OnChange(l *ledger, c *change, v violate) {
 	switch {
-	case !l.plain:
+	case !l.honest:
 	case !c.byOperator:
 		o.others(c, v)
 	case c.Subresource == "status" || c.isUpdate() && !changesWork(c):
@@ -66,8 +66,8 @@ func (o readyWhenDone) OnChange(l *ledger, c *change, v violate) {
 	}
 }
 
-func (o readyWhenDone) OnCall(_ *ledger, call external.Call, v violate) {
-	if call.Owner != "" && call.Verb != "delete" {
+func (o readyWhenDone) OnCall(l *ledger, call external.Call, v violate) {
+	if l.honest && call.Owner != "" && call.Verb != "delete" {
 		o.work(call.Owner, fmt.Sprintf("the call %s was made for it", call), v)
 	}
 }

@@ -55,6 +55,8 @@ func Twins() []Twin {
 		of("pods", podWorkload, Right),
 		of("external", externalWorkload, Right),
 		of("tokens", tokenWorkload, Right),
+		of("keeper", keeperWorkload, Right),
+		of("held", heldWorkload, Right),
 	}
 }
 
@@ -64,7 +66,7 @@ var definitions = []string{"crd"}
 // All returns the mutants.
 func All() []Mutant {
 	var list []Mutant
-	for _, family := range [][]Mutant{childMutants(), podMutants(), externalMutants(), tokenMutants()} {
+	for _, family := range [][]Mutant{childMutants(), podMutants(), externalMutants(), tokenMutants(), keeperMutants()} {
 		list = append(list, family...)
 	}
 	return list
