@@ -76,6 +76,7 @@ func (o Outcome) example(i int) Example {
 	if o.Trace != "" {
 		e.Trace = strings.Split(strings.TrimRight(o.Trace, "\n"), "\n")
 		e.Excerpt = excerpt(e.Trace, v.Entry, e.objects())
+		e.Trace = cut(e.Trace)
 	}
 	return e
 }
