@@ -34,8 +34,8 @@ func newStopper(deadline time.Time) *stopper {
 	if deadline.IsZero() {
 		return &stopper{}
 	}
-	left := time.Until(deadline)
-	margin := min(max(left/marginPart, leastTime), mostTime, left/2)
+	remaining := time.Until(deadline)
+	margin := min(max(remaining/marginPart, leastTime), mostTime, remaining/2)
 	return &stopper{limit: deadline.Add(-margin), kill: deadline.Add(-margin / 2)}
 }
 

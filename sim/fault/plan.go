@@ -88,6 +88,15 @@ func (p Plan) Hides() bool {
 	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind.entry().hides })
 }
 
+// Likelihood returns how likely the plan is: as likely as its least likely fault.
+func (p Plan) Likelihood() Likelihood {
+	least := LikelihoodHigh
+	for _, f := range p.Faults {
+		least = min(least, f.Kind.Likelihood())
+	}
+	return least
+}
+
 // Note returns the notes of the kinds of the plan's faults, each once; empty if none has one.
 func (p Plan) Note() string {
 	var notes []string

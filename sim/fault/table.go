@@ -97,7 +97,7 @@ func (l Likelihood) String() string {
 
 // withoutStreaming is the premise of a first list that is stale. An informer that streams its first
 // list asks for the state of etcd, not for that of whichever API server answers.
-const withoutStreaming = "possible only without streaming lists (client-go's WatchListClient, on by default since 0.35)"
+const withoutStreaming = "possible only without streaming lists"
 
 // entry is everything about a kind of fault that does not need a running simulation. Where a fault
 // has several values of a parameter, each is a plan of its own.
@@ -127,8 +127,6 @@ type entry struct {
 	doubles  bool // two processes work at the same time
 	alone    bool // no operator can survive it together with another fault
 
-	// note is when the fault can happen, where that is not always: reports show it with the plan.
-	note string
 }
 
 // table has all kinds of faults. Within a place, plans are tried in its order.
@@ -211,10 +209,6 @@ func (k Kind) String() string { return k.entry().pattern }
 // Point returns where faults of the kind strike.
 func (k Kind) Point() Point { return k.entry().point }
 
-// Note returns when faults of the kind can happen, such as "only without streaming lists"; empty
-// for those that can always happen.
-func (k Kind) Note() string { return k.entry().note }
-
 // AddsWork reports whether a fault of the kind makes it right for an operator to create and delete
 // more objects than without the fault.
 func (k Kind) AddsWork() bool { return k.entry().addsWork }
@@ -223,6 +217,6 @@ func (k Kind) AddsWork() bool { return k.entry().addsWork }
 // more attention than what a rare one shows.
 func (k Kind) Likelihood() Likelihood { return k.entry().likelihood }
 
-// Premise returns what must be the case for a fault of the kind to be possible at all, such as
+// Note returns what must be the case for a fault of the kind to be possible at all, such as
 // "possible only without streaming lists". It is empty for most kinds.
-func (k Kind) Premise() string { return k.entry().premise }
+func (k Kind) Note() string { return k.entry().premise }

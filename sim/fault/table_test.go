@@ -138,7 +138,7 @@ func TestLikelihoods(t *testing.T) {
 // A stale first list is the only fault that a usual client does not see.
 func TestPremises(t *testing.T) {
 	for _, kind := range Kinds() {
-		got := kind.Premise()
+		got := kind.Note()
 		if kind == RestartInPast {
 			if !strings.HasPrefix(got, "possible only without streaming lists") {
 				t.Errorf("%q has the premise %q", kind, got)

@@ -45,11 +45,12 @@ func arrange(list []Finding, plans int) []Finding {
 	return arranged
 }
 
-// worse orders findings by class, oracle and number of plans.
+// worse orders findings by class, likelihood, oracle and number of plans.
 func worse(a, b Finding) int {
 	return cmp.Or(
 		cmp.Compare(a.class(), b.class()),
 		cmp.Compare(noted(a), noted(b)),
+		cmp.Compare(b.Example.Likelihood, a.Example.Likelihood),
 		cmp.Compare(a.Oracle.Rank(), b.Oracle.Rank()),
 		cmp.Compare(len(b.Plans), len(a.Plans)),
 		cmp.Compare(a.Key, b.Key),

@@ -149,3 +149,15 @@ func render(trace []string, weights []int) []string {
 	flush()
 	return lines
 }
+
+// maxTrace is how many lines of a trace a report keeps: a loop without an end has thousands of them.
+const maxTrace = 1000
+
+// cut leaves out the middle of a long trace.
+func cut(trace []string) []string {
+	if len(trace) <= maxTrace {
+		return trace
+	}
+	gap := fmt.Sprintf("    ... %d lines, which -sim.plan prints ...", len(trace)-maxTrace)
+	return slices.Concat(trace[:maxTrace/2], []string{gap}, trace[len(trace)-maxTrace/2:])
+}

@@ -63,6 +63,18 @@ func TestLongExcerpts(t *testing.T) {
 	}
 }
 
+func TestCut(t *testing.T) {
+	trace := traceOf(make([]string, maxTrace)...)
+	if diff := cmp.Diff(trace, cut(trace)); diff != "" {
+		t.Error(diff)
+	}
+	long := traceOf(make([]string, maxTrace+7)...)
+	got := cut(long)
+	if len(got) != maxTrace+1 || got[maxTrace/2] != "    ... 7 lines, which -sim.plan prints ..." || got[maxTrace] != long[maxTrace+6] {
+		t.Errorf("%d lines, the middle one is %q, the last one %q", len(got), got[maxTrace/2], got[len(got)-1])
+	}
+}
+
 func TestMentions(t *testing.T) {
 	for line, want := range map[string]bool{
 		"create secrets default/x -> 201": true, "ADDED secrets default/x": true, "update secrets default/xy -> 200": false, "secrets other/x": false,

@@ -70,12 +70,13 @@ func Key(v oracle.Violation, w *Write) string {
 func (o Outcome) example(i int) Example {
 	v := o.Violations[i]
 	e := Example{
-		Plan: Plan{o.Order, o.Plan.String()}, Faults: len(o.Plan.Faults), Note: o.Plan.Note(), Again: o.Again,
+		Plan: Plan{o.Order, o.Plan.String()}, Faults: len(o.Plan.Faults), Likelihood: o.Plan.Likelihood(), Note: o.Plan.Note(), Again: o.Again,
 		What: v.Text, Differences: v.Differences, Write: o.write(i),
 	}
 	if o.Trace != "" {
 		e.Trace = strings.Split(strings.TrimRight(o.Trace, "\n"), "\n")
 		e.Excerpt = excerpt(e.Trace, v.Entry, e.objects())
+		e.Trace = cut(e.Trace)
 	}
 	return e
 }
@@ -100,7 +101,8 @@ func (e Example) objects() []string {
 	return list
 }
 
-// better orders examples: first those that can always happen, then those with fewer faults.
+// better orders examples: first those that can always happen, then those with fewer faults, and then
+// those that are more likely.
 func better(a, b Example) int {
 	note := func(e Example) int {
 		if e.Note == "" {
@@ -108,7 +110,7 @@ func better(a, b Example) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(note(a), note(b)), cmp.Compare(a.Faults, b.Faults), cmp.Compare(a.Order, b.Order))
+	return cmp.Or(cmp.Compare(note(a), note(b)), cmp.Compare(a.Faults, b.Faults), cmp.Compare(b.Likelihood, a.Likelihood), cmp.Compare(a.Order, b.Order))
 }
 
 // Fill fills in what the plans that were run have shown. The simulation has to say how many there
@@ -162,7 +164,7 @@ func kinds(outcomes []Outcome) []Finding {
 			if !slices.Contains(f.Plans, plan) {
 				f.Plans = append(f.Plans, plan)
 			}
-			e := Example{Plan: plan, Faults: len(o.Plan.Faults), Note: o.Plan.Note()}
+			e := Example{Plan: plan, Faults: len(o.Plan.Faults), Likelihood: o.Plan.Likelihood(), Note: o.Plan.Note()}
 			if f.Key == "" || better(e, f.Example) < 0 {
 				f.Show(o, i)
 			}

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -100,6 +101,7 @@ type Plan struct {
 type Example struct {
 	Plan
 	Faults      int                 `json:"faults"`         // how many the plan has
+	Likelihood  fault.Likelihood    `json:"likelihood"`     // of the plan: 3 is high, 1 low
 	Note        string              `json:"note,omitempty"` // when the faults can happen, where that is not always
 	Again       string              `json:"again"`          // the command that runs the plan again
 	What        string              `json:"what"`           // what is wrong, in one line or several

@@ -250,14 +250,15 @@ func (w *write) text() string {
 
 // objectOf returns the object of a write by the name that snapshots have for it.
 func objectOf(w *write, names *strings.Replacer) string {
-	for _, c := range w.changes {
-		content := c.New
-		if content == nil {
-			content = c.Old
-		}
-		return names.Replace(cluster.ObjectName(c.Resource, c.Namespace, cluster.CanonicalName(c.Name, content)))
+	if len(w.changes) == 0 {
+		return names.Replace(cluster.TargetOf(w.request))
 	}
-	return names.Replace(cluster.TargetOf(w.request))
+	c := w.changes[0]
+	content := c.New
+	if content == nil {
+		content = c.Old
+	}
+	return names.Replace(cluster.ObjectName(c.Resource, c.Namespace, cluster.CanonicalName(c.Name, content)))
 }
 
 // render returns a write as reports show it.
