@@ -71,6 +71,9 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 	if failure := w.admit(g, obj, nil); failure != nil {
 		return nil, failure
 	}
+	if failure := g.admitNew(k, obj); failure != nil {
+		return nil, failure
+	}
 	if applied == nil {
 		if failure := w.trackUpdate(g, nil, obj); failure != nil {
 			return nil, failure
@@ -80,6 +83,9 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
 	}
 	if failure := g.authorizeCreate(w); failure != nil {
+		return nil, failure
+	}
+	if failure := g.checkService(k, obj); failure != nil {
 		return nil, failure
 	}
 	if k.definition == nil {
@@ -223,6 +229,9 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 	}
 	if errs := w.validate(obj, before); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
+	}
+	if failure := g.checkService(k, obj); failure != nil {
+		return nil, failure
 	}
 	if k.definition == nil {
 		builtin.WithoutEmptyLists(obj.Object)

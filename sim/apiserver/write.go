@@ -120,7 +120,8 @@ func (w *writeContext) prepareCreate(g *registry, obj *unstructured.Unstructured
 	}
 	unstructured.RemoveNestedField(obj.Object, "metadata", "generation")
 	builtin.Default(w.kind.gvk, obj.Object)
-	builtin.PrepareCreate(w.kind.gvk, obj.Object, g.minter.allocate)
+	builtin.PrepareCreate(w.kind.gvk, obj.Object, g.allocate)
+	w.kind.protect(obj)
 }
 
 // prepareUpdate does what the kind's strategy does upstream before an object is updated.
