@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -71,9 +72,6 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 	if failure := w.admit(g, obj, nil); failure != nil {
 		return nil, failure
 	}
-	if failure := g.admitNew(k, obj); failure != nil {
-		return nil, failure
-	}
 	if applied == nil {
 		if failure := w.trackUpdate(g, nil, obj); failure != nil {
 			return nil, failure
@@ -82,10 +80,7 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 	if errs := w.validate(obj, nil); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
 	}
-	if failure := g.authorizeCreate(w); failure != nil {
-		return nil, failure
-	}
-	if failure := g.checkService(k, obj); failure != nil {
+	if failure := cmp.Or(g.authorizeCreate(w), g.checkService(k, obj)); failure != nil {
 		return nil, failure
 	}
 	if k.definition == nil {

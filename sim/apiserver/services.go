@@ -6,6 +6,7 @@ package apiserver
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,31 @@ func (g *registry) allocate(what string) string {
 		value := g.minter.allocate(what)
 		if !g.taken(what, value, "", "") {
 			return value
+		}
+	}
+}
+
+// allocateMissing gives a changed Service the address and the ports that its new type needs.
+func (g *registry) allocateMissing(k *kind, obj *unstructured.Unstructured) {
+	spec, ok := obj.Object["spec"].(map[string]any)
+	if k.storage != servicesStorage || !ok || spec["type"] == "ExternalName" {
+		return
+	}
+	if ip, _ := spec["clusterIP"].(string); ip == "" {
+		ip = g.allocate("clusterIP")
+		spec["clusterIP"], spec["clusterIPs"] = ip, []any{ip}
+		spec["ipFamilies"], spec["ipFamilyPolicy"] = []any{"IPv4"}, "SingleStack"
+	}
+	if spec["type"] != "NodePort" && spec["type"] != "LoadBalancer" || spec["allocateLoadBalancerNodePorts"] == false {
+		return
+	}
+	ports, _ := spec["ports"].([]any)
+	for _, p := range ports {
+		if port, ok := p.(map[string]any); ok && (port["nodePort"] == nil || port["nodePort"] == int64(0)) {
+			number, err := strconv.ParseInt(g.allocate("nodePort"), 10, 64)
+			if err == nil {
+				port["nodePort"] = number
+			}
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (w *writeContext) decode(data []byte) (map[string]any, *failure) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &content); err != nil || content == nil {
 		return nil, fail(apierrors.NewBadRequest(fmt.Sprintf("couldn't get version/kind; json parse error: %v", err)))
 	}
-	if failure := w.checkKind(content); failure != nil {
+	if failure := w.kind.checkCustomKind(content, data); failure != nil {
 		return nil, failure
 	}
 	return w.normalize(content)
@@ -129,6 +129,7 @@ func (w *writeContext) prepareUpdate(g *registry, obj, before *unstructured.Unst
 	if w.kind.definition == nil {
 		builtin.Default(w.kind.gvk, obj.Object)
 		builtin.PrepareUpdate(w.kind.gvk, obj.Object, before.Object, w.request.Subresource)
+		g.allocateMissing(w.kind, obj)
 		return
 	}
 	w.kind.definition.Default(obj.Object)
