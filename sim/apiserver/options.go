@@ -119,7 +119,7 @@ func (k *kind) checkCustomKind(content map[string]any, data []byte) *failure {
 	switch want := k.gvr.GroupVersion().String(); {
 	case kindName == "":
 		return fail(apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
-			k.gvk.Kind, k.gvk.Version, k.gvk.Kind, runtime.NewMissingKindErrWithBody(string(data)))))
+			k.gvk.Kind, k.gvk.Version, k.gvk.Kind, runtime.NewMissingKindErr(string(data)))))
 	case apiVersion != want:
 		return fail(apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", apiVersion, want)))
 	case kindName != k.gvk.Kind:
