@@ -118,13 +118,17 @@ func (k *kind) checkCustomKind(content map[string]any, data []byte) *failure {
 	kindName, _ := content["kind"].(string)
 	switch want := k.gvr.GroupVersion().String(); {
 	case kindName == "":
-		return fail(apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
-			k.gvk.Kind, k.gvk.Version, k.gvk.Kind, runtime.NewMissingKindErr(string(data)))))
+		summary := string(data)
+		if len(summary) > 30 {
+			summary = summary[:30] + " ..."
+		}
+		return fail(apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)",
+			k.gvk.Kind, runtime.NewMissingKindErr(string(data)), summary)))
 	case apiVersion != want:
 		return fail(apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", apiVersion, want)))
 	case kindName != k.gvk.Kind:
 		name, _ := metadata(content)["name"].(string)
-		return fail(apierrors.NewInvalid(k.gvk.GroupKind(), name, fieldErrors("kind", kindName, "must be "+k.gvk.Kind)))
+		return fail(apierrors.NewInvalid(k.gvk.GroupVersion().WithKind(kindName).GroupKind(), name, fieldErrors("kind", kindName, "must be "+k.gvk.Kind)))
 	}
 	return nil
 }

@@ -135,7 +135,7 @@ func parseContinuation(token string) (continuation, *failure) {
 		err = json.Unmarshal(data, &c)
 	}
 	if err != nil {
-		return c, fail(apierrors.NewBadRequest("continue key is not valid: " + err.Error()))
+		return c, fail(apierrors.NewBadRequest("invalid continue token: continue key is not valid: " + err.Error()))
 	}
 	return c, nil
 }

@@ -68,14 +68,8 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 		g.generateName(k, obj)
 	}
 	obj.SetUID(g.minter.newUID(k, obj.GetNamespace(), obj.GetName()))
-	w.prepareCreate(g, obj)
-	if failure := w.admit(g, obj, nil); failure != nil {
+	if failure := w.prepareNew(g, obj, applied); failure != nil {
 		return nil, failure
-	}
-	if applied == nil {
-		if failure := w.trackUpdate(g, nil, obj); failure != nil {
-			return nil, failure
-		}
 	}
 	if errs := w.validate(obj, nil); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))

@@ -120,8 +120,12 @@ func (w *writeContext) prepareCreate(g *registry, obj *unstructured.Unstructured
 	}
 	unstructured.RemoveNestedField(obj.Object, "metadata", "generation")
 	builtin.Default(w.kind.gvk, obj.Object)
-	builtin.PrepareCreate(w.kind.gvk, obj.Object, g.allocate)
-	w.kind.protect(obj)
+	if !w.kind.generates() {
+		builtin.PrepareCreate(w.kind.gvk, obj.Object, g.allocate)
+	}
+	if spec, ok := obj.Object["spec"].(map[string]any); ok && w.kind.storage == podsStorage && spec["enableServiceLinks"] == nil {
+		spec["enableServiceLinks"] = true
+	}
 }
 
 // prepareUpdate does what the kind's strategy does upstream before an object is updated.
