@@ -14,8 +14,9 @@ import (
 )
 
 // controllers are those without which an API server would not behave as a cluster does: the garbage
-// collector, and the controllers of Namespaces and CustomResourceDefinitions. Each change queues
-// the objects that they may have to act on; Server.Work handles them one at a time, in that order.
+// collector, the controllers of Namespaces and CustomResourceDefinitions, and those that protect
+// claims and volumes in use. Each change queues the objects that they may have to act on;
+// Server.Work handles them one at a time, in that order.
 type controllers struct {
 	registry *registry
 	store    *store
@@ -75,6 +76,9 @@ func (c *controllers) queueFor(e event) {
 		}
 		return
 	}
+	if e.kind.storage == podsStorage {
+		c.queueClaims(e.old)
+	}
 	// The object was removed: queue its dependents, its owners, and its namespace and definition if
 	// these are being deleted.
 	for _, d := range c.store.dependents(e.old.uid) {
@@ -108,6 +112,8 @@ func (c *controllers) attend(k *kind, v *version) bool {
 			return c.emptyNamespace(k, v)
 		case k.storage == definitionsStorage:
 			return c.emptyDefinition(k, v)
+		case c.unprotect(k, v):
+			return true
 		case slices.Contains(u.GetFinalizers(), metav1.FinalizerOrphanDependents):
 			return c.orphanDependents(k, v)
 		case slices.Contains(u.GetFinalizers(), metav1.FinalizerDeleteDependents):

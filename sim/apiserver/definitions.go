@@ -24,8 +24,14 @@ var definitionsStorage = schema.GroupResource{Group: "apiextensions.k8s.io", Res
 // cleanupFinalizer keeps a CustomResourceDefinition until its objects are gone.
 const cleanupFinalizer = "customresourcecleanup.apiextensions.k8s.io"
 
-// admit checks a CustomResourceDefinition before it is stored, and serves its kinds.
+// admit does what admission plugins do upstream. It also checks a CustomResourceDefinition before it
+// is stored, and serves its kinds.
 func (w *writeContext) admit(g *registry, obj, before *unstructured.Unstructured) *failure {
+	if before == nil {
+		if failure := g.admitNew(w.kind, obj); failure != nil {
+			return failure
+		}
+	}
 	if w.kind.storage != definitionsStorage || obj.GetDeletionTimestamp() != nil || w.request.Actor == "server" {
 		return nil
 	}

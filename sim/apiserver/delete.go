@@ -27,6 +27,9 @@ func (g *registry) delete(k *kind, r *Request) *Response {
 	if v == nil {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
 	}
+	if failure := checkDeletion(k, r.Name); failure != nil {
+		return failure.response()
+	}
 	w := &writeContext{request: r, kind: k}
 	return g.deleteObject(w, v, options)
 }

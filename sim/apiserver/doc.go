@@ -21,8 +21,10 @@
 //
 //   - It speaks JSON, YAML and protobuf, but not CBOR; a table is answered with the objects.
 //   - It calls no webhooks.
-//   - It runs no controllers but the garbage collector and those of Namespaces and
-//     CustomResourceDefinitions, and these only when [Server.Work] is called or a request comes
-//     through [Server.Config].
+//   - It authenticates nothing. It authorizes requests if there is an [Options].Authorizer and the
+//     request has a user.
+//   - It runs no controllers but the garbage collector, those of Namespaces and
+//     CustomResourceDefinitions, and the protection of claims and volumes in use, and these only
+//     when [Server.Work] is called or a request comes through [Server.Config].
 //   - It refuses what it does not simulate with status 501 and a message that says what is missing.
 package apiserver

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -79,10 +80,20 @@ func (k *kind) checkAccept(r *Request) *failure {
 		return nil
 	}
 	supported, streaming := negotiation.MediaTypesForSerializer(codecs())
-	if r.Verb == "watch" {
-		supported = streaming
+	if k.definition != nil {
+		if r.Verb == "watch" {
+			supported = streaming
+		}
+		return fail(negotiation.NewNotAcceptableError(supported))
 	}
-	return fail(negotiation.NewNotAcceptableError(supported))
+	// The paths of built-in kinds are negotiated earlier, by the router.
+	if r.Verb == "watch" || r.Verb == "list" {
+		supported = append(slices.Clip(supported), streaming...)
+	}
+	return &failure{metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable, Details: &metav1.StatusDetails{},
+		Message: "406: Not Acceptable\n\nAvailable representations: " + strings.Join(supported, ", "),
+	}}
 }
 
 // translate makes JSON of the body of a request, and notes why if it cannot.
@@ -183,6 +194,9 @@ func partial(body []byte, gv schema.GroupVersion) (runtime.Object, error) {
 	if err := json.Unmarshal(body, &list); err == nil && list.Items != nil {
 		out := &metav1.PartialObjectMetadataList{ListMeta: list.ListMeta, Items: *list.Items}
 		out.SetGroupVersionKind(gv.WithKind("PartialObjectMetadataList"))
+		if len(out.Items) == 0 {
+			out.Items = nil // as upstream, where it becomes null
+		}
 		for i := range out.Items {
 			out.Items[i].SetGroupVersionKind(gv.WithKind("PartialObjectMetadata"))
 		}

@@ -32,7 +32,7 @@ func (k *kind) manager(subresource string) (*managedfields.FieldManager, error) 
 	switch {
 	case k.definition != nil:
 		make, converter = managedfields.NewDefaultCRDFieldManager, k.definition.TypeConverter()
-	case k.gvr.Group == "apiextensions.k8s.io":
+	case k.gvr.Group == "apiextensions.k8s.io" || k.review:
 		converter = managedfields.NewDeducedTypeConverter()
 	}
 	m, err := make(converter, objects{k}, objects{k}, objects{k}, k.gvk, k.gvk.GroupVersion(), subresource, reset)

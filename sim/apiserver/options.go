@@ -32,7 +32,10 @@ const (
 // checkRequest refuses a request whose body, verb, header Accept or query the real server refuses.
 func (s *Server) checkRequest(k *kind, r *Request) *failure {
 	if r.Verb == "unknown" || r.Subresource == "" && !slices.Contains(k.verbs, r.Verb) {
-		return fail(apierrors.NewMethodNotSupported(k.gvr.GroupResource(), strings.ToLower(r.Method)))
+		return &failure{metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed, Details: &metav1.StatusDetails{},
+			Message: "the server does not allow this method on the requested resource",
+		}}
 	}
 	if k.definition != nil && k.definition.Unconvertible {
 		return notImplemented(fmt.Sprintf("the conversion webhook of %s: version %s has another schema than the stored version. Use the stored version, or test against a real control plane",
@@ -109,6 +112,28 @@ func deleteOptions(r *Request) (*metav1.DeleteOptions, *failure) {
 		return nil, fail(apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("DeleteOptions").GroupKind(), "", errs))
 	}
 	return options, nil
+}
+
+// checkCustomKind checks that a custom resource has the apiVersion and kind of the request's path.
+// Unlike those of built-in kinds, custom resources must have both.
+func (k *kind) checkCustomKind(content map[string]any, data []byte) *failure {
+	apiVersion, _ := content["apiVersion"].(string)
+	kindName, _ := content["kind"].(string)
+	switch want := k.gvr.GroupVersion().String(); {
+	case kindName == "":
+		summary := string(data)
+		if len(summary) > 30 {
+			summary = summary[:30] + " ..."
+		}
+		return fail(apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)",
+			k.gvk.Kind, runtime.NewMissingKindErr(string(data)), summary)))
+	case apiVersion != want:
+		return fail(apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", apiVersion, want)))
+	case kindName != k.gvk.Kind:
+		name, _ := metadata(content)["name"].(string)
+		return fail(apierrors.NewInvalid(k.gvk.GroupVersion().WithKind(kindName).GroupKind(), name, fieldErrors("kind", kindName, "must be "+k.gvk.Kind)))
+	}
+	return nil
 }
 
 // checkSize refuses an object that is too large for etcd. It measures only objects that may be: the

@@ -105,7 +105,19 @@ func (k *kind) field(v *version, field string) string {
 type continuation struct {
 	Revision uint64 `json:"rv"`
 	After    string `json:"start"` // namespace/name of the last returned object
-	Expired  bool   `json:"-"`
+}
+
+// inconsistent is the revision of a token that continues a list with the objects as they are then.
+const inconsistent = 0
+
+// expiredContinue is the answer to a token whose revision is no longer known. As upstream, it has
+// a token with which the client can get the rest of the list nevertheless.
+func expiredContinue(c continuation) *failure {
+	f := fail(apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. You can start a new list without " +
+		"the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token " +
+		"results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list."))
+	f.status.Continue = continuation{Revision: inconsistent, After: c.After}.token()
+	return f
 }
 
 func (c continuation) token() string {
@@ -123,7 +135,7 @@ func parseContinuation(token string) (continuation, *failure) {
 		err = json.Unmarshal(data, &c)
 	}
 	if err != nil {
-		return c, fail(apierrors.NewBadRequest("continue key is not valid: " + err.Error()))
+		return c, fail(apierrors.NewBadRequest("invalid continue token: continue key is not valid: " + err.Error()))
 	}
 	return c, nil
 }
@@ -174,8 +186,13 @@ func (s *Server) listFrom(r *Request) (revision uint64, from string, f *failure)
 		if f != nil {
 			return 0, "", f
 		}
-		if c.Revision <= s.store.expired {
-			return 0, "", fail(apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter."))
+		switch {
+		case r.Query.Get("resourceVersion") != "" && r.Query.Get("resourceVersion") != "0":
+			return 0, "", fail(apierrors.NewBadRequest("specifying resource version is not allowed when using continue"))
+		case c.Revision == inconsistent:
+			return s.store.revision, c.After, nil
+		case c.Revision <= s.store.expired:
+			return 0, "", expiredContinue(c)
 		}
 		return c.Revision, c.After, nil
 	}

@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -67,19 +68,13 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 		g.generateName(k, obj)
 	}
 	obj.SetUID(g.minter.newUID(k, obj.GetNamespace(), obj.GetName()))
-	w.prepareCreate(g, obj)
-	if failure := w.admit(g, obj, nil); failure != nil {
+	if failure := w.prepareNew(g, obj, applied); failure != nil {
 		return nil, failure
-	}
-	if applied == nil {
-		if failure := w.trackUpdate(g, nil, obj); failure != nil {
-			return nil, failure
-		}
 	}
 	if errs := w.validate(obj, nil); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
 	}
-	if failure := g.authorizeCreate(w); failure != nil {
+	if failure := cmp.Or(g.authorizeCreate(w), g.checkService(k, obj)); failure != nil {
 		return nil, failure
 	}
 	if k.definition == nil {
@@ -223,6 +218,9 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 	}
 	if errs := w.validate(obj, before); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
+	}
+	if failure := g.checkService(k, obj); failure != nil {
+		return nil, failure
 	}
 	if k.definition == nil {
 		builtin.WithoutEmptyLists(obj.Object)

@@ -14,6 +14,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -32,6 +34,11 @@ func (s *Server) review(k *kind, r *Request) *Response {
 	if failure != nil {
 		return failure.response()
 	}
+	tracked := &unstructured.Unstructured{Object: content}
+	if failure := w.trackUpdate(s.registry, nil, tracked); failure != nil {
+		return failure.response()
+	}
+	content = tracked.Object
 	obj := builtin.New(k.gvk)
 	if err := json.Unmarshal(encode(content), obj); err != nil {
 		return fail(apierrors.NewBadRequest(err.Error())).response()
@@ -39,14 +46,15 @@ func (s *Server) review(k *kind, r *Request) *Response {
 	var err error
 	switch obj := obj.(type) {
 	case *authorizationv1.SelfSubjectAccessReview:
-		err = s.reviewAccess(obj.Kind, &obj.ObjectMeta, r.user(), obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes, &obj.Status)
+		err = s.reviewAccess(&obj.ObjectMeta, r.user(), obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes, &obj.Status)
 	case *authorizationv1.SubjectAccessReview:
-		err = s.reviewSubject(obj.Kind, &obj.ObjectMeta, &obj.Spec, &obj.Status)
+		err = s.reviewSubject(&obj.ObjectMeta, &obj.Spec, &obj.Status)
 	case *authorizationv1.LocalSubjectAccessReview:
 		err = s.reviewLocal(r, obj)
 	case *authorizationv1.SelfSubjectRulesReview:
 		err = s.reviewRules(r.user(), obj)
 	case *authenticationv1.SelfSubjectReview:
+		obj.ObjectMeta = metav1.ObjectMeta{}
 		obj.CreationTimestamp = metav1.NewTime(s.registry.now())
 		obj.Status.UserInfo = authenticationv1.UserInfo{Username: r.user().GetName(), UID: r.user().GetUID(), Groups: r.user().GetGroups()}
 	case *authenticationv1.TokenReview:
@@ -64,16 +72,16 @@ func (s *Server) review(k *kind, r *Request) *Response {
 	return respond(http.StatusCreated, append(body, '\n'))
 }
 
-// invalidReview refuses a review. As upstream, its group is authorization.k8s.io.
-func invalidReview(kind string, errs field.ErrorList) error {
+// invalidReview refuses a review. As upstream, the error does not name its kind.
+func invalidReview(errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(authorizationv1.SchemeGroupVersion.WithKind(kind).GroupKind(), "", errs)
+	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
 }
 
-func (s *Server) reviewAccess(kind string, m *metav1.ObjectMeta, who user.Info, resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes, status *authorizationv1.SubjectAccessReviewStatus) error {
-	if err := invalidReview(kind, append(oneOf(resource, path), emptyMetadata(m)...)); err != nil {
+func (s *Server) reviewAccess(m *metav1.ObjectMeta, who user.Info, resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes, status *authorizationv1.SubjectAccessReviewStatus) error {
+	if err := invalidReview(append(oneOf(resource, path), emptyMetadata(m)...)); err != nil {
 		return err
 	}
 	s.decide(who, resource, path, status)
@@ -101,12 +109,12 @@ func emptyMetadata(m *metav1.ObjectMeta) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("metadata"), m, "must be empty")}
 }
 
-func (s *Server) reviewSubject(kind string, m *metav1.ObjectMeta, spec *authorizationv1.SubjectAccessReviewSpec, status *authorizationv1.SubjectAccessReviewStatus) error {
+func (s *Server) reviewSubject(m *metav1.ObjectMeta, spec *authorizationv1.SubjectAccessReviewSpec, status *authorizationv1.SubjectAccessReviewStatus) error {
 	errs := oneOf(spec.ResourceAttributes, spec.NonResourceAttributes)
 	if spec.User == "" && len(spec.Groups) == 0 {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "user"), spec.User, "at least one of user or group must be specified"))
 	}
-	if err := invalidReview(kind, append(errs, emptyMetadata(m)...)); err != nil {
+	if err := invalidReview(append(errs, emptyMetadata(m)...)); err != nil {
 		return err
 	}
 	s.decide(&user.DefaultInfo{Name: spec.User, UID: spec.UID, Groups: spec.Groups}, spec.ResourceAttributes, spec.NonResourceAttributes, status)
@@ -117,10 +125,10 @@ func (s *Server) reviewLocal(r *Request, obj *authorizationv1.LocalSubjectAccess
 	bare := obj.ObjectMeta.DeepCopy()
 	bare.Namespace = ""
 	if a := obj.Spec.ResourceAttributes; a != nil && a.Namespace != r.Namespace {
-		return invalidReview(obj.Kind, field.ErrorList{field.Invalid(field.NewPath("spec.resourceAttributes.namespace"), a.Namespace, "must match metadata.namespace")})
+		return invalidReview(field.ErrorList{field.Invalid(field.NewPath("spec.resourceAttributes.namespace"), a.Namespace, "must match metadata.namespace")})
 	}
 	obj.Namespace = r.Namespace
-	return s.reviewSubject(obj.Kind, bare, &obj.Spec, &obj.Status)
+	return s.reviewSubject(bare, &obj.Spec, &obj.Status)
 }
 
 // decide asks the authorizer, or allows everything if there is none.
@@ -148,6 +156,9 @@ func (s *Server) reviewRules(who user.Info, obj *authorizationv1.SelfSubjectRule
 	if obj.Spec.Namespace == "" {
 		return apierrors.NewBadRequest("no namespace on request")
 	}
+	// As upstream, the answer does not repeat the question.
+	namespace := obj.Spec.Namespace
+	obj.ObjectMeta, obj.Spec = metav1.ObjectMeta{}, authorizationv1.SelfSubjectRulesReviewSpec{}
 	obj.Status = authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{}}
 	resolver, ok := s.authorizer.(authorizer.RuleResolver)
 	if !ok || who == administrator {
@@ -155,7 +166,7 @@ func (s *Server) reviewRules(who user.Info, obj *authorizationv1.SelfSubjectRule
 		obj.Status.NonResourceRules = append(obj.Status.NonResourceRules, authorizationv1.NonResourceRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}})
 		return nil
 	}
-	resources, paths, incomplete, err := resolver.RulesFor(context.Background(), who, obj.Spec.Namespace)
+	resources, paths, incomplete, err := resolver.RulesFor(context.Background(), who, namespace)
 	for _, rule := range resources {
 		obj.Status.ResourceRules = append(obj.Status.ResourceRules, authorizationv1.ResourceRule{
 			Verbs: rule.GetVerbs(), APIGroups: rule.GetAPIGroups(), Resources: rule.GetResources(), ResourceNames: rule.GetResourceNames(),

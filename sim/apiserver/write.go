@@ -39,7 +39,7 @@ func (w *writeContext) decode(data []byte) (map[string]any, *failure) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &content); err != nil || content == nil {
 		return nil, fail(apierrors.NewBadRequest(fmt.Sprintf("couldn't get version/kind; json parse error: %v", err)))
 	}
-	if failure := w.checkKind(content); failure != nil {
+	if failure := w.kind.checkCustomKind(content, data); failure != nil {
 		return nil, failure
 	}
 	return w.normalize(content)
@@ -120,7 +120,12 @@ func (w *writeContext) prepareCreate(g *registry, obj *unstructured.Unstructured
 	}
 	unstructured.RemoveNestedField(obj.Object, "metadata", "generation")
 	builtin.Default(w.kind.gvk, obj.Object)
-	builtin.PrepareCreate(w.kind.gvk, obj.Object, g.minter.allocate)
+	if !w.kind.generates() {
+		builtin.PrepareCreate(w.kind.gvk, obj.Object, g.allocate)
+	}
+	if spec, ok := obj.Object["spec"].(map[string]any); ok && w.kind.storage == podsStorage && spec["enableServiceLinks"] == nil {
+		spec["enableServiceLinks"] = true
+	}
 }
 
 // prepareUpdate does what the kind's strategy does upstream before an object is updated.
@@ -128,6 +133,7 @@ func (w *writeContext) prepareUpdate(g *registry, obj, before *unstructured.Unst
 	if w.kind.definition == nil {
 		builtin.Default(w.kind.gvk, obj.Object)
 		builtin.PrepareUpdate(w.kind.gvk, obj.Object, before.Object, w.request.Subresource)
+		g.allocateMissing(w.kind, obj)
 		return
 	}
 	w.kind.definition.Default(obj.Object)
