@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing/synctest"
 	"time"
 
@@ -40,11 +41,21 @@ func (r *run) checkGoroutines(before int) (leaked bool) {
 	}
 }
 
+// stackBuffer is where stacks are written: each run looks at them, and would otherwise allocate more
+// for that than for anything else.
+var stackBuffer struct {
+	sync.Mutex
+	data []byte
+}
+
 // goroutinesOfBubble returns the stacks of the other goroutines of this bubble.
 func goroutinesOfBubble() []string {
-	buffer := make([]byte, 1<<20)
-	buffer = buffer[:runtime.Stack(buffer, true)]
-	stacks := bytes.Split(buffer, []byte("\n\n"))
+	stackBuffer.Lock()
+	defer stackBuffer.Unlock()
+	if stackBuffer.data == nil {
+		stackBuffer.data = make([]byte, 1<<20)
+	}
+	stacks := bytes.Split(stackBuffer.data[:runtime.Stack(stackBuffer.data, true)], []byte("\n\n"))
 	header, _, _ := bytes.Cut(stacks[0], []byte("\n"))
 	_, bubble, ok := bytes.Cut(header, []byte("synctest bubble "))
 	if !ok {

@@ -40,6 +40,7 @@ func measurePlans(t *testing.T, workload *Workload, nth, times int) {
 	for i := 0; i < len(all); i += nth {
 		plans = append(plans, all[i])
 	}
+	collectLess()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	started, cpu := time.Now(), processorTime(t)
