@@ -56,7 +56,9 @@ func stringData(o object) {
 
 func newPod(o object, _ func(string) string) {
 	spec := child(o, "spec")
-	set(spec, "enableServiceLinks", true)
+	if spec == nil {
+		return
+	}
 	set(spec, "preemptionPolicy", "PreemptLowerPriority")
 	set(spec, "priority", int64(0))
 	tolerations, _ := spec["tolerations"].([]any)
@@ -163,7 +165,7 @@ func changedService(o, old object) {
 		return
 	}
 	for _, name := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"} {
-		if v, ok := spec[name]; (!ok || v == "") && before[name] != nil {
+		if v, ok := spec[name]; (!ok || v == "" || v == int64(0)) && before[name] != nil {
 			spec[name] = before[name]
 		}
 	}
