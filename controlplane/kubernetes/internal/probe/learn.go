@@ -31,7 +31,7 @@ type rule struct {
 	Path     string               `json:"path"`
 	Absent   *refusedAs           `json:"absent,omitempty"`  // if the field is not set
 	Empty    *refusedAs           `json:"empty,omitempty"`   // if it is "", 0, [] or {}
-	Up       bool                 `json:"up,omitempty"`      // whether the list that has the field as an element is at fault
+	Up       bool                 `json:"up,omitempty"`      // whether the error is at the object or list that has the field
 	Enum     []string             `json:"enum,omitempty"`    // the supported values
 	EnumAs   *refusedAs           `json:"enumAs,omitempty"`  // the error for others, where it is not "supported values: ..."
 	Format   string               `json:"format,omitempty"`  // the name of the format of a string
@@ -98,7 +98,7 @@ func (f fieldRecords) verdicts(up bool) map[string]verdict {
 			var here []refusedAs
 			at := r.String()
 			if up {
-				at = at[:strings.LastIndex(at, "[")]
+				at = at[:strings.LastIndexAny(at, ".[")]
 			}
 			for _, e := range a.create {
 				if e.Path == at {
@@ -114,6 +114,16 @@ func (f fieldRecords) verdicts(up bool) map[string]verdict {
 	return out
 }
 
+// silent reports whether nothing is refused.
+func silent(verdicts map[string]verdict) bool {
+	for _, v := range verdicts {
+		if len(v.refused) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 func (v verdict) single(types ...field.ErrorType) *refusedAs {
 	if len(v.refused) != 1 || len(types) > 0 && !slices.Contains(types, v.refused[0].Type) {
 		return nil
@@ -125,9 +135,15 @@ func (v verdict) single(types ...field.ErrorType) *refusedAs {
 func (f fieldRecords) learn() rule {
 	r := rule{Kind: f.kind, Path: f.path}
 	verdicts := f.verdicts(false)
-	if strings.HasSuffix(f.path, "[]") && !slices.ContainsFunc(slices.Collect(maps.Values(verdicts)), func(v verdict) bool { return len(v.refused) > 0 }) {
+	if strings.ContainsAny(f.path, ".[") && silent(verdicts) {
 		verdicts = f.verdicts(true)
 		r.Up = true
+		if !strings.HasSuffix(f.path, "[]") { // what an object refuses may be about another field of it
+			for key, v := range verdicts {
+				verdicts[key] = verdict{slices.DeleteFunc(v.refused, func(e refusedAs) bool { return e.Type != field.ErrorTypeNotSupported })}
+			}
+		}
+		r.Up = !silent(verdicts)
 	}
 	optional := slices.ContainsFunc(f.records, func(r record) bool { return r.value == nil })
 	if e := verdicts["-"].single(); e != nil && !optional {

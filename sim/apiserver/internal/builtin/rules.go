@@ -52,7 +52,7 @@ type rule struct {
 	Path     string               `json:"path"`
 	Absent   *refusedAs           `json:"absent"`  // if the field is not set
 	Empty    *refusedAs           `json:"empty"`   // if it is "", 0, [] or {}
-	Up       bool                 `json:"up"`      // whether the list that has the field as an element is at fault
+	Up       bool                 `json:"up"`      // whether the error is at the object or list that has the field
 	Enum     []string             `json:"enum"`    // the supported values
 	EnumAs   *refusedAs           `json:"enumAs"`  // the error for others, where it is not "supported values: ..."
 	Prefix   string               `json:"prefix"`  // what a string begins with; else it is refused with EnumAs

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validPod checks what depends on several fields of a Pod's spec.
-func validPod(spec object, at *field.Path) field.ErrorList {
+// validPod checks what depends on several fields of a Pod's spec. claimed are the names of volumes
+// that its template does not have, but the workload.
+func validPod(spec object, at *field.Path, claimed ...string) field.ErrorList {
 	var errs field.ErrorList
 	volumes, claims := map[string]bool{}, map[string]bool{}
 	list, _ := spec["volumes"].([]any)
@@ -26,6 +27,9 @@ func validPod(spec object, at *field.Path) field.ErrorList {
 		}
 		volumes[name] = true
 		claims[name] = volume["persistentVolumeClaim"] != nil || volume["ephemeral"] != nil
+	}
+	for _, name := range claimed {
+		volumes[name], claims[name] = true, true
 	}
 	names := map[string]bool{}
 	for _, kind := range []string{"initContainers", "containers"} {

@@ -58,7 +58,12 @@ func workload(o object, name, kind string) field.ErrorList {
 	if pod["activeDeadlineSeconds"] != nil {
 		errs = append(errs, field.Forbidden(here.Child("activeDeadlineSeconds"), "activeDeadlineSeconds in "+kind+" is not Supported"))
 	}
-	return append(errs, validPod(pod, here)...)
+	var claimed []string
+	each(spec, "volumeClaimTemplates", func(c object) {
+		name, _ := metadataOf(c)["name"].(string)
+		claimed = append(claimed, name)
+	})
+	return append(errs, validPod(pod, here, claimed...)...)
 }
 
 // none reports whether a number or percentage is none at all.
