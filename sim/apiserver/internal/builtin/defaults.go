@@ -390,6 +390,9 @@ func statefulSet(o object) {
 	each(spec, "volumeClaimTemplates", func(c object) {
 		c["apiVersion"], c["kind"] = "v1", "PersistentVolumeClaim" // whatever the client sets
 		set(child(c, "spec"), "volumeMode", "Filesystem")
+		if child(c, "status") == nil {
+			c["status"] = object{}
+		}
 		set(child(c, "status"), "phase", "Pending")
 	})
 }
@@ -405,7 +408,7 @@ func job(o object) {
 	jobSpec(child(o, "spec"))
 	template(child(o, "spec"))
 	if labels := child(o, "spec", "template", "metadata", "labels"); len(labels) > 0 && len(child(o, "metadata", "labels")) == 0 {
-		metadataOf(o)["labels"] = copyOf(labels)
+		metadataOf(o)["labels"] = labels // one map, as upstream: newJob adds its labels to both, and parts them
 	}
 }
 

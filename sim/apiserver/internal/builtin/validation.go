@@ -36,6 +36,7 @@ var changes = map[string]func(obj, old object) field.ErrorList{
 	"/Secret":                fixed,
 	"/Service":               changedIPs,
 	"/PersistentVolumeClaim": changedClaim,
+	"/Pod":                   changedTolerations,
 	"batch/Job":              changedCompletions,
 }
 
@@ -83,6 +84,26 @@ func fixed(obj, old object) field.ErrorList {
 	return errs
 }
 
+// changedTolerations checks that a Pod keeps its tolerations, but for their seconds.
+func changedTolerations(obj, old object) field.ErrorList {
+	list, _ := child(obj, "spec")["tolerations"].([]any)
+	kept := func(o object) bool {
+		for _, e := range list {
+			if n, ok := e.(object); ok && !changedExcept(n, o, "", []string{"tolerationSeconds"}) {
+				return true
+			}
+		}
+		return false
+	}
+	var errs field.ErrorList
+	each(child(old, "spec"), "tolerations", func(o object) {
+		if !kept(o) && len(errs) == 0 {
+			errs = append(errs, field.Forbidden(field.NewPath("spec", "tolerations"), "existing toleration can not be modified except its tolerationSeconds"))
+		}
+	})
+	return errs
+}
+
 // changedIPs checks the addresses and families of a Service, which change only with its type.
 func changedIPs(obj, old object) field.ErrorList {
 	spec, before := child(obj, "spec"), child(old, "spec")
@@ -118,6 +139,11 @@ func changedClaim(obj, old object) field.ErrorList {
 	}
 	if before["storageClassName"] == nil {
 		spec["storageClassName"] = nil // a class that is the default may be filled in later
+	}
+	for _, name := range []string{"dataSource", "dataSourceRef"} {
+		if spec[name] == nil {
+			spec[name] = before[name] // one is filled in from the other
+		}
 	}
 	if changedExcept(spec, before, "", nil) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec"), claimFixed))

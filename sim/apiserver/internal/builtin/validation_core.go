@@ -114,6 +114,40 @@ func validService(o object) field.ErrorList {
 	if spec["clusterIP"] == "None" && (spec["type"] == "NodePort" || spec["type"] == "LoadBalancer") {
 		errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), "None", "may not be set to 'None' for LoadBalancer services"))
 	}
+	errs = append(errs, serviceType(spec, at)...)
+	return append(errs, servicePorts(spec, at)...)
+}
+
+// serviceType checks what only Services of some types may set.
+func serviceType(spec object, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if class, _ := spec["loadBalancerClass"].(string); class != "" && spec["type"] != "LoadBalancer" {
+		errs = append(errs, field.Forbidden(at.Child("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"))
+	}
+	if spec["allocateLoadBalancerNodePorts"] != nil && spec["type"] != "LoadBalancer" {
+		errs = append(errs, field.Forbidden(at.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'"))
+	}
+	outside, _ := spec["externalIPs"].([]any)
+	if policy, _ := spec["externalTrafficPolicy"].(string); policy != "" {
+		switch {
+		case spec["type"] != "LoadBalancer" && spec["type"] != "NodePort" && len(outside) == 0:
+			errs = append(errs, field.Invalid(at.Child("externalTrafficPolicy"), policy, "may only be set for externally-accessible services"))
+		case policy != "Local" && policy != "Cluster":
+			errs = append(errs, field.NotSupported(at.Child("externalTrafficPolicy"), policy, []string{"Cluster", "Local"}))
+		}
+	}
+	ips, _ := spec["clusterIPs"].([]any)
+	ip, _ := spec["clusterIP"].(string)
+	if ip != "" && len(ips) > 0 && ips[0] != ip {
+		errs = append(errs, field.Invalid(at.Child("clusterIPs"), ips, "first value must match `clusterIP`"))
+	}
+	return errs
+}
+
+// servicePorts checks that the ports differ, and have the names that several ports need.
+func servicePorts(spec object, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	ports, _ := spec["ports"].([]any)
 	names, seen := map[string]bool{}, map[[2]any]bool{}
 	for i, p := range ports {
 		port, _ := p.(object)
