@@ -183,7 +183,11 @@ func (w *writeContext) validate(obj, before *unstructured.Unstructured) field.Er
 	case before != nil:
 		errs = append(errs, builtin.ValidateUpdate(w.kind.gvk, obj.Object, before.Object, w.request.Subresource)...)
 	default:
-		errs = append(errs, builtin.Validate(w.kind.gvk, obj.Object)...)
+		more := builtin.Validate(w.kind.gvk, obj.Object)
+		if len(more) > 0 && builtin.ValidatesMetadataLast(w.kind.gvk) {
+			return more
+		}
+		errs = append(errs, more...)
 	}
 	return errs
 }

@@ -29,8 +29,8 @@ type bound struct {
 type rule struct {
 	Kind     string               `json:"kind"`
 	Path     string               `json:"path"`
-	Absent   *refusedAs           `json:"absent,omitempty"`  // if the field is not set
-	Empty    *refusedAs           `json:"empty,omitempty"`   // if it is "", 0, [] or {}
+	Absent   []refusedAs          `json:"absent,omitempty"`  // if the field is not set
+	Empty    []refusedAs          `json:"empty,omitempty"`   // if it is "", 0, [] or {}
 	Up       bool                 `json:"up,omitempty"`      // whether the error is at the object or list that has the field
 	Enum     []string             `json:"enum,omitempty"`    // the supported values
 	EnumAs   *refusedAs           `json:"enumAs,omitempty"`  // the error for others, where it is not "supported values: ..."
@@ -52,7 +52,7 @@ type constant struct {
 }
 
 func (r *rule) empty() bool {
-	return r.Prefix == "" && r.Absent == nil && r.Empty == nil && r.Enum == nil && r.Format == "" && r.Keys == "" && r.Values == "" && r.Min == nil && r.Max == nil &&
+	return r.Prefix == "" && len(r.Absent) == 0 && len(r.Empty) == 0 && r.Enum == nil && r.Format == "" && r.Keys == "" && r.Values == "" && r.Min == nil && r.Max == nil &&
 		r.Unique == nil && r.Refused == nil && r.Constant == nil
 }
 
@@ -146,8 +146,8 @@ func (f fieldRecords) learn() rule {
 		r.Up = !silent(verdicts)
 	}
 	optional := slices.ContainsFunc(f.records, func(r record) bool { return r.value == nil })
-	if e := verdicts["-"].single(); e != nil && !optional {
-		r.Absent = e
+	if !optional {
+		r.Absent = verdicts["-"].refused
 	}
 	class := f.records[0].class
 	switch class {
@@ -156,14 +156,14 @@ func (f fieldRecords) learn() rule {
 	case "int", "int32", "int64", "quantity", "intorstring":
 		f.learnNumber(&r, verdicts)
 	case "list":
-		r.Empty = verdicts["[]"].single()
+		r.Empty = verdicts["[]"].refused
 		f.learnUnique(&r)
 	case "map":
-		r.Empty = verdicts["{}"].single()
+		r.Empty = verdicts["{}"].refused
 		f.learnMap(&r)
 	case "object":
-		if r.Absent != nil {
-			r.Empty = verdicts["{}"].single(r.Absent.Type)
+		if slices.Equal(r.Absent, verdicts["{}"].refused) {
+			r.Empty = r.Absent
 		}
 	case "bool":
 		for _, v := range []string{"true", "false"} {
@@ -183,7 +183,7 @@ func (r *rule) refuse(value string, e refusedAs) {
 }
 
 func (f fieldRecords) learnText(r *rule, verdicts map[string]verdict) {
-	r.Empty = verdicts[`""`].single()
+	r.Empty = verdicts[`""`].refused
 	messages := map[string][]string{}
 	for _, text := range texts[1:] {
 		v, ok := verdicts[strconv.Quote(text)]
@@ -310,8 +310,9 @@ func (f fieldRecords) learnNumber(r *rule, verdicts map[string]verdict) {
 		}
 		return len(v.refused) > 0
 	})
-	if e := at(0); e != nil && e.Type == field.ErrorTypeRequired {
-		r.Empty = e
+	zero := verdicts["0"].refused
+	if slices.ContainsFunc(zero, func(e refusedAs) bool { return e.Type == field.ErrorTypeRequired }) {
+		r.Empty = zero
 	}
 	if len(accepted) == 0 {
 		return
@@ -319,7 +320,7 @@ func (f fieldRecords) learnNumber(r *rule, verdicts map[string]verdict) {
 	low, high := accepted[0], accepted[len(accepted)-1]
 	if e := at(-1); e != nil && low <= 1 {
 		r.Min = &bound{low, *e}
-		if zero := at(0); zero != nil && *zero != *e {
+		if len(zero) > 0 && !slices.Equal(zero, []refusedAs{*e}) {
 			r.Empty = zero
 		}
 	}
@@ -417,12 +418,12 @@ func (f fieldRecords) learnMap(r *rule) {
 			for _, text := range texts {
 				_, was := m[text]
 				if _, is := other[text]; is && !was && len(other) == len(m)+1 {
-					keys[text] = detailsUnder(record, a)
+					keys[text] = detailsAt(record, a)
 				}
 			}
 			for k, v := range other {
 				if text, ok := v.(string); ok && len(other) == len(m) && m[k] != v {
-					values[text] = detailsUnder(record, a)
+					values[text] = detailsAt(record, a)
 				}
 			}
 		}
@@ -435,10 +436,10 @@ func (f fieldRecords) learnMap(r *rule) {
 	}
 }
 
-func detailsUnder(r record, a answer) []string {
+func detailsAt(r record, a answer) []string {
 	var out []string
 	for _, e := range a.create {
-		if e.Path == r.String() || strings.HasPrefix(e.Path, r.String()+"[") {
+		if e.Path == r.String() {
 			out = append(out, e.Detail)
 		}
 	}

@@ -50,8 +50,8 @@ type bound struct {
 type rule struct {
 	Kind     string               `json:"kind"`
 	Path     string               `json:"path"`
-	Absent   *refusedAs           `json:"absent"`  // if the field is not set
-	Empty    *refusedAs           `json:"empty"`   // if it is "", 0, [] or {}
+	Absent   []refusedAs          `json:"absent"`  // if the field is not set
+	Empty    []refusedAs          `json:"empty"`   // if it is "", 0, [] or {}
 	Up       bool                 `json:"up"`      // whether the error is at the object or list that has the field
 	Enum     []string             `json:"enum"`    // the supported values
 	EnumAs   *refusedAs           `json:"enumAs"`  // the error for others, where it is not "supported values: ..."
@@ -79,6 +79,7 @@ type node struct {
 	element   *node   // of a list
 	rule      *rule   // nil if there is none
 	constants []*constant
+	fixed     bool // whether it or a field in it has constants
 }
 
 // ruleBook has the rules of all kinds, as trees.
@@ -118,6 +119,7 @@ func addRule(root *node, path string, r *rule) *node {
 	n := root
 	for _, step := range steps(path) {
 		n = n.descend(step)
+		n.fixed = n.fixed || r != nil && r.Constant != nil
 	}
 	switch {
 	case r == nil:
@@ -184,6 +186,12 @@ func (c *checker) refuse(as *refusedAs, at *step, value any) {
 	c.errs = append(c.errs, as.at(at.path(), value))
 }
 
+func (c *checker) refuseAll(list []refusedAs, at *step, value any) {
+	for i := range list {
+		c.refuse(&list[i], at, value)
+	}
+}
+
 // checkRules checks a new object by the rules of its kind.
 func checkRules(gvk schema.GroupVersionKind, obj object) field.ErrorList {
 	n := ruleBook()[id(gvk)]
@@ -201,8 +209,8 @@ func (c *checker) object(n *node, o object, at *step) {
 		value, set := o[f.name]
 		here := &step{parent: at, name: f.name}
 		if !set || value == nil {
-			if f.rule != nil && f.rule.Absent != nil {
-				c.refuse(f.rule.Absent, here, nil)
+			if f.rule != nil {
+				c.refuseAll(f.rule.Absent, here, nil)
 			}
 			continue
 		}
@@ -233,8 +241,8 @@ func (c *checker) rule(r *rule, value any, at *step) bool {
 	if r.Up {
 		at = at.parent
 	}
-	if r.Empty != nil && isEmpty(value) {
-		c.refuse(r.Empty, at, value)
+	if len(r.Empty) > 0 && isEmpty(value) {
+		c.refuseAll(r.Empty, at, value)
 		return false
 	}
 	switch v := value.(type) {

@@ -157,10 +157,10 @@ func checkConstants(gvk schema.GroupVersionKind, obj, old object) field.ErrorLis
 
 func (c *checker) constants(n *node, obj, old object, at *step) {
 	for _, f := range n.fields {
-		is, was := obj[f.name], old[f.name]
-		if equal(is, was) {
+		if !f.fixed {
 			continue
 		}
+		is, was := obj[f.name], old[f.name]
 		here := &step{parent: at, name: f.name}
 		for _, constant := range f.constants {
 			if changedExcept(is, was, "", constant.Except) {

@@ -49,6 +49,12 @@ func Validate(gvk schema.GroupVersionKind, obj map[string]any) field.ErrorList {
 	return errs
 }
 
+// ValidatesMetadataLast reports whether the metadata of a new object is checked only if nothing else is
+// refused.
+func ValidatesMetadataLast(gvk schema.GroupVersionKind) bool {
+	return id(gvk) == "policy/PodDisruptionBudget"
+}
+
 // ValidateUpdate checks a changed object of a built-in kind, beyond its metadata.
 func ValidateUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subresource string) field.ErrorList {
 	switch {
