@@ -63,7 +63,7 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 		obj.SetName(g.minter.generateName(k, obj.GetNamespace(), obj.GetGenerateName()))
 	}
 	obj.SetUID(g.minter.newUID(k, obj.GetNamespace(), obj.GetName()))
-	w.prepareCreate(g, obj)
+	w.prepareCreate(obj)
 	if failure := w.admit(g, obj, nil); failure != nil {
 		return nil, failure
 	}
@@ -72,6 +72,7 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 			return nil, failure
 		}
 	}
+	w.completeCreate(g, obj)
 	if errs := w.validate(obj, nil); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
 	}

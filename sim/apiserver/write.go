@@ -108,8 +108,8 @@ func (w *writeContext) respond(code int, v *version) *Response {
 	return response
 }
 
-// prepareCreate does what the kind's strategy does upstream before an object is created.
-func (w *writeContext) prepareCreate(g *registry, obj *unstructured.Unstructured) {
+// prepareCreate sets the defaults of a new object.
+func (w *writeContext) prepareCreate(obj *unstructured.Unstructured) {
 	if w.kind.definition != nil {
 		if w.kind.status {
 			delete(obj.Object, "status")
@@ -120,7 +120,14 @@ func (w *writeContext) prepareCreate(g *registry, obj *unstructured.Unstructured
 	}
 	unstructured.RemoveNestedField(obj.Object, "metadata", "generation")
 	builtin.Default(w.kind.gvk, obj.Object)
-	builtin.PrepareCreate(w.kind.gvk, obj.Object, g.minter.allocate)
+}
+
+// completeCreate does what the strategy of a built-in kind does upstream with a new object. It is
+// called after the managed fields are recorded: what it sets has no manager.
+func (w *writeContext) completeCreate(g *registry, obj *unstructured.Unstructured) {
+	if w.kind.definition == nil {
+		builtin.PrepareCreate(w.kind.gvk, obj.Object, g.minter.allocate)
+	}
 }
 
 // prepareUpdate does what the kind's strategy does upstream before an object is updated.

@@ -23,7 +23,7 @@ type object = map[string]any
 // defaults are the functions of the kinds that have defaults.
 var defaults = map[string]func(object){
 	"/Pod":                                  pod,
-	"/Secret":                               func(o object) { set(o, "type", "Opaque") },
+	"/Secret":                               func(o object) { set(o, "type", "Opaque"); stringData(o) },
 	"/Service":                              service,
 	"/Namespace":                            namespaceLabel,
 	"/PersistentVolumeClaim":                func(o object) { set(child(o, "spec"), "volumeMode", "Filesystem") },

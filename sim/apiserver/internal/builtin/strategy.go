@@ -29,7 +29,6 @@ var preparations = map[string]preparation{
 		o["status"] = object{"phase": "Active"}
 	}, update: func(o, old object) { keep(o, old, "spec") }},
 	"/Pod":                   {create: newPod},
-	"/Secret":                {create: func(o object, _ func(string) string) { stringData(o) }, update: func(o, _ object) { stringData(o) }},
 	"/Service":               {create: newService, update: changedService},
 	"/PersistentVolumeClaim": {create: func(o object, _ func(string) string) { o["status"] = object{"phase": "Pending"} }},
 	"/PersistentVolume":      {create: func(o object, _ func(string) string) { o["status"] = object{"phase": "Pending"} }},
