@@ -8,30 +8,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/builtin"
 )
 
 var jobsStorage = schema.GroupResource{Group: "batch", Resource: "jobs"}
 
-// generates reports whether the server adds fields to new objects of a kind beyond their defaults:
-// addresses, labels, tolerations, finalizers. As upstream, the client does not become the manager
-// of these.
-func (k *kind) generates() bool {
-	switch k.storage {
-	case jobsStorage, podsStorage, servicesStorage, claimsStorage, volumesStorage:
-		return true
-	}
-	return false
-}
-
 // prepareNew does what is done upstream with a new object before it is validated. applied is the
 // configuration from which server-side apply made the object, which has tracked its fields already.
 func (w *writeContext) prepareNew(g *registry, obj, applied *unstructured.Unstructured) *failure {
-	w.prepareCreate(g, obj)
-	generates := w.kind.generates()
+	w.prepareCreate(obj)
 	unlabeled := w.kind.storage == jobsStorage && defaultJob(obj)
-	if generates && applied == nil {
+	// As upstream, the client does not become the manager of what the server adds from here on:
+	// addresses, labels, tolerations, finalizers.
+	if applied == nil {
 		if failure := w.trackUpdate(g, nil, obj); failure != nil {
 			return failure
 		}
@@ -39,14 +27,8 @@ func (w *writeContext) prepareNew(g *registry, obj, applied *unstructured.Unstru
 	if failure := w.admit(g, obj, nil); failure != nil {
 		return failure
 	}
-	if generates {
-		builtin.PrepareCreate(w.kind.gvk, obj.Object, g.allocate)
-		w.kind.protect(obj)
-	} else if applied == nil {
-		if failure := w.trackUpdate(g, nil, obj); failure != nil {
-			return failure
-		}
-	}
+	w.completeCreate(g, obj)
+	w.kind.protect(obj)
 	if unlabeled {
 		obj.SetLabels(templateLabels(obj))
 	}

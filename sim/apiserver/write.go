@@ -108,8 +108,8 @@ func (w *writeContext) respond(code int, v *version) *Response {
 	return response
 }
 
-// prepareCreate does what the kind's strategy does upstream before an object is created.
-func (w *writeContext) prepareCreate(g *registry, obj *unstructured.Unstructured) {
+// prepareCreate sets the defaults of a new object.
+func (w *writeContext) prepareCreate(obj *unstructured.Unstructured) {
 	if w.kind.definition != nil {
 		if w.kind.status {
 			delete(obj.Object, "status")
@@ -120,11 +120,16 @@ func (w *writeContext) prepareCreate(g *registry, obj *unstructured.Unstructured
 	}
 	unstructured.RemoveNestedField(obj.Object, "metadata", "generation")
 	builtin.Default(w.kind.gvk, obj.Object)
-	if !w.kind.generates() {
-		builtin.PrepareCreate(w.kind.gvk, obj.Object, g.allocate)
-	}
 	if spec, ok := obj.Object["spec"].(map[string]any); ok && w.kind.storage == podsStorage && spec["enableServiceLinks"] == nil {
 		spec["enableServiceLinks"] = true
+	}
+}
+
+// completeCreate does what the strategy of a built-in kind does upstream with a new object. It is
+// called after the managed fields are recorded: what it sets has no manager.
+func (w *writeContext) completeCreate(g *registry, obj *unstructured.Unstructured) {
+	if w.kind.definition == nil {
+		builtin.PrepareCreate(w.kind.gvk, obj.Object, g.allocate)
 	}
 }
 
@@ -189,7 +194,11 @@ func (w *writeContext) validate(obj, before *unstructured.Unstructured) field.Er
 	case before != nil:
 		errs = append(errs, builtin.ValidateUpdate(w.kind.gvk, obj.Object, before.Object, w.request.Subresource)...)
 	default:
-		errs = append(errs, builtin.Validate(w.kind.gvk, obj.Object)...)
+		more := builtin.Validate(w.kind.gvk, obj.Object)
+		if len(more) > 0 && builtin.ValidatesMetadataLast(w.kind.gvk) {
+			return more
+		}
+		errs = append(errs, more...)
 	}
 	return errs
 }

@@ -23,7 +23,7 @@ type object = map[string]any
 // defaults are the functions of the kinds that have defaults.
 var defaults = map[string]func(object){
 	"/Pod":                                  pod,
-	"/Secret":                               func(o object) { set(o, "type", "Opaque") },
+	"/Secret":                               func(o object) { set(o, "type", "Opaque"); stringData(o) },
 	"/Service":                              service,
 	"/Namespace":                            namespaceLabel,
 	"/PersistentVolumeClaim":                func(o object) { set(child(o, "spec"), "volumeMode", "Filesystem") },
@@ -86,6 +86,7 @@ func each(o object, name string, f func(object)) {
 func pod(o object) {
 	spec := child(o, "spec")
 	podSpec(spec)
+	set(spec, "enableServiceLinks", true)
 	hostNetwork(spec)
 	each(spec, "containers", requests)
 	each(spec, "initContainers", requests)
@@ -148,6 +149,7 @@ func container(c object) {
 	for _, name := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
 		probe(child(c, name))
 	}
+	delete(child(c, "lifecycle"), "stopSignal") // its feature is not enabled
 	for _, name := range []string{"postStart", "preStop"} {
 		httpGet(child(c, "lifecycle", name, "httpGet"))
 	}
@@ -158,11 +160,14 @@ func probe(p object) {
 		return
 	}
 	for name, value := range map[string]int64{"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3} {
+		if p[name] == int64(0) {
+			delete(p, name)
+		}
 		set(p, name, value)
 	}
 	httpGet(child(p, "httpGet"))
 	if grpc := child(p, "grpc"); grpc != nil {
-		if _, ok := grpc["service"]; !ok {
+		if grpc["service"] == nil {
 			grpc["service"] = ""
 		}
 	}
@@ -291,6 +296,9 @@ func persistentVolume(o object) {
 	spec := child(o, "spec")
 	set(spec, "persistentVolumeReclaimPolicy", "Retain")
 	set(spec, "volumeMode", "Filesystem")
+	if h := child(spec, "hostPath"); h != nil && h["type"] == nil {
+		h["type"] = ""
+	}
 }
 
 func replicationController(o object) {
@@ -366,6 +374,9 @@ func rolling(spec object, name string, parameters object) {
 
 func statefulSet(o object) {
 	spec := child(o, "spec")
+	if spec == nil {
+		return
+	}
 	set(spec, "podManagementPolicy", "OrderedReady")
 	rolling(spec, "updateStrategy", object{"partition": int64(0)})
 	if _, ok := spec["persistentVolumeClaimRetentionPolicy"].(object); !ok {
@@ -377,9 +388,11 @@ func statefulSet(o object) {
 	set(spec, "revisionHistoryLimit", int64(10))
 	template(spec)
 	each(spec, "volumeClaimTemplates", func(c object) {
-		set(c, "apiVersion", "v1")
-		set(c, "kind", "PersistentVolumeClaim")
+		c["apiVersion"], c["kind"] = "v1", "PersistentVolumeClaim" // whatever the client sets
 		set(child(c, "spec"), "volumeMode", "Filesystem")
+		if child(c, "status") == nil {
+			c["status"] = object{}
+		}
 		set(child(c, "status"), "phase", "Pending")
 	})
 }
@@ -391,7 +404,13 @@ func daemonSet(o object) {
 	template(spec)
 }
 
-func job(o object) { jobSpec(child(o, "spec")); template(child(o, "spec")) }
+func job(o object) {
+	jobSpec(child(o, "spec"))
+	template(child(o, "spec"))
+	if labels := child(o, "spec", "template", "metadata", "labels"); len(labels) > 0 && len(child(o, "metadata", "labels")) == 0 {
+		metadataOf(o)["labels"] = labels // one map, as upstream: newJob adds its labels to both, and parts them
+	}
+}
 
 func jobSpec(spec object) {
 	if spec == nil {
@@ -410,9 +429,9 @@ func jobSpec(spec object) {
 	set(spec, "completionMode", "NonIndexed")
 	set(spec, "suspend", false)
 	set(spec, "manualSelector", false)
-	if spec["manualSelector"] == false {
-		delete(spec, "manualSelector")
-	}
+	each(child(spec, "podFailurePolicy"), "rules", func(r object) {
+		each(r, "onPodConditions", func(c object) { set(c, "status", "True") })
+	})
 	if spec["podFailurePolicy"] != nil {
 		set(spec, "podReplacementPolicy", "Failed")
 	}
@@ -433,6 +452,31 @@ func autoscaler(o object) {
 	set(spec, "minReplicas", int64(1))
 	if metrics, _ := spec["metrics"].([]any); len(metrics) == 0 {
 		spec["metrics"] = []any{object{"type": "Resource", "resource": object{"name": "cpu", "target": object{"type": "Utilization", "averageUtilization": int64(80)}}}}
+	}
+	scaling(child(spec, "behavior"))
+}
+
+// scaling sets the defaults of a behavior, and nothing if there is none.
+func scaling(behavior object) {
+	if behavior == nil {
+		return
+	}
+	policy := func(kind string, value int64) object {
+		return object{"type": kind, "value": value, "periodSeconds": int64(15)}
+	}
+	for name, policies := range map[string][]any{"scaleUp": {policy("Pods", 4), policy("Percent", 100)}, "scaleDown": {policy("Percent", 100)}} {
+		rules, ok := behavior[name].(object)
+		if !ok {
+			rules = object{}
+			behavior[name] = rules
+		}
+		if name == "scaleUp" && rules["stabilizationWindowSeconds"] == nil {
+			rules["stabilizationWindowSeconds"] = int64(0)
+		}
+		set(rules, "selectPolicy", "Max")
+		if rules["policies"] == nil {
+			rules["policies"] = policies
+		}
 	}
 }
 

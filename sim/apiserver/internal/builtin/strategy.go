@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -28,11 +29,11 @@ var preparations = map[string]preparation{
 		o["status"] = object{"phase": "Active"}
 	}, update: func(o, old object) { keep(o, old, "spec") }},
 	"/Pod":                   {create: newPod},
-	"/Secret":                {create: func(o object, _ func(string) string) { stringData(o) }, update: func(o, _ object) { stringData(o) }},
 	"/Service":               {create: newService, update: changedService},
 	"/PersistentVolumeClaim": {create: func(o object, _ func(string) string) { o["status"] = object{"phase": "Pending"} }},
 	"/PersistentVolume":      {create: func(o object, _ func(string) string) { o["status"] = object{"phase": "Pending"} }},
 	"batch/Job":              {create: newJob, update: changedJob},
+	"apps/DaemonSet":         {create: func(o object, _ func(string) string) { countTemplates(o, 1) }, update: changedTemplate},
 }
 
 // Terminate sets the phase of a namespace that is being deleted.
@@ -56,7 +57,9 @@ func stringData(o object) {
 
 func newPod(o object, _ func(string) string) {
 	spec := child(o, "spec")
-	set(spec, "enableServiceLinks", true)
+	if spec == nil {
+		return
+	}
 	set(spec, "preemptionPolicy", "PreemptLowerPriority")
 	set(spec, "priority", int64(0))
 	tolerations, _ := spec["tolerations"].([]any)
@@ -163,7 +166,7 @@ func changedService(o, old object) {
 		return
 	}
 	for _, name := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"} {
-		if v, ok := spec[name]; (!ok || v == "") && before[name] != nil {
+		if v, ok := spec[name]; (!ok || v == "" || v == int64(0)) && before[name] != nil {
 			spec[name] = before[name]
 		}
 	}
@@ -178,7 +181,42 @@ func changedService(o, old object) {
 	}
 }
 
+// templateGeneration is the annotation that counts the templates of a DaemonSet. The real server
+// writes it for old clients.
+const templateGeneration = "deprecated.daemonset.template.generation"
+
+func countTemplates(o object, generation int64) {
+	annotations, ok := metadataOf(o)["annotations"].(object)
+	if !ok {
+		annotations = object{}
+		metadataOf(o)["annotations"] = annotations
+	}
+	annotations[templateGeneration] = strconv.FormatInt(generation, 10)
+}
+
+func changedTemplate(o, old object) {
+	text, _ := child(old, "metadata", "annotations")[templateGeneration].(string)
+	generation, _ := strconv.ParseInt(text, 10, 64) //nolint:errcheck // 0 stands for none
+	if !equal(child(o, "spec")["template"], child(old, "spec")["template"]) {
+		generation++
+	}
+	countTemplates(o, generation)
+}
+
 func newJob(o object, _ func(string) string) {
+	generateSelector(o)
+	partLabels(o)
+}
+
+// partLabels gives the Job and its template labels of their own: the defaults make them one map.
+func partLabels(o object) {
+	if labels := child(o, "metadata", "labels"); labels != nil {
+		metadataOf(o)["labels"] = copyOf(labels)
+	}
+}
+
+// generateSelector sets the labels and the selector by which a Job finds its Pods.
+func generateSelector(o object) {
 	spec := child(o, "spec")
 	if spec == nil {
 		return
@@ -207,6 +245,7 @@ func newJob(o object, _ func(string) string) {
 }
 
 func changedJob(o, old object) {
+	partLabels(o)
 	spec, before := child(o, "spec"), child(old, "spec")
 	if spec != nil && before != nil && spec["selector"] == nil {
 		keep(spec, before, "selector")

@@ -5,178 +5,178 @@ package builtin
 
 import (
 	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // fieldImmutable is the message of the real server for a changed immutable field.
 const fieldImmutable = "field is immutable"
 
-// validations are the checks of specs, which cover what operators get wrong most often. Other kinds
-// are checked only in their metadata.
+// validations check what depends on several fields. What depends on one is in rules.json.
 var validations = map[string]func(obj object) field.ErrorList{
-	"/ConfigMap":       configMap,
-	"/Secret":          secret,
-	"/Service":         validService,
-	"/Pod":             func(o object) field.ErrorList { return validPodSpec(child(o, "spec"), field.NewPath("spec")) },
-	"apps/Deployment":  workload,
-	"apps/ReplicaSet":  workload,
-	"apps/DaemonSet":   workload,
-	"apps/StatefulSet": workload,
-	"batch/Job":        validJob,
+	"/ConfigMap":                          configMap,
+	"/Secret":                             secret,
+	"/Service":                            validService,
+	"/PersistentVolumeClaim":              validClaim,
+	"/Pod":                                func(o object) field.ErrorList { return validPod(child(o, "spec"), field.NewPath("spec")) },
+	"apps/Deployment":                     validDeployment,
+	"apps/ReplicaSet":                     func(o object) field.ErrorList { return workload(o, "deployment", "ReplicaSet") },
+	"apps/DaemonSet":                      validDaemonSet,
+	"apps/StatefulSet":                    func(o object) field.ErrorList { return workload(o, "statefulset", "StatefulSet") },
+	"batch/Job":                           validJob,
+	"batch/CronJob":                       validCronJob,
+	"autoscaling/HorizontalPodAutoscaler": validAutoscaler,
+	"policy/PodDisruptionBudget":          validBudget,
+}
+
+// changes check what an update changes, where that depends on several fields.
+var changes = map[string]func(obj, old object) field.ErrorList{
+	"/ConfigMap":             fixed,
+	"/Secret":                fixed,
+	"/Service":               changedIPs,
+	"/PersistentVolumeClaim": changedClaim,
+	"/Pod":                   changedTolerations,
+	"batch/Job":              changedCompletions,
 }
 
 // Validate checks a new object of a built-in kind, beyond its metadata.
 func Validate(gvk schema.GroupVersionKind, obj map[string]any) field.ErrorList {
+	errs := checkRules(gvk, obj)
 	if v, ok := validations[id(gvk)]; ok {
-		return v(obj)
+		errs = append(errs, v(obj)...)
 	}
-	return nil
+	return errs
+}
+
+// ValidatesMetadataLast reports whether the metadata of a new object is checked only if nothing else is
+// refused.
+func ValidatesMetadataLast(gvk schema.GroupVersionKind) bool {
+	return id(gvk) == "policy/PodDisruptionBudget"
 }
 
 // ValidateUpdate checks a changed object of a built-in kind, beyond its metadata.
 func ValidateUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subresource string) field.ErrorList {
-	if subresource != "" {
+	switch {
+	case subresource == "status" && id(gvk) == "batch/Job":
+		return jobStatus(obj, old)
+	case subresource != "":
 		return nil
 	}
 	var errs field.ErrorList
-	for _, path := range immutable[id(gvk)] {
-		errs = append(errs, unchanged(obj, old, path)...)
+	if change, ok := changes[id(gvk)]; ok {
+		errs = change(obj, old)
 	}
-	if on, _ := old["immutable"].(bool); on && (id(gvk) == "/ConfigMap" || id(gvk) == "/Secret") {
-		if now, _ := obj["immutable"].(bool); !now {
-			errs = append(errs, field.Forbidden(field.NewPath("immutable"), "field is immutable when `immutable` is set"))
-		}
-		for _, name := range []string{"data", "binaryData"} {
-			if !reflect.DeepEqual(obj[name], old[name]) {
-				errs = append(errs, field.Forbidden(field.NewPath(name), "field is immutable when `immutable` is set"))
-			}
-		}
+	if id(gvk) != "/PersistentVolumeClaim" { // it calls it for the parts that do not change when the claim is bound
+		errs = append(errs, checkConstants(gvk, obj, old)...)
 	}
 	return append(errs, Validate(gvk, obj)...)
 }
 
-// immutable lists the fields that an update cannot change.
-var immutable = map[string][]string{
-	"apps/Deployment":                       {"spec.selector"},
-	"apps/ReplicaSet":                       {"spec.selector"},
-	"apps/DaemonSet":                        {"spec.selector"},
-	"batch/Job":                             {"spec.completions", "spec.selector", "spec.template", "spec.completionMode", "spec.podFailurePolicy", "spec.backoffLimitPerIndex"},
-	"/Secret":                               {"type"},
-	"rbac.authorization.k8s.io/RoleBinding": {"roleRef"},
-	"rbac.authorization.k8s.io/ClusterRoleBinding": {"roleRef"},
-	"storage.k8s.io/StorageClass":                  {"provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"},
-	"scheduling.k8s.io/PriorityClass":              {"value", "preemptionPolicy"},
-}
-
-func unchanged(obj, old object, path string) field.ErrorList {
-	names := strings.Split(path, ".")
-	at := field.NewPath(names[0], names[1:]...)
-	was, is := child(old, names[:len(names)-1]...)[names[len(names)-1]], child(obj, names[:len(names)-1]...)[names[len(names)-1]]
-	if reflect.DeepEqual(was, is) {
+// fixed checks a ConfigMap or Secret that may be immutable.
+func fixed(obj, old object) field.ErrorList {
+	if on, _ := old["immutable"].(bool); !on {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, is, fieldImmutable)}
-}
-
-func configMap(o object) field.ErrorList {
 	var errs field.ErrorList
-	data, binary := child(o, "data"), child(o, "binaryData")
-	for key := range data {
-		errs = append(errs, configKey(field.NewPath("data").Key(key), key)...)
-		if _, twice := binary[key]; twice {
-			errs = append(errs, field.Invalid(field.NewPath("data").Key(key), key, "duplicate of key present in binaryData"))
+	if now, _ := obj["immutable"].(bool); !now {
+		errs = append(errs, field.Forbidden(field.NewPath("immutable"), "field is immutable when `immutable` is set"))
+	}
+	for _, name := range []string{"data", "binaryData"} {
+		if !equal(obj[name], old[name]) {
+			errs = append(errs, field.Forbidden(field.NewPath(name), "field is immutable when `immutable` is set"))
 		}
 	}
-	for key := range binary {
-		errs = append(errs, configKey(field.NewPath("binaryData").Key(key), key)...)
-	}
 	return errs
 }
 
-func secret(o object) field.ErrorList {
-	var errs field.ErrorList
-	for key := range child(o, "data") {
-		errs = append(errs, configKey(field.NewPath("data").Key(key), key)...)
-	}
-	return errs
-}
-
-func configKey(at *field.Path, key string) field.ErrorList {
-	var errs field.ErrorList
-	for _, message := range validation.IsConfigMapKey(key) {
-		errs = append(errs, field.Invalid(at, key, message))
-	}
-	return errs
-}
-
-func validService(o object) field.ErrorList {
-	spec := child(o, "spec")
-	ports, _ := spec["ports"].([]any)
-	if len(ports) == 0 && spec["clusterIP"] != "None" && spec["type"] != "ExternalName" {
-		return field.ErrorList{field.Required(field.NewPath("spec", "ports"), "")}
-	}
-	return nil
-}
-
-func workload(o object) field.ErrorList {
-	spec := child(o, "spec")
-	var errs field.ErrorList
-	at := field.NewPath("spec")
-	selector := child(spec, "selector")
-	if spec["selector"] == nil {
-		errs = append(errs, field.Required(at.Child("selector"), ""))
-	} else if len(child(selector, "matchLabels")) == 0 && selector["matchExpressions"] == nil {
-		errs = append(errs, field.Invalid(at.Child("selector"), spec["selector"], "empty selector is invalid for deployment"))
-	}
-	labels := child(spec, "template", "metadata", "labels")
-	for key, value := range child(selector, "matchLabels") {
-		if labels[key] != value {
-			errs = append(errs, field.Invalid(at.Child("template", "metadata", "labels"), labels, "`selector` does not match template `labels`"))
-			break
-		}
-	}
-	return append(errs, validPodSpec(child(spec, "template", "spec"), at.Child("template", "spec"))...)
-}
-
-func validJob(o object) field.ErrorList {
-	at := field.NewPath("spec", "template", "spec")
-	spec := child(o, "spec", "template", "spec")
-	errs := validPodSpec(spec, at)
-	if policy := spec["restartPolicy"]; policy != "OnFailure" && policy != "Never" {
-		errs = append(errs, field.Required(at.Child("restartPolicy"), `valid values: "OnFailure", "Never"`))
-	}
-	return errs
-}
-
-func validPodSpec(spec object, at *field.Path) field.ErrorList {
-	containers, _ := spec["containers"].([]any)
-	if len(containers) == 0 {
-		return field.ErrorList{field.Required(at.Child("containers"), "")}
-	}
-	var errs field.ErrorList
-	names := map[string]bool{}
-	for i, c := range containers {
-		container, _ := c.(object)
-		name, _ := container["name"].(string)
-		here := at.Child("containers").Index(i)
-		switch {
-		case name == "":
-			errs = append(errs, field.Required(here.Child("name"), ""))
-		case names[name]:
-			errs = append(errs, field.Duplicate(here.Child("name"), name))
-		default:
-			for _, message := range validation.IsDNS1123Label(name) {
-				errs = append(errs, field.Invalid(here.Child("name"), name, message))
+// changedTolerations checks that a Pod keeps its tolerations, but for their seconds.
+func changedTolerations(obj, old object) field.ErrorList {
+	list, _ := child(obj, "spec")["tolerations"].([]any)
+	kept := func(o object) bool {
+		for _, e := range list {
+			if n, ok := e.(object); ok && !changedExcept(n, o, "", []string{"tolerationSeconds"}) {
+				return true
 			}
 		}
-		names[name] = true
-		if image, _ := container["image"].(string); image == "" {
-			errs = append(errs, field.Required(here.Child("image"), ""))
+		return false
+	}
+	var errs field.ErrorList
+	each(child(old, "spec"), "tolerations", func(o object) {
+		if !kept(o) && len(errs) == 0 {
+			errs = append(errs, field.Forbidden(field.NewPath("spec", "tolerations"), "existing toleration can not be modified except its tolerationSeconds"))
+		}
+	})
+	return errs
+}
+
+// changedIPs checks the addresses and families of a Service, which change only with its type.
+func changedIPs(obj, old object) field.ErrorList {
+	spec, before := child(obj, "spec"), child(old, "spec")
+	if spec["type"] == "ExternalName" || before["type"] == "ExternalName" {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, name := range []string{"clusterIPs", "ipFamilies"} {
+		is, _ := spec[name].([]any)
+		was, _ := before[name].([]any)
+		for i := range min(len(is), len(was)) {
+			if is[i] != was[i] {
+				errs = append(errs, field.Invalid(field.NewPath("spec", name).Index(i), is, "may not change once set"))
+			}
 		}
 	}
 	return errs
+}
+
+const claimFixed = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+
+// changedClaim checks a changed PersistentVolumeClaim: a bound one may change its requests and its
+// attributes class, and one that has no volume yet may get one.
+func changedClaim(obj, old object) field.ErrorList {
+	spec, before := copyOf(child(obj, "spec")), child(old, "spec")
+	var errs field.ErrorList
+	bound := child(obj, "status")["phase"] == "Bound"
+	if bound {
+		spec["resources"], spec["volumeAttributesClassName"] = before["resources"], before["volumeAttributesClassName"]
+	}
+	if before["volumeName"] == nil || before["volumeName"] == "" {
+		spec["volumeName"] = before["volumeName"]
+	}
+	if before["storageClassName"] == nil {
+		spec["storageClassName"] = nil // a class that is the default may be filled in later
+	}
+	for _, name := range []string{"dataSource", "dataSourceRef"} {
+		if spec[name] == nil {
+			spec[name] = before[name] // one is filled in from the other
+		}
+	}
+	if changedExcept(spec, before, "", nil) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec"), claimFixed))
+	}
+	if !equal(child(obj, "spec")["volumeMode"], before["volumeMode"]) {
+		errs = append(errs, field.Invalid(field.NewPath("volumeMode"), spec["volumeMode"], fieldImmutable))
+	}
+	storage := []string{"resources", "requests", "storage"}
+	is, was := quantityAt(child(obj, "spec"), storage...), quantityAt(before, storage...)
+	if is.Cmp(was) < 0 && is.Cmp(quantityAt(child(obj, "status"), "capacity", "storage")) <= 0 {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", storage...), "field can not be less than status.capacity"))
+	}
+	return errs
+}
+
+// changedCompletions checks the completions of a Job: those of an indexed one change with its
+// parallelism.
+func changedCompletions(obj, old object) field.ErrorList {
+	spec, before := child(obj, "spec"), child(old, "spec")
+	at := field.NewPath("spec", "completions")
+	switch {
+	case reflect.DeepEqual(spec["completions"], before["completions"]):
+		return nil
+	case spec["completionMode"] != "Indexed":
+		return field.ErrorList{field.Invalid(at, spec["completions"], fieldImmutable)}
+	case spec["completions"] != nil && spec["completions"] != spec["parallelism"]:
+		return field.ErrorList{field.Invalid(at, spec["completions"], "can only be modified in tandem with spec.parallelism")}
+	}
+	return nil
 }
