@@ -17,20 +17,20 @@ const (
 	CrashAfterWrite                        // the write arrives, the process dies without the answer
 	LoseWriteAnswer                        // the write arrives, the answer is an error
 	RefuseWrite                            // the write is refused
-	LandLate                               // the process dies, the write arrives when the next one is idle
+	LandLate                               // the process dies, the write arrives later
 	SecondLeader                           // a second process works beside the first one
 	PanicAtWrite                           // user code panics
 	StopAtWrite                            // the context of the process is canceled
 	PauseBeforeWrite                       // the process stands still
 	TouchBeforeWrite                       // another client changes the object just before
 	MutateWrite                            // admission changes what is written
-	OccupyName                             // an object of that name, which is another's, appears just before
-	OccupyNameByController                 // the same, and another controller is its owner
-	LeaveOrphan                            // an object like it, of an earlier owner, appears just before
+	OccupyName                             // an object of another client has the name
+	OccupyNameByController                 // an object of another controller has it
+	LeaveOrphan                            // an earlier owner has left the same object
 	DeleteBeforeWrite                      // another client deletes the object just before
-	Fight                                  // another controller undoes what the write changed, three times
+	Fight                                  // another controller undoes the write, three times
 	Vanish                                 // the object is deleted in spite of the finalizer of the write
-	RestartInPast                          // the process dies, and the next one sees an older state first
+	RestartInPast                          // like a crash, then a stale first list; see Premise
 	JumpClock                              // the clock of the process jumps
 	Recreate                               // the object is deleted, and created again at once
 	DeleteAndCreate                        // the same, but created when everything is idle

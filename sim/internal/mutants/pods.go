@@ -176,7 +176,7 @@ func (r *pods) avoid(ctx context.Context, w *Widget, name string) error {
 	if err != nil || taken.Labels["widget"] != w.Name || metav1.IsControlledBy(taken, w) {
 		return client.IgnoreNotFound(err)
 	}
-	return r.Create(ctx, r.pod(w, "", name+"-"))
+	return r.Create(ctx, r.pod(w, "", w.Name+"-again-"))
 }
 
 func (r *pods) deleteFrom(ctx context.Context, ours []corev1.Pod, size int) error {
