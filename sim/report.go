@@ -225,7 +225,7 @@ func (r *Report) print(t testing.TB) {
 	}
 	for i, f := range s.Worst() {
 		if i == report.DefaultFull {
-			t.Errorf("Of the other findings, run the plans to see what happened: -sim.plan='...'")
+			t.Errorf("%d more findings are listed above: -sim.plan='...' shows what happened in one of their plans", len(s.Worst())-i)
 			break
 		}
 		t.Errorf("%s\n\nagain: %s", s.InFull(f, report.Style{}), f.Example.Again)
