@@ -27,6 +27,7 @@ type gateway struct {
 	watches  *watches
 	judge    *judge.Judge
 
+	takeOver  func() // is called before each request and call
 	victim    func(*Process) inject.Process
 	exhausted func() // is called when the operator may make no more requests
 
@@ -95,6 +96,7 @@ func (g *gateway) call(ctx context.Context, p *Process, c external.Call, takes t
 
 // finish ends a turn with an answer, unless it was put back.
 func (g *gateway) finish(t *schedule.Turn, into *inject.Answer, answer func() *inject.Answer) {
+	g.takeOver()
 	g.requests++ // again for a turn that a fault has put back
 	if !g.judge.Request() {
 		g.exhausted()

@@ -19,7 +19,11 @@ var (
 
 // The right twins survive everything.
 func TestNoTwinRaisesAnAlarm(t *testing.T) {
-	for _, workload := range []func(Bug) sim.Workload{childWorkload, podWorkload, externalWorkload, tokenWorkload} {
+	twins := []func(Bug) sim.Workload{childWorkload, podWorkload, externalWorkload, tokenWorkload}
+	for _, p := range playedTwins() {
+		twins = append(twins, p.workload)
+	}
+	for _, workload := range twins {
 		w := workload(Right)
 		if raceDetector {
 			*pairs = 0
