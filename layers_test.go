@@ -82,6 +82,8 @@ var layers = map[string]int{
 	"sim/internal/cluster":           3,
 	"sim/internal/snapshot":          4,
 	"sim/internal/actor":             4,
+	"sim/internal/players":           5,
+	"sim/player":                     4,
 	"sim/internal/judge":             5,
 	"sim/internal/inject":            5,
 	"sim/apiserver":                  2,

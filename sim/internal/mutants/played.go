@@ -66,6 +66,7 @@ func playedTwins() []played {
 		{"job", &batchv1.Job{}, func(w *Widget, obj client.Object) {
 			if job := obj.(*batchv1.Job); job.ResourceVersion == "" { // the rest can't be changed
 				declareTemplate(w, &job.Spec.Template)
+				job.Spec.Template.Spec.Containers[0].Image = "busybox:1" // whatever the Widget became since
 				job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 			}
 		}, func(obj client.Object) bool {
@@ -91,7 +92,9 @@ func playedTwins() []played {
 			claim := obj.(*corev1.PersistentVolumeClaim)
 			claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 			claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(int64(w.Spec.Size)<<30, resource.BinarySI)}
-		}, func(obj client.Object) bool { return obj.(*corev1.PersistentVolumeClaim).Status.Phase == corev1.ClaimBound }},
+		}, func(obj client.Object) bool {
+			return obj.(*corev1.PersistentVolumeClaim).Status.Phase == corev1.ClaimBound
+		}},
 		{"service", &corev1.Service{}, func(w *Widget, obj client.Object) {
 			service := obj.(*corev1.Service)
 			service.Spec.Type, service.Spec.Selector = corev1.ServiceTypeLoadBalancer, selectorOf(w).MatchLabels
