@@ -84,6 +84,8 @@ var layers = map[string]int{
 	"sim/internal/writes":            4,
 	"sim/internal/snapshot":          4,
 	"sim/internal/actor":             4,
+	"sim/internal/players":           5,
+	"sim/player":                     4,
 	"sim/internal/judge":             5,
 	"sim/internal/inject":            5,
 	"sim/apiserver":                  2,

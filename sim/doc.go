@@ -31,9 +31,12 @@
 // Package [github.com/ctrlkit/ctrlkit/sim/fault] names what can go wrong, package
 // [github.com/ctrlkit/ctrlkit/sim/oracle] what must hold.
 //
-// Nothing of the operator knows of the simulator, and nothing else of ctrlkit is needed. What the
-// simulator does not do: it runs neither kubelet nor scheduler nor the controllers of workloads (a
-// Job does not complete by itself; the script says what becomes of it), and it controls only what
-// goes through the configuration that it hands to the operator, the external systems of the
-// workload, and package time.
+// The controllers of workloads, the scheduler and the kubelets are played: Deployments are rolled
+// out, Jobs complete, Pods become ready. Package [github.com/ctrlkit/ctrlkit/sim/player] has these
+// players, and makes them for other kinds. Fakes of external systems live in a [Fake], or are
+// declared as an [External].
+//
+// Nothing of the operator knows of the simulator, and nothing else of ctrlkit is needed. The
+// simulator controls only what goes through the configuration that it hands to the operator, the
+// external systems of the workload, and package time.
 package sim

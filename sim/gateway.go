@@ -29,6 +29,7 @@ type gateway struct {
 	judge    *judge.Judge
 	writes   *writes.Log
 
+	takeOver  func() // is called before each request and call
 	victim    func(*Process) inject.Process
 	exhausted func() // is called when the operator may make no more requests
 
@@ -108,6 +109,7 @@ func (g *gateway) call(ctx context.Context, p *Process, c external.Call, takes t
 
 // finish ends a turn with an answer, unless it was put back.
 func (g *gateway) finish(t *schedule.Turn, into *inject.Answer, answer func() *inject.Answer) {
+	g.takeOver()
 	g.requests++ // again for a turn that a fault has put back
 	if !g.judge.Request() {
 		g.exhausted()

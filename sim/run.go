@@ -45,6 +45,8 @@ type run struct {
 	schedule  *schedule.Schedule
 	cluster   *cluster.Cluster
 	externals map[string]*inventory
+	systems   map[string]external.System // the externals, and the fakes that list their resources
+	fakes     *fakes
 	judge     *judge.Judge
 	actors    *actor.Actors
 	players   *players.Players
@@ -84,15 +86,15 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 			r.trace.Add("sim", "note", "the conversion webhook of "+d.Name+" is not called: only versions with the schema of the stored one can be used")
 		}
 	}
-	systems := map[string]external.System{}
+	r.systems, r.fakes = map[string]external.System{}, newFakes()
 	for _, e := range workload.Externals {
 		if e.Identity < IdentityName || e.Identity > IdentityNone {
 			return nil, fmt.Errorf("external system %q: set its Identity", e.Name)
 		}
 		r.externals[e.Name] = newInventory(e, time.Now)
-		systems[e.Name] = r.externals[e.Name]
+		r.systems[e.Name] = r.externals[e.Name]
 	}
-	judged := judge.Options{Plan: plan, Without: without, Systems: systems, Rules: workload.rules, Noticed: r.noticed}
+	judged := judge.Options{Plan: plan, Without: without, Systems: r.systems, Rules: workload.rules, Noticed: r.noticed}
 	if ref == nil {
 		r.catalog = &inject.Catalog{}
 	} else {
@@ -101,7 +103,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 	r.judge = judge.New(judged)
 	r.schedule = schedule.New(schedule.Options{Seed: plan.Seed, Quiet: workload.quiet(), Backoff: backoffCap})
 	r.cluster = cluster.New(server, r.trace, r.schedule.Active)
-	r.actors = actor.New(r.cluster, systems, r.schedule, r.judge, r.trace)
+	r.actors = actor.New(r.cluster, r.systems, r.schedule, r.judge, r.trace)
 	r.watches = &watches{schedule: r.schedule, cluster: r.cluster, trace: r.trace}
 	r.injector = inject.New(inject.Options{
 		Plan: plan, Cluster: r.cluster, Actors: r.actors, Judge: recorded{r.judge, r.writes}, Watches: r.watches, Time: r.schedule, Active: r.schedule.Active,
@@ -114,7 +116,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 	}
 	r.gateway = &gateway{
 		schedule: r.schedule, cluster: r.cluster, injector: r.injector, watches: r.watches, judge: r.judge, writes: r.writes, exhausted: r.exhausted,
-		victim: func(p *Process) inject.Process { return victim{r.processes, p} },
+		takeOver: func() { r.fakes.takeOver(r.systems) }, victim: func(p *Process) inject.Process { return victim{r.processes, p} },
 	}
 	if err := r.castPlayers(); err != nil {
 		return nil, err
@@ -269,10 +271,8 @@ func (r *run) addCheckpoint() {
 
 // snapshot takes the world as it is.
 func (r *run) snapshot() snapshot.Snapshot {
-	source := snapshot.Source{Objects: r.cluster.Server.Objects(), Systems: map[string]external.System{}, Names: r.judge.Names()}
-	for name, s := range r.externals {
-		source.Systems[name] = s
-	}
+	r.fakes.takeOver(r.systems)
+	source := snapshot.Source{Objects: r.cluster.Server.Objects(), Systems: r.systems, Names: r.judge.Names()}
 	if normalize := r.workload.Normalize; normalize != nil {
 		source.Normalize = func(o *snapshot.Object) bool { return normalize((*Object)(o)) }
 	}

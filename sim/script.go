@@ -44,8 +44,8 @@ func Update[T client.Object](w *World, obj T, change func(T)) {
 	updateObject(w, obj, "", change)
 }
 
-// UpdateStatus changes the status of an object, for the controllers that the simulator does not
-// run: of a Job that completes, of a Pod that becomes ready.
+// UpdateStatus changes the status of an object, as a controller does for which the workload has no
+// player. Where it has one, that one writes the status again.
 func UpdateStatus[T client.Object](w *World, obj T, change func(T)) {
 	updateObject(w, obj, "status", change)
 }

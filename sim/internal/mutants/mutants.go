@@ -47,7 +47,7 @@ func Twins() []Twin {
 			return w
 		}}
 	}
-	return []Twin{
+	twins := []Twin{
 		of("children", childWorkload, Right), // which refuses names that are taken, with a condition
 		of("children-adopt", childWorkload, adoptsOrphans),
 		of("children-delete", childWorkload, deletesOrphans),
@@ -58,6 +58,10 @@ func Twins() []Twin {
 		of("keeper", keeperWorkload, Right),
 		of("held", heldWorkload, Right),
 	}
+	for _, p := range playedTwins() {
+		twins = append(twins, of("played-"+p.name, p.workload, Right))
+	}
+	return twins
 }
 
 // definitions is where the CustomResourceDefinition of the package is.

@@ -1,0 +1,138 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+)
+
+// A Fake is the home of a fake of an external system that the user has written: there is one
+// instance in each run, made when it is first asked for. It survives crashes of the operator, as the
+// real system would, and is gone with the run.
+//
+//	var dns = sim.NewFake("dns", func() *fakeDNS { return &fakeDNS{records: map[string]string{}} })
+//
+// The operator gets the instance with dns.Of(p), and the script with dns.Of(w). The simulator sees
+// the calls of the operator only if they go through [Process.Call] or [Process.HTTP].
+//
+// If *fakeDNS is a [Lister], its resources take part in the comparison of worlds and in the oracles
+// about external systems, like those of [External]. The System of its calls must be the name of the
+// fake then.
+type Fake[T any] struct {
+	name string
+	make func() T
+}
+
+// NewFake returns the home of the fake of a system. The name must be another one than those of
+// Workload.Externals and of other fakes.
+func NewFake[T any](name string, make func() T) *Fake[T] { return &Fake[T]{name, make} }
+
+// A Lister is a fake that lists its resources.
+type Lister interface {
+	// Resources returns the resources of the fake, in any order. It is called in between calls of
+	// the operator and the script, and must not wait.
+	Resources() []OwnedResource
+}
+
+// An OwnedResource is a resource of a fake, and the object for which it was created, if that is
+// known.
+type OwnedResource struct {
+	Resource
+	Owner types.UID
+}
+
+// RunOf is a [Process] or a [World]: what belongs to one run.
+type RunOf interface{ runOf() *run }
+
+func (p *Process) runOf() *run { return p.run }
+func (w *World) runOf() *run   { return w.run }
+
+// Of returns the instance of a run. Any goroutine may call it.
+func (f *Fake[T]) Of(of RunOf) T {
+	r := of.runOf()
+	r.fakes.mu.Lock()
+	defer r.fakes.mu.Unlock()
+	if known, ok := r.fakes.instances[f.name]; ok {
+		instance, ok := known.(T)
+		if !ok {
+			panic(fmt.Sprintf("sim: two fakes have the name %q", f.name))
+		}
+		return instance
+	}
+	instance := f.make()
+	r.fakes.instances[f.name] = instance
+	if _, taken := r.externals[f.name]; taken {
+		panic(fmt.Sprintf("sim: the workload has an external system with the name of the fake %q", f.name))
+	}
+	if lister, ok := any(instance).(Lister); ok {
+		r.fakes.added[f.name] = &listed{lister: lister, created: map[types.UID]map[string]bool{}}
+	}
+	return instance
+}
+
+// fakes are the instances of one run.
+type fakes struct {
+	mu        sync.Mutex // guards what follows: any goroutine may ask for an instance
+	instances map[string]any
+	added     map[string]external.System // that the driver has not taken over yet
+}
+
+func newFakes() *fakes {
+	return &fakes{instances: map[string]any{}, added: map[string]external.System{}}
+}
+
+// takeOver adds the fakes that were made since the last time to the systems of the driver.
+func (f *fakes) takeOver(systems map[string]external.System) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.Copy(systems, f.added)
+	clear(f.added)
+}
+
+// listed is a fake as the oracles see it.
+type listed struct {
+	lister  Lister
+	created map[types.UID]map[string]bool // ids of what was seen, by owner
+}
+
+var _ external.System = &listed{}
+
+// Inventory returns the resources, ordered by id.
+func (l *listed) Inventory() []external.Resource {
+	byID := map[string]external.Resource{}
+	for _, r := range l.lister.Resources() {
+		r.Resource = r.clone()
+		byID[r.ID] = external.Resource{ID: r.ID, Name: r.Name, Owner: r.Owner, Tags: r.Tags, Spec: r.Spec}
+	}
+	var list []external.Resource
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		list = append(list, byID[id])
+	}
+	return list
+}
+
+// Created returns how many resources of an object were seen so far: it is called after each call that
+// has an effect, so that it sees each of them.
+func (l *listed) Created(owner types.UID) int {
+	for _, r := range l.lister.Resources() {
+		if l.created[r.Owner] == nil {
+			l.created[r.Owner] = map[string]bool{}
+		}
+		l.created[r.Owner][r.ID] = true
+	}
+	return len(l.created[owner])
+}
+
+// MintsIDs reports whether ids differ between runs. Those of a fake are compared as they are.
+func (l *listed) MintsIDs() bool { return false }
+
+// Drift does nothing: only the user knows how to change a fake.
+func (l *listed) Drift(types.UID) (id string, ok bool) { return "", false }

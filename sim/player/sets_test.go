@@ -1,0 +1,180 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package player_test
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/ctrlkit/ctrlkit/sim/player"
+)
+
+func statefulSet() *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{ObjectMeta: named("x"), Spec: appsv1.StatefulSetSpec{
+		Replicas: new(int32(3)), Selector: selector, ServiceName: "x", Template: template("nginx:1"),
+		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: named("data"), Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}}},
+	}}
+}
+
+// images returns the images of the Pods by name.
+func images(t *theater) map[string]string {
+	m := map[string]string{}
+	for _, pod := range list(t, &corev1.Pod{}, &corev1.PodList{}).Items {
+		m[pod.Name] = pod.Spec.Containers[0].Image
+	}
+	return m
+}
+
+// A StatefulSet has its Pods by ordinal, each with its bound claim. An update stops at the partition,
+// and a scaled set keeps its claims.
+func TestStatefulSet(t *testing.T) {
+	play(t, player.Defaults(), func(t *theater) {
+		x := statefulSet()
+		t.create(x)
+		t.settle()
+		first := get(t, x).Status
+		if first.ReadyReplicas != 3 || first.CurrentRevision == "" || first.CurrentRevision != first.UpdateRevision {
+			t.Errorf("at first: %+v", first)
+		}
+		claims := list(t, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{}).Items
+		for i, c := range claims {
+			if c.Name != fmt.Sprintf("data-x-%d", i) || c.Status.Phase != corev1.ClaimBound {
+				t.Errorf("claim %d is %s, %s", i, c.Name, c.Status.Phase)
+			}
+		}
+		update(t, x, func(s *appsv1.StatefulSet) {
+			s.Spec.Template.Spec.Containers[0].Image = "nginx:2"
+			s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(2))}
+		})
+		t.settle()
+		if m := images(t); m["x-1"] != "nginx:1" || m["x-2"] != "nginx:2" {
+			t.Errorf("with a partition: %v", m)
+		}
+		if s := get(t, x).Status; s.UpdatedReplicas != 1 || s.CurrentReplicas != 2 || s.CurrentRevision != first.CurrentRevision {
+			t.Errorf("with a partition: %+v", s)
+		}
+		update(t, x, func(s *appsv1.StatefulSet) {
+			s.Spec.UpdateStrategy.RollingUpdate.Partition, s.Spec.Replicas = new(int32(0)), new(int32(2))
+		})
+		t.settle()
+		if m := images(t); len(m) != 2 || m["x-0"] != "nginx:2" || m["x-1"] != "nginx:2" {
+			t.Errorf("at the end: %v", m)
+		}
+		if s := get(t, x).Status; s.CurrentRevision != s.UpdateRevision || s.CurrentRevision == first.CurrentRevision {
+			t.Errorf("at the end: %+v", s)
+		}
+		if n := len(list(t, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{}).Items); n != 3 {
+			t.Errorf("%d claims", n)
+		}
+	})
+}
+
+// A Pod that does not become ready holds the next ones up, unless all are created at once.
+func TestStatefulSetOrder(t *testing.T) {
+	for policy, want := range map[appsv1.PodManagementPolicyType]int{appsv1.OrderedReadyPodManagement: 1, appsv1.ParallelPodManagement: 3} {
+		play(t, player.Defaults(), func(t *theater) {
+			x := statefulSet()
+			x.Spec.PodManagementPolicy = policy
+			x.Spec.Template.Annotations = map[string]string{player.OutcomeAnnotation: string(player.Unready)}
+			t.create(x)
+			t.settle()
+			if n := len(images(t)); n != want {
+				t.Errorf("%s: %d Pods, want %d", policy, n, want)
+			}
+		})
+	}
+}
+
+// A DaemonSet has a Pod on each Node.
+func TestDaemonSet(t *testing.T) {
+	play(t, player.Defaults(), func(t *theater) {
+		x := &appsv1.DaemonSet{ObjectMeta: named("x"), Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template("nginx:1")}}
+		t.create(x)
+		t.settle()
+		if s := get(t, x).Status; s.NumberReady != 1 || s.DesiredNumberScheduled != 1 {
+			t.Errorf("without Nodes: %+v", s)
+		}
+		for _, name := range []string{"a", "b"} {
+			node := &corev1.Node{}
+			node.Name = name
+			t.create(node)
+		}
+		update(t, x, func(s *appsv1.DaemonSet) { s.Spec.Template.Spec.Containers[0].Image = "nginx:2" })
+		t.settle()
+		if s := get(t, x).Status; s.NumberReady != 2 || s.UpdatedNumberScheduled != 2 || s.NumberUnavailable != 0 {
+			t.Errorf("with two Nodes: %+v", s)
+		}
+		on := map[string]string{}
+		for _, pod := range list(t, &corev1.Pod{}, &corev1.PodList{}).Items {
+			on[pod.Spec.NodeName] = pod.Spec.Containers[0].Image
+		}
+		if len(on) != 2 || on["a"] != "nginx:2" || on["b"] != "nginx:2" {
+			t.Errorf("got %v", on)
+		}
+	})
+}
+
+// A Service leads to the Pods that are ready, and has an address if it is a load balancer.
+func TestService(t *testing.T) {
+	play(t, player.Defaults(), func(t *theater) {
+		service := &corev1.Service{ObjectMeta: named("x"), Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, Selector: selector.MatchLabels, Ports: []corev1.ServicePort{{Port: 80}},
+		}}
+		unready := &corev1.Pod{ObjectMeta: named("y"), Spec: template("nginx:1").Spec}
+		unready.Labels = selector.MatchLabels
+		unready.Annotations = map[string]string{player.OutcomeAnnotation: string(player.Unready)}
+		t.create(service, deployment(2), unready)
+		t.settle()
+		slices := list(t, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{}).Items
+		if len(slices) != 1 {
+			t.Fatalf("%d EndpointSlices", len(slices))
+		}
+		ready := 0
+		for _, e := range slices[0].Endpoints {
+			if *e.Conditions.Ready {
+				ready++
+			}
+		}
+		if ready != 2 || len(slices[0].Endpoints) != 3 || *slices[0].Ports[0].Port != 80 {
+			t.Errorf("%d of %d endpoints are ready", ready, len(slices[0].Endpoints))
+		}
+		if len(get(t, service).Status.LoadBalancer.Ingress) != 1 {
+			t.Error("the load balancer has no address")
+		}
+		t.delete(service)
+		t.settle()
+		if n := len(list(t, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{}).Items); n != 0 {
+			t.Errorf("%d EndpointSlices are left", n)
+		}
+	})
+}
+
+// A set is changed by kind, and an empty one is not the default.
+func TestSet(t *testing.T) {
+	never := player.Pod(func(*corev1.Pod) player.Outcome { return player.Pending })
+	if got := len(player.Defaults().With(never)); got != len(player.Defaults()) {
+		t.Errorf("%d players after one was replaced", got)
+	}
+	if got := len(player.Defaults().Without(&corev1.Pod{}, &corev1.Service{})); got != len(player.Defaults())-2 {
+		t.Errorf("%d players without two", got)
+	}
+	if player.None() == nil || len(player.None()) != 0 {
+		t.Error("None is nil, or has players")
+	}
+	play(t, player.Defaults().With(never), func(t *theater) {
+		t.create(deployment(1))
+		t.settle()
+		if s := get(t, deployment(1)).Status; s.Replicas != 1 || s.ReadyReplicas != 0 {
+			t.Errorf("got %+v", s)
+		}
+	})
+}
