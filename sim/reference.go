@@ -29,9 +29,9 @@ var endsExploration = []oracle.Name{
 }
 
 // news returns the violations of a run that the run without faults has not shown already. That run
-// itself shows all of them, when it is run again.
+// itself shows all of them, when it is run again, and so does every run without a reference.
 func (r *reference) news(plan fault.Plan, violations []oracle.Violation) []oracle.Violation {
-	if len(plan.Faults) == 0 && plan.Seed == 0 {
+	if r == nil || len(plan.Faults) == 0 && plan.Seed == 0 {
 		return violations
 	}
 	return slices.DeleteFunc(slices.Clone(violations), func(v oracle.Violation) bool { return r.known[kindOfViolation(v)] })

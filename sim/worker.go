@@ -77,9 +77,6 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 	if err != nil {
 		t.Fatalf("the run without faults does not work in a worker: %v", err)
 	}
-	if ref == nil {
-		t.Fatal("the run without faults violates an oracle in a worker that it does not violate in the test")
-	}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		o := outcome{Plan: lines.Text()}
