@@ -23,24 +23,33 @@ type reference struct {
 	known  map[string]bool // the kinds of violations that it has shown itself
 }
 
-// endsExploration are the oracles that must hold in a run without faults: without a script that can
-// be carried out, or an operator that works until it is idle, there is nothing to compare with.
+// endsExploration are the oracles that must hold in a run without faults: without a script that
+// can be carried out, or an operator that works until it is idle, there is nothing to compare
+// with.
 var endsExploration = []oracle.Name{
 	oracle.ScriptRuns, oracle.OperatorRuns, oracle.BecomesIdle, oracle.BoundedRequests, oracle.NoPanic, oracle.NoGoroutineLeft,
 }
 
-// news returns the violations of a run that the run without faults has not shown already. That run
-// itself shows all of them, when it is run again.
-func (r *reference) news(plan fault.Plan, violations []oracle.Violation) []oracle.Violation {
-	if len(plan.Faults) == 0 && plan.Seed == 0 {
-		return violations
+// news returns the violations of a run that the run without faults has not shown already, each
+// with the write that is most likely wrong. That run itself shows all of them, when it is run
+// again, and so does every run without a reference.
+func (r *reference) news(plan fault.Plan, violations []oracle.Violation, writes []*report.Write) ([]oracle.Violation, []*report.Write) {
+	if r == nil || len(plan.Faults) == 0 && plan.Seed == 0 {
+		return violations, writes
 	}
-	return slices.DeleteFunc(slices.Clone(violations), func(v oracle.Violation) bool { return r.known[report.Key(v, nil)] })
+	var newViolations []oracle.Violation
+	var theirWrites []*report.Write
+	for i, v := range violations {
+		if !r.known[report.Key(v, nil)] {
+			newViolations, theirWrites = append(newViolations, v), append(theirWrites, writes[i])
+		}
+	}
+	return newViolations, theirWrites
 }
 
 // findReference runs a workload without faults, several times, and returns what the others are
-// judged by, and the first run, which may have violated oracles itself. It returns nil, and the run,
-// when that makes other runs pointless: see [endsExploration].
+// judged by, and the first run, which may have violated oracles itself. It returns nil, and the
+// run, when that makes other runs pointless: see [endsExploration].
 func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings) (*reference, *result, error) {
 	first, err := runPlan(t, w, crds, fault.Plan{}, nil, s.without)
 	if err != nil || slices.ContainsFunc(first.violations, func(v oracle.Violation) bool { return slices.Contains(endsExploration, v.Oracle) }) {
@@ -60,8 +69,8 @@ func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 	return r, first, nil
 }
 
-// learningRuns is how many runs without faults, in other orders, are compared to learn which fields
-// differ anyway.
+// learningRuns is how many runs without faults, in other orders, are compared to learn which
+// fields differ anyway.
 const learningRuns = 3
 
 // asReference makes a run without faults the one by which others are judged.

@@ -37,10 +37,10 @@ func TestViolationsWithoutFaults(t *testing.T) {
 	}
 	other := oracle.Violation{Oracle: oracle.NoLeak, Text: "something new"}
 	plan := fault.Plan{Faults: []fault.Fault{{Kind: fault.CrashAfterWrite, At: 1}}}
-	if news := ref.news(plan, append(first.violations, other)); len(news) != 1 || news[0].Oracle != oracle.NoLeak {
+	if news, _ := ref.news(plan, append(first.violations, other), append(first.writes, nil)); len(news) != 1 || news[0].Oracle != oracle.NoLeak {
 		t.Errorf("news are %v, want %v", news, other)
 	}
-	if news := ref.news(fault.Plan{}, first.violations); len(news) != 1 {
+	if news, _ := ref.news(fault.Plan{}, first.violations, first.writes); len(news) != 1 {
 		t.Errorf("the run without faults shows %v when it is run again", news)
 	}
 

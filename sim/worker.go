@@ -84,9 +84,6 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 	if err != nil {
 		t.Fatalf("the run without faults does not work in a worker: %v", err)
 	}
-	if ref == nil {
-		t.Fatal("the run without faults violates an oracle in a worker that it does not violate in the test")
-	}
 	collectLess()
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -97,9 +94,9 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 		} else if result, err := runPlan(t, w, crds, plan, ref, s.without); err != nil {
 			o.Err = err.Error()
 		} else {
-			o.Violations, o.Fired, o.Requests = ref.news(plan, result.violations), result.fired, result.requests
+			o.Violations, o.Writes = ref.news(plan, result.violations, result.writes)
+			o.Fired, o.Requests = result.fired, result.requests
 			if len(o.Violations) > 0 {
-				o.Writes = result.writes
 				o.Trace, o.Logs = result.trace.String(), lastLines(result.trace.Logs(), 40)
 			}
 			leaked = result.leaked
