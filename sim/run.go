@@ -103,7 +103,8 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 		schedule: r.schedule, cluster: r.cluster, injector: r.injector, watches: r.watches, judge: r.judge, exhausted: r.exhausted,
 		takeOver: func() { r.fakes.takeOver(r.systems) }, victim: func(p *Process) inject.Process { return victim{r.processes, p} },
 	}
-	if err := r.castPlayers(); err != nil {
+	var err error
+	if r.players, err = castPlayers(workload, r.cluster, r.trace, r.scriptFailed); err != nil {
 		return nil, err
 	}
 	r.schedule.Sources(firstOf{r.watches, r.players}, &background{server: server, active: r.schedule.Active})
@@ -177,6 +178,12 @@ func (r *run) prepare() error {
 	r.injector.Start()
 	r.processes.start(0)
 	return nil
+}
+
+// scriptFailed ends a run whose script or players are wrong.
+func (r *run) scriptFailed(text string) {
+	r.judge.Report(oracle.ScriptRuns, text)
+	r.abort()
 }
 
 // abort ends the run as soon as possible.
