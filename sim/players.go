@@ -7,28 +7,24 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/internal/players"
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 
-// castPlayers makes the players of the run.
-func (r *run) castPlayers() (err error) {
-	set := r.workload.Players
+// castPlayers makes the players of a run. failed is called when one of them can't be right.
+func castPlayers(w *Workload, c *cluster.Cluster, t *trace.Trace, failed func(text string)) (*players.Players, error) {
+	set := w.Players
 	if set == nil {
 		set = player.Defaults()
 	}
-	r.players, err = players.New(players.Options{
-		Set: set, Cluster: r.cluster, Scheme: r.scheme, Trace: r.trace, Failed: func(text string) {
-			r.judge.Report(oracle.ScriptRuns, text)
-			r.abort()
-		},
-	})
+	p, err := players.New(players.Options{Set: set, Cluster: c, Scheme: schemeOf(w), Trace: t, Failed: failed})
 	if err != nil {
-		return fmt.Errorf("Workload.Players: %w", err)
+		return nil, fmt.Errorf("reading Workload.Players: %w", err)
 	}
-	return nil
+	return p, nil
 }
 
 // firstOf is two sources, of which the first one comes first.

@@ -118,7 +118,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 		schedule: r.schedule, cluster: r.cluster, injector: r.injector, watches: r.watches, judge: r.judge, writes: r.writes, exhausted: r.exhausted,
 		takeOver: func() { r.fakes.takeOver(r.systems) }, victim: func(p *Process) inject.Process { return victim{r.processes, p} },
 	}
-	if err := r.castPlayers(); err != nil {
+	if r.players, err = castPlayers(workload, r.cluster, r.trace, r.scriptFailed); err != nil {
 		return nil, err
 	}
 	r.schedule.Sources(firstOf{r.watches, r.players}, &background{server: server, active: r.schedule.Active})
@@ -207,6 +207,12 @@ func (r *run) prepare() error {
 	r.injector.Start()
 	r.processes.start(0)
 	return nil
+}
+
+// scriptFailed ends a run whose script or players are wrong.
+func (r *run) scriptFailed(text string) {
+	r.judge.Report(oracle.ScriptRuns, text)
+	r.abort()
 }
 
 // abort ends the run as soon as possible.

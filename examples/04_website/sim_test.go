@@ -29,7 +29,6 @@ func TestSurvivesEverything(t *testing.T) {
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
 		Externals: []sim.External{{Name: "dns", Identity: sim.IdentityName}},
 		Quiet:     15 * time.Minute, // longer than the time after which a record is looked at again
-		Normalize: withoutAddresses,
 		Operator: func(ctx context.Context, p *sim.Process) error {
 			mgr, err := newManager(p.Config(), p.ManagerOptions(), simDNS{p.External("dns")})
 			if err != nil {
@@ -51,16 +50,6 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Settle()
 		},
 	}, sim.WithPairs(*simPairs))
-}
-
-// withoutAddresses leaves out which addresses a Service got: another one, when it was created
-// again.
-func withoutAddresses(obj *sim.Object) bool {
-	if obj.Resource.Resource == "services" {
-		unstructured.RemoveNestedField(obj.Content, "spec", "clusterIP")
-		unstructured.RemoveNestedField(obj.Content, "spec", "clusterIPs")
-	}
-	return true
 }
 
 // simDNS keeps the records in a system of the simulator, where calls fail and records outlive

@@ -3,6 +3,8 @@
 
 package player
 
+//lint:file-ignore SA1019 clients still read Endpoints
+
 import (
 	"errors"
 	"fmt"
@@ -98,16 +100,16 @@ func playSlice(s *Stage, service *corev1.Service, pods []*corev1.Pod) error {
 // playEndpoints keeps the Endpoints of a Service. Unlike the real ones they have an owner reference,
 // by which the garbage collector removes them.
 func playEndpoints(s *Stage, service *corev1.Service, pods []*corev1.Pod) error {
-	endpoints, ok := Get[*corev1.Endpoints](s, service.Namespace, service.Name) //nolint:staticcheck // clients still read them
+	endpoints, ok := Get[*corev1.Endpoints](s, service.Namespace, service.Name)
 	switch {
 	case !ok:
-		endpoints = &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: service.Name, Labels: service.Labels}} //nolint:staticcheck // as above
+		endpoints = &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: service.Name, Labels: service.Labels}}
 	case !metav1.IsControlledBy(endpoints, service):
 		return nil // another one's, or of a Service of this name that is gone
 	}
-	subset := corev1.EndpointSubset{} //nolint:staticcheck // as above
+	subset := corev1.EndpointSubset{}
 	for _, pod := range pods {
-		address := corev1.EndpointAddress{IP: pod.Status.PodIP, NodeName: &pod.Spec.NodeName, TargetRef: targetOf(pod)} //nolint:staticcheck // as above
+		address := corev1.EndpointAddress{IP: pod.Status.PodIP, NodeName: &pod.Spec.NodeName, TargetRef: targetOf(pod)}
 		switch {
 		case pod.DeletionTimestamp != nil:
 		case isReady(pod):
@@ -118,12 +120,12 @@ func playEndpoints(s *Stage, service *corev1.Service, pods []*corev1.Pod) error 
 	}
 	for _, p := range service.Spec.Ports {
 		if number := portOf(p, pods); number != 0 {
-			subset.Ports = append(subset.Ports, corev1.EndpointPort{Name: p.Name, Port: number, Protocol: p.Protocol}) //nolint:staticcheck // as above
+			subset.Ports = append(subset.Ports, corev1.EndpointPort{Name: p.Name, Port: number, Protocol: p.Protocol})
 		}
 	}
 	endpoints.Subsets = nil
 	if len(subset.Addresses)+len(subset.NotReadyAddresses) > 0 {
-		endpoints.Subsets = []corev1.EndpointSubset{subset} //nolint:staticcheck // as above
+		endpoints.Subsets = []corev1.EndpointSubset{subset}
 	}
 	if !ok {
 		return s.CreateFor(service, endpoints)

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,7 +34,9 @@ type played struct {
 }
 
 // playedTwins returns an operator for each kind that a player plays.
-func playedTwins() []played {
+func playedTwins() []played { return append(playedWorkloads(), playedOthers()...) }
+
+func playedWorkloads() []played {
 	return []played{
 		{"deployment", &appsv1.Deployment{}, func(w *Widget, obj client.Object) {
 			d := obj.(*appsv1.Deployment)
@@ -45,7 +49,10 @@ func playedTwins() []played {
 		{"replicaset", &appsv1.ReplicaSet{}, func(w *Widget, obj client.Object) {
 			s := obj.(*appsv1.ReplicaSet)
 			s.Spec.Replicas, s.Spec.Selector = &w.Spec.Size, selectorOf(w)
-			declareTemplate(w, &s.Spec.Template)
+			if s.ResourceVersion == "" { // Pods are not replaced when the template changes
+				declareTemplate(w, &s.Spec.Template)
+				s.Spec.Template.Spec.Containers[0].Image = "nginx:1"
+			}
 		}, func(obj client.Object) bool {
 			s := obj.(*appsv1.ReplicaSet)
 			return s.Status.ObservedGeneration == s.Generation && s.Status.ReadyReplicas == *s.Spec.Replicas
@@ -63,6 +70,11 @@ func playedTwins() []played {
 			return s.ObservedGeneration == obj.GetGeneration() && s.DesiredNumberScheduled > 0 && s.NumberReady == s.DesiredNumberScheduled &&
 				s.UpdatedNumberScheduled == s.DesiredNumberScheduled
 		}},
+	}
+}
+
+func playedOthers() []played {
+	return []played{
 		{"job", &batchv1.Job{}, func(w *Widget, obj client.Object) {
 			if job := obj.(*batchv1.Job); job.ResourceVersion == "" { // the rest can't be changed
 				declareTemplate(w, &job.Spec.Template)
@@ -101,7 +113,7 @@ func playedTwins() []played {
 			if len(service.Spec.Ports) != 1 {
 				service.Spec.Ports = []corev1.ServicePort{{}}
 			}
-			service.Spec.Ports[0].Port = 8000 + w.Spec.Size
+			service.Spec.Ports[0].Port, service.Spec.Ports[0].TargetPort = 8000+w.Spec.Size, intstr.FromInt32(80)
 		}, func(obj client.Object) bool { return len(obj.(*corev1.Service).Status.LoadBalancer.Ingress) > 0 }},
 	}
 }

@@ -150,16 +150,6 @@ func (p *Players) react(c change) {
 	}
 }
 
-// tree is the content of an object, as a value that can be compared with its zero value.
-type tree struct{ content map[string]any }
-
-func newest(content map[string]any) *tree {
-	if content == nil {
-		return nil
-	}
-	return &tree{content}
-}
-
 func groupOf(apiVersion string) string {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
