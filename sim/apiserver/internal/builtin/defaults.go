@@ -398,6 +398,9 @@ func statefulSet(o object) {
 }
 
 func daemonSet(o object) {
+	if child(o, "metadata", "annotations")[templateGeneration] == nil {
+		countTemplates(o, 0)
+	}
 	spec := child(o, "spec")
 	rolling(spec, "updateStrategy", object{"maxUnavailable": int64(1), "maxSurge": int64(0)})
 	set(spec, "revisionHistoryLimit", int64(10))
@@ -407,6 +410,11 @@ func daemonSet(o object) {
 func job(o object) {
 	jobSpec(child(o, "spec"))
 	template(child(o, "spec"))
+	labelJob(o)
+}
+
+// labelJob gives a Job without labels those of its template.
+func labelJob(o object) {
 	if labels := child(o, "spec", "template", "metadata", "labels"); len(labels) > 0 && len(child(o, "metadata", "labels")) == 0 {
 		metadataOf(o)["labels"] = labels // one map, as upstream: newJob adds its labels to both, and parts them
 	}
