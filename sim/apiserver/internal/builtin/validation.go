@@ -50,8 +50,8 @@ func Validate(gvk schema.GroupVersionKind, obj map[string]any) field.ErrorList {
 	return errs
 }
 
-// ValidatesMetadataLast reports whether the metadata of a new object is checked only if nothing else is
-// refused.
+// ValidatesMetadataLast reports whether the metadata of a new object is checked only if nothing else
+// is refused.
 func ValidatesMetadataLast(gvk schema.GroupVersionKind) bool {
 	return id(gvk) == "policy/PodDisruptionBudget"
 }
@@ -173,8 +173,8 @@ func changedClaim(obj, old object) field.ErrorList {
 	return errs
 }
 
-// schedulable returns the old state of a suspended Job with the scheduling directives and resources of
-// the new one, which may change until the Job runs.
+// schedulable returns the old state of a suspended Job with the scheduling directives and resources
+// of the new one, which may change until the Job runs.
 func schedulable(obj, old object) object {
 	out := runtime.DeepCopyJSON(old)
 	is, was := child(obj, "spec", "template"), child(out, "spec", "template")
