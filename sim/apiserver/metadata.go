@@ -53,7 +53,9 @@ func nameValidation(k *kind) validation.ValidateNameFunc {
 		return validation.ValidateNamespaceName
 	case "/Service":
 		return validation.NameIsDNS1035Label
-	case "rbac.authorization.k8s.io/Role", "rbac.authorization.k8s.io/RoleBinding", "rbac.authorization.k8s.io/ClusterRole",
+	case "apps/StatefulSet":
+		return validation.NameIsDNSLabel
+	case "policy/PodDisruptionBudget", "rbac.authorization.k8s.io/Role", "rbac.authorization.k8s.io/RoleBinding", "rbac.authorization.k8s.io/ClusterRole",
 		"rbac.authorization.k8s.io/ClusterRoleBinding":
 		return pathSegment
 	}
@@ -61,7 +63,7 @@ func nameValidation(k *kind) validation.ValidateNameFunc {
 }
 
 // pathSegment accepts what can be one element of a path: the names of RBAC objects may contain
-// colons.
+// colons, and those of PodDisruptionBudgets are not checked any further.
 func pathSegment(name string, prefix bool) []string {
 	switch {
 	case name == "." || name == "..":

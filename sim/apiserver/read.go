@@ -68,6 +68,9 @@ func (k *kind) selectable(field string) bool {
 
 // unselectable is the message of the real server for a field that field selectors may not use.
 func (k *kind) unselectable(field string) string {
+	if k.definition == nil && k.gvk.Group == "batch" && k.gvk.Kind == "Job" {
+		return fmt.Sprintf("field label %q not supported for Job", field)
+	}
 	if k.definition != nil || len(builtin.Selectable(k.gvk)) > 0 {
 		return "field label not supported: " + field
 	}

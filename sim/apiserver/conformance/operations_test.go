@@ -69,9 +69,9 @@ var subjects = []subject{
 		status:  []string{`{"status":{"currentNumberScheduled":1,"numberMisscheduled":0,"desiredNumberScheduled":1,"numberReady":0}}`}},
 	{collection: "/apis/batch/v1/namespaces/{ns}/jobs", apiVersion: "batch/v1", kind: "Job",
 		specs: []string{
-			`"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"nginx"}]}}}`,
+			`"spec":{"template":{"metadata":{"labels":{"x":"y"}},"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"nginx"}]}}}`,
 			`"spec":{"completions":2,"parallelism":2,"completionMode":"Indexed","template":{"metadata":{"labels":{"x":"z"}},"spec":{"restartPolicy":"OnFailure","containers":[{"name":"c","image":"nginx"}]}}}`,
-			`"spec":{"template":{"spec":{"containers":[{"name":"c","image":"nginx"}]}}}`,
+			`"spec":{"template":{"metadata":{"labels":{"x":"y"}},"spec":{"containers":[{"name":"c","image":"nginx"}]}}}`,
 			`"spec":{"completions":-1,"backoffLimit":-1,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"nginx","volumeMounts":[{"name":"v","mountPath":"/v"}]}]}}}`,
 		},
 		patches: []string{`{"spec":{"suspend":true}}`, `{"spec":{"completions":5}}`, `{"spec":{"parallelism":3}}`, `{"spec":{"template":{"spec":{"restartPolicy":"OnFailure"}}}}`, `{"spec":{"parallelism":-1}}`, `{"spec":{"completionMode":"Indexed"}}`},
@@ -86,7 +86,7 @@ var subjects = []subject{
 		specs:   []string{`"spec":{"minAvailable":1,"selector":{"matchLabels":{"a":"b"}}}`, `"spec":{"maxUnavailable":"50%"}`, `"spec":{"minAvailable":1,"maxUnavailable":1}`, `"spec":{"minAvailable":-1}`},
 		patches: []string{`{"spec":{"minAvailable":2}}`, `{"spec":{"minAvailable":"abc"}}`}},
 	{collection: "/apis/networking.k8s.io/v1/namespaces/{ns}/networkpolicies", apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy",
-		specs:   []string{`"spec":{"podSelector":{}}`, `"spec":{"podSelector":{"matchLabels":{"a":"b"}},"ingress":[{"ports":[{"port":80}]}]}`, `"spec":{"podSelector":{},"policyTypes":["Both"]}`, `"spec":{"podSelector":{},"ingress":[{"ports":[{"port":70000}]}]}`},
+		specs:   []string{`"spec":{"podSelector":{"matchLabels":{"c":"d"}}}`, `"spec":{"podSelector":{"matchLabels":{"a":"b"}},"ingress":[{"ports":[{"port":80}]}]}`, `"spec":{"podSelector":{"matchLabels":{"c":"d"}},"policyTypes":["Both"]}`, `"spec":{"podSelector":{"matchLabels":{"c":"d"}},"ingress":[{"ports":[{"port":70000}]}]}`},
 		patches: []string{`{"spec":{"ingress":[{"from":[{}]}]}}`, `{"spec":{"ingress":[{"ports":[{"port":"http"}]}]}}`}},
 	{collection: "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers", apiVersion: "autoscaling/v2", kind: "HorizontalPodAutoscaler",
 		specs: []string{

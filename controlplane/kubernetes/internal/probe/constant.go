@@ -6,6 +6,7 @@ package main
 import (
 	"compress/gzip"
 	"encoding/json"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -78,6 +79,11 @@ func constants(records []record) []rule {
 		slices.Sort(c.Except)
 		if slices.Contains(c.Except, "") {
 			continue // some changes of the field are accepted
+		}
+		if slices.ContainsFunc(slices.Collect(maps.Keys(refused)), func(o words) bool {
+			return o.kind == w.kind && o.refusedAs == w.refusedAs && strings.HasPrefix(w.path, o.path+".")
+		}) {
+			continue // a change of what contains it is refused
 		}
 		out = append(out, rule{Kind: w.kind, Path: w.path, Constant: c})
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -28,7 +27,7 @@ var formats = map[string]func(string) []string{
 	"relaxedEnvVar": validation.IsRelaxedEnvVarName,
 	"portName":      validation.IsValidPortName,
 	"httpHeader":    validation.IsHTTPHeaderName,
-	"pathSegment":   path.IsValidPathSegmentName,
+	"pathSegment":   content.IsPathSegmentName,
 	"ip":            func(s string) []string { return details(validation.IsValidIP(field.NewPath("x"), s)) },
 	"cidr":          func(s string) []string { return details(validation.IsValidCIDR(field.NewPath("x"), s)) },
 }

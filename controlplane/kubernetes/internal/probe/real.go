@@ -65,6 +65,12 @@ func readSamples(path string) ([]*sample, error) {
 		if s.stored, err = s.encode(created); err != nil {
 			return nil, err
 		}
+		if created, err = s.decode(s.stored); err != nil { // what is read back gets defaults again
+			return nil, err
+		}
+		if s.stored, err = s.encode(created); err != nil {
+			return nil, err
+		}
 		list = append(list, s)
 	}
 	return list, nil

@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -32,7 +31,7 @@ var formats = map[string]func(string) []string{
 	"relaxedEnvVar": validation.IsRelaxedEnvVarName,
 	"portName":      validation.IsValidPortName,
 	"httpHeader":    validation.IsHTTPHeaderName,
-	"pathSegment":   path.IsValidPathSegmentName,
+	"pathSegment":   content.IsPathSegmentName,
 	"ip":            func(s string) []string { return details(validation.IsValidIP(nil, s)) },
 	"cidr":          func(s string) []string { return details(validation.IsValidCIDR(nil, s)) },
 }

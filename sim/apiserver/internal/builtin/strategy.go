@@ -205,6 +205,7 @@ func changedTemplate(o, old object) {
 
 func newJob(o object, _ func(string) string) {
 	generateSelector(o)
+	labelJob(o) // as when the real server reads it back
 	partLabels(o)
 }
 

@@ -6,6 +6,7 @@ package builtin
 import (
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -49,8 +50,8 @@ func Validate(gvk schema.GroupVersionKind, obj map[string]any) field.ErrorList {
 	return errs
 }
 
-// ValidatesMetadataLast reports whether the metadata of a new object is checked only if nothing else is
-// refused.
+// ValidatesMetadataLast reports whether the metadata of a new object is checked only if nothing else
+// is refused.
 func ValidatesMetadataLast(gvk schema.GroupVersionKind) bool {
 	return id(gvk) == "policy/PodDisruptionBudget"
 }
@@ -67,7 +68,14 @@ func ValidateUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subres
 	if change, ok := changes[id(gvk)]; ok {
 		errs = change(obj, old)
 	}
-	if id(gvk) != "/PersistentVolumeClaim" { // it calls it for the parts that do not change when the claim is bound
+	if suspended, _ := child(old, "spec")["suspend"].(bool); suspended && id(gvk) == "batch/Job" {
+		for _, e := range checkConstants(gvk, obj, schedulable(obj, old)) {
+			if e.Field == "spec.template" {
+				e.Field = "spec.template.spec"
+			}
+			errs = append(errs, e)
+		}
+	} else if id(gvk) != "/PersistentVolumeClaim" { // changedClaim knows which parts change
 		errs = append(errs, checkConstants(gvk, obj, old)...)
 	}
 	return append(errs, Validate(gvk, obj)...)
@@ -163,6 +171,38 @@ func changedClaim(obj, old object) field.ErrorList {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", storage...), "field can not be less than status.capacity"))
 	}
 	return errs
+}
+
+// schedulable returns the old state of a suspended Job with the scheduling directives and resources
+// of the new one, which may change until the Job runs.
+func schedulable(obj, old object) object {
+	out := runtime.DeepCopyJSON(old)
+	is, was := child(obj, "spec", "template"), child(out, "spec", "template")
+	if is == nil || was == nil {
+		return out
+	}
+	for _, name := range []string{"labels", "annotations"} {
+		keep(metadataOf(was), child(is, "metadata"), name)
+	}
+	spec, before := child(is, "spec"), child(was, "spec")
+	if spec == nil || before == nil {
+		return out
+	}
+	for _, name := range []string{"nodeSelector", "tolerations", "schedulingGates", "affinity"} {
+		keep(before, spec, name)
+	}
+	for _, name := range []string{"containers", "initContainers"} {
+		list, _ := spec[name].([]any)
+		old, _ := before[name].([]any)
+		for i := range min(len(list), len(old)) {
+			a, _ := list[i].(object)
+			b, _ := old[i].(object)
+			if a != nil && b != nil {
+				keep(b, a, "resources")
+			}
+		}
+	}
+	return out
 }
 
 // changedCompletions checks the completions of a Job: those of an indexed one change with its

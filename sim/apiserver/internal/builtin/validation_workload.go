@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -106,6 +107,13 @@ func validDaemonSet(o object) field.ErrorList {
 func validJob(o object) field.ErrorList {
 	at, spec := field.NewPath("spec"), child(o, "spec")
 	errs := jobSpecErrors(spec, at)
+	if completions, _ := spec["completions"].(int64); spec["completionMode"] == "Indexed" && completions > 0 {
+		name, _ := metadataOf(o)["name"].(string)
+		last := fmt.Sprintf("%s-%d", name, completions-1)
+		if len(validation.IsDNS1123Label(last)) > 0 {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, "will not able to create pod with invalid DNS label: "+last))
+		}
+	}
 	selector, ok := selectorOf(spec)
 	if !ok {
 		if spec["selector"] == nil {
