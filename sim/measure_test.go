@@ -68,3 +68,28 @@ func processorTime(t *testing.T) time.Duration {
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
+
+// A plan must not depend on the plans that the same process has run before, although servers share
+// definitions, namespaces and discovery documents.
+func TestPlansDoNotDependOnEarlierPlans(t *testing.T) {
+	workload := keeperWorkload()
+	ref, _, err := findReference(t, workload, nil, newSettings(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans := ref.plans(newSettings(nil))
+	traces := map[int]string{}
+	for range 2 {
+		for i := 0; i < len(plans); i += 40 {
+			result, err := runPlan(t, workload, nil, plans[i], ref, oracleSet{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := result.trace.String(); traces[i] == "" {
+				traces[i] = text
+			} else if traces[i] != text {
+				t.Errorf("%s: the second run has another trace:\n%s\nthe first one:\n%s", plans[i], text, traces[i])
+			}
+		}
+	}
+}
