@@ -210,6 +210,9 @@ func schedulable(obj, old object) object {
 func changedCompletions(obj, old object) field.ErrorList {
 	spec, before := child(obj, "spec"), child(old, "spec")
 	at := field.NewPath("spec", "completions")
+	if mode := spec["completionMode"]; mode != before["completionMode"] {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "completionMode"), mode, fieldImmutable)}
+	}
 	switch {
 	case reflect.DeepEqual(spec["completions"], before["completions"]):
 		return nil
