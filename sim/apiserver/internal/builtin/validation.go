@@ -75,6 +75,8 @@ func ValidateUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subres
 			}
 			errs = append(errs, e)
 		}
+	} else if id(gvk) == "/Pod" {
+		errs = append(errs, checkConstants(gvk, obj, ungated(obj, old))...)
 	} else if id(gvk) != "/PersistentVolumeClaim" { // changedClaim knows which parts change
 		errs = append(errs, checkConstants(gvk, obj, old)...)
 	}
