@@ -28,9 +28,10 @@ import (
 //
 // client-go has a detector for that, too. It prints, and ends the process, at a time of its own.
 type caches struct {
-	mu      sync.Mutex
-	objects map[*informer]map[string]cached
-	altered map[string]string // how objects were changed, by object
+	mu        sync.Mutex
+	informers []*informer
+	objects   map[*informer]map[string]cached
+	altered   map[string]string // how objects were changed, by object
 }
 
 // cached is an object of a cache, and what it was when it came.
@@ -53,7 +54,19 @@ func (c *caches) newInformer(lw toolscache.ListerWatcher, of runtime.Object, res
 	if kind == "" {
 		kind = reflect.Indirect(reflect.ValueOf(of)).Type().Name()
 	}
-	return &informer{toolscache.NewSharedIndexInformer(lw, of, resync, indexers), kind, c}
+	i := &informer{toolscache.NewSharedIndexInformer(lw, of, resync, indexers), kind, c}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.informers = append(c.informers, i)
+	return i
+}
+
+// haveSynced reports whether all informers have what was in the cluster when they began.
+func (c *caches) haveSynced() bool {
+	c.mu.Lock()
+	informers := slices.Clone(c.informers)
+	c.mu.Unlock()
+	return !slices.ContainsFunc(informers, func(i *informer) bool { return !i.HasSynced() })
 }
 
 // SetTransform lets the object be noted after it was transformed: from then on it is shared.

@@ -33,6 +33,7 @@ type Process struct {
 	cancel  context.CancelCauseFunc
 	caches  *caches
 	results *reconciles
+	began   time.Time
 
 	// Guarded by processes.mu:
 	skew     time.Duration // of the clock
@@ -41,7 +42,7 @@ type Process struct {
 }
 
 func newProcess(r *run, name string, cancel context.CancelCauseFunc) *Process {
-	return &Process{run: r, owner: &schedule.Owner{Name: name}, cancel: cancel, caches: newCaches(), results: newReconciles()}
+	return &Process{run: r, owner: &schedule.Owner{Name: name}, cancel: cancel, caches: newCaches(), results: newReconciles(), began: time.Now()}
 }
 
 // Config returns what rest.InClusterConfig returns in a cluster, without a limit of the request

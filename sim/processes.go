@@ -6,6 +6,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 const (
 	restartTime = time.Second // from a crash to the next process
 	leaderTime  = time.Minute // how long two processes work beside each other
+	startTime   = time.Second // from the start of a process until it has made its informers
+	mostStart   = time.Minute // until its caches have synced
 )
 
 // processes are the lives of the operator in one run: it starts, crashes, stops and restarts them.
@@ -113,6 +116,14 @@ func (ps *processes) restart() {
 		if !ps.isClosed() && len(ps.alive()) == 0 { // two faults can end the same process
 			ps.start(0)
 		}
+	})
+}
+
+// areStarting reports whether a process may not have started its caches. To cancel the context of a
+// manager then makes it spin until they have synced, without time passing.
+func (ps *processes) areStarting() bool {
+	return slices.ContainsFunc(ps.alive(), func(p *Process) bool {
+		return time.Since(p.began) < startTime || !p.caches.haveSynced() && time.Since(p.began) < mostStart
 	})
 }
 

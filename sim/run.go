@@ -253,6 +253,9 @@ const shutDownTime = 2 * time.Minute
 
 // shutDown ends all processes.
 func (r *run) shutDown() {
+	for r.processes.areStarting() { // a script that fails at once ends the run before that
+		time.Sleep(startTime)
+	}
 	_ = r.do("shut down", func() error { //nolint:errcheck // it can't fail
 		r.schedule.CancelTimers()
 		r.processes.close()

@@ -184,3 +184,27 @@ func TestMistakesOfWorkloads(t *testing.T) {
 		})
 	}
 }
+
+// A script that fails before the caches of the operator have synced ends the run at once: a manager
+// whose context is canceled then spins.
+func TestAScriptThatFailsAtOnce(t *testing.T) {
+	for name, first := range map[string]*corev1.ConfigMap{
+		"what is wrong": {ObjectMeta: metav1.ObjectMeta{Name: "No_Name", Namespace: "default"}},
+		"what is right": {ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}},
+	} {
+		workload := Workload{
+			Operator: Manager(func(mgr ctrl.Manager, _ *Process) error {
+				return mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.ConfigMap{}, "x", func(client.Object) []string { return nil })
+			}),
+			Script: func(w *World) { w.Create(first) },
+		}
+		result, err := runPlan(t, &workload, nil, fault.Plan{}, nil, oracleSet{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong := len(result.violations) == 1 && result.violations[0].Oracle == oracle.ScriptRuns
+		if wrong != (first.Name == "No_Name") || len(result.violations) > 1 {
+			t.Errorf("%s is created: %v\n%s", name, result.violations, result.trace)
+		}
+	}
+}
