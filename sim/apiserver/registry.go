@@ -193,15 +193,8 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 	if uid := obj.GetUID(); uid != "" && uid != old.uid {
 		return nil, k.wrongUID(r, uid, old.uid)
 	}
-	switch {
-	case obj.GetResourceVersion() == "" && k.unconditional():
-		obj.SetResourceVersion(before.GetResourceVersion())
-	case obj.GetResourceVersion() == "" && !k.unconditional():
-		errs := field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")}
-		errs[0].BadValue = uint64(0)
-		return nil, fail(apierrors.NewInvalid(schema.GroupKind{Group: k.gvr.Group, Kind: k.gvr.Resource}, r.Name, errs))
-	case obj.GetResourceVersion() != "" && obj.GetResourceVersion() != before.GetResourceVersion():
-		return nil, conflict(k, r.Name)
+	if failure := k.checkVersion(r, obj, before); failure != nil {
+		return nil, failure
 	}
 	keepMetadata(obj, before)
 	if m := metadata(obj.Object); !tracked && m["managedFields"] == nil && metadata(before.Object)["managedFields"] != nil {
@@ -247,6 +240,21 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 		return nil, failure
 	}
 	return g.store.put(w, old, obj.Object), nil
+}
+
+// checkVersion refuses an update that is based on another state than the stored one.
+func (k *kind) checkVersion(r *Request, obj, before *unstructured.Unstructured) *failure {
+	switch {
+	case obj.GetResourceVersion() == "" && k.unconditional():
+		obj.SetResourceVersion(before.GetResourceVersion())
+	case obj.GetResourceVersion() == "" && !k.unconditional():
+		errs := field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")}
+		errs[0].BadValue = uint64(0)
+		return fail(apierrors.NewInvalid(schema.GroupKind{Group: k.gvr.Group, Kind: k.gvr.Resource}, r.Name, errs))
+	case obj.GetResourceVersion() != "" && obj.GetResourceVersion() != before.GetResourceVersion():
+		return conflict(k, r.Name)
+	}
+	return nil
 }
 
 func conflict(k *kind, name string) *failure {

@@ -158,7 +158,8 @@ var (
 	uidPattern     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	timePattern    = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`)
 	versionPattern = regexp.MustCompile(`\(\d+\)`)
-	structPattern  = regexp.MustCompile(`^Invalid value: [\[{].*[\]}]: `) // Go values of internal types
+	structPattern  = regexp.MustCompile(`^Invalid value: (?:null|[\[{].*[\]}]): `)              // Go values of internal types
+	goDiff         = regexp.MustCompile(`(?s)^(Forbidden: .*?)\n *(?:@@|&|\S*{|\n).*`) // of Go values of internal types
 	ipPattern      = regexp.MustCompile(`^10\.0\.\d+\.\d+$`)
 )
 
@@ -215,6 +216,7 @@ func (r *run) normalize(path string, v any) any {
 			if _, text, ok := strings.Cut(v, `}": strict decoding error: `); ok {
 				v = "Invalid value: <the patched object>: strict decoding error: " + text
 			}
+			v = goDiff.ReplaceAllString(v, "$1")
 			v = structPattern.ReplaceAllString(v, "Invalid value: <object>: ")
 			v = versionPattern.ReplaceAllString(v, "(<version>)")
 		}

@@ -72,7 +72,7 @@ func difference(before, after map[string]string, secret bool) []string {
 		if was == is && old == now || serverSet(path) {
 			continue
 		}
-		if secret && isData(path) {
+		if secret && cluster.IsSecretData(path) {
 			old, now = hidden, hidden
 		}
 		field := strings.TrimPrefix(path, ".")
@@ -86,11 +86,6 @@ func difference(before, after map[string]string, secret bool) []string {
 		}
 	}
 	return lines
-}
-
-// isData reports whether a field of a Secret may have its data.
-func isData(path string) bool {
-	return strings.HasPrefix(path, ".data") || strings.HasPrefix(path, ".stringData") || strings.HasPrefix(path, ".metadata.annotations")
 }
 
 // serverSet reports whether a field says nothing: the server sets it, or the request names it.

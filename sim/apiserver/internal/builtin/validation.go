@@ -29,6 +29,7 @@ var validations = map[string]func(obj object) field.ErrorList{
 	"batch/CronJob":                       validCronJob,
 	"autoscaling/HorizontalPodAutoscaler": validAutoscaler,
 	"policy/PodDisruptionBudget":          validBudget,
+	"networking.k8s.io/Ingress":           validIngress,
 }
 
 // changes check what an update changes, where that depends on several fields.
