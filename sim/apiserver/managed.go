@@ -70,31 +70,37 @@ func (w *writeContext) trackUpdate(g *registry, before, obj *unstructured.Unstru
 	} else {
 		live = &unstructured.Unstructured{Object: convert(before.Object, w.kind.gvk)}
 	}
-	// The library reads the clock of the machine.
-	in := inputsOf(w.kind, w.request.Subresource, w.request.manager(), time.Now().Unix(), live.Object, obj.Object)
-	if known, ok := trackings.find(in); ok {
+	// The library reads the clock of the machine. It does not look at resource versions, which differ
+	// between runs that do the same.
+	version, versioned := metadata(obj.Object)["resourceVersion"]
+	delete(metadata(obj.Object), "resourceVersion")
+	in := inputsOf(w.kind, w.request.Subresource, w.request.manager(), time.Now().Unix(), withoutMetadata(live.Object, "resourceVersion"), obj.Object)
+	known, ok := trackings.find(in)
+	if ok {
 		if draws(before, obj) {
 			rand.Float32()
 		}
-		obj.Object = cloneMap(known.(map[string]any))
-		g.stamp(before, obj)
-		return nil
+	} else {
+		m, err := w.kind.manager(w.request.Subresource)
+		if err != nil {
+			return fail(apierrors.NewInternalError(err))
+		}
+		in.values[5] = clone(obj.Object) // the live object is immutable
+		known = obj.Object
+		if u, ok := m.UpdateNoErrors(live, obj, w.request.manager()).(*unstructured.Unstructured); ok {
+			known = u.Object
+		}
+		trackings.add(in, known)
 	}
-	m, err := w.kind.manager(w.request.Subresource)
-	if err != nil {
-		return fail(apierrors.NewInternalError(err))
+	obj.Object = cloneMap(known.(map[string]any))
+	if versioned {
+		metadata(obj.Object)["resourceVersion"] = version
 	}
-	in.values[5] = clone(obj.Object) // live is immutable
-	tracked := m.UpdateNoErrors(live, obj, w.request.manager())
-	if u, ok := tracked.(*unstructured.Unstructured); ok {
-		obj.Object = u.Object
-	}
-	trackings.add(in, cloneMap(obj.Object))
 	g.stamp(before, obj)
 	return nil
 }
 
-// trackings holds objects with their managed fields.
+// trackings holds objects with their managed fields, without resource versions.
 var trackings = newMemo(512)
 
 // draws reports whether the library draws a random number when it tracks the first state of an

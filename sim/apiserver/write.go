@@ -223,12 +223,18 @@ func (w *writeContext) validate(obj, before *unstructured.Unstructured) field.Er
 // validations holds the states that are valid.
 var validations = newMemo(512)
 
-// validated returns what of an object is checked: everything but its managed fields.
+// validated returns what of an object is checked: everything but its managed fields and, if it has
+// one, which resource version it has.
 func validated(obj *unstructured.Unstructured) any {
-	if obj == nil {
+	switch {
+	case obj == nil:
 		return nil
+	case obj.GetResourceVersion() == "":
+		return withoutMetadata(obj.Object, "managedFields")
 	}
-	return withoutManagedFields(obj.Object)
+	content := withoutMetadata(obj.Object, "managedFields")
+	metadata(content)["resourceVersion"] = "some"
+	return content
 }
 
 // check does what validate does. It depends on nothing but the kind, the subresource and the states.
