@@ -5,6 +5,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strconv"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -48,21 +50,19 @@ func init() {
 			want:  "update deployments.apps default/x adds a finalizer to an object that is being deleted",
 		},
 		oracle.SameHistory: {
-			plan: "wipe the status of deployments.apps default/x after write 4",
+			plan: "refuse write 1: 500",
 			twins: oneMistake(func(ctx context.Context, o *operation, wrong bool) error {
-				if err := o.createChild(ctx); err != nil {
-					return err
+				failure := o.createChild(ctx)
+				switch {
+				case failure == nil:
+					return o.condition(ctx, appsv1.DeploymentAvailable, corev1.ConditionTrue, false)
+				case wrong && apierrors.IsInternalError(failure):
+					o.obj.Status.CollisionCount = new(int32(1))
+					return errors.Join(failure, o.Status().Update(ctx, o.obj))
 				}
-				if o.obj.Status.ObservedGeneration == o.obj.Generation {
-					return nil
-				}
-				o.obj.Status.ObservedGeneration = o.obj.Generation
-				if wrong {
-					count(o.obj)
-				}
-				return o.Status().Update(ctx, o.obj)
+				return failure
 			}),
-			want: "at checkpoint 2 of 4, statuses record another history than without the fault:\n  ~ deployments.apps default/x status.collisionCount: got nothing, want \"1\"",
+			want: "at checkpoint 1 of 4, statuses record another history than without the fault:\n  ~ deployments.apps default/x status.collisionCount: got \"1\", want nothing",
 		},
 		oracle.ReadyWhenDone: {
 			twins: oneMistake(func(ctx context.Context, o *operation, wrong bool) error {
@@ -84,13 +84,6 @@ func init() {
 			want:  `an object in a cache of the operator was changed in place, which every other reader of the cache sees: Deployment default/x: metadata.annotations.seen: "" became "true"`,
 		},
 	})
-}
-
-// count counts something that happens once, in the first generation.
-func count(d *appsv1.Deployment) {
-	if d.Generation == 1 {
-		d.Status.CollisionCount = new(int32(1))
-	}
 }
 
 // addsFinalizer returns an operator that adds a finalizer, also during a deletion that another

@@ -121,6 +121,11 @@ func (k *kind) describe() []any {
 			"verbs": []string{"get", "patch", "update"},
 		})
 	}
+	if k.storage == podsStorage {
+		list = append(list,
+			map[string]any{"name": "pods/binding", "singularName": "", "namespaced": true, "kind": "Binding", "verbs": []string{"create"}},
+			map[string]any{"name": "pods/eviction", "singularName": "", "namespaced": true, "group": "policy", "version": "v1", "kind": "Eviction", "verbs": []string{"create"}})
+	}
 	return list
 }
 

@@ -55,7 +55,11 @@ func (k *kind) resetFields(subresource string) *fieldpath.Set {
 	case subresource == "status" && k.definition != nil:
 		return fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
 	case subresource == "status":
-		return fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))
+		set := fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))
+		if name := builtin.FixedByStatus(k.gvk); name != "" {
+			set.Insert(fieldpath.MakePathOrDie("metadata", name))
+		}
+		return set
 	case k.status:
 		return fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 	}

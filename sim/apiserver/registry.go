@@ -207,15 +207,18 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 	if m := metadata(obj.Object); !tracked && m["managedFields"] == nil && metadata(before.Object)["managedFields"] != nil {
 		m["managedFields"] = metadata(before.Object)["managedFields"]
 	}
-	w.prepareUpdate(g, obj, before)
-	if failure := w.admit(g, obj, before); failure != nil {
-		return nil, failure
-	}
+	// As upstream, the fields are tracked before the strategy of the kind resets what the request
+	// cannot change: a client that sends such a field with another value becomes its manager.
+	w.setDefaults(obj)
 	if !tracked {
 		if failure := w.trackUpdate(g, before, obj); failure != nil {
 			return nil, failure
 		}
 	}
+	if failure := w.admit(g, obj, before); failure != nil {
+		return nil, failure
+	}
+	w.prepareUpdate(g, obj, before)
 	if errs := w.validate(obj, before); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
 	}

@@ -236,7 +236,7 @@ func (s *Server) Serve(r *Request) *Response {
 		return failure.response()
 	}
 	if k.review {
-		return s.review(k, r)
+		return reviewer{s.registry}.review(k, r)
 	}
 	switch r.Verb {
 	case "get":
@@ -244,6 +244,9 @@ func (s *Server) Serve(r *Request) *Response {
 	case "list":
 		return s.list(k, r)
 	case "create":
+		if k.isPodAction(r.Subresource) {
+			return podActions{s.registry}.create(k, r)
+		}
 		return s.registry.create(k, r)
 	case "update":
 		return s.registry.update(k, r)
@@ -293,6 +296,9 @@ func (k *kind) serves(r *Request) *failure {
 			return nil
 		}
 	default:
+		if k.isPodAction(r.Subresource) {
+			return k.servesPodAction(r)
+		}
 		if k.hasSubresource(r.Subresource) {
 			return notImplemented(fmt.Sprintf("the subresource %s of %s is not simulated", r.Subresource, k.gvr.Resource))
 		}

@@ -241,9 +241,9 @@ func TestWatches(t *testing.T) {
 func TestWhatIsNotSimulatedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.do("POST", "/api/v1/namespaces/default/pods", `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
-	code, answer := w.do("POST", "/api/v1/namespaces/default/pods/p/eviction", `{}`)
-	if code != http.StatusNotImplemented || !strings.Contains(fmt.Sprint(answer["message"]), "eviction") {
-		t.Errorf("evicting: %d %v", code, answer)
+	code, answer := w.do("POST", "/api/v1/namespaces/default/pods/p/exec", `{}`)
+	if code != http.StatusNotImplemented || !strings.Contains(fmt.Sprint(answer["message"]), "exec") {
+		t.Errorf("executing: %d %v", code, answer)
 	}
 }
 

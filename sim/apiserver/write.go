@@ -156,15 +156,22 @@ func (w *writeContext) completeCreate(g *registry, obj *unstructured.Unstructure
 	}
 }
 
+// setDefaults sets the defaults of a changed object, as upstream when its new state is read.
+func (w *writeContext) setDefaults(obj *unstructured.Unstructured) {
+	if w.kind.definition != nil {
+		w.kind.definition.Default(obj.Object)
+		return
+	}
+	builtin.Default(w.kind.gvk, obj.Object)
+}
+
 // prepareUpdate does what the kind's strategy does upstream before an object is updated.
 func (w *writeContext) prepareUpdate(g *registry, obj, before *unstructured.Unstructured) {
 	if w.kind.definition == nil {
-		builtin.Default(w.kind.gvk, obj.Object)
 		builtin.PrepareUpdate(w.kind.gvk, obj.Object, before.Object, w.request.Subresource)
 		g.allocateMissing(w.kind, obj)
 		return
 	}
-	w.kind.definition.Default(obj.Object)
 	switch {
 	case w.request.Subresource == "status":
 		status, ok := obj.Object["status"]

@@ -138,7 +138,7 @@ var table = []Entry{
 	},
 	{
 		Name: ConditionsStay, Class: ClassStatus, Meaning: "Clients that wait for a condition wait for ever.",
-		Remedy: "Set a condition to False or Unknown instead of removing it.",
+		Remedy: "Set a condition to False or Unknown instead of removing it. If it is meant to come and go, declare it with sim.ComesAndGoes.",
 	},
 	{
 		Name: NoNoopWrites, Class: ClassCosmetic, Meaning: "Each resync and each restart of the operator sends a write that changes nothing, for every object: it costs requests.",

@@ -52,8 +52,8 @@ func (p Player) Watching(kind client.Object, mapping func(s *Stage, other client
 	return p
 }
 
-// Name returns the name of the player in the trace: "job player".
-func (p Player) Name() string { return strings.ToLower(p.kind.Elem().Name()) + " player" }
+// Name returns the name of the player in the trace: "job-player".
+func (p Player) Name() string { return strings.ToLower(p.kind.Elem().Name()) + "-player" }
 
 // Object returns an empty object of the player's kind.
 func (p Player) Object() client.Object { return reflect.New(p.kind.Elem()).Interface().(client.Object) }

@@ -74,8 +74,7 @@ func playPod(s *Stage, pod *corev1.Pod, outcome Outcome) error {
 		setPodCondition(pod, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)
 		return s.UpdateStatus(pod)
 	case pod.Spec.NodeName == "":
-		pod.Spec.NodeName = nodeFor(s, pod)
-		return s.Update(pod) // which calls the player again
+		return s.bind(pod, nodeFor(s, pod)) // which calls the player again
 	case outcome == Pending:
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,6 +35,7 @@ type World interface {
 type Write struct {
 	Verb        string // create, update or delete
 	Subresource string
+	Parent      client.Object // whose subresource is created; nil for other writes
 	Object      client.Object
 	Options     *metav1.DeleteOptions // of a deletion
 }
@@ -117,6 +119,18 @@ func (s *Stage) update(obj client.Object, subresource string) error {
 		return nil
 	}
 	return s.world.Write(s.actor, Write{Verb: "update", Subresource: subresource, Object: obj})
+}
+
+// bind binds a Pod to a node, as the scheduler does.
+func (s *Stage) bind(pod *corev1.Pod, node string) error {
+	current := s.world.Object(pod, client.ObjectKeyFromObject(pod))
+	if current == nil || current.GetUID() != pod.GetUID() {
+		return nil
+	}
+	return s.world.Write(s.actor, Write{Verb: "create", Subresource: "binding", Parent: pod, Object: &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+	}})
 }
 
 // Delete deletes an object in the background, if it is still the same one.

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -120,9 +121,10 @@ func (o conditionsStay) noteAuthors(c *change) {
 }
 
 // comesAndGoes reports whether a condition is there only while something is out of the ordinary, as
-// kstatus has it.
+// kstatus has it, or while something fails: Deployments and ReplicaSets remove ReplicaFailure when
+// it is over.
 func comesAndGoes(kind string) bool {
-	return kind == "Reconciling" || kind == "Stalled" || kind == "Paused"
+	return kind == "Reconciling" || kind == "Stalled" || kind == "Paused" || strings.HasSuffix(kind, "Failure") || strings.HasSuffix(kind, "Error")
 }
 
 // transitionTime demands that lastTransitionTime moves with the status of its condition, and only

@@ -26,6 +26,8 @@ type ledger struct {
 	reference *Reference // nil in the run that becomes it
 	addsWork  bool       // a fault of the plan makes more work right
 	vanishes  bool       // a fault of the plan takes an object away in spite of its finalizer
+	replaces  bool       // a fault of the plan replaces an object of users with a new one
+	forgets   bool       // a fault of the plan takes a status away
 	systems   map[string]external.System
 	rules     Rules
 	faultless bool // the plan has no fault
@@ -72,11 +74,16 @@ type change struct {
 func newLedger(o Options) *ledger {
 	return &ledger{
 		reference: o.Reference, addsWork: o.Plan.AddsWork(), vanishes: o.Plan.Has(fault.Vanish), systems: o.Systems,
+		replaces: replaces(o.Plan), forgets: replaces(o.Plan) || o.Plan.Has(fault.WipeStatus),
 		uids: map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{},
 		rules: o.Rules, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
 		public: map[string]bool{}, held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{},
 	}
+}
+
+func replaces(p fault.Plan) bool {
+	return p.Has(fault.Recreate) || p.Has(fault.DeleteAndCreate) || p.Has(fault.Vanish)
 }
 
 // record takes a change into the ledger.

@@ -83,6 +83,11 @@ func conditionsStayChecks(*testing.T) map[string]check {
 			updates("operator", status(1, ready), status(1, ready, reconciling))(tr)
 			updates("operator", status(1, ready, reconciling), status(1, ready))(tr)
 		}},
+		"right: a failure is over": {show: updates("operator", status(1, condition("ReplicaFailure", "True")), status(1))},
+		"wrong: that it has failed, which is the end": {
+			show: updates("operator", status(1, condition("Failed", "True")), status(1)),
+			want: []string{"conditions-stay: configmaps default/x: condition Failed has vanished"},
+		},
 		"right: Paused goes": {show: updates("operator", status(1, condition("Paused", "True")), status(1))},
 		"right: it is declared to": {
 			options: Options{Rules: Rules{ComesAndGoes: map[string]bool{"PodScheduled": true}}},

@@ -39,9 +39,10 @@ func sameEndChecks(*testing.T) map[string]check {
 	}
 	return map[string]check{
 		"right: the same": {options(), end("1", "2"), nil},
-		"right: what comes by the clock, at another time": {clockOptions(), clockEnd(time.Hour), nil},
+		"right: what comes by the clock, at another time":   {clockOptions(fault.CrashAfterWrite), clockEnd(time.Hour), nil},
+		"right: what was due before an object was replaced": {clockOptions(fault.Recreate), clockEnd(0), nil},
 		"wrong: what comes by the clock, at the same time": {
-			clockOptions(), clockEnd(0), []string{"same-end: at checkpoint 1 of 1, the world is not what it is without the fault:"},
+			clockOptions(fault.CrashAfterWrite), clockEnd(0), []string{"same-end: at checkpoint 1 of 1, the world is not what it is without the fault:"},
 		},
 		"right: the status of an object that is being deleted": {deletedOptions(), history(".status.selector", "b"), nil},
 		"right: what differs anyway":                           {options("configmaps default/x .data.a"), end("3", "2"), nil},
@@ -63,20 +64,24 @@ func sameHistoryChecks(*testing.T) map[string]check {
 		"right: the same":                    {historyOptions(fault.Recreate), history(".status.restarts", "1"), nil},
 		"right: a field that is not history": {withoutSameEnd(historyOptions(fault.Recreate)), history(".status.selector", "b"), nil},
 		"right: the run without faults":      {Options{}, history(".status.restarts", "3"), nil},
+		"right: a new object":                {historyOptions(fault.DeleteAndCreate), history(".status.restarts", "0"), nil},
+		"right: a status that was taken away": {
+			historyOptions(fault.WipeStatus), history(".status.lastScheduleTime", ""), nil,
+		},
 		"wrong: a counter": {
 			historyOptions(fault.CrashAfterWrite), history(".status.restarts", "0"),
 			[]string{"same-history: at checkpoint 2 of 2, statuses record another history than without the fault:"},
 		},
 		"wrong: a condition of the past": {
-			historyOptions(fault.WipeStatus), history(".status.conditions[Resumed].type", ""),
+			historyOptions(fault.TakeDetour), history(".status.conditions[Resumed].type", ""),
 			[]string{"same-history: at checkpoint 2 of 2, statuses record another history than without the fault:"},
 		},
 	}
 }
 
 // clockOptions are those of a plan whose operator creates ConfigMaps by the clock.
-func clockOptions() Options {
-	return Options{Plan: withFault(fault.CrashAfterWrite), Reference: &Reference{
+func clockOptions(kind fault.Kind) Options {
+	return Options{Plan: withFault(kind), Reference: &Reference{
 		Checkpoints: []snapshot.Snapshot{{}}, times: []time.Duration{time.Hour}, periodic: map[string]bool{"create configmaps ": true},
 	}}
 }
@@ -140,7 +145,7 @@ func TestHistory(t *testing.T) {
 		".status.conditions[Ready].type":   {"": oracle.SameEnd},
 	} {
 		for value, name := range want {
-			got := try(t, historyOptions(fault.Recreate), history(path, value))
+			got := try(t, historyOptions(fault.TakeDetour), history(path, value))
 			if len(got) != 1 || !strings.HasPrefix(got[0], string(name)+": ") {
 				t.Errorf("%s is %q: got %v, want %s", path, value, got, name)
 			}

@@ -94,9 +94,9 @@ func (l *ledger) noteFinalizers(c *change) {
 // comesByTheClock reports whether a difference may be there because the run has come to a checkpoint
 // earlier or later than the run without faults, and the operator has done in the meantime what it
 // does by the clock: there are other objects of a kind that it creates so, or the status of one is
-// another that it writes so.
+// another that it writes so. What was due before an object was replaced is not due for the new one.
 func (l *ledger) comesByTheClock(checkpoint int, d oracle.Difference) bool {
-	if checkpoint >= len(l.times) || checkpoint >= len(l.reference.times) || l.times[checkpoint] == l.reference.times[checkpoint] {
+	if checkpoint >= len(l.times) || checkpoint >= len(l.reference.times) || l.times[checkpoint] == l.reference.times[checkpoint] && !l.replaces {
 		return false
 	}
 	kind, _, _ := strings.Cut(d.Thing, " ")

@@ -49,12 +49,9 @@ func (o *objects) kindOf(obj client.Object) (kind, error) {
 	if k, ok := o.kinds[t]; ok {
 		return k, nil
 	}
-	gvk, err := apiutil.GVKForObject(obj, o.scheme)
+	gvk, err := o.gvkOf(obj)
 	if err != nil {
-		gvk, err = apiutil.GVKForObject(obj, clientgoscheme.Scheme)
-	}
-	if err != nil {
-		return kind{}, fmt.Errorf("%T is not in Workload.Scheme: %w", obj, err)
+		return kind{}, err
 	}
 	resource, namespaced, err := o.server.ResourceFor(gvk)
 	if err != nil {
@@ -63,6 +60,18 @@ func (o *objects) kindOf(obj client.Object) (kind, error) {
 	k := kind{gvk, resource, namespaced}
 	o.kinds[t] = k
 	return k, nil
+}
+
+// gvkOf returns the kind of the type of an object, which the server need not store.
+func (o *objects) gvkOf(obj client.Object) (schema.GroupVersionKind, error) {
+	gvk, err := apiutil.GVKForObject(obj, o.scheme)
+	if err != nil {
+		gvk, err = apiutil.GVKForObject(obj, clientgoscheme.Scheme)
+	}
+	if err != nil {
+		return gvk, fmt.Errorf("%T is not in Workload.Scheme: %w", obj, err)
+	}
+	return gvk, nil
 }
 
 // changed takes a change over.

@@ -288,7 +288,15 @@ func (w world) Kind(obj client.Object) (schema.GroupVersionKind, error) {
 
 // Write sends a write to the server.
 func (w world) Write(as string, write player.Write) error {
-	k, err := w.objects.kindOf(write.Object)
+	gvk, err := w.objects.gvkOf(write.Object)
+	if err != nil {
+		return err
+	}
+	target := write.Object
+	if write.Parent != nil {
+		target = write.Parent
+	}
+	k, err := w.objects.kindOf(target)
 	if err != nil {
 		return err
 	}
@@ -302,12 +310,12 @@ func (w world) Write(as string, write player.Write) error {
 	if write.Verb == "delete" {
 		body, err = json.Marshal(write.Options)
 	} else {
-		body, err = encode(write.Object, k.gvk)
+		body, err = encode(write.Object, gvk)
 	}
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", write.Object.GetName(), err)
 	}
-	if write.Verb != "create" {
+	if write.Verb != "create" || write.Parent != nil {
 		path += "/" + write.Object.GetName()
 	}
 	if write.Subresource != "" {

@@ -36,6 +36,10 @@ func (w *write) changesPath(path string) bool {
 	return false
 }
 
+func (w *write) isDeletion() bool {
+	return w.request.Verb == "delete" || w.request.Verb == "deletecollection"
+}
+
 // lines returns what the write has changed, or for a creation what it has asked for.
 func (w *write) lines(names *strings.Replacer) []string {
 	secret := cluster.IsSecret(w.request.Resource)

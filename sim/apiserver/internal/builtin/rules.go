@@ -64,6 +64,8 @@ type rule struct {
 	Unique   *string              `json:"unique"`  // the field by which the elements of a list differ; "" for themselves
 	Refused  map[string]refusedAs `json:"refused"` // values that are refused one by one
 	Constant *constant            `json:"constant"`
+
+	holds func(at *step) bool // nil: always
 }
 
 // constant is the refusal of a change.
@@ -90,6 +92,7 @@ var ruleBook = sync.OnceValue(func() map[string]*node {
 	}
 	book := map[string]*node{}
 	for _, r := range rules {
+		r.holds = conditionOf(r)
 		book[r.Kind] = addRule(book[r.Kind], r.Path, r)
 	}
 	pod := book["/Pod"].find("spec")
@@ -164,7 +167,8 @@ func (n *node) place(path string, other *node) {
 type step struct {
 	parent *step
 	name   string
-	index  int // of an element, if the name is empty
+	index  int    // of an element, if the name is empty
+	in     object // which has the field of the name
 }
 
 func (s *step) path() *field.Path {
@@ -207,9 +211,9 @@ func checkRules(gvk schema.GroupVersionKind, obj object) field.ErrorList {
 func (c *checker) object(n *node, o object, at *step) {
 	for _, f := range n.fields {
 		value, set := o[f.name]
-		here := &step{parent: at, name: f.name}
+		here := &step{parent: at, name: f.name, in: o}
 		if !set || value == nil {
-			if f.rule != nil {
+			if f.rule != nil && (f.rule.holds == nil || f.rule.holds(here)) {
 				c.refuseAll(f.rule.Absent, here, nil)
 			}
 			continue
@@ -220,7 +224,7 @@ func (c *checker) object(n *node, o object, at *step) {
 
 // value checks a value that is set.
 func (c *checker) value(n *node, value any, at *step) {
-	if n.rule != nil && !c.rule(n.rule, value, at) {
+	if n.rule != nil && (n.rule.holds == nil || n.rule.holds(at)) && !c.rule(n.rule, value, at) {
 		return
 	}
 	switch v := value.(type) {

@@ -236,19 +236,20 @@ func generateSelector(o object) {
 		labels = object{}
 		metadataOf(template)["labels"] = labels
 	}
+	// Validation refuses other values.
 	for _, prefix := range []string{"", "batch.kubernetes.io/"} {
-		labels[prefix+"controller-uid"] = uid
-		labels[prefix+"job-name"] = name
+		set(labels, prefix+"controller-uid", uid)
+		set(labels, prefix+"job-name", name)
 	}
-	if spec["selector"] == nil {
-		spec["selector"] = object{"matchLabels": object{"batch.kubernetes.io/controller-uid": uid}}
+	selector, ok := spec["selector"].(object)
+	if !ok {
+		selector = object{}
+		spec["selector"] = selector
 	}
+	if child(selector, "matchLabels") == nil {
+		selector["matchLabels"] = object{}
+	}
+	set(child(selector, "matchLabels"), "batch.kubernetes.io/controller-uid", uid)
 }
 
-func changedJob(o, old object) {
-	partLabels(o)
-	spec, before := child(o, "spec"), child(old, "spec")
-	if spec != nil && before != nil && spec["selector"] == nil {
-		keep(spec, before, "selector")
-	}
-}
+func changedJob(o, _ object) { partLabels(o) }
