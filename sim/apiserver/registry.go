@@ -319,12 +319,19 @@ func same(a, b *unstructured.Unstructured) bool {
 }
 
 func withoutManagedFields(content map[string]any) map[string]any {
+	return withoutMetadata(content, "managedFields")
+}
+
+// withoutMetadata returns an object without some of its metadata. It shares the others.
+func withoutMetadata(content map[string]any, names ...string) map[string]any {
 	m, ok := content["metadata"].(map[string]any)
 	if !ok {
 		return content
 	}
 	content, m = shallow(content), shallow(m)
-	delete(m, "managedFields")
+	for _, name := range names {
+		delete(m, name)
+	}
 	content["metadata"] = m
 	return content
 }
