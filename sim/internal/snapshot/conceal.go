@@ -13,7 +13,7 @@ import (
 )
 
 // conceal replaces the values of a difference in the data of a Secret by short hashes, by which they
-// can still be told apart. Differences are printed, and written into the reports of CI.
+// can still be distinguished. Differences are printed, and written into the reports of CI.
 func conceal(d oracle.Difference) oracle.Difference {
 	isSecret := strings.HasPrefix(d.Thing, "secrets ") || strings.HasPrefix(d.Thing, "Secret ") // the latter in a cache
 	if !isSecret || !cluster.IsSecretData(d.Path) {

@@ -245,6 +245,6 @@ func TestDiffConcealsSecrets(t *testing.T) {
 		t.Error(diff)
 	}
 	if hashes := hash.FindAllString(text[1], -1); len(hashes) != 2 || hashes[0] == hashes[1] {
-		t.Errorf("the two values can't be told apart: %s", text[1])
+		t.Errorf("the two values are the same: %s", text[1])
 	}
 }
