@@ -12,8 +12,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// conceal replaces the values of a difference in the data of a Secret by short hashes, by which they
-// can still be distinguished. Differences are printed, and written into the reports of CI.
+// conceal replaces the values of a difference in the data of a Secret by short hashes, by which
+// they can still be distinguished. Differences are printed, and written into the reports of CI.
 func conceal(d oracle.Difference) oracle.Difference {
 	isSecret := strings.HasPrefix(d.Thing, "secrets ") || strings.HasPrefix(d.Thing, "Secret ") // the latter in a cache
 	if !isSecret || !cluster.IsSecretData(d.Path) {
