@@ -147,13 +147,17 @@ func newService(o object, allocate func(string) string) {
 // HealthCheckPort gives a Service the port for health checks that it needs for load balancing
 // without a second hop.
 func HealthCheckPort(spec map[string]any, allocate func(kind string) string) {
-	if spec["type"] != "LoadBalancer" || spec["externalTrafficPolicy"] != "Local" || spec["healthCheckNodePort"] != nil && spec["healthCheckNodePort"] != int64(0) {
+	if port, _ := spec["healthCheckNodePort"].(int64); port != 0 || !needsHealthCheck(spec) {
 		return
 	}
 	var port int64
 	if _, err := fmt.Sscan(allocate("nodePort"), &port); err == nil {
 		spec["healthCheckNodePort"] = port
 	}
+}
+
+func needsHealthCheck(spec object) bool {
+	return spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
 
 func nodePorts(spec object, allocate func(string) string) {
@@ -190,7 +194,7 @@ func changedService(o, old object) {
 			spec[name] = before[name]
 		}
 	}
-	if (spec["type"] != "LoadBalancer" || spec["externalTrafficPolicy"] != "Local") && spec["healthCheckNodePort"] == before["healthCheckNodePort"] {
+	if !needsHealthCheck(spec) && spec["healthCheckNodePort"] == before["healthCheckNodePort"] {
 		delete(spec, "healthCheckNodePort")
 	}
 	ports := map[string]any{}

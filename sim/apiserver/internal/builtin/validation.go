@@ -5,6 +5,7 @@ package builtin
 
 import (
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -78,8 +79,13 @@ func ValidateUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subres
 		}
 	} else if id(gvk) != "/PersistentVolumeClaim" { // changedClaim knows which parts change
 		errs = append(errs, checkConstants(gvk, obj, old)...)
-		if id(gvk) == "batch/Job" {
+		switch id(gvk) {
+		case "batch/Job":
 			errs = append(errs, changedLabels(obj, old)...)
+		case "/Service":
+			if !needsHealthCheck(child(obj, "spec")) || !needsHealthCheck(child(old, "spec")) {
+				errs = slices.DeleteFunc(errs, func(e *field.Error) bool { return e.Field == "spec.healthCheckNodePort" })
+			}
 		}
 	}
 	return append(errs, Validate(gvk, obj)...)
