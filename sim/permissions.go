@@ -23,11 +23,29 @@ type permissions struct {
 	account user.Info
 }
 
-func (p permissions) authorizer() authorizer.UnconditionalAuthorizer {
+// recorded returns the policy of a run, which records the rules that it uses; nil if everything is
+// allowed.
+func (p permissions) recorded() *rbac.Usage {
 	if p.policy == nil {
 		return nil
 	}
-	return p.policy
+	return p.policy.Record()
+}
+
+// authorizerOf returns what a server asks, which must not be a nil pointer.
+func authorizerOf(u *rbac.Usage) authorizer.UnconditionalAuthorizer {
+	if u == nil {
+		return nil
+	}
+	return u
+}
+
+// unusedRules returns the rules for the operator that no request of the run needed.
+func (r *run) unusedRules() []string {
+	if r.usage == nil {
+		return nil
+	}
+	return r.usage.Unused(r.account)
 }
 
 // known are the permissions that were read. Every run of a workload has the same.

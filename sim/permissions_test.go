@@ -5,8 +5,11 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ctrlkit/ctrlkit/sim/report"
 )
 
 // permissionTwins are an operator whose rules lack one that it needs, and one with all of them.
@@ -55,5 +58,26 @@ func TestPermissions(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// Rules that no run without faults uses are listed, and are no finding. Those for Leases are left
+// out: few operators elect a leader in a simulation.
+func TestUnusedRules(t *testing.T) {
+	const statefulSets = "{apiGroups: [apps], resources: [statefulsets], verbs: [get, delete]}"
+	for files, want := range map[string][]string{"complete": nil, "generous": {statefulSets}} {
+		w := permissionTwins(false)
+		w.RBAC = []string{"testdata/rbac/" + files}
+		ref, first, err := findReference(t, &w, nil, newSettings(nil))
+		if err != nil || len(first.violations) > 0 {
+			t.Fatal(err, first.violations)
+		}
+		if !slices.Equal(ref.unused, want) {
+			t.Errorf("%s: unused are %v, want %v", files, ref.unused, want)
+		}
+		s := report.Simulation{UnusedRules: ref.unused}
+		if text := s.Summary(); strings.Contains(text, statefulSets) != (want != nil) || strings.Contains(text, "does not need") != (want != nil) {
+			t.Errorf("%s: the summary is %s", files, text)
+		}
 	}
 }

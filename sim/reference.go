@@ -21,6 +21,7 @@ type reference struct {
 	*judge.Reference
 	places []fault.Place
 	known  map[string]bool // the kinds of violations that it has shown itself
+	unused []string        // the rules of Workload.RBAC that no run without faults has used
 }
 
 // endsExploration are the oracles that must hold in a run without faults: without a script that
@@ -65,6 +66,8 @@ func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 			return nil, other, err
 		}
 		r.Learn(other.checkpoints)
+		unused := other.run.unusedRules()
+		r.unused = slices.DeleteFunc(r.unused, func(rule string) bool { return !slices.Contains(unused, rule) })
 	}
 	return r, first, nil
 }
@@ -79,6 +82,7 @@ func (r *result) asReference() *reference {
 	watched, withholdable, usesClock := r.run.watches.kinds(), r.run.cluster.Withholdable(), r.run.processes.clockUsed()
 	return &reference{
 		known:     map[string]bool{},
+		unused:    r.run.unusedRules(),
 		Reference: r.run.judge.Reference(checkpoints, r.requests),
 		places: r.run.catalog.Places(len(checkpoints), func(p *fault.Place) {
 			p.Watched, p.Withholdable, p.UsesClock = watched, withholdable, usesClock

@@ -67,6 +67,7 @@ func (r *Report) explore(t *testing.T) {
 		r.fill(list, 0)
 		return
 	}
+	r.simulation.UnusedRules = ref.unused
 	r.explorer.places, r.explorer.skipped = ref.places, r.settings.skipped
 	all := ref.plans(r.settings)
 	places := r.shard.of(all)

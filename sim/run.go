@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/actor"
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
@@ -38,8 +39,9 @@ type run struct {
 	workload  *Workload
 	plan      fault.Plan
 	scheme    *k8sruntime.Scheme
-	reference *reference // nil in the run that becomes it
-	account   user.Info  // of the operator; nil if it may do everything
+	reference *reference  // nil in the run that becomes it
+	account   user.Info   // of the operator; nil if it may do everything
+	usage     *rbac.Usage // of the rules for the operator; nil if everything is allowed
 
 	trace     *trace.Trace
 	schedule  *schedule.Schedule
@@ -75,9 +77,9 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 	}
 	r := &run{
 		workload: workload, plan: plan, scheme: schemeOf(workload), reference: ref, trace: trace.New(), externals: map[string]*inventory{},
-		account: allowed.account, writes: writes.New(),
+		account: allowed.account, usage: allowed.recorded(), writes: writes.New(),
 	}
-	server := apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1, Authorizer: allowed.authorizer(), Refused: r.refused})
+	server := apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1, Authorizer: authorizerOf(r.usage), Refused: r.refused})
 	if err := server.InstallPrepared(prepared(crds)); err != nil {
 		return nil, fmt.Errorf("installing the definitions: %w", err)
 	}

@@ -103,3 +103,19 @@ func TestEviction(t *testing.T) {
 		t.Errorf("%v disruptions are still allowed", left)
 	}
 }
+
+// A write of the status changes the owners of objects, but not those of Pods.
+func TestOwnersInStatus(t *testing.T) {
+	w := newWorld(t)
+	uid := w.create("owner", "")
+	w.do("POST", podsPath, `{"metadata":{"name":"x"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+	claims := "/api/v1/namespaces/default/persistentvolumeclaims"
+	w.do("POST", claims, `{"metadata":{"name":"x"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`)
+	for path, want := range map[string]int{podsPath: 0, claims: 1} {
+		code, answer := w.do("PATCH", path+"/x/status", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"`+uid+`"}]}}`)
+		u := unstructured.Unstructured{Object: answer}
+		if code != 200 || len(u.GetOwnerReferences()) != want {
+			t.Errorf("%s: %d, %d owners, want %d", path, code, len(u.GetOwnerReferences()), want)
+		}
+	}
+}

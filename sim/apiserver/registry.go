@@ -284,7 +284,14 @@ func (k *kind) registryKey(r *Request) string {
 	if k.definition != nil {
 		key += k.gvr.Group + "/"
 	}
-	key += k.gvr.Resource
+	switch {
+	case k.storage == servicesStorage:
+		key += "services/specs"
+	case k.gvr.Resource == "ingresses" && k.definition == nil:
+		key += "ingress"
+	default:
+		key += k.gvr.Resource
+	}
 	if r.Namespace != "" {
 		key += "/" + r.Namespace
 	}

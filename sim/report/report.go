@@ -45,6 +45,10 @@ type Simulation struct {
 	Violated []Count `json:"violated,omitempty"` // ordered by the names of the oracles
 	Off      []Off   `json:"off,omitempty"`      // what the test has switched off
 
+	// UnusedRules are the RBAC rules of the operator that no run without faults has used. That is no
+	// finding: a rule may be for what the script does not do.
+	UnusedRules []string `json:"unusedRules,omitempty"`
+
 	// Findings are all kinds of findings, the worst first. A finding that has CoveredBy follows the
 	// one that covers it.
 	Findings []Finding `json:"findings"`

@@ -235,6 +235,12 @@ func (s *Simulation) Summary() string {
 			fmt.Fprintf(&b, "\n  %-22s switched off: %s", off.Oracle, off.Reason)
 		}
 	}
+	if len(s.UnusedRules) > 0 {
+		b.WriteString("\n  RBAC rules that the script does not need: remove them, or extend the script")
+	}
+	for _, rule := range s.UnusedRules {
+		b.WriteString("\n    " + rule)
+	}
 	return b.String()
 }
 

@@ -158,7 +158,7 @@ var (
 	uidPattern     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	timePattern    = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`)
 	versionPattern = regexp.MustCompile(`\(\d+\)`)
-	structPattern  = regexp.MustCompile(`^Invalid value: (?:null|[\[{].*[\]}]): `)              // Go values of internal types
+	structPattern  = regexp.MustCompile(`^Invalid value: (?:null|[\[{].*[\]}]): `)     // Go values of internal types
 	goDiff         = regexp.MustCompile(`(?s)^(Forbidden: .*?)\n *(?:@@|&|\S*{|\n).*`) // of Go values of internal types
 	ipPattern      = regexp.MustCompile(`^10\.0\.\d+\.\d+$`)
 )

@@ -247,7 +247,7 @@ func (g generator) act(path string) operation {
 }
 
 func (g generator) writeStatus(s subject, path string) operation {
-	body := pick(g, append([]string{`{"metadata":{"labels":{"from":"status"}}}`, `{"metadata":{"annotations":{"from":"status"},"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"o","uid":"1"}]}}`}, s.status...))
+	body := pick(g, append([]string{`{"metadata":{"labels":{"from":"status"}}}`, `{"metadata":{"annotations":{"from":"status"}}}`}, s.status...))
 	return operation{Method: "PATCH", Path: path + "/status" + g.query(), Type: "application/merge-patch+json", Body: body}
 }
 

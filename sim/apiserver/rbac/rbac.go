@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -178,17 +179,26 @@ func (p *Policy) Accounts() []types.NamespacedName {
 
 // Authorize implements [authorizer.UnconditionalAuthorizer].
 func (p *Policy) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	for _, g := range p.grants {
-		if !g.holds(a.GetUser(), a.GetNamespace()) || g.namespace != "" && !a.IsResourceRequest() {
-			continue
-		}
-		for i := range g.rules {
-			if allows(&g.rules[i], a) {
-				return authorizer.DecisionAllow, "", nil
+	for range p.allowing(a) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// allowing returns the rules that allow a request.
+func (p *Policy) allowing(a authorizer.Attributes) iter.Seq[*rbacv1.PolicyRule] {
+	return func(yield func(*rbacv1.PolicyRule) bool) {
+		for _, g := range p.grants {
+			if !g.holds(a.GetUser(), a.GetNamespace()) || g.namespace != "" && !a.IsResourceRequest() {
+				continue
+			}
+			for i := range g.rules {
+				if allows(&g.rules[i], a) && !yield(&g.rules[i]) {
+					return
+				}
 			}
 		}
 	}
-	return authorizer.DecisionNoOpinion, "", nil
 }
 
 // holds reports whether a grant is for a user, in a namespace.

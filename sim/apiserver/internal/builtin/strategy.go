@@ -28,7 +28,7 @@ var preparations = map[string]preparation{
 		child(o, "spec")["finalizers"] = []any{"kubernetes"}
 		o["status"] = object{"phase": "Active"}
 	}, update: func(o, old object) { keep(o, old, "spec") }},
-	"/Pod":                   {create: newPod},
+	"/Pod":                   {create: newPod, update: changedPod},
 	"/Service":               {create: newService, update: changedService},
 	"/PersistentVolumeClaim": {create: func(o object, _ func(string) string) { o["status"] = object{"phase": "Pending"} }},
 	"/PersistentVolume":      {create: func(o object, _ func(string) string) { o["status"] = object{"phase": "Pending"} }},
@@ -62,6 +62,33 @@ func newPod(o object, _ func(string) string) {
 	}
 	set(spec, "preemptionPolicy", "PreemptLowerPriority")
 	set(spec, "priority", int64(0))
+	tolerate(spec)
+	status := object{"phase": "Pending", "qosClass": qosClass(spec)}
+	if gates, _ := spec["schedulingGates"].([]any); len(gates) > 0 {
+		status["conditions"] = []any{object{
+			"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates",
+			"lastProbeTime": nil, "lastTransitionTime": metadataOf(o)["creationTimestamp"],
+		}}
+	}
+	o["status"] = status
+}
+
+// changedPod does what admission plugins do with a changed Pod.
+func changedPod(o, old object) {
+	spec, before := child(o, "spec"), child(old, "spec")
+	if spec == nil || before == nil {
+		return
+	}
+	for _, name := range []string{"priority", "preemptionPolicy"} {
+		if spec[name] == nil && before[name] != nil {
+			spec[name] = before[name]
+		}
+	}
+	tolerate(spec)
+}
+
+// tolerate lets a Pod stay for a while on a Node that is not ready.
+func tolerate(spec object) {
 	tolerations, _ := spec["tolerations"].([]any)
 	for _, key := range []string{"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"} {
 		tolerated := slices.ContainsFunc(tolerations, func(t any) bool {
@@ -73,14 +100,6 @@ func newPod(o object, _ func(string) string) {
 		}
 	}
 	spec["tolerations"] = tolerations
-	status := object{"phase": "Pending", "qosClass": qosClass(spec)}
-	if gates, _ := spec["schedulingGates"].([]any); len(gates) > 0 {
-		status["conditions"] = []any{object{
-			"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates",
-			"lastProbeTime": nil, "lastTransitionTime": metadataOf(o)["creationTimestamp"],
-		}}
-	}
-	o["status"] = status
 }
 
 // qosClass returns the quality-of-service class of a Pod, from the requests and limits of its
@@ -147,13 +166,17 @@ func newService(o object, allocate func(string) string) {
 // HealthCheckPort gives a Service the port for health checks that it needs for load balancing
 // without a second hop.
 func HealthCheckPort(spec map[string]any, allocate func(kind string) string) {
-	if spec["type"] != "LoadBalancer" || spec["externalTrafficPolicy"] != "Local" || spec["healthCheckNodePort"] != nil && spec["healthCheckNodePort"] != int64(0) {
+	if port, _ := spec["healthCheckNodePort"].(int64); port != 0 || !needsHealthCheck(spec) {
 		return
 	}
 	var port int64
 	if _, err := fmt.Sscan(allocate("nodePort"), &port); err == nil {
 		spec["healthCheckNodePort"] = port
 	}
+}
+
+func needsHealthCheck(spec object) bool {
+	return spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
 
 func nodePorts(spec object, allocate func(string) string) {
@@ -190,7 +213,7 @@ func changedService(o, old object) {
 			spec[name] = before[name]
 		}
 	}
-	if (spec["type"] != "LoadBalancer" || spec["externalTrafficPolicy"] != "Local") && spec["healthCheckNodePort"] == before["healthCheckNodePort"] {
+	if !needsHealthCheck(spec) && spec["healthCheckNodePort"] == before["healthCheckNodePort"] {
 		delete(spec, "healthCheckNodePort")
 	}
 	ports := map[string]any{}

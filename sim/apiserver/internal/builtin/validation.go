@@ -4,7 +4,9 @@
 package builtin
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,7 +40,7 @@ var changes = map[string]func(obj, old object) field.ErrorList{
 	"/Secret":                fixed,
 	"/Service":               changedIPs,
 	"/PersistentVolumeClaim": changedClaim,
-	"/Pod":                   changedTolerations,
+	"/Pod":                   changedPodSpec,
 	"batch/Job":              changedCompletions,
 }
 
@@ -80,8 +82,13 @@ func ValidateUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subres
 		errs = append(errs, checkConstants(gvk, obj, ungated(obj, old))...)
 	} else if id(gvk) != "/PersistentVolumeClaim" { // changedClaim knows which parts change
 		errs = append(errs, checkConstants(gvk, obj, old)...)
-		if id(gvk) == "batch/Job" {
+		switch id(gvk) {
+		case "batch/Job":
 			errs = append(errs, changedLabels(obj, old)...)
+		case "/Service":
+			if !needsHealthCheck(child(obj, "spec")) || !needsHealthCheck(child(old, "spec")) {
+				errs = slices.DeleteFunc(errs, func(e *field.Error) bool { return e.Field == "spec.healthCheckNodePort" })
+			}
 		}
 	}
 	return append(errs, Validate(gvk, obj)...)
@@ -99,6 +106,25 @@ func fixed(obj, old object) field.ErrorList {
 	for _, name := range []string{"data", "binaryData"} {
 		if !equal(obj[name], old[name]) {
 			errs = append(errs, field.Forbidden(field.NewPath(name), "field is immutable when `immutable` is set"))
+		}
+	}
+	return errs
+}
+
+func changedPodSpec(obj, old object) field.ErrorList {
+	return append(changedTolerations(obj, old), newGates(obj, old)...)
+}
+
+// newGates checks that a Pod gets no scheduling gates after its creation.
+func newGates(obj, old object) field.ErrorList {
+	before := map[any]bool{}
+	each(child(old, "spec"), "schedulingGates", func(o object) { before[o["name"]] = true })
+	list, _ := child(obj, "spec")["schedulingGates"].([]any)
+	var errs field.ErrorList
+	for i := range list {
+		if gate, _ := list[i].(object); !before[gate["name"]] {
+			at := field.NewPath("spec", "schedulingGates").Index(i).Child("name")
+			errs = append(errs, field.Forbidden(at, fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", gate["name"])))
 		}
 	}
 	return errs

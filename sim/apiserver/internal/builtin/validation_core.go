@@ -176,8 +176,12 @@ func servicePorts(spec object, at *field.Path) field.ErrorList {
 }
 
 func validClaim(o object) field.ErrorList {
-	if child(o, "spec", "resources", "requests")["storage"] == nil {
-		return field.ErrorList{field.Required(field.NewPath("spec", "resources").Key("storage"), "")}
+	at, storage := field.NewPath("spec", "resources").Key("storage"), child(o, "spec", "resources", "requests")["storage"]
+	if storage == nil {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	if q := quantityAt(child(o, "spec"), "resources", "requests", "storage"); q.Sign() <= 0 {
+		return field.ErrorList{field.Invalid(at, storage, "must be greater than zero")}
 	}
 	return nil
 }
