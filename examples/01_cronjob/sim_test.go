@@ -69,4 +69,4 @@ func simScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-var simPairs = flag.Int("pairs", 200, "run so many `pairs` of faults")
+var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")

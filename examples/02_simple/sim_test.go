@@ -16,7 +16,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim"
 )
 
-var simPairs = flag.Int("pairs", 200, "run so many `pairs` of faults")
+var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
 
 // The operator ends in the same state whatever goes wrong.
 func TestSurvivesEverything(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim"
 )
 
-var simPairs = flag.Int("pairs", 200, "run so many `pairs` of faults")
+var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
 
 // The operator ends in the same state whatever goes wrong, in the cluster and in the DNS.
 func TestSurvivesEverything(t *testing.T) {
@@ -37,6 +37,7 @@ func TestSurvivesEverything(t *testing.T) {
 		},
 		Script: func(w *sim.World) {
 			secret, site := newSecret(), newShop()
+			site.Spec.Replicas = new(int32(1)) // each Pod adds events, and with them plans
 			w.Create(site) // it waits for its credentials
 			w.Settle()
 			w.Create(secret)
