@@ -77,6 +77,33 @@ func sameHistoryChecks(*testing.T) map[string]check {
 	}
 }
 
+// A condition that says that something is over, of an object that is done, may be absent.
+func TestConditionsOfWhatIsOver(t *testing.T) {
+	for text, test := range map[string]struct {
+		available, progressing string // without the fault
+		accused                bool
+	}{
+		"over, and done":      {"True", "False", false},
+		"over, but not done":  {"False", "False", true},
+		"not over":            {"True", "True", true},
+		"of an unknown state": {"True", "Unknown", true},
+	} {
+		world := func(progressing bool) snapshot.Snapshot {
+			fields := map[string]string{".status.conditions[Available].status": test.available}
+			if progressing {
+				fields[".status.conditions[Progressing].type"] = "Progressing"
+				fields[".status.conditions[Progressing].status"] = test.progressing
+			}
+			return snapshot.Snapshot{"widgets default/x": fields}
+		}
+		o := Options{Plan: withFault(fault.CrashAfterWrite), Reference: &Reference{Checkpoints: []snapshot.Snapshot{world(true)}}}
+		got := try(t, o, func(tr trial) { tr.End(End{Checkpoints: []snapshot.Snapshot{world(false)}}) })
+		if len(got) > 0 != test.accused {
+			t.Errorf("%s: got %v", text, got)
+		}
+	}
+}
+
 // clockOptions are those of a plan whose operator creates ConfigMaps by the clock.
 func clockOptions() Options {
 	return Options{Plan: withFault(fault.CrashAfterWrite), Reference: &Reference{
