@@ -64,6 +64,7 @@ func sameHistoryChecks(*testing.T) map[string]check {
 		"right: a field that is not history":                          {withoutSameEnd(historyOptions(fault.Recreate)), history(".status.selector", "b"), nil},
 		"right: the run without faults":                               {Options{}, history(".status.restarts", "3"), nil},
 		"right: a counter of an object that others have created anew": {historyOptions(fault.Recreate), recreated(".status.restarts", "0"), nil},
+		"right: a counter in the metadata of such an object":          {historyOptions(fault.Recreate), recreated(".metadata.labels.example.com/restart-attempt", "0"), nil},
 		"right: a counter that is zero, or absent":                    {zeroOptions(), history(".status.restarts", ""), nil},
 		"right: a condition of the past that says no":                 {historyOptions(fault.WipeStatus), history(".status.conditions[Paused].status", ""), nil},
 		"wrong: a counter": {
@@ -163,7 +164,7 @@ func fullHistory() map[string]string {
 	return map[string]string{
 		".status.restarts": "1", ".status.lastScheduleTime": timeText, ".status.selector": "a", ".status.replicas": "1",
 		".status.conditions[Ready].type": "Ready", ".status.conditions[Resumed].type": "Resumed",
-		".status.conditions[Paused].status": "False", ".spec.restarts": "1",
+		".metadata.labels.example.com/restart-attempt": "1", ".status.conditions[Paused].status": "False", ".spec.restarts": "1",
 	}
 }
 
@@ -182,13 +183,14 @@ func history(path, value string) func(trial) {
 // What users read must not depend on the past, and what only counts or dates the past may.
 func TestHistory(t *testing.T) {
 	for path, want := range map[string]map[string]oracle.Name{
-		".status.restarts":                 {"0": oracle.SameHistory, "": oracle.SameHistory, "many": oracle.SameEnd},
-		".status.lastScheduleTime":         {"": oracle.SameHistory, "yesterday": oracle.SameEnd},
-		".status.selector":                 {"b": oracle.SameEnd, "": oracle.SameEnd},
-		".status.replicas":                 {"0": oracle.SameEnd, "": oracle.SameEnd},
-		".spec.restarts":                   {"0": oracle.SameEnd},
-		".status.conditions[Resumed].type": {"": oracle.SameHistory},
-		".status.conditions[Ready].type":   {"": oracle.SameEnd},
+		".status.restarts":                             {"0": oracle.SameHistory, "": oracle.SameHistory, "many": oracle.SameEnd},
+		".status.lastScheduleTime":                     {"": oracle.SameHistory, "yesterday": oracle.SameEnd},
+		".status.selector":                             {"b": oracle.SameEnd, "": oracle.SameEnd},
+		".status.replicas":                             {"0": oracle.SameEnd, "": oracle.SameEnd},
+		".spec.restarts":                               {"0": oracle.SameEnd},
+		".metadata.labels.example.com/restart-attempt": {"0": oracle.SameEnd},
+		".status.conditions[Resumed].type":             {"": oracle.SameHistory},
+		".status.conditions[Ready].type":               {"": oracle.SameEnd},
 	} {
 		for value, name := range want {
 			got := try(t, historyOptions(fault.Recreate), history(path, value))
