@@ -232,10 +232,12 @@ func podIP(s *Stage, pod *corev1.Pod) string {
 	}
 }
 
-// hasClaims reports whether the PersistentVolumeClaims of a Pod are there.
+// hasClaims reports whether the PersistentVolumeClaims of a Pod are there. As the scheduler does, it
+// does not count those that are being deleted.
 func hasClaims(s *Stage, pod *corev1.Pod) bool {
 	for _, name := range claimsOf(pod) {
-		if s.world.Object(&corev1.PersistentVolumeClaim{}, client.ObjectKey{Namespace: pod.Namespace, Name: name}) == nil {
+		claim := s.world.Object(&corev1.PersistentVolumeClaim{}, client.ObjectKey{Namespace: pod.Namespace, Name: name})
+		if claim == nil || claim.GetDeletionTimestamp() != nil {
 			return false
 		}
 	}

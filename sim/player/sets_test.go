@@ -207,3 +207,35 @@ func TestAdmitting(t *testing.T) {
 		}
 	})
 }
+
+// A Pod that comes while its claim is being deleted waits for the next one. A Pod that runs keeps it.
+func TestClaimInDeletion(t *testing.T) {
+	play(t, player.Defaults(), func(t *theater) {
+		claim := func() *corev1.PersistentVolumeClaim {
+			return &corev1.PersistentVolumeClaim{ObjectMeta: named("data"), Spec: statefulSet().Spec.VolumeClaimTemplates[0].Spec}
+		}
+		pod := func(name string) *corev1.Pod {
+			p := &corev1.Pod{ObjectMeta: named(name), Spec: template("nginx:1").Spec}
+			p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+			}}}
+			return p
+		}
+		first, second := pod("first"), pod("second")
+		t.create(claim(), first)
+		t.settle()
+		t.delete(claim())
+		t.create(second)
+		t.settle()
+		if f, s := get(t, first), get(t, second); f.Status.Phase != corev1.PodRunning || s.Spec.NodeName != "" {
+			t.Errorf("the first Pod is %s, the second one is on the node %q", f.Status.Phase, s.Spec.NodeName)
+		}
+		t.delete(first)
+		t.settle()
+		t.create(claim())
+		t.settle()
+		if s := get(t, second); s.Status.Phase != corev1.PodRunning {
+			t.Errorf("with a new claim, the second Pod is %s", s.Status.Phase)
+		}
+	})
+}

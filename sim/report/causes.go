@@ -21,6 +21,8 @@ import (
 //   - All its plans show the worse one too, and that is no coincidence: either both are about the
 //     same object or line of code, or few enough plans show the worse one.
 //   - Most of its plans show the worse one too, and the same line of code made both writes.
+//   - All plans of the worse one show it too, and the same line of code wrote the same object. Some
+//     oracles judge fewer plans than others.
 func arrange(list []Finding, plans int) []Finding {
 	for i := range list {
 		list[i].CoveredBy = ""
@@ -93,7 +95,7 @@ func covers(w, f Finding, plans int) bool {
 	site := w.Example.Write.Site()
 	sameSite := site != "" && site == f.Example.Write.Site()
 	if common < len(f.Plans) {
-		return sameSite && 2*common >= len(f.Plans)
+		return sameSite && (2*common >= len(f.Plans) || common == len(w.Plans) && related(w.Example, f.Example))
 	}
 	if sameSite || related(w.Example, f.Example) {
 		return true

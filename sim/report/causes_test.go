@@ -242,3 +242,36 @@ func TestKeys(t *testing.T) {
 		t.Errorf("want 7 keys: %v", keys)
 	}
 }
+
+// A duplicate that more plans show at the end than while it is made is one finding, if the same line
+// of code made the same object.
+func TestWhatMorePlansShow(t *testing.T) {
+	write := func(line int, object string) *Write {
+		return at("controllers/revision.go", line, object, "create "+object)
+	}
+	for text, test := range map[string]struct {
+		write *Write
+		want  int
+	}{
+		"the same line and object": {write(97, "controllerrevisions x-2"), 1},
+		"another line":             {write(98, "controllerrevisions x-2"), 2},
+		"another object":           {write(97, "controllerrevisions y-2"), 2},
+	} {
+		var outcomes []Outcome
+		for n := range 10 {
+			o := Outcome{Order: n, Plan: parse(t, fmt.Sprintf("crash after write %d", n+1)), Fired: []bool{true}}
+			if n < 3 {
+				o.Violations = append(o.Violations, violation(oracle.SameWork, "controllerrevisions x-2 was created once, without the fault never"))
+				o.Writes = append(o.Writes, write(97, "controllerrevisions x-2"))
+			}
+			if n < 8 {
+				o.Violations = append(o.Violations, violation(oracle.SameEnd, "...", oracle.Difference{Thing: test.write.Object, Got: "there"}))
+				o.Writes = append(o.Writes, test.write)
+			}
+			outcomes = append(outcomes, o)
+		}
+		if got := len(simulation(outcomes).Worst()); got != test.want {
+			t.Errorf("%s: %d findings, want %d", text, got, test.want)
+		}
+	}
+}

@@ -64,14 +64,16 @@ func (l *ledger) wasDeleted(uid types.UID) bool {
 //   - a counter in a status: how often something was restarted, tried or has failed;
 //   - a time in a status that one of the worlds does not have: when something happened as the last;
 //   - a condition that the object does not have from the beginning, without the fault, and does not
-//     have after it: it was set by something that happened in between.
+//     have after it: it was set by something that happened in between;
+//   - a counter in a label or annotation of an object that others have deleted, or of its children.
 //
 // Everything else in a status is something that users read, and that must not depend on the past:
 // a selector, a phase, a number of replicas, a condition that is there from the beginning.
 func (l *ledger) isHistory(d oracle.Difference) bool {
 	switch {
 	case !strings.HasPrefix(d.Path, ".status."):
-		return false
+		// Children may have a counter of their owner in labels and annotations.
+		return isMetadataCounter(d) && l.isNew(d.Thing)
 	case strings.HasPrefix(d.Path, conditionsPath):
 		return l.isPastCondition(d)
 	}
@@ -86,6 +88,12 @@ func (l *ledger) isHistory(d oracle.Difference) bool {
 }
 
 const conditionsPath = ".status.conditions["
+
+// isMetadataCounter reports whether a difference is in a label or annotation that counts.
+func isMetadataCounter(d oracle.Difference) bool {
+	metadata := strings.Contains(d.Path, "metadata.labels.") || strings.Contains(d.Path, "metadata.annotations.")
+	return metadata && isNumber(d.Want) && isNumber(d.Got) && counterName.MatchString(d.Path[strings.LastIndexAny(d.Path, "./")+1:])
+}
 
 // timeText is what snapshots have for times.
 const timeText = "<time>"

@@ -65,6 +65,7 @@ func sameHistoryChecks(*testing.T) map[string]check {
 		"right: a field that is not history":                          {withoutSameEnd(historyOptions(fault.Recreate)), history(".status.selector", "b"), nil},
 		"right: the run without faults":                               {Options{}, history(".status.restarts", "3"), nil},
 		"right: a counter of an object that others have created anew": {historyOptions(fault.Recreate), recreated(".status.restarts", "0"), nil},
+		"right: a counter in the metadata of such an object":          {historyOptions(fault.Recreate), recreated(".metadata.labels.example.com/restart-attempt", "0"), nil},
 		"right: a counter that is zero, or absent":                    {zeroOptions(), history(".status.restarts", ""), nil},
 		"right: a condition of the past that says no":                 {historyOptions(fault.WipeStatus), history(".status.conditions[Paused].status", ""), nil},
 		"right: a new object":                                         {historyOptions(fault.DeleteAndCreate), history(".status.restarts", "0"), nil},
@@ -79,6 +80,33 @@ func sameHistoryChecks(*testing.T) map[string]check {
 			historyOptions(fault.TakeDetour), history(".status.conditions[Resumed].type", ""),
 			[]string{"same-history: at checkpoint 2 of 2, statuses record another history than without the fault:"},
 		},
+	}
+}
+
+// A condition that says that something is over, of an object that is done, may be absent.
+func TestConditionsOfWhatIsOver(t *testing.T) {
+	for text, test := range map[string]struct {
+		available, progressing string // without the fault
+		accused                bool
+	}{
+		"over, and done":      {"True", "False", false},
+		"over, but not done":  {"False", "False", true},
+		"not over":            {"True", "True", true},
+		"of an unknown state": {"True", "Unknown", true},
+	} {
+		world := func(progressing bool) snapshot.Snapshot {
+			fields := map[string]string{".status.conditions[Available].status": test.available}
+			if progressing {
+				fields[".status.conditions[Progressing].type"] = "Progressing"
+				fields[".status.conditions[Progressing].status"] = test.progressing
+			}
+			return snapshot.Snapshot{"widgets default/x": fields}
+		}
+		o := Options{Plan: withFault(fault.CrashAfterWrite), Reference: &Reference{Checkpoints: []snapshot.Snapshot{world(true)}}}
+		got := try(t, o, func(tr trial) { tr.End(End{Checkpoints: []snapshot.Snapshot{world(false)}}) })
+		if len(got) > 0 != test.accused {
+			t.Errorf("%s: got %v", text, got)
+		}
 	}
 }
 
@@ -141,7 +169,7 @@ func fullHistory() map[string]string {
 	return map[string]string{
 		".status.restarts": "1", ".status.lastScheduleTime": timeText, ".status.selector": "a", ".status.replicas": "1",
 		".status.conditions[Ready].type": "Ready", ".status.conditions[Resumed].type": "Resumed",
-		".status.conditions[Paused].status": "False", ".spec.restarts": "1",
+		".metadata.labels.example.com/restart-attempt": "1", ".status.conditions[Paused].status": "False", ".spec.restarts": "1",
 	}
 }
 
@@ -160,13 +188,14 @@ func history(path, value string) func(trial) {
 // What users read must not depend on the past, and what only counts or dates the past may.
 func TestHistory(t *testing.T) {
 	for path, want := range map[string]map[string]oracle.Name{
-		".status.restarts":                 {"0": oracle.SameHistory, "": oracle.SameHistory, "many": oracle.SameEnd},
-		".status.lastScheduleTime":         {"": oracle.SameHistory, "yesterday": oracle.SameEnd},
-		".status.selector":                 {"b": oracle.SameEnd, "": oracle.SameEnd},
-		".status.replicas":                 {"0": oracle.SameEnd, "": oracle.SameEnd},
-		".spec.restarts":                   {"0": oracle.SameEnd},
-		".status.conditions[Resumed].type": {"": oracle.SameHistory},
-		".status.conditions[Ready].type":   {"": oracle.SameEnd},
+		".status.restarts":                             {"0": oracle.SameHistory, "": oracle.SameHistory, "many": oracle.SameEnd},
+		".status.lastScheduleTime":                     {"": oracle.SameHistory, "yesterday": oracle.SameEnd},
+		".status.selector":                             {"b": oracle.SameEnd, "": oracle.SameEnd},
+		".status.replicas":                             {"0": oracle.SameEnd, "": oracle.SameEnd},
+		".spec.restarts":                               {"0": oracle.SameEnd},
+		".metadata.labels.example.com/restart-attempt": {"0": oracle.SameEnd},
+		".status.conditions[Resumed].type":             {"": oracle.SameHistory},
+		".status.conditions[Ready].type":               {"": oracle.SameEnd},
 	} {
 		for value, name := range want {
 			got := try(t, historyOptions(fault.TakeDetour), history(path, value))
