@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/ctrlkit/ctrlkit/sim/player"
 	"github.com/ctrlkit/ctrlkit/sim/testdata/fleet"
 )
 
@@ -227,11 +228,17 @@ func fleetWorkload(t *testing.T) *Workload {
 	}
 }
 
-// How many plans of an operator of JobSet's size one core runs in a second:
-// GOMAXPROCS=1 go test -run TestPlansPerSecondOfFleets -v ./sim -measure.
+// How many plans of an operator of JobSet's size one core runs in a second, without the controllers of
+// Jobs and Pods and with them: GOMAXPROCS=1 go test -run TestPlansPerSecondOfFleets -v ./sim -measure.
 func TestPlansPerSecondOfFleets(t *testing.T) {
 	if !*measure {
 		t.Skip("it measures: -measure")
 	}
-	measurePlans(t, fleetWorkload(t), 9, 1)
+	for name, players := range map[string]player.Set{"alone": player.None(), "played": player.Defaults()} {
+		t.Run(name, func(t *testing.T) {
+			workload := fleetWorkload(t)
+			workload.Players = players
+			measurePlans(t, workload, 9, 1)
+		})
+	}
 }

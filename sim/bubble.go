@@ -47,16 +47,17 @@ func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomRes
 			panic(r)
 		}
 	}()
-	// A plan has to show the same each time, so nothing may be random but by its seed.
-	seedGlobals(t, plan.Seed)
 	defer withoutErrorBackoff()()
 	synctest.Test(t, func(t *testing.T) {
-		seedCrypto(t, plan.Seed)
 		var r *run
 		r, err = newRun(workload, crds, plan, ref, without)
 		if err != nil {
 			return
 		}
+		// A plan has to show the same each time, so nothing may be random but by its seed. That
+		// begins here: the first run of a process makes what later ones share, and draws numbers.
+		seedGlobals(t, plan.Seed)
+		seedCrypto(t, plan.Seed)
 		result = r.drive(before, (&World{run: r}).play)
 	})
 	return result, err

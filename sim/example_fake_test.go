@@ -117,15 +117,15 @@ func ExampleWorkload_players() {
 	}
 	_ = sim.Workload{Players: set}
 	// Output:
-	// deployment player
-	// replicaset player
-	// statefulset player
-	// daemonset player
-	// job player
-	// pod player
-	// persistentvolumeclaim player
-	// ingress player
-	// configmap player
+	// deployment-player
+	// replicaset-player
+	// statefulset-player
+	// daemonset-player
+	// job-player
+	// pod-player
+	// persistentvolumeclaim-player
+	// ingress-player
+	// configmap-player
 }
 
 // The example of a fake needs a test.

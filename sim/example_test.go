@@ -328,12 +328,12 @@ func Example_plans() {
 
 // The names of oracles say what holds. A violation says what does not.
 func Example_oracles() {
-	difference := oracle.Difference{Thing: "secrets default/settings", Path: ".data.color", Want: "red", Got: "blue"}
+	difference := oracle.Difference{Thing: "configmaps default/settings", Path: ".data.color", Want: "red", Got: "blue"}
 	fmt.Println(oracle.Violation{Oracle: oracle.SameEnd, Text: "the world is not what it is without the fault"})
 	fmt.Println(difference)
 	fmt.Println(oracle.Difference{Thing: difference.Thing, Want: "there"})
 	// Output:
 	// same-end: the world is not what it is without the fault
-	// ~ secrets default/settings data.color: got "blue", want "red"
-	// - secrets default/settings is missing
+	// ~ configmaps default/settings data.color: got "blue", want "red"
+	// - configmaps default/settings is missing
 }

@@ -70,18 +70,35 @@ func processorTime(t *testing.T) time.Duration {
 }
 
 // A plan must not depend on the plans that the same process has run before, although servers share
-// definitions, namespaces and discovery documents.
+// definitions, namespaces, discovery documents and the results of pure functions.
 func TestPlansDoNotDependOnEarlierPlans(t *testing.T) {
-	workload := keeperWorkload()
-	ref, _, err := findReference(t, workload, nil, newSettings(nil))
+	for name, test := range map[string]struct {
+		workload *Workload
+		nth      int
+	}{
+		"small":  {keeperWorkload(), 40},
+		"played": {fleetWorkload(t), 200},
+	} {
+		t.Run(name, func(t *testing.T) { testRepeatedPlans(t, test.workload, test.nth) })
+	}
+}
+
+// testRepeatedPlans runs every nth plan of a workload twice in one process, with other plans between.
+func testRepeatedPlans(t *testing.T, workload *Workload, nth int) {
+	t.Helper()
+	crds, err := readCRDs(workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, _, err := findReference(t, workload, crds, newSettings(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	plans := ref.plans(newSettings(nil))
 	traces := map[int]string{}
 	for range 2 {
-		for i := 0; i < len(plans); i += 40 {
-			result, err := runPlan(t, workload, nil, plans[i], ref, oracleSet{})
+		for i := 0; i < len(plans); i += nth {
+			result, err := runPlan(t, workload, crds, plans[i], ref, oracleSet{})
 			if err != nil {
 				t.Fatal(err)
 			}

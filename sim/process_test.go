@@ -65,7 +65,7 @@ func TestCall(t *testing.T) {
 			if effects != test.effects || !errors.Is(got, test.want) {
 				t.Errorf("%d effects and the error %v, want %d and %v", effects, got, test.effects, test.want)
 			}
-			if text := r.trace.String(); test.plan == "" && !strings.Contains(text, "operator    call 1     disk write a block -> ") {
+			if text := r.trace.String(); test.plan == "" && !strings.Contains(text, "operator           call 1     disk write a block -> ") {
 				t.Errorf("the call is not in the trace:\n%s", text)
 			}
 		})

@@ -40,6 +40,7 @@ func (e *explorer) shrink(plan fault.Plan, shown report.Finding) (simplest fault
 func (e *explorer) first(plans []fault.Plan, shown report.Finding) (int, outcome, error) {
 	e.until = []oracle.Name{shown.Oracle}
 	for begin := 0; begin < len(plans); {
+		before := begin
 		outcomes, err := e.run(plans[begin:])
 		if err != nil {
 			return -1, outcome{}, err
@@ -52,6 +53,9 @@ func (e *explorer) first(plans []fault.Plan, shown report.Finding) (int, outcome
 				return begin, o, nil
 			}
 			begin++
+		}
+		if begin == before {
+			break // the time of the test is over
 		}
 	}
 	return -1, outcome{}, nil

@@ -123,3 +123,12 @@ func TestTheTimeLimitLosesNothing(t *testing.T) {
 		t.Errorf("what was found is %v", outcomes[0].Violations)
 	}
 }
+
+// When the time is over, findings keep the plans that they have.
+func TestNothingIsMadeSmallerAfterTheTimeLimit(t *testing.T) {
+	e := &explorer{stop: &stopper{reason: report.TimeLimit}}
+	plan := mustParse(t, "seed 1; occupy the name before write 1; crash after write 2")[0]
+	if _, _, simpler := e.shrink(plan, report.Finding{Oracle: oracle.SameEnd}); simpler {
+		t.Error("a plan was run")
+	}
+}

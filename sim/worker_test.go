@@ -123,7 +123,7 @@ func TestThePlanFlag(t *testing.T) {
 		want       []string
 	}{
 		"a plan that is survived": {"run", "crash after write 1", false, []string{
-			"crash after write 1\n", "operator-2  start", "log of the operator:\n", "Starting Controller",
+			"crash after write 1\n", "operator-2         start", "log of the operator:\n", "Starting Controller",
 		}},
 		"a plan that is not": {"run", "occupy the name before write 1", true, []string{
 			"foreign-untouched: update secrets default/x-copy: the object was created by another client",

@@ -181,7 +181,7 @@ func TestSleep(t *testing.T) {
 			t.Errorf("it is %s", d)
 		}
 		w.Log("good morning")
-		if !strings.Contains(w.run.trace.String(), "9h0m0s  user        script     good morning") {
+		if !strings.Contains(w.run.trace.String(), "9h0m0s  user               script     good morning") {
 			t.Errorf("the line is not in the trace:\n%s", w.run.trace)
 		}
 	})

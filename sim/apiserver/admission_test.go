@@ -118,7 +118,8 @@ func TestAdmission(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	const maps = "/api/v1/namespaces/default/configmaps"
-	large := `{"metadata":{"name":"l"},"data":{"k":"` + strings.Repeat("x", 1<<20) + `"},"binaryData":{"b":"` + strings.Repeat("AAAA", 1<<18) + `"}}`
+	// Validation limits ConfigMaps to less than what etcd takes, so that this is another kind.
+	large := `{"metadata":{"name":"l"},"spec":{"containers":[{"name":"c","image":"i","env":[{"name":"K","value":"` + strings.Repeat("x", 7<<18) + `"}]}]}}`
 	tests := []struct {
 		method, path, body string
 		code               int
@@ -140,7 +141,7 @@ func TestOptions(t *testing.T) {
 		{"GET", maps + "?fieldSelector=data.a%3Db", "", 400, "is not a known field selector"},
 		{"GET", maps + "?sendInitialEvents=true", "", 422, "sendInitialEvents is forbidden for list"},
 		{"GET", maps + "?continue=x", "", 400, "continue key is not valid"},
-		{"POST", maps, large, 500, "etcdserver: request is too large"},
+		{"POST", "/api/v1/namespaces/default/pods", large, 500, "etcdserver: request is too large"},
 		{"GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", 405, "the server does not allow this method on the requested resource"},
 	}
 	w := newWorld(t)

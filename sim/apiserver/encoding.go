@@ -134,7 +134,27 @@ func (r *Request) translate() {
 	}
 }
 
+// fromProtobuf returns a document of protobuf as JSON.
 func fromProtobuf(body []byte) ([]byte, error) {
+	in := inputsOf(string(body))
+	if known, ok := translations.find(in); ok {
+		return known.([]byte), nil
+	}
+	data, err := convertProtobuf(body)
+	if err == nil {
+		translations.add(in, data)
+	}
+	return data, err
+}
+
+// These hold documents in other forms.
+var (
+	translations = newMemo(512) // JSON of protobuf
+	encodings    = newMemo(512) // of answers
+	frames       = newMemo(512)
+)
+
+func convertProtobuf(body []byte) ([]byte, error) {
 	info, _ := runtime.SerializerInfoForMediaType(codecs().SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	obj, _, err := info.Serializer.Decode(body, nil, nil)
 	if err != nil {
@@ -146,6 +166,22 @@ func fromProtobuf(body []byte) ([]byte, error) {
 // encodeAs returns the body of an answer in the form that the client accepts, and its content type.
 // A body that has no such form stays JSON.
 func encodeAs(body []byte, accept string) ([]byte, string) {
+	in := inputsOf(accept, string(body))
+	if known, ok := encodings.find(in); ok {
+		a := known.(answerBody)
+		return a.data, a.contentType
+	}
+	data, contentType := convertAnswer(body, accept)
+	encodings.add(in, answerBody{data, contentType})
+	return data, contentType
+}
+
+type answerBody struct {
+	data        []byte
+	contentType string
+}
+
+func convertAnswer(body []byte, accept string) ([]byte, string) {
 	var header metav1.TypeMeta
 	if json.Unmarshal(body, &header) != nil || header.Kind == "" {
 		return body, runtime.ContentTypeJSON
@@ -241,6 +277,20 @@ func (f Framing) Frame(e Event) []byte {
 	if f.info.StreamSerializer == nil {
 		return e.Frame()
 	}
+	as := schema.GroupVersionKind{}
+	if f.as != nil {
+		as = *f.as
+	}
+	in := inputsOf(f.info.MediaType, as, e.Type, string(e.Object))
+	known, ok := frames.find(in)
+	if !ok {
+		known = f.frame(e)
+		frames.add(in, known)
+	}
+	return known.([]byte)
+}
+
+func (f Framing) frame(e Event) []byte {
 	object, err := f.encode(e.Object, e.Type == "ERROR")
 	if err != nil {
 		panic(fmt.Sprintf("encoding an event of %s: %v", e.Resource, err)) // the server has decoded it through the same type

@@ -51,9 +51,7 @@ func nameValidation(k *kind) validation.ValidateNameFunc {
 	switch k.gvk.Group + "/" + k.gvk.Kind {
 	case "/Namespace":
 		return validation.ValidateNamespaceName
-	case "/Service":
-		return validation.NameIsDNS1035Label
-	case "apps/StatefulSet":
+	case "/Service", "apps/StatefulSet":
 		return validation.NameIsDNSLabel
 	case "policy/PodDisruptionBudget", "rbac.authorization.k8s.io/Role", "rbac.authorization.k8s.io/RoleBinding", "rbac.authorization.k8s.io/ClusterRole",
 		"rbac.authorization.k8s.io/ClusterRoleBinding":

@@ -193,29 +193,25 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 	if uid := obj.GetUID(); uid != "" && uid != old.uid {
 		return nil, k.wrongUID(r, uid, old.uid)
 	}
-	switch {
-	case obj.GetResourceVersion() == "" && k.unconditional():
-		obj.SetResourceVersion(before.GetResourceVersion())
-	case obj.GetResourceVersion() == "" && !k.unconditional():
-		errs := field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")}
-		errs[0].BadValue = uint64(0)
-		return nil, fail(apierrors.NewInvalid(schema.GroupKind{Group: k.gvr.Group, Kind: k.gvr.Resource}, r.Name, errs))
-	case obj.GetResourceVersion() != "" && obj.GetResourceVersion() != before.GetResourceVersion():
-		return nil, conflict(k, r.Name)
+	if failure := k.checkVersion(r, obj, before); failure != nil {
+		return nil, failure
 	}
 	keepMetadata(obj, before)
 	if m := metadata(obj.Object); !tracked && m["managedFields"] == nil && metadata(before.Object)["managedFields"] != nil {
 		m["managedFields"] = metadata(before.Object)["managedFields"]
 	}
-	w.prepareUpdate(g, obj, before)
-	if failure := w.admit(g, obj, before); failure != nil {
-		return nil, failure
-	}
+	// As upstream, the fields are tracked before the strategy of the kind resets what the request
+	// cannot change: a client that sends such a field with another value becomes its manager.
+	w.setDefaults(obj)
 	if !tracked {
 		if failure := w.trackUpdate(g, before, obj); failure != nil {
 			return nil, failure
 		}
 	}
+	if failure := w.admit(g, obj, before); failure != nil {
+		return nil, failure
+	}
+	w.prepareUpdate(g, obj, before)
 	if errs := w.validate(obj, before); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
 	}
@@ -244,6 +240,21 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 		return nil, failure
 	}
 	return g.store.put(w, old, obj.Object), nil
+}
+
+// checkVersion refuses an update that is based on another state than the stored one.
+func (k *kind) checkVersion(r *Request, obj, before *unstructured.Unstructured) *failure {
+	switch {
+	case obj.GetResourceVersion() == "" && k.unconditional():
+		obj.SetResourceVersion(before.GetResourceVersion())
+	case obj.GetResourceVersion() == "" && !k.unconditional():
+		errs := field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")}
+		errs[0].BadValue = uint64(0)
+		return fail(apierrors.NewInvalid(schema.GroupKind{Group: k.gvr.Group, Kind: k.gvr.Resource}, r.Name, errs))
+	case obj.GetResourceVersion() != "" && obj.GetResourceVersion() != before.GetResourceVersion():
+		return conflict(k, r.Name)
+	}
+	return nil
 }
 
 func conflict(k *kind, name string) *failure {
@@ -308,12 +319,19 @@ func same(a, b *unstructured.Unstructured) bool {
 }
 
 func withoutManagedFields(content map[string]any) map[string]any {
+	return withoutMetadata(content, "managedFields")
+}
+
+// withoutMetadata returns an object without some of its metadata. It shares the others.
+func withoutMetadata(content map[string]any, names ...string) map[string]any {
 	m, ok := content["metadata"].(map[string]any)
 	if !ok {
 		return content
 	}
 	content, m = shallow(content), shallow(m)
-	delete(m, "managedFields")
+	for _, name := range names {
+		delete(m, name)
+	}
 	content["metadata"] = m
 	return content
 }

@@ -23,9 +23,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/builtin"
 )
 
+// reviewer answers questions about permissions.
+type reviewer struct{ *registry }
+
 // review answers the creation of a review: a question about permissions that is written as an
 // object and never stored.
-func (s *Server) review(k *kind, r *Request) *Response {
+func (v reviewer) review(k *kind, r *Request) *Response {
 	if r.Verb != "create" || r.Name != "" {
 		return fail(apierrors.NewMethodNotSupported(k.gvr.GroupResource(), r.Verb)).response()
 	}
@@ -35,7 +38,7 @@ func (s *Server) review(k *kind, r *Request) *Response {
 		return failure.response()
 	}
 	tracked := &unstructured.Unstructured{Object: content}
-	if failure := w.trackUpdate(s.registry, nil, tracked); failure != nil {
+	if failure := w.trackUpdate(v.registry, nil, tracked); failure != nil {
 		return failure.response()
 	}
 	content = tracked.Object
@@ -46,16 +49,16 @@ func (s *Server) review(k *kind, r *Request) *Response {
 	var err error
 	switch obj := obj.(type) {
 	case *authorizationv1.SelfSubjectAccessReview:
-		err = s.reviewAccess(&obj.ObjectMeta, r.user(), obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes, &obj.Status)
+		err = v.reviewAccess(&obj.ObjectMeta, r.user(), obj.Spec.ResourceAttributes, obj.Spec.NonResourceAttributes, &obj.Status)
 	case *authorizationv1.SubjectAccessReview:
-		err = s.reviewSubject(&obj.ObjectMeta, &obj.Spec, &obj.Status)
+		err = v.reviewSubject(&obj.ObjectMeta, &obj.Spec, &obj.Status)
 	case *authorizationv1.LocalSubjectAccessReview:
-		err = s.reviewLocal(r, obj)
+		err = v.reviewLocal(r, obj)
 	case *authorizationv1.SelfSubjectRulesReview:
-		err = s.reviewRules(r.user(), obj)
+		err = v.reviewRules(r.user(), obj)
 	case *authenticationv1.SelfSubjectReview:
 		obj.ObjectMeta = metav1.ObjectMeta{}
-		obj.CreationTimestamp = metav1.NewTime(s.registry.now())
+		obj.CreationTimestamp = metav1.NewTime(v.now())
 		obj.Status.UserInfo = authenticationv1.UserInfo{Username: r.user().GetName(), UID: r.user().GetUID(), Groups: r.user().GetGroups()}
 	case *authenticationv1.TokenReview:
 		err = reviewToken(obj)
@@ -80,11 +83,11 @@ func invalidReview(errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
 }
 
-func (s *Server) reviewAccess(m *metav1.ObjectMeta, who user.Info, resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes, status *authorizationv1.SubjectAccessReviewStatus) error {
+func (v reviewer) reviewAccess(m *metav1.ObjectMeta, who user.Info, resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes, status *authorizationv1.SubjectAccessReviewStatus) error {
 	if err := invalidReview(append(oneOf(resource, path), emptyMetadata(m)...)); err != nil {
 		return err
 	}
-	s.decide(who, resource, path, status)
+	v.decide(who, resource, path, status)
 	return nil
 }
 
@@ -109,7 +112,7 @@ func emptyMetadata(m *metav1.ObjectMeta) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("metadata"), m, "must be empty")}
 }
 
-func (s *Server) reviewSubject(m *metav1.ObjectMeta, spec *authorizationv1.SubjectAccessReviewSpec, status *authorizationv1.SubjectAccessReviewStatus) error {
+func (v reviewer) reviewSubject(m *metav1.ObjectMeta, spec *authorizationv1.SubjectAccessReviewSpec, status *authorizationv1.SubjectAccessReviewStatus) error {
 	errs := oneOf(spec.ResourceAttributes, spec.NonResourceAttributes)
 	if spec.User == "" && len(spec.Groups) == 0 {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "user"), spec.User, "at least one of user or group must be specified"))
@@ -117,23 +120,23 @@ func (s *Server) reviewSubject(m *metav1.ObjectMeta, spec *authorizationv1.Subje
 	if err := invalidReview(append(errs, emptyMetadata(m)...)); err != nil {
 		return err
 	}
-	s.decide(&user.DefaultInfo{Name: spec.User, UID: spec.UID, Groups: spec.Groups}, spec.ResourceAttributes, spec.NonResourceAttributes, status)
+	v.decide(&user.DefaultInfo{Name: spec.User, UID: spec.UID, Groups: spec.Groups}, spec.ResourceAttributes, spec.NonResourceAttributes, status)
 	return nil
 }
 
-func (s *Server) reviewLocal(r *Request, obj *authorizationv1.LocalSubjectAccessReview) error {
+func (v reviewer) reviewLocal(r *Request, obj *authorizationv1.LocalSubjectAccessReview) error {
 	bare := obj.ObjectMeta.DeepCopy()
 	bare.Namespace = ""
 	if a := obj.Spec.ResourceAttributes; a != nil && a.Namespace != r.Namespace {
 		return invalidReview(field.ErrorList{field.Invalid(field.NewPath("spec.resourceAttributes.namespace"), a.Namespace, "must match metadata.namespace")})
 	}
 	obj.Namespace = r.Namespace
-	return s.reviewSubject(bare, &obj.Spec, &obj.Status)
+	return v.reviewSubject(bare, &obj.Spec, &obj.Status)
 }
 
 // decide asks the authorizer, or allows everything if there is none.
-func (s *Server) decide(who user.Info, resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes, status *authorizationv1.SubjectAccessReviewStatus) {
-	if s.authorizer == nil || who == administrator {
+func (v reviewer) decide(who user.Info, resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes, status *authorizationv1.SubjectAccessReviewStatus) {
+	if v.authorizer == nil || who == administrator {
 		status.Allowed = true
 		return
 	}
@@ -145,14 +148,14 @@ func (s *Server) decide(who user.Info, resource *authorizationv1.ResourceAttribu
 	} else {
 		a.Verb, a.Path = path.Verb, path.Path
 	}
-	decision, reason, err := s.authorizer.Authorize(context.Background(), a)
+	decision, reason, err := v.authorizer.Authorize(context.Background(), a)
 	status.Allowed, status.Denied, status.Reason = decision == authorizer.DecisionAllow, decision == authorizer.DecisionDeny, reason
 	if err != nil {
 		status.EvaluationError = err.Error()
 	}
 }
 
-func (s *Server) reviewRules(who user.Info, obj *authorizationv1.SelfSubjectRulesReview) error {
+func (v reviewer) reviewRules(who user.Info, obj *authorizationv1.SelfSubjectRulesReview) error {
 	if obj.Spec.Namespace == "" {
 		return apierrors.NewBadRequest("no namespace on request")
 	}
@@ -160,7 +163,7 @@ func (s *Server) reviewRules(who user.Info, obj *authorizationv1.SelfSubjectRule
 	namespace := obj.Spec.Namespace
 	obj.ObjectMeta, obj.Spec = metav1.ObjectMeta{}, authorizationv1.SelfSubjectRulesReviewSpec{}
 	obj.Status = authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{}}
-	resolver, ok := s.authorizer.(authorizer.RuleResolver)
+	resolver, ok := v.authorizer.(authorizer.RuleResolver)
 	if !ok || who == administrator {
 		obj.Status.ResourceRules = append(obj.Status.ResourceRules, authorizationv1.ResourceRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
 		obj.Status.NonResourceRules = append(obj.Status.NonResourceRules, authorizationv1.NonResourceRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}})

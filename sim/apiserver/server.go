@@ -236,7 +236,7 @@ func (s *Server) Serve(r *Request) *Response {
 		return failure.response()
 	}
 	if k.review {
-		return s.review(k, r)
+		return reviewer{s.registry}.review(k, r)
 	}
 	switch r.Verb {
 	case "get":

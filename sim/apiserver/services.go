@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/builtin"
 )
 
 var servicesStorage = schema.GroupResource{Resource: "services"}
@@ -41,6 +43,7 @@ func (g *registry) allocateMissing(k *kind, obj *unstructured.Unstructured) {
 		spec["clusterIP"], spec["clusterIPs"] = ip, []any{ip}
 		spec["ipFamilies"], spec["ipFamilyPolicy"] = []any{"IPv4"}, "SingleStack"
 	}
+	builtin.HealthCheckPort(spec, g.allocate)
 	if spec["type"] != "NodePort" && spec["type"] != "LoadBalancer" || spec["allocateLoadBalancerNodePorts"] == false {
 		return
 	}

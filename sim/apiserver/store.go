@@ -197,13 +197,27 @@ func (v *version) encode(gvk schema.GroupVersionKind) []byte {
 	if content["apiVersion"] != apiVersion || content["kind"] != gvk.Kind {
 		content = convert(content, gvk)
 	}
-	data := encode(content)
+	data := encodeVersion(content)
 	if v.encoded == nil {
 		v.encoded = map[string][]byte{}
 	}
 	v.encoded[apiVersion] = data
 	return data
 }
+
+// encodeVersion returns an immutable object as JSON.
+func encodeVersion(content map[string]any) []byte {
+	in := inputsOf(content)
+	known, ok := versions.find(in)
+	if !ok {
+		known = encode(content)
+		versions.add(in, known)
+	}
+	return known.([]byte)
+}
+
+// versions holds the JSON of versions of objects.
+var versions = newMemo(512)
 
 // encodeItem returns an object as JSON for a list. Items of built-in kinds have no apiVersion and
 // kind: the real server encodes them with their Go types, whose type metadata are empty.
@@ -221,7 +235,7 @@ func (v *version) encodeItem(k *kind) []byte {
 	if v.encoded == nil {
 		v.encoded = map[string][]byte{}
 	}
-	v.encoded[item] = encode(content)
+	v.encoded[item] = encodeVersion(content)
 	return v.encoded[item]
 }
 

@@ -25,24 +25,47 @@ type writeContext struct {
 // decode reads an object as the real server does: built-in kinds through their Go types, custom
 // resources through their schema, both without unknown fields.
 func (w *writeContext) decode(data []byte) (map[string]any, *failure) {
-	if w.kind.definition == nil {
-		content, unknown, err := builtin.Normalize(w.kind.gvk, data)
-		if err != nil {
-			return nil, fail(apierrors.NewBadRequest(err.Error()))
-		}
-		if failure := w.checkKind(content); failure != nil {
-			return nil, failure
-		}
-		return content, w.strict(unknown)
+	in := inputsOf(w.kind, string(data))
+	if known, ok := decodings.find(in); ok {
+		d := known.(decoding)
+		return cloneMap(d.content), w.strict(d.unknown)
 	}
-	var content map[string]any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &content); err != nil || content == nil {
-		return nil, fail(apierrors.NewBadRequest(fmt.Sprintf("couldn't get version/kind; json parse error: %v", err)))
-	}
-	if failure := w.kind.checkCustomKind(content, data); failure != nil {
+	content, unknown, failure := w.parse(data)
+	if failure != nil {
 		return nil, failure
 	}
-	return w.normalize(content)
+	decodings.add(in, decoding{cloneMap(content), unknown})
+	return content, w.strict(unknown)
+}
+
+// decoding is what a document contains.
+type decoding struct {
+	content map[string]any
+	unknown []string
+}
+
+var decodings = newMemo(512)
+
+// parse does what decode does, without handling unknown fields. It depends on nothing but the kind
+// and the document.
+func (w *writeContext) parse(data []byte) (content map[string]any, unknown []string, _ *failure) {
+	var err error
+	if w.kind.definition == nil {
+		if content, unknown, err = builtin.Normalize(w.kind.gvk, data); err != nil {
+			return nil, nil, fail(apierrors.NewBadRequest(err.Error()))
+		}
+		return content, unknown, w.checkKind(content)
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &content); err != nil || content == nil {
+		return nil, nil, fail(apierrors.NewBadRequest(fmt.Sprintf("couldn't get version/kind; json parse error: %v", err)))
+	}
+	if failure := w.kind.checkCustomKind(content, data); failure != nil {
+		return nil, nil, failure
+	}
+	if unknown, err = w.kind.definition.Normalize(content); err != nil {
+		return nil, nil, fail(apierrors.NewBadRequest(err.Error()))
+	}
+	return content, unknown, nil
 }
 
 // checkKind checks that an object has the apiVersion and kind of the request's path, and sets them
@@ -133,15 +156,22 @@ func (w *writeContext) completeCreate(g *registry, obj *unstructured.Unstructure
 	}
 }
 
+// setDefaults sets the defaults of a changed object, as upstream when its new state is read.
+func (w *writeContext) setDefaults(obj *unstructured.Unstructured) {
+	if w.kind.definition != nil {
+		w.kind.definition.Default(obj.Object)
+		return
+	}
+	builtin.Default(w.kind.gvk, obj.Object)
+}
+
 // prepareUpdate does what the kind's strategy does upstream before an object is updated.
 func (w *writeContext) prepareUpdate(g *registry, obj, before *unstructured.Unstructured) {
 	if w.kind.definition == nil {
-		builtin.Default(w.kind.gvk, obj.Object)
 		builtin.PrepareUpdate(w.kind.gvk, obj.Object, before.Object, w.request.Subresource)
 		g.allocateMissing(w.kind, obj)
 		return
 	}
-	w.kind.definition.Default(obj.Object)
 	switch {
 	case w.request.Subresource == "status":
 		status, ok := obj.Object["status"]
@@ -185,6 +215,37 @@ func (w *writeContext) changesGeneration(a, b map[string]any) bool {
 
 // validate checks a new state of an object, against the old one if there is one.
 func (w *writeContext) validate(obj, before *unstructured.Unstructured) field.ErrorList {
+	in := inputsOf(w.kind, w.request.Subresource, validated(obj), validated(before))
+	if _, valid := validations.find(in); valid {
+		return nil
+	}
+	in = in.clone() // defaults may be set while checking
+	if errs := w.check(obj, before); len(errs) > 0 {
+		return errs
+	}
+	validations.add(in, nil)
+	return nil
+}
+
+// validations holds the states that are valid.
+var validations = newMemo(512)
+
+// validated returns what of an object is checked: everything but its managed fields and, if it has
+// one, which resource version it has.
+func validated(obj *unstructured.Unstructured) any {
+	switch {
+	case obj == nil:
+		return nil
+	case obj.GetResourceVersion() == "":
+		return withoutMetadata(obj.Object, "managedFields")
+	}
+	content := withoutMetadata(obj.Object, "managedFields")
+	metadata(content)["resourceVersion"] = "some"
+	return content
+}
+
+// check does what validate does. It depends on nothing but the kind, the subresource and the states.
+func (w *writeContext) check(obj, before *unstructured.Unstructured) field.ErrorList {
 	errs := validateMetadata(w.kind, obj, before, w.request.Subresource)
 	switch {
 	case w.kind.definition != nil && before != nil:

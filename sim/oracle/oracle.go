@@ -81,5 +81,8 @@ func orNothing(s string) string {
 	if s == "" {
 		return "nothing"
 	}
+	if strings.HasPrefix(s, "<secret ") {
+		return s // the hash of a value that must not be shown
+	}
 	return strconv.Quote(s)
 }

@@ -13,10 +13,11 @@ import (
 
 func TestDifferencesAreOneLine(t *testing.T) {
 	for want, d := range map[string]Difference{
-		"- secrets default/x is missing":                    {Thing: "secrets default/x", Want: "there"},
-		"+ secrets default/x should not be there":           {Thing: "secrets default/x", Got: "there"},
-		`~ secrets default/x data.a: got "2", want "1"`:     {Thing: "secrets default/x", Path: ".data.a", Want: "1", Got: "2"},
-		`~ secrets default/x data.a: got nothing, want "1"`: {Thing: "secrets default/x", Path: ".data.a", Want: "1"},
+		"- secrets default/x is missing":                                    {Thing: "secrets default/x", Want: "there"},
+		"+ secrets default/x should not be there":                           {Thing: "secrets default/x", Got: "there"},
+		`~ configmaps default/x data.a: got "2", want "1"`:                  {Thing: "configmaps default/x", Path: ".data.a", Want: "1", Got: "2"},
+		`~ configmaps default/x data.a: got nothing, want "1"`:              {Thing: "configmaps default/x", Path: ".data.a", Want: "1"},
+		`~ secrets default/x data.a: got <secret 3f2a>, want <secret 91bc>`: {Thing: "secrets default/x", Path: ".data.a", Want: "<secret 91bc>", Got: "<secret 3f2a>"},
 	} {
 		if got := d.String(); got != want {
 			t.Errorf("got %s, want %s", got, want)

@@ -17,6 +17,7 @@ type Player struct {
 	kind    reflect.Type // of the objects, a pointer to a struct
 	play    func(s *Stage, obj client.Object) error
 	watches []Watch
+	admit   func(obj client.Object) error
 }
 
 // New returns the player of the kind T, such as *v1.Database.
@@ -52,8 +53,16 @@ func (p Player) Watching(kind client.Object, mapping func(s *Stage, other client
 	return p
 }
 
-// Name returns the name of the player in the trace: "job player".
-func (p Player) Name() string { return strings.ToLower(p.kind.Elem().Name()) + " player" }
+// Admitting returns a player that passes each object to admit before it creates it, as an API server
+// does with the mutating webhooks of an operator. admit changes the object in place. An error refuses
+// it, and the player tries again later.
+func (p Player) Admitting(admit func(obj client.Object) error) Player {
+	p.admit = admit
+	return p
+}
+
+// Name returns the name of the player in the trace: "job-player".
+func (p Player) Name() string { return strings.ToLower(p.kind.Elem().Name()) + "-player" }
 
 // Object returns an empty object of the player's kind.
 func (p Player) Object() client.Object { return reflect.New(p.kind.Elem()).Interface().(client.Object) }
@@ -68,6 +77,7 @@ func (p Player) Play(s *Stage, obj client.Object) (err error) {
 			err = &PanicError{Player: p.Name(), Value: r}
 		}
 	}()
+	s.admit = p.admit
 	return p.play(s, obj)
 }
 

@@ -4,6 +4,7 @@
 package player_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
@@ -175,6 +177,33 @@ func TestSet(t *testing.T) {
 		t.settle()
 		if s := get(t, deployment(1)).Status; s.Replicas != 1 || s.ReadyReplicas != 0 {
 			t.Errorf("got %+v", s)
+		}
+	})
+}
+
+// The Pods of a StatefulSet pass through the webhook, and one that is refused is created later.
+func TestAdmitting(t *testing.T) {
+	refusals := 0
+	sets := player.StatefulSet().Admitting(func(obj client.Object) error {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			if refusals++; refusals == 1 {
+				return errors.New("no")
+			}
+			pod.Labels["index"] = pod.Name
+		}
+		return nil
+	})
+	play(t, player.Defaults().With(sets), func(t *theater) {
+		t.create(statefulSet())
+		t.settle()
+		pods := list(t, &corev1.Pod{}, &corev1.PodList{}).Items
+		for _, pod := range pods {
+			if pod.Labels["index"] != pod.Name {
+				t.Errorf("%s has the labels %v", pod.Name, pod.Labels)
+			}
+		}
+		if len(pods) != 3 || refusals != 4 {
+			t.Errorf("%d Pods after %d calls, want 3 after 4", len(pods), refusals)
 		}
 	})
 }

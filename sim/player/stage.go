@@ -46,6 +46,7 @@ type Stage struct {
 	world World
 	actor string
 	after time.Duration
+	admit func(obj client.Object) error // the player's, or nil
 }
 
 // NewStage returns a stage on which an actor writes.
@@ -86,6 +87,11 @@ func prototype[T client.Object]() T { return reflect.New(reflect.TypeFor[T]().El
 
 // Create creates an object.
 func (s *Stage) Create(obj client.Object) error {
+	if s.admit != nil {
+		if err := s.admit(obj); err != nil {
+			return fmt.Errorf("admitting %s: %w", describe(obj), err)
+		}
+	}
 	return s.world.Write(s.actor, Write{Verb: "create", Object: obj})
 }
 

@@ -58,6 +58,13 @@ func what(line string) string {
 	return ""
 }
 
+// byPlayer reports whether a line is about what a player does, in place of a controller of the
+// cluster.
+func byPlayer(line string) bool {
+	fields := strings.Fields(line)
+	return len(fields) > 1 && strings.HasSuffix(fields[1], "-player")
+}
+
 // weigh returns how much a line matters.
 func weigh(line string, i int, marks []int, objects []string) int {
 	distance := distanceTo(marks, i)
@@ -69,6 +76,8 @@ func weigh(line string, i int, marks []int, objects []string) int {
 		return 3
 	case "write", "call":
 		switch {
+		case byPlayer(line):
+			return 0 // players are right, and write much
 		case about:
 			return 3
 		case distance <= writesAround:

@@ -34,9 +34,10 @@ type subject struct {
 	status     []string
 	custom     bool
 	scale      bool
+	controlled bool // a controller, which only the server in memory has, removes deleted objects
 }
 
-var subjects = []subject{
+var subjects = append(coreSubjects, []subject{
 	{collection: "/api/v1/namespaces/{ns}/configmaps", apiVersion: "v1", kind: "ConfigMap",
 		specs:   []string{`"data":{"a":"1"}`, `"data":{"a":"2","b":"3"}`, `"binaryData":{"c":"AAEC"}`, `"data":{"bad key":"1"}`, `"unknown":1,"data":{"a":"1"}`},
 		patches: []string{`{"data":{"a":null}}`, `{"data":{"d":"4"}}`, `{"data":null}`, `{"immutable":true}`}},
@@ -72,6 +73,7 @@ var subjects = []subject{
 			`"spec":{"template":{"metadata":{"labels":{"x":"y"}},"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"nginx"}]}}}`,
 			`"spec":{"completions":2,"parallelism":2,"completionMode":"Indexed","template":{"metadata":{"labels":{"x":"z"}},"spec":{"restartPolicy":"OnFailure","containers":[{"name":"c","image":"nginx"}]}}}`,
 			`"spec":{"template":{"metadata":{"labels":{"x":"y"}},"spec":{"containers":[{"name":"c","image":"nginx"}]}}}`,
+			`"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"nginx"}]}}}`,
 			`"spec":{"completions":-1,"backoffLimit":-1,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"nginx","volumeMounts":[{"name":"v","mountPath":"/v"}]}]}}}`,
 		},
 		patches: []string{`{"spec":{"suspend":true}}`, `{"spec":{"completions":5}}`, `{"spec":{"parallelism":3}}`, `{"spec":{"template":{"spec":{"restartPolicy":"OnFailure"}}}}`, `{"spec":{"parallelism":-1}}`, `{"spec":{"completionMode":"Indexed"}}`},
@@ -86,7 +88,7 @@ var subjects = []subject{
 		specs:   []string{`"spec":{"minAvailable":1,"selector":{"matchLabels":{"a":"b"}}}`, `"spec":{"maxUnavailable":"50%"}`, `"spec":{"minAvailable":1,"maxUnavailable":1}`, `"spec":{"minAvailable":-1}`},
 		patches: []string{`{"spec":{"minAvailable":2}}`, `{"spec":{"minAvailable":"abc"}}`}},
 	{collection: "/apis/networking.k8s.io/v1/namespaces/{ns}/networkpolicies", apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy",
-		specs:   []string{`"spec":{"podSelector":{"matchLabels":{"c":"d"}}}`, `"spec":{"podSelector":{"matchLabels":{"a":"b"}},"ingress":[{"ports":[{"port":80}]}]}`, `"spec":{"podSelector":{"matchLabels":{"c":"d"}},"policyTypes":["Both"]}`, `"spec":{"podSelector":{"matchLabels":{"c":"d"}},"ingress":[{"ports":[{"port":70000}]}]}`},
+		specs:   []string{`"spec":{"podSelector":{}}`, `"spec":{"podSelector":{"matchLabels":{"c":"d"}}}`, `"spec":{"podSelector":{"matchLabels":{"a":"b"}},"ingress":[{"ports":[{"port":80}]}]}`, `"spec":{"podSelector":{"matchLabels":{"c":"d"}},"policyTypes":["Both"]}`, `"spec":{"podSelector":{"matchLabels":{"c":"d"}},"ingress":[{"ports":[{"port":70000}]}]}`},
 		patches: []string{`{"spec":{"ingress":[{"from":[{}]}]}}`, `{"spec":{"ingress":[{"ports":[{"port":"http"}]}]}}`}},
 	{collection: "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers", apiVersion: "autoscaling/v2", kind: "HorizontalPodAutoscaler",
 		specs: []string{
@@ -118,7 +120,7 @@ var subjects = []subject{
 		status:  []string{`{"status":{"ready":true,"replicas":2}}`, `{"status":{"replicas":-1}}`, `{"status":{"unknown":1}}`, `{"spec":{"size":9},"status":{"ready":false}}`}},
 	{collection: "/apis/conformance.ctrlkit.dev/v1/namespaces/{ns}/plains", apiVersion: "conformance.ctrlkit.dev/v1", kind: "Plain", custom: true,
 		specs: []string{`"spec":{"a":1}`, `"spec":{"a":1},"status":{"b":2}`}, patches: []string{`{"status":{"b":3}}`, `{"spec":{"a":2}}`}},
-}
+}...)
 
 var names = []string{"x", "y"}
 
@@ -141,12 +143,16 @@ func (g generator) next() operation {
 		return g.apply(s, path)
 	case n < 70:
 		return g.writeStatus(s, path)
+	case n < 75 && s.kind == "Pod":
+		return g.act(path)
 	case n < 75:
 		return g.writeScale(s, path)
 	case n < 83:
 		return operation{Method: "GET", Path: path}
 	case n < 90:
 		return operation{Method: "GET", Path: s.collection + "?" + pick(g, []string{"", "labelSelector=l%3D1", "labelSelector=l+in+(1,2),!m", "fieldSelector=metadata.name%3Dx", "limit=1", "fieldSelector=spec.nothing%3D1", "resourceVersion=0"})}
+	case s.controlled:
+		return operation{Method: "GET", Path: path}
 	case n < 98:
 		return g.delete(s, path)
 	}
@@ -225,8 +231,23 @@ func (g generator) apply(s subject, path string) operation {
 	return operation{Method: "PATCH", Path: path + query, Type: "application/apply-patch+yaml", Body: g.object(s, g.metadata(name)+version)}
 }
 
+// act has something done with a Pod by one of its subresources.
+func (g generator) act(path string) operation {
+	name := path[strings.LastIndex(path, "/")+1:]
+	if g.IntN(3) > 0 {
+		return operation{Method: "POST", Path: path + "/binding" + pick(g, []string{"", "", "?dryRun=All"}), Type: "application/json", Body: pick(g, []string{
+			`{"metadata":{"name":"` + name + `"},"target":{"name":"n"}}`, `{"metadata":{"name":"` + name + `","labels":{"z":"1"},"annotations":{"z":"2"}},"target":{"kind":"Node","name":"n"}}`,
+			`{"metadata":{"name":"other"},"target":{"name":"n"}}`, `{"metadata":{"name":"` + name + `"},"target":{"kind":"Pod"}}`, `{"metadata":{"name":"` + name + `","uid":"1"},"target":{"name":"n"}}`,
+		})}
+	}
+	return operation{Method: "POST", Path: path + "/eviction", Type: "application/json", Body: pick(g, []string{
+		`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"` + name + `"}}`, `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"other"}}`,
+		`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"` + name + `"},"deleteOptions":{"preconditions":{"uid":"1"}}}`,
+	})}
+}
+
 func (g generator) writeStatus(s subject, path string) operation {
-	body := pick(g, append([]string{`{"metadata":{"labels":{"from":"status"}}}`}, s.status...))
+	body := pick(g, append([]string{`{"metadata":{"labels":{"from":"status"}}}`, `{"metadata":{"annotations":{"from":"status"},"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"o","uid":"1"}]}}`}, s.status...))
 	return operation{Method: "PATCH", Path: path + "/status" + g.query(), Type: "application/merge-patch+json", Body: body}
 }
 

@@ -197,8 +197,7 @@ func (a *Actors) WipeStatus(of string) {
 	a.ask(http.MethodPut, target.Path+"/status", "application/json", target.Object)
 }
 
-// StripAnnotations removes the annotations and labels that were not there when a user created the
-// object.
+// StripAnnotations removes the annotations and labels that no user of the object has written.
 func (a *Actors) StripAnnotations(of string) {
 	target, err := a.cluster.LookUp(of)
 	if err != nil {

@@ -42,7 +42,7 @@ type Cluster struct {
 
 	trace         *trace.Trace
 	active        func()
-	written       map[string]map[string]any // objects as users created them
+	written       map[string]map[string]any // objects as users created them, with later changes of labels and annotations
 	versions      map[string][]string       // resource versions of changes, by kind
 	prerequisites []string
 	children      map[string]bool // objects that the operator has created
@@ -59,12 +59,59 @@ func New(server *apiserver.Server, t *trace.Trace, active func()) *Cluster {
 func (c *Cluster) Changed(change apiserver.Change) {
 	kind := change.Resource.GroupResource().String()
 	c.versions[kind] = append(c.versions[kind], strconv.FormatUint(change.ResourceVersion, 10))
-	if change.Type == "ADDED" && change.Actor == "user" {
-		c.written[ObjectName(change.Resource, change.Namespace, change.Name)] = change.New
+	if change.Actor == "user" {
+		c.noteWritten(change)
 	}
 	if change.Type == "ADDED" && IsOperator(change.Actor) {
 		c.children[ObjectName(change.Resource, change.Namespace, change.Name)] = true
 	}
+}
+
+// noteWritten records what a user has created, and the labels and annotations that users have changed
+// later: a user who creates the object again would write them, too.
+func (c *Cluster) noteWritten(change apiserver.Change) {
+	of := ObjectName(change.Resource, change.Namespace, change.Name)
+	if change.Type == "ADDED" {
+		c.written[of] = change.New
+		return
+	}
+	written, ok := c.WrittenMetadata(of)
+	if !ok || change.Old == nil || change.New == nil {
+		return
+	}
+	metadata := maps.Clone(written)
+	was, _ := change.Old["metadata"].(map[string]any)
+	is, _ := change.New["metadata"].(map[string]any)
+	for _, field := range []string{"labels", "annotations"} {
+		if entries := changedEntries(metadata[field], was[field], is[field]); len(entries) > 0 {
+			metadata[field] = entries
+		} else {
+			delete(metadata, field)
+		}
+	}
+	c.written[of] = map[string]any{"metadata": metadata}
+}
+
+// changedEntries returns the labels or annotations of a user with a change of them.
+func changedEntries(own, was, is any) map[string]any {
+	before, _ := was.(map[string]any)
+	after, _ := is.(map[string]any)
+	entries, _ := own.(map[string]any)
+	entries = maps.Clone(entries)
+	for key := range before {
+		if _, stays := after[key]; !stays {
+			delete(entries, key)
+		}
+	}
+	for key, value := range after {
+		if old, had := before[key]; !had || old != value {
+			if entries == nil {
+				entries = map[string]any{}
+			}
+			entries[key] = value
+		}
+	}
+	return entries
 }
 
 // VersionBefore returns the resource version of a kind some changes ago.
@@ -86,8 +133,7 @@ func (c *Cluster) WrittenMetadata(of string) (map[string]any, bool) {
 	return metadata, ok
 }
 
-// Added returns the keys of labels or annotations of an object that were not there when a user
-// created it, ordered.
+// Added returns the keys of labels or annotations of an object that no user has written, ordered.
 func (c *Cluster) Added(of, field string, has map[string]string) []string {
 	metadata, _ := c.WrittenMetadata(of)
 	own, _ := metadata[field].(map[string]any)

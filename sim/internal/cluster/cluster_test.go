@@ -117,7 +117,7 @@ func TestWritten(t *testing.T) {
 	ask(t, c, "user", "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"s"}}`)
 	equal(t, "written", []string{"configmaps default/x", "secrets default/s"}, c.Written())
 	metadata, ok := c.WrittenMetadata("configmaps default/x")
-	equal(t, "labels", any(map[string]any{"own": "1"}), metadata["labels"])
+	equal(t, "labels", any(map[string]any{"own": "1", "later": "1"}), metadata["labels"])
 	equal(t, "written by a user", true, ok)
 	_, ok = c.WrittenMetadata("configmaps default/child")
 	equal(t, "the operator's was written by a user", false, ok)
@@ -125,9 +125,12 @@ func TestWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "added labels", []string{"added", "later"}, c.Added("configmaps default/x", "labels", o.GetLabels()))
+	equal(t, "added labels", []string{"added"}, c.Added("configmaps default/x", "labels", o.GetLabels()))
 	equal(t, "added annotations", []string{"a", "b"}, c.Added("configmaps default/x", "annotations", o.GetAnnotations()))
 	equal(t, "all of the operator's", []string{"l"}, c.Added("configmaps default/child", "labels", map[string]string{"l": "1"}))
+	ask(t, c, "user", "PATCH", configMaps+"/x", `{"metadata":{"labels":{"own":null}}}`)
+	metadata, _ = c.WrittenMetadata("configmaps default/x")
+	equal(t, "labels that a user has taken back", any(map[string]any{"later": "1"}), metadata["labels"])
 	ask(t, c, "other", "DELETE", configMaps+"/x", "{}")
 	equal(t, "written after a deletion", []string{"configmaps default/x", "secrets default/s"}, c.Written())
 }

@@ -51,6 +51,12 @@ func IsOperator(actor string) bool { return strings.HasPrefix(actor, "operator")
 // IsSecret reports whether a kind is that of Secrets.
 func IsSecret(r schema.GroupVersionResource) bool { return r.Resource == "secrets" && r.Group == "" }
 
+// IsSecretData reports whether a field of a Secret may have its data: kubectl keeps a copy in an
+// annotation.
+func IsSecretData(path string) bool {
+	return strings.HasPrefix(path, ".data") || strings.HasPrefix(path, ".stringData") || strings.HasPrefix(path, ".metadata.annotations")
+}
+
 // ObjectName returns the text by which plans name an object: "configmaps default/x",
 // "backups.demo.example.com default/x".
 func ObjectName(r schema.GroupVersionResource, namespace, name string) string {

@@ -53,7 +53,7 @@ func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
 		w.Exists = true
 		w.AddsFinalizer = r.Subresource == "" && len(current.GetFinalizers()) == 0 && hasFinalizers(r.Body) && r.Verb != "create"
 		w.Conditional = r.Verb != "create" && hasCondition(r)
-		w.Child = in.IsChild(target) && len(current.GetFinalizers()) == 0 && !onceOnly[r.Resource.GroupResource().String()]
+		w.Child = isChild(in, r)
 	}
 	for _, of := range in.Written() {
 		current, err := in.LookUp(of)
@@ -71,6 +71,14 @@ func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
 		}
 	}
 	c.writes = append(c.writes, fault.Place{Point: fault.AtWrite, At: n, Write: w})
+}
+
+// isChild reports whether a write is about a child of the operator's objects that is there and that
+// the operator creates again when another client deletes it.
+func isChild(in *cluster.Cluster, r *apiserver.Request) bool {
+	target := cluster.TargetOf(r)
+	current, err := in.LookUp(target)
+	return err == nil && in.IsChild(target) && len(current.GetFinalizers()) == 0 && !onceOnly[r.Resource.GroupResource().String()]
 }
 
 // onceOnly are the kinds of children that operators rightly do not create again when they are gone:

@@ -14,6 +14,7 @@ type writeCase struct {
 	plan               string
 	method, path, body string // without: an update of data in ConfigMap x
 	of                 string // without: ConfigMap x
+	before             string // a ConfigMap that the operator has created before
 
 	answer string // what the process gets
 	by     string // who strikes, without: operator
@@ -84,7 +85,10 @@ var writeCases = []writeCase{
 		did:  "timer 10m0s, slow down by 10m0s",
 		seen: "other ADDED, other DELETED", next: "409",
 	},
-	{plan: "delete the object before write 1", answer: "404", then: "none", idle: "none", seen: "other DELETED", next: "404"},
+	{
+		plan: "delete the object before write 1", path: "/api/v1/namespaces/default/configmaps/child", of: "configmaps default/child",
+		before: `{"metadata":{"name":"child"}}`, answer: "404", then: "none", idle: "none", seen: "other DELETED", next: "404",
+	},
 	{plan: "fight over write 1", answer: "200", by: "other", did: "timer 1s", then: written, idle: was, seen: "operator MODIFIED, other MODIFIED"},
 	{
 		plan: "recreate configmaps default/x after write 1", answer: "200", by: "user", did: "disturbed, timer 0s", then: "none", idle: written,
@@ -115,6 +119,10 @@ var writeCases = []writeCase{
 
 // write sends the write of a case.
 func (c *writeCase) write(t *testing.T, s *stage, actor string) string {
+	if c.before != "" && actor == "operator" {
+		s.ask(t, "operator", "POST", "/api/v1/namespaces/default/configmaps", c.before)
+		s.seen = nil
+	}
 	r := request(
 		t, cmp.Or(c.method, "PATCH"), cmp.Or(c.path, "/api/v1/namespaces/default/configmaps/x"), cmp.Or(c.body, `{"data":{"a":"2"}}`),
 	)
@@ -162,6 +170,7 @@ func TestFaultsThatDoNotStrike(t *testing.T) {
 		{plan: "fight over write 1", path: missing, answer: "404"},
 		{plan: "fight over write 1", body: stale, answer: "409"},
 		{plan: "fight over write 1", method: "POST", path: "/api/v1/namespaces/default/configmaps", body: `{"metadata":{"name":"y"}}`, answer: "201"},
+		{plan: "delete the object before write 1", answer: "200"}, // which a user has created
 		{plan: "crash before write 2", answer: "200"},
 		{plan: "refuse read 1: 403", answer: "200"},
 		{plan: "withhold configmaps default/x from write 0", answer: "200"},

@@ -28,6 +28,10 @@ type writeEffect struct {
 	// actor is who does it, in the trace. Empty stands for the process.
 	actor string
 
+	// only reports whether it can strike: in a pair, the write may be another one than in the run
+	// whose places the plan was made of. nil: at each write.
+	only func(in *Injector, w *Write) bool
+
 	// before strikes before the write. The write does not happen when it returns an answer, or
 	// when it is held.
 	before func(in *Injector, f fault.Fault, w *Write) *Answer
@@ -91,10 +95,13 @@ var writeEffects = map[fault.Kind]writeEffect{
 		in.Actors.LeaveOrphan(w.Request)
 		return nil
 	}},
-	fault.DeleteBeforeWrite: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
-		in.Actors.DeleteTarget(w.Request)
-		return nil
-	}},
+	fault.DeleteBeforeWrite: {
+		only: func(in *Injector, w *Write) bool { return isChild(in.Cluster, w.Request) },
+		before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
+			in.Actors.DeleteTarget(w.Request)
+			return nil
+		},
+	},
 	fault.MutateWrite: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
 		in.Actors.MutateWritesOf(w.Request)
 		return nil
@@ -162,7 +169,7 @@ func (in *Injector) Write(w *Write) *Answer {
 	faults := in.due(fault.AtWrite, w.n, "")
 	for _, f := range faults {
 		effect := writeEffects[f.Kind]
-		if effect.before == nil {
+		if effect.before == nil || effect.only != nil && !effect.only(in, w) {
 			continue
 		}
 		in.fire(f, cmp.Or(effect.actor, w.Actor))

@@ -13,7 +13,7 @@ import (
 
 // compare reports the first checkpoint at which the world differs from that of the run without
 // faults, in what counts.
-func (l *ledger) compare(e End, text string, counts func(oracle.Difference) bool, v violate) {
+func (l *ledger) compare(e End, text string, counts func(want snapshot.Snapshot, d oracle.Difference) bool, v violate) {
 	if l.reference == nil || l.aborted {
 		return
 	}
@@ -24,7 +24,7 @@ func (l *ledger) compare(e End, text string, counts func(oracle.Difference) bool
 		var differences []oracle.Difference
 		var lines []string
 		for _, d := range want.Diff(e.Checkpoints[i], l.reference.Mask) {
-			if counts(d) && !isLeaving(want, d) && !l.comesByTheClock(i, d) {
+			if counts(want, d) && !isLeaving(want, d) && !l.comesByTheClock(i, d) {
 				differences, lines = append(differences, d), append(lines, d.String())
 			}
 		}

@@ -6,6 +6,7 @@ package judge
 import (
 	"strings"
 
+	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -29,5 +30,5 @@ func (noPanic) AtEnd(_ *ledger, e End, v violate) {
 type sameEnd struct{}
 
 func (sameEnd) AtEnd(l *ledger, e End, v violate) {
-	l.compare(e, "the world is not what it is without the fault", func(d oracle.Difference) bool { return !l.isHistory(d) }, v)
+	l.compare(e, "the world is not what it is without the fault", func(_ snapshot.Snapshot, d oracle.Difference) bool { return !l.isHistory(d) }, v)
 }

@@ -5,9 +5,13 @@ package judge
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -21,7 +25,37 @@ func (sameHistory) AtEnd(l *ledger, e End, v violate) {
 	if l.forgets {
 		return
 	}
-	l.compare(e, "statuses record another history than without the fault", l.isHistory, v)
+	l.compare(e, "statuses record another history than without the fault", func(want snapshot.Snapshot, d oracle.Difference) bool {
+		return l.isHistory(d) && !isZero(d) && !isFalse(want, d) && !l.isNew(d.Thing)
+	}, v)
+}
+
+// isZero reports whether a counter is zero in one world and absent in the other one.
+func isZero(d oracle.Difference) bool { return d.Want+d.Got == "0" }
+
+// isFalse reports whether a difference is a condition that says only that something is not so, as no
+// condition does.
+func isFalse(want snapshot.Snapshot, d oracle.Difference) bool {
+	rest, ok := strings.CutPrefix(d.Path, conditionsPath)
+	kind, _, _ := strings.Cut(rest, "]")
+	return ok && want[d.Thing][conditionsPath+kind+"].status"] == "False"
+}
+
+// isNew reports whether others have deleted an object, or one that owns it. The one that is there
+// now has a history of its own, and nothing could restore the former one.
+func (l *ledger) isNew(thing string) bool {
+	thing, _, _ = strings.Cut(thing, " #")
+	for uid, canonical := range l.uids {
+		if canonical == thing && l.wasDeleted(uid) {
+			return true
+		}
+	}
+	return false
+}
+
+// wasDeleted reports whether others have deleted an object, or one that owns it.
+func (l *ledger) wasDeleted(uid types.UID) bool {
+	return l.disturbed[uid] || slices.ContainsFunc(l.owners[uid], l.wasDeleted)
 }
 
 // A difference is history if nothing in the world says what the field should be, so that an
@@ -38,7 +72,7 @@ func (l *ledger) isHistory(d oracle.Difference) bool {
 	switch {
 	case !strings.HasPrefix(d.Path, ".status."):
 		return false
-	case strings.HasPrefix(d.Path, ".status.conditions["):
+	case strings.HasPrefix(d.Path, conditionsPath):
 		return l.isPastCondition(d)
 	}
 	field := d.Path[strings.LastIndexByte(d.Path, '.')+1:]
@@ -50,6 +84,8 @@ func (l *ledger) isHistory(d oracle.Difference) bool {
 	}
 	return false
 }
+
+const conditionsPath = ".status.conditions["
 
 // timeText is what snapshots have for times.
 const timeText = "<time>"
@@ -67,14 +103,14 @@ func isNumber(text string) bool {
 // isPastCondition reports whether a difference is a condition that was set by something that
 // happened between the beginning and now.
 func (l *ledger) isPastCondition(d oracle.Difference) bool {
-	rest, ok := strings.CutPrefix(d.Path, ".status.conditions[")
+	rest, ok := strings.CutPrefix(d.Path, conditionsPath)
 	if !ok || d.Got != "" || !l.addsWork {
 		return false
 	}
 	kind, _, _ := strings.Cut(rest, "]")
 	for _, checkpoint := range l.reference.Checkpoints {
 		if fields, there := checkpoint[d.Thing]; there {
-			_, fromTheBeginning := fields[".status.conditions["+kind+"].type"]
+			_, fromTheBeginning := fields[conditionsPath+kind+"].type"]
 			return !fromTheBeginning
 		}
 	}

@@ -123,9 +123,10 @@ func (o *endsWell) AfterWrite(l *ledger, r *apiserver.Request, answer *apiserver
 }
 
 // isAnswer reports whether a refusal is an answer that operators work with: create unless it is
-// there, delete unless it is gone.
+// there, delete unless it is gone, update unless it has changed. One that never gets beyond a
+// conflict does not become idle, or its last reconcile fails.
 func isAnswer(r *apiserver.Request, code int) bool {
-	return r.Verb == "create" && code == http.StatusConflict || r.Verb == "delete" && code == http.StatusNotFound
+	return code == http.StatusConflict || r.Verb == "delete" && code == http.StatusNotFound
 }
 
 func messageOf(answer *apiserver.Response) string {

@@ -45,6 +45,7 @@ type ledger struct {
 	deleted   map[string]int
 	disturbed map[types.UID]bool            // others did what a finalizer can't be right with
 	wiped     map[types.UID]bool            // others removed the status
+	owners    map[types.UID][]types.UID     // of each object, also of those that are gone
 	held      map[types.UID]map[string]bool // finalizers that the operator has added
 	users     int                           // objects that users have created since the operator started
 	caused    time.Time                     // when others have changed something, as the last
@@ -76,7 +77,7 @@ func newLedger(o Options) *ledger {
 		reference: o.Reference, addsWork: o.Plan.AddsWork(), vanishes: o.Plan.Has(fault.Vanish), systems: o.Systems,
 		replaces: replaces(o.Plan), forgets: replaces(o.Plan) || o.Plan.Has(fault.WipeStatus),
 		uids: map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
-		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{},
+		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{}, owners: map[types.UID][]types.UID{},
 		rules: o.Rules, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
 		public: map[string]bool{}, held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{},
 	}
@@ -92,11 +93,12 @@ func (l *ledger) record(committed apiserver.Change) *change {
 	if content == nil {
 		content = committed.Old
 	}
-	name := cluster.CanonicalName(committed.Name, content)
+	name := l.canonicalName(committed.Name, content)
 	c := &change{
 		Change: committed, canonical: cluster.ObjectName(committed.Resource, committed.Namespace, name), byOperator: cluster.IsOperator(committed.Actor),
 	}
 	l.uids[c.UID] = c.canonical
+	l.noteOwners(c.UID, content)
 	l.notePeriodic(c)
 	l.noteFinalizers(c)
 	if name != c.Name {
@@ -130,6 +132,20 @@ func (l *ledger) record(committed apiserver.Change) *change {
 	return c
 }
 
+// canonicalName returns the name of an object with "*" for what the server has generated of it, or of
+// the object that it is named after.
+func (l *ledger) canonicalName(name string, content map[string]any) string {
+	if canonical := cluster.CanonicalName(name, content); canonical != name {
+		return canonical
+	}
+	for _, generated := range slices.Backward(slices.Sorted(maps.Keys(l.generated))) {
+		if canonical := l.generated[generated]; strings.HasSuffix(canonical, "*") && strings.Contains(name, generated) {
+			return strings.ReplaceAll(name, generated, canonical)
+		}
+	}
+	return name
+}
+
 // recordMinted records what controllers mint for an object: the address of a Pod, and the hash of a
 // template, which differs when the template has something that was minted.
 func (l *ledger) recordMinted(c *change) {
@@ -153,6 +169,15 @@ func (c *change) isUsers() bool { return strings.HasPrefix(c.Actor, "user") }
 // isUpdate reports whether the operator has changed an object that was there before.
 func (c *change) isUpdate() bool {
 	return c.byOperator && c.Type != "ADDED" && !c.isDeletion() && c.Old != nil && c.New != nil
+}
+
+// noteOwners records the owners of an object.
+func (l *ledger) noteOwners(uid types.UID, content map[string]any) {
+	for _, r := range (&unstructured.Unstructured{Object: content}).GetOwnerReferences() {
+		if !slices.Contains(l.owners[uid], r.UID) && r.UID != uid {
+			l.owners[uid] = append(l.owners[uid], r.UID)
+		}
+	}
 }
 
 // ownersGone reports whether an object has owners and none of them is there.

@@ -18,6 +18,7 @@ import (
 
 var (
 	volumeClaims = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	replicaSets  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
@@ -146,6 +147,26 @@ func noLateFinalizerChecks(*testing.T) map[string]check {
 	}
 }
 
+// replicaSet shows a ReplicaSet of one Pod.
+func replicaSet(tr trial, kind, actor string, available int64) {
+	tr.child(replicaSets, kind, actor, true, map[string]any{
+		"spec": map[string]any{"replicas": int64(1)}, "status": map[string]any{"availableReplicas": available, "observedGeneration": int64(1)},
+	})
+}
+
+// readyPod shows a Pod that is ready, of the controller with a UID.
+func readyPod(tr trial, controller string) {
+	tr.Changed(apiserver.Change{
+		Type: "ADDED", Actor: "other", Verb: "create", Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: "default", Name: "p", UID: "4",
+		New: map[string]any{
+			"metadata": map[string]any{
+				"name": "p", "namespace": "default", "ownerReferences": []any{map[string]any{"uid": controller, "controller": true}},
+			},
+			"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}},
+		},
+	})
+}
+
 func readyWhenDoneChecks(*testing.T) map[string]check {
 	ready := func(tr trial, s string, generation int64) {
 		before, after := object(nil), status(generation, condition("Ready", s))
@@ -205,6 +226,18 @@ func readyWhenDoneChecks(*testing.T) map[string]check {
 			ready(tr, "True", 2)
 			deployment("MODIFIED", "other", 1)(tr)
 		}},
+		"right: the Pods of the ReplicaSet were ready before": {show: func(tr trial) {
+			replicaSet(tr, "ADDED", "operator", 0)
+			readyPod(tr, "2")
+			ready(tr, "True", 2)
+			replicaSet(tr, "MODIFIED", "other", 1)
+		}},
+		"wrong: the Pod of another ReplicaSet was ready before": {show: func(tr trial) {
+			replicaSet(tr, "ADDED", "operator", 0)
+			readyPod(tr, "3")
+			ready(tr, "True", 2)
+			replicaSet(tr, "MODIFIED", "other", 1)
+		}, want: []string{early + "its child replicasets.apps default/c was available"}},
 		"right: no one makes the Deployment available": {show: func(tr trial) {
 			deployment("ADDED", "operator", 0)(tr)
 			ready(tr, "True", 2)

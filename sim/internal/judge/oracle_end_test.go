@@ -61,10 +61,13 @@ func sameEndChecks(*testing.T) map[string]check {
 
 func sameHistoryChecks(*testing.T) map[string]check {
 	return map[string]check{
-		"right: the same":                    {historyOptions(fault.Recreate), history(".status.restarts", "1"), nil},
-		"right: a field that is not history": {withoutSameEnd(historyOptions(fault.Recreate)), history(".status.selector", "b"), nil},
-		"right: the run without faults":      {Options{}, history(".status.restarts", "3"), nil},
-		"right: a new object":                {historyOptions(fault.DeleteAndCreate), history(".status.restarts", "0"), nil},
+		"right: the same":                                             {historyOptions(fault.Recreate), history(".status.restarts", "1"), nil},
+		"right: a field that is not history":                          {withoutSameEnd(historyOptions(fault.Recreate)), history(".status.selector", "b"), nil},
+		"right: the run without faults":                               {Options{}, history(".status.restarts", "3"), nil},
+		"right: a counter of an object that others have created anew": {historyOptions(fault.Recreate), recreated(".status.restarts", "0"), nil},
+		"right: a counter that is zero, or absent":                    {zeroOptions(), history(".status.restarts", ""), nil},
+		"right: a condition of the past that says no":                 {historyOptions(fault.WipeStatus), history(".status.conditions[Paused].status", ""), nil},
+		"right: a new object":                                         {historyOptions(fault.DeleteAndCreate), history(".status.restarts", "0"), nil},
 		"right: a status that was taken away": {
 			historyOptions(fault.WipeStatus), history(".status.lastScheduleTime", ""), nil,
 		},
@@ -114,10 +117,31 @@ func withoutSameEnd(o Options) Options {
 	return o
 }
 
+// zeroOptions are those of a plan in whose reference a counter is zero.
+func zeroOptions() Options {
+	o := historyOptions(fault.Recreate)
+	o.Reference.Checkpoints[1]["widgets default/x"][".status.restarts"] = "0"
+	return o
+}
+
+// recreated shows the end of history for an object whose owner others have deleted.
+func recreated(path, value string) func(trial) {
+	return func(tr trial) {
+		owned := object(map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"uid": "former"}}}})
+		tr.Disturbed("former")
+		tr.Changed(apiserver.Change{
+			Type: "ADDED", Actor: "operator", Verb: "create", Resource: schema.GroupVersionResource{Version: "v1", Resource: "widgets"},
+			Namespace: "default", Name: "x", UID: "1", New: owned,
+		})
+		history(path, value)(tr)
+	}
+}
+
 func fullHistory() map[string]string {
 	return map[string]string{
 		".status.restarts": "1", ".status.lastScheduleTime": timeText, ".status.selector": "a", ".status.replicas": "1",
-		".status.conditions[Ready].type": "Ready", ".status.conditions[Resumed].type": "Resumed", ".spec.restarts": "1",
+		".status.conditions[Ready].type": "Ready", ".status.conditions[Resumed].type": "Resumed",
+		".status.conditions[Paused].status": "False", ".spec.restarts": "1",
 	}
 }
 

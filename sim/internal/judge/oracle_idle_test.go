@@ -155,12 +155,16 @@ func endsWellChecks(*testing.T) map[string]check {
 			tr.Idle(Idle{Checkpoint: 2})
 		}},
 		"right: create unless it is there":       {show: refused("create", 409, 9)},
+		"right: update unless it has changed":    {show: refused("update", 409, 9)},
 		"right: delete unless it is gone":        {show: refused("delete", 404, 9)},
 		"right: with a fault":                    {options: Options{Plan: withFault(fault.CrashAfterWrite)}, show: refused("create", 422, 9)},
 		"right: with a fault, a reconcile fails": {options: Options{Plan: withFault(fault.CrashAfterWrite)}, show: func(tr trial) { tr.Idle(failing) }},
 		"right: all reconciles succeed":          {show: func(tr trial) { tr.Idle(Idle{Checkpoint: 2}) }},
 		"wrong: refused again and again": {
 			show: refused("create", 422, 3), want: []string{"ends-well: without a fault, the server refuses a write again and again: create configmaps default/x: 422"},
+		},
+		"wrong: an update is refused again and again": {
+			show: refused("update", 422, 3), want: []string{"ends-well: without a fault, the server refuses a write again and again: update configmaps default/x: 422"},
 		},
 		"wrong: the last reconcile fails": {
 			show: func(tr trial) { tr.Idle(failing) },

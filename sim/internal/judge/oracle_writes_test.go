@@ -53,6 +53,23 @@ func foreignUntouchedChecks(*testing.T) map[string]check {
 
 func sameWorkChecks(*testing.T) map[string]check {
 	reference := &Reference{created: map[string]int{"configmaps default/x": 1}, deleted: map[string]int{}}
+	// named shows the creation of an object with a generated name, and of so many that are named after it.
+	named := func(name string, times int) func(trial) {
+		return func(tr trial) {
+			widgets := schema.GroupVersionResource{Version: "v1", Resource: "widgets"}
+			tr.Changed(apiserver.Change{
+				Type: "ADDED", Actor: "other", Verb: "create", Resource: widgets, Namespace: "default", Name: name, UID: "0",
+				New: object(map[string]any{"metadata": map[string]any{"name": name, "generateName": "pool-"}}),
+			})
+			for range times {
+				tr.Changed(apiserver.Change{
+					Type: "ADDED", Actor: "operator", Verb: "create", Resource: configMaps, Namespace: "default", Name: name + "-data", UID: "1",
+					New: object(map[string]any{"metadata": map[string]any{"name": name + "-data"}}),
+				})
+			}
+		}
+	}
+	afterGenerated := Options{Reference: &Reference{created: map[string]int{"configmaps default/pool-*-data": 1}}}
 	twice := func(tr trial) {
 		tr.created("operator", object(nil))
 		tr.created("operator-2", object(nil))
@@ -65,9 +82,11 @@ func sameWorkChecks(*testing.T) map[string]check {
 			tr.created("user", object(nil))
 			tr.deleted("user", object(nil))
 		}, nil},
-		"right: the fault asks for more":   {Options{Reference: reference, Plan: withFault(fault.Recreate)}, twice, nil},
-		"right: the run without faults":    {Options{}, twice, nil},
-		"right: for an owner that is gone": {Options{Reference: &Reference{}}, func(tr trial) { tr.created("operator", orphan) }, nil},
+		"right: named after an object with another generated name": {afterGenerated, named("pool-bbbbb", 1), nil},
+		"wrong: twice named after an object with a generated name": {afterGenerated, named("pool-bbbbb", 2), []string{"same-work: configmaps default/pool-*-data was created 2 times, without the fault once"}},
+		"right: the fault asks for more":                           {Options{Reference: reference, Plan: withFault(fault.Recreate)}, twice, nil},
+		"right: the run without faults":                            {Options{}, twice, nil},
+		"right: for an owner that is gone":                         {Options{Reference: &Reference{}}, func(tr trial) { tr.created("operator", orphan) }, nil},
 		"right: once for that, and once more": {Options{Reference: reference}, func(tr trial) {
 			tr.created("operator", orphan)
 			tr.created("operator", object(nil))

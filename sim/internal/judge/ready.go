@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -155,7 +156,7 @@ func changesWork(c *change) bool {
 func (l *ledger) unavailable(owner types.UID, condition string) map[types.UID]bool {
 	list := map[types.UID]bool{}
 	for uid, obj := range l.live {
-		if obj.resource.Group != "apps" || obj.GetDeletionTimestamp() != nil || isAvailable(obj.Object, condition) {
+		if obj.resource.Group != "apps" || obj.GetDeletionTimestamp() != nil || isAvailable(obj.Object, condition) || l.runsPods(uid, obj.Object) {
 			continue
 		}
 		for _, r := range obj.GetOwnerReferences() {
@@ -165,6 +166,32 @@ func (l *ledger) unavailable(owner types.UID, condition string) map[types.UID]bo
 		}
 	}
 	return list
+}
+
+// runsPods reports whether the Pods of a ReplicaSet or StatefulSet are ready, although its status
+// does not say so yet: an operator may count them itself, and see that sooner.
+func (l *ledger) runsPods(uid types.UID, set map[string]any) bool {
+	u := unstructured.Unstructured{Object: set}
+	wanted, ok, _ := unstructured.NestedInt64(set, "spec", "replicas") //nolint:errcheck // what is no number is not there
+	observed, _ := statusOf(set)["observedGeneration"].(int64)
+	if !ok || observed < u.GetGeneration() {
+		return false
+	}
+	revision, _ := statusOf(set)["updateRevision"].(string)
+	ready := int64(0)
+	for _, obj := range l.live {
+		owner := metav1.GetControllerOf(obj)
+		if owner == nil || owner.UID != uid || obj.resource.Resource != "pods" || obj.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if hash := obj.GetLabels()["controller-revision-hash"]; revision != "" && hash != revision {
+			continue
+		}
+		if conditionsOf(statusOf(obj.Object))["Ready"]["status"] == "True" {
+			ready++
+		}
+	}
+	return ready >= wanted
 }
 
 // isAvailable reports whether a child runs its Pods. For Ready, these are all of the present

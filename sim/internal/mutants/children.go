@@ -236,7 +236,13 @@ func (r *children) work(ctx context.Context, w *Widget) (ctrl.Result, error) {
 		r.condition(w, "Ready", metav1.ConditionFalse, "NameTaken", wait)
 		return ctrl.Result{RequeueAfter: 30 * time.Second}, nil
 	}
-	r.condition(w, "Ready", metav1.ConditionTrue, "Ready", "everything is there")
+	if available, err := r.available(ctx, w); err != nil {
+		return ctrl.Result{}, err
+	} else if !available && r.bug != readyTooEarly {
+		r.condition(w, "Ready", metav1.ConditionFalse, "Unavailable", "the Deployment is not available")
+	} else {
+		r.condition(w, "Ready", metav1.ConditionTrue, "Ready", "everything is there")
+	}
 	if r.bug == conditionsFromZero {
 		r.condition(w, "SecretFound", metav1.ConditionTrue, "Found", "the Secret is there")
 	}

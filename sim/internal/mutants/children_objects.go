@@ -209,3 +209,14 @@ func (r *children) deployment(ctx context.Context, w *Widget) (wait string, err 
 	}
 	return "", r.Update(ctx, changed)
 }
+
+// available reports whether the Pods of the Deployment run. Each change of its status is an event, so
+// that nothing has to be polled.
+func (r *children) available(ctx context.Context, w *Widget) (bool, error) {
+	d := &appsv1.Deployment{}
+	if err := r.Get(ctx, client.ObjectKeyFromObject(w), d); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	s := d.Status
+	return s.ObservedGeneration == d.Generation && s.UpdatedReplicas == w.Spec.Size && s.AvailableReplicas == w.Spec.Size, nil
+}

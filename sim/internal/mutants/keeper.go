@@ -39,6 +39,7 @@ const (
 	keepsTransition   Bug = "keeps-transition-time"
 	resetsStatus      Bug = "resets-status"
 	statusFromHistory Bug = "status-from-history"
+	resurrects        Bug = "resurrects"
 )
 
 func keeperMutants() []Mutant {
@@ -58,6 +59,7 @@ func keeperMutants() []Mutant {
 		m(keepsTransition, "the status of a condition moves, and its lastTransitionTime stays", "conditions that are assigned field by field", oracle.TransitionTime),
 		m(resetsStatus, "the status is emptied before it is computed anew", "status.conditions that flap to nothing", oracle.ConditionsStay, oracle.ObservedGeneration),
 		m(statusFromHistory, "a status that users read is only written at the beginning", "agent-sandbox: a selector that depends on history", oracle.SameEnd),
+		m(resurrects, "the finalizer is removed by CreateOrUpdate, which creates the object when it is gone meanwhile", "rabbitmq cluster-operator: an empty cluster after the deletion of one", oracle.SameEnd),
 	}
 }
 
@@ -159,6 +161,15 @@ func (r *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 func (r *keeper) finish(ctx context.Context, w *Widget) error {
 	if !controllerutil.RemoveFinalizer(w, keeperFinalizer) {
 		return nil
+	}
+	if r.bug == resurrects {
+		time.Sleep(time.Second) // until the children know that they are to end
+		again := &Widget{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}
+		_, err := controllerutil.CreateOrUpdate(ctx, r.Client, again, func() error {
+			controllerutil.RemoveFinalizer(again, keeperFinalizer)
+			return nil
+		})
+		return client.IgnoreNotFound(err)
 	}
 	if r.bug == lateFinalizer {
 		w.Status.ExternalID = "gone"

@@ -57,6 +57,8 @@ func Twins() []Twin {
 		of("tokens", tokenWorkload, Right),
 		of("keeper", keeperWorkload, Right),
 		of("held", heldWorkload, Right),
+		of("revisions", revisionWorkload, Right),
+		of("fleet", fleetWorkload, Right),
 	}
 	for _, p := range playedTwins() {
 		twins = append(twins, of("played-"+p.name, p.workload, Right))
@@ -70,7 +72,7 @@ var definitions = []string{"crd"}
 // All returns the mutants.
 func All() []Mutant {
 	var list []Mutant
-	for _, family := range [][]Mutant{childMutants(), podMutants(), externalMutants(), tokenMutants(), keeperMutants()} {
+	for _, family := range [][]Mutant{childMutants(), podMutants(), externalMutants(), tokenMutants(), keeperMutants(), revisionMutants(), fleetMutants()} {
 		list = append(list, family...)
 	}
 	return list

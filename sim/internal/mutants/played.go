@@ -176,6 +176,7 @@ func (p played) workload(Bug) sim.Workload {
 type caretaker struct {
 	client.Client
 	played
+	countsPods bool // the child is ready when its Pods are
 }
 
 func (r *caretaker) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -233,7 +234,13 @@ func (r *caretaker) keep(ctx context.Context, w *Widget) (metav1.Condition, erro
 	if !equality.Semantic.DeepEqual(current, child) {
 		return unready, r.Update(ctx, child)
 	}
-	if !r.ready(child) {
+	ready := r.ready(child)
+	if r.countsPods {
+		if ready, err = r.podsAreReady(ctx, w, child); err != nil {
+			return unready, err
+		}
+	}
+	if !ready {
 		return unready, nil
 	}
 	return metav1.Condition{Status: metav1.ConditionTrue, Reason: "Ready", Message: "the child is ready"}, nil

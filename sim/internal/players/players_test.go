@@ -101,7 +101,7 @@ func TestWrongPlayers(t *testing.T) {
 		t.Errorf("got %v", failed)
 	}
 	panics := player.New(func(*player.Stage, *corev1.ConfigMap) error { panic("a bug") })
-	if failed := run(t, time.Second, nil, panics); len(failed) != 1 || failed[0] != "the configmap player panicked: a bug" {
+	if failed := run(t, time.Second, nil, panics); len(failed) != 1 || failed[0] != "the configmap-player panicked: a bug" {
 		t.Errorf("got %v", failed)
 	}
 }
@@ -134,7 +134,7 @@ func TestUnknownKind(t *testing.T) {
 	server := apiserver.New(apiserver.Options{})
 	c := cluster.New(server, trace.New(), func() {})
 	_, err := New(Options{Set: player.Set{player.New(func(*player.Stage, *unknown) error { return nil })}, Cluster: c, Scheme: clientgoscheme.Scheme})
-	if err == nil || !strings.Contains(err.Error(), "the unknown player") {
+	if err == nil || !strings.Contains(err.Error(), "the unknown-player") {
 		t.Errorf("got %v", err)
 	}
 }

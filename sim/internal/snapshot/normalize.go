@@ -64,6 +64,7 @@ var allocated = map[string][]string{
 	// How often templates have changed, over the life of the object.
 	"deployments.apps": {`metadata.annotations.deployment~kubernetes~io/revision`},
 	"replicasets.apps": {`metadata.annotations.deployment~kubernetes~io/revision`, `metadata.annotations.deployment~kubernetes~io/revision-history`},
+	"daemonsets.apps":  {`metadata.annotations.deprecated~daemonset~template~generation`},
 }
 
 const allocatedText = "<allocated>"

@@ -50,6 +50,11 @@ func TestAllocatedValues(t *testing.T) {
 		o.Content["metadata"].(map[string]any)["annotations"] = map[string]any{"deployment.kubernetes.io/revision": revision}
 		return o
 	}
+	daemonSet := func(generation string) apiserver.Object {
+		o := of("apps", "daemonsets", nil)
+		o.Content["metadata"].(map[string]any)["annotations"] = map[string]any{"deprecated.daemonset.template.generation": generation}
+		return o
+	}
 	for name, worlds := range map[string][2][]apiserver.Object{
 		"a Service": {{service("10.0.0.3", 30001)}, {service("10.0.0.4", 30002)}},
 		"what refers to a Service": {
@@ -58,6 +63,7 @@ func TestAllocatedValues(t *testing.T) {
 		"a Pod":                   {{pod("10.1.0.1")}, {pod("10.1.0.2")}},
 		"a PersistentVolumeClaim": {{claim("pvc-1")}, {claim("pvc-2")}},
 		"a Deployment":            {{deployment("1")}, {deployment("3")}},
+		"a DaemonSet":             {{daemonSet("1")}, {daemonSet("2")}},
 	} {
 		if diff := take(nil, worlds[0]...).Diff(take(nil, worlds[1]...), nil); len(diff) > 0 {
 			t.Errorf("%s: %v", name, diff)

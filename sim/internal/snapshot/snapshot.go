@@ -203,7 +203,7 @@ func (want Snapshot) Diff(got Snapshot, mask map[string]bool) []oracle.Differenc
 		default:
 			for _, path := range unionOfKeys(a, b) {
 				if a[path] != b[path] {
-					list = append(list, oracle.Difference{Thing: thing, Path: path, Want: a[path], Got: b[path]})
+					list = append(list, conceal(oracle.Difference{Thing: thing, Path: path, Want: a[path], Got: b[path]}))
 				}
 			}
 		}

@@ -4,6 +4,7 @@
 package snapshot
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -226,5 +227,28 @@ func TestDiff(t *testing.T) {
 	}
 	if list := want.Diff(want, nil); len(list) > 0 {
 		t.Errorf("a world differs from itself: %v", list)
+	}
+}
+
+func TestDiffConcealsSecrets(t *testing.T) {
+	want := Snapshot{"secrets default/x": {".data.a": "cGFzc3dvcmQ=", ".data.gone": "Z29uZQ==", ".data.same": "x", ".type": "Opaque"}, "configmaps default/x": {".data.a": "1"}}
+	got := Snapshot{"secrets default/x": {".data.a": "b3RoZXI=", ".data.same": "x", ".type": "Other"}, "configmaps default/x": {".data.a": "2"}}
+	var text []string
+	for _, d := range want.Diff(got, nil) {
+		text = append(text, d.String())
+	}
+	expected := []string{
+		`~ configmaps default/x data.a: got "2", want "1"`,
+		`~ secrets default/x data.a: got <secret HASH>, want <secret HASH>`,
+		`~ secrets default/x data.gone: got nothing, want <secret HASH>`,
+		`~ secrets default/x type: got "Other", want "Opaque"`,
+	}
+	hash := regexp.MustCompile(`<secret [0-9a-f]{4}>`)
+	all := hash.ReplaceAllString(strings.Join(text, "\n"), "<secret HASH>")
+	if diff := cmp.Diff(strings.Join(expected, "\n"), all); diff != "" {
+		t.Error(diff)
+	}
+	if hashes := hash.FindAllString(text[1], -1); len(hashes) != 2 || hashes[0] == hashes[1] {
+		t.Errorf("the two values are the same: %s", text[1])
 	}
 }

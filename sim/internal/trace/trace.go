@@ -35,7 +35,7 @@ type Entry struct {
 }
 
 func (e Entry) String() string {
-	return fmt.Sprintf("%12s  %-10s  %-9s  %s", e.At.Round(time.Millisecond), e.Actor, e.What, e.Text)
+	return fmt.Sprintf("%12s  %-17s  %-9s  %s", e.At.Round(time.Millisecond), e.Actor, e.What, e.Text)
 }
 
 // Add records that something happened.
@@ -82,7 +82,7 @@ func (t *Trace) Logger(actor string) logr.Logger {
 	return funcr.New(func(prefix, args string) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		line := fmt.Sprintf("%12s  %-10s  ", time.Since(t.Start).Round(time.Millisecond), actor)
+		line := fmt.Sprintf("%12s  %-17s  ", time.Since(t.Start).Round(time.Millisecond), actor)
 		if prefix != "" {
 			line += prefix + " "
 		}

@@ -24,10 +24,10 @@ func TestText(t *testing.T) {
 		time.Sleep(time.Hour)
 		trace.Add("sim", "fault", "crash after write 1")
 		want := "" +
-			"          0s  operator    start      \n" +
-			"        1.5s  operator    write 1    create configmaps default/x -> 201\n" +
-			"        1.5s  user        write      delete configmaps default/x -> 200\n" +
-			"    1h0m1.5s  sim         fault      crash after write 1\n"
+			"          0s  operator           start      \n" +
+			"        1.5s  operator           write 1    create configmaps default/x -> 201\n" +
+			"        1.5s  user               write      delete configmaps default/x -> 200\n" +
+			"    1h0m1.5s  sim                fault      crash after write 1\n"
 		if diff := cmp.Diff(want, trace.String()); diff != "" {
 			t.Error(diff)
 		}
@@ -58,8 +58,8 @@ func TestLogs(t *testing.T) {
 		log.Info("starting", "n", 1)
 		log.WithName("widget").Error(errors.New("oh"), "reconciling")
 		want := []string{
-			`          1s  operator-2  "level"=0 "msg"="starting" "n"=1`,
-			`          1s  operator-2  widget "msg"="reconciling" "error"="oh"`,
+			`          1s  operator-2         "level"=0 "msg"="starting" "n"=1`,
+			`          1s  operator-2         widget "msg"="reconciling" "error"="oh"`,
 		}
 		if diff := cmp.Diff(want, trace.Logs()); diff != "" {
 			t.Error(diff)

@@ -36,6 +36,10 @@ func (w *write) changesPath(path string) bool {
 	return false
 }
 
+func (w *write) isDeletion() bool {
+	return w.request.Verb == "delete" || w.request.Verb == "deletecollection"
+}
+
 // lines returns what the write has changed, or for a creation what it has asked for.
 func (w *write) lines(names *strings.Replacer) []string {
 	secret := cluster.IsSecret(w.request.Resource)
@@ -68,7 +72,7 @@ func difference(before, after map[string]string, secret bool) []string {
 		if was == is && old == now || serverSet(path) {
 			continue
 		}
-		if secret && isData(path) {
+		if secret && cluster.IsSecretData(path) {
 			old, now = hidden, hidden
 		}
 		field := strings.TrimPrefix(path, ".")
@@ -82,11 +86,6 @@ func difference(before, after map[string]string, secret bool) []string {
 		}
 	}
 	return lines
-}
-
-// isData reports whether a field of a Secret may have its data.
-func isData(path string) bool {
-	return strings.HasPrefix(path, ".data") || strings.HasPrefix(path, ".stringData") || strings.HasPrefix(path, ".metadata.annotations")
 }
 
 // serverSet reports whether a field says nothing: the server sets it, or the request names it.

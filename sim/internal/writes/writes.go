@@ -236,10 +236,6 @@ func (l *Log) busiest() *write {
 
 func isDeletion(c external.Call) bool { return strings.EqualFold(c.Verb, "delete") }
 
-func (w *write) isDeletion() bool {
-	return w.request.Verb == "delete" || w.request.Verb == "deletecollection"
-}
-
 // text returns what the write asks for.
 func (w *write) text() string {
 	if w.request == nil {

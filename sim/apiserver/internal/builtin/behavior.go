@@ -174,12 +174,8 @@ func PrepareUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subreso
 	switch {
 	case subresource == "status":
 		keepAllBut(obj, old, "status", "metadata", "apiVersion", "kind")
-		metadata, before := metadataOf(obj), metadataOf(old)
-		for _, name := range []string{"ownerReferences", "labels"} {
-			if name == "labels" && !labelsFixedByStatus[id(gvk)] {
-				continue
-			}
-			keep(metadata, before, name)
+		if name, ok := fixedByStatus[id(gvk)]; ok {
+			keep(metadataOf(obj), metadataOf(old), name)
 		}
 		return
 	case hasStatus(gvk):
@@ -198,8 +194,12 @@ func PrepareUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subreso
 	}
 }
 
-// labelsFixedByStatus are the kinds whose labels a write of the status cannot change.
-var labelsFixedByStatus = map[string]bool{"apps/Deployment": true}
+// fixedByStatus are the parts of the metadata that a write of the status cannot change.
+var fixedByStatus = map[string]string{"apps/Deployment": "labels", "/Pod": "ownerReferences"}
+
+// FixedByStatus returns the part of the metadata that a write of the status of a kind cannot change,
+// or "".
+func FixedByStatus(gvk schema.GroupVersionKind) string { return fixedByStatus[id(gvk)] }
 
 // mainPart returns the parts of an object whose changes increment its generation.
 func mainPart(obj map[string]any) map[string]any {

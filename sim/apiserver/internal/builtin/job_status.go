@@ -131,7 +131,7 @@ func jobCounters(is, was jobState, spec object, at *field.Path) field.ErrorList 
 			errs = append(errs, field.Invalid(at.Child(name), n, name+">0 is invalid for finished job"))
 		}
 	}
-	if is.number("ready") > is.number("active") && (changed("ready") || changed("active")) {
+	if is.status["ready"] != nil && is.number("ready") > is.number("active") && (changed("ready") || changed("active")) {
 		errs = append(errs, field.Invalid(at.Child("ready"), is.number("ready"), "cannot set more ready pods than active"))
 	}
 	pods := child(is.status, "uncountedTerminatedPods")

@@ -163,7 +163,11 @@ func (c *checker) constants(n *node, obj, old object, at *step) {
 		here := &step{parent: at, name: f.name}
 		for _, constant := range f.constants {
 			if changedExcept(is, was, "", constant.Except) {
-				c.refuse(&constant.refusedAs, here, is)
+				err := constant.at(here.path(), is)
+				if is == nil {
+					err.BadValue = nil // most are pointers, of which the error says that they are null
+				}
+				c.errs = append(c.errs, err)
 			}
 		}
 		a, _ := is.(object)

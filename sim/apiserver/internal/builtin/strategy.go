@@ -73,7 +73,14 @@ func newPod(o object, _ func(string) string) {
 		}
 	}
 	spec["tolerations"] = tolerations
-	o["status"] = object{"phase": "Pending", "qosClass": qosClass(spec)}
+	status := object{"phase": "Pending", "qosClass": qosClass(spec)}
+	if gates, _ := spec["schedulingGates"].([]any); len(gates) > 0 {
+		status["conditions"] = []any{object{
+			"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates",
+			"lastProbeTime": nil, "lastTransitionTime": metadataOf(o)["creationTimestamp"],
+		}}
+	}
+	o["status"] = status
 }
 
 // qosClass returns the quality-of-service class of a Pod, from the requests and limits of its
@@ -134,6 +141,19 @@ func newService(o object, allocate func(string) string) {
 	}
 	set(spec, "ipFamilyPolicy", "SingleStack")
 	nodePorts(spec, allocate)
+	HealthCheckPort(spec, allocate)
+}
+
+// HealthCheckPort gives a Service the port for health checks that it needs for load balancing
+// without a second hop.
+func HealthCheckPort(spec map[string]any, allocate func(kind string) string) {
+	if spec["type"] != "LoadBalancer" || spec["externalTrafficPolicy"] != "Local" || spec["healthCheckNodePort"] != nil && spec["healthCheckNodePort"] != int64(0) {
+		return
+	}
+	var port int64
+	if _, err := fmt.Sscan(allocate("nodePort"), &port); err == nil {
+		spec["healthCheckNodePort"] = port
+	}
 }
 
 func nodePorts(spec object, allocate func(string) string) {
@@ -169,6 +189,9 @@ func changedService(o, old object) {
 		if v, ok := spec[name]; (!ok || v == "" || v == int64(0)) && before[name] != nil {
 			spec[name] = before[name]
 		}
+	}
+	if (spec["type"] != "LoadBalancer" || spec["externalTrafficPolicy"] != "Local") && spec["healthCheckNodePort"] == before["healthCheckNodePort"] {
+		delete(spec, "healthCheckNodePort")
 	}
 	ports := map[string]any{}
 	each(before, "ports", func(p object) { ports[fmt.Sprint(p["protocol"], p["port"])] = p["nodePort"] })
@@ -236,19 +259,20 @@ func generateSelector(o object) {
 		labels = object{}
 		metadataOf(template)["labels"] = labels
 	}
+	// Validation refuses other values.
 	for _, prefix := range []string{"", "batch.kubernetes.io/"} {
-		labels[prefix+"controller-uid"] = uid
-		labels[prefix+"job-name"] = name
+		set(labels, prefix+"controller-uid", uid)
+		set(labels, prefix+"job-name", name)
 	}
-	if spec["selector"] == nil {
-		spec["selector"] = object{"matchLabels": object{"batch.kubernetes.io/controller-uid": uid}}
+	selector, ok := spec["selector"].(object)
+	if !ok {
+		selector = object{}
+		spec["selector"] = selector
 	}
+	if child(selector, "matchLabels") == nil {
+		selector["matchLabels"] = object{}
+	}
+	set(child(selector, "matchLabels"), "batch.kubernetes.io/controller-uid", uid)
 }
 
-func changedJob(o, old object) {
-	partLabels(o)
-	spec, before := child(o, "spec"), child(old, "spec")
-	if spec != nil && before != nil && spec["selector"] == nil {
-		keep(spec, before, "selector")
-	}
-}
+func changedJob(o, _ object) { partLabels(o) }

@@ -29,6 +29,7 @@ var validations = map[string]func(obj object) field.ErrorList{
 	"batch/CronJob":                       validCronJob,
 	"autoscaling/HorizontalPodAutoscaler": validAutoscaler,
 	"policy/PodDisruptionBudget":          validBudget,
+	"networking.k8s.io/Ingress":           validIngress,
 }
 
 // changes check what an update changes, where that depends on several fields.
@@ -68,7 +69,7 @@ func ValidateUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subres
 	if change, ok := changes[id(gvk)]; ok {
 		errs = change(obj, old)
 	}
-	if suspended, _ := child(old, "spec")["suspend"].(bool); suspended && id(gvk) == "batch/Job" {
+	if id(gvk) == "batch/Job" && reschedulable(old) {
 		for _, e := range checkConstants(gvk, obj, schedulable(obj, old)) {
 			if e.Field == "spec.template" {
 				e.Field = "spec.template.spec"
@@ -79,6 +80,9 @@ func ValidateUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subres
 		errs = append(errs, checkConstants(gvk, obj, ungated(obj, old))...)
 	} else if id(gvk) != "/PersistentVolumeClaim" { // changedClaim knows which parts change
 		errs = append(errs, checkConstants(gvk, obj, old)...)
+		if id(gvk) == "batch/Job" {
+			errs = append(errs, changedLabels(obj, old)...)
+		}
 	}
 	return append(errs, Validate(gvk, obj)...)
 }
@@ -175,6 +179,23 @@ func changedClaim(obj, old object) field.ErrorList {
 	return errs
 }
 
+// reschedulable reports whether a Job may change where its Pods run: it is suspended and has none.
+func reschedulable(old object) bool {
+	suspended, _ := child(old, "spec")["suspend"].(bool)
+	state := stateOf(old)
+	return suspended && state.number("active") == 0 && (state.status["startTime"] == nil || state.conditions["Suspended"])
+}
+
+// changedLabels checks the labels of the template of a Job, which change only where the scheduling
+// does. Other changes of the template are refused by the rules.
+func changedLabels(obj, old object) field.ErrorList {
+	is, was := child(obj, "spec", "template"), child(old, "spec", "template")
+	if equal(child(is, "metadata")["labels"], child(was, "metadata")["labels"]) || changedExcept(is, was, "", []string{"metadata.labels"}) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "template"), is, fieldImmutable)}
+}
+
 // schedulable returns the old state of a suspended Job with the scheduling directives and resources
 // of the new one, which may change until the Job runs.
 func schedulable(obj, old object) object {
@@ -212,16 +233,16 @@ func schedulable(obj, old object) object {
 func changedCompletions(obj, old object) field.ErrorList {
 	spec, before := child(obj, "spec"), child(old, "spec")
 	at := field.NewPath("spec", "completions")
+	var errs field.ErrorList
 	if mode := spec["completionMode"]; mode != before["completionMode"] {
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "completionMode"), mode, fieldImmutable)}
+		errs = append(errs, field.Invalid(field.NewPath("spec", "completionMode"), mode, fieldImmutable))
 	}
 	switch {
 	case reflect.DeepEqual(spec["completions"], before["completions"]):
-		return nil
 	case spec["completionMode"] != "Indexed":
-		return field.ErrorList{field.Invalid(at, spec["completions"], fieldImmutable)}
+		errs = append(errs, field.Invalid(at, spec["completions"], fieldImmutable))
 	case spec["completions"] != nil && spec["completions"] != spec["parallelism"]:
-		return field.ErrorList{field.Invalid(at, spec["completions"], "can only be modified in tandem with spec.parallelism")}
+		errs = append(errs, field.Invalid(at, spec["completions"], "can only be modified in tandem with spec.parallelism"))
 	}
-	return nil
+	return errs
 }

@@ -160,6 +160,9 @@ func servicePorts(spec object, at *field.Path) field.ErrorList {
 			errs = append(errs, field.Duplicate(here.Child("name"), name))
 		}
 		names[name] = true
+		if port["targetPort"] == int64(0) { // the default is the port, which is 0 too
+			errs = append(errs, field.Invalid(here.Child("targetPort"), int64(0), "must be between 1 and 65535, inclusive"))
+		}
 		key := [2]any{port["protocol"], port["port"]}
 		if seen[key] {
 			errs = append(errs, field.Duplicate(here, port))

@@ -114,27 +114,45 @@ func validJob(o object) field.ErrorList {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), name, "will not able to create pod with invalid DNS label: "+last))
 		}
 	}
+	if spec["selector"] == nil {
+		errs = append(errs, field.Required(at.Child("selector"), ""))
+	}
 	selector, ok := selectorOf(spec)
-	if !ok {
-		if spec["selector"] == nil {
-			errs = append(errs, field.Required(at.Child("selector"), ""))
-		}
+	if !ok && spec["selector"] != nil {
 		return errs
 	}
-	set := labelSet(child(spec, "template"))
-	if manual, _ := spec["manualSelector"].(bool); !manual {
-		uid, _ := metadataOf(o)["uid"].(string)
-		name, _ := metadataOf(o)["name"].(string)
-		want := labels.Set{}
-		for _, prefix := range []string{"", "batch.kubernetes.io/"} {
-			want[prefix+"controller-uid"], want[prefix+"job-name"] = uid, name
-		}
-		if !selector.Matches(want) {
-			errs = append(errs, field.Invalid(at.Child("selector"), spec["selector"], "`selector` not auto-generated"))
+	if manual, _ := spec["manualSelector"].(bool); !manual && ok {
+		errs = append(errs, generatedSelector(o, selector)...)
+	}
+	labels := child(spec, "template", "metadata")["labels"]
+	if selector == nil || !selector.Matches(labelSet(child(spec, "template"))) { // none matches nothing
+		errs = append(errs, field.Invalid(at.Child("template", "metadata", "labels"), labels, "`selector` does not match template `labels`"))
+	}
+	return errs
+}
+
+// generatedSelector checks that a Job has the labels that the server gives its template.
+func generatedSelector(o object, selector labels.Selector) field.ErrorList {
+	at := field.NewPath("spec")
+	uid, _ := metadataOf(o)["uid"].(string)
+	name, _ := metadataOf(o)["name"].(string)
+	template := child(o, "spec", "template")
+	set, here := labelSet(template), at.Child("template", "metadata", "labels")
+	var errs field.ErrorList
+	want := labels.Set{}
+	for _, prefix := range []string{"", "batch.kubernetes.io/"} {
+		for _, l := range []struct{ key, value string }{{"controller-uid", uid}, {"job-name", name}} {
+			key := prefix + l.key
+			want[key] = l.value
+			if is, found := set[key]; !found {
+				errs = append(errs, field.Required(here.Key(key), fmt.Sprintf("must be '%s'", l.value)))
+			} else if is != l.value {
+				errs = append(errs, field.Invalid(here.Key(key), set, fmt.Sprintf("must be '%s'", l.value)))
+			}
 		}
 	}
-	if !selector.Matches(set) {
-		errs = append(errs, field.Invalid(at.Child("template", "metadata", "labels"), set, "`selector` does not match template `labels`"))
+	if !selector.Matches(want) {
+		errs = append(errs, field.Invalid(at.Child("selector"), child(o, "spec")["selector"], "`selector` not auto-generated"))
 	}
 	return errs
 }

@@ -1,0 +1,72 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// unwatchedPods is the mistake of an operator whose status depends on the children of its children.
+const unwatchedPods Bug = "unwatched-pods"
+
+func fleetMutants() []Mutant {
+	return []Mutant{{
+		Bug: unwatchedPods, Class: "the status is computed from Pods, which are not watched", Published: "LeaderWorkerSet: a status that is stuck for good",
+		CaughtBy: []oracle.Name{oracle.SameEnd}, Workload: fleetWorkload,
+	}}
+}
+
+// fleetWorkload is the life of a Widget with a ReplicaSet, which is ready when the Pods are.
+func fleetWorkload(bug Bug) sim.Workload {
+	sets := playedWorkloads()[1]
+	w := sets.workload(Right)
+	w.Name = "fleet"
+	w.Operator = sim.Manager(func(mgr ctrl.Manager, _ *sim.Process) error {
+		r := &caretaker{Client: mgr.GetClient(), played: sets, countsPods: true}
+		b := ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&appsv1.ReplicaSet{})
+		if bug != unwatchedPods {
+			b = b.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(widgetOf))
+		}
+		return b.Complete(r)
+	})
+	return w
+}
+
+// widgetOf returns the Widget that a Pod is for.
+func widgetOf(_ context.Context, pod client.Object) []reconcile.Request {
+	name, ok := pod.GetLabels()["widget"]
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: name}}}
+}
+
+// podsAreReady reports whether a ReplicaSet has as many ready Pods as the Widget wants.
+func (r *caretaker) podsAreReady(ctx context.Context, w *Widget, set client.Object) (bool, error) {
+	list := &corev1.PodList{}
+	if err := r.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels{"widget": w.Name}); err != nil {
+		return false, err
+	}
+	ready := int32(0)
+	for _, pod := range list.Items {
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil && metav1.IsControlledBy(&pod, set) {
+				ready++
+			}
+		}
+	}
+	return ready == w.Spec.Size, nil
+}
