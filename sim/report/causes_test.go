@@ -174,6 +174,20 @@ func TestRemedies(t *testing.T) {
 	if got := alone.Findings[0].Remedy; got == "" || strings.Contains(got, "EnsureFresh") {
 		t.Errorf("after a crash: %q", got)
 	}
+	for plan, want := range map[string]string{
+		"occupy the name before write 1":                       "IsControlledBy",
+		"occupy the name before write 1 by another controller": "IsControlledBy",
+		"leave an orphan before write 1":                       "owner reference",
+		"refuse write 1: 500":                                  "the whole status",
+		"delete the object before write 1":                     "Owns",
+		"miss event 1 of pods":                                 "stale cache",
+		"wipe the status of pods default/x after write 1":      "",
+	} {
+		end := simulation([]Outcome{{Plan: parse(t, plan), Violations: []oracle.Violation{violation(oracle.SameEnd, "a")}}})
+		if got := end.Findings[0].Remedy; !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q does not name %q", plan, got, want)
+		}
+	}
 }
 
 func TestCovers(t *testing.T) {

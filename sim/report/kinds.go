@@ -177,9 +177,6 @@ func kinds(outcomes []Outcome) []Finding {
 func (f *Finding) Show(o Outcome, i int) {
 	v := o.Violations[i]
 	about, _ := oracle.About(v.Oracle)
-	f.Key, f.Class, f.Oracle, f.Meaning, f.Remedy = Key(v, o.write(i)), v.Class().String(), v.Oracle, about.Meaning, about.Remedy
-	if about.StaleRemedy != "" && o.Plan.Hides() {
-		f.Remedy = about.StaleRemedy
-	}
+	f.Key, f.Class, f.Oracle, f.Meaning, f.Remedy = Key(v, o.write(i)), v.Class().String(), v.Oracle, about.Meaning, remedyFor(about, o.Plan)
 	f.Example = o.example(i)
 }

@@ -4,6 +4,7 @@
 package judge
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -54,8 +55,17 @@ func (o *silentWhenIdle) OnCall(l *ledger, c external.Call, v violate) {
 func (o *silentWhenIdle) OnEvent(l *ledger, r *apiserver.Request, v violate) {
 	// A new leader always says that it is one.
 	if what := l.isProving(); what != "" && !strings.Contains(string(r.Body), "LeaderElection") {
-		v(fmt.Sprintf("%s of the idle operator caused an Event: %s", what, cluster.Describe(r)))
+		v(fmt.Sprintf("%s of the idle operator caused an Event: %s", what, describeEvent(r)))
 	}
+}
+
+// describeEvent says what a Kubernetes Event says. Its name, which client-go makes up, says nothing.
+func describeEvent(r *apiserver.Request) string {
+	event := struct{ Reason, Message, Note string }{}
+	if err := json.Unmarshal(r.Body, &event); err != nil || event.Reason == "" {
+		return cluster.Describe(r)
+	}
+	return fmt.Sprintf("%s: %s", event.Reason, cmp.Or(event.Message, event.Note))
 }
 
 // noNoopWrites demands that a resync and a restart of an idle operator send no write that changes

@@ -92,6 +92,10 @@ func silentWhenIdleChecks(*testing.T) map[string]check {
 			tr.BeforeCall(external.Call{System: "buckets", Verb: "create", What: "b"})
 		}, want: []string{"silent-when-idle: a restart of the idle operator caused: buckets create b"}},
 		"wrong: a Kubernetes Event": {
+			show: event(`{"reason": "Updated", "message": "updated the Service x"}`),
+			want: []string{"silent-when-idle: a restart of the idle operator caused an Event: Updated: updated the Service x"},
+		},
+		"wrong: a Kubernetes Event that can't be read": {
 			show: event("Updated"), want: []string{"silent-when-idle: a restart of the idle operator caused an Event: create configmaps x"},
 		},
 	}

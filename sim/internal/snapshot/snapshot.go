@@ -152,7 +152,9 @@ func flatten(path string, value any, into map[string]string, names namer) {
 			into[path] = "{}"
 		}
 		for k, child := range v {
-			flatten(path+"."+k, child, into, names)
+			if !strings.HasPrefix(k, cluster.Marks) { // operators copy annotations and labels to where they like
+				flatten(path+"."+k, child, into, names)
+			}
 		}
 	case []any:
 		if len(v) == 0 {

@@ -71,6 +71,10 @@ func TestNormalization(t *testing.T) {
 			metadata: map[string]any{"annotations": map[string]any{cluster.Foreign: "true"}, "labels": map[string]any{"app": "x", cluster.Marks + "a": "b"}},
 			want:     map[string]string{".metadata.labels.app": "x"},
 		},
+		"copies of these marks": {
+			fields: map[string]any{"spec": map[string]any{"template": map[string]any{"annotations": map[string]any{cluster.Marks + "touched": "true", "a": "b"}}}},
+			want:   map[string]string{".spec.template.annotations.a": "b"},
+		},
 		"times": {
 			fields: map[string]any{"data": map[string]any{"at": "2000-01-01T00:00:07Z", "day": "2000-01-01"}},
 			want:   map[string]string{".data.at": "<time>", ".data.day": "2000-01-01"},
