@@ -9,8 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 )
@@ -48,8 +51,17 @@ const resultLevel = 5
 type resultSink struct {
 	logr.LogSink
 	results *reconciles
+	pending []any // values that LogSink does not have yet: most loggers never log
 
 	controller, namespace, name string
+}
+
+// full returns the sink that logs, with all values.
+func (s resultSink) full() logr.LogSink {
+	if len(s.pending) > 0 {
+		return s.LogSink.WithValues(s.pending...)
+	}
+	return s.LogSink
 }
 
 // Enabled reports whether a level is logged, or seen.
@@ -63,7 +75,7 @@ func (s resultSink) Info(level int, message string, pairs ...any) {
 		s.results.mu.Unlock()
 	}
 	if s.LogSink.Enabled(level) {
-		s.LogSink.Info(level, message, pairs...)
+		s.full().Info(level, message, pairs...)
 	}
 }
 
@@ -74,7 +86,7 @@ func (s resultSink) Error(err error, message string, pairs ...any) {
 		s.results.failing[s.key()] = fmt.Sprint(err)
 		s.results.mu.Unlock()
 	}
-	s.LogSink.Error(err, message, pairs...)
+	s.full().Error(err, message, pairs...)
 }
 
 func (s resultSink) key() [2]string { return [2]string{s.controller, s.namespace + "/" + s.name} }
@@ -96,8 +108,21 @@ func (s resultSink) WithValues(pairs ...any) logr.LogSink {
 			s.name = value
 		}
 	}
-	s.LogSink = s.LogSink.WithValues(pairs...)
+	if slices.ContainsFunc(pairs, mayChange) {
+		s.LogSink, s.pending = s.full().WithValues(pairs...), nil
+	} else {
+		s.pending = slices.Concat(s.pending, pairs)
+	}
 	return s
+}
+
+// mayChange reports whether a value may be another one when it is logged.
+func mayChange(value any) bool {
+	switch value.(type) {
+	case nil, string, types.UID, types.NamespacedName, klog.ObjectRef, bool, int, int32, int64, time.Duration:
+		return false
+	}
+	return true
 }
 
 // WithName returns a sink of the same results.

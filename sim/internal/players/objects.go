@@ -146,10 +146,8 @@ func decode(content map[string]any, kind client.Object) client.Object {
 
 // encode returns an object with its kind, which typed objects do not carry.
 func encode(obj client.Object, gvk schema.GroupVersionKind) ([]byte, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, err
-	}
-	content["apiVersion"], content["kind"] = gvk.ToAPIVersionAndKind()
-	return json.Marshal(content)
+	kind := obj.GetObjectKind()
+	defer kind.SetGroupVersionKind(kind.GroupVersionKind())
+	kind.SetGroupVersionKind(gvk)
+	return json.Marshal(obj)
 }
