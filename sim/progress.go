@@ -69,17 +69,22 @@ func newFound(test string) func(plan fault.Plan, o outcome) {
 
 // newProgress reports how far the exploration is, every few seconds.
 func newProgress(t *testing.T) func(done, total, bad int) {
-	last := time.Now()
+	last, printed := time.Now(), time.Now()
 	return func(done, total, bad int) {
 		if time.Since(last) < progressEvery {
 			return
 		}
 		last = time.Now()
 		reportProgress(message{Test: t.Name(), Done: done, Total: total, Bad: bad})
-		if testing.Verbose() {
+		if testing.Verbose() && time.Since(printed) >= printEvery {
+			printed = last
 			fmt.Fprintf(os.Stderr, "%s: %d of %d plans, %d with findings\n", t.Name(), done, total, bad)
 		}
 	}
 }
 
-const progressEvery = 2 * time.Second
+// How often progress is reported: to a command that draws it, and as lines that stay.
+const (
+	progressEvery = 2 * time.Second
+	printEvery    = 15 * time.Second
+)
