@@ -30,7 +30,7 @@ import (
 )
 
 var (
-	sequences = flag.Int("sequences", 100, "compare so many `sequences` of operations")
+	sequences = flag.Int("sequences", 50, "compare so many `sequences` of operations")
 	seed      = flag.Uint64("seed", 0, "compare only the sequence of this `seed`")
 	length    = flag.Int("length", 50, "the `number` of operations in a sequence")
 )
