@@ -30,7 +30,7 @@ import (
 )
 
 var (
-	sequences = flag.Int("sequences", 100, "compare so many `sequences` of operations")
+	sequences = flag.Int("sequences", 50, "compare so many `sequences` of operations")
 	seed      = flag.Uint64("seed", 0, "compare only the sequence of this `seed`")
 	length    = flag.Int("length", 50, "the `number` of operations in a sequence")
 )
@@ -159,6 +159,7 @@ var (
 	timePattern    = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`)
 	versionPattern = regexp.MustCompile(`\(\d+\)`)
 	structPattern  = regexp.MustCompile(`^Invalid value: (?:null|[\[{].*[\]}]): `)     // Go values of internal types
+	unsupported    = regexp.MustCompile(`^Unsupported value: .*: supported`)           // upstream, it is at times the Go value that has the field
 	goDiff         = regexp.MustCompile(`(?s)^(Forbidden: .*?)\n *(?:@@|&|\S*{|\n).*`) // of Go values of internal types
 	ipPattern      = regexp.MustCompile(`^10\.0\.\d+\.\d+$`)
 )
@@ -216,6 +217,7 @@ func (r *run) normalize(path string, v any) any {
 			if _, text, ok := strings.Cut(v, `}": strict decoding error: `); ok {
 				v = "Invalid value: <the patched object>: strict decoding error: " + text
 			}
+			v = unsupported.ReplaceAllString(v, "Unsupported value: <value>: supported")
 			v = goDiff.ReplaceAllString(v, "$1")
 			v = structPattern.ReplaceAllString(v, "Invalid value: <object>: ")
 			v = versionPattern.ReplaceAllString(v, "(<version>)")

@@ -88,7 +88,7 @@ var subjects = append(coreSubjects, []subject{
 		specs:   []string{`"spec":{"minAvailable":1,"selector":{"matchLabels":{"a":"b"}}}`, `"spec":{"maxUnavailable":"50%"}`, `"spec":{"minAvailable":1,"maxUnavailable":1}`, `"spec":{"minAvailable":-1}`},
 		patches: []string{`{"spec":{"minAvailable":2}}`, `{"spec":{"minAvailable":"abc"}}`}},
 	{collection: "/apis/networking.k8s.io/v1/namespaces/{ns}/networkpolicies", apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy",
-		specs:   []string{`"spec":{"podSelector":{}}`, `"spec":{"podSelector":{"matchLabels":{"c":"d"}}}`, `"spec":{"podSelector":{"matchLabels":{"a":"b"}},"ingress":[{"ports":[{"port":80}]}]}`, `"spec":{"podSelector":{"matchLabels":{"c":"d"}},"policyTypes":["Both"]}`, `"spec":{"podSelector":{"matchLabels":{"c":"d"}},"ingress":[{"ports":[{"port":70000}]}]}`},
+		specs:   []string{`"spec":{"podSelector":{"matchLabels":{"c":"d"}}}`, `"spec":{"podSelector":{"matchLabels":{"a":"b"}},"ingress":[{"ports":[{"port":80}]}]}`, `"spec":{"podSelector":{"matchLabels":{"c":"d"}},"policyTypes":["Both"]}`, `"spec":{"podSelector":{"matchLabels":{"c":"d"}},"ingress":[{"ports":[{"port":70000}]}]}`},
 		patches: []string{`{"spec":{"ingress":[{"from":[{}]}]}}`, `{"spec":{"ingress":[{"ports":[{"port":"http"}]}]}}`}},
 	{collection: "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers", apiVersion: "autoscaling/v2", kind: "HorizontalPodAutoscaler",
 		specs: []string{
@@ -188,6 +188,9 @@ func (g generator) create(s subject) operation {
 		o.Body = g.object(s, `"name":"Bad_Name"`)
 	case 3:
 		o.Body = g.object(s, ``)
+		if s.kind == "Service" { // upstream, the allocation of an address fails first, with an error of its own
+			o.Body = g.object(s, g.metadata("x"))
+		}
 	case 4:
 		o.Path = strings.Replace(o.Path, "{ns}", "missing", 1)
 		o.Body = g.object(s, g.metadata("x"))

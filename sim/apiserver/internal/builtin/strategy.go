@@ -200,7 +200,7 @@ func changedService(o, old object) {
 	}
 	if spec["type"] == "ExternalName" {
 		if before["type"] != "ExternalName" {
-			for _, name := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"} {
+			for _, name := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy", "externalTrafficPolicy"} {
 				if reflect.DeepEqual(spec[name], before[name]) {
 					delete(spec, name)
 				}

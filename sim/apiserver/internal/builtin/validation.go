@@ -64,10 +64,17 @@ func ValidateUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subres
 	switch {
 	case subresource == "status" && id(gvk) == "batch/Job":
 		return jobStatus(obj, old)
+	case subresource == "status" && id(gvk) == "/Service":
+		return serviceStatus(obj)
 	case subresource != "":
 		return nil
 	}
 	var errs field.ErrorList
+	if id(gvk) == "/Pod" {
+		if errs := otherContainers(obj, old); len(errs) > 0 {
+			return append(errs, Validate(gvk, obj)...) // as upstream, nothing else is compared then
+		}
+	}
 	if change, ok := changes[id(gvk)]; ok {
 		errs = change(obj, old)
 	}
@@ -106,6 +113,19 @@ func fixed(obj, old object) field.ErrorList {
 	for _, name := range []string{"data", "binaryData"} {
 		if !equal(obj[name], old[name]) {
 			errs = append(errs, field.Forbidden(field.NewPath(name), "field is immutable when `immutable` is set"))
+		}
+	}
+	return errs
+}
+
+// otherContainers checks that a Pod keeps the number of its containers.
+func otherContainers(obj, old object) field.ErrorList {
+	var errs field.ErrorList
+	for _, list := range []struct{ name, text string }{{"containers", "containers"}, {"initContainers", "init containers"}} {
+		is, _ := child(obj, "spec")[list.name].([]any)
+		was, _ := child(old, "spec")[list.name].([]any)
+		if len(is) != len(was) {
+			return append(errs, field.Forbidden(field.NewPath("spec", list.name), "pod updates may not add or remove "+list.text))
 		}
 	}
 	return errs

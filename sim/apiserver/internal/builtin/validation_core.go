@@ -145,6 +145,15 @@ func serviceType(spec object, at *field.Path) field.ErrorList {
 }
 
 // servicePorts checks that the ports differ, and have the names that several ports need.
+// serviceStatus checks the status of a Service.
+func serviceStatus(o object) field.ErrorList {
+	list, _ := child(o, "status", "loadBalancer")["ingress"].([]any)
+	if len(list) == 0 || child(o, "spec")["type"] == "LoadBalancer" {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("status", "loadBalancer", "ingress"), "may only be used when `spec.type` is 'LoadBalancer'")}
+}
+
 func servicePorts(spec object, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	ports, _ := spec["ports"].([]any)
