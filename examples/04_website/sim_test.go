@@ -38,7 +38,7 @@ func TestSurvivesEverything(t *testing.T) {
 		Script: func(w *sim.World) {
 			secret, site := newSecret(), newShop()
 			site.Spec.Replicas = new(int32(1)) // each Pod adds events, and with them plans
-			w.Create(site) // it waits for its credentials
+			w.Create(site)                     // it waits for its credentials
 			w.Settle()
 			w.Create(secret)
 			w.Settle()

@@ -204,25 +204,30 @@ func (r *run) normalize(path string, v any) any {
 		}
 		return out
 	case string:
-		v = strings.ReplaceAll(v, r.namespace, "{ns}")
-		v = uidPattern.ReplaceAllString(v, "<uid>")
-		switch {
-		case timePattern.MatchString(v):
-			return "<time>"
-		case ipPattern.MatchString(v):
-			return "<ip>"
-		case strings.HasSuffix(path, ".resourceVersion"):
-			return r.symbol(v)
-		case strings.HasSuffix(path, ".message"):
-			if _, text, ok := strings.Cut(v, `}": strict decoding error: `); ok {
-				v = "Invalid value: <the patched object>: strict decoding error: " + text
-			}
-			v = unsupported.ReplaceAllString(v, "Unsupported value: <value>: supported")
-			v = goDiff.ReplaceAllString(v, "$1")
-			v = structPattern.ReplaceAllString(v, "Invalid value: <object>: ")
-			v = versionPattern.ReplaceAllString(v, "(<version>)")
+		return r.normalizeText(path, v)
+	}
+	return v
+}
+
+// normalizeText is normalize for a string.
+func (r *run) normalizeText(path, v string) string {
+	v = strings.ReplaceAll(v, r.namespace, "{ns}")
+	v = uidPattern.ReplaceAllString(v, "<uid>")
+	switch {
+	case timePattern.MatchString(v):
+		return "<time>"
+	case ipPattern.MatchString(v):
+		return "<ip>"
+	case strings.HasSuffix(path, ".resourceVersion"):
+		return r.symbol(v)
+	case strings.HasSuffix(path, ".message"):
+		if _, text, ok := strings.Cut(v, `}": strict decoding error: `); ok {
+			v = "Invalid value: <the patched object>: strict decoding error: " + text
 		}
-		return v
+		v = unsupported.ReplaceAllString(v, "Unsupported value: <value>: supported")
+		v = goDiff.ReplaceAllString(v, "$1")
+		v = structPattern.ReplaceAllString(v, "Invalid value: <object>: ")
+		v = versionPattern.ReplaceAllString(v, "(<version>)")
 	}
 	return v
 }
