@@ -53,7 +53,9 @@ func newMapper(p *Process) func(*rest.Config, *http.Client) (meta.RESTMapper, er
 }
 
 func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	if len(versions) == 1 && versions[0] != "" && !m.process.run.schedule.Dropped(m.process.owner) {
+	// That also holds for a process that was killed, whose requests block: clients of
+	// controller-runtime hold a mutex meanwhile, so that nothing would continue.
+	if len(versions) == 1 && versions[0] != "" {
 		gvk := gk.WithVersion(versions[0])
 		if resource, namespaced, err := m.process.run.cluster.Server.ResourceFor(gvk); err == nil {
 			scope := meta.RESTScopeRoot
