@@ -35,7 +35,7 @@ var (
 	length    = flag.Int("length", 50, "the `number` of operations in a sequence")
 )
 
-// outOfScope are answers that are known to differ, with the reason. docs/simulator.md lists them
+// outOfScope are answers that are known to differ, with the reason. docs/simulator-reference.md lists them
 // too.
 var outOfScope = []struct {
 	reason  string
