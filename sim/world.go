@@ -163,7 +163,12 @@ func (w *World) proveIdle() {
 }
 
 // Sleep lets virtual time pass.
-func (w *World) Sleep(d time.Duration) { time.Sleep(d) }
+func (w *World) Sleep(d time.Duration) {
+	time.Sleep(d)
+	// A turn of its own orders what the script does next after what the driver has done meanwhile:
+	// both use the fakes of the run.
+	w.must("wake", func() error { return nil })
+}
 
 // SleepUntil lets virtual time pass until so long after the beginning of the run, which is at
 // midnight UTC of the first of January 2000: for operators that do something at certain times. It
@@ -173,7 +178,7 @@ func (w *World) SleepUntil(sinceStart time.Duration) {
 	if d < 0 {
 		w.fail(fmt.Errorf("sleeping until %s: that was %s ago, leave more time", sinceStart, -d))
 	}
-	time.Sleep(d)
+	w.Sleep(d)
 }
 
 // Log writes a line into the trace.
