@@ -102,7 +102,10 @@ func completeJobs(t *testing.T, user client.Client) (completed int) {
 		}
 		now := metav1.Now()
 		job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
-		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now}}
+		job.Status.Conditions = []batchv1.JobCondition{
+			{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue, LastTransitionTime: now},
+			{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now},
+		}
 		if err := user.Status().Update(t.Context(), &job); err != nil {
 			t.Fatal(err)
 		}
