@@ -180,7 +180,7 @@ func (r *run) drive(before int, script func()) *result {
 // place in the trace.
 func (r *run) placed(violations []oracle.Violation) []oracle.Violation {
 	for i := range violations {
-		if n := writes.CheckpointOf(violations[i]); n > 0 && n <= len(r.entries) {
+		if n := violations[i].Checkpoint; n > 0 && n <= len(r.entries) {
 			violations[i].Entry = r.entries[n-1]
 		}
 	}

@@ -43,7 +43,6 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Create(secret)
 			w.Settle()
 			sim.Update(w, secret, func(s *corev1.Secret) { s.Data["DB_PASSWORD"] = []byte("s3cr3t-two") })
-			w.Settle()
 			sim.Update(w, site, func(s *v1.Website) { s.Spec.Content["index.html"] = "Closed" })
 			w.Settle()
 			w.Delete(site)

@@ -51,7 +51,8 @@ const (
 type Violation struct {
 	Oracle      Name
 	Text        string
-	Differences []Difference // of SameEnd
+	Checkpoint  int          // at which the world differs, from 1; 0 if the violation is not about that
+	Differences []Difference // of the world at the checkpoint, in SameEnd and SameHistory
 	Entry       int          // which entry of the trace comes next when it is noticed
 }
 

@@ -21,17 +21,17 @@ func (l *ledger) compare(e End, text string, counts func(want snapshot.Snapshot,
 		if i >= len(e.Checkpoints) {
 			return
 		}
-		var differences []oracle.Difference
+		found := differences{checkpoint: i + 1}
 		var lines []string
 		for _, d := range want.Diff(e.Checkpoints[i], l.reference.Mask) {
 			if counts(want, d) && !isLeaving(want, d) && !deniesWhenDone(want, e.Checkpoints[i], d) && !l.comesByTheClock(i, d) {
-				differences, lines = append(differences, d), append(lines, d.String())
+				found.list, lines = append(found.list, d), append(lines, d.String())
 			}
 		}
-		if len(differences) == 0 {
+		if len(found.list) == 0 {
 			continue
 		}
-		v(fmt.Sprintf("at checkpoint %d of %d, %s:\n  %s", i+1, len(l.reference.Checkpoints), text, strings.Join(lines, "\n  ")), differences...)
+		v(fmt.Sprintf("at checkpoint %d of %d, %s:\n  %s", found.checkpoint, len(l.reference.Checkpoints), text, strings.Join(lines, "\n  ")), found)
 		return // what differs later may follow from it
 	}
 }

@@ -22,11 +22,8 @@ import (
 type sameHistory struct{}
 
 func (sameHistory) AtEnd(l *ledger, e End, v violate) {
-	if l.forgets {
-		return
-	}
 	l.compare(e, "statuses record another history than without the fault", func(want snapshot.Snapshot, d oracle.Difference) bool {
-		return l.isHistory(d) && !isZero(d) && !isFalse(want, d) && !l.isNew(d.Thing)
+		return l.isHistory(d) && !isZero(d) && !isFalse(want, d) && !l.hasForgotten(d.Thing)
 	}, v)
 }
 
@@ -41,21 +38,21 @@ func isFalse(want snapshot.Snapshot, d oracle.Difference) bool {
 	return ok && want[d.Thing][conditionsPath+kind+"].status"] == "False"
 }
 
-// isNew reports whether others have deleted an object, or one that owns it. The one that is there
-// now has a history of its own, and nothing could restore the former one.
-func (l *ledger) isNew(thing string) bool {
+// hasForgotten reports whether others have taken the history of an object, or of one that owns it:
+// they have deleted it, so that the one that is there now has a history of its own, or have removed
+// its status. Nothing could restore the former history.
+func (l *ledger) hasForgotten(thing string) bool {
 	thing, _, _ = strings.Cut(thing, " #")
 	for uid, canonical := range l.uids {
-		if canonical == thing && l.wasDeleted(uid) {
+		if canonical == thing && l.lostHistory(uid) {
 			return true
 		}
 	}
 	return false
 }
 
-// wasDeleted reports whether others have deleted an object, or one that owns it.
-func (l *ledger) wasDeleted(uid types.UID) bool {
-	return l.disturbed[uid] || slices.ContainsFunc(l.owners[uid], l.wasDeleted)
+func (l *ledger) lostHistory(uid types.UID) bool {
+	return l.disturbed[uid] || l.wiped[uid] || slices.ContainsFunc(l.owners[uid], l.lostHistory)
 }
 
 // A difference is history if nothing in the world says what the field should be, so that an
@@ -65,7 +62,7 @@ func (l *ledger) wasDeleted(uid types.UID) bool {
 //   - a time in a status that one of the worlds does not have: when something happened as the last;
 //   - a condition that the object does not have from the beginning, without the fault, and does not
 //     have after it: it was set by something that happened in between;
-//   - a counter in a label or annotation of an object that others have deleted, or of its children.
+//   - a counter in a label or annotation of an object that has forgotten its own, or of its children.
 //
 // Everything else in a status is something that users read, and that must not depend on the past:
 // a selector, a phase, a number of replicas, a condition that is there from the beginning.
@@ -73,7 +70,7 @@ func (l *ledger) isHistory(d oracle.Difference) bool {
 	switch {
 	case !strings.HasPrefix(d.Path, ".status."):
 		// Children may have a counter of their owner in labels and annotations.
-		return isMetadataCounter(d) && l.isNew(d.Thing)
+		return isMetadataCounter(d) && l.hasForgotten(d.Thing)
 	case strings.HasPrefix(d.Path, conditionsPath):
 		return l.isPastCondition(d)
 	}

@@ -25,8 +25,15 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// violate reports that the oracle that is called does not hold.
-type violate func(text string, differences ...oracle.Difference)
+// violate reports that the oracle that is called does not hold, and in what the world differs, if it
+// is about that.
+type violate func(text string, differ ...differences)
+
+// differences are those of one checkpoint.
+type differences struct {
+	checkpoint int // from 1
+	list       []oracle.Difference
+}
 
 // The moments at which oracles are called. Except for onEvent, the driver calls them, one at a
 // time.
@@ -87,7 +94,7 @@ func oracles() []registered {
 		{oracle.ObservedGeneration, observedGeneration{}},
 		{oracle.ConditionsStay, conditionsStay{others: map[types.UID]map[string]bool{}}},
 		{oracle.TransitionTime, transitionTime{}},
-		{oracle.ReadyWhenDone, readyWhenDone{claims: map[types.UID]*claim{}}},
+		{oracle.ReadyWhenDone, readyWhenDone{claims: map[types.UID]*claim{}, users: map[types.UID]time.Time{}}},
 		{oracle.CacheUntouched, cacheUntouched{}},
 		{oracle.NoSecret, noSecret{}},
 		{oracle.BoundedRequests, boundedRequests{}},
@@ -134,21 +141,25 @@ func New(o Options) *Judge {
 
 // Report records that an oracle does not hold. Each text of an oracle is recorded once. Any
 // goroutine may call it.
-func (j *Judge) Report(name oracle.Name, text string, differences ...oracle.Difference) {
-	if _, off := j.options.Without[name]; off {
+func (j *Judge) Report(name oracle.Name, text string) {
+	j.report(oracle.Violation{Oracle: name, Text: text})
+}
+
+func (j *Judge) report(found oracle.Violation) {
+	if _, off := j.options.Without[found.Oracle]; off {
 		return
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, v := range j.violations {
 		// What a resync or a restart causes is one mistake, however much it is.
-		if v.Oracle == name && (v.Text == text || name == oracle.SilentWhenIdle || name == oracle.NoNoopWrites) {
+		if v.Oracle == found.Oracle && (v.Text == found.Text || v.Oracle == oracle.SilentWhenIdle || v.Oracle == oracle.NoNoopWrites) {
 			return
 		}
 	}
-	line, _, _ := strings.Cut(text, "\n")
-	entry := j.options.Noticed(name, line)
-	j.violations = append(j.violations, oracle.Violation{Oracle: name, Text: text, Differences: differences, Entry: entry})
+	line, _, _ := strings.Cut(found.Text, "\n")
+	found.Entry = j.options.Noticed(found.Oracle, line)
+	j.violations = append(j.violations, found)
 }
 
 // Violations returns what was reported.
@@ -162,7 +173,13 @@ func (j *Judge) Violations() []oracle.Violation {
 func each[T any](j *Judge, call func(o T, v violate)) {
 	for _, r := range j.oracles {
 		if o, ok := r.oracle.(T); ok {
-			call(o, func(text string, differences ...oracle.Difference) { j.Report(r.name, text, differences...) })
+			call(o, func(text string, differ ...differences) {
+				found := oracle.Violation{Oracle: r.name, Text: text}
+				for _, d := range differ {
+					found.Checkpoint, found.Differences = d.checkpoint, d.list
+				}
+				j.report(found)
+			})
 		}
 	}
 }

@@ -27,7 +27,6 @@ type ledger struct {
 	addsWork  bool       // a fault of the plan makes more work right
 	vanishes  bool       // a fault of the plan takes an object away in spite of its finalizer
 	replaces  bool       // a fault of the plan replaces an object of users with a new one
-	forgets   bool       // a fault of the plan takes a status away
 	systems   map[string]external.System
 	rules     Rules
 	faultless bool // the plan has no fault
@@ -75,8 +74,8 @@ type change struct {
 func newLedger(o Options) *ledger {
 	return &ledger{
 		reference: o.Reference, addsWork: o.Plan.AddsWork(), vanishes: o.Plan.Has(fault.Vanish), systems: o.Systems,
-		replaces: replaces(o.Plan), forgets: replaces(o.Plan) || o.Plan.Has(fault.WipeStatus),
-		uids: map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
+		replaces: replaces(o.Plan),
+		uids:     map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{}, owners: map[types.UID][]types.UID{},
 		rules: o.Rules, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
 		public: map[string]bool{}, held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{},

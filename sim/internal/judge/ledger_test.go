@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -91,12 +92,18 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// A violation has the differences and the place in the trace that reports show.
+// A violation has the checkpoint, the differences and the place in the trace that reports show.
 func TestViolation(t *testing.T) {
-	j := New(Options{Noticed: func(oracle.Name, string) int { return 17 }})
-	d := oracle.Difference{Thing: "configmaps default/x", Want: "there"}
-	j.Report(oracle.SameEnd, "first line\nsecond line", d)
-	want := []oracle.Violation{{Oracle: oracle.SameEnd, Text: "first line\nsecond line", Differences: []oracle.Difference{d}, Entry: 17}}
+	before, after := snapshot.Snapshot{}, snapshot.Snapshot{"configmaps default/x": {}}
+	j := New(Options{
+		Reference: &Reference{Checkpoints: []snapshot.Snapshot{before, after}}, Plan: withFault(fault.CrashAfterWrite),
+		Noticed: func(oracle.Name, string) int { return 17 },
+	})
+	j.End(End{Checkpoints: []snapshot.Snapshot{before, before}})
+	want := []oracle.Violation{{
+		Oracle: oracle.SameEnd, Text: "at checkpoint 2 of 2, the world is not what it is without the fault:\n  - configmaps default/x is missing",
+		Checkpoint: 2, Differences: []oracle.Difference{{Thing: "configmaps default/x", Want: "there"}}, Entry: 17,
+	}}
 	if diff := cmp.Diff(want, j.Violations()); diff != "" {
 		t.Error(diff)
 	}

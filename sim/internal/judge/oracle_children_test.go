@@ -198,6 +198,17 @@ func readyWhenDoneChecks(*testing.T) map[string]check {
 			tr.child(volumeClaims, "ADDED", "user", false, nil)
 			tr.child(configMaps, "ADDED", "operator", true, nil)
 		})},
+		"right: just after a user's change of another object": {show: func(tr trial) {
+			tr.child(volumeClaims, "ADDED", "user", false, nil)
+			ready(tr, "True", 2)
+			creates(tr)
+		}},
+		"wrong: long after such a change": {show: func(tr trial) {
+			tr.child(volumeClaims, "ADDED", "user", false, nil)
+			agedUsers(tr, time.Minute)
+			ready(tr, "True", 2)
+			creates(tr)
+		}, want: []string{early + "its child configmaps default/c was created"}},
 		"right: in the next stage": {show: show("True", 2, func(tr trial) { tr.Idle(Idle{Checkpoint: 1}) }, creates)},
 		"right: by the clock":      {show: show("True", 2, func(tr trial) { agedClaims(tr, time.Minute) }, creates)},
 		"right: only labels change": {show: func(tr trial) {
@@ -257,6 +268,17 @@ func readyWhenDoneChecks(*testing.T) map[string]check {
 			ready(tr, "True", 2)
 			deployment("MODIFIED", "other", 1)(tr)
 		}, want: []string{early + "its child deployments.apps default/c was available"}},
+	}
+}
+
+// agedUsers makes all changes of users older.
+func agedUsers(tr trial, d time.Duration) {
+	for _, r := range tr.oracles {
+		if o, ok := r.oracle.(readyWhenDone); ok {
+			for uid, at := range o.users {
+				o.users[uid] = at.Add(-d)
+			}
+		}
 	}
 }
 

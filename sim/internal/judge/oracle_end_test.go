@@ -60,17 +60,20 @@ func sameEndChecks(*testing.T) map[string]check {
 }
 
 func sameHistoryChecks(*testing.T) map[string]check {
+	deleted := func(tr trial) { tr.Disturbed("owner") }
+	wiped := func(tr trial) { tr.StatusWiped("owner") }
 	return map[string]check{
 		"right: the same":                                             {historyOptions(fault.Recreate), history(".status.restarts", "1"), nil},
 		"right: a field that is not history":                          {withoutSameEnd(historyOptions(fault.Recreate)), history(".status.selector", "b"), nil},
 		"right: the run without faults":                               {Options{}, history(".status.restarts", "3"), nil},
-		"right: a counter of an object that others have created anew": {historyOptions(fault.Recreate), recreated(".status.restarts", "0"), nil},
-		"right: a counter in the metadata of such an object":          {historyOptions(fault.Recreate), recreated(".metadata.labels.example.com/restart-attempt", "0"), nil},
+		"right: a counter of an object that others have created anew": {historyOptions(fault.Recreate), forgotten(deleted, ".status.restarts", "0"), nil},
+		"right: a counter in the metadata of such an object":          {historyOptions(fault.Recreate), forgotten(deleted, ".metadata.labels.example.com/restart-attempt", "0"), nil},
 		"right: a counter that is zero, or absent":                    {zeroOptions(), history(".status.restarts", ""), nil},
 		"right: a condition of the past that says no":                 {historyOptions(fault.WipeStatus), history(".status.conditions[Paused].status", ""), nil},
-		"right: a new object":                                         {historyOptions(fault.DeleteAndCreate), history(".status.restarts", "0"), nil},
-		"right: a status that was taken away": {
-			historyOptions(fault.WipeStatus), history(".status.lastScheduleTime", ""), nil,
+		"right: a status that was taken away":                         {historyOptions(fault.WipeStatus), forgotten(wiped, ".status.lastScheduleTime", ""), nil},
+		"wrong: the status of another object was taken away": {
+			historyOptions(fault.WipeStatus), history(".status.restarts", "0"),
+			[]string{"same-history: at checkpoint 2 of 2, statuses record another history than without the fault:"},
 		},
 		"wrong: a counter": {
 			historyOptions(fault.CrashAfterWrite), history(".status.restarts", "0"),
@@ -152,11 +155,11 @@ func zeroOptions() Options {
 	return o
 }
 
-// recreated shows the end of history for an object whose owner others have deleted.
-func recreated(path, value string) func(trial) {
+// forgotten shows the end of history for an object to whose owner something was done.
+func forgotten(done func(trial), path, value string) func(trial) {
 	return func(tr trial) {
-		owned := object(map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"uid": "former"}}}})
-		tr.Disturbed("former")
+		owned := object(map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"uid": "owner"}}}})
+		done(tr)
 		tr.Changed(apiserver.Change{
 			Type: "ADDED", Actor: "operator", Verb: "create", Resource: schema.GroupVersionResource{Version: "v1", Resource: "widgets"},
 			Namespace: "default", Name: "x", UID: "1", New: owned,

@@ -23,9 +23,9 @@ import (
 // A status claims success when the operator makes Ready or Available True for the current
 // generation (or for no generation that it names). The claim was made too early if
 //
-//   - right after it, and although no one else has changed anything since, the operator creates a
-//     child of the object, changes one beyond its metadata and status, or does something outside
-//     for it;
+//   - right after it, and although no one else has changed anything since, and no user just before,
+//     the operator creates a child of the object, changes one beyond its metadata and status, or
+//     does something outside for it;
 //   - a child that runs Pods was not available at the time of the claim, and becomes it before the
 //     next checkpoint.
 //
@@ -34,6 +34,7 @@ import (
 // could know, and the work may be that of a process that has crashed.
 type readyWhenDone struct {
 	claims map[types.UID]*claim
+	users  map[types.UID]time.Time // when users have changed an object
 }
 
 // claim is one of success.
@@ -41,13 +42,17 @@ type claim struct {
 	condition string
 	canonical string
 	at        time.Time
-	alone     bool               // no one else has changed anything since
+	alone     bool               // there is no change that the operator could not know of
 	waiting   map[types.UID]bool // children that are not available yet
 }
 
 // claimTime is how long, in virtual time, the operator may not work any more after a claim. It is
 // short so that the next period of periodic work does not count.
 const claimTime = 5 * time.Second
+
+// lagTime is how long, in virtual time, a change of another object may be unknown to a reconcile that
+// is running.
+const lagTime = 100 * time.Millisecond
 
 func (o readyWhenDone) OnChange(l *ledger, c *change, v violate) {
 	switch {
@@ -73,7 +78,10 @@ func (o readyWhenDone) OnCall(l *ledger, call external.Call, v violate) {
 	}
 }
 
-func (o readyWhenDone) WhenIdle(*ledger, Idle, violate) { clear(o.claims) }
+func (o readyWhenDone) WhenIdle(*ledger, Idle, violate) {
+	clear(o.claims)
+	clear(o.users)
+}
 
 // work looks at what the operator does for an object.
 func (o readyWhenDone) work(owner types.UID, what string, v violate) {
@@ -85,6 +93,9 @@ func (o readyWhenDone) work(owner types.UID, what string, v violate) {
 
 // others looks at a change that the operator has not made.
 func (o readyWhenDone) others(c *change, v violate) {
+	if c.isUsers() {
+		o.users[c.UID] = time.Now()
+	}
 	for _, owner := range slices.Sorted(maps.Keys(o.claims)) {
 		made := o.claims[owner]
 		made.alone = false
@@ -109,8 +120,18 @@ func (o readyWhenDone) status(l *ledger, c *change) {
 	case kind == "":
 		delete(o.claims, c.UID)
 	case claims(c.Old) != kind:
-		o.claims[c.UID] = &claim{condition: kind, canonical: c.canonical, at: time.Now(), alone: true, waiting: l.unavailable(c.UID, kind)}
+		o.claims[c.UID] = &claim{condition: kind, canonical: c.canonical, at: time.Now(), alone: o.knowsAll(c.UID), waiting: l.unavailable(c.UID, kind)}
 	}
+}
+
+// knowsAll reports whether the operator could know of all that users have changed beside an object.
+func (o readyWhenDone) knowsAll(uid types.UID) bool {
+	for changed, at := range o.users {
+		if changed != uid && time.Since(at) <= lagTime {
+			return false
+		}
+	}
+	return true
 }
 
 // claims returns the condition by which an object claims success for its present generation, or "".

@@ -6,7 +6,6 @@
 package writes
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -151,7 +150,7 @@ func (l *Log) Evidence(violations []oracle.Violation, names *strings.Replacer) [
 func (l *Log) find(v oracle.Violation, current *write, names *strings.Replacer) *write {
 	switch {
 	case len(v.Differences) > 0:
-		return until(l, CheckpointOf(v)).findDifference(v.Worst(), names)
+		return until(l, v.Checkpoint).findDifference(v.Worst(), names)
 	case v.Oracle == oracle.NoLeak:
 		// The mistake is a creation that was not recorded, more often than the deletion.
 		if w := l.lastCall(func(c external.Call) bool { return !isDeletion(c) && strings.Contains(v.Text, " of "+c.System+" ") }); w != nil {
@@ -161,16 +160,6 @@ func (l *Log) find(v oracle.Violation, current *write, names *strings.Replacer) 
 		return l.busiest()
 	}
 	return current
-}
-
-// CheckpointOf returns at which checkpoint a violation shows, from 1; 0 if it shows at none. Its
-// text says so.
-func CheckpointOf(v oracle.Violation) int {
-	n := 0
-	if _, err := fmt.Sscanf(v.Text, "at checkpoint %d of", &n); err != nil {
-		return 0
-	}
-	return n
 }
 
 // until returns what was written before a checkpoint.

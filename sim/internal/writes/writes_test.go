@@ -62,20 +62,20 @@ func TestDifferencesAreTracedToTheirWrites(t *testing.T) {
 	send(l, server, request(t, "DELETE", x, ""))
 	send(l, server, request(t, "POST", configMaps, `{"metadata":{"name":"y"}}`)) // write 7
 
-	of := func(text string, d oracle.Difference) oracle.Violation {
-		return oracle.Violation{Oracle: oracle.SameEnd, Text: text, Differences: []oracle.Difference{d}}
+	of := func(checkpoint int, d oracle.Difference) oracle.Violation {
+		return oracle.Violation{Oracle: oracle.SameEnd, Checkpoint: checkpoint, Differences: []oracle.Difference{d}}
 	}
 	a := oracle.Difference{Thing: "configmaps default/x", Path: ".data.a", Want: "1", Got: "2"}
 	tests := []struct {
 		violation oracle.Violation
 		want      string
 	}{
-		{of("at checkpoint 1 of 2", a), "write 2: patch configmaps default/x -> 200 [~ data.a: 1 -> 2]"},
-		{of("at checkpoint 2 of 2", a), "write 4: patch configmaps default/x -> 200 [~ data.a: 2 -> 3]"},
-		{of("", oracle.Difference{Thing: "configmaps default/x", Want: "there"}), "write 5: delete configmaps default/x -> 200 []"},
-		{of("at checkpoint 1 of 2", oracle.Difference{Thing: "configmaps default/x", Got: "there"}), "write 1: create configmaps default/x -> 201 [+ data.a: 1 + data.b: 1]"},
-		{of("", oracle.Difference{Thing: "configmaps default/y #2", Got: "there"}), "write 7: create configmaps default/y -> 201 []"},
-		{of("", oracle.Difference{Thing: "configmaps default/z", Want: "there"}), "none"},
+		{of(1, a), "write 2: patch configmaps default/x -> 200 [~ data.a: 1 -> 2]"},
+		{of(2, a), "write 4: patch configmaps default/x -> 200 [~ data.a: 2 -> 3]"},
+		{of(0, oracle.Difference{Thing: "configmaps default/x", Want: "there"}), "write 5: delete configmaps default/x -> 200 []"},
+		{of(1, oracle.Difference{Thing: "configmaps default/x", Got: "there"}), "write 1: create configmaps default/x -> 201 [+ data.a: 1 + data.b: 1]"},
+		{of(0, oracle.Difference{Thing: "configmaps default/y #2", Got: "there"}), "write 7: create configmaps default/y -> 201 []"},
+		{of(0, oracle.Difference{Thing: "configmaps default/z", Want: "there"}), "none"},
 	}
 	for _, tt := range tests {
 		if got := textOf(l.Evidence([]oracle.Violation{tt.violation}, noNames)[0]); got != tt.want {
