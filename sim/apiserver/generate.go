@@ -28,6 +28,7 @@ func (w *writeContext) prepareNew(g *registry, obj, applied *unstructured.Unstru
 	if failure := w.admit(g, obj, nil); failure != nil {
 		return failure
 	}
+	w.lacksDefaults = w.kind.storage == claimsStorage || w.kind.storage == jobsStorage && len(obj.GetLabels()) == 0
 	w.completeCreate(g, obj)
 	w.kind.protect(obj)
 	if unlabeled {

@@ -224,7 +224,7 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 	// As upstream, an update that changes nothing, or only the times of managed fields, is not
 	// written: the resource version stays, and watches see no event.
 	obj.SetResourceVersion(before.GetResourceVersion())
-	if same(obj, before) {
+	if same(obj, before) && !old.lacksDefaults {
 		return old, nil
 	}
 	if r.DryRun {

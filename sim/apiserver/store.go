@@ -47,6 +47,7 @@ type version struct {
 	revision        uint64
 	content         map[string]any
 	encoded         map[string][]byte // JSON by API version; guarded by the server's lock
+	lacksDefaults   bool              // the content has defaults that are not stored yet
 }
 
 func (v *version) unstructured() *unstructured.Unstructured {
@@ -109,7 +110,7 @@ func (s *store) put(w *writeContext, old *version, content map[string]any) *vers
 	s.revision++
 	u := unstructured.Unstructured{Object: content}
 	setResourceVersion(content, s.revision)
-	v := &version{namespace: u.GetNamespace(), name: u.GetName(), uid: u.GetUID(), revision: s.revision, content: content}
+	v := &version{namespace: u.GetNamespace(), name: u.GetName(), uid: u.GetUID(), revision: s.revision, content: content, lacksDefaults: w.lacksDefaults}
 	t := s.table(w.kind)
 	t.objects[key{v.namespace, v.name}] = v
 	t.order = nil

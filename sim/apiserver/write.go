@@ -20,6 +20,11 @@ type writeContext struct {
 	request  *Request
 	kind     *kind
 	warnings []string
+
+	// What is stored of a new object lacks defaults: the phase of a claim, whose status is cleared
+	// after they are set, or the labels of a Job, which are those that its template is given then.
+	// As upstream, its first update is written even if the client has changed nothing.
+	lacksDefaults bool
 }
 
 // decode reads an object as the real server does: built-in kinds through their Go types, custom

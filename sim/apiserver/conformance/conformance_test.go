@@ -178,6 +178,11 @@ func (r *run) normalize(path string, v any) any {
 			}
 			out[k] = r.normalize(path+"."+k, child)
 		}
+		if out["type"] == "ExternalName" {
+			// Of a Service that had another type, upstream stores this: readers don't see it, but
+			// watches do.
+			delete(out, "internalTrafficPolicy")
+		}
 		if causes, ok := out["causes"].([]any); ok {
 			// Their order is not defined, and their number depends on how many validators find the
 			// error.

@@ -175,12 +175,53 @@ func HealthCheckPort(spec map[string]any, allocate func(kind string) string) {
 	}
 }
 
+// dropOfFormerType removes what only the former type of a Service needs, where the client has not
+// changed it.
+func dropOfFormerType(spec, before object) {
+	drop := func(names ...string) {
+		for _, name := range names {
+			if reflect.DeepEqual(spec[name], before[name]) {
+				delete(spec, name)
+			}
+		}
+	}
+	if spec["type"] == "ExternalName" && before["type"] != "ExternalName" {
+		drop("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
+	}
+	if isReachedFromOutside(before) && !isReachedFromOutside(spec) {
+		drop("externalTrafficPolicy")
+	}
+	if needsNodePorts(before) && !needsNodePorts(spec) && reflect.DeepEqual(usedNodePorts(spec), usedNodePorts(before)) {
+		each(spec, "ports", func(p object) { delete(p, "nodePort") })
+	}
+}
+
+// isReachedFromOutside reports whether a Service has an external traffic policy.
+func isReachedFromOutside(spec object) bool {
+	addresses, _ := spec["externalIPs"].([]any)
+	return spec["type"] == "NodePort" || spec["type"] == "LoadBalancer" || spec["type"] == "ClusterIP" && len(addresses) > 0
+}
+
+func needsNodePorts(spec object) bool {
+	return spec["type"] == "NodePort" || spec["type"] == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != false
+}
+
+func usedNodePorts(spec object) map[int64]bool {
+	used := map[int64]bool{}
+	each(spec, "ports", func(p object) {
+		if port, _ := p["nodePort"].(int64); port != 0 {
+			used[port] = true
+		}
+	})
+	return used
+}
+
 func needsHealthCheck(spec object) bool {
 	return spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
 
 func nodePorts(spec object, allocate func(string) string) {
-	if spec["type"] != "NodePort" && spec["type"] != "LoadBalancer" || spec["allocateLoadBalancerNodePorts"] == false {
+	if !needsNodePorts(spec) {
 		return
 	}
 	each(spec, "ports", func(p object) {
@@ -198,14 +239,8 @@ func changedService(o, old object) {
 	if spec == nil || before == nil {
 		return
 	}
+	dropOfFormerType(spec, before)
 	if spec["type"] == "ExternalName" {
-		if before["type"] != "ExternalName" {
-			for _, name := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy", "externalTrafficPolicy"} {
-				if reflect.DeepEqual(spec[name], before[name]) {
-					delete(spec, name)
-				}
-			}
-		}
 		return
 	}
 	for _, name := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"} {
