@@ -82,6 +82,14 @@ func TestServices(t *testing.T) {
 	if code != 200 || len(ports) != 1 || ports[0].(map[string]any)["nodePort"] == nil {
 		t.Errorf("a Service that becomes a NodePort has no port: %v", g)
 	}
+	// Who writes the older field only changes the newer one with it.
+	code, answer := w.do("PATCH", services+"/g", `{"spec":{"clusterIP":"None"}}`)
+	message, _ := answer["message"].(string)
+	for _, want := range []string{"spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services", `["None"]: may not change once set`} {
+		if code != 422 || !strings.Contains(message, want) || strings.Contains(message, "first value") {
+			t.Errorf("a Service that gives up its address: %d %s, want %s", code, message, want)
+		}
+	}
 	w.do("DELETE", services+"/a", "")
 	create("h", `"nodePort":30001`, `,"type":"NodePort","clusterIP":"`+ip+`"`, 201, "")
 }

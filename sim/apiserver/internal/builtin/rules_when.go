@@ -49,24 +49,21 @@ func isZero(value any) bool {
 	return slices.Contains([]any{nil, int64(0), "0%"}, value)
 }
 
-// ungated returns the old state of a Pod without the scheduling gates that the new one has removed,
-// and with the scheduling directives of the new one if the old one has gates: these may change.
+// ungated returns the old state of a Pod with the scheduling gates of the new one, which are checked
+// by themselves, and with its scheduling directives if the old one has gates: these may change.
 func ungated(obj, old object) object {
 	spec, before := child(obj, "spec"), child(old, "spec")
-	was, _ := before["schedulingGates"].([]any)
-	if spec == nil || len(was) == 0 {
+	if spec == nil || before == nil {
 		return old
 	}
-	is, _ := spec["schedulingGates"].([]any)
-	for _, gate := range is {
-		if !slices.ContainsFunc(was, func(g any) bool { return equal(g, gate) }) {
-			return old
-		}
+	names := []string{"schedulingGates"}
+	if was, _ := before["schedulingGates"].([]any); len(was) > 0 {
+		names = append(names, "nodeSelector", "affinity")
 	}
 	old = maps.Clone(old)
 	before = maps.Clone(before)
 	old["spec"] = before
-	for _, name := range []string{"schedulingGates", "nodeSelector", "affinity"} {
+	for _, name := range names {
 		keep(before, spec, name)
 	}
 	return old

@@ -248,6 +248,9 @@ func changedService(o, old object) {
 			spec[name] = before[name]
 		}
 	}
+	if spec["clusterIP"] != before["clusterIP"] && equal(spec["clusterIPs"], before["clusterIPs"]) {
+		spec["clusterIPs"] = []any{spec["clusterIP"]} // the client knows the older field only
+	}
 	if !needsHealthCheck(spec) && spec["healthCheckNodePort"] == before["healthCheckNodePort"] {
 		delete(spec, "healthCheckNodePort")
 	}
