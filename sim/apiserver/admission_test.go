@@ -82,6 +82,10 @@ func TestServices(t *testing.T) {
 	if code != 200 || len(ports) != 1 || ports[0].(map[string]any)["nodePort"] == nil {
 		t.Errorf("a Service that becomes a NodePort has no port: %v", g)
 	}
+	create("l", ``, `,"type":"LoadBalancer","loadBalancerClass":"example.com/c"`, 201, "")
+	if code, l := w.do("PATCH", services+"/l", `{"spec":{"type":"ClusterIP"}}`); code != 200 || field(l, "spec", "loadBalancerClass") != nil || field(l, "spec", "allocateLoadBalancerNodePorts") != nil {
+		t.Errorf("a Service that is no LoadBalancer anymore: %d %v", code, l)
+	}
 	// Who writes the older field only changes the newer one with it.
 	code, answer := w.do("PATCH", services+"/g", `{"spec":{"clusterIP":"None"}}`)
 	message, _ := answer["message"].(string)

@@ -35,6 +35,12 @@ func conditionOf(r *rule) func(at *step) bool {
 	return nil
 }
 
+// isFixed reports whether a field cannot change in the new state of its object. The class of a
+// Service can if the new type has none.
+func isFixed(at *step) bool {
+	return at.name != "loadBalancerClass" || at.in["type"] == "LoadBalancer"
+}
+
 // siblings returns the list that has the object of a field as an element.
 func (s *step) siblings() []any {
 	if s.parent == nil || s.parent.name != "" || s.parent.parent == nil {

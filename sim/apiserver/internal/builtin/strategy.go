@@ -188,6 +188,9 @@ func dropOfFormerType(spec, before object) {
 	if spec["type"] == "ExternalName" && before["type"] != "ExternalName" {
 		drop("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
 	}
+	if before["type"] == "LoadBalancer" && spec["type"] != "LoadBalancer" {
+		drop("allocateLoadBalancerNodePorts", "loadBalancerClass")
+	}
 	if isReachedFromOutside(before) && !isReachedFromOutside(spec) {
 		drop("externalTrafficPolicy")
 	}
