@@ -226,7 +226,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("a condition that is lost by a crash is no history: %v", got)
 	}
 	for field, want := range map[string]bool{
-		"restarts": true, "restartsCountTowardsMax": false, "restartCount": true, "retries": true, "retryCount": true, "attempts": true,
+		"restarts": true, "restartsCountTowardsMax": true, "jobRestartsCountTowardsMax": true, "countTowardsMax": false, "restartCount": true, "retries": true, "retryCount": true, "attempts": true,
 		"failures": true, "currentRevision": true, "readyReplicas": false, "availableReplicas": false, "succeeded": false, "ready": false,
 		"failed": false, "nodeCount": false, "port": false, "size": false,
 	} {
