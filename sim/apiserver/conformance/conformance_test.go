@@ -111,6 +111,18 @@ func (g *target) begin(t *testing.T, namespace string) *run {
 	return &run{target: g, namespace: namespace, versions: map[string][]string{}, order: map[string]string{}, uids: map[string]string{}}
 }
 
+// end deletes what a sequence leaves. There is no controller that empties its namespace, but the
+// addresses of Services have to be free for the sequences that follow.
+func (g *target) end(namespace string) {
+	path := "/api/v1/namespaces/" + namespace
+	for _, name := range names {
+		service := path + "/services/" + name
+		_, _ = g.do(operation{Method: "PATCH", Path: service, Type: "application/merge-patch+json", Body: `{"metadata":{"finalizers":null}}`})
+		_, _ = g.do(operation{Method: "DELETE", Path: service})
+	}
+	_, _ = g.do(operation{Method: "DELETE", Path: path})
+}
+
 // fill replaces the placeholders of an operation.
 func (r *run) fill(o operation) operation {
 	path, _, _ := strings.Cut(o.Path, "?")
@@ -323,10 +335,7 @@ type difference struct {
 func compare(t *testing.T, real, memory *target, namespace string, list []operation) *difference {
 	t.Helper()
 	a, b := real.begin(t, namespace), memory.begin(t, namespace)
-	defer func() {
-		_, _ = real.do(operation{Method: "DELETE", Path: "/api/v1/namespaces/" + namespace})
-		_, _ = memory.do(operation{Method: "DELETE", Path: "/api/v1/namespaces/" + namespace})
-	}()
+	defer real.end(namespace)
 	watchedA, watchedB := map[string]*watch{}, map[string]*watch{}
 	for _, s := range subjects {
 		watchedA[s.collection], watchedB[s.collection] = a.watch(t, s.collection), b.watch(t, s.collection)
