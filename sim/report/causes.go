@@ -24,6 +24,8 @@ import (
 //   - Most of its plans show the worse one too, and the same line of code made both writes.
 //   - All plans of the worse one show it too, and the same line of code wrote the same object. Some
 //     oracles judge fewer plans than others.
+//   - Both are about the times or about the generations of conditions, and the same line of code wrote
+//     them. It writes the whole status, mostly from one stale read.
 //   - All plans of both put the same kind of obstacle in the way, such as an orphan, of the same
 //     object: what an operator does about it is decided in one place.
 func arrange(list []Finding, plans int) []Finding {
@@ -97,6 +99,9 @@ func covers(w, f Finding, plans int) bool {
 	}
 	site := w.Example.Write.Site()
 	sameSite := site != "" && site == f.Example.Write.Site()
+	if sameSite && w.Oracle == f.Oracle && (f.Oracle == oracle.TransitionTime || f.Oracle == oracle.ObservedGeneration) {
+		return true
+	}
 	if sameObstacle(w, f) && related(w.Example, f.Example) {
 		return true
 	}

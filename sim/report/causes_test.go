@@ -319,3 +319,24 @@ func TestObstaclesAreOneCause(t *testing.T) {
 		}
 	}
 }
+
+// The conditions of a status that one line writes have moved for one reason.
+func TestConditionsOfOneLineAreOneCause(t *testing.T) {
+	moved := func(condition string) oracle.Violation {
+		return violation(oracle.TransitionTime, "widgets default/x: lastTransitionTime of condition "+condition+" moved, its status stayed True")
+	}
+	for lines, want := range map[[2]int]int{{40, 40}: 1, {40, 50}: 2} {
+		var outcomes []Outcome
+		for i, condition := range []string{"Ready", "Synced"} {
+			outcomes = append(outcomes, Outcome{
+				Order: i, Plan: parse(t, fmt.Sprintf("refuse write %d: 429", i+1)), Violations: []oracle.Violation{moved(condition)},
+				Writes: []*Write{at("status.go", lines[i], "widgets default/x", "update")},
+			})
+		}
+		s := Simulation{Plans: Plans{Total: 100}}
+		s.Fill(outcomes)
+		if got := len(s.Worst()); got != want {
+			t.Errorf("lines %v: %d causes, want %d", lines, got, want)
+		}
+	}
+}
