@@ -128,7 +128,7 @@ func (l *ledger) record(committed apiserver.Change) *change {
 	case !c.byOperator || c.orphan:
 	case c.Type == "ADDED":
 		l.created[c.canonical]++
-	case c.isDeletion():
+	case c.isDeletion() && !isMarked(c.Old): // a Pod is marked, and then removed
 		l.deleted[c.canonical]++
 	}
 	return c
@@ -164,6 +164,11 @@ func (l *ledger) recordMinted(c *change) {
 }
 
 func (c *change) isDeletion() bool { return c.Verb == "delete" || c.Verb == "deletecollection" }
+
+// isMarked reports whether an object is being deleted.
+func isMarked(content map[string]any) bool {
+	return content != nil && (&unstructured.Unstructured{Object: content}).GetDeletionTimestamp() != nil
+}
 
 // isUsers reports whether a user has made the change.
 func (c *change) isUsers() bool { return strings.HasPrefix(c.Actor, "user") }
