@@ -33,6 +33,7 @@ const ours = "ctrlkit"
 type server struct {
 	name   string
 	client dynamic.Interface
+	owner  string // the UID of ConfigMap owner
 }
 
 func memoryServer(t testing.TB) *server {
@@ -65,7 +66,12 @@ func newServer(t testing.TB, name string, config *rest.Config) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &server{name: name, client: client}
+	owner, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default").Create(t.Context(),
+		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "owner"}}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &server{name: name, client: client, owner: string(owner.GetUID())}
 }
 
 // resources are those of the kinds in the cases.
@@ -85,7 +91,7 @@ type child struct {
 // child returns one with the intent, which is YAML without a name.
 func (s *server) child(t testing.TB, name, intent string) *child {
 	t.Helper()
-	c := &child{t: t, clients: s.client, name: name, intent: parse(t, intent)}
+	c := &child{t: t, clients: s.client, name: name, intent: parse(t, strings.ReplaceAll(intent, "{owner}", s.owner))}
 	metadata, ok := c.intent["metadata"].(map[string]any)
 	if !ok {
 		metadata = map[string]any{}

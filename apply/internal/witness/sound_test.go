@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
@@ -21,6 +22,7 @@ const (
 	detected  verdict = "detected"  // detected, and the apply changes the object
 	hole      verdict = "hole"      // not detected, although the apply changes the object
 	needless  verdict = "needless"  // detected, although the apply changes nothing
+	refused   verdict = "refused"   // detected, and the apply is refused
 )
 
 type soundCase struct {
@@ -37,7 +39,7 @@ func TestSound(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { runSound(t, memoryServer(t), soundCases()) })
 	t.Run("real", func(t *testing.T) {
 		s := realServer(t)
-		runSound(t, s, soundCases())
+		runSound(t, s, append(soundCases(), realCases...))
 		t.Run("admission", func(t *testing.T) { runAdmission(t, s) })
 	})
 }
@@ -58,7 +60,7 @@ func runSound(t *testing.T, s *server, cases []soundCase) {
 			if got != tt.want || tt.why != "" && why != tt.why {
 				t.Errorf("got %s (%s), want %s (%s)\n%s", got, why, tt.want, tt.why, managedFields(live))
 			}
-			if after := c.get(); !c.unchanged(after) {
+			if after := c.get(); got != refused && !c.unchanged(after) {
 				t.Errorf("after the repair: %s\n%s", c.unchangedWhy(after), managedFields(after))
 			}
 		})
@@ -77,7 +79,12 @@ func (c *child) judge() (got verdict, why string, live *unstructured.Unstructure
 		why = gap.String()
 	}
 	seen := !c.unchanged(live)
-	changes := c.apply().GetResourceVersion() != live.GetResourceVersion()
+	after, err := c.tryApply(ours, true, withHash(c.intent))
+	if apierrors.IsInvalid(err) && seen {
+		return refused, why, live
+	}
+	c.must(err)
+	changes := after.GetResourceVersion() != live.GetResourceVersion()
 	switch {
 	case seen && changes:
 		return detected, why, live
