@@ -124,22 +124,26 @@ func (r *reader) peek() byte {
 
 // descend goes to the node at a path, and reports whether there is one.
 func (r *reader) descend(path [][]byte) bool {
-	for _, want := range path {
-		found := false
-		for more := r.open(); more && !found; {
-			key, ok := r.key()
-			if !ok {
-				return false
-			}
-			if found = bytes.Equal(key, want); !found {
-				more = r.skip() && r.next()
-			}
-		}
-		if !found {
+	for _, key := range path {
+		if !r.find(key) {
 			return false
 		}
 	}
 	return true
+}
+
+// find enters a node and goes to that of a member, and reports whether there is one.
+func (r *reader) find(want []byte) bool {
+	for more := r.open(); more; more = r.skip() && r.next() {
+		key, ok := r.key()
+		if !ok {
+			return false
+		}
+		if bytes.Equal(key, want) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasMembers enters a node and reports whether it has members besides itself.
