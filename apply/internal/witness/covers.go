@@ -4,6 +4,8 @@
 package witness
 
 import (
+	"sync"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -33,10 +35,13 @@ func Covers(managed []metav1.ManagedFieldsEntry, manager string, intent map[stri
 	if version, ok := intent["apiVersion"].(string); ok && version != own.APIVersion {
 		return false
 	}
-	w := walker{reader: reader{data: own.FieldsV1.GetRawBytes()}, managed: managed, own: own}
-	w.path, w.buf = w.stack[:0], w.small[:0]
+	w := walkers.Get().(*walker) //nolint:errcheck // there is nothing else in the pool
+	defer w.release()
+	w.reader, w.managed, w.own = reader{data: own.FieldsV1.GetRawBytes()}, managed, own
 	return w.object(intent, levelObject) && w.end()
 }
+
+var walkers = sync.Pool{New: func() any { return new(walker) }}
 
 // entryOf returns the entry of what a manager has applied, nil if there is none.
 func entryOf(managed []metav1.ManagedFieldsEntry, manager string) *metav1.ManagedFieldsEntry {
@@ -58,10 +63,15 @@ type walker struct {
 	managed []metav1.ManagedFieldsEntry
 	own     *metav1.ManagedFieldsEntry
 
-	path  [][]byte // the members above, as the entry has them
-	stack [16][]byte
-	buf   []byte // the key that is being read, without escapes
-	small [128]byte
+	path [][]byte // the members above, as the entry has them
+	buf  []byte   // the key that is being read, without escapes
+}
+
+// release returns the walker to the pool, without what it has read.
+func (w *walker) release() {
+	clear(w.path[:cap(w.path)])
+	*w = walker{path: w.path[:0], buf: w.buf[:0]}
+	walkers.Put(w)
 }
 
 // value reads the node of a value.

@@ -11,16 +11,20 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
@@ -116,7 +120,7 @@ func parse(t testing.TB, text string) map[string]any {
 		t.Fatal(err)
 	}
 	u := map[string]any{}
-	if err := json.Unmarshal(data, &u); err != nil {
+	if err := utiljson.Unmarshal(data, &u); err != nil {
 		t.Fatal(err)
 	}
 	return u
@@ -204,6 +208,24 @@ func (c *child) update(manager string, change func(content map[string]any)) {
 	}
 }
 
+// updateCached changes the object by an Update of a typed copy, as it is in a cache with the
+// transform.
+func (c *child) updateCached(manager string, change func(content map[string]any)) {
+	c.t.Helper()
+	d := &appsv1.Deployment{}
+	c.must(runtime.DefaultUnstructuredConverter.FromUnstructured(c.get().Object, d))
+	_, err := apply.CacheTransform(ours)(d)
+	c.must(err)
+	if len(d.ManagedFields) != 1 {
+		c.t.Fatalf("the transform has kept %v", d.ManagedFields)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
+	c.must(err)
+	change(content)
+	_, err = c.api.Update(c.t.Context(), &unstructured.Unstructured{Object: content}, metav1.UpdateOptions{FieldManager: manager})
+	c.must(err)
+}
+
 func (c *child) get() *unstructured.Unstructured {
 	c.t.Helper()
 	u, err := c.api.Get(c.t.Context(), c.name, metav1.GetOptions{})
@@ -254,4 +276,9 @@ func eventually(t testing.TB, what string, done func() bool) {
 			t.Fatal("timeout waiting for " + what)
 		}
 	}
+}
+
+// decode decodes the content of an unstructured object, and reports whether the text is one.
+func decode(text string, content *map[string]any) bool {
+	return utiljson.Unmarshal([]byte(text), content) == nil && *content != nil
 }

@@ -145,6 +145,16 @@ var managerCases = []soundCase{
 		content["data"] = map[string]any{"a": "1", "b": "2", "c": "3"}
 		c.applyAs(ours, true, content)
 	}, hole, ""},
+	{"an update of an object from a cache with the transform", deployment, func(c *child) {
+		c.applyAs("third", false, c.theirs("{metadata: {labels: {third: x}}}"))
+		c.updateCached("other", func(content map[string]any) {
+			_ = unstructured.SetNestedField(content, "x", "metadata", "labels", "theirs")
+		})
+		c.applyAs("third", false, c.theirs("{}")) // it still owns its label, and removes it
+		if c.get().GetLabels()["third"] != "" {
+			c.t.Error("the update has removed the entry of another manager")
+		}
+	}, unchanged, ""},
 	{"a JSON patch", deployment, func(c *child) {
 		c.patch("other", types.JSONPatchType, "[{op: replace, path: /spec/template/spec/containers/0/image, value: 'web:2'}]")
 	}, detected, webImage + "other"},
