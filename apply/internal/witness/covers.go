@@ -86,7 +86,7 @@ func (w *walker) value(v any, at level) bool {
 }
 
 func (w *walker) object(m map[string]any, at level) bool {
-	matched, whole := 0, true
+	start, matched, whole := w.pos, 0, true
 	for more := w.open(); more; more = w.next() {
 		raw, ok := w.key()
 		if !ok {
@@ -105,9 +105,7 @@ func (w *walker) object(m map[string]any, at level) bool {
 			return false
 		}
 		w.path = w.path[:len(w.path)-1]
-		if isRecorded(v, below) {
-			matched++
-		}
+		matched++
 	}
 	switch {
 	case w.bad:
@@ -115,7 +113,40 @@ func (w *walker) object(m map[string]any, at level) bool {
 	case whole && at == levelOther:
 		return len(m) == 0 || !w.isShared()
 	}
-	return matched == len(m) || matched >= recorded(m, at)
+	return matched == len(m)-unrecorded(m, at) || w.matchesRecorded(start, m, at)
+}
+
+// matchesRecorded reports whether the node at a position has all fields of m that the API server
+// records. Only if m has empty lists, this may differ from having all fields.
+func (w *walker) matchesRecorded(start int, m map[string]any, at level) bool {
+	end := w.pos
+	w.pos = start
+	matched := 0
+	for more := w.open(); more; more = w.skip() && w.next() {
+		raw, ok := w.key()
+		if !ok {
+			return false
+		}
+		if v, below, known := w.field(m, raw, at); known && isRecorded(v, below) {
+			matched++
+		}
+	}
+	w.pos = end
+	return matched >= recorded(m, at)
+}
+
+// unrecorded returns how many fields of a map the API server never records.
+func unrecorded(m map[string]any, at level) int {
+	if at == levelOther {
+		return 0
+	}
+	n := 0
+	for key := range m {
+		if at.unrecorded(key) {
+			n++
+		}
+	}
+	return n
 }
 
 // field returns the field of m that a member of an entry stands for.
