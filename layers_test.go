@@ -47,13 +47,14 @@ var layers = map[string]int{
 	"step/internal/hotloop":   2,
 	"step/internal/track":     1,
 	"step/steptest":           5,
+	"apply/internal/witness":  0, // reads managed fields, and knows nothing of children
+	"apply":                   5, // its set of children is a step
 	"internal/explanation":    4, // what an operator says of itself, independent of the engine
 	"explain":                 5, // imports no engine: see independent
 	"observe":                 6,
 
 	// Planned, without code yet: docs/architecture.md says what they will be.
 	"policy":    1,
-	"apply":     4,
 	"handlers":  4,
 	"lifecycle": 5,
 	"external":  6,
