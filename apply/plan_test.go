@@ -58,7 +58,7 @@ func TestPlan(t *testing.T) {
 		}
 		want := `change   Secret default/password
            data.password: "(hidden)" -> "(hidden)"
-change   ConfigMap default/edited: data.a is no longer ours: last written by kubectl-edit
+change   ConfigMap default/edited: data is no longer ours: last written by kubectl-edit
            data.a: "c" -> "b"
 create   ConfigMap default/new
 refuse   ConfigMap default/foreign: exists, has no owner and is not ours
