@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/ctrlkit/ctrlkit v0.0.0
 	github.com/go-logr/logr v1.4.4
+	github.com/google/go-cmp v0.7.0
 	golang.org/x/sync v0.24.0
 	k8s.io/api v0.37.2
 	k8s.io/apiextensions-apiserver v0.37.2
