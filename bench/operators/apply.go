@@ -46,7 +46,7 @@ func (a *applyAlways) Reconcile(ctx context.Context, request reconcile.Request) 
 			return reconcile.Result{}, err
 		}
 	}
-	setReady(&w)
+	SetReady(&w)
 	if equality.Semantic.DeepEqual(before.Status, w.Status) {
 		return reconcile.Result{}, nil
 	}
@@ -58,10 +58,10 @@ func configurationsOf(w *widget.Widget) []runtime.ApplyConfiguration {
 	owner := metav1ac.OwnerReference().WithAPIVersion(widget.Resource.GroupVersion().String()).WithKind("Widget").
 		WithName(w.Name).WithUID(w.UID).WithController(true).WithBlockOwnerDeletion(true)
 	return []runtime.ApplyConfiguration{
-		corev1ac.ConfigMap(w.Name, w.Namespace).WithLabels(labelsOf(w)).WithOwnerReferences(owner).WithData(configMapOf(w).Data),
-		corev1ac.Secret(w.Name, w.Namespace).WithLabels(labelsOf(w)).WithOwnerReferences(owner).WithData(secretOf(w).Data),
+		corev1ac.ConfigMap(w.Name, w.Namespace).WithLabels(labelsOf(w)).WithOwnerReferences(owner).WithData(ConfigMap(w).Data),
+		corev1ac.Secret(w.Name, w.Namespace).WithLabels(labelsOf(w)).WithOwnerReferences(owner).WithData(Secret(w).Data),
 		corev1ac.Service(w.Name, w.Namespace).WithLabels(labelsOf(w)).WithOwnerReferences(owner).WithSpec(
-			corev1ac.ServiceSpec().WithClusterIP(corev1.ClusterIPNone).WithSelector(serviceOf(w).Spec.Selector).
+			corev1ac.ServiceSpec().WithClusterIP(corev1.ClusterIPNone).WithSelector(Service(w).Spec.Selector).
 				WithPorts(corev1ac.ServicePort().WithName("http").WithPort(80))),
 	}
 }

@@ -66,14 +66,14 @@ func (c *careful) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}
 	}
 	err := c.each(
-		func() error { return c.keepConfigMap(ctx, &w, configMapOf(&w)) },
-		func() error { return c.keepSecret(ctx, &w, secretOf(&w)) },
-		func() error { return c.keepService(ctx, &w, serviceOf(&w)) },
+		func() error { return c.keepConfigMap(ctx, &w, ConfigMap(&w)) },
+		func() error { return c.keepSecret(ctx, &w, Secret(&w)) },
+		func() error { return c.keepService(ctx, &w, Service(&w)) },
 	)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	setReady(&w)
+	SetReady(&w)
 	if equality.Semantic.DeepEqual(before.Status, w.Status) {
 		return reconcile.Result{}, nil
 	}

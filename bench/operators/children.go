@@ -11,17 +11,19 @@ import (
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 )
 
-// The children of a Widget as people write them: the defaults of the Service are not spelled out.
-
-func configMapOf(w *widget.Widget) *corev1.ConfigMap {
+// ConfigMap returns the ConfigMap that a Widget should have.
+func ConfigMap(w *widget.Widget) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metaOf(w), Data: map[string]string{"text": w.Spec.First}}
 }
 
-func secretOf(w *widget.Widget) *corev1.Secret {
+// Secret returns the Secret that a Widget should have.
+func Secret(w *widget.Widget) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metaOf(w), Data: map[string][]byte{"password": []byte(w.Spec.Second)}}
 }
 
-func serviceOf(w *widget.Widget) *corev1.Service {
+// Service returns the headless Service that a Widget should have, as people write it: the defaults
+// of the API server are not spelled out.
+func Service(w *widget.Widget) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metaOf(w), Spec: corev1.ServiceSpec{
 		ClusterIP: corev1.ClusterIPNone,
 		Selector:  map[string]string{"app": w.Spec.Third},
@@ -35,8 +37,8 @@ func metaOf(w *widget.Widget) metav1.ObjectMeta {
 
 func labelsOf(w *widget.Widget) map[string]string { return map[string]string{"widget": w.Name} }
 
-// setReady sets the status of a Widget whose children exist: what an engine of steps sets, too.
-func setReady(w *widget.Widget) {
+// SetReady sets the status of a Widget whose children exist: what an engine of steps sets, too.
+func SetReady(w *widget.Widget) {
 	w.Status.ObservedGeneration = w.Generation
 	for _, c := range []metav1.Condition{
 		{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready"},

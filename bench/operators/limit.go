@@ -27,7 +27,7 @@ func (l *limit) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	var create []func() error
-	for _, child := range []client.Object{configMapOf(&w), secretOf(&w), serviceOf(&w)} {
+	for _, child := range []client.Object{ConfigMap(&w), Secret(&w), Service(&w)} {
 		create = append(create, func() error {
 			if err := controllerutil.SetControllerReference(&w, child, l.Scheme()); err != nil {
 				return err
@@ -38,6 +38,6 @@ func (l *limit) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	if err := atOnce(create...); err != nil {
 		return reconcile.Result{}, err
 	}
-	setReady(&w)
+	SetReady(&w)
 	return reconcile.Result{}, l.Status().Update(ctx, &w)
 }

@@ -44,9 +44,9 @@ func childrenStep() step.Step[*widget.Widget] {
 		})
 	}
 	return step.Group("Children",
-		keep("ConfigMap", func(w *widget.Widget) client.Object { return configMapOf(w) }),
-		keep("Secret", func(w *widget.Widget) client.Object { return secretOf(w) }),
-		keep("Service", func(w *widget.Widget) client.Object { return serviceOf(w) }),
+		keep("ConfigMap", func(w *widget.Widget) client.Object { return ConfigMap(w) }),
+		keep("Secret", func(w *widget.Widget) client.Object { return Secret(w) }),
+		keep("Service", func(w *widget.Widget) client.Object { return Service(w) }),
 	)
 }
 

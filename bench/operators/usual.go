@@ -39,22 +39,22 @@ func (u *usual) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	}
 	name := metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}
 	configMap := &corev1.ConfigMap{ObjectMeta: name}
-	if err := u.keep(ctx, &w, configMap, func() { configMap.Data = configMapOf(&w).Data }); err != nil {
+	if err := u.keep(ctx, &w, configMap, func() { configMap.Data = ConfigMap(&w).Data }); err != nil {
 		return reconcile.Result{}, err
 	}
 	secret := &corev1.Secret{ObjectMeta: name}
-	if err := u.keep(ctx, &w, secret, func() { secret.Data = secretOf(&w).Data }); err != nil {
+	if err := u.keep(ctx, &w, secret, func() { secret.Data = Secret(&w).Data }); err != nil {
 		return reconcile.Result{}, err
 	}
 	service := &corev1.Service{ObjectMeta: name}
 	err := u.keep(ctx, &w, service, func() {
-		spec := serviceOf(&w).Spec
+		spec := Service(&w).Spec
 		service.Spec.ClusterIP, service.Spec.Selector, service.Spec.Ports = spec.ClusterIP, spec.Selector, spec.Ports
 	})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	setReady(&w)
+	SetReady(&w)
 	return reconcile.Result{}, u.Status().Update(ctx, &w)
 }
 
