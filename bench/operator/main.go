@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -24,10 +23,11 @@ import (
 )
 
 func main() {
-	var settings process.Settings
-	settings.Flags(flag.CommandLine)
-	flag.Parse()
-	if err := run(settings); err != nil {
+	settings, err := process.ParseFlags()
+	if err == nil {
+		err = run(settings)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -5,8 +5,8 @@ package operators
 
 import (
 	"context"
+	"sync"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -18,13 +18,23 @@ import (
 // Widget without a status is new, and gets its children, all at once, and its status; any other is
 // converged. Its Widgets have their finalizer from the admission policy. What it measures is the
 // least that an operator on controller-runtime can cost.
-type limit struct{ client.Client }
+type limit struct {
+	client.Client
+	begun sync.Map // UIDs of Widgets whose status the cache may not have yet
+}
 
 // Reconcile writes the children and the status of a new Widget.
 func (l *limit) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var w widget.Widget
-	if err := l.Get(ctx, request.NamespacedName, &w); err != nil || !equality.Semantic.DeepEqual(w.Status, widget.Status{}) {
+	if err := l.Get(ctx, request.NamespacedName, &w); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if w.Status.ObservedGeneration != 0 {
+		l.begun.Delete(w.UID)
+		return reconcile.Result{}, nil
+	}
+	if _, begun := l.begun.LoadOrStore(w.UID, true); begun {
+		return reconcile.Result{}, nil
 	}
 	var create []func() error
 	for _, child := range []client.Object{ConfigMap(&w), Secret(&w), Service(&w)} {
@@ -32,7 +42,7 @@ func (l *limit) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			if err := controllerutil.SetControllerReference(&w, child, l.Scheme()); err != nil {
 				return err
 			}
-			return client.IgnoreAlreadyExists(l.Create(ctx, child)) // of a stale cache
+			return l.Create(ctx, child)
 		})
 	}
 	if err := atOnce(create...); err != nil {

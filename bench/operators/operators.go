@@ -30,7 +30,7 @@ type Operator struct {
 // All returns the operators.
 func All() []Operator {
 	return []Operator{
-		{Name: "limit", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &limit{c} })},
+		{Name: "limit", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &limit{Client: c} })},
 		{Name: "ctrlkit", Add: addSteps},
 		{Name: "careful", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} })},
 		{Name: "careful-unstripped", Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} })},

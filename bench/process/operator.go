@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"strings"
 	"syscall"
@@ -35,13 +36,16 @@ type Settings struct {
 	Resync time.Duration
 }
 
-// Flags adds the flags of an operator's program.
-func (s *Settings) Flags(flags *flag.FlagSet) {
+// ParseFlags reads the command line of an operator's program.
+func ParseFlags() (Settings, error) {
+	var s Settings
+	flags := flag.NewFlagSet("operator", flag.ContinueOnError) // controller-runtime adds flags to the standard set
 	flags.StringVar(&s.Kubeconfig, "kubeconfig", "", "file with the address of the API server and the credentials")
 	flags.StringVar(&s.Operator, "operator", "", "name of the operator")
 	flags.StringVar(&s.Namespace, "namespace", "", "the only namespace that is watched")
 	flags.IntVar(&s.Workers, "workers", 1, "how many reconciles run at the same time")
 	flags.DurationVar(&s.Resync, "resync", 0, "time after which all Widgets are reconciled again")
+	return s, flags.Parse(os.Args[1:])
 }
 
 // arguments returns the flags of s.

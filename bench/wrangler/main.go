@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -20,11 +19,12 @@ import (
 )
 
 func main() {
-	var settings process.Settings
-	settings.Flags(flag.CommandLine)
-	flag.Parse()
 	logrus.SetOutput(io.Discard)
-	if err := run(settings); err != nil {
+	settings, err := process.ParseFlags()
+	if err == nil {
+		err = run(settings)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/rancher/wrangler/v3/pkg/generated/controllers/core"
 	"github.com/rancher/wrangler/v3/pkg/generic"
 	"github.com/rancher/wrangler/v3/pkg/relatedresource"
+	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,12 +34,28 @@ var kind = widget.Resource.GroupVersion().WithKind("Widget")
 
 // An operator keeps the children of Widgets in a set of apply.
 type operator struct {
-	widgets     *generic.Controller[*widget.Widget, *widget.List]
-	apply       apply.Apply
-	all, failed atomic.Int64 // reconciles
+	widgets *generic.Controller[*widget.Widget, *widget.List]
+	apply   apply.Apply
+	all     atomic.Int64 // reconciles
+	failed  failures
 }
 
-// reconciles returns how many reconciles have ended, and how many of them in an error.
+// failures counts the errors that are logged: one for each object whose handlers failed, whichever
+// of them.
+type failures struct{ atomic.Int64 }
+
+var _ logrus.Hook = (*failures)(nil)
+
+// Levels returns the levels that count.
+func (*failures) Levels() []logrus.Level { return []logrus.Level{logrus.ErrorLevel} }
+
+// Fire counts an entry.
+func (f *failures) Fire(*logrus.Entry) error {
+	f.Add(1)
+	return nil
+}
+
+// reconciles returns how many reconciles have ended, and how many in an error.
 func (o *operator) reconciles() (all, errors int) { return int(o.all.Load()), int(o.failed.Load()) }
 
 // start starts the operator, and returns when its caches are filled. Its settings:
@@ -63,6 +80,7 @@ func start(ctx context.Context, config *rest.Config, settings process.Settings) 
 	}
 	children := factory.Core().V1()
 	o := &operator{widgets: generic.NewController[*widget.Widget, *widget.List](kind, widget.Resource.Resource, true, controllers)}
+	logrus.AddHook(&o.failed)
 	o.apply = apply.New(discovery, apply.NewClientFactory(config)).
 		WithCacheTypes(children.ConfigMap(), children.Secret(), children.Service()).
 		WithSetID("widget").WithSetOwnerReference(true, true).WithRateLimiting(100_000)
@@ -97,15 +115,7 @@ func factory(config *rest.Config, settings process.Settings) (controller.SharedC
 
 // onChange brings a Widget closer to its desired state.
 func (o *operator) onChange(_ string, w *widget.Widget) (*widget.Widget, error) {
-	saved, err := o.reconcile(w)
-	o.all.Add(1)
-	if err != nil {
-		o.failed.Add(1)
-	}
-	return saved, err
-}
-
-func (o *operator) reconcile(w *widget.Widget) (*widget.Widget, error) {
+	defer o.all.Add(1)
 	if w == nil || w.DeletionTimestamp != nil {
 		return w, nil
 	}
