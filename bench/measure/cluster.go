@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/admission"
 	"github.com/ctrlkit/ctrlkit/bench/process"
+	"github.com/ctrlkit/ctrlkit/bench/table"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 )
@@ -169,10 +171,36 @@ func (c *cluster) run(ctx context.Context, r rival, namespace string, workers in
 	})
 }
 
-// about describes what is measured, with versions.
-func (c *cluster) about(s sizes, load string) ([]string, error) {
-	modules := []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/rancher/wrangler/v3"}
-	var versions []string
+// about returns what the figures depend on.
+func (c *cluster) about(ctx context.Context, s sizes, load string) ([]table.Fact, error) {
+	etcd, err := firstLine(exec.CommandContext(ctx, c.plane.Assets().Program("etcd"), "--version"))
+	if err != nil {
+		return nil, err
+	}
+	modules, err := c.modules()
+	if err != nil {
+		return nil, err
+	}
+	commit, err := firstLine(exec.CommandContext(ctx, "git", "describe", "--always", "--dirty"))
+	if err != nil {
+		commit = "unknown"
+	}
+	return append([]table.Fact{
+		{Name: "ctrlkit", Value: commit},
+		{Name: "Kubernetes", Value: c.version + ", without controllers"},
+		{Name: "etcd", Value: strings.TrimPrefix(etcd, "etcd Version: ") + ", without fsync"},
+		{Name: "Go", Value: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH},
+	}, append(modules,
+		table.Fact{Name: "cores", Value: fmt.Sprint(runtime.NumCPU()) + processor() + ", shared by the control plane, the operator and the client"},
+		table.Fact{Name: "load before", Value: load},
+		table.Fact{Name: "rounds", Value: fmt.Sprintf("%d, operators in turns; a cell is a median (least..most)", s.rounds)},
+		table.Fact{Name: "relative", Value: "to " + reference + " in the same round; its own column has the figures"},
+	)...), nil
+}
+
+// modules returns the versions of the libraries that the operators are built with.
+func (c *cluster) modules() ([]table.Fact, error) {
+	var facts []table.Fact
 	for _, program := range []string{"operator", "wrangler"} {
 		info, err := buildinfo.ReadFile(filepath.Join(c.dir, program))
 		if errors.Is(err, os.ErrNotExist) {
@@ -182,19 +210,29 @@ func (c *cluster) about(s sizes, load string) ([]string, error) {
 			return nil, err
 		}
 		for _, m := range info.Deps {
-			version := m.Path + " " + m.Version
-			if slices.Contains(modules, m.Path) && !slices.Contains(versions, version) {
-				versions = append(versions, version)
+			fact := table.Fact{Name: path.Base(m.Path), Value: m.Version}
+			switch m.Path {
+			case "github.com/rancher/wrangler/v3":
+				fact.Name = "wrangler"
+			case "k8s.io/client-go", "sigs.k8s.io/controller-runtime":
+			default:
+				continue
+			}
+			if !slices.Contains(facts, fact) {
+				facts = append(facts, fact)
 			}
 		}
 	}
-	slices.Sort(versions)
-	return []string{
-		fmt.Sprintf("Kubernetes %s with etcd, without controllers; %s; %s", c.version, runtime.Version(), strings.Join(versions, ", ")),
-		fmt.Sprintf("%d cores (%s/%s)%s, shared by the control plane, the operator and the client; load of the machine before: %s",
-			runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, processor(), load),
-		fmt.Sprintf("%d rounds, operators in turns: median (least..most). Rows that are relative compare with %q within one round; its own column has the figures.", s.rounds, reference),
-	}, nil
+	return facts, nil
+}
+
+func firstLine(cmd *exec.Cmd) (string, error) {
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("asking %s: %w", filepath.Base(cmd.Path), err)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	return strings.TrimSpace(line), nil
 }
 
 // processor returns the name of the processor, if the system has it where Linux does.

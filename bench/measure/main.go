@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -148,9 +149,11 @@ func measure(ctx context.Context, selected []rival, s sizes, progress io.Writer)
 		result.Operators = append(result.Operators, table.Operator{Name: r.name, Setting: r.setting})
 	}
 	b := &bench{cluster: c, sizes: s, table: result, progress: progress, base: make(map[string][]float64), many: make(map[string]*population)}
-	if result.About, err = c.about(s, load); err == nil {
+	begin := time.Now()
+	if result.About, err = c.about(ctx, s, load); err == nil {
 		err = b.run(ctx, selected)
 	}
+	fmt.Fprintf(progress, "measured for %s\n", time.Since(begin).Round(time.Second))
 	return result, errors.Join(err, c.stop())
 }
 

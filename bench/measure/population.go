@@ -111,9 +111,12 @@ func (p *population) note(event watch.Event) {
 	}
 }
 
+// oneLimit bounds the wait for one object, which takes some 10 milliseconds.
+const oneLimit = 20 * time.Second
+
 // await returns when done returns true. It is called after each change, with the lock held.
-func (p *population) await(ctx context.Context, what string, done func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+func (p *population) await(ctx context.Context, limit time.Duration, what string, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
 		p.mu.Lock()
@@ -138,7 +141,7 @@ func (p *population) create(ctx context.Context) (string, time.Duration, error) 
 		return "", 0, fmt.Errorf("creating a Widget: %w", err)
 	}
 	var at time.Time
-	err := p.await(ctx, "a Widget to be ready", func() bool {
+	err := p.await(ctx, oneLimit, "a Widget to be ready", func() bool {
 		at = p.ready[name]
 		return !at.IsZero()
 	})
@@ -175,7 +178,7 @@ func (p *population) createAtOnce(ctx context.Context, n int) (time.Duration, er
 		}
 	}
 	var last time.Time
-	err := p.await(ctx, fmt.Sprintf("%d Widgets to be ready", n), func() bool {
+	err := p.await(ctx, oneLimit+time.Duration(n)*100*time.Millisecond, fmt.Sprintf("%d Widgets to be ready", n), func() bool {
 		for _, name := range all {
 			at, ready := p.ready[name]
 			if !ready {
@@ -205,7 +208,7 @@ func (p *population) repair(ctx context.Context, name string) (time.Duration, er
 		return 0, fmt.Errorf("deleting a ConfigMap: %w", err)
 	}
 	var again creation
-	err := p.await(ctx, "a ConfigMap to exist again", func() bool {
+	err := p.await(ctx, oneLimit, "a ConfigMap to exist again", func() bool {
 		again = p.created[name]
 		return again.uid != before
 	})

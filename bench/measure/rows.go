@@ -63,6 +63,6 @@ func (s sizes) rows() []table.Row {
 		table.Row{ID: rowRepair, Title: "a deleted child exists again, p50", Unit: "ms", Digits: 1, Relative: true,
 			Limit: "the event of the deletion, and one creation. Wrangler's relatedresource.Watch waits a second after each deletion."},
 		table.Row{ID: rowErrors, Title: "reconciles that end in an error, per 100 objects created", Digits: 1,
-			Limit: "0. All are conflicts, of a stale cache or of a write that overtook another one."},
+			Limit: "0. What fails here are writes from a stale cache, which the server refuses and the operator repeats."},
 	)
 }

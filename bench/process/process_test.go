@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -85,7 +86,7 @@ func TestServeCounts(t *testing.T) {
 		{http.MethodGet, "/api/v1/namespaces/n/secrets/one"},
 		{http.MethodGet, "/api/v1/namespaces/n/secrets"},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), r.method, "https://server"+r.path, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), r.method, "https://server"+r.path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,5 +114,5 @@ func TestServeCounts(t *testing.T) {
 type answers struct{}
 
 func (answers) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusConflict, Body: http.NoBody}, nil
+	return &http.Response{StatusCode: http.StatusConflict, Body: io.NopCloser(strings.NewReader(""))}, nil
 }

@@ -32,7 +32,7 @@ func TestTransport(t *testing.T) {
 		{"GET", "/api/v1/namespaces/n/configmaps?watch=true"},
 		{"GET", "/apis/bench.ctrlkit.dev/v1"},
 	} {
-		response, err := wrapped.RoundTrip(httptest.NewRequest(r.method, "https://server"+r.path, http.NoBody))
+		response, err := wrapped.RoundTrip(httptest.NewRequest(r.method, "https://server"+r.path, nil))
 		if err == nil && response == nil {
 			t.Errorf("%s %s: no answer", r.method, r.path)
 		}

@@ -17,8 +17,8 @@ const missing = "–"
 // run. A cell is a median, with the spread in parentheses where the samples differ.
 func (t *Table) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
-	for _, line := range t.About {
-		fmt.Fprintf(&b, "- %s\n", line)
+	for _, fact := range t.About {
+		fmt.Fprintf(&b, "- %s: %s\n", fact.Name, fact.Value)
 	}
 	b.WriteString("\n| |")
 	for _, o := range t.Operators {

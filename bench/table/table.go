@@ -12,8 +12,8 @@ import (
 
 // A Table is what was measured, and about what.
 type Table struct {
-	// About are lines about versions, the machine and the settings.
-	About []string
+	// About are facts about versions, the machine and the settings.
+	About []Fact
 	// Reference is the operator that others are compared with.
 	Reference string
 	Operators []Operator
@@ -21,6 +21,9 @@ type Table struct {
 
 	samples map[cell]map[int]float64 // by round
 }
+
+// A Fact is something that figures depend on, such as the version of the API server.
+type Fact struct{ Name, Value string }
 
 // An Operator is a column.
 type Operator struct {
@@ -122,7 +125,7 @@ func Median(samples []float64) float64 {
 }
 
 type jsonTable struct {
-	About     []string          `json:"about"`
+	About     map[string]string `json:"about"`
 	Reference string            `json:"reference"`
 	Settings  map[string]string `json:"settings"`
 	Rows      []jsonRow         `json:"rows"`
@@ -145,7 +148,10 @@ type jsonCell struct {
 
 // WriteJSON writes the table with all samples.
 func (t *Table) WriteJSON(w io.Writer) error {
-	out := jsonTable{About: t.About, Reference: t.Reference, Settings: make(map[string]string)}
+	out := jsonTable{About: make(map[string]string), Reference: t.Reference, Settings: make(map[string]string)}
+	for _, fact := range t.About {
+		out.About[fact.Name] = fact.Value
+	}
 	for _, o := range t.Operators {
 		out.Settings[o.Name] = o.Setting
 	}

@@ -71,7 +71,7 @@ func TestGolden(t *testing.T) {
 // better, cells that were not measured or only in some rounds, spread and none.
 func example() *Table {
 	table := &Table{
-		About:     []string{"Kubernetes v1.36.3, 2 cores", "3 rounds"},
+		About:     []Fact{{"Kubernetes", "v1.36.3"}, {"cores", "2"}},
 		Reference: "careful",
 		Operators: []Operator{{"limit", "The least."}, {"ctrlkit", "With steps."}, {"careful", "By hand."}},
 		Rows: []Row{
