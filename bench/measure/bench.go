@@ -31,9 +31,9 @@ const (
 	resync = time.Second
 	// window is the time for which resyncs are measured.
 	window = 3 * time.Second
-	// fillLimit bounds the wait for operators that write in each reconcile, which need longer for
-	// all objects than a resync leaves them.
-	fillLimit = 15 * time.Second
+	// startLimit bounds the wait for the first reconcile of all objects: operators that write in
+	// each need longer for all than a resync leaves them, and do in it what they do in a resync.
+	startLimit = 3 * time.Second
 )
 
 // A bench measures rivals in turns.
@@ -150,9 +150,8 @@ func (t turn) single(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.with(ctx, p, 1, func(operator *process.Process, stats process.Stats) error {
-		t.addRequests(rowRestart, stats, 1)
-		if err := p.check(ctx, first); err != nil {
+	return t.with(ctx, p, 1, func(*process.Process, process.Stats) error {
+		if err := p.check(ctx, first); err != nil { // nor does a restart change anything
 			return err
 		}
 		return t.latencies(ctx, p)
@@ -302,6 +301,18 @@ func (t turn) resyncs(ctx context.Context) error {
 			return err
 		}
 	}
+	// Idle, and without resyncs: what waits in queues is no object that has converged.
+	err := t.with(ctx, p, 10, func(operator *process.Process, restarted process.Stats) error {
+		t.addRequests(rowRestart, restarted, p.made)
+		stats, err := operator.Heap()
+		each := (float64(stats.Heap) - table.Median(t.base[t.rival.name])) / float64(p.made) / 1000
+		t.add(rowHeap, each)
+		t.report("restarted with %d objects: %d writes, %d live reads, %.1f kB each", p.made, restarted.Writes, restarted.Gets, each)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	operator, err := t.cluster.run(ctx, t.rival, p.namespace, 1, resync)
 	if err != nil {
 		return err
@@ -309,19 +320,15 @@ func (t turn) resyncs(ctx context.Context) error {
 	return errors.Join(t.storm(ctx, operator, p.made), operator.Stop())
 }
 
+// storm measures what an operator costs whose objects are resynced all the time.
 func (t turn) storm(ctx context.Context, operator *process.Process, objects int) error {
-	limit := time.Now().Add(fillLimit)
-	_, err := operator.Await(ctx, "all objects to be reconciled", func(s process.Stats) bool {
+	limit := time.Now().Add(startLimit)
+	before, err := operator.Await(ctx, "all objects to be reconciled", func(s process.Stats) bool {
 		return s.Reconciles >= objects || time.Now().After(limit)
 	})
 	if err != nil {
 		return err
 	}
-	before, err := operator.Heap()
-	if err != nil {
-		return err
-	}
-	heap := (float64(before.Heap) - table.Median(t.base[t.rival.name])) / float64(objects)
 	if err := pause(ctx, window); err != nil {
 		return err
 	}
@@ -334,10 +341,9 @@ func (t turn) storm(ctx context.Context, operator *process.Process, objects int)
 		return fmt.Errorf("there was no resync within %s", window)
 	}
 	each := float64(did.CPU.Microseconds()) / float64(did.Reconciles)
-	t.add(rowHeap, heap/1000)
 	t.add(rowCPUResync, each)
 	t.addRequests(rowResync, did, did.Reconciles)
-	t.report("%d objects: %.1f kB each, %d reconciles in resyncs, CPU %.0f us each, %d writes", objects, heap/1000, did.Reconciles, each, did.Writes)
+	t.report("%d reconciles in resyncs, CPU %.0f us each, %d writes, %d live reads", did.Reconciles, each, did.Writes, did.Gets)
 	return nil
 }
 

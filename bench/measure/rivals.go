@@ -30,10 +30,10 @@ var rivals = []rival{
 		"it knows without a look that a Widget without a status has no children, creates all three at once, writes the status, and keeps nothing. " +
 		"The finalizer comes from the admission policy. TransformStripManagedFields."},
 	{name: "ctrlkit", operator: "ctrlkit", setting: "the engine of package step with SkipUnchanged, APIReader and the observers of package observe; the children in a step.Group."},
-	{name: "ctrlkit-policy", operator: "ctrlkit", policy: true, setting: "the same, with the admission policy of package admission, which adds the finalizer when the Widget is created."},
+	{name: "ctrlkit-policy", operator: "ctrlkit", policy: true, setting: "ctrlkit with the admission policy of package admission, which adds the finalizer when the Widget is created."},
 	{name: reference, operator: "careful", setting: "controller-runtime by hand: it compares before each write, field by field where the server has defaults; " +
 		"patches with optimistic lock; TransformStripManagedFields, as controller-runtime recommends for a small cache."},
-	{name: "careful-concurrent", operator: "careful-concurrent", setting: "the same, with its children read and written at the same time."},
+	{name: "careful-concurrent", operator: "careful-concurrent", setting: "careful, with its children read and written at the same time."},
 	{name: "careful-ryw", operator: "careful-ryw", setting: "careful with EnableReadYourWritesConsistency, experimental in controller-runtime v0.25."},
 	{name: "apply-always", operator: "apply-always", setting: "each reconcile applies the children on the server side (apply configurations, ForceOwnership); " +
 		"the status is written when it has changed; TransformStripManagedFields."},

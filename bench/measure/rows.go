@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ctrlkit/ctrlkit/bench/table"
 )
@@ -38,14 +39,14 @@ func (s sizes) rows() []table.Row {
 		{rowCreate, "requests, create to idle", "5, of which the finalizer, three children and the status are one each; " +
 			"4 where an admission policy has set the finalizer. A live read is needed only by one who can't know whether the cache is stale."},
 		{rowResync, "requests, resync of an unchanged object", "0: the cache has everything."},
-		{rowRestart, "requests, operator restarted", "0, beside the lists of the informers."},
-		{rowField, "requests, one field of the spec changed", "2: the child and the observed generation of the status. The limit row is not measured from here on: what keeps nothing repairs nothing."},
+		{rowRestart, "requests for each object, operator restarted", "0, beside the lists of the informers."},
+		{rowField, "requests, one field of the spec changed", "2: the child and the observed generation of the status. `limit` keeps nothing, so that nothing can be measured from here on."},
 		{rowDeleted, "requests, a child deleted", "1: its creation. The status says the same as before."},
 		{rowEdited, "requests, a child edited", "1: the write that reverts the edit."},
 	} {
 		all = append(all,
 			table.Row{ID: r.id + writes, Title: r.title, Digits: 1, Beside: r.id + gets, BesideUnit: "GET", Limit: r.limit},
-			table.Row{ID: r.id + gets, Title: "live reads, " + r.title[len("requests, "):], Digits: 1})
+			table.Row{ID: r.id + gets, Title: "live reads, " + strings.TrimPrefix(r.title, "requests, "), Digits: 1})
 	}
 	return append(all,
 		table.Row{ID: rowReady, Title: "create to Ready, p50, 1 worker", Unit: "ms", Digits: 1, Relative: true,
@@ -62,7 +63,7 @@ func (s sizes) rows() []table.Row {
 			Limit: "the Widget and its three children in the caches, without managed fields; measured as `limit`."},
 		table.Row{ID: rowRepair, Title: "a deleted child exists again, p50", Unit: "ms", Digits: 1, Relative: true,
 			Limit: "the event of the deletion, and one creation. Wrangler's relatedresource.Watch waits a second after each deletion."},
-		table.Row{ID: rowErrors, Title: "reconciles that end in an error, per 100 objects created", Digits: 1,
-			Limit: "0. What fails here are writes from a stale cache, which the server refuses and the operator repeats."},
+		table.Row{ID: rowErrors, Title: "conflicts that surface as errors, per 100 objects created", Digits: 1,
+			Limit: "0. An error of controller-runtime is in its log and its metrics. Wrangler leaves conflicts out of its log, where they would count."},
 	)
 }

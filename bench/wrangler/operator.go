@@ -40,8 +40,8 @@ type operator struct {
 	failed  failures
 }
 
-// failures counts the errors that are logged: one for each object whose handlers failed, whichever
-// of them.
+// failures counts the errors that are logged: one for each reconcile in which a handler failed,
+// unless because of a conflict, which is not logged.
 type failures struct{ atomic.Int64 }
 
 var _ logrus.Hook = (*failures)(nil)
