@@ -69,22 +69,27 @@ func watchPopulation(ctx context.Context, user client.WithWatch, namespace strin
 			p.stop()
 			return nil, fmt.Errorf("watching a namespace: %w", err)
 		}
-		done.Go(func() {
-			defer events.Stop()
-			for {
-				select {
-				case event, open := <-events.ResultChan():
-					if !open {
-						return
-					}
-					p.note(event)
-				case <-ctx.Done():
-					return
-				}
-			}
-		})
+		done.Go(func() { p.follow(ctx, list, events) })
 	}
 	return p, nil
+}
+
+// follow notes events until ctx is done. An API server ends each watch at some time: the next one
+// begins with the objects that exist.
+func (p *population) follow(ctx context.Context, list client.ObjectList, events watch.Interface) {
+	for ctx.Err() == nil {
+		for event := range events.ResultChan() {
+			p.note(event)
+		}
+		events.Stop()
+		again, err := p.user.Watch(ctx, list, client.InNamespace(p.namespace))
+		if err == nil {
+			events = again
+		} else if pause(ctx, gap) != nil {
+			return
+		}
+	}
+	events.Stop()
 }
 
 func (p *population) note(event watch.Event) {
@@ -178,18 +183,23 @@ func (p *population) createAtOnce(ctx context.Context, n int) (time.Duration, er
 		}
 	}
 	var last time.Time
+	missing := 0
 	err := p.await(ctx, oneLimit+time.Duration(n)*100*time.Millisecond, fmt.Sprintf("%d Widgets to be ready", n), func() bool {
+		missing = 0
 		for _, name := range all {
 			at, ready := p.ready[name]
 			if !ready {
-				return false
+				missing++
 			}
 			if at.After(last) {
 				last = at
 			}
 		}
-		return true
+		return missing == 0
 	})
+	if err != nil {
+		err = fmt.Errorf("%d are not: %w", missing, err)
+	}
 	return last.Sub(begin), err
 }
 

@@ -42,12 +42,16 @@ func (l *limit) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			if err := controllerutil.SetControllerReference(&w, child, l.Scheme()); err != nil {
 				return err
 			}
-			return l.Create(ctx, child)
+			return client.IgnoreAlreadyExists(l.Create(ctx, child)) // after an error
 		})
 	}
-	if err := atOnce(create...); err != nil {
-		return reconcile.Result{}, err
+	err := atOnce(create...)
+	if err == nil {
+		SetReady(&w)
+		err = l.Status().Update(ctx, &w)
 	}
-	SetReady(&w)
-	return reconcile.Result{}, l.Status().Update(ctx, &w)
+	if err != nil {
+		l.begun.Delete(w.UID) // the next reconcile begins again
+	}
+	return reconcile.Result{}, err
 }
