@@ -182,6 +182,7 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 //
 //   - The controller has the rate limiter of the engine, and its event filter, which records what
 //     triggers each reconcile and the last states of objects that are gone without their cleanup.
+//   - What a [Watcher] among the steps declares is watched.
 //   - Watches with a handler of your own record causes if the handler went through
 //     [Engine.WrapHandler].
 //   - A second engine of the same manager for a kind that has conditions is an error: both would
@@ -192,6 +193,9 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 		options.RateLimiter = e.limiter
 	}
 	if err := e.claimConditions(); err != nil {
+		return err
+	}
+	if err := e.watchDeclared(b); err != nil {
 		return err
 	}
 	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.EventFilter()).Complete(e)
