@@ -6,11 +6,12 @@ package operators
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -32,22 +33,16 @@ func addSteps(mgr ctrl.Manager, settings process.Settings) error {
 	if err != nil {
 		return err
 	}
-	return engine.Complete(watches(mgr))
+	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&widget.Widget{}))
 }
 
-// childrenStep returns the step that keeps the three children. It is all of the operator that
-// depends on how children are declared.
+// childrenStep returns the step that keeps the three children, and watches them. It is all of the
+// operator that depends on how children are declared.
 func childrenStep() step.Step[*widget.Widget] {
-	keep := func(name string, child func(*widget.Widget) client.Object) step.Step[*widget.Widget] {
-		return step.Func(name, func(ctx context.Context, req *step.Request[*widget.Widget]) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, child(req.Object)))
-		})
-	}
-	return step.Group("Children",
-		keep("ConfigMap", func(w *widget.Widget) client.Object { return ConfigMap(w) }),
-		keep("Secret", func(w *widget.Widget) client.Object { return Secret(w) }),
-		keep("Service", func(w *widget.Widget) client.Object { return Service(w) }),
-	)
+	return apply.Children("Children", func(_ context.Context, req *step.Request[*widget.Widget], want *apply.Set) error {
+		want.Add(ConfigMap(req.Object), Secret(req.Object), Service(req.Object))
+		return nil
+	}, apply.Owns(&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}))
 }
 
 // cleanup is a step that stands for something outside the cluster: an object has a finalizer
