@@ -23,6 +23,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step/internal/cause"
+	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 // Options configure an engine. Name and Client are required, all else may be zero.
@@ -106,7 +107,9 @@ type Engine[T client.Object] struct {
 	limiter    *failure.Limiter[reconcile.Request]
 	memories   memories[T]
 	causes     cause.Recorder
-	claim      *claim // to the computed conditions, once the controller is made
+	feed       track.Feed // of the event filter
+	hears      bool       // the feed misses no event
+	claim      *claim     // to the computed conditions, once the controller is made
 }
 
 var _ reconcile.Reconciler = (*Engine[client.Object])(nil)
@@ -184,6 +187,10 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 //     triggers each reconcile and the last states of objects that are gone without their cleanup.
 //   - Watches with a handler of your own record causes if the handler went through
 //     [Engine.WrapHandler].
+//   - An event filter that b was given before hides events from that of the engine. What it hides
+//     is noticed when the object is reconciled for another reason, as without the engine. Prefer
+//     builder.WithPredicates, for each watch: with Options.SkipUnchanged, an idle object then costs
+//     no reads.
 //   - A second engine of the same manager for a kind that has conditions is an error: both would
 //     compute Ready.
 func (e *Engine[T]) Complete(b *builder.Builder) error {
@@ -194,6 +201,7 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 	if err := e.claimConditions(); err != nil {
 		return err
 	}
+	e.hears = !filtered[T](b)
 	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.EventFilter()).Complete(e)
 }
 

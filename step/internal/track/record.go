@@ -288,7 +288,7 @@ func (r *Record) noteChild(t reflect.Type, key client.ObjectKey, version string)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.cached[t] {
-		r.children = append(r.children, input{empty: NewOf(t), key: key, version: version})
+		r.children = append(r.children, input{kind: kindOf(NewOf(t)), key: key, version: version})
 	}
 }
 
@@ -299,7 +299,7 @@ func (r *Record) dependsOn(t reflect.Type, key client.ObjectKey, version string)
 	switch {
 	case r.inputs == nil || r.parent != nil:
 	case r.cached[t]:
-		r.inputs.add(input{empty: NewOf(t), key: key, version: version})
+		r.inputs.add(input{kind: kindOf(NewOf(t)), key: key, version: version})
 	default:
 		r.inputs.unknown = true // no cache has it
 	}
