@@ -40,7 +40,9 @@ type Options[T client.Object] struct {
 	//
 	//   - once for each object and process, before the first write for the object, to find out
 	//     whether the cache is stale: after a restart it may lag as far as an API server does, and
-	//     what a step does for an object that is not wanted any more can't always be undone;
+	//     what a step does for an object that is not wanted any more can't always be undone. A
+	//     resource version that is newer than a write of this process to an object of the kind
+	//     shows that without a read;
 	//   - before a cleanup, to confirm that the object still has the finalizer;
 	//   - after a conflict, to apply what has changed to the newest version;
 	//   - when it suspects a hot loop, to find out what a write to an object that is in no cache
