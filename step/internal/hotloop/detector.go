@@ -101,7 +101,7 @@ func (d *Detector) Observe(r Reconcile) (found *Loop, slow time.Duration) {
 	}
 	if d.echoes.observe(r, d.level > 0) && found == nil {
 		found = &Loop{Write: r.lastWrite(), Count: d.echoes.count, Within: time.Duration(d.echoes.count) * echoWithin}
-		found.Paths = found.Write.Fields
+		found.Paths = found.Write.Sent.Paths()
 	}
 	if found == nil {
 		if d.text != "" && r.Generation != d.generation {

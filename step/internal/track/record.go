@@ -196,6 +196,10 @@ func (r *Record) saves(obj client.Object, sub string, patch client.Patch) (bool,
 
 // wrote notes a write, and records it in the journal. No-ops are only recorded in the journal.
 func (r *Record) wrote(ctx context.Context, w *Write, err error) {
+	var fields []string
+	if r.Journal != nil {
+		fields = w.Sent.Paths()
+	}
 	to := r.root()
 	to.mu.Lock()
 	switch {
@@ -215,7 +219,7 @@ func (r *Record) wrote(ctx context.Context, w *Write, err error) {
 	to.mu.Unlock()
 	if r.Journal != nil {
 		r.Journal.Note(ctx, journal.Wrote{
-			Step: StepFrom(ctx), Verb: w.Verb, Object: w.Object, Subresource: w.Subresource, Fields: w.Fields, NoOp: w.NoOp && err == nil, Err: err,
+			Step: StepFrom(ctx), Verb: w.Verb, Object: w.Object, Subresource: w.Subresource, Fields: fields, NoOp: w.NoOp && err == nil, Err: err,
 		})
 	}
 }
