@@ -110,7 +110,7 @@ type Engine[T client.Object] struct {
 	memories   memories[T]
 	causes     cause.Recorder
 	feed       track.Feed // of the event filter
-	hears      bool       // the feed misses no event
+	sees       bool       // the feed misses no event
 	claim      *claim     // to the computed conditions, once the controller is made
 }
 
@@ -203,7 +203,7 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 	if err := e.claimConditions(); err != nil {
 		return err
 	}
-	e.hears = !filtered[T](b)
+	e.sees = !filtered[T](b)
 	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.EventFilter()).Complete(e)
 }
 

@@ -55,12 +55,12 @@ func awaitCleanup[T client.Object](ctx context.Context, r *run[T]) (reconcile.Re
 // reported a change of it or of an input since. It reads nothing. See [track.Feed].
 func skipUnreported[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
 	e, u := r.engine, &r.memory.unchanged
-	if !e.hears || !u.inTime(r.now) {
+	if !e.sees || !u.inTime(r.now) {
 		return reconcile.Result{}, false, nil
 	}
 	var kind T
-	r.heard, r.hears = e.feed.Heard(kind, r.key(), u.inputs) // before anything is read
-	if !r.hears || !u.compared || r.heard != u.heard {
+	r.count, r.counted = e.feed.Count(kind, r.key(), u.inputs) // before anything is read
+	if !r.counted || !u.compared || r.count != u.count {
 		return reconcile.Result{}, false, nil
 	}
 	if r.journal != nil {
@@ -119,7 +119,7 @@ func awaitSlowed[T client.Object](ctx context.Context, r *run[T]) (reconcile.Res
 func skipUnchanged[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
 	m := r.memory
 	if m.unchanged.holds(ctx, r.read, r.engine.options.Client, r.now) {
-		m.unchanged.heard, m.unchanged.compared = r.heard, r.hears
+		m.unchanged.count, m.unchanged.compared = r.count, r.counted
 		return r.endEarly(ctx, journal.ResultConverged, m.unchanged.after(r.now)), true, nil
 	}
 	m.unchanged = converged{}

@@ -134,9 +134,9 @@ type converged struct {
 	inputs     *track.Inputs
 	requeue    time.Time // when it is to be reconciled again; zero for never
 	until      time.Time // how long all this is believed
-	// heard is what the feed of the engine had heard before object and inputs were last compared
+	// count is what the feed of the engine had counted before object and inputs were last compared
 	// with the cache; compared is false if that was not done yet, or if the feed can't know.
-	heard    uint64
+	count    uint64
 	compared bool
 }
 

@@ -26,9 +26,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// A hearing is an engine for ConfigMaps whose step reads a Secret, one that is not there, a Node,
+// A watched is an engine for ConfigMaps whose step reads a Secret, one that is not there, a Node,
 // the ServiceAccounts of its namespace, and a Service. The test delivers the events of its watches.
-type hearing struct {
+type watched struct {
 	t      *testing.T
 	client client.Client
 	engine *Engine[*corev1.ConfigMap]
@@ -41,7 +41,7 @@ type hearing struct {
 	results     []journal.Result
 }
 
-func (h *hearing) Observe(_ context.Context, entry journal.Entry) {
+func (h *watched) Observe(_ context.Context, entry journal.Entry) {
 	if finished, ok := entry.Event.(journal.Finished); ok {
 		h.results = append(h.results, finished.Result)
 	}
@@ -59,11 +59,11 @@ func arranged() []client.Object {
 	}
 }
 
-// newHearing returns an engine that has found its object unchanged once.
-func newHearing(t *testing.T) *hearing {
+// newWatched returns an engine that has found its object unchanged once.
+func newWatched(t *testing.T) *watched {
 	t.Helper()
 	log.SetLogger(logr.Discard())
-	h := &hearing{t: t}
+	h := &watched{t: t}
 	server := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithGlobalResourceVersionCounter().WithObjects(arranged()...).Build()
 	h.client = interceptor.NewClient(server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -92,20 +92,20 @@ func newHearing(t *testing.T) *hearing {
 }
 
 // start makes the engine, as a process that begins does, whose watches list these objects.
-func (h *hearing) start(watched ...client.Object) {
+func (h *watched) start(listed ...client.Object) {
 	h.t.Helper()
 	var err error
 	h.engine, err = New(Options[*corev1.ConfigMap]{Name: "own", Client: h.client, SkipUnchanged: true, Observers: []journal.Observer{h}}, Func("Read", h.do))
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.engine.hears, h.events = true, h.engine.EventFilter()
-	for _, obj := range watched {
+	h.engine.sees, h.events = true, h.engine.EventFilter()
+	for _, obj := range listed {
 		h.events.Create(event.CreateEvent{Object: obj, IsInInitialList: true})
 	}
 }
 
-func (h *hearing) do(ctx context.Context, req *Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+func (h *watched) do(ctx context.Context, req *Request[*corev1.ConfigMap]) (ctrl.Result, error) {
 	h.runs++
 	if h.onRun != nil {
 		h.onRun()
@@ -128,7 +128,7 @@ func (h *hearing) do(ctx context.Context, req *Request[*corev1.ConfigMap]) (ctrl
 	return ctrlkit.NoRequeue()
 }
 
-func (h *hearing) reconcile() ctrl.Result {
+func (h *watched) reconcile() ctrl.Result {
 	h.t.Helper()
 	result, err := h.engine.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "own"}})
 	if err != nil {
@@ -138,7 +138,7 @@ func (h *hearing) reconcile() ctrl.Result {
 }
 
 // touch changes an object, and returns its state before and after.
-func (h *hearing) touch(obj client.Object) event.UpdateEvent {
+func (h *watched) touch(obj client.Object) event.UpdateEvent {
 	h.t.Helper()
 	if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		h.t.Fatal(err)
@@ -152,7 +152,7 @@ func (h *hearing) touch(obj client.Object) event.UpdateEvent {
 	return event.UpdateEvent{ObjectOld: before, ObjectNew: obj}
 }
 
-func (h *hearing) create(obj client.Object) event.CreateEvent {
+func (h *watched) create(obj client.Object) event.CreateEvent {
 	h.t.Helper()
 	if err := h.client.Create(h.t.Context(), obj); err != nil {
 		h.t.Fatal(err)
@@ -160,7 +160,7 @@ func (h *hearing) create(obj client.Object) event.CreateEvent {
 	return event.CreateEvent{Object: obj}
 }
 
-func (h *hearing) remove(obj client.Object) event.DeleteEvent {
+func (h *watched) remove(obj client.Object) event.DeleteEvent {
 	h.t.Helper()
 	if err := h.client.Delete(h.t.Context(), obj); err != nil {
 		h.t.Fatal(err)
@@ -175,44 +175,44 @@ func TestSkipUnreported(t *testing.T) {
 	same := func(obj client.Object) event.UpdateEvent { return event.UpdateEvent{ObjectOld: obj, ObjectNew: obj} }
 	tests := []struct {
 		name        string
-		happen      func(h *hearing)
+		happen      func(h *watched)
 		reads, runs bool
 	}{
-		{"nothing", func(*hearing) {}, false, false},
-		{"an input changes", func(h *hearing) { h.events.Update(h.touch(secret("a"))) }, true, true},
-		{"an input is gone", func(h *hearing) { h.events.Delete(h.remove(secret("a"))) }, true, true},
-		{"an absent one comes", func(h *hearing) { h.events.Create(h.create(secret("absent"))) }, true, true},
-		{"an object of a list comes", func(h *hearing) { h.events.Create(h.create(&corev1.ServiceAccount{ObjectMeta: meta("b")})) }, true, true},
-		{"an input without a namespace changes", func(h *hearing) {
+		{"nothing", func(*watched) {}, false, false},
+		{"an input changes", func(h *watched) { h.events.Update(h.touch(secret("a"))) }, true, true},
+		{"an input is gone", func(h *watched) { h.events.Delete(h.remove(secret("a"))) }, true, true},
+		{"an absent one comes", func(h *watched) { h.events.Create(h.create(secret("absent"))) }, true, true},
+		{"an object of a list comes", func(h *watched) { h.events.Create(h.create(&corev1.ServiceAccount{ObjectMeta: meta("b")})) }, true, true},
+		{"an input without a namespace changes", func(h *watched) {
 			h.events.Update(h.touch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
 		}, true, true},
-		{"the object changes", func(h *hearing) { h.events.Update(h.touch(&corev1.ConfigMap{ObjectMeta: meta("own")})) }, true, true},
-		{"the object is gone", func(h *hearing) { h.events.Delete(h.remove(&corev1.ConfigMap{ObjectMeta: meta("own")})) }, true, false},
-		{"another object changes", func(h *hearing) { h.events.Create(h.create(secret("other"))) }, false, false},
-		{"an event that changes nothing", func(h *hearing) { h.events.Generic(event.GenericEvent{Object: secret("a")}) }, true, false},
-		{"a resync", func(h *hearing) {
+		{"the object changes", func(h *watched) { h.events.Update(h.touch(&corev1.ConfigMap{ObjectMeta: meta("own")})) }, true, true},
+		{"the object is gone", func(h *watched) { h.events.Delete(h.remove(&corev1.ConfigMap{ObjectMeta: meta("own")})) }, true, false},
+		{"another object changes", func(h *watched) { h.events.Create(h.create(secret("other"))) }, false, false},
+		{"an event that changes nothing", func(h *watched) { h.events.Generic(event.GenericEvent{Object: secret("a")}) }, true, false},
+		{"a resync", func(h *watched) {
 			a, own := secret("a"), &corev1.ConfigMap{ObjectMeta: meta("own")}
 			a.ResourceVersion, own.ResourceVersion = "1", "2"
 			h.events.Update(same(a))
 			h.events.Update(same(own))
 		}, false, false},
-		{"another object of the same name and version", func(h *hearing) {
+		{"another object of the same name and version", func(h *watched) {
 			a, b := secret("a"), secret("a")
 			a.ResourceVersion, b.ResourceVersion, b.UID = "1", "1", "uid-2"
 			h.events.Update(event.UpdateEvent{ObjectOld: a, ObjectNew: b})
 		}, true, false},
-		{"only metadata is watched", func(h *hearing) {
+		{"only metadata is watched", func(h *watched) {
 			h.touch(secret("a"))
 			h.events.Generic(event.GenericEvent{Object: &metav1.PartialObjectMetadata{ObjectMeta: meta("a")}})
 		}, false, false},
-		{"a change that no event has reported yet", func(h *hearing) { h.touch(secret("a")) }, false, false},
-		{"an hour", func(*hearing) { time.Sleep(time.Hour) }, true, true},
-		{"a restart", func(h *hearing) { h.start(arranged()...) }, true, true},
+		{"a change that no event has reported yet", func(h *watched) { h.touch(secret("a")) }, false, false},
+		{"an hour", func(*watched) { time.Sleep(time.Hour) }, true, true},
+		{"a restart", func(h *watched) { h.start(arranged()...) }, true, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHearing(t)
+				h := newWatched(t)
 				h.reconcile()
 				if h.reads != 0 || h.results[len(h.results)-1] != journal.ResultConverged {
 					t.Fatalf("an idle object costs %d reads, and is %s", h.reads, h.results[len(h.results)-1])
@@ -241,7 +241,7 @@ func TestSkipUnreported(t *testing.T) {
 func TestAChangeDuringAReconcile(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: meta("a")}
 	t.Run("while it compares", func(t *testing.T) {
-		h := newHearing(t)
+		h := newWatched(t)
 		h.events.Generic(event.GenericEvent{Object: secret}) // so that it compares
 		h.onRead = func(key string) {
 			if h.onRead = nil; key != "ConfigMap own" {
@@ -264,7 +264,7 @@ func TestAChangeDuringAReconcile(t *testing.T) {
 		}
 	})
 	t.Run("while the step runs", func(t *testing.T) {
-		h := newHearing(t)
+		h := newWatched(t)
 		h.onRead = func(key string) {
 			if key == "Secret a" && h.runs > 0 {
 				h.onRead = nil
@@ -285,7 +285,7 @@ func TestAChangeDuringAReconcile(t *testing.T) {
 
 // An input of a type that no watch reports is compared each time.
 func TestAnInputThatIsNotWatched(t *testing.T) {
-	h := newHearing(t)
+	h := newWatched(t)
 	h.start(arranged()[:4]...)
 	for range 3 {
 		h.reconcile()
@@ -302,8 +302,8 @@ func TestAnInputThatIsNotWatched(t *testing.T) {
 
 // An engine whose filter may miss events compares each time.
 func TestAnEngineThatMayMissEvents(t *testing.T) {
-	h := newHearing(t)
-	h.engine.hears = false
+	h := newWatched(t)
+	h.engine.sees = false
 	for range 2 {
 		h.reads = 0
 		if h.reconcile(); h.reads == 0 {
@@ -320,7 +320,7 @@ func TestAnEngineThatMayMissEvents(t *testing.T) {
 // A requested time is kept by reconciles that look nothing up.
 func TestSkipUnreportedKeepsATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHearing(t)
+		h := newWatched(t)
 		h.after = time.Minute
 		h.events.Update(h.touch(&corev1.ConfigMap{ObjectMeta: meta("own")}))
 		h.reconcile()

@@ -56,9 +56,9 @@ func filtered[T client.Object](b *builder.Builder) bool {
 	return false
 }
 
-// heard counts the change of an object. An event that repeats what the cache has, as those of a
+// count counts the change of an object. An event that repeats what the cache has, as those of a
 // resync and of a new list do, is none.
-func (f eventFilter[T]) heard(before, obj client.Object) {
+func (f eventFilter[T]) count(before, obj client.Object) {
 	switch {
 	case obj == nil || !f.engine.options.SkipUnchanged:
 	case before != nil && before.GetUID() == obj.GetUID() && before.GetResourceVersion() == obj.GetResourceVersion() && obj.GetResourceVersion() != "":
@@ -69,7 +69,7 @@ func (f eventFilter[T]) heard(before, obj client.Object) {
 
 // Create implements [predicate.Predicate].
 func (f eventFilter[T]) Create(ev event.CreateEvent) bool {
-	f.heard(nil, ev.Object)
+	f.count(nil, ev.Object)
 	if ev.IsInInitialList {
 		f.record(ev.Object, journal.CauseStart, "")
 		return true
@@ -80,7 +80,7 @@ func (f eventFilter[T]) Create(ev event.CreateEvent) bool {
 
 // Update implements [predicate.Predicate].
 func (f eventFilter[T]) Update(ev event.UpdateEvent) bool {
-	f.heard(ev.ObjectOld, ev.ObjectNew)
+	f.count(ev.ObjectOld, ev.ObjectNew)
 	if ev.ObjectOld != nil && ev.ObjectNew != nil && ev.ObjectOld.GetUID() != ev.ObjectNew.GetUID() {
 		// The watch was interrupted while one object was deleted and another one of its name
 		// created.
@@ -92,7 +92,7 @@ func (f eventFilter[T]) Update(ev event.UpdateEvent) bool {
 
 // Delete implements [predicate.Predicate].
 func (f eventFilter[T]) Delete(ev event.DeleteEvent) bool {
-	f.heard(nil, ev.Object)
+	f.count(nil, ev.Object)
 	f.gone(ev.Object, !ev.DeleteStateUnknown)
 	f.record(ev.Object, "", "deleted")
 	return true
@@ -100,7 +100,7 @@ func (f eventFilter[T]) Delete(ev event.DeleteEvent) bool {
 
 // Generic implements [predicate.Predicate].
 func (f eventFilter[T]) Generic(ev event.GenericEvent) bool {
-	f.heard(nil, ev.Object)
+	f.count(nil, ev.Object)
 	f.record(ev.Object, "", "notified")
 	return true
 }

@@ -96,6 +96,7 @@ func (d *Detector) Observe(r Reconcile) (found *Loop, slow time.Duration) {
 	r.Record.Close()
 	d.history.forget(d.window(), r.Now)
 	found = d.fought(r)
+	d.history.clip()
 	if !r.Failed && !r.Record.Refused() {
 		d.history.accept(r.Disputes, r.Now)
 	}

@@ -14,7 +14,7 @@ import (
 
 // A Feed counts the changes that the watches of a controller report. As long as no count that
 // concerns an object or a list has grown, the cache has had no change of it that a watch has
-// reported. Its zero value has heard nothing, and is safe for concurrent use.
+// reported. Its zero value has counted nothing, and is safe for concurrent use.
 //
 // Names share counts, so that the memory does not depend on the number of objects: an object whose
 // count has grown may be unchanged, and is compared.
@@ -77,12 +77,12 @@ func (c *counts) ofList(namespace string) uint64 {
 	return c.by[stripeOf(namespace, "")].Load() + c.by[stripeOf("", "")].Load()
 }
 
-// Heard returns a number that is the same as long as the feed has heard of no change: neither of
+// Count returns a number that is the same as long as the feed has counted no change: neither of
 // the object of that key, which is of the type of obj, nor of the inputs. It returns false if it
 // can't know: an input is of a type that no watch reports.
 //
 // It is taken before anything is read that it stands for: a change that comes later makes it grow.
-func (f *Feed) Heard(obj runtime.Object, key client.ObjectKey, in *Inputs) (sum uint64, ok bool) {
+func (f *Feed) Count(obj runtime.Object, key client.ObjectKey, in *Inputs) (sum uint64, ok bool) {
 	t := reflect.TypeOf(obj)
 	c := f.of(t)
 	if c == nil || in == nil || in.unknown {

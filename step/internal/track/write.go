@@ -17,8 +17,8 @@ import (
 type Write struct {
 	Verb, Subresource string
 	Object            journal.Object
-	Sent              *Sent    // the paths that were sent, nil if they are not known
-	Owner             string   // the field owner that they were sent with
+	Sent              *Sent  // the paths that were sent, nil if they are not known
+	Owner             string // the field owner that they were sent with
 	// NoOp is true if the object is as it was: the answer has a resource version that was known
 	// before, or the write was a dry run or the deletion of an object that is being deleted.
 	NoOp bool
