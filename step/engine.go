@@ -89,6 +89,9 @@ type Options[T client.Object] struct {
 	//   - They request a time when they depend on the time. A requested time is kept.
 	//   - They request a time within which to observe what is outside the cluster.
 	//
+	// An object of which no watch has reported a change costs no reads. For that, Client is that of
+	// the manager of the controller.
+	//
 	// Package sim finds out if they depend on more. As a precaution the steps run once an hour all
 	// the same, if anything triggers a reconcile.
 	SkipUnchanged bool

@@ -37,7 +37,6 @@ type watched struct {
 	reads, runs int
 	after       time.Duration    // the step requests it
 	onRead      func(key string) // called when something was read: "Secret a"
-	onRun       func()
 	results     []journal.Result
 }
 
@@ -107,9 +106,6 @@ func (h *watched) start(listed ...client.Object) {
 
 func (h *watched) do(ctx context.Context, req *Request[*corev1.ConfigMap]) (ctrl.Result, error) {
 	h.runs++
-	if h.onRun != nil {
-		h.onRun()
-	}
 	key := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: "default", Name: name} }
 	for name, obj := range map[string]client.Object{"a": &corev1.Secret{}, "absent": &corev1.Secret{}, "n": &corev1.Node{}} {
 		if err := req.Client.Get(ctx, key(name), obj); client.IgnoreNotFound(err) != nil {
