@@ -36,6 +36,8 @@ var layers = map[string]int{
 	// The tower.
 	"":                        2, // workflows
 	"admission":               0,
+	"apply":                   5, // its Children is a step
+	"apply/internal/witness":  0,
 	"condition":               0,
 	"condition/conditiontest": 1,
 	"failure":                 3,
@@ -53,10 +55,9 @@ var layers = map[string]int{
 
 	// Planned, without code yet: docs/architecture.md says what they will be.
 	"policy":    1,
-	"apply":     4,
-	"handlers":  4,
-	"lifecycle": 5,
-	"external":  6,
+	"handlers":  6,
+	"lifecycle": 6,
+	"external":  7,
 
 	// The language, which knows nothing of the tower: it is a compiler, and ends in the model.
 	"internal/dsl/diag":      0,

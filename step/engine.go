@@ -190,6 +190,7 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 //
 //   - The controller has the rate limiter of the engine, and its event filter, which records what
 //     triggers each reconcile and the last states of objects that are gone without their cleanup.
+//   - What a [Watcher] among the steps declares is watched.
 //   - Watches with a handler of your own record causes if the handler went through
 //     [Engine.WrapHandler].
 //   - An event filter that b was given before hides events from that of the engine. What it hides
@@ -204,6 +205,9 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 		options.RateLimiter = e.limiter
 	}
 	if err := e.claimConditions(); err != nil {
+		return err
+	}
+	if err := e.watchDeclared(b); err != nil {
 		return err
 	}
 	e.sees = !filtered[T](b)

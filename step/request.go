@@ -4,8 +4,10 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -125,6 +127,32 @@ func (r *Request[T]) EnsureFresh(ctx context.Context) error {
 		return nil
 	}
 	return r.record.MayWrite(ctx)
+}
+
+// FieldOwner returns the field owner of what the engine writes, for what a step applies itself.
+func (r *Request[T]) FieldOwner() string { return cmp.Or(r.owner, defaultOwner) }
+
+// Annotate sets an annotation of Object, or removes it if value is empty, and saves it at once; see
+// [Request.Save]. Steps of a [Group] may each set annotations of their own with it: it waits until
+// the steps that run at the same time have ended or save, too.
+func (r *Request[T]) Annotate(ctx context.Context, key, value string) error {
+	return exclusively(ctx, func() error {
+		annotations := maps.Clone(r.Object.GetAnnotations())
+		if annotations[key] == value {
+			return nil
+		}
+		if annotations == nil {
+			annotations = make(map[string]string, 1)
+		}
+		if annotations[key] = value; value == "" {
+			delete(annotations, key)
+		}
+		r.Object.SetAnnotations(annotations)
+		if r.save == nil {
+			return nil
+		}
+		return r.save(ctx)
+	})
 }
 
 type requestKey struct{}

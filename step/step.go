@@ -6,6 +6,7 @@ package step
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,7 +15,7 @@ import (
 
 // A Step is a part of the work for an object of type T. One value serves all objects, at the same
 // time: what belongs to one reconcile is in the [Request]. Further abilities are optional
-// interfaces: [Cleaner], [PostStep] and [ConditionDeclarer].
+// interfaces: [Cleaner], [PostStep], [ConditionDeclarer] and [Watcher].
 type Step[T client.Object] interface {
 	// Name names the step: short, unique in its engine, without a line break.
 	Name() string
@@ -63,6 +64,29 @@ type ConditionDeclarer[T client.Object] interface {
 	Step[T]
 	// Conditions declares them. Called once, by [New].
 	Conditions() []condition.Declaration
+}
+
+// A Watcher is a [Step] that declares what has to be watched for it. [Engine.Complete] watches it.
+type Watcher[T client.Object] interface {
+	Step[T]
+	// Watches declares the watches. Called once for each controller, before it starts.
+	Watches() []Watch
+}
+
+// A Watch is one of objects of a kind.
+type Watch struct {
+	// Object has the type that is watched.
+	Object client.Object
+	// Owned requests a reconcile of the controller of each object that changes, as
+	// builder.Builder.Owns does.
+	Owned bool
+	// Named returns which objects of the engine's kind to reconcile when one changes. It may be
+	// nil.
+	Named func(obj client.Object, kind schema.GroupKind) []client.ObjectKey
+	// Note is called for each object that exists, changes or is gone, before the reconcile that
+	// this requests. Before is nil for an object that was not there, now for one that is gone. It
+	// may be nil.
+	Note func(kind schema.GroupKind, before, now client.Object)
 }
 
 // Func returns a step with a name and a Do.

@@ -1,0 +1,221 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+)
+
+// onlyCreate is the resource version with which an object is created. No object has it: the API
+// server ignores it if there is no such object, and answers with a conflict if there is one.
+// Without it, an object that another client has created meanwhile would be taken over.
+const onlyCreate = "1"
+
+// A child is one object of a set that is made as it should be.
+type child struct {
+	*keeper
+	*item
+}
+
+// ensure returns the object as it is in the cluster.
+func (c *child) ensure(ctx context.Context) (client.Object, error) {
+	current := c.kind.empty(c.gvk)
+	err := c.client.Get(ctx, c.key(), current, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return c.create(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", c.Ref, err)
+	}
+	return c.update(ctx, current)
+}
+
+// create creates the object. The cache may not have one that exists.
+func (c *child) create(ctx context.Context) (client.Object, error) {
+	answer, err := c.apply(ctx, c.content, func(u *unstructured.Unstructured) { u.SetResourceVersion(onlyCreate) })
+	if err == nil || !apierrors.IsConflict(err) {
+		return answer, err
+	}
+	if c.live == nil {
+		return nil, &waitError{fmt.Sprintf("the cache to have %s, which exists", c.Ref)}
+	}
+	current := &unstructured.Unstructured{}
+	current.SetGroupVersionKind(c.gvk)
+	if err := c.live.Get(ctx, c.key(), current); err != nil {
+		return nil, fmt.Errorf("reading %s, which exists: %w", c.Ref, err)
+	}
+	return c.update(ctx, current)
+}
+
+// update makes an object that exists as it should be.
+func (c *child) update(ctx context.Context, current client.Object) (client.Object, error) {
+	policy, err := c.policy.with(current)
+	if err != nil {
+		return nil, failure.Mark(fmt.Errorf("%s: %w", c.Ref, err), failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonUnknownPolicy))
+	}
+	if err := c.mayWrite(current, &policy); err != nil {
+		return nil, err
+	}
+	if policy.has(CreateOnly) && c.isOurs(current) || c.isUnchanged(current, &policy) {
+		return current, nil
+	}
+	if err := c.migrateFields(ctx, current); err != nil {
+		return nil, err
+	}
+	withUID := func(u *unstructured.Unstructured) { u.SetUID(current.GetUID()) } // or it would be created again if it is gone
+	var options []client.ApplyOption
+	if !policy.has(Theirs) && !policy.has(StopOnConflict) {
+		options = append(options, client.ForceOwnership)
+	}
+	answer, err := c.apply(ctx, c.content, withUID, options...)
+	switch {
+	case apierrors.IsConflict(err) && policy.has(Theirs):
+		return c.applyRest(ctx, err, withUID)
+	case apierrors.IsConflict(err) && policy.has(StopOnConflict):
+		return nil, stopped(c.Ref, err)
+	case apierrors.IsInvalid(err):
+		return nil, c.refused(ctx, current, &policy, err)
+	}
+	return answer, err
+}
+
+// apply applies content, with the hash of what the set wants.
+func (c *child) apply(ctx context.Context, content map[string]any, change func(*unstructured.Unstructured), options ...client.ApplyOption) (client.Object, error) {
+	wanted := &unstructured.Unstructured{Object: maps.Clone(content)}
+	metadata := maps.Clone(content["metadata"].(map[string]any)) //nolint:errcheck // an item has it
+	annotations, _ := metadata["annotations"].(map[string]any)
+	annotations = maps.Clone(annotations)
+	if annotations == nil {
+		annotations = make(map[string]any, 1)
+	}
+	annotations[HashAnnotation] = c.hash
+	metadata["annotations"], wanted.Object["metadata"] = annotations, metadata
+	change(wanted)
+	options = append(options, client.FieldOwner(c.manager))
+	if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), options...); err != nil {
+		return nil, fmt.Errorf("applying %s: %w", c.Ref, err)
+	}
+	return wanted, nil
+}
+
+// isUnchanged reports whether to apply the object would change nothing: the hash of what was
+// applied is that of what is wanted, and no other client has taken a field from us.
+func (c *child) isUnchanged(current client.Object, policy *policy) bool {
+	if current.GetAnnotations()[HashAnnotation] != c.hash {
+		return false
+	}
+	return policy.has(Theirs) || witness.Covers(current.GetManagedFields(), c.manager, c.content)
+}
+
+// mayWrite returns an error if an object belongs to another owner, and a wait if it is being
+// deleted, or was left to the garbage collector by a predecessor of the owner.
+func (c *child) mayWrite(current client.Object, policy *policy) error {
+	controller := metav1.GetControllerOf(current)
+	foreign := controller != nil && controller.UID != c.owner.GetUID()
+	if !current.GetDeletionTimestamp().IsZero() || foreign && c.isPredecessor(controller) {
+		return &waitError{c.Ref.String() + " to be gone"}
+	}
+	set := current.GetLabels()[SetLabel]
+	switch {
+	case !foreign && (set == c.label || controller != nil && set == ""):
+		return nil
+	case !foreign && set == "" && policy.has(Adopt):
+		return nil
+	}
+	by, remedy := "has no owner", "delete it, rename it, or allow it to be taken over with the annotation "+PolicyAnnotation+": adopt"
+	if foreign {
+		by = "is controlled by " + controller.Kind + " " + controller.Name
+		remedy = "delete it if it is not needed, or have the " + c.ownerKind.Kind + " use another name"
+	} else if set != "" {
+		by = "belongs to another set"
+		if owner := current.GetAnnotations()[OwnerAnnotation]; owner != "" {
+			by += ", of " + owner
+		}
+		remedy = "remove it from that set, or have the " + c.ownerKind.Kind + " use another name"
+	}
+	return failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.Ref, by), failure.WithClass(failure.ClassTerminal),
+		failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonOwnedByAnother), failure.WithRemedy(remedy))
+}
+
+// isPredecessor reports whether a controller is an object of the name of the owner that was there
+// before it.
+func (c *child) isPredecessor(controller *metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(controller.APIVersion)
+	return err == nil && gv.Group == c.ownerKind.Group && controller.Kind == c.ownerKind.Kind && controller.Name == c.owner.GetName()
+}
+
+// migrateFields gives us the fields that former field managers of the object have set, the first
+// time that we apply it.
+func (c *child) migrateFields(ctx context.Context, current client.Object) error {
+	if len(c.migrate) == 0 || current.GetAnnotations()[HashAnnotation] != "" {
+		return nil
+	}
+	if c.live != nil { // the cache may have dropped the entries of others
+		newest := &unstructured.Unstructured{}
+		newest.SetGroupVersionKind(c.gvk)
+		if err := c.live.Get(ctx, c.key(), newest); err != nil {
+			return fmt.Errorf("reading %s, to migrate it: %w", c.Ref, err)
+		}
+		current = newest
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(current, sets.New(c.migrate...), c.manager)
+	if err != nil || len(patch) == 0 {
+		return err
+	}
+	target := &unstructured.Unstructured{}
+	target.SetGroupVersionKind(c.gvk)
+	target.SetNamespace(c.Namespace)
+	target.SetName(c.Name)
+	if err := c.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return fmt.Errorf("taking the fields of %s over: %w", c.Ref, err)
+	}
+	return nil
+}
+
+// refused handles a change that the API server refuses: with Replace, the object is deleted, to be
+// created again, if it would be valid as a new one.
+func (c *child) refused(ctx context.Context, current client.Object, policy *policy, err error) error {
+	if !policy.has(Replace) {
+		if !isImmutable(err) {
+			return err
+		}
+		return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonImmutableField),
+			failure.WithRemedy(fmt.Sprintf("delete %s, so that it is created again; annotate it with %s: %s to allow that for good", c.Ref, PolicyAnnotation, Replace)))
+	}
+	trial := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(c.content)}
+	if created := c.client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(c.manager)); !apierrors.IsAlreadyExists(created) {
+		return err // it would be refused as a new object, too
+	}
+	if err := c.delete(ctx, c.Ref, current); err != nil {
+		return err
+	}
+	return &waitError{c.Ref.String() + " to be gone, to be created again"}
+}
+
+// delete deletes an object as it was read, if it has not changed since.
+func (k *keeper) delete(ctx context.Context, ref Ref, obj client.Object) error {
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	err := k.client.Delete(ctx, obj.DeepCopyObject().(client.Object), //nolint:errcheck // a copy has the type
+		client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err = client.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("deleting %s: %w", ref, err)
+	}
+	return nil
+}

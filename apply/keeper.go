@@ -1,0 +1,171 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A keeper keeps the set of one owner, in one reconcile.
+type keeper struct {
+	*settings
+	client    client.Client
+	live      client.Reader // nil if there is none
+	manager   string        // the field owner
+	owner     client.Object
+	ownerKind schema.GroupVersionKind
+	identity  identity
+	label     string
+	watched   *index // nil if nothing feeds it
+	states    *states
+	remember  func(ctx context.Context, tracked string) error // writes an annotation of the owner
+	// remembered are the objects that the annotation names.
+	remembered []Ref
+}
+
+// mostAtOnce is how many objects of a set are written at the same time.
+const mostAtOnce = 8
+
+// A state is how one object of a set is.
+type state struct {
+	item  *item
+	ready bool
+	// failed says that it will not become ready without a change of the spec.
+	failed bool
+	lacks  string // why it is not ready: "1 of 2 replicas updated"
+	waits  string // what is waited for before it can be written
+	err    error
+}
+
+// A result is what a set has come to.
+type result struct {
+	states  []state // in the order in which the objects were added
+	pruned  []Ref
+	err     error
+	limited error // too many objects have left the set
+}
+
+// keep makes the objects of a set as they should be, and deletes those that have left it.
+func (k *keeper) keep(ctx context.Context, set *Set) *result {
+	items, err := k.items(set)
+	if err == nil {
+		err = k.readTracked()
+	}
+	if err == nil {
+		err = k.noteTracked(ctx, items)
+	}
+	if err != nil {
+		return &result{err: err}
+	}
+	r := &result{states: make([]state, len(items))}
+	for i, it := range items {
+		r.states[i] = state{item: it}
+	}
+	all := r.waves()
+	for i, wave := range all {
+		k.each(ctx, wave)
+		for _, s := range wave {
+			r.err = errors.Join(r.err, s.err)
+		}
+		written := !slices.ContainsFunc(wave, func(s *state) bool { return s.err != nil || s.waits != "" })
+		if last := i == len(all)-1; !written || !last && slices.ContainsFunc(wave, func(s *state) bool { return !s.ready }) {
+			return r.blocked(all[i+1:], written)
+		}
+	}
+	r.pruned, err = k.prune(ctx, items)
+	if limit := (*limitError)(nil); errors.As(err, &limit) {
+		r.limited, err = err, nil
+	}
+	r.err = errors.Join(r.err, err)
+	return r
+}
+
+// waves returns the states of each wave, the first one first.
+func (r *result) waves() [][]*state {
+	var all [][]*state
+	sorted := make([]*state, len(r.states))
+	for i := range r.states {
+		sorted[i] = &r.states[i]
+	}
+	slices.SortStableFunc(sorted, func(a, b *state) int { return cmp.Compare(a.item.policy.wave, b.item.policy.wave) })
+	for i, s := range sorted {
+		if i == 0 || s.item.policy.wave != sorted[i-1].item.policy.wave {
+			all = append(all, nil)
+		}
+		all[len(all)-1] = append(all[len(all)-1], s)
+	}
+	return all
+}
+
+// blocked notes that later waves were not reached.
+func (r *result) blocked(later [][]*state, written bool) *result {
+	for _, wave := range later {
+		for _, s := range wave {
+			s.waits = "the objects of an earlier wave to be ready"
+			if !written {
+				s.waits = "the objects of an earlier wave"
+			}
+		}
+	}
+	return r
+}
+
+// each ensures objects that do not depend on each other, at the same time.
+func (k *keeper) each(ctx context.Context, states []*state) {
+	if len(states) == 1 {
+		k.ensure(ctx, states[0])
+		return
+	}
+	var wait sync.WaitGroup
+	free := make(chan struct{}, mostAtOnce)
+	for _, s := range states {
+		free <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-free }()
+			k.ensure(ctx, s)
+		})
+	}
+	wait.Wait()
+}
+
+// ensure makes one object as it should be, and notes how it is.
+func (k *keeper) ensure(ctx context.Context, s *state) {
+	c := &child{keeper: k, item: s.item}
+	current, err := c.ensure(ctx)
+	switch wait := (*waitError)(nil); {
+	case errors.As(err, &wait):
+		s.waits = wait.what
+	case err != nil:
+		s.err = err
+	default:
+		s.ready, s.failed, s.lacks, s.err = k.states.of(s.item, current)
+	}
+}
+
+// A waitError says that an object can't be written yet.
+type waitError struct{ what string }
+
+func (w *waitError) Error() string { return "waits for " + w.what }
+
+// namespaced reports whether objects of a kind have a namespace.
+func (k *keeper) namespaced(gvk schema.GroupVersionKind) (bool, error) {
+	if known, ok := k.states.scopes.Load(gvk); ok {
+		return known.(bool), nil //nolint:errcheck // put there below
+	}
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	namespaced, err := k.client.IsObjectNamespaced(obj)
+	if err == nil {
+		k.states.scopes.Store(gvk, namespaced)
+	}
+	return namespaced, err
+}

@@ -1,0 +1,144 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A SetOption configures all sets of a step. See [Children].
+type SetOption func(*settings)
+
+// Owns declares kinds of objects that get an owner reference. They are watched, and the garbage
+// collector deletes them with their owner. An object is given as its cache has it: typed, or an
+// *unstructured.Unstructured with its kind.
+func Owns(objects ...client.Object) SetOption {
+	return func(s *settings) { s.declare(objects, func(k *kind) { k.owned = true }) }
+}
+
+// Tracks declares kinds of objects that get no owner reference: those in another namespace than
+// their owner, cluster-scoped ones, and what has the policy [Keep] or [Unowned]. They are watched,
+// and the step deletes them when their owner is deleted: the engine puts its finalizer on each
+// owner. So that none is forgotten, whatever happens, the names of these objects are written to an
+// annotation of the owner before they are created.
+func Tracks(objects ...client.Object) SetOption {
+	return func(s *settings) { s.declare(objects, func(k *kind) { k.tracked = true }) }
+}
+
+// Formerly declares kinds that older versions of the operator had in their sets. What they have
+// left is pruned.
+func Formerly(objects ...client.Object) SetOption {
+	return func(s *settings) { s.declare(objects, func(k *kind) { k.former = true }) }
+}
+
+// DeleteInOrder deletes the objects of a deleted owner wave by wave, the last one first, each when
+// those of the one before are gone. The engine puts its finalizer on each owner. Without it, the
+// garbage collector deletes owned objects in no particular order.
+func DeleteInOrder() SetOption { return func(s *settings) { s.ordered = true } }
+
+// Condition sets the type of the condition that summarizes the objects. By default it is the name
+// of the step with "Ready": "WorkloadReady".
+func Condition(conditionType string) SetOption {
+	return func(s *settings) { s.condition = conditionType }
+}
+
+// PruneLimit sets how many objects may be deleted at once because they have left the set, 20 by
+// default. If there are more, none is deleted, and the condition says so: most likely the set is
+// wrong. A negative number means no limit.
+func PruneLimit(n int) SetOption { return func(s *settings) { s.pruneLimit = n } }
+
+// Migrate names field managers of clients that kept the objects before, by creating and updating
+// them: an older version of the operator, "helm", or "kubectl-client-side-apply". What they have
+// set becomes ours, and is removed if the set does not have it. It costs one request more for each
+// object, once.
+func Migrate(managers ...string) SetOption {
+	return func(s *settings) { s.migrate = append(s.migrate, managers...) }
+}
+
+// settings are those of all sets of a step.
+type settings struct {
+	name       string
+	kinds      []*kind
+	ordered    bool
+	condition  string
+	pruneLimit int
+	migrate    []string
+}
+
+const defaultPruneLimit = 20
+
+func newSettings(name string, options []SetOption) *settings {
+	s := &settings{name: name, condition: conditionTypeOf(name), pruneLimit: defaultPruneLimit}
+	for _, o := range options {
+		o(s)
+	}
+	return s
+}
+
+// cleans reports whether something has to be done when an owner is deleted.
+func (s *settings) cleans() bool {
+	if s.ordered {
+		return true
+	}
+	for _, k := range s.kinds {
+		if k.tracked {
+			return true
+		}
+	}
+	return false
+}
+
+// A kind is one of objects of a set.
+type kind struct {
+	object  client.Object // of the type that the cache has
+	owned   bool
+	tracked bool
+	former  bool
+}
+
+func (s *settings) declare(objects []client.Object, as func(*kind)) {
+	for _, obj := range objects {
+		k := &kind{object: obj}
+		for _, known := range s.kinds {
+			if reflect.TypeOf(known.object) == reflect.TypeOf(obj) && known.object.GetObjectKind().GroupVersionKind() == obj.GetObjectKind().GroupVersionKind() {
+				k = known
+			}
+		}
+		as(k)
+		if k.object == obj {
+			s.kinds = append(s.kinds, k)
+		}
+	}
+}
+
+// empty returns a new object of the type that the cache has.
+func (k *kind) empty(gvk schema.GroupVersionKind) client.Object {
+	obj := reflect.New(reflect.TypeOf(k.object).Elem()).Interface().(client.Object) //nolint:errcheck // of the same type
+	if _, ok := obj.(*unstructured.Unstructured); ok {
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+	}
+	return obj
+}
+
+// find returns the kind that was declared for a group and kind.
+func (s *settings) find(c client.Client, wanted schema.GroupKind) (*kind, schema.GroupVersionKind, error) {
+	for _, k := range s.kinds {
+		gvk, err := c.GroupVersionKindFor(k.object)
+		if err != nil {
+			return nil, gvk, fmt.Errorf("kind of %T: %w: register it with the scheme of the manager", k.object, err)
+		}
+		if gvk.GroupKind() == wanted && !(k.former && !k.owned && !k.tracked) {
+			return k, gvk, nil
+		}
+	}
+	return nil, schema.GroupVersionKind{}, errUndeclared
+}
+
+var errUndeclared = errors.New("its kind is not declared")

@@ -1,0 +1,137 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// An Option says how objects of a set are kept. See [Set.Add].
+type Option interface{ apply(*policy) }
+
+// A Policy is an [Option] in a word. Users of the operator may give the same words to a single
+// object, in the annotation [PolicyAnnotation]; those that this page marks with "also by
+// annotation".
+type Policy string
+
+const (
+	// CreateOnly creates an object if there is none, and leaves it alone afterwards, whatever the
+	// set says later. Also by annotation: then all further changes are the user's.
+	CreateOnly Policy = "create-only"
+	// Replace deletes an object and creates it again when the API server refuses a change because
+	// a field is immutable. Without it, the change is refused, and the failure names the field.
+	// Also by annotation.
+	Replace Policy = "replace"
+	// Keep leaves an object in the cluster when it leaves the set, and when its owner is deleted.
+	// It has no owner reference then. Also by annotation; there, the owner reference stays, and
+	// with it the deletion by the garbage collector.
+	Keep Policy = "keep"
+	// Unowned gives an object no owner reference, although it could have one. It is deleted with
+	// its owner all the same, by the operator: its kind has to be among those that [Tracks] names.
+	Unowned Policy = "unowned"
+	// Adopt takes an object over that exists and that no controller and no other set has. Also by
+	// annotation: the owner of such an object may give it away.
+	Adopt Policy = "adopt"
+	// Theirs leaves fields that other field managers have set to them. Without it, and without
+	// StopOnConflict, fields of the set become ours.
+	Theirs Policy = "theirs"
+	// StopOnConflict fails when another field manager has set a field of the set.
+	StopOnConflict Policy = "stop-on-conflict"
+	// NoWait counts an object as ready as soon as it exists.
+	NoWait Policy = "no-wait"
+)
+
+// byAnnotation are the policies that users may give to an object.
+var byAnnotation = []Policy{CreateOnly, Replace, Keep, Adopt}
+
+// PolicyAnnotation is the annotation by which users change how one object is kept: policies,
+// separated by commas. A word that is none is an error: the object is not written.
+const PolicyAnnotation = "apply.ctrlkit.dev/policy"
+
+func (p Policy) apply(to *policy) {
+	if !to.has(p) {
+		to.words = append(to.words, p)
+	}
+}
+
+// Wave is the place of objects in the order of a set, 0 by default. The objects of a wave are
+// written when all of the waves before it are ready. With [DeleteInOrder], they are deleted in
+// reverse order.
+func Wave(n int) Option { return wave(n) }
+
+type wave int
+
+func (w wave) apply(to *policy) { to.wave = int(w) }
+
+// ReadyWhen replaces the rules of kstatus for objects. It is called with the object as the cluster
+// has it, and returns whether it is ready, and what it lacks: "2 of 3 members have joined".
+func ReadyWhen(ready func(obj *unstructured.Unstructured) (ready bool, lacks string)) Option {
+	return readyWhen(ready)
+}
+
+type readyWhen func(obj *unstructured.Unstructured) (bool, string)
+
+func (r readyWhen) apply(to *policy) { to.ready = r }
+
+// A policy is how one object is kept.
+type policy struct {
+	words []Policy
+	wave  int
+	ready readyWhen // nil for the rules of kstatus
+}
+
+func (p *policy) has(word Policy) bool { return slices.Contains(p.words, word) }
+
+// tracked reports whether an object is not left to the garbage collector, although it could have an
+// owner reference.
+func (p *policy) tracked() bool { return p.has(Keep) || p.has(Unowned) }
+
+func (p *policy) check() error {
+	known := append([]Policy{Unowned, Theirs, StopOnConflict, NoWait}, byAnnotation...)
+	for _, word := range p.words {
+		if !slices.Contains(known, word) {
+			return fmt.Errorf("there is no policy %q: use a constant of package apply", word)
+		}
+	}
+	if p.has(Theirs) && p.has(StopOnConflict) {
+		return fmt.Errorf("apply.Theirs and apply.StopOnConflict exclude each other")
+	}
+	return nil
+}
+
+// with returns the policy of an object that exists, with what its users have annotated.
+func (p policy) with(current client.Object) (policy, error) {
+	text := current.GetAnnotations()[PolicyAnnotation]
+	if text == "" {
+		return p, nil
+	}
+	p.words = slices.Clone(p.words)
+	for word := range strings.SplitSeq(text, ",") {
+		word := Policy(strings.TrimSpace(word))
+		if !slices.Contains(byAnnotation, word) {
+			return p, fmt.Errorf("annotation %s has %q: use %s, separated by commas", PolicyAnnotation, word, quoted(byAnnotation))
+		}
+		word.apply(&p)
+	}
+	return p, nil
+}
+
+// keeps reports whether an object that has left the set, or whose owner is deleted, stays.
+func keeps(obj client.Object) (bool, error) {
+	annotated, err := policy{}.with(obj)
+	return obj.GetAnnotations()[keepAnnotation] != "" || annotated.has(Keep), err
+}
+
+func quoted(words []Policy) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = fmt.Sprintf("%q", w)
+	}
+	return strings.Join(texts[:len(texts)-1], ", ") + " or " + texts[len(texts)-1]
+}

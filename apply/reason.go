@@ -1,0 +1,37 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// Reasons of the condition of a set.
+const (
+	// ReasonAllReady: all objects are ready.
+	ReasonAllReady = "AllReady"
+	// ReasonNotAllReady: an object is not ready yet, or waits for one.
+	ReasonNotAllReady = "NotAllReady"
+	// ReasonObjectFailed: an object will not become ready without a change.
+	ReasonObjectFailed = "ObjectFailed"
+	// ReasonWrongSet: an object is added twice, has no name, is of an undeclared kind, or the like.
+	ReasonWrongSet = "WrongSet"
+	// ReasonOwnedByAnother: an object exists and belongs to another owner.
+	ReasonOwnedByAnother = step.ReasonOwnedByAnother
+	// ReasonImmutableField: a field of an object can't be changed.
+	ReasonImmutableField = "ImmutableField"
+	// ReasonFieldConflict: another field manager has set a field of an object with the policy
+	// [StopOnConflict].
+	ReasonFieldConflict = "FieldConflict"
+	// ReasonUnknownPolicy: an object has a [PolicyAnnotation] with a word that is no policy.
+	ReasonUnknownPolicy = "UnknownPolicy"
+	// ReasonPruneLimit: more objects have left the set than may be deleted at once.
+	ReasonPruneLimit = "PruneLimit"
+)
+
+// terminal marks an error that no retry ends.
+func terminal(err error, reason, remedy string) error {
+	return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(reason), failure.WithRemedy(remedy))
+}

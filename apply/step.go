@@ -1,0 +1,236 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// Children returns a step that keeps the objects which should exist for an object. Want adds them
+// to a set; it reads what it needs through req, and writes nothing:
+//
+//	apply.Children("Workload", func(_ context.Context, req *step.Request[*v1.Website], want *apply.Set) error {
+//		want.Add(deployment(req.Object), service(req.Object))
+//		want.Add(migration(req.Object), apply.Wave(-1), apply.Replace)
+//		return nil
+//	}, apply.Owns(&appsv1.Deployment{}, &corev1.Service{}, &batchv1.Job{}))
+//
+// What the step does with them:
+//
+//   - It applies them on the server side, as the engine's field owner: up to 8 of a [Wave] at the
+//     same time. What is as it was applied costs no request, also after a restart.
+//   - It deletes what has left the set.
+//   - It leaves objects of other owners alone; see [Adopt].
+//   - It keeps a condition that says whether all are ready, by the rules of kstatus, and names the
+//     first that is not. Until they are, the steps after it wait.
+//   - The kinds that [Owns] and [Tracks] declare are watched by the controller that
+//     [step.Engine.Complete] makes. An object of another kind is an error.
+//   - An error of want, a wait too, changes nothing in the cluster, and deletes nothing.
+//
+// Its role needs get, list, watch, create, patch and delete for the declared kinds.
+func Children[T client.Object](name string, want func(ctx context.Context, req *step.Request[T], want *Set) error, options ...SetOption) step.Step[T] {
+	c := &children[T]{settings: newSettings(name, options), want: want, states: newStates()}
+	if c.settings.cleans() {
+		return &cleaned[T]{c}
+	}
+	return c
+}
+
+type children[T client.Object] struct {
+	settings *settings
+	want     func(ctx context.Context, req *step.Request[T], want *Set) error
+	states   *states
+	watched  *index // nil until the watches are made
+}
+
+var (
+	_ step.ConditionDeclarer[client.Object] = (*children[client.Object])(nil)
+	_ step.Watcher[client.Object]           = (*children[client.Object])(nil)
+	_ step.Cleaner[client.Object]           = (*cleaned[client.Object])(nil)
+	_ step.Watcher[client.Object]           = (*cleaned[client.Object])(nil)
+)
+
+// Name implements [step.Step].
+func (c *children[T]) Name() string { return c.settings.name }
+
+// Conditions implements [step.ConditionDeclarer]. A kind without conditions has none.
+func (c *children[T]) Conditions() []condition.Declaration {
+	if _, err := condition.Of(reflect.New(reflect.TypeFor[T]().Elem()).Interface()); err != nil {
+		return nil
+	}
+	return []condition.Declaration{{Type: c.settings.condition}}
+}
+
+// Do implements [step.Step].
+func (c *children[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+	k, err := c.keeper(req)
+	if err != nil {
+		return ctrlkit.RequeueIfError(err)
+	}
+	var set Set
+	if err := c.want(ctx, req, &set); err != nil {
+		return ctrlkit.RequeueIfError(err)
+	}
+	r := k.keep(ctx, &set)
+	c.mark(req.Conditions, r)
+	switch lacks := r.lacks(); {
+	case r.err != nil:
+		return ctrlkit.RequeueIfError(r.err)
+	case r.limited != nil:
+		return ctrlkit.RequeueIfError(terminal(r.limited, ReasonPruneLimit, "restore what the set is made from, delete the objects yourself, or raise the limit"))
+	case lacks != "":
+		return ctrlkit.WaitFor(lacks)
+	}
+	return ctrlkit.NoRequeue()
+}
+
+// mark sets the condition. An error without a state of an object is left to the engine.
+func (c *children[T]) mark(conditions *condition.Set, r *result) {
+	if conditions == nil || !conditions.Declared(c.settings.condition) {
+		return
+	}
+	set := c.settings.condition
+	switch lacks := r.lacks(); {
+	case r.err != nil:
+		classified := failure.Classify(r.err)
+		if classified.Silent(1) {
+			return
+		}
+		conditions.MarkUnhealthy(set, classified.Severity, classified.Reason, r.err.Error())
+	case r.limited != nil:
+		conditions.MarkUnhealthy(set, condition.SeverityError, ReasonPruneLimit, r.limited.Error())
+	case lacks == "":
+		conditions.MarkHealthy(set, ReasonAllReady, "")
+	case r.failed():
+		conditions.MarkUnhealthy(set, condition.SeverityError, ReasonObjectFailed, lacks)
+	default:
+		conditions.MarkUnhealthy(set, condition.SeverityInfo, ReasonNotAllReady, lacks)
+	}
+}
+
+// keeper returns what keeps the set of one object.
+func (c *children[T]) keeper(req *step.Request[T]) (*keeper, error) {
+	gvk, err := req.Client.GroupVersionKindFor(req.Object)
+	if err != nil {
+		return nil, fmt.Errorf("kind of %T: %w", req.Object, err)
+	}
+	k := &keeper{
+		settings: c.settings, client: req.Client, live: req.APIReader, manager: req.FieldOwner(), owner: req.Object, ownerKind: gvk,
+		identity: identity{gvk.GroupKind(), client.ObjectKeyFromObject(req.Object), c.settings.name}, watched: c.watched, states: c.states,
+	}
+	k.label = k.identity.label()
+	k.remember = func(ctx context.Context, tracked string) error {
+		return req.Annotate(ctx, trackedAnnotation(c.settings.name), tracked)
+	}
+	return k, nil
+}
+
+// Watches implements [step.Watcher].
+func (c *children[T]) Watches() []step.Watch {
+	c.watched = &index{}
+	watches := make([]step.Watch, len(c.settings.kinds))
+	for i, k := range c.settings.kinds {
+		watches[i] = step.Watch{Object: k.object, Owned: k.owned, Note: c.watched.note}
+		if k.tracked {
+			watches[i].Named = func(obj client.Object, owners schema.GroupKind) []client.ObjectKey {
+				if key, ok := ownerOf(obj.GetAnnotations()[OwnerAnnotation], owners); ok {
+					return []types.NamespacedName{key}
+				}
+				return nil
+			}
+		}
+	}
+	return watches
+}
+
+// cleaned are children of which some are not deleted by the garbage collector.
+type cleaned[T client.Object] struct{ *children[T] }
+
+// Cleanup implements [step.Cleaner].
+func (c *cleaned[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+	k, err := c.keeper(req)
+	if err == nil {
+		err = k.readTracked()
+	}
+	if err != nil {
+		return ctrlkit.RequeueIfError(err)
+	}
+	waits, err := k.cleanUp(ctx)
+	switch {
+	case err != nil:
+		return ctrlkit.RequeueIfError(err)
+	case waits != "":
+		return ctrlkit.PollFor(waits, goneEvery)
+	}
+	return ctrlkit.NoRequeue()
+}
+
+// goneEvery is how often is looked whether objects are gone, as a precaution: a watch reports it.
+const goneEvery = 10 * time.Second
+
+// lacks says what the set lacks: "1 of 3: Deployment default/web: 1 of 2 replicas updated". It is
+// empty if all are ready.
+func (r *result) lacks() string {
+	ready, first := 0, ""
+	for i := range r.states {
+		s := &r.states[i]
+		switch {
+		case s.ready:
+			ready++
+		case first != "" || s.err != nil:
+		case s.waits != "":
+			first = s.item.Kind + " " + s.item.Name + ": waits for " + s.waits
+		default:
+			first = strings.TrimSuffix(s.item.Kind+" "+s.item.Name+": "+s.lacks, ": ")
+		}
+	}
+	if first == "" {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d ready: %s", ready, len(r.states), first)
+}
+
+// failed reports whether an object will not become ready.
+func (r *result) failed() bool {
+	for i := range r.states {
+		if r.states[i].failed && !r.states[i].ready {
+			return true
+		}
+	}
+	return false
+}
+
+// conditionTypeOf returns the type of condition for a name: "Credential store" has
+// "CredentialStoreReady".
+func conditionTypeOf(name string) string {
+	var text strings.Builder
+	upper := true
+	for _, r := range name {
+		if r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			upper = true
+			continue
+		}
+		if upper {
+			r = unicode.ToUpper(r)
+		}
+		text.WriteRune(r)
+		upper = false
+	}
+	return text.String() + "Ready"
+}

@@ -1,0 +1,155 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Objects without an owner reference are found again by their owner: its annotation has their names
+// before they are created. Labels would not do for kinds that are not declared any more, and for
+// namespaces that the cache does not have.
+
+// trackedAnnotation returns the annotation of the owner of a set.
+func trackedAnnotation(set string) string {
+	name := strings.Trim(notInNames.ReplaceAllString(set, "-"), "-_.")
+	if name != set || len(validation.IsQualifiedName(name)) > 0 {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(set)) // writing to a hash never fails
+		name = fmt.Sprintf("%s%08x", name[:min(len(name), 50)], h.Sum32())
+	}
+	return "tracked.apply.ctrlkit.dev/" + name
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+
+// parseTracked returns the objects that an annotation names.
+func parseTracked(text string) ([]Ref, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var names []string
+	if err := json.Unmarshal([]byte(text), &names); err != nil {
+		return nil, err
+	}
+	refs := make([]Ref, len(names))
+	for i, name := range names {
+		kind, key, ok := strings.Cut(name, " ")
+		if !ok {
+			return nil, fmt.Errorf("%q is no kind with a name", name)
+		}
+		gk := schema.ParseGroupKind(kind)
+		refs[i] = Ref{Group: gk.Group, Kind: gk.Kind, Name: key}
+		if namespace, rest, ok := strings.Cut(key, "/"); ok {
+			refs[i].Namespace, refs[i].Name = namespace, rest
+		}
+	}
+	return refs, nil
+}
+
+// formatTracked is the reverse of parseTracked.
+func formatTracked(refs []Ref) string {
+	if len(refs) == 0 {
+		return ""
+	}
+	names := make([]string, len(refs))
+	for i, ref := range refs {
+		names[i] = ref.groupKind().String() + " " + strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
+	}
+	slices.Sort(names)
+	data, _ := json.Marshal(names) //nolint:errcheck // strings have JSON
+	return string(data)
+}
+
+// readTracked reads what the owner remembers.
+func (k *keeper) readTracked() error {
+	annotation := trackedAnnotation(k.name)
+	refs, err := parseTracked(k.owner.GetAnnotations()[annotation])
+	if err != nil {
+		return terminal(fmt.Errorf("annotation %s: %w: without it, objects in other namespaces could not be deleted", annotation, err),
+			ReasonWrongSet, "restore it, or remove it if no such objects exist")
+	}
+	k.remembered = refs
+	return nil
+}
+
+// noteTracked writes to the owner the objects that it does not remember, before they are created.
+func (k *keeper) noteTracked(ctx context.Context, items []*item) error {
+	all := slices.Clone(k.remembered)
+	for _, it := range items {
+		if it.tracked && !slices.Contains(all, it.Ref) {
+			all = append(all, it.Ref)
+		}
+	}
+	return k.rememberAll(ctx, all)
+}
+
+// forgetTracked removes from the owner the objects that are neither wanted nor there.
+func (k *keeper) forgetTracked(ctx context.Context, items []*item, leftovers []leftover) error {
+	var all []Ref
+	for _, ref := range k.remembered {
+		wanted := slices.ContainsFunc(items, func(it *item) bool { return it.Ref == ref && it.tracked })
+		if wanted || slices.ContainsFunc(leftovers, func(l leftover) bool { return l.Ref == ref }) {
+			all = append(all, ref)
+		}
+	}
+	return k.rememberAll(ctx, all)
+}
+
+func (k *keeper) rememberAll(ctx context.Context, refs []Ref) error {
+	if len(refs) == len(k.remembered) {
+		return nil // they only ever grow, or shrink
+	}
+	if err := k.remember(ctx, formatTracked(refs)); err != nil {
+		return err
+	}
+	k.remembered = refs
+	return nil
+}
+
+// cleanUp deletes what the garbage collector does not, and with DeleteInOrder all objects. It
+// returns what it waits for; nothing when all are gone.
+func (k *keeper) cleanUp(ctx context.Context) (waits string, err error) {
+	leftovers, err := k.leftovers(ctx, nil)
+	if err != nil {
+		return "", fmt.Errorf("finding the objects of the set: %w", err)
+	}
+	if !k.ordered {
+		leftovers = slices.DeleteFunc(leftovers, func(l leftover) bool { return isOwnedBy(l.object, k.owner) })
+	}
+	if len(leftovers) == 0 {
+		return "", nil
+	}
+	last := leftovers[0].wave
+	for _, l := range leftovers {
+		if k.ordered && l.wave != last {
+			break
+		}
+		if l.object.GetDeletionTimestamp().IsZero() {
+			if err := k.delete(ctx, l.Ref, l.object); err != nil {
+				return "", err
+			}
+		}
+	}
+	return leftovers[0].String() + " to be gone", nil
+}
+
+func isOwnedBy(obj, owner client.Object) bool {
+	for _, r := range obj.GetOwnerReferences() {
+		if r.UID == owner.GetUID() {
+			return true
+		}
+	}
+	return false
+}
