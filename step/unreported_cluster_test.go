@@ -6,6 +6,7 @@ package step_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,6 +59,7 @@ func TestIdleObjectsAndTheirWatches(t *testing.T) {
 					engine := c.start(operator{name: "things", skipUnchanged: true, namespaces: namespaces, steps: []step.Step[*Thing]{doing("A", readingAll)}, watchWith: watchingAll})
 					pass(5 * time.Second)
 					reconcileOnce := func() {
+						synctest.Wait() // the worker of the controller is idle
 						_, err := engine.Reconcile(t.Context(), thingRequest)
 						c.must(err)
 					}
