@@ -5,6 +5,7 @@ package apply
 
 import (
 	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,8 +15,15 @@ import (
 // An index knows the objects of each set, from the watches of their kinds. Without it, what has left
 // a set would be found by listing all objects of the kinds.
 type index struct {
-	mu   sync.Mutex
-	sets map[string]map[Ref]bool // by the value of SetLabel
+	mu      sync.Mutex
+	sets    map[string]*members // by the value of SetLabel
+	changes uint64              // of all sets
+}
+
+// members are the objects of one set.
+type members struct {
+	refs    map[Ref]bool
+	changed uint64 // number of the last change among those of all sets
 }
 
 // note records that an object exists, or is gone.
@@ -24,21 +32,35 @@ func (x *index) note(kind schema.GroupKind, before, now client.Object) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if from != "" && from != to {
-		refs := x.sets[from]
-		if delete(refs, refOf(kind, client.ObjectKeyFromObject(before))); len(refs) == 0 {
-			delete(x.sets, from)
-		}
+		x.change(from, refOf(kind, client.ObjectKeyFromObject(before)), false)
 	}
-	if to == "" {
+	if to != "" {
+		x.change(to, refOf(kind, client.ObjectKeyFromObject(now)), true)
+	}
+}
+
+// change adds an object to a set, or removes it.
+func (x *index) change(label string, ref Ref, there bool) {
+	set := x.sets[label]
+	if set == nil {
+		if x.sets == nil {
+			x.sets = make(map[string]*members)
+		}
+		set = &members{refs: make(map[Ref]bool)}
+		x.sets[label] = set
+	}
+	if set.refs[ref] == there {
 		return
 	}
-	if x.sets == nil {
-		x.sets = make(map[string]map[Ref]bool)
+	x.changes++
+	set.changed = x.changes
+	if there {
+		set.refs[ref] = true
+		return
 	}
-	if x.sets[to] == nil {
-		x.sets[to] = make(map[Ref]bool)
+	if delete(set.refs, ref); len(set.refs) == 0 {
+		delete(x.sets, label)
 	}
-	x.sets[to][refOf(kind, client.ObjectKeyFromObject(now))] = true
 }
 
 func labelOf(obj client.Object) string {
@@ -52,9 +74,19 @@ func labelOf(obj client.Object) string {
 func (x *index) of(label string) []Ref {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	refs := make([]Ref, 0, len(x.sets[label]))
-	for ref := range maps.Keys(x.sets[label]) {
-		refs = append(refs, ref)
+	if set := x.sets[label]; set != nil {
+		return slices.Collect(maps.Keys(set.refs))
 	}
-	return refs
+	return nil
+}
+
+// changed returns a number that differs after each change of what is in a set: zero for one that is
+// empty, and otherwise one that grows by so much that nothing which is added to it makes up for it.
+func (x *index) changed(label string) uint64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if set := x.sets[label]; set != nil {
+		return set.changed << 32
+	}
+	return 0
 }

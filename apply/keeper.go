@@ -27,6 +27,7 @@ type keeper struct {
 	label     string
 	watched   *index // nil if nothing feeds it
 	states    *states
+	dependOn  func(changes func() uint64)                     // of the request
 	remember  func(ctx context.Context, tracked string) error // writes an annotation of the owner
 	// remembered are the objects that the annotation names.
 	remembered []Ref

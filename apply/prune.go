@@ -121,6 +121,7 @@ func (k *keeper) leftovers(ctx context.Context, wanted map[Ref]bool) ([]leftover
 func (k *keeper) candidates(ctx context.Context) ([]Ref, error) {
 	refs := slices.Clone(k.remembered)
 	if k.watched != nil {
+		k.dependOn(func() uint64 { return k.watched.changed(k.label) })
 		return append(refs, k.watched.of(k.label)...), nil
 	}
 	for _, kind := range k.kinds {

@@ -132,7 +132,7 @@ func (c *children[T]) keeper(req *step.Request[T]) (*keeper, error) {
 	}
 	k := &keeper{
 		settings: c.settings, client: req.Client, live: req.APIReader, manager: req.FieldOwner(), owner: req.Object, ownerKind: gvk,
-		identity: identity{gvk.GroupKind(), client.ObjectKeyFromObject(req.Object), c.settings.name}, watched: c.watched, states: c.states,
+		identity: identity{gvk.GroupKind(), client.ObjectKeyFromObject(req.Object), c.settings.name}, watched: c.watched, states: c.states, dependOn: req.DependOn,
 	}
 	k.label = k.identity.label()
 	k.remember = func(ctx context.Context, tracked string) error {

@@ -129,6 +129,17 @@ func (r *Request[T]) EnsureFresh(ctx context.Context) error {
 	return r.record.MayWrite(ctx)
 }
 
+// DependOn declares that what a step does depends on something beside Object and what it reads
+// through Client: what it has from a [Watch] by Note. Changes returns a number that is another one
+// after each change of that. With Options.SkipUnchanged, the steps are run again when it has changed.
+//
+// It is called before the step uses what changes counts.
+func (r *Request[T]) DependOn(changes func() uint64) {
+	if r.record != nil {
+		r.record.DependOn(changes)
+	}
+}
+
 // FieldOwner returns the field owner of what the engine writes, for what a step applies itself.
 func (r *Request[T]) FieldOwner() string { return cmp.Or(r.owner, defaultOwner) }
 

@@ -217,3 +217,51 @@ func TestWithoutSkipUnchanged(t *testing.T) {
 		t.Errorf("the steps ran %d times, want 4", runs)
 	}
 }
+
+// What a step knows of the cluster by a watch of its own counts as what it has read.
+func TestSkipUnchangedDependsOnMore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		changes := uint64(1)
+		w, runs := skipping(t, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			req.DependOn(func() uint64 { return changes })
+			return ctrlkit.NoRequeue()
+		})
+		for _, want := range []int{1, 2, 2} { // the first one writes the conditions
+			if w.must(); *runs != want {
+				t.Fatalf("the step ran %d times, want %d", *runs, want)
+			}
+		}
+		for _, changes = range []uint64{7, 0} {
+			before := *runs
+			if w.must(); *runs != before+1 {
+				t.Errorf("the step ran %d times after a change, want once", *runs-before)
+			}
+			if w.must(); *runs != before+1 {
+				t.Errorf("the step ran %d times although nothing has changed", *runs-before-1)
+			}
+		}
+	})
+}
+
+// An annotation is saved at once, and only if it differs.
+func TestAnnotate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		value := "1"
+		w, _ := skipping(t, func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			if err := req.Annotate(ctx, "example.com/a", value); err != nil {
+				return ctrlkit.RequeueIfError(err)
+			}
+			var now Thing
+			if err := req.APIReader.Get(ctx, client.ObjectKeyFromObject(req.Object), &now); err != nil || now.Annotations["example.com/a"] != value {
+				t.Errorf("after Annotate, the API server has %v and error %v, want %q", now.Annotations, err, value)
+			}
+			if got := req.FieldOwner(); got != "things" {
+				t.Errorf("the field owner is %q", got)
+			}
+			return ctrlkit.NoRequeue()
+		})
+		for _, value = range []string{"1", "1", "2", ""} {
+			w.must()
+		}
+	})
+}

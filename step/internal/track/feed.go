@@ -91,6 +91,10 @@ func (f *Feed) Count(obj runtime.Object, key client.ObjectKey, in *Inputs) (sum 
 	sum = c.ofObject(key)
 	for i := range in.all {
 		input := &in.all[i]
+		if input.number != nil {
+			sum += input.number.now()
+			continue
+		}
 		if other := input.object(); other == nil {
 			return 0, false
 		} else if other != t {

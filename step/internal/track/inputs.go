@@ -25,18 +25,26 @@ type Inputs struct {
 	unknown bool
 }
 
-// An input is one object, or one list. It is small: an operator keeps those of each object.
+// An input is one object, one list, or a number that a step has. It is small: an operator keeps
+// those of each object.
 type input struct {
-	kind    *kind
+	kind    *kind            // nil for a number
 	key     client.ObjectKey // of a list its namespace, empty for all
 	version string           // of the object; empty if it was not there
-	list    *listed          // nil for an object
+	list    *listed          // nil for an object and a number
+	number  *number          // nil for an object and a list
 }
 
 // listed is what is known of a list.
 type listed struct {
 	options []client.ListOption
 	digest  uint64
+}
+
+// A number is of what a step knows of the cluster by itself.
+type number struct {
+	now  func() uint64
+	then uint64
 }
 
 // object returns the type of the objects that a watch reports when the input changes, nil if it is
@@ -85,6 +93,9 @@ func (in *Inputs) listed(list client.ObjectList, options []client.ListOption, er
 	}})
 }
 
+// depend adds a number that changes with what it stands for.
+func (in *Inputs) depend(now func() uint64) { in.add(input{number: &number{now, now()}}) }
+
 // Clip returns the inputs without spare capacity, to be kept.
 func (in *Inputs) Clip() *Inputs {
 	in.all = slices.Clip(slices.Clone(in.all))
@@ -105,6 +116,9 @@ func (in *Inputs) Unchanged(ctx context.Context, reader client.Reader) bool {
 }
 
 func (i *input) unchanged(ctx context.Context, reader client.Reader) bool {
+	if i.number != nil {
+		return i.number.now() == i.number.then
+	}
 	if i.list != nil {
 		list := i.kind.newEmpty().(client.ObjectList) //nolint:errcheck // it is the type of one
 		if reader.List(ctx, list, i.list.options...) != nil {

@@ -284,6 +284,15 @@ func (r *Record) listed(list client.ObjectList, opts []client.ListOption, err er
 	}
 }
 
+// DependOn notes a number that the outcome depends on.
+func (r *Record) DependOn(now func() uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.inputs != nil {
+		r.inputs.depend(now)
+	}
+}
+
 // noteChild notes a version that the cache has yet to receive.
 func (r *Record) noteChild(t reflect.Type, key client.ObjectKey, version string) {
 	if r.parent != nil || version == "" {
