@@ -84,7 +84,11 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 	if !policy.has(Theirs) && !policy.has(StopOnConflict) {
 		options = append(options, client.ForceOwnership)
 	}
-	answer, err := c.apply(ctx, c.content, withUID, options...)
+	content := c.content
+	if policy.has(CreateOnly) {
+		content = c.claimed() // it becomes ours as it is
+	}
+	answer, err := c.apply(ctx, content, withUID, options...)
 	switch {
 	case apierrors.IsConflict(err) && policy.has(Theirs):
 		return c.applyRest(ctx, err, withUID)

@@ -182,6 +182,27 @@ func (k *keeper) claim(it *item) error {
 	return nil
 }
 
+// claimed returns the content of an item without what its author wants: its name, and whose it is.
+func (it *item) claimed() map[string]any {
+	metadata, _ := it.content["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	mine := map[string]any{"name": metadata["name"], "labels": map[string]any{SetLabel: labels[SetLabel]}}
+	for _, field := range []string{"namespace", "ownerReferences"} {
+		if metadata[field] != nil {
+			mine[field] = metadata[field]
+		}
+	}
+	annotations, _ := metadata["annotations"].(map[string]any)
+	kept := map[string]any{}
+	for _, key := range []string{OwnerAnnotation, waveAnnotation, keepAnnotation} {
+		if annotations[key] != nil {
+			kept[key] = annotations[key]
+		}
+	}
+	mine["annotations"] = kept
+	return map[string]any{"apiVersion": it.content["apiVersion"], "kind": it.content["kind"], "metadata": mine}
+}
+
 // own adds the reference to the owner.
 func (k *keeper) own(metadata map[string]any) error {
 	references, _ := metadata["ownerReferences"].([]any)
