@@ -155,7 +155,7 @@ func (c *child) plan(ctx context.Context) (*Change, error) {
 func (c *child) differences(from, to client.Object) ([]Diff, error) {
 	contents := make([]map[string]any, 2)
 	for i, obj := range []client.Object{from, to} {
-		u, err := unstructuredOf(obj)
+		u, err := unstructuredOf(obj, c.gvk)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", c.Ref, err)
 		}
