@@ -191,11 +191,23 @@ func (c *cluster) operator(build want, options []apply.SetOption, with ...operat
 		}
 		return o.wantErr
 	}, options...)
-	config.Client = interceptor.NewClient(c.client, o.intercept())
-	config.APIReader = c.client
+	return o.start(config)
+}
+
+// operatorOf starts an operator of a step.
+func (c *cluster) operatorOf(s step.Step[*Shop]) *operator {
+	c.t.Helper()
+	o := &operator{cluster: c, step: s}
+	return o.start(step.Options[*Shop]{Name: "shops"})
+}
+
+func (o *operator) start(config step.Options[*Shop]) *operator {
+	o.t.Helper()
+	config.Client = interceptor.NewClient(o.client, o.intercept())
+	config.APIReader = o.client
 	engine, err := step.New(config, o.step)
 	if err != nil {
-		c.t.Fatalf("making the engine: %v", err)
+		o.t.Fatalf("making the engine: %v", err)
 	}
 	o.engine = engine
 	return o
@@ -244,6 +256,11 @@ func (o *operator) notify() {
 func (o *operator) reconcile(shop *Shop) error {
 	o.t.Helper()
 	o.notify()
+	return o.reconcileOnly(shop)
+}
+
+// reconcileOnly reconciles a Shop while the watches have nothing to report.
+func (o *operator) reconcileOnly(shop *Shop) error {
 	_, err := o.engine.Reconcile(o.ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shop)})
 	return err
 }
