@@ -76,17 +76,16 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 	if policy.has(CreateOnly) && c.isOurs(current) || c.isUnchanged(current, &policy) {
 		return current, nil
 	}
-	if err := c.migrateFields(ctx, current); err != nil {
+	content := c.content
+	if policy.has(CreateOnly) {
+		content = c.claimed() // it becomes ours as it is
+	} else if err := c.migrateFields(ctx, current); err != nil {
 		return nil, err
 	}
 	withUID := func(u *unstructured.Unstructured) { u.SetUID(current.GetUID()) } // or it would be created again if it is gone
 	var options []client.ApplyOption
 	if !policy.has(Theirs) && !policy.has(StopOnConflict) {
 		options = append(options, client.ForceOwnership)
-	}
-	content := c.content
-	if policy.has(CreateOnly) {
-		content = c.claimed() // it becomes ours as it is
 	}
 	answer, err := c.apply(ctx, content, withUID, options...)
 	switch {
