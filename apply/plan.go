@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -32,7 +33,7 @@ type Plan struct {
 type Change struct {
 	Action Action `json:"action"`
 	Object Ref    `json:"object"`
-	Why    string `json:"why,omitempty"` // it is replaced, refused, or waited for
+	Why    string `json:"why,omitempty"` // it is replaced, refused or waited for, or changed although the set has not
 	Fields []Diff `json:"fields,omitempty"`
 }
 
@@ -147,7 +148,16 @@ func (c *child) plan(ctx context.Context) (*Change, error) {
 		return nil, err
 	}
 	fields, err := c.differences(current, answer)
-	return &Change{Action: ActionChange, Object: c.Ref, Fields: fields}, err
+	return &Change{Action: ActionChange, Object: c.Ref, Why: c.taken(current), Fields: fields}, err
+}
+
+// taken says which field of an object that the set wants as before another client has taken.
+func (c *child) taken(current client.Object) string {
+	if current.GetAnnotations()[HashAnnotation] != c.hash {
+		return ""
+	}
+	gap, _ := witness.Why(current.GetManagedFields(), c.manager, c.content)
+	return gap.String()
 }
 
 // differences returns what differs between two states of the object, without what the API server

@@ -47,7 +47,7 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	edit := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"c"}}`))
-	if err := req.Client.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "edited"}}, edit); err != nil {
+	if err := req.Client.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "edited"}}, edit, client.FieldOwner("kubectl-edit")); err != nil {
 		t.Fatal(err)
 	}
 	password, wantOld = "two", false
@@ -58,7 +58,7 @@ func TestPlan(t *testing.T) {
 		}
 		want := `change   Secret default/password
            data.password: "(hidden)" -> "(hidden)"
-change   ConfigMap default/edited
+change   ConfigMap default/edited: data is no longer ours: last written by kubectl-edit
            data.a: "c" -> "b"
 create   ConfigMap default/new
 refuse   ConfigMap default/foreign: exists, has no owner and is not ours
