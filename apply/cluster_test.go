@@ -164,48 +164,29 @@ type operator struct {
 	noted   []map[client.ObjectKey]client.Object
 }
 
-// An operatorOption configures an operator.
-type operatorOption func(*step.Options[*Shop], *string)
-
-// named gives an operator a name, and so a field owner.
-func named(name string) operatorOption {
-	return func(o *step.Options[*Shop], _ *string) { o.Name = name }
-}
-
-// withSet names the step.
-func withSet(name string) operatorOption {
-	return func(_ *step.Options[*Shop], set *string) { *set = name }
-}
-
 // operator starts an operator. To start another one is a restart.
-func (c *cluster) operator(build want, options []apply.SetOption, with ...operatorOption) *operator {
+func (c *cluster) operator(build want, options []apply.SetOption) *operator {
 	c.t.Helper()
 	o := &operator{cluster: c, want: build}
-	set, config := "Parts", step.Options[*Shop]{Name: "shops"}
-	for _, option := range with {
-		option(&config, &set)
-	}
-	o.step = apply.Children(set, func(_ context.Context, req *step.Request[*Shop], set *apply.Set) error {
+	o.step = apply.Children("Parts", func(_ context.Context, req *step.Request[*Shop], set *apply.Set) error {
 		if o.want != nil {
 			o.want(req.Object, set)
 		}
 		return o.wantErr
 	}, options...)
-	return o.start(config)
+	return o.start()
 }
 
 // operatorOf starts an operator of a step.
 func (c *cluster) operatorOf(s step.Step[*Shop]) *operator {
 	c.t.Helper()
 	o := &operator{cluster: c, step: s}
-	return o.start(step.Options[*Shop]{Name: "shops"})
+	return o.start()
 }
 
-func (o *operator) start(config step.Options[*Shop]) *operator {
+func (o *operator) start() *operator {
 	o.t.Helper()
-	config.Client = interceptor.NewClient(o.client, o.intercept())
-	config.APIReader = o.client
-	engine, err := step.New(config, o.step)
+	engine, err := step.New(step.Options[*Shop]{Name: "shops", Client: interceptor.NewClient(o.client, o.intercept()), APIReader: o.client}, o.step)
 	if err != nil {
 		o.t.Fatalf("making the engine: %v", err)
 	}
