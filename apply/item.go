@@ -195,6 +195,14 @@ func (k *keeper) claim(it *item) error {
 	return nil
 }
 
+// contentFor returns what is applied to an object that exists.
+func (it *item) contentFor(p *policy) map[string]any {
+	if p.has(CreateOnly) {
+		return it.claimed() // it becomes ours as it is
+	}
+	return it.content
+}
+
 // claimed returns the content of an item without what its author wants: its name, and whose it is.
 func (it *item) claimed() map[string]any {
 	metadata, _ := it.content["metadata"].(map[string]any)

@@ -4,6 +4,7 @@
 package apply_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/step"
+	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 // An object that exists and is of no set is refused, with its owner and a remedy; Adopt takes over
@@ -246,5 +249,22 @@ func TestKindThatIsNotThereYet(t *testing.T) {
 	err := o.settle(shop)
 	if got := o.condition(shop); err == nil || strings.Contains(got, apply.ReasonWrongSet) {
 		t.Errorf("error %v, condition %s", err, got)
+	}
+}
+
+// A plan says of an object that is only created, and adopted, that its content stays.
+func TestPlanOfWhatIsOnlyCreated(t *testing.T) {
+	parts := apply.Children("Parts", func(_ context.Context, _ *step.Request[*corev1.Pod], set *apply.Set) error {
+		set.Add(newConfigMap("a", "k", "ours"), apply.Adopt, apply.CreateOnly)
+		return nil
+	}, apply.Owns(&corev1.ConfigMap{}))
+	cm := newConfigMap("a", "k", "theirs")
+	owner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	plan, err := apply.PlanFor(t.Context(), steptest.NewRequest(t, owner, steptest.WithObjects(cm)), parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := plan.String(); strings.Contains(text, "theirs") || !strings.Contains(text, "ConfigMap default/a") {
+		t.Errorf("plan\n%s", text)
 	}
 }
