@@ -76,15 +76,17 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 	if policy.has(CreateOnly) && c.isOurs(current) || c.isUnchanged(current, &policy) {
 		return current, nil
 	}
-	if err := c.migrateFields(ctx, current); err != nil {
-		return nil, err
+	if !policy.has(CreateOnly) {
+		if err := c.migrateFields(ctx, current); err != nil {
+			return nil, err
+		}
 	}
 	withUID := func(u *unstructured.Unstructured) { u.SetUID(current.GetUID()) } // or it would be created again if it is gone
 	var options []client.ApplyOption
 	if !policy.has(Theirs) && !policy.has(StopOnConflict) {
 		options = append(options, client.ForceOwnership)
 	}
-	answer, err := c.apply(ctx, c.content, withUID, options...)
+	answer, err := c.apply(ctx, c.contentFor(&policy), withUID, options...)
 	switch {
 	case apierrors.IsConflict(err) && policy.has(Theirs):
 		return c.applyRest(ctx, err, withUID)

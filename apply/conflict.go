@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,13 +72,16 @@ func causesOf(err error) []metav1.StatusCause {
 // isImmutable reports whether a change was refused because of a field that can't be changed.
 func isImmutable(err error) bool {
 	for _, cause := range causesOf(err) {
-		text := strings.ToLower(cause.Message)
-		if cause.Type == metav1.CauseTypeForbidden || strings.Contains(text, "immutable") || strings.Contains(text, "may not change") || strings.Contains(text, "cannot be changed") {
+		if cause.Type == metav1.CauseTypeForbidden || saysImmutable.MatchString(cause.Message) {
 			return true
 		}
 	}
 	return false
 }
+
+// saysImmutable matches what API servers say of such fields: "field is immutable", "may not change
+// once set", "cannot change roleRef", "may not be changed in an update".
+var saysImmutable = regexp.MustCompile(`(?i)immutable|(can ?not|can't|may not|must not|should not) (be )?(change|modif|update)`)
 
 // removePath removes a field from content, by its path as conflicts name it:
 // `.spec.template.spec.containers[name="web"].image`. It reports whether there is such a field.
@@ -127,7 +131,12 @@ func removeItem(items []any, path string) ([]any, bool) {
 // matches reports whether an item of a list is the one of an element such as `name="web"`,
 // `containerPort=80,protocol="TCP"` or `="value"`.
 func matches(item any, element string) bool {
-	for pair := range strings.SplitSeq(element, ",") {
+	if element == "" {
+		return false
+	}
+	for element != "" {
+		pair := element[:endOfPair(element)]
+		element = strings.TrimPrefix(element[len(pair):], ",")
 		key, text, _ := strings.Cut(pair, "=")
 		var wanted any
 		if json.Unmarshal([]byte(text), &wanted) != nil {
@@ -148,6 +157,22 @@ func matches(item any, element string) bool {
 		}
 	}
 	return true
+}
+
+// endOfPair returns where the first pair of an element ends: at a comma that is in no value.
+func endOfPair(element string) int {
+	quoted := false
+	for i := 0; i < len(element); i++ {
+		switch {
+		case element[i] == '\\' && quoted:
+			i++
+		case element[i] == '"':
+			quoted = !quoted
+		case element[i] == ',' && !quoted:
+			return i
+		}
+	}
+	return len(element)
 }
 
 // cutElement cuts the item in brackets off a path that begins with it.

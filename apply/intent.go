@@ -22,19 +22,24 @@ import (
 // contentOf returns what the author of an object has meant: its JSON without what Go encodes
 // although it was not set, and without what only servers set. The object stays as it is.
 func contentOf(object any) (map[string]any, error) {
+	if isNil(object) {
+		return nil, fmt.Errorf("it is a nil %T", object)
+	}
 	var content map[string]any
 	switch obj := object.(type) {
 	case *unstructured.Unstructured:
-		content = runtime.DeepCopyJSON(obj.Object)
-	case client.Object:
-		if reflect.ValueOf(obj).IsNil() {
-			return nil, fmt.Errorf("it is a nil %T", obj)
+		copied, err := copyOf(obj.Object)
+		if err != nil {
+			return nil, err
 		}
+		content = copied
+	case client.Object:
 		encoded, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 		if err != nil {
 			return nil, fmt.Errorf("encoding it: %w", err)
 		}
 		dropUnset(reflect.ValueOf(obj), encoded)
+		dropUnsetStatus(reflect.ValueOf(obj), encoded)
 		content = encoded
 	case runtime.ApplyConfiguration:
 		data, err := json.Marshal(obj)
@@ -61,6 +66,60 @@ func contentOf(object any) (map[string]any, error) {
 		}
 	}
 	return content, nil
+}
+
+func isNil(object any) bool {
+	v := reflect.ValueOf(object)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// copyOf copies what JSON has. Numbers and lists of other Go types than those of a decoder, such as
+// int and []string, become these.
+func copyOf(value map[string]any) (map[string]any, error) {
+	if isDecoded(value) {
+		return runtime.DeepCopyJSON(value), nil
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encoding it: %w", err)
+	}
+	var content map[string]any
+	if err := utiljson.Unmarshal(data, &content); err != nil {
+		return nil, fmt.Errorf("encoding it: %w", err)
+	}
+	return content, nil
+}
+
+// isDecoded reports whether a value has only types that a decoder of Kubernetes gives.
+func isDecoded(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, field := range value {
+			if !isDecoded(field) {
+				return false
+			}
+		}
+	case []any:
+		for _, item := range value {
+			if !isDecoded(item) {
+				return false
+			}
+		}
+	case nil, string, bool, int64, float64:
+	default:
+		return false
+	}
+	return true
+}
+
+// dropUnsetStatus removes a status that was not set, also if its fields have no omitempty.
+func dropUnsetStatus(v reflect.Value, content map[string]any) {
+	if v = reflect.Indirect(v); v.Kind() != reflect.Struct {
+		return
+	}
+	if status := v.FieldByName("Status"); status.IsValid() && status.IsZero() {
+		delete(content, "status")
+	}
 }
 
 // setByServers are fields of the metadata that an object has which was read from a cluster.

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
-	"github.com/ctrlkit/ctrlkit/failure"
 )
 
 // An item is one object that should exist.
@@ -28,15 +27,19 @@ type item struct {
 	tracked bool           // it has no owner reference
 }
 
-// items returns the objects of a set. The error, which is terminal, names everything that is wrong
-// with it.
+// items returns the objects of a set. The error names everything that is wrong with it, which is
+// terminal, and the kinds that the API server does not know yet, which is not.
 func (k *keeper) items(set *Set) ([]*item, error) {
-	var mistakes []error
+	var mistakes, failures []error
 	items := make([]*item, 0, len(set.additions))
 	places := make(map[Ref]string, len(set.additions))
 	for i := range set.additions {
 		a := &set.additions[i]
 		it, err := k.item(a)
+		if unknown := (*unknownKindError)(nil); errors.As(err, &unknown) {
+			failures = append(failures, fmt.Errorf("%s, added at %s: %w", a.text(), a.place(), err))
+			continue
+		}
 		if err != nil {
 			mistakes = append(mistakes, fmt.Errorf("%s, added at %s: %w", a.text(), a.place(), err))
 			continue
@@ -48,9 +51,19 @@ func (k *keeper) items(set *Set) ([]*item, error) {
 		places[it.Ref] = it.place
 		items = append(items, it)
 	}
-	return items, failure.Mark(errors.Join(mistakes...), failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonWrongSet),
-		failure.WithRemedy("this is a bug in the operator: correct the lines that the message names"))
+	if len(mistakes) > 0 {
+		failures = append(failures, terminal(errors.Join(mistakes...), ReasonWrongSet,
+			"this is a bug in the operator: correct the lines that the message names"))
+	}
+	return items, errors.Join(failures...)
 }
+
+// An unknownKindError says that the API server did not say whether a kind has namespaces: it may
+// not have its definition yet, or may not have answered.
+type unknownKindError struct{ err error }
+
+func (e *unknownKindError) Error() string { return "its kind: " + e.err.Error() }
+func (e *unknownKindError) Unwrap() error { return e.err }
 
 func (k *keeper) item(a *addition) (*item, error) {
 	content, err := contentOf(a.object)
@@ -108,7 +121,7 @@ func (k *keeper) locate(it *item) error {
 	namespaced, err := k.namespaced(it.gvk)
 	switch {
 	case err != nil:
-		return fmt.Errorf("its kind: %w", err)
+		return &unknownKindError{err}
 	case !namespaced && namespace != "":
 		return fmt.Errorf("it has the namespace %q, but %s is a cluster-scoped kind", namespace, it.gvk.Kind)
 	case namespaced && namespace == "":
@@ -180,6 +193,35 @@ func (k *keeper) claim(it *item) error {
 		}
 	}
 	return nil
+}
+
+// contentFor returns what is applied to an object that exists.
+func (it *item) contentFor(p *policy) map[string]any {
+	if p.has(CreateOnly) {
+		return it.claimed() // it becomes ours as it is
+	}
+	return it.content
+}
+
+// claimed returns the content of an item without what its author wants: its name, and whose it is.
+func (it *item) claimed() map[string]any {
+	metadata, _ := it.content["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	mine := map[string]any{"name": metadata["name"], "labels": map[string]any{SetLabel: labels[SetLabel]}}
+	for _, field := range []string{"namespace", "ownerReferences"} {
+		if metadata[field] != nil {
+			mine[field] = metadata[field]
+		}
+	}
+	annotations, _ := metadata["annotations"].(map[string]any)
+	kept := map[string]any{}
+	for _, key := range []string{OwnerAnnotation, waveAnnotation, keepAnnotation} {
+		if annotations[key] != nil {
+			kept[key] = annotations[key]
+		}
+	}
+	mine["annotations"] = kept
+	return map[string]any{"apiVersion": it.content["apiVersion"], "kind": it.content["kind"], "metadata": mine}
 }
 
 // own adds the reference to the owner.

@@ -7,12 +7,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"runtime/debug"
 	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
 )
 
 // A keeper keeps the set of one owner, in one reconcile.
@@ -44,6 +47,7 @@ type state struct {
 	failed bool
 	lacks  string // why it is not ready: "1 of 2 replicas updated"
 	waits  string // what is waited for before it can be written
+	later  bool   // it waits for an earlier wave, which has the cause
 	err    error
 }
 
@@ -111,7 +115,7 @@ func (r *result) waves() [][]*state {
 func (r *result) blocked(later [][]*state, written bool) *result {
 	for _, wave := range later {
 		for _, s := range wave {
-			s.waits = "the objects of an earlier wave to be ready"
+			s.later, s.waits = true, "the objects of an earlier wave to be ready"
 			if !written {
 				s.waits = "the objects of an earlier wave"
 			}
@@ -132,6 +136,11 @@ func (k *keeper) each(ctx context.Context, states []*state) {
 		free <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-free }()
+			defer func() {
+				if v := recover(); v != nil { // of ReadyWhen, in a goroutine that nothing else guards
+					s.err = &ctrlkit.PanicError{Value: v, Stack: debug.Stack()}
+				}
+			}()
 			k.ensure(ctx, s)
 		})
 	}

@@ -138,7 +138,7 @@ func (c *child) plan(ctx context.Context) (*Change, error) {
 		return nil, nil //nolint:nilnil // nothing is done
 	}
 	withUID := func(u *unstructured.Unstructured) { u.SetUID(current.GetUID()) }
-	answer, err := c.apply(ctx, c.content, withUID, client.DryRunAll, client.ForceOwnership)
+	answer, err := c.apply(ctx, c.contentFor(&policy), withUID, client.DryRunAll, client.ForceOwnership)
 	switch {
 	case apierrors.IsInvalid(err) && policy.has(Replace):
 		return &Change{Action: ActionReplace, Object: c.Ref, Why: err.Error()}, nil
@@ -165,7 +165,7 @@ func (c *child) taken(current client.Object) string {
 func (c *child) differences(from, to client.Object) ([]Diff, error) {
 	contents := make([]map[string]any, 2)
 	for i, obj := range []client.Object{from, to} {
-		u, err := unstructuredOf(obj)
+		u, err := unstructuredOf(obj, c.gvk)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", c.Ref, err)
 		}

@@ -22,7 +22,9 @@ type Policy string
 
 const (
 	// CreateOnly creates an object if there is none, and leaves it alone afterwards, whatever the
-	// set says later. Also by annotation: then all further changes are the user's.
+	// set says later. One that exists and becomes part of the set, such as that of an older version
+	// of the operator, stays as it is, too: it may have a generated password. Also by annotation:
+	// then all further changes are the user's.
 	CreateOnly Policy = "create-only"
 	// Replace deletes an object and creates it again when the API server refuses a change because
 	// a field is immutable. Without it, the change is refused, and the failure names the field.

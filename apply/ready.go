@@ -12,6 +12,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,9 +46,12 @@ func (s *states) of(it *item, obj client.Object) (ready, failed bool, lacks stri
 	case it.policy.ready == nil && alwaysReady[it.groupKind().String()]:
 		return true, false, "", nil
 	case it.policy.ready != nil:
-		u, err := unstructuredOf(obj)
+		u, err := unstructuredOf(obj, it.gvk)
 		if err != nil {
 			return false, false, "", fmt.Errorf("reading %s: %w", it.Ref, err)
+		}
+		if u == obj {
+			u = u.DeepCopy() // it may be that of the cache
 		}
 		ready, lacks := it.policy.ready(u)
 		return ready, false, lacks, nil
@@ -57,7 +61,7 @@ func (s *states) of(it *item, obj client.Object) (ready, failed bool, lacks stri
 			return known.ready, known.failed, known.lacks, nil
 		}
 	}
-	known, err := s.compute(obj)
+	known, err := s.compute(obj, it.gvk)
 	if err != nil {
 		return false, false, "", fmt.Errorf("finding out whether %s is ready: %w", it.Ref, err)
 	}
@@ -72,8 +76,8 @@ var alwaysReady = map[string]bool{
 	"ClusterRole.rbac.authorization.k8s.io": true, "ClusterRoleBinding.rbac.authorization.k8s.io": true,
 }
 
-func (s *states) compute(obj client.Object) (knownState, error) {
-	u, err := unstructuredOf(obj)
+func (s *states) compute(obj client.Object, gvk schema.GroupVersionKind) (knownState, error) {
+	u, err := unstructuredOf(obj, gvk)
 	if err != nil {
 		return knownState{}, err
 	}
@@ -88,13 +92,18 @@ func (s *states) compute(obj client.Object) (knownState, error) {
 }
 
 // unstructuredOf returns an object, with the apiVersion and kind that typed objects of a cache do
-// not have.
-func unstructuredOf(obj client.Object) (*unstructured.Unstructured, error) {
+// not have: kstatus has rules for each kind.
+func unstructuredOf(obj client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return u, nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	return &unstructured.Unstructured{Object: content}, err
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk)
+	return u, nil
 }
 
 // lacksOf makes a message of kstatus a part of a sentence: "Updated: 1/2" is "1 of 2 replicas

@@ -72,6 +72,9 @@ func (a *addition) place() string {
 
 // text is what an object is called before its kind and name are known.
 func (a *addition) text() string {
+	if isNil(a.object) {
+		return fmt.Sprintf("%T", a.object)
+	}
 	switch obj := a.object.(type) {
 	case *unstructured.Unstructured:
 		return strings.TrimSpace(obj.GetKind() + " " + obj.GetName())

@@ -193,7 +193,7 @@ func (r *result) lacks() string {
 		switch {
 		case s.ready:
 			ready++
-		case first != "" || s.err != nil:
+		case first != "" || s.err != nil || s.later:
 		case s.waits != "":
 			first = s.item.Kind + " " + s.item.Name + ": waits for " + s.waits
 		default:

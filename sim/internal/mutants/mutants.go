@@ -60,6 +60,7 @@ func Twins() []Twin {
 		of("held", heldWorkload, Right),
 		of("revisions", revisionWorkload, Right),
 		of("fleet", fleetWorkload, Right),
+		of("sets", setWorkload, Right),
 	}
 	for _, p := range playedTwins() {
 		twins = append(twins, of("played-"+p.name, p.workload, Right))
@@ -73,7 +74,7 @@ var definitions = []string{"crd"}
 // All returns the mutants.
 func All() []Mutant {
 	var list []Mutant
-	for _, family := range [][]Mutant{childMutants(), podMutants(), externalMutants(), tokenMutants(), keeperMutants(), revisionMutants(), fleetMutants()} {
+	for _, family := range [][]Mutant{childMutants(), podMutants(), externalMutants(), tokenMutants(), keeperMutants(), revisionMutants(), fleetMutants(), setMutants()} {
 		list = append(list, family...)
 	}
 	return list

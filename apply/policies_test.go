@@ -1,0 +1,270 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/step"
+	"github.com/ctrlkit/ctrlkit/step/steptest"
+)
+
+// An object that exists and is of no set is refused, with its owner and a remedy; Adopt takes over
+// what has no owner.
+func TestForeignObjects(t *testing.T) {
+	yes := true
+	other := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "other", UID: "other", Controller: &yes}
+	for _, tt := range []struct {
+		name    string
+		change  func(*corev1.ConfigMap)
+		policy  apply.Policy
+		want    string // of the condition
+		content string
+	}{
+		{"without an owner", func(*corev1.ConfigMap) {}, apply.NoWait, "ConfigMap default/a exists, has no owner and is not ours", "x=theirs"},
+		{"adopted", func(*corev1.ConfigMap) {}, apply.Adopt, "True AllReady", "k=ours,x=theirs"},
+		{"adopted by annotation", func(cm *corev1.ConfigMap) { cm.Annotations = map[string]string{apply.PolicyAnnotation: "adopt"} }, apply.NoWait, "True AllReady", "k=ours,x=theirs"},
+		{"given away as it is", func(cm *corev1.ConfigMap) {
+			cm.Annotations = map[string]string{apply.PolicyAnnotation: "adopt, create-only"}
+		}, apply.NoWait, "True AllReady", "x=theirs"},
+		{"controlled", func(cm *corev1.ConfigMap) { cm.OwnerReferences = []metav1.OwnerReference{other} }, apply.Adopt, "is controlled by Pod other", "x=theirs"},
+		{"of another set", func(cm *corev1.ConfigMap) {
+			cm.Labels = map[string]string{apply.SetLabel: "another"}
+			cm.Annotations = map[string]string{apply.OwnerAnnotation: "Shop.apply.example.com elsewhere/shop"}
+		}, apply.Adopt, "belongs to another set, of Shop.apply.example.com elsewhere/shop and is not ours", "x=theirs"},
+		{"with an unknown policy", func(cm *corev1.ConfigMap) { cm.Annotations = map[string]string{apply.PolicyAnnotation: "adpot"} }, apply.Adopt, `has "adpot"`, "x=theirs"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(newConfigMap("a", "k", "ours"), tt.policy) }, apply.Owns(&corev1.ConfigMap{}))
+			o.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}})
+			pod := &corev1.Pod{}
+			o.get(pod, "other")
+			other.UID = pod.UID
+			cm := newConfigMap("a", "x", "theirs")
+			tt.change(cm)
+			for i := range cm.OwnerReferences {
+				cm.OwnerReferences[i].UID = pod.UID
+			}
+			o.create(cm)
+			err := o.settle(shop)
+			if got := o.condition(shop); !strings.Contains(got, tt.want) {
+				t.Errorf("condition %q with error %v, want %q", got, err, tt.want)
+			}
+			if got := o.configMap("a"); got != tt.content {
+				t.Errorf("data %s, want %s", got, tt.content)
+			}
+		})
+	}
+}
+
+// Replace deletes what can't be changed, and never what would be refused as a new object, too.
+func TestReplace(t *testing.T) {
+	image := "busybox:1"
+	policies := []any{apply.NoWait}
+	build := func(_ *Shop, set *apply.Set) { set.Add(append([]any{newJob("j", image)}, policies...)...) }
+	o, shop := testOperator(t, build, apply.Owns(&batchv1.Job{}))
+	o.mustSettle(shop)
+	first := newJob("j", "")
+	o.get(first, "j")
+
+	image = "busybox:2"
+	if err := o.settle(shop); err == nil || !strings.Contains(o.condition(shop), "ImmutableField") || !strings.Contains(err.Error(), "spec.template") {
+		t.Errorf("without Replace: %v, %s", err, o.condition(shop))
+	}
+	policies = append(policies, apply.Replace)
+	image = "in valid\n"
+	o.settle(shop)
+	second := newJob("j", "")
+	if !o.get(second, "j") || second.UID != first.UID || second.DeletionTimestamp != nil {
+		if second.Spec.Template.Spec.Containers[0].Image != image {
+			t.Errorf("an invalid Job has deleted the valid one")
+		}
+	}
+	policies = []any{apply.NoWait, apply.Replace}
+	image = "busybox:3"
+	o.mustSettle(shop)
+	third := newJob("j", "")
+	if !o.get(third, "j") || third.UID == first.UID || third.Spec.Template.Spec.Containers[0].Image != image {
+		t.Errorf("not replaced: %v", third.Spec.Template.Spec.Containers)
+	}
+}
+
+// What is refused for another reason than that the object exists is not deleted.
+func TestReplaceKeepsWhatInvalidContentWouldReplace(t *testing.T) {
+	port := int32(80)
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+		service := newService("s")
+		service.Spec.Ports[0].Port = port
+		set.Add(service, apply.Replace)
+	}, apply.Owns(&corev1.Service{}))
+	o.mustSettle(shop)
+	port = 70000
+	if err := o.settle(shop); err == nil {
+		t.Error("the Service is valid")
+	}
+	if !o.get(&corev1.Service{}, "s") {
+		t.Error("the Service is deleted")
+	}
+	if got := o.takeWrites(); len(got) != 0 {
+		t.Errorf("writes %v", got)
+	}
+}
+
+// A role of a binding can't be changed either, though the API server says it in other words.
+func TestImmutableFieldsAreNamed(t *testing.T) {
+	role := "a"
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+		set.Add(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role}})
+	}, apply.Owns(&rbacv1.RoleBinding{}))
+	o.mustSettle(shop)
+	role = "b"
+	err := o.settle(shop)
+	if got := o.condition(shop); !strings.Contains(got, apply.ReasonImmutableField) || !strings.Contains(got, "roleRef") {
+		t.Errorf("condition %s with error %v", got, err)
+	}
+}
+
+// Fields of others stay theirs, are taken, or end the work, as chosen.
+func TestFieldConflicts(t *testing.T) {
+	for _, tt := range []struct {
+		policies []any
+		want     int32
+		err      string
+	}{
+		{nil, 2, ""},
+		{[]any{apply.Theirs}, 5, ""},
+		{[]any{apply.StopOnConflict}, 5, `Deployment default/web: others have set spec.replicas (conflict with "third-party"`},
+	} {
+		t.Run(fmt.Sprint(tt.policies), func(t *testing.T) {
+			image := "nginx:1"
+			o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+				web := newDeployment("web", 2)
+				web.Spec.Template.Spec.Containers[0].Image = image
+				set.Add(append([]any{web, apply.NoWait}, tt.policies...)...)
+			}, apply.Owns(&appsv1.Deployment{}))
+			o.mustSettle(shop)
+			o.patch(newDeployment("web", 2), `{"spec":{"replicas":5}}`)
+			for range 2 {
+				err := o.settle(shop)
+				web := &appsv1.Deployment{}
+				o.get(web, "web")
+				if got := *web.Spec.Replicas; got != tt.want {
+					t.Errorf("%d replicas, want %d", got, tt.want)
+				}
+				if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("error %v, want %q", err, tt.err)
+				}
+				if got := web.Spec.Template.Spec.Containers[0].Image; tt.err == "" && got != image {
+					t.Errorf("image %s, want %s: the rest is ours", got, image)
+				}
+				image = "nginx:2"
+			}
+		})
+	}
+}
+
+// What is kept outlives the set and the owner; what is only without an owner reference does not.
+func TestKeepAndUnowned(t *testing.T) {
+	wanted := true
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+		if wanted {
+			set.Add(newConfigMap("kept"), apply.Keep)
+			set.Add(newConfigMap("unowned"), apply.Unowned)
+			set.Add(newConfigMap("owned"))
+		}
+	}, apply.Owns(&corev1.ConfigMap{}), apply.Tracks(&corev1.ConfigMap{}))
+	all := func() string {
+		var there []string
+		for _, name := range []string{"kept", "unowned", "owned"} {
+			if cm := (&corev1.ConfigMap{}); o.get(cm, name) {
+				there = append(there, fmt.Sprintf("%s:%d", name, len(cm.OwnerReferences)))
+			}
+		}
+		return strings.Join(there, " ")
+	}
+	o.mustSettle(shop)
+	if got, want := all(), "kept:0 unowned:0 owned:1"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	wanted = false
+	o.mustSettle(shop)
+	if got, want := all(), "kept:0"; got != want {
+		t.Errorf("out of the set: %s, want %s", got, want)
+	}
+	wanted = true
+	o.mustSettle(shop)
+	o.delete(shop)
+	o.settle(shop)
+	if got, want := all(), "kept:0"; got != want || o.get(&Shop{}, "shop") {
+		t.Errorf("without the owner: %s, want %s", got, want)
+	}
+}
+
+// Two objects of a name are a mistake, and so is one without a name: the error has the lines.
+func TestMistakesNameTheirPlaces(t *testing.T) {
+	for _, tt := range []struct {
+		add  func(set *apply.Set)
+		want []string
+	}{
+		{func(set *apply.Set) {
+			set.Add(newConfigMap("a"))
+			set.Add(newConfigMap("a"))
+		}, []string{"ConfigMap default/a is added twice: at apply/policies_test.go:", " and at apply/policies_test.go:"}},
+		{func(set *apply.Set) { set.Add(&corev1.ConfigMap{}) }, []string{"*v1.ConfigMap, added at apply/policies_test.go:", "it has no name"}},
+		{func(set *apply.Set) { set.Add(nil) }, []string{"<nil>, added at apply/policies_test.go:", "it is no object"}},
+		{func(set *apply.Set) { set.Add((*corev1.ConfigMap)(nil)) }, []string{"*v1.ConfigMap, added at", "it is a nil *v1.ConfigMap"}},
+		{func(set *apply.Set) { set.Add(newService("a")) }, []string{"its kind is not declared", "give apply.Owns(&Service{}) to apply.Children"}},
+		{func(set *apply.Set) { set.Add(newConfigMap("a"), apply.Keep) }, []string{"apply.Tracks(&ConfigMap{})"}},
+		{func(set *apply.Set) { set.Add(newConfigMap("a"), apply.Policy("x")) }, []string{`there is no policy "x"`}},
+		{func(set *apply.Set) { set.Add(newConfigMap("a"), apply.Theirs, apply.StopOnConflict) }, []string{"exclude each other"}},
+		{func(set *apply.Set) {
+			set.Add(unstructuredFrom(map[string]any{"apiVersion": "example.com/v1", "kind": "Absent", "metadata": map[string]any{"name": "a"}}))
+		}, []string{"Absent a, added at", "its kind"}},
+	} {
+		o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { tt.add(set) }, apply.Owns(&corev1.ConfigMap{}))
+		err := o.settle(shop)
+		for _, want := range tt.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %q", err, want)
+			}
+		}
+	}
+}
+
+// A kind whose definition comes later is no mistake of the operator: it is tried again.
+func TestKindThatIsNotThereYet(t *testing.T) {
+	absent := unstructuredFrom(map[string]any{"apiVersion": "example.com/v1", "kind": "Absent", "metadata": map[string]any{"name": "a"}})
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(absent) }, apply.Owns(absent.DeepCopy()))
+	err := o.settle(shop)
+	if got := o.condition(shop); err == nil || strings.Contains(got, apply.ReasonWrongSet) {
+		t.Errorf("error %v, condition %s", err, got)
+	}
+}
+
+// A plan says of an object that is only created, and adopted, that its content stays.
+func TestPlanOfWhatIsOnlyCreated(t *testing.T) {
+	parts := apply.Children("Parts", func(_ context.Context, _ *step.Request[*corev1.Pod], set *apply.Set) error {
+		set.Add(newConfigMap("a", "k", "ours"), apply.Adopt, apply.CreateOnly)
+		return nil
+	}, apply.Owns(&corev1.ConfigMap{}))
+	cm := newConfigMap("a", "k", "theirs")
+	owner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	plan, err := apply.PlanFor(t.Context(), steptest.NewRequest(t, owner, steptest.WithObjects(cm)), parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := plan.String(); strings.Contains(text, "theirs") || !strings.Contains(text, "ConfigMap default/a") {
+		t.Errorf("plan\n%s", text)
+	}
+}

@@ -1,0 +1,176 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/apply"
+)
+
+const inventory = "tracked.apply.ctrlkit.dev/Parts"
+
+func newRole() *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "role"}}
+}
+
+// The owner has the name of an object in its annotation before the object is created, so that a
+// crash in between forgets none.
+func TestTrackedObjectsAreNotedFirst(t *testing.T) {
+	crash := errors.New("the process ends here")
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(newRole()) }, apply.Tracks(&rbacv1.ClusterRole{}))
+	o.funcs.Apply = func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+		now := &Shop{}
+		o.get(now, shop.Name)
+		if got, want := now.Annotations[inventory], `["ClusterRole.rbac.authorization.k8s.io role"]`; got != want {
+			t.Errorf("annotation %q before the creation, want %q", got, want)
+		}
+		return crash
+	}
+	if err := o.settle(shop); !errors.Is(err, crash) {
+		t.Fatal(err)
+	}
+	o.funcs.Apply = nil
+	o.mustSettle(shop)
+	// A version that has no such kind any more finds it all the same.
+	second := o.operator(func(*Shop, *apply.Set) {}, []apply.SetOption{apply.Owns(&corev1.ConfigMap{})})
+	second.mustSettle(shop)
+	now := &Shop{}
+	o.get(now, shop.Name)
+	if o.get(newRole(), "role") || now.Annotations[inventory] != "" {
+		t.Errorf("the role is there, or its name: %q", now.Annotations[inventory])
+	}
+}
+
+// An annotation that a user has removed is written again, and what it named is found by its label.
+func TestTrackedAnnotationRemovedByHand(t *testing.T) {
+	for _, watched := range []bool{false, true} {
+		wanted := true
+		o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+			if wanted {
+				set.Add(newRole())
+			}
+		}, apply.Tracks(&rbacv1.ClusterRole{}))
+		if watched {
+			o.watch()
+		}
+		o.mustSettle(shop)
+		o.patch(&Shop{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, `{"metadata":{"annotations":{"`+inventory+`":null}}}`)
+		wanted = false
+		o.mustSettle(shop)
+		if o.get(newRole(), "role") {
+			t.Errorf("watched: %t, the role is there", watched)
+		}
+	}
+}
+
+// An annotation that can't be read is not overwritten: it may name what has to be deleted.
+func TestTrackedAnnotationBroken(t *testing.T) {
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(newRole()) }, apply.Tracks(&rbacv1.ClusterRole{}))
+	o.patch(&Shop{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, `{"metadata":{"annotations":{"`+inventory+`":"[\"x"}}}`)
+	if err := o.settle(shop); err == nil || !strings.Contains(err.Error(), inventory) || o.get(newRole(), "role") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// What another owner has by now is not pruned, and nothing is pruned by what was read before a
+// change.
+func TestPrunePreconditions(t *testing.T) {
+	wanted := true
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+		if wanted {
+			set.Add(newConfigMap("a"))
+		}
+	}, apply.Owns(&corev1.ConfigMap{}))
+	o.mustSettle(shop)
+	wanted = false
+	o.funcs.Delete = func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+		o.funcs.Delete = nil
+		o.patch(newConfigMap("a"), `{"data":{"changed":"meanwhile"}}`)
+		return c.Delete(ctx, obj, opts...)
+	}
+	if err := o.reconcile(shop); o.configMap("a") == "-" {
+		t.Errorf("deleted by an old version: %v", err)
+	}
+	other := o.shop("other")
+	o.patch(newConfigMap("a"), fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"apply.example.com/v1","kind":"Shop","name":"other","uid":%q,"controller":true}]}}`, other.UID))
+	o.mustSettle(shop)
+	if o.configMap("a") == "-" {
+		t.Error("what another owner has is deleted")
+	}
+}
+
+// Too many objects are not pruned; those with an annotation stay.
+func TestPruneLimit(t *testing.T) {
+	n := 3
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+		for i := range n {
+			set.Add(newConfigMap(fmt.Sprint("n", i)))
+		}
+	}, apply.Owns(&corev1.ConfigMap{}), apply.PruneLimit(1))
+	o.mustSettle(shop)
+	n = 1
+	o.settle(shop)
+	if got, want := o.condition(shop), "False PruneLimit: 2 objects have left the set, more than the 1 that may be deleted at once (apply.PruneLimit): ConfigMap default/n1, ConfigMap default/n2"; got != want {
+		t.Errorf("condition %q, want %q", got, want)
+	}
+	o.patch(newConfigMap("n1"), `{"metadata":{"annotations":{"`+apply.PolicyAnnotation+`":"keep"}}}`)
+	o.mustSettle(shop)
+	if got := o.configMap("n1") + o.configMap("n2"); got != "-" {
+		t.Errorf("n1 and n2 are %q: only the first one is kept", got)
+	}
+}
+
+// Two sets have different labels, whatever their names are.
+func TestIdentityIsInjective(t *testing.T) {
+	type identity struct{ group, kind, namespace, name, set string }
+	seen := map[string]identity{}
+	part := rapid.StringMatching(`[a-c/.:1]{0,3}`)
+	rapid.Check(t, func(t *rapid.T) {
+		i := identity{part.Draw(t, "group"), part.Draw(t, "kind"), part.Draw(t, "namespace"), part.Draw(t, "name"), part.Draw(t, "set")}
+		label := apply.Label(schema.GroupKind{Group: i.group, Kind: i.kind}, client.ObjectKey{Namespace: i.namespace, Name: i.name}, i.set)
+		if other, taken := seen[label]; taken && other != i {
+			t.Fatalf("%+v and %+v have the same label", i, other)
+		}
+		seen[label] = i
+	})
+}
+
+// One step serves many owners at the same time.
+func TestConcurrentOwners(t *testing.T) {
+	c := newCluster(t)
+	o := c.operator(func(shop *Shop, set *apply.Set) {
+		for i := range 10 {
+			set.Add(newConfigMap(fmt.Sprint(shop.Name, i)))
+		}
+	}, []apply.SetOption{apply.Owns(&corev1.ConfigMap{})}).watch()
+	var wait sync.WaitGroup
+	for i := range 4 {
+		shop := c.shop(fmt.Sprint("shop", i))
+		wait.Go(func() {
+			for range 3 {
+				if err := o.reconcileOnly(shop); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if got := len(o.takeWrites()); got != 40 {
+		t.Errorf("%d writes, want 40", got)
+	}
+}
