@@ -29,7 +29,7 @@ var rivals = []rival{
 	{name: "limit", operator: "limit", policy: true, creates: true, setting: "no operator, but the least that one built on controller-runtime can cost: " +
 		"it knows without a look that a Widget without a status has no children, creates all three at once, writes the status, and keeps nothing. " +
 		"The finalizer comes from the admission policy. TransformStripManagedFields."},
-	{name: "ctrlkit", operator: "ctrlkit", setting: "the engine of package step with SkipUnchanged, APIReader and the observers of package observe; the children in apply.Children."},
+	{name: "ctrlkit", operator: "ctrlkit", setting: "the engine of package step with SkipUnchanged, APIReader and the observers of package observe; the children in apply.Children, with its CacheTransform."},
 	{name: "ctrlkit-policy", operator: "ctrlkit", policy: true, setting: "ctrlkit with the admission policy of package admission, which adds the finalizer when the Widget is created."},
 	{name: reference, operator: "careful", setting: "controller-runtime by hand: it compares before each write, field by field where the server has defaults; " +
 		"patches with optimistic lock; TransformStripManagedFields, as controller-runtime recommends for a small cache."},

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 )
@@ -31,7 +32,7 @@ type Operator struct {
 func All() []Operator {
 	return []Operator{
 		{Name: "limit", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &limit{Client: c} })},
-		{Name: "ctrlkit", Add: addSteps},
+		{Name: "ctrlkit", Configure: keepAppliedFields, Add: addSteps},
 		{Name: "careful", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} })},
 		{Name: "careful-unstripped", Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} })},
 		{Name: "careful-concurrent", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: atOnce} })},
@@ -62,6 +63,11 @@ func (o Operator) Options(settings process.Settings) (ctrl.Options, error) {
 
 func stripManagedFields(options *ctrl.Options) {
 	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
+}
+
+// keepAppliedFields keeps of managed fields what package apply needs.
+func keepAppliedFields(options *ctrl.Options) {
+	options.Cache.DefaultTransform = apply.CacheTransform(controllerName)
 }
 
 func readYourWrites(options *ctrl.Options) {
