@@ -71,6 +71,9 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 		return nil, failure.Mark(fmt.Errorf("%s: %w", c.Ref, err), failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonUnknownPolicy))
 	}
 	if err := c.mayWrite(current, &policy); err != nil {
+		if c.watched.block(c.kind, c.key(), client.ObjectKeyFromObject(c.owner)) {
+			return c.ensure(ctx)
+		}
 		return nil, err
 	}
 	if policy.has(CreateOnly) && c.isOurs(current) || c.isUnchanged(current, &policy) {
@@ -139,7 +142,7 @@ func (c *child) mayWrite(current client.Object, policy *policy) error {
 	case !foreign && set == "" && policy.has(Adopt):
 		return nil
 	}
-	by, remedy := "has no owner", "delete it, rename it, or allow it to be taken over with the annotation "+PolicyAnnotation+": adopt"
+	by, remedy := "has no owner", "delete it, or allow it to be taken over with the annotation "+PolicyAnnotation+": adopt"
 	if foreign {
 		by = "is controlled by " + controller.Kind + " " + controller.Name
 		remedy = "delete it if it is not needed, or have the " + c.ownerKind.Kind + " use another name"
