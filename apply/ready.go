@@ -42,7 +42,7 @@ func (s *states) of(it *item, obj client.Object) (ready, failed bool, lacks stri
 	case it.policy.ready == nil && alwaysReady[it.groupKind().String()]:
 		return true, false, "", nil
 	case it.policy.ready != nil:
-		u, err := unstructuredOf(obj)
+		u, err := unstructuredOf(it, obj)
 		if err != nil {
 			return false, false, "", fmt.Errorf("reading %s: %w", it.Ref, err)
 		}
@@ -54,7 +54,7 @@ func (s *states) of(it *item, obj client.Object) (ready, failed bool, lacks stri
 			return known.ready, known.failed, known.lacks, nil
 		}
 	}
-	known, err := s.compute(obj)
+	known, err := compute(it, obj)
 	if err != nil {
 		return false, false, "", fmt.Errorf("finding out whether %s is ready: %w", it.Ref, err)
 	}
@@ -69,8 +69,8 @@ var alwaysReady = map[string]bool{
 	"ClusterRole.rbac.authorization.k8s.io": true, "ClusterRoleBinding.rbac.authorization.k8s.io": true,
 }
 
-func (s *states) compute(obj client.Object) (knownState, error) {
-	u, err := unstructuredOf(obj)
+func compute(it *item, obj client.Object) (knownState, error) {
+	u, err := unstructuredOf(it, obj)
 	if err != nil {
 		return knownState{}, err
 	}
@@ -86,12 +86,17 @@ func (s *states) compute(obj client.Object) (knownState, error) {
 
 // unstructuredOf returns an object, with the apiVersion and kind that typed objects of a cache do
 // not have.
-func unstructuredOf(obj client.Object) (*unstructured.Unstructured, error) {
+func unstructuredOf(it *item, obj client.Object) (*unstructured.Unstructured, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return u, nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	return &unstructured.Unstructured{Object: content}, err
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(it.gvk) // the rules of kstatus are chosen by it
+	return u, nil
 }
 
 // lacksOf makes a message of kstatus a part of a sentence: "Updated: 1/2" is "1 of 2 replicas
