@@ -52,7 +52,6 @@ func TestOperator(t *testing.T) {
 	var deployment appsv1.Deployment
 	if err := user.Get(t.Context(), client.ObjectKeyFromObject(shop), &deployment); err != nil || deployment.Status.AvailableReplicas != 3 {
 		t.Errorf("a Website that is Ready has %d replicas available and error %v, want 3: %+v", deployment.Status.AvailableReplicas, err, deployment.Status)
-		t.Logf("DBG %+v", shop)
 	}
 	if got := deployment.Spec.Template.Spec.PriorityClassName; got != "default.shop-100" {
 		t.Errorf("the Pods have the priority class %q", got)
