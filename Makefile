@@ -7,6 +7,7 @@ FUZZTIME   ?= 5m
 WORKSPACE   = . ./examples ./bench ./internal/pictures
 # Modules that are not in the workspace are built with GOWORK=off.
 KUBERNETES  = controlplane/kubernetes
+WRANGLER    = bench/wrangler
 
 .DEFAULT_GOAL := help
 .PHONY: help
@@ -44,6 +45,8 @@ format: ## Fail if a file is not formatted
 vet: ## go vet for every module, and ctrlkit vet for workflows that are built and never run
 	@for m in $(WORKSPACE); do echo "go vet $$m"; (cd $$m && $(GO) vet ./...) || exit 1; done
 	@echo "go vet ./$(KUBERNETES)"; cd $(KUBERNETES) && GOWORK=off CGO_ENABLED=0 $(GO) vet -trimpath -tags=grpcnotrace ./... # as built: else all is compiled again
+	@cd $(WRANGLER) && if GOWORK=off GOPROXY=off $(GO) list -deps . > /dev/null 2>&1; then echo "go vet ./$(WRANGLER)"; GOWORK=off $(GO) vet ./...; \
+	else echo "go vet ./$(WRANGLER): skipped, because its modules are not in the module cache"; fi
 	@$(GO) run ./cmd/ctrlkit vet ./... ./examples/... ./internal/pictures/...
 
 .PHONY: lint
@@ -85,7 +88,11 @@ generated: ## Fail if regenerating changes a file
 	if [ "$$before" != "$$after" ]; then echo "regenerating changed files; commit them:"; git status --short; exit 1; fi
 
 .PHONY: bench
-bench: ## Run the benchmarks
+bench: ## Measure operators side by side on the real control plane, some ten minutes; BENCH="-help" for more
+	@cd bench && $(GO) run ./measure $(BENCH)
+
+.PHONY: benchmarks
+benchmarks: ## Run the benchmarks of the packages
 	$(GO) test -run '^$$' -bench . ./...
 	cd bench && $(GO) test -run '^$$' -bench . ./...
 

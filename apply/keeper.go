@@ -158,17 +158,14 @@ func (w *waitError) Error() string { return "waits for " + w.what }
 
 // namespaced reports whether objects of a kind have a namespace.
 func (k *keeper) namespaced(gvk schema.GroupVersionKind) (bool, error) {
-	if known, ok := scopes.Load(gvk); ok {
+	if known, ok := k.states.scopes.Load(gvk); ok {
 		return known.(bool), nil //nolint:errcheck // put there below
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(gvk)
 	namespaced, err := k.client.IsObjectNamespaced(obj)
 	if err == nil {
-		scopes.Store(gvk, namespaced)
+		k.states.scopes.Store(gvk, namespaced)
 	}
 	return namespaced, err
 }
-
-// scopes are those of the kinds, which never change: of schema.GroupVersionKind to bool.
-var scopes sync.Map

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// states knows how objects are, by the rules of kstatus. It is safe for concurrent use.
+// states is what one step knows of the cluster: how objects are, by the rules of kstatus, and which
+// kinds have a namespace. It is safe for concurrent use.
 type states struct {
-	known *lru.Cache // of types.UID to knownState
+	known  *lru.Cache // of types.UID to knownState
+	scopes sync.Map   // of schema.GroupVersionKind to bool
 }
 
 // knownState is how an object was in a version.
@@ -32,7 +35,7 @@ type knownState struct {
 // again.
 const mostStates = 8192
 
-func newStates() *states { return &states{lru.New(mostStates)} }
+func newStates() *states { return &states{known: lru.New(mostStates)} }
 
 // of returns whether an object is ready, whether it has failed for good, and what it lacks.
 func (s *states) of(it *item, obj client.Object) (ready, failed bool, lacks string, err error) {

@@ -5,7 +5,11 @@
 // not dependencies of the library.
 //
 //	make bench
+//	make benchmarks
 //	go test -run TestRequestsTable -v ./requests
 //
-// Figures are ratios within one run, allocations, or counts of requests: machines differ.
+// The first measures operators on the real control plane: package operators has them, process runs
+// them, command measure does the rounds, and table does the arithmetic. The second runs the
+// benchmarks of Go. Figures are ratios within one run, allocations, or counts of requests: machines
+// differ.
 package bench

@@ -174,12 +174,18 @@ func (ps *processes) alive() []*Process {
 	return list
 }
 
+// failing returns the objects whose last reconcile has failed.
+func (ps *processes) failing() []judge.Failing {
+	var list []judge.Failing
+	for _, p := range ps.alive() {
+		list = append(list, p.results.failed()...)
+	}
+	return list
+}
+
 // idle returns what the processes are like while the operator is idle.
 func (ps *processes) idle(checkpoint int) judge.Idle {
-	i := judge.Idle{Checkpoint: checkpoint}
-	for _, p := range ps.alive() {
-		i.Failing = append(i.Failing, p.results.failed()...)
-	}
+	i := judge.Idle{Checkpoint: checkpoint, Failing: ps.failing()}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for _, p := range ps.list {

@@ -21,6 +21,7 @@ type reference struct {
 	*judge.Reference
 	places []fault.Place
 	known  map[string]bool // the kinds of violations that it has shown itself
+	fails  bool            // a reconcile has failed at the end of a stage
 	unused []string        // the rules of Workload.RBAC that no run without faults has used
 }
 
@@ -59,6 +60,7 @@ func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 	r := first.asReference()
 	for _, v := range first.violations {
 		r.known[report.Key(v, nil)] = true
+		r.fails = r.fails || v.Oracle == oracle.EndsWell
 	}
 	for seed := uint64(1); seed <= learningRuns; seed++ {
 		other, err := runPlan(t, w, crds, fault.Plan{Seed: seed}, nil, s.without)

@@ -103,6 +103,14 @@ func (w *World) Delete(objs ...client.Object) {
 // there with that of the run without faults.
 func (w *World) Settle() {
 	w.becomeIdle()
+	retries := false
+	w.must("look for failures", func() error {
+		retries = w.run.awaitsRetry()
+		return nil
+	})
+	if retries {
+		w.becomeIdle()
+	}
 	proves := false
 	w.must("look at the world", func() error {
 		w.run.addCheckpoint()

@@ -46,6 +46,7 @@ type cluster struct {
 	mu       sync.Mutex // for all below
 	loops    map[string][]journal.HotLoop
 	runs     map[string]int // reconciles that have run the steps
+	ended    map[string]journal.Result
 	requests map[string]int // of operators: "get ConfigMap"
 }
 
@@ -54,7 +55,7 @@ func inCluster(t *testing.T, test func(c *cluster)) {
 	t.Helper()
 	bubble(t, func(t *testing.T) {
 		ctrl.SetLogger(logr.Discard())
-		c := &cluster{t: t, loops: map[string][]journal.HotLoop{}, runs: map[string]int{}, requests: map[string]int{}}
+		c := &cluster{t: t, loops: map[string][]journal.HotLoop{}, runs: map[string]int{}, ended: map[string]journal.Result{}, requests: map[string]int{}}
 		c.server = apiserver.New(apiserver.Options{Now: time.Now})
 		if err := c.server.Install(definition()); err != nil {
 			t.Fatal(err)
@@ -153,14 +154,16 @@ type operator struct {
 	skipUnchanged bool
 	steps         []step.Step[*Thing]
 	watch         func(b *builder.Builder) *builder.Builder
-	strip         bool // the cache has no managed fields
+	watchWith     func(e *step.Engine[*Thing], b *builder.Builder) *builder.Builder
+	namespaces    map[string]cache.Config // of the cache, all if nil
+	strip         bool                    // the cache has no managed fields
 	// of is the name of the only Thing that it reconciles, also when a ConfigMap changes; it is for
 	// all if empty.
 	of string
 }
 
-// start starts an operator, which ends with the test.
-func (c *cluster) start(o operator) {
+// start starts an operator, which ends with the test, and returns its engine.
+func (c *cluster) start(o operator) *step.Engine[*Thing] {
 	c.t.Helper()
 	config := rest.CopyConfig(c.server.Config())
 	config.Transport = distant{config.Transport, c}
@@ -171,6 +174,7 @@ func (c *cluster) start(o operator) {
 	if o.strip {
 		options.Cache.DefaultTransform = cache.TransformStripManagedFields()
 	}
+	options.Cache.DefaultNamespaces = o.namespaces
 	mgr, err := ctrl.NewManager(config, options)
 	c.must(err)
 	engine, err := step.New(step.Options[*Thing]{
@@ -187,6 +191,9 @@ func (c *cluster) start(o operator) {
 	if o.watch != nil {
 		b = o.watch(b)
 	}
+	if o.watchWith != nil {
+		b = o.watchWith(engine, b)
+	}
 	c.must(engine.Complete(b))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
 	ended := make(chan error, 1)
@@ -197,6 +204,7 @@ func (c *cluster) start(o operator) {
 			c.t.Error(err)
 		}
 	})
+	return engine
 }
 
 type observerFunc func(journal.Entry)
@@ -212,6 +220,8 @@ func (c *cluster) observer(name string) journal.Observer {
 			c.loops[name] = append(c.loops[name], ev)
 		case journal.StepBegan:
 			c.runs[name]++
+		case journal.Finished:
+			c.ended[name] = ev.Result
 		}
 	})
 }

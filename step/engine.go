@@ -23,6 +23,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step/internal/cause"
+	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 // Options configure an engine. Name and Client are required, all else may be zero.
@@ -39,7 +40,9 @@ type Options[T client.Object] struct {
 	//
 	//   - once for each object and process, before the first write for the object, to find out
 	//     whether the cache is stale: after a restart it may lag as far as an API server does, and
-	//     what a step does for an object that is not wanted any more can't always be undone;
+	//     what a step does for an object that is not wanted any more can't always be undone. A
+	//     resource version that is newer than a write of this process to an object of the kind
+	//     shows that without a read;
 	//   - before a cleanup, to confirm that the object still has the finalizer;
 	//   - after a conflict, to apply what has changed to the newest version;
 	//   - when it suspects a hot loop, to find out what a write to an object that is in no cache
@@ -86,6 +89,9 @@ type Options[T client.Object] struct {
 	//   - They request a time when they depend on the time. A requested time is kept.
 	//   - They request a time within which to observe what is outside the cluster.
 	//
+	// An object of which no watch has reported a change costs no reads. For that, Client is that of
+	// the manager of the controller.
+	//
 	// Package sim finds out if they depend on more. As a precaution the steps run once an hour all
 	// the same, if anything triggers a reconcile.
 	SkipUnchanged bool
@@ -106,7 +112,9 @@ type Engine[T client.Object] struct {
 	limiter    *failure.Limiter[reconcile.Request]
 	memories   memories[T]
 	causes     cause.Recorder
-	claim      *claim // to the computed conditions, once the controller is made
+	feed       track.Feed // of the event filter
+	sees       bool       // the feed misses no event
+	claim      *claim     // to the computed conditions, once the controller is made
 }
 
 var _ reconcile.Reconciler = (*Engine[client.Object])(nil)
@@ -185,6 +193,10 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 //   - What a [Watcher] among the steps declares is watched.
 //   - Watches with a handler of your own record causes if the handler went through
 //     [Engine.WrapHandler].
+//   - An event filter that b was given before hides events from that of the engine. What it hides
+//     is noticed when the object is reconciled for another reason, as without the engine. Prefer
+//     builder.WithPredicates, for each watch: with Options.SkipUnchanged, an idle object then costs
+//     no reads.
 //   - A second engine of the same manager for a kind that has conditions is an error: both would
 //     compute Ready.
 func (e *Engine[T]) Complete(b *builder.Builder) error {
@@ -198,6 +210,7 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 	if err := e.watchDeclared(b); err != nil {
 		return err
 	}
+	e.sees = !filtered[T](b)
 	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.EventFilter()).Complete(e)
 }
 

@@ -17,7 +17,7 @@ type fence[T client.Object] struct{ saver *saver[T] }
 
 // ensure returns a wait if the object that the reconcile has read may be older than the process. It
 // reads the newest version once for each object and process: as soon as the cache has that version,
-// or a later one, its watch is up to date.
+// or a later one, its watch is up to date. An object whose version is of the [epoch] is not read.
 func (f *fence[T]) ensure(ctx context.Context) error {
 	w := &f.saver.writer
 	fresh := &w.memory.freshness
@@ -27,6 +27,10 @@ func (f *fence[T]) ensure(ctx context.Context) error {
 		return nil
 	}
 	if fresh.newestSeen() == "" {
+		if w.resource.epoch.includes(w.read.GetResourceVersion()) {
+			fresh.set()
+			return nil
+		}
 		obj, err := w.resource.metadata(ctx, w.key(), w.record.Journal)
 		switch {
 		case err != nil && !apierrors.IsNotFound(err):

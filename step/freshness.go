@@ -51,6 +51,41 @@ func (f *freshness) newestSeen() string {
 	return f.live
 }
 
+// An epoch is the time since the first write of this process to an object of a kind, as a resource
+// version. It saves the live read of an object whose version is from that time.
+//
+// The API server orders the resource versions of a kind by the time of their writes, whichever
+// objects they belong to. So a version that is not older than one that a write of this process was
+// answered with was written while this process ran: the cache does not show the object as it was for
+// a former process. That an object was not in the first list of the watch does not prove as much. An
+// API server may answer that list from a cache that lags, and then sends, as new, objects that a
+// former process has seen, has cleaned up, and that are gone.
+type epoch struct {
+	mu      sync.Mutex // for version
+	version string     // empty before the first write
+}
+
+// begin notes a version that a write of this process has made. Only the first one counts: it is the
+// oldest, or nearly so.
+func (e *epoch) begin(version string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.version == "" {
+		e.version = version
+	}
+}
+
+// includes reports whether a version was written in the epoch, as far as versions can be compared.
+func (e *epoch) includes(version string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.version == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(version, e.version)
+	return err == nil && order >= 0
+}
+
 // older reports whether a resource version is older than another. A version that can't be compared
 // is older if it is not the same.
 func older(version, than string) bool {

@@ -26,6 +26,7 @@ type gate[T client.Object] struct {
 func gates[T client.Object]() []gate[T] {
 	return []gate[T]{
 		{"a cleanup is pending for an object of this name that is gone", awaitCleanup[T]},
+		{"no watch has reported a change", skipUnreported[T]},
 		{"the object does not exist", awaitObject[T]},
 		{"the cache lacks our last write", awaitCache[T]},
 		{"a hot loop is slowed down", awaitSlowed[T]},
@@ -48,6 +49,26 @@ func awaitCleanup[T client.Object](ctx context.Context, r *run[T]) (reconcile.Re
 		return result, true, err
 	}
 	return reconcile.Result{}, false, nil
+}
+
+// skipUnreported ends a reconcile of an object that was found unchanged before, if no watch has
+// reported a change of it or of an input since. It reads nothing. See [track.Feed].
+func skipUnreported[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
+	e, u := r.engine, &r.memory.unchanged
+	if !e.sees || !u.inTime(r.now) {
+		return reconcile.Result{}, false, nil
+	}
+	var kind T
+	r.count, r.counted = e.feed.Count(kind, r.key(), u.inputs) // before anything is read
+	if !r.counted || !u.compared || r.count != u.count {
+		return reconcile.Result{}, false, nil
+	}
+	if r.journal != nil {
+		r.journal.UID = r.memory.uid
+		r.journal.Note(ctx, journal.Started{Causes: r.causes, Generation: u.generation, ResourceVersion: u.version, Finalizer: e.finalizers.own})
+		r.started = true
+	}
+	return r.endEarly(ctx, journal.ResultConverged, u.after(r.now)), true, nil
 }
 
 // awaitObject reads the object from the cache. Of one that does not exist nothing is kept.
@@ -98,6 +119,7 @@ func awaitSlowed[T client.Object](ctx context.Context, r *run[T]) (reconcile.Res
 func skipUnchanged[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
 	m := r.memory
 	if m.unchanged.holds(ctx, r.read, r.engine.options.Client, r.now) {
+		m.unchanged.count, m.unchanged.compared = r.count, r.counted
 		return r.endEarly(ctx, journal.ResultConverged, m.unchanged.after(r.now)), true, nil
 	}
 	m.unchanged = converged{}

@@ -18,6 +18,7 @@ func TestGatesInOrder(t *testing.T) {
 	}
 	want := []string{
 		"a cleanup is pending for an object of this name that is gone",
+		"no watch has reported a change",
 		"the object does not exist",
 		"the cache lacks our last write",
 		"a hot loop is slowed down",

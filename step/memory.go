@@ -129,19 +129,28 @@ func (w *ownWrite) isNewerThan(obj client.Object, now time.Time) bool {
 // converged is what the last reconcile of an object has read, if it had nothing to do. See
 // [Options.SkipUnchanged].
 type converged struct {
-	version string
-	inputs  *track.Inputs
-	requeue time.Time // when it is to be reconciled again; zero for never
-	until   time.Time // how long all this is believed
+	version    string
+	generation int64
+	inputs     *track.Inputs
+	requeue    time.Time // when it is to be reconciled again; zero for never
+	until      time.Time // how long all this is believed
+	// count is what the feed of the engine had counted before object and inputs were last compared
+	// with the cache; compared is false if that was not done yet, or if the feed can't know.
+	count    uint64
+	compared bool
 }
 
 // longestUnchanged is how long inputs are believed.
 const longestUnchanged = time.Hour
 
+// inTime reports whether what is known is still believed, and no requested time has come.
+func (c *converged) inTime(now time.Time) bool {
+	return c.inputs != nil && now.Before(c.until) && (c.requeue.IsZero() || now.Before(c.requeue))
+}
+
 // holds reports whether nothing has changed since.
 func (c *converged) holds(ctx context.Context, obj client.Object, reader client.Reader, now time.Time) bool {
-	return c.inputs != nil && c.version == obj.GetResourceVersion() && now.Before(c.until) &&
-		(c.requeue.IsZero() || now.Before(c.requeue)) && c.inputs.Unchanged(ctx, reader)
+	return c.inTime(now) && c.version == obj.GetResourceVersion() && c.inputs.Unchanged(ctx, reader)
 }
 
 // after returns how long it is until the object is to be reconciled again; zero for never.

@@ -175,7 +175,9 @@ func (r *run[T]) noteUnchanged(out outcome) {
 	if inputs == nil || r.saver.stale || r.saver.writer.saved.any() || len(r.record.Writes()) > 0 || r.memory.hot.Text() != "" {
 		return
 	}
-	r.memory.unchanged = converged{version: r.read.GetResourceVersion(), inputs: inputs, until: r.now.Add(longestUnchanged)}
+	r.memory.unchanged = converged{
+		version: r.read.GetResourceVersion(), generation: r.read.GetGeneration(), inputs: inputs.Clip(), until: r.now.Add(longestUnchanged),
+	}
 	if out.after > 0 {
 		r.memory.unchanged.requeue = r.now.Add(out.after)
 	}

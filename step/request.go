@@ -118,7 +118,9 @@ func (r *Request[T]) Failure() error { return r.failure }
 // server does.
 //
 //   - Writes through Client call it.
-//   - It costs a live read once for each object and process, and nothing after that.
+//   - It costs a live read once for each object and process, and nothing after that. It costs none
+//     for an object that was written since the engine has first written one of the kind, such as a
+//     new one.
 //   - Without Options.APIReader it returns nil.
 func (r *Request[T]) EnsureFresh(ctx context.Context) error {
 	if r.record == nil {

@@ -22,6 +22,7 @@ type resource[T client.Object] struct {
 	client    client.Client
 	apiReader client.Reader // nil without Options.APIReader
 	owner     string        // the field owner of the engine's writes
+	epoch     epoch
 
 	gvk    schema.GroupVersionKind
 	kind   schema.GroupKind

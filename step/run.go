@@ -33,6 +33,10 @@ type run[T client.Object] struct {
 
 	read    T    // as the cache has it; it is not a copy
 	started bool // the journal has the start of the reconcile
+	// count is what the feed of the engine had counted before the object was read, for an object that
+	// was found unchanged before; counted is false if the feed can't know.
+	count   uint64
+	counted bool
 	// beganWith is the resource version after our last write before this reconcile.
 	beganWith string
 

@@ -4,6 +4,9 @@
 package step
 
 import (
+	"reflect"
+
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -33,10 +36,40 @@ func (e *Engine[T]) WrapHandler(h handler.EventHandler) handler.EventHandler {
 //	manager.WatchDatabaseManager(b, engine.WatchReader(mgr.GetCache()))
 func (e *Engine[T]) WatchReader(r client.Reader) client.Reader { return e.causes.WatchReader(r) }
 
+// An eventFilter sees the events of all watches of the controller, before they trigger a reconcile.
 type eventFilter[T client.Object] struct{ engine *Engine[T] }
+
+// filtered reports whether b has an event filter that may hide events from those that are added to
+// it. The builder does not say which ones it has, and its field is only read here: if it is not
+// found, there may be one.
+func filtered[T client.Object](b *builder.Builder) bool {
+	predicates := reflect.ValueOf(b).Elem().FieldByName("globalPredicates")
+	if predicates.Kind() != reflect.Slice {
+		return true
+	}
+	for i := range predicates.Len() {
+		p := predicates.Index(i)
+		if p.Kind() != reflect.Interface || p.IsNil() || p.Elem().Type() != reflect.TypeFor[*references[T]]() { // they let everything pass
+			return true
+		}
+	}
+	return false
+}
+
+// count counts the change of an object. An event that repeats what the cache has, as those of a
+// resync and of a new list do, is none.
+func (f eventFilter[T]) count(before, obj client.Object) {
+	switch {
+	case obj == nil || !f.engine.options.SkipUnchanged:
+	case before != nil && before.GetUID() == obj.GetUID() && before.GetResourceVersion() == obj.GetResourceVersion() && obj.GetResourceVersion() != "":
+	default:
+		f.engine.feed.Changed(obj)
+	}
+}
 
 // Create implements [predicate.Predicate].
 func (f eventFilter[T]) Create(ev event.CreateEvent) bool {
+	f.count(nil, ev.Object)
 	if ev.IsInInitialList {
 		f.record(ev.Object, journal.CauseStart, "")
 		return true
@@ -47,6 +80,7 @@ func (f eventFilter[T]) Create(ev event.CreateEvent) bool {
 
 // Update implements [predicate.Predicate].
 func (f eventFilter[T]) Update(ev event.UpdateEvent) bool {
+	f.count(ev.ObjectOld, ev.ObjectNew)
 	if ev.ObjectOld != nil && ev.ObjectNew != nil && ev.ObjectOld.GetUID() != ev.ObjectNew.GetUID() {
 		// The watch was interrupted while one object was deleted and another one of its name
 		// created.
@@ -58,6 +92,7 @@ func (f eventFilter[T]) Update(ev event.UpdateEvent) bool {
 
 // Delete implements [predicate.Predicate].
 func (f eventFilter[T]) Delete(ev event.DeleteEvent) bool {
+	f.count(nil, ev.Object)
 	f.gone(ev.Object, !ev.DeleteStateUnknown)
 	f.record(ev.Object, "", "deleted")
 	return true
@@ -65,6 +100,7 @@ func (f eventFilter[T]) Delete(ev event.DeleteEvent) bool {
 
 // Generic implements [predicate.Predicate].
 func (f eventFilter[T]) Generic(ev event.GenericEvent) bool {
+	f.count(nil, ev.Object)
 	f.record(ev.Object, "", "notified")
 	return true
 }

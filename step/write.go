@@ -205,6 +205,9 @@ func (w *writer[T]) basedOn(part savedPart) *string {
 // wrote takes over the resource version after a write of ours.
 func (w *writer[T]) wrote(part savedPart, answer T) {
 	version := answer.GetResourceVersion()
+	if version != *w.basedOn(part) { // else nothing was written, and the version may be of any age
+		w.resource.epoch.begin(version)
+	}
 	if w.statusVersion == w.metadataVersion { // the other part is as it was
 		w.statusVersion, w.metadataVersion = version, version
 	}

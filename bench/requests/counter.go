@@ -58,7 +58,7 @@ func NewCounter(config *rest.Config) (*Counter, error) {
 	}
 	c := &Counter{
 		seen: make(chan struct{}, 1), watches: make(map[*http.Request]context.CancelFunc), expired: make(map[string]bool),
-		counts: Counts{Writes: make(map[string]int), Reads: make(map[string]int)},
+		counts: newCounts(),
 	}
 	c.next = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
@@ -131,20 +131,35 @@ func (c *Counter) note() {
 
 func (c *Counter) count(r *http.Request) {
 	defer c.note()
-	resource, named := resourceOf(r.URL.Path)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.counts.add(r)
+}
+
+func newCounts() Counts {
+	return Counts{Writes: make(map[string]int), Reads: make(map[string]int)}
+}
+
+// add counts a request that is no watch.
+func (c *Counts) add(r *http.Request) {
+	resource, named := resourceOf(r.URL.Path)
 	switch {
 	case isWrite(r):
-		c.counts.Writes[r.Method+" "+resource]++
+		c.Writes[r.Method+" "+resource]++
 	case resource == "events" && r.Method != http.MethodGet:
-		c.counts.Events++
+		c.Events++
 	case resource == "" || resource == "leases":
 	case named:
-		c.counts.Reads["GET "+resource]++
+		c.Reads["GET "+resource]++
 	default:
-		c.counts.Reads["LIST "+resource]++
+		c.Reads["LIST "+resource]++
 	}
+}
+
+func (c *Counts) clone() Counts {
+	clone := *c
+	clone.Writes, clone.Reads = maps.Clone(c.Writes), maps.Clone(c.Reads)
+	return clone
 }
 
 // isWrite reports whether a request is a write that counts.
@@ -189,7 +204,7 @@ func (c *Counter) Take() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	counts := c.counts
-	c.counts = Counts{Writes: make(map[string]int), Reads: make(map[string]int)}
+	c.counts = newCounts()
 	return counts
 }
 

@@ -86,6 +86,65 @@ func TestServices(t *testing.T) {
 	create("h", `"nodePort":30001`, `,"type":"NodePort","clusterIP":"`+ip+`"`, 201, "")
 }
 
+// What the server has given a Service for its type goes with the type, and stays otherwise.
+func TestServicesThatChange(t *testing.T) {
+	w := newWorld(t)
+	const services = "/api/v1/namespaces/default/services"
+	create := func(name, spec string) map[string]any {
+		t.Helper()
+		code, answer := w.do("POST", services, `{"metadata":{"name":"`+name+`"},"spec":{`+spec+`}}`)
+		if code != 201 {
+			t.Fatal(answer)
+		}
+		return answer
+	}
+	change := func(name, patch string) (int, map[string]any) { return w.do("PATCH", services+"/"+name, patch) }
+
+	create("class", `"type":"LoadBalancer","loadBalancerClass":"example.com/c","ports":[{"port":80}]`)
+	if code, answer := change("class", `{"spec":{"loadBalancerClass":"other"}}`); code != 422 {
+		t.Errorf("another class: %d %v", code, answer)
+	}
+	code, answer := change("class", `{"spec":{"type":"ClusterIP"}}`)
+	if code != 200 || field(answer, "spec", "loadBalancerClass") != nil || field(answer, "spec", "allocateLoadBalancerNodePorts") != nil {
+		t.Errorf("a Service that is no LoadBalancer anymore: %d %v", code, answer)
+	}
+
+	lb := create("lb", `"type":"LoadBalancer","externalTrafficPolicy":"Local","ports":[{"port":80,"name":"a"}]`)
+	change("lb/status", `{"status":{"loadBalancer":{"ingress":[{"ip":"1.2.3.4"},{"hostname":"h"}]}}}`)
+	for ports, kept := range map[string]bool{`{"port":80,"name":"b"}`: false, `{"port":81,"name":"a"}`: true} {
+		_, answer = w.do("PATCH", services+"/lb?dryRun=All", `{"spec":{"ports":[`+ports+`]}}`)
+		if got := nodePort(answer); got == nil || got == nodePort(lb) != kept {
+			t.Errorf("%s instead of %v: %v", ports, field(lb, "spec", "ports"), got)
+		}
+	}
+	_, answer = w.do("GET", services+"/lb", "")
+	if got := fmt.Sprint(field(answer, "status", "loadBalancer", "ingress")); got != "[map[ip:1.2.3.4 ipMode:VIP] map[hostname:h]]" {
+		t.Errorf("the addresses of a load balancer are %s", got)
+	}
+	_, answer = change("lb", `{"spec":{"type":"ExternalName","externalName":"example.com"}}`)
+	if spec, _ := field(answer, "spec").(map[string]any); spec["healthCheckNodePort"] != nil || nodePort(answer) != nil {
+		t.Errorf("a Service outside the cluster has ports on Nodes: %v", answer)
+	}
+
+	// Who writes the older field only changes the newer one with it.
+	create("ports", `"type":"NodePort","ports":[{"port":80}]`)
+	code, answer = change("ports", `{"spec":{"clusterIP":"None"}}`)
+	message, _ := answer["message"].(string)
+	for _, want := range []string{"spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services", `["None"]: may not change once set`} {
+		if code != 422 || !strings.Contains(message, want) || strings.Contains(message, "first value") {
+			t.Errorf("a Service that gives up its address: %d %s, want %s", code, message, want)
+		}
+	}
+}
+
+func nodePort(service map[string]any) any {
+	ports, _ := field(service, "spec", "ports").([]any)
+	if len(ports) == 0 {
+		return nil
+	}
+	return ports[0].(map[string]any)["nodePort"]
+}
+
 func TestAdmission(t *testing.T) {
 	w := newWorld(t)
 	for path, body := range map[string]string{

@@ -45,39 +45,26 @@ func (g *registry) deleteObject(w *writeContext, v *version, options *metav1.Del
 	grace := gracePeriod(k, v, options)
 	obj := v.unstructured()
 	marked := obj.GetDeletionTimestamp() != nil
-	if len(finalizers) == 0 && grace == 0 && !isFullNamespace(k, obj) {
-		if !r.DryRun {
-			if changed {
-				u := obj.DeepCopy()
-				u.SetFinalizers(nil)
-				v = g.store.put(w, v, u.Object)
-			}
-			v = g.store.remove(w, v)
-			g.catalog.forget(k, v)
-		}
-		if k.definition == nil && builtin.ReturnsDeleted(k.gvk) {
-			return w.respond(http.StatusOK, v)
-		}
-		return deleted(k, v)
-	}
 	sooner := marked && obj.GetDeletionGracePeriodSeconds() != nil && grace < *obj.GetDeletionGracePeriodSeconds()
+	u := obj.DeepCopy()
+	u.SetFinalizers(finalizers)
+	if !marked || sooner {
+		when := metav1.NewTime(g.now().Add(time.Duration(grace) * time.Second))
+		u.SetDeletionTimestamp(&when)
+		u.SetDeletionGracePeriodSeconds(&grace)
+	}
+	if !marked && u.GetGeneration() > 0 {
+		u.SetGeneration(u.GetGeneration() + 1)
+	}
+	if len(finalizers) == 0 && grace == 0 && !isFullNamespace(k, obj) {
+		if k.storage != podsStorage || marked && !sooner {
+			u = nil
+		}
+		return g.removeObject(w, v, u)
+	}
 	if marked && !changed && !sooner {
 		return w.respond(http.StatusOK, v)
 	}
-	u := obj.DeepCopy()
-	if !marked {
-		when := metav1.NewTime(g.now().Add(time.Duration(grace) * time.Second))
-		u.SetDeletionTimestamp(&when)
-		u.SetDeletionGracePeriodSeconds(&grace)
-		if u.GetGeneration() > 0 {
-			u.SetGeneration(u.GetGeneration() + 1)
-		}
-	} else if sooner {
-		when := metav1.NewTime(g.now().Add(time.Duration(grace) * time.Second))
-		u.SetDeletionTimestamp(&when)
-		u.SetDeletionGracePeriodSeconds(&grace)
-	}
-	u.SetFinalizers(finalizers)
 	if k.gvr.Resource == "namespaces" && k.gvr.Group == "" {
 		builtin.Terminate(u.Object)
 	}
@@ -85,6 +72,24 @@ func (g *registry) deleteObject(w *writeContext, v *version, options *metav1.Del
 		return w.respond(http.StatusOK, dry(u))
 	}
 	return w.respond(http.StatusOK, g.store.put(w, v, u.Object))
+}
+
+// removeObject removes an object. As upstream, a Pod is marked first, also if nothing holds it.
+func (g *registry) removeObject(w *writeContext, v *version, marked *unstructured.Unstructured) *Response {
+	switch {
+	case !w.request.DryRun:
+		if marked != nil {
+			v = g.store.put(w, v, marked.Object)
+		}
+		v = g.store.remove(w, v)
+		g.catalog.forget(w.kind, v)
+	case marked != nil:
+		v = dry(marked)
+	}
+	if w.kind.definition == nil && builtin.ReturnsDeleted(w.kind.gvk) {
+		return w.respond(http.StatusOK, v)
+	}
+	return deleted(w.kind, v)
 }
 
 // isFullNamespace reports whether an object is a Namespace that has not been emptied.
@@ -182,13 +187,30 @@ func gracePeriod(k *kind, v *version, o *metav1.DeleteOptions) int64 {
 	if k.gvr.Resource != "pods" || k.gvr.Group != "" {
 		return 0
 	}
+	var asked *int64
+	if o.GracePeriodSeconds != nil {
+		asked = new(*o.GracePeriodSeconds)
+		if *asked < 0 {
+			*asked = 1
+		}
+	}
+	if u := v.unstructured(); u.GetDeletionTimestamp() != nil {
+		last := u.GetDeletionGracePeriodSeconds()
+		switch {
+		case last == nil:
+			return 0
+		case asked == nil:
+			return *last
+		}
+		return min(*last, *asked) // it can only be shortened
+	}
 	node, _, _ := unstructured.NestedString(v.content, "spec", "nodeName")
 	phase, _, _ := unstructured.NestedString(v.content, "status", "phase")
 	if node == "" || phase == "Succeeded" || phase == "Failed" {
 		return 0
 	}
-	if o.GracePeriodSeconds != nil {
-		return max(0, *o.GracePeriodSeconds)
+	if asked != nil {
+		return *asked
 	}
 	seconds, _, _ := unstructured.NestedInt64(v.content, "spec", "terminationGracePeriodSeconds")
 	return seconds

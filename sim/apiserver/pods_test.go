@@ -4,11 +4,14 @@
 package apiserver_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
 const podsPath = "/api/v1/namespaces/default/pods"
@@ -101,6 +104,54 @@ func TestEviction(t *testing.T) {
 	_, budget := w.do("GET", budgets+"/b", "")
 	if left, _, _ := unstructured.NestedFloat64(budget, "status", "disruptionsAllowed"); left != 0 {
 		t.Errorf("%v disruptions are still allowed", left)
+	}
+}
+
+// As upstream, watches see that a Pod is being deleted before it is gone, even if nothing holds it.
+func TestPodsAreMarkedBeforeTheyGo(t *testing.T) {
+	configs := "/api/v1/namespaces/default/configmaps"
+	for _, c := range []struct {
+		name, path, node string
+		deletions        []string
+		want             string
+	}{
+		{"an unbound Pod", podsPath, "", []string{`{}`}, "ADDED 1 <nil>, MODIFIED 2 0, DELETED 2 0"},
+		{"of many", podsPath, "", nil, "ADDED 1 <nil>, MODIFIED 2 0, DELETED 2 0"},
+		{"a bound Pod", podsPath, "n", []string{`{}`, `{}`, `{"gracePeriodSeconds":0}`}, "ADDED 1 <nil>, MODIFIED 2 30, MODIFIED 2 0, DELETED 2 0"},
+		{"sooner", podsPath, "n", []string{`{"gracePeriodSeconds":60}`, `{}`, `{"gracePeriodSeconds":-5}`}, "ADDED 1 <nil>, MODIFIED 2 60, MODIFIED 2 1"},
+		{"another kind", configs, "", []string{`{}`}, "ADDED <nil> <nil>, DELETED <nil> <nil>"},
+	} {
+		w := newWorld(t)
+		r, err := apiserver.NewRequest("GET", c.path+"?watch=true", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		watch, refused := w.Watch(r)
+		if refused != nil {
+			t.Fatalf("%s", refused.Body)
+		}
+		w.do("POST", c.path, `{"metadata":{"name":"x"}`+map[bool]string{true: `,"spec":{"nodeName":"` + c.node + `","containers":[{"name":"c","image":"i"}]}`}[c.path == podsPath]+`}`)
+		for _, options := range c.deletions {
+			if code, answer := w.do("DELETE", c.path+"/x", options); code != 200 {
+				t.Errorf("%s: %d %v", c.name, code, answer)
+			}
+		}
+		if c.deletions == nil {
+			w.do("DELETE", c.path, `{}`)
+		}
+		var got []string
+		for e, ok := watch.Next(); ok; e, ok = watch.Next() {
+			var object map[string]any
+			if err := json.Unmarshal(e.Object, &object); err != nil {
+				t.Fatal(err)
+			}
+			m := object["metadata"].(map[string]any)
+			got = append(got, fmt.Sprint(e.Type, " ", m["generation"], " ", m["deletionGracePeriodSeconds"]))
+		}
+		watch.Stop()
+		if got := strings.Join(got, ", "); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
 	}
 }
 

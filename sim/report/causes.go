@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -23,6 +24,10 @@ import (
 //   - Most of its plans show the worse one too, and the same line of code made both writes.
 //   - All plans of the worse one show it too, and the same line of code wrote the same object. Some
 //     oracles judge fewer plans than others.
+//   - Both are about the times or about the generations of conditions, and the same line of code wrote
+//     them. It writes the whole status, mostly from one stale read.
+//   - All plans of both put the same kind of obstacle in the way, such as an orphan, of the same
+//     object: what an operator does about it is decided in one place.
 func arrange(list []Finding, plans int) []Finding {
 	for i := range list {
 		list[i].CoveredBy = ""
@@ -94,6 +99,12 @@ func covers(w, f Finding, plans int) bool {
 	}
 	site := w.Example.Write.Site()
 	sameSite := site != "" && site == f.Example.Write.Site()
+	if sameSite && w.Oracle == f.Oracle && (f.Oracle == oracle.TransitionTime || f.Oracle == oracle.ObservedGeneration) {
+		return true
+	}
+	if sameObstacle(w, f) && related(w.Example, f.Example) {
+		return true
+	}
 	if common < len(f.Plans) {
 		return sameSite && (2*common >= len(f.Plans) || common == len(w.Plans) && related(w.Example, f.Example))
 	}
@@ -101,6 +112,33 @@ func covers(w, f Finding, plans int) bool {
 		return true
 	}
 	return plans > 0 && math.Pow(float64(len(w.Plans))/float64(plans), float64(len(f.Plans))) < coincidence
+}
+
+// obstacleOf returns the kind of the faults of a finding, if all of them are of one kind that takes a
+// name from the operator.
+func obstacleOf(f Finding) (found fault.Kind, ok bool) {
+	for _, p := range f.Plans {
+		plan, err := fault.ParsePlan(p.Text)
+		if err != nil || len(plan.Faults) != 1 {
+			return 0, false
+		}
+		kind := plan.Faults[0].Kind
+		if kind == fault.OccupyNameByController {
+			kind = fault.OccupyName
+		}
+		if kind != fault.OccupyName && kind != fault.LeaveOrphan || ok && found != kind {
+			return 0, false
+		}
+		found, ok = kind, true
+	}
+	return found, ok
+}
+
+// sameObstacle reports whether all plans of two findings put the same kind of obstacle in the way.
+func sameObstacle(a, b Finding) bool {
+	x, ok := obstacleOf(a)
+	y, also := obstacleOf(b)
+	return ok && also && x == y
 }
 
 // related reports whether two examples are about the same object.

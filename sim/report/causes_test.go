@@ -289,3 +289,54 @@ func TestWhatMorePlansShow(t *testing.T) {
 		}
 	}
 }
+
+// What an operator does about an orphan is one finding, whatever it leaves in the end; what it does
+// about another obstacle is not the same, nor about an orphan of another object.
+func TestObstaclesAreOneCause(t *testing.T) {
+	missing := violation(oracle.SameEnd, "", oracle.Difference{Thing: "jobs default/b", Want: "there"})
+	differs := violation(oracle.SameEnd, "",
+		oracle.Difference{Thing: "jobs default/a", Path: ".metadata.labels.l", Got: "1"}, oracle.Difference{Thing: "jobs default/b", Path: ".metadata.labels.l", Got: "1"})
+	other := violation(oracle.SameEnd, "", oracle.Difference{Thing: "services default/s", Path: ".metadata.labels.l", Got: "1"})
+	for _, c := range []struct {
+		plans [2]string
+		found [2]oracle.Violation
+		want  int
+	}{
+		{[2]string{"leave an orphan before write 2", "leave an orphan before write 3"}, [2]oracle.Violation{missing, differs}, 1},
+		{[2]string{"occupy the name before write 2", "occupy the name before write 3 by another controller"}, [2]oracle.Violation{missing, differs}, 1},
+		{[2]string{"leave an orphan before write 2", "occupy the name before write 3"}, [2]oracle.Violation{missing, differs}, 2},
+		{[2]string{"leave an orphan before write 2", "leave an orphan before write 1"}, [2]oracle.Violation{missing, other}, 2},
+		{[2]string{"refuse write 2: 500", "refuse write 3: 500"}, [2]oracle.Violation{missing, differs}, 2},
+	} {
+		var outcomes []Outcome
+		for i, v := range c.found {
+			outcomes = append(outcomes, Outcome{Order: i, Plan: parse(t, c.plans[i]), Violations: []oracle.Violation{v}})
+		}
+		s := Simulation{Plans: Plans{Total: 100}}
+		s.Fill(outcomes)
+		if got := len(s.Worst()); got != c.want {
+			t.Errorf("%q: %d causes, want %d", c.plans, got, c.want)
+		}
+	}
+}
+
+// The conditions of a status that one line writes have moved for one reason.
+func TestConditionsOfOneLineAreOneCause(t *testing.T) {
+	moved := func(condition string) oracle.Violation {
+		return violation(oracle.TransitionTime, "widgets default/x: lastTransitionTime of condition "+condition+" moved, its status stayed True")
+	}
+	for lines, want := range map[[2]int]int{{40, 40}: 1, {40, 50}: 2} {
+		var outcomes []Outcome
+		for i, condition := range []string{"Ready", "Synced"} {
+			outcomes = append(outcomes, Outcome{
+				Order: i, Plan: parse(t, fmt.Sprintf("refuse write %d: 429", i+1)), Violations: []oracle.Violation{moved(condition)},
+				Writes: []*Write{at("status.go", lines[i], "widgets default/x", "update")},
+			})
+		}
+		s := Simulation{Plans: Plans{Total: 100}}
+		s.Fill(outcomes)
+		if got := len(s.Worst()); got != want {
+			t.Errorf("lines %v: %d causes, want %d", lines, got, want)
+		}
+	}
+}

@@ -34,7 +34,6 @@ type subject struct {
 	status     []string
 	custom     bool
 	scale      bool
-	controlled bool // a controller, which only the server in memory has, removes deleted objects
 }
 
 var subjects = append(coreSubjects, []subject{
@@ -151,8 +150,6 @@ func (g generator) next() operation {
 		return operation{Method: "GET", Path: path}
 	case n < 90:
 		return operation{Method: "GET", Path: s.collection + "?" + pick(g, []string{"", "labelSelector=l%3D1", "labelSelector=l+in+(1,2),!m", "fieldSelector=metadata.name%3Dx", "limit=1", "fieldSelector=spec.nothing%3D1", "resourceVersion=0"})}
-	case s.controlled:
-		return operation{Method: "GET", Path: path}
 	case n < 98:
 		return g.delete(s, path)
 	}

@@ -26,7 +26,7 @@ var coreSubjects = []subject{
 		patches: []string{`{"spec":{"type":"NodePort"}}`, `{"spec":{"type":"ClusterIP"}}`, `{"spec":{"ports":[{"port":81}]}}`, `{"spec":{"ports":[{"port":70000}]}}`, `{"spec":{"sessionAffinity":"ClientIP"}}`,
 			`{"spec":{"type":"ExternalName","externalName":"example.com"}}`, `{"spec":{"clusterIP":"None"}}`},
 		status: []string{`{"status":{"loadBalancer":{"ingress":[{"ip":"1.2.3.4"}]}}}`}},
-	{collection: "/api/v1/namespaces/{ns}/persistentvolumeclaims", apiVersion: "v1", kind: "PersistentVolumeClaim", controlled: true,
+	{collection: "/api/v1/namespaces/{ns}/persistentvolumeclaims", apiVersion: "v1", kind: "PersistentVolumeClaim",
 		specs: []string{
 			`"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}`, `"spec":{"accessModes":["ReadWriteMany"],"storageClassName":"fast","resources":{"requests":{"storage":"2Gi"}}}`,
 			`"spec":{"accessModes":[],"resources":{"requests":{"storage":"1Gi"}}}`, `"spec":{"accessModes":["ReadWriteOnce"]}`, `"spec":{"accessModes":["Other"],"resources":{"requests":{"storage":"0"}}}`,

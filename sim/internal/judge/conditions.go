@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // statusesOf returns the status of an object before and after a change of the operator. It reports
@@ -197,6 +199,12 @@ func (l *ledger) holds(uid types.UID) bool {
 	return len(finalizers) == 0 || slices.ContainsFunc(finalizers, func(f string) bool { return l.held[uid][f] })
 }
 
+// isFailure reports whether a difference is a condition that reports a failure in a world.
+func isFailure(world snapshot.Snapshot, d oracle.Difference) bool {
+	kind, ok := conditionOf(d)
+	return ok && failures.MatchString(kind) && world[d.Thing][conditionsPath+kind+"].status"] == "True"
+}
+
 // hasExplanation reports whether the status of an object says that something is not as it should
 // be: by a condition with a reason, or by a phase.
 func hasExplanation(content map[string]any) bool {
@@ -217,6 +225,9 @@ func hasExplanation(content map[string]any) bool {
 var (
 	// badNews matches conditions that say that something is not as it should be when they are True.
 	badNews = regexp.MustCompile(`^(Stalled|Reconciling|Progressing|Terminating|Deleting|Deletion.*|Finalizing|Blocked|Paused|Suspended|.*(Degraded|Fail(ed|ure|ing)|Errors?|Pressure|Unavailable|Conflict))$`)
+
+	// failures are those among them that an operator which is idle does not leave without a cause.
+	failures = regexp.MustCompile(`^(Stalled|Blocked|.*(Degraded|Fail(ed|ure|ing)|Errors?|Conflict))$`)
 
 	badPhase = regexp.MustCompile(`(?i)^(terminating|deleting|finalizing|pending|waiting|blocked|failed|error|degraded|unknown)$`)
 )

@@ -24,7 +24,7 @@ func (l *ledger) compare(e End, text string, counts func(want snapshot.Snapshot,
 		found := differences{checkpoint: i + 1}
 		var lines []string
 		for _, d := range want.Diff(e.Checkpoints[i], l.reference.Mask) {
-			if counts(want, d) && !isLeaving(want, d) && !deniesWhenDone(want, e.Checkpoints[i], d) && !l.comesByTheClock(i, d) {
+			if counts(want, d) && !isLeaving(want, d) && !deniesWhenDone(want, e.Checkpoints[i], d) && !l.comesByTheClock(i, e.Checkpoints[i], d) {
 				found.list, lines = append(found.list, d), append(lines, d.String())
 			}
 		}
@@ -42,15 +42,21 @@ func isLeaving(want snapshot.Snapshot, d oracle.Difference) bool {
 	return strings.HasPrefix(d.Path, ".status.") && want[d.Thing][".metadata.deletionTimestamp"] != ""
 }
 
+// conditionOf returns the type of the condition that a difference is in, and whether it is in one.
+func conditionOf(d oracle.Difference) (kind string, ok bool) {
+	rest, ok := strings.CutPrefix(d.Path, conditionsPath)
+	kind, _, _ = strings.Cut(rest, "]")
+	return kind, ok
+}
+
 // deniesWhenDone reports whether a difference is a condition that only one of the worlds has, and
 // that is False there, of an object that is Ready or Available in both. Such a condition says that
 // something is over which happened in between, and is not set if the operator did not see it.
 func deniesWhenDone(want, got snapshot.Snapshot, d oracle.Difference) bool {
-	rest, ok := strings.CutPrefix(d.Path, conditionsPath)
+	kind, ok := conditionOf(d)
 	if !ok {
 		return false
 	}
-	kind, _, _ := strings.Cut(rest, "]")
 	status := func(s snapshot.Snapshot, kind string) string { return s[d.Thing][conditionsPath+kind+"].status"] }
 	done := func(kind string) bool { return status(want, kind) == "True" && status(got, kind) == "True" }
 	return (done("Ready") || done("Available")) && status(want, kind)+status(got, kind) == "False"

@@ -97,7 +97,7 @@ const timeText = "<time>"
 
 // counterName matches names of fields that count what has happened. Fields that count what there
 // is, such as readyReplicas, do not match.
-var counterName = regexp.MustCompile(`(?i)(restarts?|retr(y|ies)|attempts?|tries|transitions|rollouts?|collision|revision)(count|number)?$|^(restart|retry|attempt|failure|error|collision|reconcile|update|transition)s?count$|^(re)?(tried|started|synced)$|^failures$`)
+var counterName = regexp.MustCompile(`(?i)(restarts?|retr(y|ies)|attempts?|tries|transitions|rollouts?|collision|revision)(count|number)?(towards[a-z]+)?$|^(restart|retry|attempt|failure|error|collision|reconcile|update|transition)s?count$|^(re)?(tried|started|synced)$|^failures$`)
 
 // isNumber reports whether a text is a number, or nothing, which counters begin with.
 func isNumber(text string) bool {

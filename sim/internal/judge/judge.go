@@ -301,7 +301,7 @@ func (j *Judge) Reference(checkpoints []snapshot.Snapshot, requests int) *Refere
 	l := j.ledger
 	r := &Reference{
 		Checkpoints: checkpoints, Mask: map[string]bool{}, Requests: requests,
-		created: l.created, deleted: l.deleted, externals: map[string]int{}, conditions: map[string]bool{}, periodic: l.periodic, times: l.times,
+		created: l.created, deleted: l.deleted, externals: map[string]int{}, conditions: map[string]bool{}, periodic: l.periodic, times: l.times, said: l.said,
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.systems)) {
 		for uid, canonical := range l.uids {
@@ -333,16 +333,19 @@ type Reference struct {
 	conditions map[string]bool // objects that have conditions at one of the checkpoints
 	times      []time.Duration // of the checkpoints
 	periodic   map[string]bool // what the operator does without a cause but time
+	said       map[string]bool // each condition that was set, with the status that it had
 }
 
-// Learn masks the fields that differ between this run and another one without faults.
+// Learn masks the fields that differ between this run and another one without faults. It does not
+// mask a condition that reports a failure in the other run only: an operator that becomes idle with
+// one, although nothing has failed, is wrong in that order.
 func (r *Reference) Learn(other []snapshot.Snapshot) {
 	for i, want := range r.Checkpoints {
 		if i >= len(other) {
 			return
 		}
 		for _, d := range want.Diff(other[i], r.Mask) {
-			if d.Path != "" {
+			if d.Path != "" && !isFailure(other[i], d) {
 				r.Mask[snapshot.MaskKey(d)] = true
 			}
 		}

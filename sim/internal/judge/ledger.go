@@ -49,6 +49,7 @@ type ledger struct {
 	users     int                           // objects that users have created since the operator started
 	caused    time.Time                     // when others have changed something, as the last
 	periodic  map[string]bool               // what the operator does without a cause but time
+	said      map[string]bool               // each condition that was set, with the status that it had
 
 	mu      sync.Mutex      // guards what follows: Events are judged beside the driver
 	secrets []string        // values of Secrets of users
@@ -79,6 +80,7 @@ func newLedger(o Options) *ledger {
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{}, owners: map[types.UID][]types.UID{},
 		rules: o.Rules, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
 		public: map[string]bool{}, held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{},
+		said: map[string]bool{},
 	}
 }
 
@@ -100,6 +102,7 @@ func (l *ledger) record(committed apiserver.Change) *change {
 	l.noteOwners(c.UID, content)
 	l.notePeriodic(c)
 	l.noteFinalizers(c)
+	l.noteConditions(c)
 	if name != c.Name {
 		l.generated[c.Name] = name
 	}
@@ -125,7 +128,7 @@ func (l *ledger) record(committed apiserver.Change) *change {
 	case !c.byOperator || c.orphan:
 	case c.Type == "ADDED":
 		l.created[c.canonical]++
-	case c.isDeletion():
+	case c.isDeletion() && !isMarked(c.Old): // a Pod is marked, and then removed
 		l.deleted[c.canonical]++
 	}
 	return c
@@ -161,6 +164,11 @@ func (l *ledger) recordMinted(c *change) {
 }
 
 func (c *change) isDeletion() bool { return c.Verb == "delete" || c.Verb == "deletecollection" }
+
+// isMarked reports whether an object is being deleted.
+func isMarked(content map[string]any) bool {
+	return content != nil && (&unstructured.Unstructured{Object: content}).GetDeletionTimestamp() != nil
+}
 
 // isUsers reports whether a user has made the change.
 func (c *change) isUsers() bool { return strings.HasPrefix(c.Actor, "user") }

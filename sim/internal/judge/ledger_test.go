@@ -66,7 +66,7 @@ func TestReference(t *testing.T) {
 			Checkpoints: checkpoints, Mask: map[string]bool{}, Requests: 42,
 			created: map[string]int{"configmaps default/x": 1}, deleted: map[string]int{"configmaps default/x": 1},
 			externals: map[string]int{"buckets configmaps default/x": 3}, conditions: map[string]bool{"configmaps default/x": true},
-			periodic: map[string]bool{},
+			periodic: map[string]bool{}, said: map[string]bool{},
 		}
 		if diff := cmp.Diff(want, r, cmp.AllowUnexported(Reference{})); diff != "" {
 			t.Error(diff)
@@ -89,6 +89,32 @@ func TestLearn(t *testing.T) {
 	got := try(t, Options{Reference: r}, func(tr trial) { tr.End(End{Checkpoints: []snapshot.Snapshot{world("7", "1"), world("8", "1")}}) })
 	if len(got) > 0 {
 		t.Errorf("a field that was learned to differ is accused: %q", got)
+	}
+}
+
+// A failure that a run without faults ends with does not become right by that.
+func TestLearnNoFailures(t *testing.T) {
+	world := func(kind, status string) snapshot.Snapshot {
+		return snapshot.Snapshot{"widgets default/x": {conditionsPath + kind + "].status": status}}
+	}
+	for _, test := range []struct {
+		kind, want, got string
+		accused         bool
+	}{
+		{"Degraded", "", "True", true},
+		{"ReconcileFailed", "False", "True", true},
+		{"Degraded", "", "False", false},
+		{"Degraded", "True", "False", false},
+		{"Progressing", "False", "True", false},
+		{"Ready", "True", "False", false},
+	} {
+		r := &Reference{Checkpoints: []snapshot.Snapshot{world(test.kind, test.want)}, Mask: map[string]bool{}}
+		other := []snapshot.Snapshot{world(test.kind, test.got)}
+		r.Learn(other)
+		got := try(t, Options{Reference: r}, func(tr trial) { tr.End(End{Checkpoints: other}) })
+		if len(got) > 0 != test.accused {
+			t.Errorf("%s=%s instead of %q: %q", test.kind, test.got, test.want, got)
+		}
 	}
 }
 

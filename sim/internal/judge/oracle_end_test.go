@@ -39,7 +39,11 @@ func sameEndChecks(*testing.T) map[string]check {
 	}
 	return map[string]check{
 		"right: the same": {options(), end("1", "2"), nil},
-		"right: what comes by the clock, at another time":   {clockOptions(fault.CrashAfterWrite), clockEnd(time.Hour), nil},
+		"right: what comes by the clock, at another time": {clockOptions(fault.CrashAfterWrite), clockEnd(time.Hour), nil},
+		"right: a condition that comes by the clock":      {clockOptions(fault.CrashAfterWrite), clockStatus("Active", "True"), nil},
+		"wrong: a condition that nothing but the fault explains": {
+			clockOptions(fault.CrashAfterWrite), clockStatus("Degraded", "True"), []string{"same-end: at checkpoint 1 of 1, the world is not what it is without the fault:"},
+		},
 		"right: what was due before an object was replaced": {clockOptions(fault.Recreate), clockEnd(0), nil},
 		"wrong: what comes by the clock, at the same time": {
 			clockOptions(fault.CrashAfterWrite), clockEnd(0), []string{"same-end: at checkpoint 1 of 1, the world is not what it is without the fault:"},
@@ -116,16 +120,27 @@ func TestConditionsOfWhatIsOver(t *testing.T) {
 // clockOptions are those of a plan whose operator creates ConfigMaps by the clock.
 func clockOptions(kind fault.Kind) Options {
 	return Options{Plan: withFault(kind), Reference: &Reference{
-		Checkpoints: []snapshot.Snapshot{{}}, times: []time.Duration{time.Hour}, periodic: map[string]bool{"create configmaps ": true},
+		Checkpoints: []snapshot.Snapshot{{"widgets default/w": {}}}, times: []time.Duration{time.Hour},
+		periodic: map[string]bool{"create configmaps ": true, "update widgets status": true}, said: map[string]bool{"widgets default/w Active=True": true},
 	}}
+}
+
+// clockStatus shows an end, later than without the fault, with a condition that is not there then.
+func clockStatus(kind, status string) func(trial) {
+	path := conditionsPath + kind + "]"
+	return clockWorld(time.Hour, snapshot.Snapshot{"widgets default/w": {path + ".type": kind, path + ".status": status}})
 }
 
 // clockEnd shows an end with one ConfigMap more, which comes so much later than without the fault.
 func clockEnd(later time.Duration) func(trial) {
+	return clockWorld(later, snapshot.Snapshot{"configmaps default/x": {}, "widgets default/w": {}})
+}
+
+func clockWorld(later time.Duration, world snapshot.Snapshot) func(trial) {
 	return func(tr trial) {
 		tr.Idle(Idle{Checkpoint: 1})
 		tr.ledger.times[0] = time.Hour + later
-		tr.End(End{Checkpoints: []snapshot.Snapshot{{"configmaps default/x": {}}}})
+		tr.End(End{Checkpoints: []snapshot.Snapshot{world}})
 	}
 }
 
@@ -211,7 +226,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("a condition that is lost by a crash is no history: %v", got)
 	}
 	for field, want := range map[string]bool{
-		"restarts": true, "restartsCountTowardsMax": false, "restartCount": true, "retries": true, "retryCount": true, "attempts": true,
+		"restarts": true, "restartsCountTowardsMax": true, "jobRestartsCountTowardsMax": true, "countTowardsMax": false, "restartCount": true, "retries": true, "retryCount": true, "attempts": true,
 		"failures": true, "currentRevision": true, "readyReplicas": false, "availableReplicas": false, "succeeded": false, "ready": false,
 		"failed": false, "nodeCount": false, "port": false, "size": false,
 	} {

@@ -11,6 +11,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 func foreignUntouchedChecks(*testing.T) map[string]check {
@@ -112,6 +113,29 @@ func sameWorkChecks(*testing.T) map[string]check {
 			Options{Reference: reference}, func(tr trial) { tr.deleted("operator", object(nil)) },
 			[]string{"same-work: configmaps default/x was deleted once, without the fault never"},
 		},
+		"right: an object that is marked before it goes": {
+			Options{Reference: &Reference{deleted: map[string]int{"configmaps default/x": 1}}}, func(tr trial) {
+				marked := object(map[string]any{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+				tr.change("MODIFIED", "operator", "delete", object(nil), marked)
+				tr.deleted("operator", marked)
+			}, nil,
+		},
+	}
+}
+
+// creating are the options of a run whose reference creates an object once.
+func creating(object string) Options {
+	return Options{
+		Plan: withFault(fault.CrashAfterWrite), Without: map[oracle.Name]string{oracle.SameWork: "it is tested alone"},
+		Reference: &Reference{Requests: 10, created: map[string]int{object: 1}},
+	}
+}
+
+// creates shows that the operator creates an object so many times, which others delete.
+func creates(tr trial, times int) {
+	for range times {
+		tr.created("operator", object(nil))
+		tr.deleted("user", object(nil))
 	}
 }
 
@@ -139,6 +163,13 @@ func boundedRequestsChecks(t *testing.T) map[string]check {
 		}, nil},
 		"wrong: many": {
 			Options{}, requests(2001, false), []string{"bounded-requests: more than 2000 requests: the operator does not stop working"},
+		},
+		"right: an object that is created again and again without faults too": {
+			creating("configmaps default/x"), func(tr trial) { creates(tr, 120) }, nil,
+		},
+		"wrong: an object that is created again and again": {
+			creating("configmaps default/y"), func(tr trial) { creates(tr, 120) },
+			[]string{"bounded-requests: configmaps default/x was created more than 100 times: the operator does not stop working"},
 		},
 		"wrong: Kubernetes Events count": {Options{}, func(tr trial) {
 			for range 2000 {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -91,11 +92,22 @@ func (l *ledger) noteFinalizers(c *change) {
 	}
 }
 
+// noteConditions records which conditions there are, with which status.
+func (l *ledger) noteConditions(c *change) {
+	for kind, condition := range conditionsOf(statusOf(c.New)) {
+		status, _ := condition["status"].(string)
+		l.said[said(c.canonical, kind, status)] = true
+	}
+}
+
+func said(canonical, kind, status string) string { return canonical + " " + kind + "=" + status }
+
 // comesByTheClock reports whether a difference may be there because the run has come to a checkpoint
 // earlier or later than the run without faults, and the operator has done in the meantime what it
 // does by the clock: there are other objects of a kind that it creates so, or the status of one is
 // another that it writes so. What was due before an object was replaced is not due for the new one.
-func (l *ledger) comesByTheClock(checkpoint int, d oracle.Difference) bool {
+// A condition does not come so if it never had its status without faults.
+func (l *ledger) comesByTheClock(checkpoint int, got snapshot.Snapshot, d oracle.Difference) bool {
 	if checkpoint >= len(l.times) || checkpoint >= len(l.reference.times) || l.times[checkpoint] == l.reference.times[checkpoint] && !l.replaces {
 		return false
 	}
@@ -107,7 +119,18 @@ func (l *ledger) comesByTheClock(checkpoint int, d oracle.Difference) bool {
 	case d.Path == "":
 		return does("", "create", "patch", "delete", "deletecollection")
 	case strings.HasPrefix(d.Path, ".status."):
-		return does("status", "update", "patch")
+		return does("status", "update", "patch") && !l.isUnheardOf(got, d)
 	}
 	return false
+}
+
+// isUnheardOf reports whether a difference is a condition with a status that it never had without
+// faults.
+func (l *ledger) isUnheardOf(got snapshot.Snapshot, d oracle.Difference) bool {
+	kind, ok := conditionOf(d)
+	if !ok {
+		return false
+	}
+	status := got[d.Thing][conditionsPath+kind+"].status"]
+	return status != "" && !l.reference.said[said(d.Thing, kind, status)]
 }

@@ -87,6 +87,19 @@ func (l *ledger) requestLimit() int {
 	return requestFactor*l.reference.Requests + requestFloor
 }
 
+// repetitions is how many more times than in 20 runs without faults the operator may create an object
+// of one name. A loop that waits for something each time needs fewer requests than are allowed.
+const repetitions = 100
+
+func (boundedRequests) OnChange(l *ledger, c *change, v violate) {
+	if l.reference == nil || l.addsWork || l.aborted || c.Type != "ADDED" || !c.byOperator || c.orphan {
+		return
+	}
+	if limit := requestFactor*l.reference.created[c.canonical] + repetitions; l.created[c.canonical] == limit+1 {
+		v(fmt.Sprintf("%s was created more than %d times: the operator does not stop working", c.canonical, limit))
+	}
+}
+
 func (boundedRequests) OnRequest(l *ledger, made int, v violate) {
 	if limit := l.requestLimit(); made > limit && !l.aborted {
 		v(fmt.Sprintf("more than %d requests: the operator does not stop working", limit))

@@ -96,12 +96,13 @@ func (d *Detector) Observe(r Reconcile) (found *Loop, slow time.Duration) {
 	r.Record.Close()
 	d.history.forget(d.window(), r.Now)
 	found = d.fought(r)
+	d.history.clip()
 	if !r.Failed && !r.Record.Refused() {
 		d.history.accept(r.Disputes, r.Now)
 	}
 	if d.echoes.observe(r, d.level > 0) && found == nil {
 		found = &Loop{Write: r.lastWrite(), Count: d.echoes.count, Within: time.Duration(d.echoes.count) * echoWithin}
-		found.Paths = found.Write.Fields
+		found.Paths = found.Write.Sent.Paths()
 	}
 	if found == nil {
 		if d.text != "" && r.Generation != d.generation {

@@ -16,8 +16,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
-// A history is the objects that earlier reconciles have written, by their ids.
-type history map[uint64]*target
+// A history is the objects that earlier reconciles have written. They are few: a map would take
+// more memory than they do.
+type history []*target
 
 const (
 	mostTargets = 64
@@ -35,43 +36,52 @@ func (h history) known(object journal.Object) *target {
 	if len(h) == 0 {
 		return nil
 	}
-	return h[idOf(object)]
+	return h.at(idOf(object))
+}
+
+// at returns the target with an id, nil if there is none.
+func (h history) at(id uint64) *target {
+	for _, t := range h {
+		if t.id == id {
+			return t
+		}
+	}
+	return nil
 }
 
 // target returns what is known of an object that was written. If there are too many, the one that
 // was written longest ago is dropped.
 func (h *history) target(object journal.Object, now time.Time) *target {
-	id, all := idOf(object), *h
-	t := all[id]
+	id := idOf(object)
+	t := h.at(id)
 	if t == nil {
-		if len(all) >= mostTargets {
-			oldest := id
-			for other, o := range all {
-				if oldest == id || o.at.Before(all[oldest].at) {
-					oldest = other
-				}
-			}
-			delete(all, oldest)
+		if len(*h) >= mostTargets {
+			oldest := slices.MinFunc(*h, func(a, b *target) int { return a.at.Compare(b.at) })
+			*h = slices.DeleteFunc(*h, func(o *target) bool { return o == oldest })
 		}
-		if all == nil {
-			*h = make(history)
-		}
-		t = &target{}
-		(*h)[id] = t
+		t = &target{id: id}
+		*h = append(*h, t)
 	}
 	t.at = now
 	return t
 }
 
 // forget drops what is too old.
-func (h history) forget(window time.Duration, now time.Time) {
-	for id, t := range h {
+func (h *history) forget(window time.Duration, now time.Time) {
+	for _, t := range *h {
 		t.facts = slices.DeleteFunc(t.facts, func(f fact) bool { return now.Sub(f.at) > window })
 		if len(t.facts) == 0 {
 			t.facts = nil
 		}
-		if now.Sub(t.at) > keptTargets {
-			delete(h, id)
+	}
+	*h = slices.DeleteFunc(*h, func(t *target) bool { return now.Sub(t.at) > keptTargets })
+}
+
+// clip drops spare capacity.
+func (h history) clip() {
+	for _, t := range h {
+		if cap(t.facts) > len(t.facts) {
+			t.facts = slices.Clip(slices.Clone(t.facts))
 		}
 	}
 }
@@ -92,17 +102,17 @@ type Disputes map[uint64]factsOf
 // newer.
 func (h history) disputes(ctx context.Context, reader client.Reader, self journal.Object, obj client.Object) Disputes {
 	var all Disputes
-	for id, t := range h {
+	for _, t := range h {
 		if !slices.ContainsFunc(t.facts, fact.disputed) {
 			continue
 		}
 		var now *track.Snapshot
 		switch {
-		case id == idOf(self):
+		case t.id == idOf(self):
 			now = track.SnapshotOf(obj)
 		case t.cached != nil:
-			obj := track.NewOf(t.cached)
-			switch err := reader.Get(ctx, t.key, obj, track.Sharing...); {
+			obj := track.NewOf(t.cached.of)
+			switch err := reader.Get(ctx, t.cached.key, obj, track.Sharing...); {
 			case err == nil:
 				now = track.SnapshotOf(obj)
 			case apierrors.IsNotFound(err):
@@ -115,7 +125,7 @@ func (h history) disputes(ctx context.Context, reader client.Reader, self journa
 		if all == nil {
 			all = make(Disputes)
 		}
-		all[id] = factsIn(now)
+		all[t.id] = factsIn(now)
 	}
 	return all
 }
@@ -125,7 +135,7 @@ func (h history) disputes(ctx context.Context, reader client.Reader, self journa
 // another controller removes when it has served it.
 func (h history) accept(began Disputes, now time.Time) {
 	for id, values := range began {
-		if t := h[id]; t != nil {
+		if t := h.at(id); t != nil {
 			t.facts = slices.DeleteFunc(t.facts, func(f fact) bool {
 				return f.disputed() && f.at.Before(now) && values.of(f.path) != f.value
 			})

@@ -78,7 +78,7 @@ func TestDisputes(t *testing.T) {
 		target := c.detector.history.target(named(name), start)
 		target.wrote(path, hashOf("ours"), true, start, loopWindow)
 		if name != "unread" { // not in the cache
-			target.cached, target.key = typeOfPod, client.ObjectKey{Namespace: "default", Name: name}
+			target.cached = &place{typeOfPod, client.ObjectKey{Namespace: "default", Name: name}}
 		}
 		if name != "undisputed" {
 			target.wrote(path, hashOf("ours"), true, start.Add(time.Second), loopWindow)

@@ -16,23 +16,29 @@ import (
 	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
-// A target is an object that was written.
+// A target is an object that was written. It is small: an operator keeps several for each of its
+// objects.
 type target struct {
+	id      uint64
 	at      time.Time // of the last write
 	uid     types.UID
 	version string // of the last answer
 	facts   []fact
 
-	// The type and name, for an object that is in the cache. It is not an object to read into:
-	// there may be many targets, and objects are large.
-	cached reflect.Type
-	key    client.ObjectKey
+	cached *place // of an object that is in the cache
 
 	// blind counts writes that have changed something, and may not have changed what they sent. The
 	// API server is asked before the next write once there are need of them. Each time that this
 	// shows no fight, need doubles. Quiet counts the writes in a row that found our last one as it
 	// was.
-	blind, need, quiet int
+	blind, need, quiet int16
+}
+
+// A place is where an object is in the cache. It is not an object to read into: there may be many
+// targets, and objects are large.
+type place struct {
+	of  reflect.Type
+	key client.ObjectKey
 }
 
 // A fact is what we last wrote to a field.
@@ -87,7 +93,7 @@ func (t *target) suspected(before *track.Snapshot) bool {
 func (t *target) compare(w *track.Write, now time.Time, window time.Duration) (paths []string, count int) {
 	t.quiet = 0
 	if w.Cached != nil {
-		t.cached, t.key = w.Cached, w.Object.Key()
+		t.cached = &place{w.Cached, w.Object.Key()}
 	}
 	switch {
 	case w.Verb == "delete":

@@ -29,7 +29,7 @@ func labelled(version string, labels ...string) *track.Snapshot {
 }
 
 func patched(before, after *track.Snapshot, fields ...string) *track.Write {
-	return &track.Write{Verb: "patch", Object: self, Fields: fields, Before: before, After: after}
+	return &track.Write{Verb: "patch", Object: self, Sent: track.SentPaths(fields...), Before: before, After: after}
 }
 
 // A fact counts how often the same was written because it was undone.

@@ -38,6 +38,31 @@ type application struct {
 func (r *Client) beginApply(ctx context.Context, sub string, obj runtime.ApplyConfiguration) application {
 	w := &Write{Verb: "apply", Subresource: sub, Owner: r.record.Owner}
 	a := application{Write: w}
+	version, kind, key, sent, ok := describeConfiguration(obj)
+	if !ok {
+		return a // the call itself fails
+	}
+	a.key, w.Sent = key, sent
+	w.Object = journal.Object{Group: GroupOf(version), Kind: kind, Namespace: key.Namespace, Name: key.Name}
+	if empty, err := r.Client.Scheme().New(schema.FromAPIVersionAndKind(version, kind)); err == nil {
+		a.t = reflect.TypeOf(empty)
+	}
+	if IsPartOf(sub) {
+		w.Before, w.Verified = r.before(ctx, w, a.t, a.key)
+	}
+	return a
+}
+
+// describeConfiguration returns what a configuration applies to, and what it sends. The answer of the
+// API server will replace it.
+func describeConfiguration(obj runtime.ApplyConfiguration) (version, kind string, key client.ObjectKey, sent *Sent, ok bool) {
+	if o, is := obj.(interface {
+		client.Object
+		UnstructuredContent() map[string]any
+	}); is {
+		version, kind = o.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+		return version, kind, client.ObjectKeyFromObject(o), SentPaths(Fields(o.UnstructuredContent())...), true
+	}
 	var head struct {
 		Kind     string `json:"kind"`
 		Version  string `json:"apiVersion"`
@@ -45,18 +70,10 @@ func (r *Client) beginApply(ctx context.Context, sub string, obj runtime.ApplyCo
 	}
 	data, err := json.Marshal(obj)
 	if err != nil || json.Unmarshal(data, &head) != nil {
-		return a // the call itself fails
+		return "", "", key, nil, false
 	}
-	a.key = client.ObjectKey{Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}
-	w.Object = journal.Object{Group: GroupOf(head.Version), Kind: head.Kind, Namespace: a.key.Namespace, Name: a.key.Name}
-	w.Fields = fieldsOf(data)
-	if empty, err := r.Client.Scheme().New(schema.FromAPIVersionAndKind(head.Version, head.Kind)); err == nil {
-		a.t = reflect.TypeOf(empty)
-	}
-	if IsPartOf(sub) {
-		w.Before, w.Verified = r.before(ctx, w, a.t, a.key)
-	}
-	return a
+	key = client.ObjectKey{Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}
+	return head.Version, head.Kind, key, &Sent{find: func() []string { return fieldsOf(data) }}, true
 }
 
 // endApply notes what was applied. The answer of the API server is in obj.

@@ -50,6 +50,7 @@ func (e *Expected) Stale(ctx context.Context, reader client.Reader, now time.Tim
 		}
 		e.children = e.children[1:]
 	}
+	e.children = nil // and not the rest of what it was a part of
 	return false
 }
 

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"io"
 	"reflect"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,13 +25,30 @@ type Inputs struct {
 	unknown bool
 }
 
-// An input is one object, or one list.
+// An input is one object, or one list. It is small: an operator keeps those of each object.
 type input struct {
-	empty   runtime.Object // of the type that was read, to read into
-	key     client.ObjectKey
+	kind    *kind
+	key     client.ObjectKey // of a list its namespace, empty for all
+	version string           // of the object; empty if it was not there
+	list    *listed          // nil for an object
+}
+
+// listed is what is known of a list.
+type listed struct {
 	options []client.ListOption
-	version string // of the object; empty if it was not there
-	digest  uint64 // of the list
+	digest  uint64
+}
+
+// object returns the type of the objects that a watch reports when the input changes, nil if it is
+// not known.
+func (i *input) object() reflect.Type {
+	if !i.kind.gvk.Empty() {
+		return nil
+	}
+	if i.list == nil {
+		return i.kind.t
+	}
+	return i.kind.item
 }
 
 // mostInputs limits the inputs that are kept for an object. Steps that read more run each time.
@@ -47,9 +65,9 @@ func (in *Inputs) add(i input) {
 func (in *Inputs) got(key client.ObjectKey, obj client.Object, err error) {
 	switch {
 	case err == nil && obj.GetResourceVersion() != "":
-		in.add(input{empty: EmptyOf(obj), key: key, version: obj.GetResourceVersion()})
+		in.add(input{kind: kindOf(obj), key: key, version: obj.GetResourceVersion()})
 	case apierrors.IsNotFound(err):
-		in.add(input{empty: EmptyOf(obj), key: key})
+		in.add(input{kind: kindOf(obj), key: key})
 	default:
 		in.unknown = true
 	}
@@ -61,7 +79,16 @@ func (in *Inputs) listed(list client.ObjectList, options []client.ListOption, er
 		in.unknown = true
 		return
 	}
-	in.add(input{empty: EmptyOf(list), options: append(append([]client.ListOption(nil), options...), client.UnsafeDisableDeepCopy), digest: digest})
+	o := client.ListOptions{}
+	in.add(input{kind: kindOf(list), key: client.ObjectKey{Namespace: o.ApplyOptions(options).Namespace}, list: &listed{
+		options: append(append([]client.ListOption(nil), options...), client.UnsafeDisableDeepCopy), digest: digest,
+	}})
+}
+
+// Clip returns the inputs without spare capacity, to be kept.
+func (in *Inputs) Clip() *Inputs {
+	in.all = slices.Clip(slices.Clone(in.all))
+	return in
 }
 
 // Unchanged reports whether a reader still returns the same.
@@ -78,14 +105,13 @@ func (in *Inputs) Unchanged(ctx context.Context, reader client.Reader) bool {
 }
 
 func (i *input) unchanged(ctx context.Context, reader client.Reader) bool {
-	// An unstructured object has the methods of a list, too.
-	if _, ok := i.empty.(client.Object); !ok {
-		list := EmptyOf(i.empty).(client.ObjectList) //nolint:errcheck // of the same type
-		if reader.List(ctx, list, i.options...) != nil {
+	if i.list != nil {
+		list := i.kind.newEmpty().(client.ObjectList) //nolint:errcheck // it is the type of one
+		if reader.List(ctx, list, i.list.options...) != nil {
 			return false
 		}
 		digest, ok := digestOf(list)
-		return ok && digest == i.digest
+		return ok && digest == i.list.digest
 	}
 	version, err := i.read(ctx, reader)
 	switch {
@@ -102,28 +128,16 @@ func (i *input) unchanged(ctx context.Context, reader client.Reader) bool {
 // a slice for each would cost more than the rest of the call.
 var Sharing = []client.GetOption{client.UnsafeDisableDeepCopy}
 
-// read returns the version that a reader has. It reads into the same object each time, of which an
-// idle operator would otherwise make thousands, and leaves it empty, so that it keeps nothing of
-// the cache alive.
+// read returns the version that a reader has.
 func (i *input) read(ctx context.Context, reader client.Reader) (version string, err error) {
-	obj := i.empty.(client.Object) //nolint:errcheck // it is no list
-	if standsForAny(obj) {
-		obj = EmptyOf(obj).(client.Object) //nolint:errcheck // of the same type
-	} else {
-		defer reflect.ValueOf(obj).Elem().SetZero()
-	}
+	obj := i.kind.borrow()
+	defer i.kind.giveBack(obj)
 	err = reader.Get(ctx, i.key, obj, Sharing...)
 	return obj.GetResourceVersion(), err
 }
 
 // EmptyOf returns a new object of the type of obj. Types that can stand for any kind keep theirs.
-func EmptyOf(obj runtime.Object) runtime.Object {
-	empty := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(runtime.Object) //nolint:errcheck // it is the type of one
-	if standsForAny(obj) {
-		empty.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
-	}
-	return empty
-}
+func EmptyOf(obj runtime.Object) runtime.Object { return kindOf(obj).newEmpty() }
 
 // standsForAny reports whether the Go type of obj does not say its kind.
 func standsForAny(obj runtime.Object) bool {

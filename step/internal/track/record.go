@@ -196,6 +196,10 @@ func (r *Record) saves(obj client.Object, sub string, patch client.Patch) (bool,
 
 // wrote notes a write, and records it in the journal. No-ops are only recorded in the journal.
 func (r *Record) wrote(ctx context.Context, w *Write, err error) {
+	var fields []string
+	if r.Journal != nil {
+		fields = w.Sent.Paths()
+	}
 	to := r.root()
 	to.mu.Lock()
 	switch {
@@ -215,7 +219,7 @@ func (r *Record) wrote(ctx context.Context, w *Write, err error) {
 	to.mu.Unlock()
 	if r.Journal != nil {
 		r.Journal.Note(ctx, journal.Wrote{
-			Step: StepFrom(ctx), Verb: w.Verb, Object: w.Object, Subresource: w.Subresource, Fields: w.Fields, NoOp: w.NoOp && err == nil, Err: err,
+			Step: StepFrom(ctx), Verb: w.Verb, Object: w.Object, Subresource: w.Subresource, Fields: fields, NoOp: w.NoOp && err == nil, Err: err,
 		})
 	}
 }
@@ -288,7 +292,7 @@ func (r *Record) noteChild(t reflect.Type, key client.ObjectKey, version string)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.cached[t] {
-		r.children = append(r.children, input{empty: NewOf(t), key: key, version: version})
+		r.children = append(r.children, input{kind: kindOf(NewOf(t)), key: key, version: version})
 	}
 }
 
@@ -299,7 +303,7 @@ func (r *Record) dependsOn(t reflect.Type, key client.ObjectKey, version string)
 	switch {
 	case r.inputs == nil || r.parent != nil:
 	case r.cached[t]:
-		r.inputs.add(input{empty: NewOf(t), key: key, version: version})
+		r.inputs.add(input{kind: kindOf(NewOf(t)), key: key, version: version})
 	default:
 		r.inputs.unknown = true // no cache has it
 	}

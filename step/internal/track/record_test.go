@@ -69,7 +69,7 @@ func TestWritesAreNoted(t *testing.T) {
 				t.Fatalf("refused: %v, noted %+v", record.Refused(), writes)
 			}
 			for _, w := range writes {
-				got := append([]string{w.Verb, w.Subresource, w.Owner}, w.Fields...)
+				got := append([]string{w.Verb, w.Subresource, w.Owner}, w.Sent.Paths()...)
 				if diff := cmp.Diff(test.want, got); diff != "" {
 					t.Errorf("write (-want +got):\n%s", diff)
 				}

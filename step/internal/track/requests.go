@@ -50,13 +50,13 @@ func (r *Client) Patch(ctx context.Context, obj client.Object, patch client.Patc
 	if err := r.record.MayWrite(ctx); err != nil {
 		return err
 	}
-	frozen, fields, err := freeze(patch, obj)
+	frozen, sent, err := freeze(patch, obj)
 	if err != nil {
 		return err
 	}
 	o := (&client.PatchOptions{}).ApplyOptions(opts)
 	w := r.begin(ctx, "patch", "", obj).by(o.FieldManager)
-	w.Fields = fields
+	w.Sent = sent
 	old := obj.GetResourceVersion()
 	err = r.Client.Patch(ctx, obj, frozen, opts...)
 	r.end(ctx, w, obj, old, len(o.DryRun) > 0, err)
@@ -65,7 +65,7 @@ func (r *Client) Patch(ctx context.Context, obj client.Object, patch client.Patc
 
 // freeze makes the data of a patch once, because the answer of the API server changes the object
 // that it is made from. It returns the paths that the patch changes.
-func freeze(patch client.Patch, obj client.Object) (client.Patch, []string, error) {
+func freeze(patch client.Patch, obj client.Object) (client.Patch, *Sent, error) {
 	data, err := patch.Data(obj)
 	if err != nil {
 		return nil, nil, err
@@ -74,7 +74,7 @@ func freeze(patch client.Patch, obj client.Object) (client.Patch, []string, erro
 	if patch.Type() == types.JSONPatchType {
 		fields = fieldsOfJSONPatch
 	}
-	return client.RawPatch(patch.Type(), data), fields(data), nil
+	return client.RawPatch(patch.Type(), data), &Sent{find: func() []string { return fields(data) }}, nil
 }
 
 // Delete deletes an object. One that does not exist or is being deleted already is not changed.

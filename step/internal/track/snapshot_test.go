@@ -89,7 +89,7 @@ func TestChanges(t *testing.T) {
 		{"a patch of a field that is as it was", []string{".metadata.finalizers"}, []Change{{".metadata.finalizers", []any{"example.com/f"}, false}}},
 	}
 	for _, test := range tests {
-		w := &Write{Fields: test.fields, Before: SnapshotOf(before), After: SnapshotOf(after)}
+		w := &Write{Sent: SentPaths(test.fields...), Before: SnapshotOf(before), After: SnapshotOf(after)}
 		if diff := cmp.Diff(test.want, w.Changes()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}

@@ -65,12 +65,12 @@ func (s *subresource) Patch(ctx context.Context, obj client.Object, patch client
 	if o.SubResourceBody != nil {
 		from = o.SubResourceBody
 	}
-	frozen, fields, err := freeze(patch, from)
+	frozen, sent, err := freeze(patch, from)
 	if err != nil {
 		return err
 	}
 	w := s.client.begin(ctx, "patch", s.name, obj).by(o.FieldManager)
-	w.Fields = fields
+	w.Sent = sent
 	old := obj.GetResourceVersion()
 	err = s.SubResourceClient.Patch(ctx, obj, frozen, opts...)
 	s.end(ctx, w, obj, o.SubResourceBody, old, len(o.DryRun) > 0, err)

@@ -17,8 +17,8 @@ import (
 type Write struct {
 	Verb, Subresource string
 	Object            journal.Object
-	Fields            []string // the paths that were sent, as far as they are known
-	Owner             string   // the field owner that they were sent with
+	Sent              *Sent  // the paths that were sent, nil if they are not known
+	Owner             string // the field owner that they were sent with
 	// NoOp is true if the object is as it was: the answer has a resource version that was known
 	// before, or the write was a dry run or the deletion of an object that is being deleted.
 	NoOp bool
@@ -39,6 +39,27 @@ func (w *Write) by(owner string) *Write {
 	return w
 }
 
+// Sent are the paths of what a write sent. They are found when they are needed: without an observer,
+// few are.
+type Sent struct {
+	find  func() []string
+	paths []string
+}
+
+// SentPaths returns paths that are known.
+func SentPaths(paths ...string) *Sent { return &Sent{paths: paths} }
+
+// Paths returns the paths, sorted. It is nil for those that can't be found.
+func (s *Sent) Paths() []string {
+	if s == nil {
+		return nil
+	}
+	if s.find != nil {
+		s.paths, s.find = s.find(), nil
+	}
+	return s.paths
+}
+
 // IsPartOf reports whether what is written to a subresource is a part of the object.
 func IsPartOf(subresource string) bool { return subresource == "" || subresource == "status" }
 
@@ -55,11 +76,12 @@ func (w *Write) Changes() []Change {
 		return nil
 	}
 	before, after := w.Before.Leaves(w.Subresource), w.After.Leaves(w.Subresource)
+	fields := w.Sent.Paths()
 	var all []Change
 	for _, path := range slices.Sorted(maps.Keys(union(before, after))) {
 		differ := !reflect.DeepEqual(before[path], after[path])
 		// A whole object that is sent says nothing about the fields that are as they were read.
-		if differ && w.Fields == nil || w.Fields != nil && slices.ContainsFunc(w.Fields, func(f string) bool { return Related(f, path) }) {
+		if differ && fields == nil || fields != nil && slices.ContainsFunc(fields, func(f string) bool { return Related(f, path) }) {
 			all = append(all, Change{path, after[path], differ})
 		}
 	}

@@ -253,6 +253,13 @@ func service(o object) {
 		return
 	}
 	set(spec, "sessionAffinity", "None")
+	if spec["type"] == "LoadBalancer" {
+		each(child(o, "status", "loadBalancer"), "ingress", func(in object) {
+			if ip, _ := in["ip"].(string); ip != "" {
+				set(in, "ipMode", "VIP")
+			}
+		})
+	}
 	if spec["sessionAffinity"] == "ClientIP" {
 		if child(spec, "sessionAffinityConfig", "clientIP") == nil {
 			spec["sessionAffinityConfig"] = object{"clientIP": object{"timeoutSeconds": int64(10800)}}

@@ -160,7 +160,10 @@ func (c *checker) constants(n *node, obj, old object, at *step) {
 			continue
 		}
 		is, was := obj[f.name], old[f.name]
-		here := &step{parent: at, name: f.name}
+		here := &step{parent: at, in: obj, name: f.name}
+		if !isFixed(here) {
+			continue
+		}
 		for _, constant := range f.constants {
 			if changedExcept(is, was, "", constant.Except) {
 				err := constant.at(here.path(), is)

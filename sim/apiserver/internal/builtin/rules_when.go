@@ -35,6 +35,12 @@ func conditionOf(r *rule) func(at *step) bool {
 	return nil
 }
 
+// isFixed reports whether a field cannot change in the new state of its object. The class of a
+// Service can if the new type has none.
+func isFixed(at *step) bool {
+	return at.name != "loadBalancerClass" || at.in["type"] == "LoadBalancer"
+}
+
 // siblings returns the list that has the object of a field as an element.
 func (s *step) siblings() []any {
 	if s.parent == nil || s.parent.name != "" || s.parent.parent == nil {
@@ -49,24 +55,21 @@ func isZero(value any) bool {
 	return slices.Contains([]any{nil, int64(0), "0%"}, value)
 }
 
-// ungated returns the old state of a Pod without the scheduling gates that the new one has removed,
-// and with the scheduling directives of the new one if the old one has gates: these may change.
+// ungated returns the old state of a Pod with the scheduling gates of the new one, which are checked
+// by themselves, and with its scheduling directives if the old one has gates: these may change.
 func ungated(obj, old object) object {
 	spec, before := child(obj, "spec"), child(old, "spec")
-	was, _ := before["schedulingGates"].([]any)
-	if spec == nil || len(was) == 0 {
+	if spec == nil || before == nil {
 		return old
 	}
-	is, _ := spec["schedulingGates"].([]any)
-	for _, gate := range is {
-		if !slices.ContainsFunc(was, func(g any) bool { return equal(g, gate) }) {
-			return old
-		}
+	names := []string{"schedulingGates"}
+	if was, _ := before["schedulingGates"].([]any); len(was) > 0 {
+		names = append(names, "nodeSelector", "affinity")
 	}
 	old = maps.Clone(old)
 	before = maps.Clone(before)
 	old["spec"] = before
-	for _, name := range []string{"schedulingGates", "nodeSelector", "affinity"} {
+	for _, name := range names {
 		keep(before, spec, name)
 	}
 	return old

@@ -188,18 +188,37 @@ func dropOfFormerType(spec, before object) {
 	if spec["type"] == "ExternalName" && before["type"] != "ExternalName" {
 		drop("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
 	}
+	if before["type"] == "LoadBalancer" && spec["type"] != "LoadBalancer" {
+		drop("allocateLoadBalancerNodePorts", "loadBalancerClass")
+	}
 	if isReachedFromOutside(before) && !isReachedFromOutside(spec) {
 		drop("externalTrafficPolicy")
 	}
-	if needsNodePorts(before) && !needsNodePorts(spec) && reflect.DeepEqual(usedNodePorts(spec), usedNodePorts(before)) {
+	if mayHaveNodePorts(before) && !mayHaveNodePorts(spec) && isSubset(usedNodePorts(spec), usedNodePorts(before)) {
 		each(spec, "ports", func(p object) { delete(p, "nodePort") })
 	}
+	if !needsHealthCheck(spec) && spec["healthCheckNodePort"] == before["healthCheckNodePort"] {
+		delete(spec, "healthCheckNodePort")
+	}
+}
+
+func isSubset(ports, of map[int64]bool) bool {
+	for port := range ports {
+		if !of[port] {
+			return false
+		}
+	}
+	return true
 }
 
 // isReachedFromOutside reports whether a Service has an external traffic policy.
 func isReachedFromOutside(spec object) bool {
 	addresses, _ := spec["externalIPs"].([]any)
 	return spec["type"] == "NodePort" || spec["type"] == "LoadBalancer" || spec["type"] == "ClusterIP" && len(addresses) > 0
+}
+
+func mayHaveNodePorts(spec object) bool {
+	return spec["type"] == "NodePort" || spec["type"] == "LoadBalancer"
 }
 
 func needsNodePorts(spec object) bool {
@@ -239,8 +258,13 @@ func changedService(o, old object) {
 	if spec == nil || before == nil {
 		return
 	}
+	keepAllocated(spec, before)
 	dropOfFormerType(spec, before)
-	if spec["type"] == "ExternalName" {
+}
+
+// keepAllocated restores what the server has given a Service, where the client does not send it.
+func keepAllocated(spec, before object) {
+	if spec["type"] == "ExternalName" || before["type"] == "ExternalName" {
 		return
 	}
 	for _, name := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"} {
@@ -248,18 +272,32 @@ func changedService(o, old object) {
 			spec[name] = before[name]
 		}
 	}
-	if !needsHealthCheck(spec) && spec["healthCheckNodePort"] == before["healthCheckNodePort"] {
-		delete(spec, "healthCheckNodePort")
+	if spec["clusterIP"] != before["clusterIP"] && equal(spec["clusterIPs"], before["clusterIPs"]) {
+		spec["clusterIPs"] = []any{spec["clusterIP"]} // the client knows the older field only
 	}
-	ports := map[string]any{}
-	each(before, "ports", func(p object) { ports[fmt.Sprint(p["protocol"], p["port"])] = p["nodePort"] })
-	if spec["type"] == before["type"] {
-		each(spec, "ports", func(p object) {
-			if port := ports[fmt.Sprint(p["protocol"], p["port"])]; port != nil {
-				set(p, "nodePort", port)
-			}
-		})
+	if needsNodePorts(before) && needsNodePorts(spec) {
+		keepNodePorts(spec, before)
 	}
+}
+
+// keepNodePorts gives the ports of a Service the numbers that those of the same names had.
+func keepNodePorts(spec, before object) {
+	numbers, used := map[any]int64{}, usedNodePorts(spec)
+	each(before, "ports", func(p object) {
+		if number, _ := p["nodePort"].(int64); number != 0 && !used[number] {
+			numbers[portName(p)] = number
+		}
+	})
+	each(spec, "ports", func(p object) {
+		if number := numbers[portName(p)]; number != 0 && (p["nodePort"] == nil || p["nodePort"] == int64(0)) {
+			p["nodePort"] = number
+		}
+	})
+}
+
+func portName(p object) string {
+	name, _ := p["name"].(string)
+	return name
 }
 
 // templateGeneration is the annotation that counts the templates of a DaemonSet. The real server

@@ -6,6 +6,7 @@ package builtin
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -112,7 +113,7 @@ func validService(o object) field.ErrorList {
 		errs = append(errs, field.Required(at.Child("externalName"), ""))
 	}
 	if spec["clusterIP"] == "None" && (spec["type"] == "NodePort" || spec["type"] == "LoadBalancer") {
-		errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), "None", "may not be set to 'None' for LoadBalancer services"))
+		errs = append(errs, field.Invalid(at.Child("clusterIPs").Index(0), "None", fmt.Sprintf("may not be set to 'None' for %s services", spec["type"])))
 	}
 	errs = append(errs, serviceType(spec, at)...)
 	return append(errs, servicePorts(spec, at)...)

@@ -12,9 +12,19 @@ import (
 
 const metaName = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
-// newConverter returns the type converter of one version, made from its schema and the fields that
-// every object has.
-func newConverter(gvk schema.GroupVersionKind, structural *structuralschema.Structural) (managedfields.TypeConverter, error) {
+// newConverter returns what server-side apply knows of the versions of a kind. A write through one
+// version also finds out which fields it takes from managers that have written another.
+func newConverter(versions []*Version) (managedfields.TypeConverter, error) {
+	models := map[string]*spec.Schema{metaName: objectMeta(), "ownerReference": ownerReference()}
+	for _, v := range versions {
+		models["resource."+v.GVK.Version] = schemaOf(v.GVK, v.structural)
+	}
+	return managedfields.NewTypeConverter(models, false)
+}
+
+// schemaOf returns the schema of a version as the real server publishes it, as far as server-side apply
+// uses it.
+func schemaOf(gvk schema.GroupVersionKind, structural *structuralschema.Structural) *spec.Schema {
 	root := structural.DeepCopy().ToKubeOpenAPI()
 	withReferences(root, structural)
 	if root.Properties == nil {
@@ -24,7 +34,7 @@ func newConverter(gvk schema.GroupVersionKind, structural *structuralschema.Stru
 	root.Properties["kind"] = *spec.StringProperty()
 	root.Properties["metadata"] = *spec.RefSchema("#/definitions/" + metaName)
 	root.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}})
-	return managedfields.NewTypeConverter(map[string]*spec.Schema{"resource": root, metaName: objectMeta(), "ownerReference": ownerReference()}, false)
+	return root
 }
 
 // withReferences adds the fields that every object has to embedded objects.

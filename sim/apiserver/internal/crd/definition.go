@@ -127,6 +127,13 @@ func compile(definition *apiextensionsv1.CustomResourceDefinition) (*Definition,
 		}
 		d.Versions = append(d.Versions, version)
 	}
+	converter, err := newConverter(d.Versions)
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(field.NewPath("spec", "versions"), "", "compiling the schemas for server-side apply: "+err.Error())}
+	}
+	for _, v := range d.Versions {
+		v.converter = converter
+	}
 	if HasWebhook(definition) {
 		d.noteUnconvertible(definition)
 	}
@@ -155,9 +162,6 @@ func newVersion(definition *apiextensionsv1.CustomResourceDefinition, v *apiexte
 		}
 	}
 	version.cel = cel.NewValidator(version.structural, true, celconfig.PerCallLimit)
-	if version.converter, err = newConverter(version.GVK, version.structural); err != nil {
-		return nil, fmt.Errorf("compiling the schema for server-side apply: %w", err)
-	}
 	for _, f := range v.SelectableFields {
 		version.Selectable = append(version.Selectable, strings.TrimPrefix(f.JSONPath, "."))
 	}

@@ -1,0 +1,276 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// A Plan is what a set would change in the cluster. Its String is for people, its JSON for
+// programs.
+type Plan struct {
+	Changes   []Change `json:"changes"`
+	Unchanged int      `json:"unchanged"` // number of objects
+}
+
+// A Change is what would be done to one object.
+type Change struct {
+	Action Action `json:"action"`
+	Object Ref    `json:"object"`
+	Why    string `json:"why,omitempty"` // it is replaced, refused or waited for, or changed although the set has not
+	Fields []Diff `json:"fields,omitempty"`
+}
+
+// An Action is what is done to an object.
+type Action string
+
+// The actions.
+const (
+	ActionCreate  Action = "create"
+	ActionChange  Action = "change"
+	ActionReplace Action = "replace" // it is deleted, and created again
+	ActionPrune   Action = "prune"   // it has left the set, and is deleted
+	ActionRefuse  Action = "refuse"  // it can't be written: the reconcile would fail
+	ActionWait    Action = "wait"    // it can't be written yet
+)
+
+// A Diff is a field that would change. Values of Secrets are hidden.
+type Diff struct {
+	Path string `json:"path"` // "spec.template.spec.containers[0].image"
+	From any    `json:"from,omitempty"`
+	To   any    `json:"to,omitempty"`
+}
+
+// PlanFor returns what a step of [Children] would do for the object of a request. It writes
+// nothing: what would change in an object that exists is found out with a dry run. A test makes the
+// request with steptest.NewRequest.
+//
+// The order of waves is not planned: the changes of all waves are in it. The error is that of the
+// function which adds the objects, of a wrong set, or of a request that has failed.
+func PlanFor[T client.Object](ctx context.Context, req *step.Request[T], children step.Step[T]) (*Plan, error) {
+	c, ok := children.(planner[T])
+	if !ok {
+		return nil, fmt.Errorf("step %q is not made by apply.Children: only such steps have a plan", children.Name())
+	}
+	return c.plan(ctx, req)
+}
+
+type planner[T client.Object] interface {
+	plan(ctx context.Context, req *step.Request[T]) (*Plan, error)
+}
+
+func (c *children[T]) plan(ctx context.Context, req *step.Request[T]) (*Plan, error) {
+	k, err := c.keeper(req)
+	if err != nil {
+		return nil, err
+	}
+	var set Set
+	if err := c.want(ctx, req, &set); err != nil {
+		return nil, err
+	}
+	items, err := k.items(&set)
+	if err == nil {
+		err = k.readTracked()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{}
+	wanted := make(map[Ref]bool, len(items))
+	for _, it := range items {
+		wanted[it.Ref] = true
+		change, err := (&child{keeper: k, item: it}).plan(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case change == nil:
+			p.Unchanged++
+		default:
+			p.Changes = append(p.Changes, *change)
+		}
+	}
+	leftovers, err := k.leftovers(ctx, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("finding what has left the set: %w", err)
+	}
+	for _, l := range leftovers {
+		p.Changes = append(p.Changes, Change{Action: ActionPrune, Object: l.Ref})
+	}
+	return p, nil
+}
+
+// plan returns what would be done to one object, nil for nothing.
+func (c *child) plan(ctx context.Context) (*Change, error) {
+	current := c.kind.empty(c.gvk)
+	err := c.client.Get(ctx, c.key(), current, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return &Change{Action: ActionCreate, Object: c.Ref}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", c.Ref, err)
+	}
+	policy, err := c.policy.with(current)
+	if err == nil {
+		err = c.mayWrite(current, &policy)
+	}
+	switch wait := (*waitError)(nil); {
+	case errors.As(err, &wait):
+		return &Change{Action: ActionWait, Object: c.Ref, Why: wait.what}, nil
+	case err != nil:
+		return &Change{Action: ActionRefuse, Object: c.Ref, Why: strings.TrimPrefix(err.Error(), c.Ref.String()+" ")}, nil
+	case policy.has(CreateOnly) && c.isOurs(current) || c.isUnchanged(current, &policy):
+		return nil, nil //nolint:nilnil // nothing is done
+	}
+	withUID := func(u *unstructured.Unstructured) { u.SetUID(current.GetUID()) }
+	answer, err := c.apply(ctx, c.content, withUID, client.DryRunAll, client.ForceOwnership)
+	switch {
+	case apierrors.IsInvalid(err) && policy.has(Replace):
+		return &Change{Action: ActionReplace, Object: c.Ref, Why: err.Error()}, nil
+	case apierrors.IsInvalid(err):
+		return &Change{Action: ActionRefuse, Object: c.Ref, Why: err.Error()}, nil
+	case err != nil:
+		return nil, err
+	}
+	fields, err := c.differences(current, answer)
+	return &Change{Action: ActionChange, Object: c.Ref, Why: c.taken(current), Fields: fields}, err
+}
+
+// taken says which field of an object that the set wants as before another client has taken.
+func (c *child) taken(current client.Object) string {
+	if current.GetAnnotations()[HashAnnotation] != c.hash {
+		return ""
+	}
+	gap, _ := witness.Why(current.GetManagedFields(), c.manager, c.content)
+	return gap.String()
+}
+
+// differences returns what differs between two states of the object, without what the API server
+// and the set keep for themselves.
+func (c *child) differences(from, to client.Object) ([]Diff, error) {
+	contents := make([]map[string]any, 2)
+	for i, obj := range []client.Object{from, to} {
+		u, err := unstructuredOf(obj)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", c.Ref, err)
+		}
+		content := runtime.DeepCopyJSON(u.Object)
+		for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {
+			unstructured.RemoveNestedField(content, "metadata", field)
+		}
+		unstructured.RemoveNestedField(content, "metadata", "annotations", HashAnnotation)
+		delete(content, "apiVersion")
+		delete(content, "kind")
+		contents[i] = content
+	}
+	d := &differ{hidden: c.Group == "" && c.Kind == "Secret"}
+	d.compare("", contents[0], contents[1])
+	return d.found, nil
+}
+
+// A differ finds the fields in which two objects differ.
+type differ struct {
+	hidden bool // values below data are not shown
+	found  []Diff
+}
+
+func (d *differ) compare(path string, from, to any) {
+	a, isMap := from.(map[string]any)
+	b, areMaps := to.(map[string]any)
+	if isMap && areMaps {
+		names := slices.Collect(maps.Keys(a))
+		for name := range b {
+			if _, there := a[name]; !there {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			d.compare(below(path, name), a[name], b[name])
+		}
+		return
+	}
+	x, isList := from.([]any)
+	y, areLists := to.([]any)
+	if isList && areLists && len(x) == len(y) {
+		for i := range x {
+			d.compare(fmt.Sprintf("%s[%d]", path, i), x[i], y[i])
+		}
+		return
+	}
+	if reflect.DeepEqual(from, to) {
+		return
+	}
+	if d.hidden && strings.HasPrefix(path, "data") {
+		from, to = hide(from), hide(to)
+	}
+	d.found = append(d.found, Diff{path, from, to})
+}
+
+func below(path, name string) string {
+	switch {
+	case strings.ContainsAny(name, "./"):
+		return path + "[" + name + "]"
+	case path == "":
+		return name
+	}
+	return path + "." + name
+}
+
+func hide(value any) any {
+	if value == nil {
+		return nil
+	}
+	return "(hidden)"
+}
+
+// String returns the plan with a line for each object, and one for each field that would change.
+func (p *Plan) String() string {
+	var text strings.Builder
+	for _, c := range p.Changes {
+		fmt.Fprintf(&text, "%-8s %s", c.Action, c.Object)
+		if c.Why != "" {
+			fmt.Fprintf(&text, ": %s", c.Why)
+		}
+		text.WriteByte('\n')
+		for _, f := range c.Fields {
+			fmt.Fprintf(&text, "           %s: %s -> %s\n", f.Path, short(f.From), short(f.To))
+		}
+	}
+	if p.Unchanged > 0 {
+		fmt.Fprintf(&text, "%d unchanged\n", p.Unchanged)
+	}
+	return text.String()
+}
+
+// longestValue is how many bytes of a value are printed.
+const longestValue = 80
+
+func short(value any) string {
+	if value == nil {
+		return "nothing"
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	if text := string(data); len(text) > longestValue {
+		return strings.ToValidUTF8(text[:longestValue], "") + "..."
+	}
+	return string(data)
+}

@@ -1,0 +1,68 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/step"
+	"github.com/ctrlkit/ctrlkit/step/steptest"
+)
+
+// The rules follow from the declared kinds.
+func TestRules(t *testing.T) {
+	parts := apply.Children[*corev1.ReplicationController]("Parts", nil,
+		apply.Owns(&corev1.Service{}), apply.Tracks(&rbacv1.ClusterRole{}, &corev1.Service{}), apply.Formerly(&networkingv1.Ingress{}))
+	rules, err := apply.Rules(steptest.NewRequest(t, &corev1.ReplicationController{}).Client, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `// +kubebuilder:rbac:groups="",resources=replicationcontrollers/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,verbs=get;list;watch;create;patch;delete
+`
+	if diff := cmp.Diff(want, apply.Markers(rules)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRulesOfUnknownKinds(t *testing.T) {
+	c := steptest.NewRequest(t, &corev1.ReplicationController{}, steptest.WithScheme(schemeOf(corev1.AddToScheme))).Client
+	for _, tt := range []struct {
+		kind client.Object
+		want string
+	}{
+		{&rbacv1.ClusterRole{}, `kind of *v1.ClusterRole: no kind is registered for the type v1.ClusterRole in scheme`},
+		{&extensionsv1beta1.Ingress{}, `kind of *v1beta1.Ingress: no kind is registered`},
+	} {
+		_, err := apply.Rules(c, apply.Children[*corev1.ReplicationController]("Parts", nil, apply.Owns(tt.kind)))
+		if got := fmt.Sprint(err); len(got) < len(tt.want) || got[:len(tt.want)] != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
+		}
+	}
+	if _, err := apply.Rules(c, step.Workflow[*corev1.ReplicationController]("Other", nil)); err == nil {
+		t.Error("a step that is not made by Children has rules")
+	}
+}
+
+func schemeOf(add ...func(*runtime.Scheme) error) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, a := range add {
+		if err := a(scheme); err != nil {
+			panic(err)
+		}
+	}
+	return scheme
+}

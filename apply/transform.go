@@ -1,0 +1,142 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"bytes"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
+)
+
+// CacheTransform returns a transform that makes cached objects smaller: of their managed fields it
+// keeps what the manager, the field owner of the operator, has applied. Children are found unchanged
+// as before, and nothing else of an object changes.
+//
+//	cache.Options{DefaultTransform: apply.CacheTransform("website-controller")}
+//
+// What to know about the objects that it has transformed:
+//
+//   - An entry of another manager is kept if it shows that a field of ours was taken and nothing
+//     else does, which is rare. What names the managers of an object needs the others as well, and
+//     has to read the object from the API server.
+//   - Objects share the entries that are equal. As all that is in a cache, they must not be changed.
+//   - The entries have no time and no type, and name owner references as a whole. An Update with a
+//     copy of such an object leaves the managed fields in the API server as they are, because the
+//     API server ignores entries without a type.
+//   - Unstructured objects share nothing.
+//
+// Tombstones and what is no Kubernetes object are left as they are.
+func CacheTransform(manager string) toolscache.TransformFunc {
+	t := &transform{manager: manager, known: make(map[string][]metav1.ManagedFieldsEntry)}
+	return func(obj any) (any, error) {
+		switch obj := obj.(type) {
+		case *unstructured.Unstructured:
+			t.slimUnstructured(obj)
+		case metav1.ObjectMetaAccessor:
+			t.slim(obj.GetObjectMeta())
+		}
+		return obj, nil
+	}
+}
+
+// mostKnown is how many different entries are shared. There is one for each shape of a child, such
+// as a Deployment with two containers.
+const mostKnown = 4096
+
+type transform struct {
+	manager string
+
+	mu    sync.Mutex // guards what follows
+	known map[string][]metav1.ManagedFieldsEntry
+	key   []byte // of the last entry, to be used again
+}
+
+func (t *transform) slim(obj metav1.Object) {
+	managed := obj.GetManagedFields()
+	if len(managed) == 0 {
+		return
+	}
+	kept := witness.Keep(managed, t.manager)
+	if len(kept) == 1 && kept[0].FieldsV1 != nil {
+		kept = t.shared(&kept[0], obj.GetOwnerReferences())
+	} else {
+		for i := range kept {
+			kept[i].FieldsType, kept[i].Time = "", nil
+		}
+	}
+	obj.SetManagedFields(kept)
+}
+
+// shared returns the entry, which is ours, as all objects have it that have an equal one. The UIDs
+// of owners would make each different. So those that the object has are left out of the entry: then
+// it has the owner references as a whole.
+func (t *transform) shared(own *metav1.ManagedFieldsEntry, owners []metav1.OwnerReference) []metav1.ManagedFieldsEntry {
+	fields := own.FieldsV1.GetRawBytes()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.key = append(append(t.key[:0], own.APIVersion...), 0)
+	start := len(t.key)
+	t.key = appendWithoutOwner(t.key, fields, owners)
+	if shared, ok := t.known[string(t.key)]; ok {
+		return shared
+	}
+	if len(t.known) >= mostKnown {
+		clear(t.known) // what is in use stays shared
+	}
+	shared := []metav1.ManagedFieldsEntry{{
+		Manager: t.manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: own.APIVersion,
+		FieldsV1: metav1.NewFieldsV1(string(t.key[start:])),
+	}}
+	t.known[string(t.key)] = shared
+	return shared
+}
+
+// appendWithoutOwner appends fields, in which the owner reference is replaced if the entry has one
+// and the object has it, too.
+func appendWithoutOwner(data, fields []byte, owners []metav1.OwnerReference) []byte {
+	const before, after = `"f:ownerReferences":{`, `\"}":{}}`
+	const key = `"k:{\"uid\":\"`
+	for i := range owners {
+		at := bytes.Index(fields, []byte(before+key))
+		if at < 0 {
+			break
+		}
+		uid := fields[at+len(before+key):]
+		if rest, ok := bytes.CutPrefix(uid, []byte(owners[i].UID)); ok && bytes.HasPrefix(rest, []byte(after)) {
+			data = append(data, fields[:at+len(before)]...)
+			return append(append(data, '}'), rest[len(after):]...)
+		}
+	}
+	return append(data, fields...)
+}
+
+// slimUnstructured is slim without decoding the entries that are dropped.
+func (t *transform) slimUnstructured(obj *unstructured.Unstructured) {
+	metadata, _ := obj.Object["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	if len(entries) == 0 {
+		return
+	}
+	if kept := witness.Keep(obj.GetManagedFields(), t.manager); len(kept) > 1 {
+		for i := range kept {
+			kept[i].FieldsType, kept[i].Time = "", nil
+		}
+		obj.SetManagedFields(kept)
+		return
+	}
+	delete(metadata, "managedFields")
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		if entry["manager"] == t.manager && entry["operation"] == string(metav1.ManagedFieldsOperationApply) && entry["subresource"] == nil {
+			delete(entry, "fieldsType")
+			delete(entry, "time")
+			metadata["managedFields"] = []any{entry}
+		}
+	}
+}

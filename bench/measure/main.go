@@ -1,0 +1,166 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command measure measures operators that all do the same, on a real control plane, and prints one
+// table. It is what "make bench" runs:
+//
+//	go run ./measure -help
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/bench/table"
+)
+
+const usage = `Measure operators that all do the same, on a real control plane (etcd and
+kube-apiserver), and print one table as Markdown. Each operator runs as a
+process of its own, one at a time, in turns. With the defaults it takes about
+ten minutes on two cores. The machine should do nothing else.
+
+Run it in the directory bench, because it builds the operators first.
+
+Examples:
+  # the whole table, as a file, and all samples as JSON
+  go run ./measure -json bench.json > bench.md
+
+  # the same by make
+  make bench BENCH="-json $PWD/bench.json"
+
+  # does every operator converge? The figures mean little.
+  go run ./measure -quick
+
+  # two operators, with heap and resyncs at 5,000 objects
+  go run ./measure -operators ctrlkit,careful -objects 5000
+
+Flags:
+`
+
+// sizes are how much is measured.
+type sizes struct {
+	rounds  int
+	objects int // for heap and resyncs
+	burst   int // objects that are created at once
+	serial  int // objects that are created one after the other, for latencies
+	repairs int
+}
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+}
+
+func run(args []string, stdout, stderr io.Writer) error {
+	c, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	ctrl.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	result, err := measure(ctx, c.rivals, c.sizes, stderr)
+	if err != nil {
+		return err
+	}
+	if c.json != "" {
+		if err := writeFile(c.json, result.WriteJSON); err != nil {
+			return err
+		}
+	}
+	return result.WriteMarkdown(stdout)
+}
+
+// A command is what the command line asks for.
+type command struct {
+	sizes  sizes
+	rivals []rival
+	json   string // file
+}
+
+func parse(args []string, stderr io.Writer) (command, error) {
+	flags := flag.NewFlagSet("measure", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	var c command
+	s := &c.sizes
+	s.serial, s.repairs = 20, 3
+	flags.IntVar(&s.rounds, "rounds", 5, "how often each operator is measured, in turns")
+	flags.IntVar(&s.objects, "objects", 1000, "how many objects there are for heap and resyncs, at least rounds times burst")
+	flags.IntVar(&s.burst, "burst", 200, "how many objects are created at once")
+	names := flags.String("operators", "", "operators to measure, separated by commas (default all but the last): "+namesOf(rivals))
+	quick := flags.Bool("quick", false, "one round with few objects, to see that every operator converges")
+	flags.StringVar(&c.json, "json", "", "`file` for all samples, as JSON")
+	flags.Usage = func() {
+		fmt.Fprint(stderr, usage)
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil {
+		return c, err
+	}
+	if *quick {
+		s.shrink(flags)
+	}
+	if flags.NArg() > 0 || s.rounds < 1 || s.burst < 1 || s.objects < 1 {
+		return c, errors.New("there are no arguments but flags, and -rounds, -burst and -objects are at least 1; see -help")
+	}
+	s.objects = max(s.objects, s.rounds*s.burst) // as many are created anyway
+	var err error
+	c.rivals, err = selectRivals(*names)
+	return c, err
+}
+
+// shrink makes s small, but for what the command line sets.
+func (s *sizes) shrink(flags *flag.FlagSet) {
+	set := make(map[string]bool)
+	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	s.serial, s.repairs = 5, 1
+	for name, small := range map[string]struct {
+		size  *int
+		value int
+	}{"rounds": {&s.rounds, 1}, "objects": {&s.objects, 100}, "burst": {&s.burst, 40}} {
+		if !set[name] {
+			*small.size = small.value
+		}
+	}
+}
+
+// measure builds the operators, starts the control plane and fills a table.
+func measure(ctx context.Context, selected []rival, s sizes, progress io.Writer) (*table.Table, error) {
+	load := loadAverage() // before there is any of our own
+	c, err := newCluster(ctx, selected, progress)
+	if err != nil {
+		return nil, err
+	}
+	result := &table.Table{Reference: reference, Rows: s.rows()}
+	for _, r := range selected {
+		result.Operators = append(result.Operators, table.Operator{Name: r.name, Setting: r.setting})
+	}
+	b := &bench{cluster: c, sizes: s, table: result, progress: progress, base: make(map[string][]float64), many: make(map[string]*population)}
+	begin := time.Now()
+	if result.About, err = c.about(ctx, s, load); err == nil {
+		err = b.run(ctx, selected)
+	}
+	fmt.Fprintf(progress, "measured for %s\n", time.Since(begin).Round(time.Second))
+	return result, errors.Join(err, c.stop())
+}
+
+func writeFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}

@@ -1,0 +1,90 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParse(t *testing.T) {
+	tests := []struct {
+		args    string
+		want    sizes
+		rivals  string
+		wantErr string
+	}{
+		{args: "", want: sizes{5, 1000, 200, 20, 3}, rivals: "limit,ctrlkit,ctrlkit-policy,careful,careful-concurrent,careful-ryw,apply-always,usual,wrangler"},
+		{args: "-quick -operators usual,careful", want: sizes{1, 100, 40, 5, 1}, rivals: "careful,usual"},
+		{args: "-rounds 3 -quick -burst 50 -operators careful", want: sizes{3, 150, 50, 5, 1}, rivals: "careful"},
+		{args: "-objects 5000 -operators careful-unstripped", want: sizes{5, 5000, 200, 20, 3}, rivals: "careful-unstripped"},
+		{args: "-operators careful,carefull", wantErr: `no operator "carefull"`},
+		{args: "-rounds 0", wantErr: "at least 1"},
+		{args: "quick", wantErr: "no arguments"},
+	}
+	for _, test := range tests {
+		c, err := parse(strings.Fields(test.args), io.Discard)
+		if test.wantErr != "" {
+			if err == nil || !strings.Contains(err.Error(), test.wantErr) {
+				t.Errorf("%q: error %v, want %q", test.args, err, test.wantErr)
+			}
+			continue
+		}
+		if err != nil || c.sizes != test.want || namesOf(c.rivals) != test.rivals {
+			t.Errorf("%q: %+v, %s, error %v, want %+v, %s", test.args, c.sizes, namesOf(c.rivals), err, test.want, test.rivals)
+		}
+	}
+}
+
+func TestHelpShowsExamples(t *testing.T) {
+	var out strings.Builder
+	if _, err := parse([]string{"--help"}, &out); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("error %v", err)
+	}
+	for _, want := range []string{"go run ./measure -quick", "-rounds", "-operators", "-objects", "-json"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the help does not have %q", want)
+		}
+	}
+}
+
+// Each row has an ID of its own and a limit, unless it is printed beside another, which exists.
+func TestRows(t *testing.T) {
+	rows := sizes{objects: 1000, burst: 200}.rows()
+	beside, seen := make(map[string]bool), make(map[string]bool)
+	for _, row := range rows {
+		beside[row.Beside] = true
+		if seen[row.ID] {
+			t.Errorf("two rows are %q", row.ID)
+		}
+		seen[row.ID] = true
+	}
+	for _, row := range rows {
+		if row.Limit == "" && !beside[row.ID] {
+			t.Errorf("%q has no limit", row.ID)
+		}
+		if row.Beside != "" && !seen[row.Beside] {
+			t.Errorf("%q has no row %q beside it", row.ID, row.Beside)
+		}
+	}
+}
+
+// What differs between rivals is said of each.
+func TestRivals(t *testing.T) {
+	said := make(map[string]string)
+	for _, r := range rivals {
+		if r.setting == "" || said[r.setting] != "" {
+			t.Errorf("%s has the setting %q, as %q", r.name, r.setting, said[r.setting])
+		}
+		said[r.setting] = r.name
+	}
+	if diff := cmp.Diff(1, strings.Count(namesOf(rivals)+",", reference+",")); diff != "" {
+		t.Errorf("reference: %s", diff)
+	}
+}

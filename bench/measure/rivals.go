@@ -1,0 +1,71 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// reference is the operator that the others are compared with.
+const reference = "careful"
+
+// A rival is an operator in one setting.
+type rival struct {
+	name     string
+	operator string // of the program operator, or programWrangler
+	policy   bool   // its namespaces have the admission policy
+	creates  bool   // it creates and does not keep: it is no operator
+	optional bool   // it is measured only if it is named
+	setting  string
+}
+
+// programWrangler is the operator that is a program of its own.
+const programWrangler = "wrangler"
+
+var rivals = []rival{
+	{name: "limit", operator: "limit", policy: true, creates: true, setting: "no operator, but the least that one built on controller-runtime can cost: " +
+		"it knows without a look that a Widget without a status has no children, creates all three at once, writes the status, and keeps nothing. " +
+		"The finalizer comes from the admission policy. TransformStripManagedFields."},
+	{name: "ctrlkit", operator: "ctrlkit", setting: "the engine of package step with SkipUnchanged, APIReader and the observers of package observe; the children in apply.Children."},
+	{name: "ctrlkit-policy", operator: "ctrlkit", policy: true, setting: "ctrlkit with the admission policy of package admission, which adds the finalizer when the Widget is created."},
+	{name: reference, operator: "careful", setting: "controller-runtime by hand: it compares before each write, field by field where the server has defaults; " +
+		"patches with optimistic lock; TransformStripManagedFields, as controller-runtime recommends for a small cache."},
+	{name: "careful-concurrent", operator: "careful-concurrent", setting: "careful, with its children read and written at the same time."},
+	{name: "careful-ryw", operator: "careful-ryw", setting: "careful with EnableReadYourWritesConsistency, experimental in controller-runtime v0.25."},
+	{name: "apply-always", operator: "apply-always", setting: "each reconcile applies the children on the server side (apply configurations, ForceOwnership); " +
+		"the status is written when it has changed; TransformStripManagedFields."},
+	{name: "usual", operator: "usual", setting: "as most people write it: Update for the finalizer, CreateOrUpdate for the children, " +
+		"Update of the status in each reconcile, no option set."},
+	{name: "wrangler", operator: programWrangler, setting: "rancher's wrangler: generic controllers, OnRemove for the finalizer, apply with WithSetID, WithOwner, " +
+		"WithSetOwnerReference and WithCacheTypes for each kind, its limit of one apply a second for each set lifted (WithRateLimiting), " +
+		"relatedresource.Watch for the children, the target port of the Service spelled out because its type encodes the zero."},
+	{name: "careful-unstripped", operator: "careful-unstripped", optional: true, setting: "careful with managed fields in its cache."},
+}
+
+// selectRivals returns the rivals with the given names, separated by commas, in the order of the
+// table. No names select all that are not optional.
+func selectRivals(names string) ([]rival, error) {
+	if names == "" {
+		return slices.DeleteFunc(slices.Clone(rivals), func(r rival) bool { return r.optional }), nil
+	}
+	wanted := make(map[string]bool)
+	for name := range strings.SplitSeq(names, ",") {
+		name = strings.TrimSpace(name)
+		if !slices.ContainsFunc(rivals, func(r rival) bool { return r.name == name }) {
+			return nil, fmt.Errorf("there is no operator %q: there are %s", name, namesOf(rivals))
+		}
+		wanted[name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(rivals), func(r rival) bool { return !wanted[r.name] }), nil
+}
+
+func namesOf(all []rival) string {
+	var names []string
+	for _, r := range all {
+		names = append(names, r.name)
+	}
+	return strings.Join(names, ",")
+}

@@ -1,0 +1,69 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ctrlkit/ctrlkit/bench/table"
+)
+
+// The names of the rows. Rows of requests are a pair: rowX+writes and rowX+gets.
+const (
+	rowCreate  = "create"
+	rowResync  = "resync"
+	rowRestart = "restart"
+	rowField   = "field"
+	rowDeleted = "deleted"
+	rowEdited  = "edited"
+
+	rowReady     = "ready"
+	rowRateOne   = "rate.1"
+	rowRateTen   = "rate.10"
+	rowCPUCreate = "cpu.create"
+	rowCPUResync = "cpu.resync"
+	rowHeap      = "heap"
+	rowRepair    = "repair"
+	rowErrors    = "errors"
+
+	writes = ".writes"
+	gets   = ".gets"
+)
+
+// rows returns the rows of the table.
+func (s sizes) rows() []table.Row {
+	var all []table.Row
+	for _, r := range []struct{ id, title, limit string }{
+		{rowCreate, "requests, create to idle", "5, of which the finalizer, three children and the status are one each; " +
+			"4 where an admission policy has set the finalizer. A live read is needed only by one who can't know whether the cache is stale."},
+		{rowResync, "requests, resync of an unchanged object", "0: the cache has everything."},
+		{rowRestart, "requests for each object, operator restarted", "0, beside the lists of the informers."},
+		{rowField, "requests, one field of the spec changed", "2: the child and the observed generation of the status. `limit` keeps nothing, so that nothing can be measured from here on."},
+		{rowDeleted, "requests, a child deleted", "1: its creation. The status says the same as before."},
+		{rowEdited, "requests, a child edited", "1: the write that reverts the edit."},
+	} {
+		all = append(all,
+			table.Row{ID: r.id + writes, Title: r.title, Digits: 1, Beside: r.id + gets, BesideUnit: "GET", Limit: r.limit},
+			table.Row{ID: r.id + gets, Title: "live reads, " + strings.TrimPrefix(r.title, "requests, "), Digits: 1})
+	}
+	return append(all,
+		table.Row{ID: rowReady, Title: "create to Ready, p50, 1 worker", Unit: "ms", Digits: 1, Relative: true,
+			Limit: "the creation by the user, three creations at once, the status, and a watch event after the first and the last; measured as `limit`."},
+		table.Row{ID: rowRateOne, Title: fmt.Sprintf("objects per second, %d at once, 1 worker", s.burst), Unit: "/s", Digits: 1, Relative: true, More: true,
+			Limit: "one worker waits for two requests in sequence for each object, the children at once and the status; measured as `limit`."},
+		table.Row{ID: rowRateTen, Title: fmt.Sprintf("objects per second, %d at once, 10 workers", s.burst), Unit: "/s", Digits: 1, Relative: true, More: true,
+			Limit: "what the API server writes in a second, shared with the client that creates the Widgets; measured as `limit`."},
+		table.Row{ID: rowCPUCreate, Title: "CPU of the operator per object created, 1 worker", Unit: "ms", Digits: 2, Relative: true,
+			Limit: "the encoding of four requests and the decoding of four answers and of five events or more; measured as `limit`."},
+		table.Row{ID: rowCPUResync, Title: fmt.Sprintf("CPU per reconcile in resyncs of %d objects", s.objects), Unit: "us", Digits: 0, Relative: true,
+			Limit: "the event, the queue of controller-runtime and one look-up in the cache; measured as `limit`."},
+		table.Row{ID: rowHeap, Title: fmt.Sprintf("heap per converged object, of %d", s.objects), Unit: "kB", Digits: 1, Relative: true,
+			Limit: "the Widget and its three children in the caches, without managed fields; measured as `limit`."},
+		table.Row{ID: rowRepair, Title: "a deleted child exists again, p50", Unit: "ms", Digits: 1, Relative: true,
+			Limit: "the event of the deletion, and one creation. Wrangler's relatedresource.Watch waits a second after each deletion."},
+		table.Row{ID: rowErrors, Title: "conflicts that surface as errors, per 100 objects created", Digits: 1,
+			Limit: "0. An error of controller-runtime is in its log and its metrics. Wrangler leaves conflicts out of its log, where they would count."},
+	)
+}

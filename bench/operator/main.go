@@ -1,0 +1,101 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command operator runs one of the operators of package operators, and answers the questions of the
+// program that measures. See package process.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/ctrlkit/ctrlkit/bench/operators"
+	"github.com/ctrlkit/ctrlkit/bench/process"
+	"github.com/ctrlkit/ctrlkit/bench/requests"
+)
+
+func main() {
+	settings, err := process.ParseFlags()
+	if err == nil {
+		err = run(settings)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(settings process.Settings) error {
+	all := operators.All()
+	i := slices.IndexFunc(all, func(o operators.Operator) bool { return o.Name == settings.Operator })
+	if i < 0 {
+		return fmt.Errorf("there is no operator %q", settings.Operator)
+	}
+	ctrl.SetLogger(logr.Discard()) // a log costs each operator something else
+	transport := requests.NewTransport()
+	config, err := settings.Config(transport)
+	if err != nil {
+		return err
+	}
+	options, err := all[i].Options(settings)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return err
+	}
+	if err := all[i].Add(mgr, settings); err != nil {
+		return err
+	}
+	return serve(mgr, transport)
+}
+
+// serve runs the manager until standard input ends.
+func serve(mgr ctrl.Manager, transport *requests.Transport) error {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	go func() {
+		if err := mgr.Start(ctx); err != nil {
+			cancel(err)
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}()
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		return errors.New("the caches are not filled")
+	}
+	return process.Serve(io.Reader(os.Stdin), os.Stdout, transport, reconciles)
+}
+
+// reconciles reads from the metrics of controller-runtime how many reconciles have ended, and how
+// many of them in an error.
+func reconciles() (all, errors int) {
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		return 0, 0 // another time
+	}
+	for _, f := range families {
+		if f.GetName() != "controller_runtime_reconcile_total" {
+			continue
+		}
+		for _, metric := range f.GetMetric() {
+			n := int(metric.GetCounter().GetValue())
+			all += n
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "result" && label.GetValue() == "error" {
+					errors += n
+				}
+			}
+		}
+	}
+	return all, errors
+}

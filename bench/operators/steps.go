@@ -1,0 +1,62 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package operators
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/bench/process"
+	"github.com/ctrlkit/ctrlkit/bench/widget"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/observe"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// addSteps adds the operator that is made of steps, with its observers.
+func addSteps(mgr ctrl.Manager, settings process.Settings) error {
+	observer, err := observe.Manager(mgr)
+	if err != nil {
+		return err
+	}
+	engine, err := step.New(step.Options[*widget.Widget]{
+		Name: controllerName, Finalizer: widget.Finalizer, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
+		Recorder: mgr.GetEventRecorder(controllerName), Observers: []journal.Observer{observer}, SkipUnchanged: true,
+		Controller: controller.Options{MaxConcurrentReconciles: settings.Workers},
+	}, cleanup{}, childrenStep())
+	if err != nil {
+		return err
+	}
+	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&widget.Widget{}))
+}
+
+// childrenStep returns the step that keeps the three children, and watches them. It is all of the
+// operator that depends on how children are declared.
+func childrenStep() step.Step[*widget.Widget] {
+	return apply.Children("Children", func(_ context.Context, req *step.Request[*widget.Widget], want *apply.Set) error {
+		want.Add(ConfigMap(req.Object), Secret(req.Object), Service(req.Object))
+		return nil
+	}, apply.Owns(&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}))
+}
+
+// cleanup is a step that stands for something outside the cluster: an object has a finalizer
+// because of it.
+type cleanup struct{}
+
+var _ step.Cleaner[*widget.Widget] = cleanup{}
+
+func (cleanup) Name() string { return "Cleanup" }
+
+func (cleanup) Do(context.Context, *step.Request[*widget.Widget]) (ctrl.Result, error) {
+	return ctrlkit.NoRequeue()
+}
+
+func (cleanup) Cleanup(context.Context, *step.Request[*widget.Widget]) (ctrl.Result, error) {
+	return ctrlkit.NoRequeue()
+}

@@ -1,0 +1,11 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package process runs operators as processes of their own, so that each has its own CPU time and
+// its own heap.
+//
+// An operator is a program that reads its settings with [ParseFlags] and calls [Serve] when its caches are
+// filled. The program that measures starts it with [Start], and asks it for [Stats]. Both speak
+// over standard input and output, one line of JSON for each answer. An operator whose standard
+// input ends, because the program that measures has ended, ends too.
+package process

@@ -1,0 +1,157 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ctrlkit/ctrlkit/bench/requests"
+)
+
+// Settings are how an operator is run. Its program reads them from its flags.
+type Settings struct {
+	// Kubeconfig is the file with the address of the API server and the credentials.
+	Kubeconfig string
+	// Operator is the name of the operator, if the program has more than one.
+	Operator string
+	// Namespace is the only namespace that is watched.
+	Namespace string
+	// Workers is how many reconciles run at the same time.
+	Workers int
+	// Resync is the time after which all Widgets are reconciled again, zero for the default of the
+	// library.
+	Resync time.Duration
+}
+
+// ParseFlags reads the command line of an operator's program.
+func ParseFlags() (Settings, error) {
+	var s Settings
+	flags := flag.NewFlagSet("operator", flag.ContinueOnError) // controller-runtime adds flags to the standard set
+	flags.StringVar(&s.Kubeconfig, "kubeconfig", "", "file with the address of the API server and the credentials")
+	flags.StringVar(&s.Operator, "operator", "", "name of the operator")
+	flags.StringVar(&s.Namespace, "namespace", "", "the only namespace that is watched")
+	flags.IntVar(&s.Workers, "workers", 1, "how many reconciles run at the same time")
+	flags.DurationVar(&s.Resync, "resync", 0, "time after which all Widgets are reconciled again")
+	return s, flags.Parse(os.Args[1:])
+}
+
+// arguments returns the flags of s.
+func (s *Settings) arguments() []string {
+	return []string{
+		"-kubeconfig", s.Kubeconfig, "-operator", s.Operator, "-namespace", s.Namespace,
+		"-workers", fmt.Sprint(s.Workers), "-resync", s.Resync.String(),
+	}
+}
+
+// Config returns the configuration of the operator's clients. Requests are counted by transport and
+// not limited by the client: that would measure the limit.
+func (s *Settings) Config(transport *requests.Transport) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = -1, -1
+	config.Wrap(transport.Wrap)
+	return config, nil
+}
+
+// Stats are what a process has done since it started.
+type Stats struct {
+	// Reconciles are all that have ended.
+	Reconciles int
+	// Errors are the reconciles that ended in an error.
+	Errors int
+	// Writes are the requests that change something, Gets the live reads of single objects. Lists,
+	// which informers begin with, do not count, nor do events and leases.
+	Writes, Gets int
+	// Conflicts are the writes that were answered with 409.
+	Conflicts int
+	// Requests are the requests by verb and resource.
+	Requests string
+	// Quiet is the time since the last request or answer.
+	Quiet time.Duration
+	// CPU is the time of all threads, in user and system mode.
+	CPU time.Duration
+	// Heap is what is reachable, in bytes, if it was asked for.
+	Heap uint64
+}
+
+// Sub returns what was done between two Stats. Quiet and Heap are those of s.
+func (s Stats) Sub(before Stats) Stats {
+	s.Reconciles -= before.Reconciles
+	s.Errors -= before.Errors
+	s.Writes -= before.Writes
+	s.Gets -= before.Gets
+	s.Conflicts -= before.Conflicts
+	s.CPU -= before.CPU
+	return s
+}
+
+// The questions that an operator answers, a line each.
+const (
+	askStats = "stats"
+	askHeap  = "heap"
+)
+
+// Serve answers questions until in ends. The caches of the operator are filled. Reconciles returns
+// how many reconciles have ended, and how many of them in an error.
+func Serve(in io.Reader, out io.Writer, transport *requests.Transport, reconciles func() (all, errors int)) error {
+	encoder := json.NewEncoder(out)
+	if err := encoder.Encode(Stats{}); err != nil { // it is ready
+		return err
+	}
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		stats := Stats{Quiet: transport.Quiet()}
+		stats.Reconciles, stats.Errors = reconciles()
+		counts, conflicts := transport.Counts()
+		stats.Writes, stats.Conflicts, stats.Requests = requests.Total(counts.Writes), conflicts, counts.String()
+		for what, n := range counts.Reads {
+			if strings.HasPrefix(what, "GET ") {
+				stats.Gets += n
+			}
+		}
+		if lines.Text() == askHeap {
+			stats.Heap = heap()
+		}
+		var err error
+		if stats.CPU, err = cpu(); err != nil {
+			return err
+		}
+		if err := encoder.Encode(stats); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// heap returns the bytes that are reachable. The second collection frees what had finalizers, and
+// what pools kept over the first.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+func cpu() (time.Duration, error) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0, fmt.Errorf("reading the CPU time: %w", err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
+}
