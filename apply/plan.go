@@ -165,7 +165,7 @@ func (c *child) taken(current client.Object) string {
 func (c *child) differences(from, to client.Object) ([]Diff, error) {
 	contents := make([]map[string]any, 2)
 	for i, obj := range []client.Object{from, to} {
-		u, err := unstructuredOf(obj)
+		u, err := unstructuredOf(c.item, obj)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", c.Ref, err)
 		}
