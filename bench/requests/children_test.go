@@ -51,6 +51,10 @@ func (s *setup) measureSet(table *table, operator string, created int) {
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one"}, Spec: widget.Spec{First: "1"}}
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one"}}
 	service := &corev1.Service{ObjectMeta: *config.ObjectMeta.DeepCopy()}
+	// Before its first write to a Widget, a process asks once whether its cache is up to date.
+	first := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "first"}}
+	m.phase("first of the process", func(ctx context.Context) error { return s.user.Create(ctx, first) })
+	atMost(s.t, operator+": live reads for the first of the process", m.phases["first of the process"].Reads, 1)
 	m.limited("create until idle", created, func(ctx context.Context) error { return s.user.Create(ctx, w) })
 	m.limited("resync", 0, m.counter.Resync)
 	m.limited("one field", 2, func(ctx context.Context) error {
