@@ -4,9 +4,11 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +73,9 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 		return nil, failure.Mark(fmt.Errorf("%s: %w", c.Ref, err), failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonUnknownPolicy))
 	}
 	if err := c.mayWrite(current, &policy); err != nil {
+		if c.watched.block(c.kind, c.key(), client.ObjectKeyFromObject(c.owner)) {
+			return c.ensure(ctx)
+		}
 		return nil, err
 	}
 	if policy.has(CreateOnly) && c.isOurs(current) || c.isUnchanged(current, &policy) {
@@ -141,7 +146,7 @@ func (c *child) mayWrite(current client.Object, policy *policy) error {
 	case !foreign && set == "" && policy.has(Adopt):
 		return nil
 	}
-	by, remedy := "has no owner", "delete it, rename it, or allow it to be taken over with the annotation "+PolicyAnnotation+": adopt"
+	by, remedy := "has no owner", "delete it, or allow it to be taken over with the annotation "+PolicyAnnotation+": adopt"
 	if foreign {
 		by = "is controlled by " + controller.Kind + " " + controller.Name
 		remedy = "delete it if it is not needed, or have the " + c.ownerKind.Kind + " use another name"
@@ -164,9 +169,10 @@ func (c *child) isPredecessor(controller *metav1.OwnerReference) bool {
 }
 
 // migrateFields gives us the fields that former field managers of the object have set, the first
-// time that we apply it.
+// time that we apply it: those that Migrate names, and those that have written our label, because
+// they have restored or copied an object of ours. What they share with us would stay for ever.
 func (c *child) migrateFields(ctx context.Context, current client.Object) error {
-	if len(c.migrate) == 0 || current.GetAnnotations()[HashAnnotation] != "" {
+	if hasApplied(current, c.manager) || len(c.migrate) == 0 && current.GetLabels()[SetLabel] != c.label {
 		return nil
 	}
 	if c.live != nil { // the cache may have dropped the entries of others
@@ -177,7 +183,13 @@ func (c *child) migrateFields(ctx context.Context, current client.Object) error 
 		}
 		current = newest
 	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(current, sets.New(c.migrate...), c.manager)
+	managers := sets.New(c.migrate...)
+	for _, entry := range current.GetManagedFields() {
+		if entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:`+SetLabel+`"`)) {
+			managers.Insert(entry.Manager)
+		}
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(current, managers, c.manager)
 	if err != nil || len(patch) == 0 {
 		return err
 	}
@@ -189,6 +201,13 @@ func (c *child) migrateFields(ctx context.Context, current client.Object) error 
 		return fmt.Errorf("taking the fields of %s over: %w", c.Ref, err)
 	}
 	return nil
+}
+
+// hasApplied reports whether a field manager has applied an object.
+func hasApplied(obj client.Object, manager string) bool {
+	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+	})
 }
 
 // refused handles a change that the API server refuses: with Replace, the object is deleted, to be

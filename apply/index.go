@@ -6,6 +6,7 @@ package apply
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,16 +15,64 @@ import (
 
 // An index knows the objects of each set, from the watches of their kinds. Without it, what has left
 // a set would be found by listing all objects of the kinds.
+//
+// It also knows which objects of others are in the way of which owners: neither an owner reference
+// nor an annotation leads from them to the owner that waits for their change.
 type index struct {
-	mu      sync.Mutex
-	sets    map[string]*members // by the value of SetLabel
-	changes uint64              // of all sets
+	mu       sync.Mutex          // guards all below
+	sets     map[string]*members // by the value of SetLabel
+	changes  uint64              // of all sets
+	blockers map[blocker]map[client.ObjectKey]bool
 }
 
 // members are the objects of one set.
 type members struct {
 	refs    map[Ref]bool
 	changed uint64 // number of the last change among those of all sets
+}
+
+// A blocker is an object of another owner that has the name of one that is wanted, or one that is
+// being deleted.
+type blocker struct {
+	kind *kind
+	key  client.ObjectKey
+}
+
+// block records that an object is in the way of an owner. It reports whether that is new: then the
+// object is to be read again, because a change of it just before had no effect.
+func (x *index) block(kind *kind, key, owner client.ObjectKey) bool {
+	if x == nil {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	owners := x.blockers[blocker{kind, key}]
+	if owners[owner] {
+		return false
+	}
+	if owners == nil {
+		if x.blockers == nil {
+			x.blockers = make(map[blocker]map[client.ObjectKey]bool)
+		}
+		owners = make(map[client.ObjectKey]bool, 1)
+		x.blockers[blocker{kind, key}] = owners
+	}
+	owners[owner] = true
+	return true
+}
+
+// unblock returns the owners in whose way an object was that has changed.
+func (x *index) unblock(kind *kind, key client.ObjectKey) []client.ObjectKey {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	owners := x.blockers[blocker{kind, key}]
+	delete(x.blockers, blocker{kind, key})
+	keys := make([]client.ObjectKey, 0, len(owners))
+	for key := range owners {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) })
+	return keys
 }
 
 // note records that an object exists, or is gone.

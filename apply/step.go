@@ -12,7 +12,6 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -112,7 +111,11 @@ func (c *children[T]) mark(conditions *condition.Set, r *result) {
 		if classified.Silent(1) {
 			return
 		}
-		conditions.MarkUnhealthy(set, classified.Severity, classified.Reason, r.err.Error())
+		text := r.err.Error()
+		if classified.Class == failure.ClassTerminal && classified.Remedy != "" {
+			text += ": " + classified.Remedy
+		}
+		conditions.MarkUnhealthy(set, classified.Severity, classified.Reason, text)
 	case r.limited != nil:
 		conditions.MarkUnhealthy(set, condition.SeverityError, ReasonPruneLimit, r.limited.Error())
 	case lacks == "":
@@ -147,13 +150,12 @@ func (c *children[T]) Watches() []step.Watch {
 	watches := make([]step.Watch, len(c.settings.kinds))
 	for i, k := range c.settings.kinds {
 		watches[i] = step.Watch{Object: k.object, Owned: k.owned, Note: c.watched.note}
-		if k.tracked {
-			watches[i].Named = func(obj client.Object, owners schema.GroupKind) []client.ObjectKey {
-				if key, ok := ownerOf(obj.GetAnnotations()[OwnerAnnotation], owners); ok {
-					return []types.NamespacedName{key}
-				}
-				return nil
+		watches[i].Named = func(obj client.Object, owners schema.GroupKind) []client.ObjectKey {
+			keys := c.watched.unblock(k, client.ObjectKeyFromObject(obj))
+			if key, ok := ownerOf(obj.GetAnnotations()[OwnerAnnotation], owners); ok && k.tracked {
+				keys = append(keys, key)
 			}
+			return keys
 		}
 	}
 	return watches

@@ -21,7 +21,9 @@ type fence[T client.Object] struct{ saver *saver[T] }
 func (f *fence[T]) ensure(ctx context.Context) error {
 	w := &f.saver.writer
 	fresh := &w.memory.freshness
-	if fresh.isSet() { // the finalizer was written meanwhile
+	fresh.asking.Lock()
+	defer fresh.asking.Unlock()
+	if fresh.isSet() { // the finalizer was written meanwhile, or an action at the same time has asked
 		return nil
 	}
 	if fresh.newestSeen() == "" {

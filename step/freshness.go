@@ -12,6 +12,8 @@ import (
 // freshness is whether the cache was up to date with an object since the process started. It may be
 // used by actions that run at the same time.
 type freshness struct {
+	asking sync.Mutex // held while the API server is asked: once for all actions of a reconcile
+
 	mu    sync.Mutex // for all below
 	fresh bool       // a write or a live read of this process has shown it
 	live  string     // a resource version that the API server has had

@@ -18,7 +18,7 @@ import (
 
 // +kubebuilder:rbac:groups=demo.ctrlkit.dev,resources=rwexternals,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=demo.ctrlkit.dev,resources=rwexternals/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 //go:generate go tool controller-gen rbac:roleName=rwexternal-operator paths=. output:rbac:dir=config/rbac
@@ -31,16 +31,16 @@ func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
 		SkipUnchanged: true, // it depends only on the spec and two Secrets
 	},
 		readInput{},
-		writeOutput{},
+		newOutput(),
 	)
 	if err != nil {
 		return err
 	}
-	// The input belongs to others, and the output may be in another namespace, where it cannot have
-	// an owner reference: so a change of a Secret enqueues the objects that refer to it by name.
+	// The step watches what it writes. The input belongs to others: a change of a Secret enqueues the
+	// objects that name it.
 	b := ctrl.NewControllerManagedBy(mgr).For(&v1.RWExternal{})
 	return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(obj *v1.RWExternal) []client.ObjectKey {
-		return []client.ObjectKey{inputOf(obj), outputOf(obj)}
+		return []client.ObjectKey{inputOf(obj)}
 	}))
 }
 

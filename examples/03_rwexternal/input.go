@@ -17,7 +17,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// division is the input, which readInput passes to writeOutput.
+// division is the input, which readInput passes to wantOutput.
 type division struct{ dividend, divisor int64 }
 
 var divisionKey = step.NewKey[division]("division")

@@ -25,6 +25,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // The operator does its work against the real API server, with the permissions of its role and no
@@ -119,7 +120,7 @@ func TestForeignSecretIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	applyAll(t, user, "config/samples/rwexternal.yaml")
-	divide := await(t, user, "divide", func(r *v1.RWExternal) bool { return reason(r, condition.Stalled) == "OutputTaken" })
+	divide := await(t, user, "divide", func(r *v1.RWExternal) bool { return reason(r, condition.Stalled) == step.ReasonOwnedByAnother })
 	conditiontest.Check(t, divide)
 	if err := user.Delete(t.Context(), divide); err != nil {
 		t.Fatal(err)

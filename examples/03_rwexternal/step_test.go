@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
@@ -54,39 +55,39 @@ func TestReadInput(t *testing.T) {
 	}
 }
 
-func TestWriteOutput(t *testing.T) {
+func TestOutput(t *testing.T) {
 	foreign := newSecret("quotient", map[string]string{"quotient": "mine"})
-	ours := newSecret("quotient", map[string]string{"quotient": "3", "remainder": "1"})
-	ours.Annotations = map[string]string{ownerAnnotation: "default/divide"}
 	for _, tt := range []struct {
-		name   string
-		there  *corev1.Secret
-		writes []string
-		class  failure.Class
+		name  string
+		there []client.Object
+		want  map[string]string
+		class failure.Class
 	}{
-		{"there is none", nil, []string{"create Secret default/quotient"}, ""},
-		{"it is as it should be", ours, nil, ""},
-		{"it is another owner's", foreign, nil, failure.ClassTerminal},
+		{"there is none", nil, map[string]string{"quotient": "3", "remainder": "1"}, ""},
+		{"it is another owner's", []client.Object{foreign}, map[string]string{"quotient": "mine"}, failure.ClassTerminal},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			options := []steptest.Option{
-				steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"),
-				steptest.WithSetup(func(req *step.Request[*v1.RWExternal]) { step.Put(req, divisionKey, division{7, 2}) }),
+			got := steptest.Do(t, newOutput(), newDivide(), kit(t, division{7, 2}, tt.there...)...)
+			var output corev1.Secret
+			if err := got.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "quotient"}, &output); err != nil {
+				t.Fatal(err)
 			}
-			if tt.there != nil {
-				options = append(options, steptest.WithObjects(tt.there))
-			}
-			got := steptest.Do(t, writeOutput{}, newDivide(), options...)
-			if diff := cmp.Diff(tt.writes, got.Writes); diff != "" || got.Class != tt.class {
-				t.Errorf("failure class %q (%v), want %q; writes (-want +got):\n%s", got.Class, got.Err, tt.class, diff)
+			if diff := cmp.Diff(newSecret("quotient", tt.want).Data, output.Data); diff != "" || got.Class != tt.class {
+				t.Errorf("failure class %q (%v), want %q; output (-want +got):\n%s", got.Class, got.Err, tt.class, diff)
 			}
 		})
 	}
 }
 
+func kit(t *testing.T, numbers division, objects ...client.Object) []steptest.Option {
+	return []steptest.Option{
+		steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"), steptest.WithObjects(objects...),
+		steptest.WithSetup(func(req *step.Request[*v1.RWExternal]) { step.Put(req, divisionKey, numbers) }),
+	}
+}
+
 func TestNoOutputForADivisionByZero(t *testing.T) {
-	got := steptest.Do(t, writeOutput{}, newDivide(), steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"),
-		steptest.WithSetup(func(req *step.Request[*v1.RWExternal]) { step.Put(req, divisionKey, division{7, 0}) }))
+	got := steptest.Do(t, newOutput(), newDivide(), kit(t, division{7, 0})...)
 	want := "False DivisorIsZero: division by zero: change the key divisor of Secret default/numbers"
 	if got.Conditions[v1.ConditionOutputReady] != want || got.Passed || len(got.Writes) > 0 {
 		t.Errorf("got %+v, want the condition %q and no write", got, want)
@@ -94,13 +95,21 @@ func TestNoOutputForADivisionByZero(t *testing.T) {
 }
 
 func TestRemoveOutput(t *testing.T) {
-	ours := newSecret("quotient", nil)
-	ours.Annotations = map[string]string{ownerAnnotation: "default/divide"}
-	got := steptest.Cleanup(t, writeOutput{}, newDivide(), steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"), steptest.WithObjects(ours))
-	if diff := cmp.Diff([]string{"delete Secret default/quotient"}, got.Writes); diff != "" || !got.Passed || got.Object != nil {
+	written := steptest.Do(t, newOutput(), newDivide(), kit(t, division{7, 2})...)
+	output := newSecret("quotient", nil)
+	if err := written.Client.Get(t.Context(), client.ObjectKeyFromObject(output), output); err != nil {
+		t.Fatal(err)
+	}
+	// The output is gone only when a read does not find it any more.
+	got := steptest.Cleanup(t, newOutput(), written.Object, kit(t, division{7, 2}, output)...)
+	if diff := cmp.Diff([]string{"delete Secret default/quotient"}, got.Writes); diff != "" || got.Passed || got.Err != nil {
 		t.Errorf("got %+v; writes (-want +got):\n%s", got, diff)
 	}
-	if got := got.Conditions[condition.Ready]; got != "" {
+	again := steptest.Cleanup(t, newOutput(), written.Object, kit(t, division{7, 2})...)
+	if !again.Passed || again.Object != nil || len(again.Writes) > 0 {
+		t.Errorf("without the output: got %+v", again)
+	}
+	if got := again.Conditions[condition.Ready]; got != "" {
 		t.Errorf("an object that is gone is Ready %q", got)
 	}
 }

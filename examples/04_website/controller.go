@@ -11,11 +11,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/apply"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -24,8 +27,10 @@ import (
 // +kubebuilder:rbac:groups=web.ctrlkit.dev,resources=websites,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=web.ctrlkit.dev,resources=websites/status,verbs=patch
 // +kubebuilder:rbac:groups=web.ctrlkit.dev,resources=websites/finalizers,verbs=update
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=scheduling.k8s.io,resources=priorityclasses,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -39,21 +44,19 @@ func addController(mgr ctrl.Manager, dns DNS, observers ...journal.Observer) err
 		Observers: observers, SkipUnchanged: true,
 	},
 		step.Func("Credentials", readCredentials),
-		step.Group("Parts",
-			step.Func("ConfigMap", ensureConfigMap), step.Func("Service", ensureService), step.Func("Deployment", ensureDeployment),
-			step.External("DNS", dnsRecord{dns}.ensure, dnsRecord{dns}.remove),
-		),
+		newParts(),
+		step.External("DNS", dnsRecord{dns}.ensure, dnsRecord{dns}.remove),
 	)
 	if err != nil {
 		return err
 	}
-	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Website{}).Owns(&corev1.ConfigMap{}).Owns(&corev1.Service{}).Owns(&appsv1.Deployment{})
+	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Website{})
 	return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(site *v1.Website) []client.ObjectKey {
 		return []client.ObjectKey{{Name: site.Spec.CredentialsSecret}}
 	}))
 }
 
-// credentials is the hash of the Secret, which readCredentials passes to ensureDeployment.
+// credentials is the hash of the Secret, which readCredentials passes to the Deployment.
 var credentials = step.NewKey[string]("hash of the credentials")
 
 func readCredentials(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {
@@ -65,28 +68,36 @@ func readCredentials(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.
 	return ctrlkit.NoRequeue()
 }
 
-func ensureConfigMap(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {
-	content := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: req.Object.Name}, Data: req.Object.Spec.Content}
-	return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, content))
+// newParts returns the step that keeps the objects of a Website. The Deployment needs those before it to exist, and the Ingress
+// leads to Pods that can answer. A part that the spec does not ask for any more is deleted.
+func newParts() step.Step[*v1.Website] {
+	return apply.Children("Parts", wantParts, apply.DeleteInOrder(),
+		apply.Owns(&corev1.ConfigMap{}, &corev1.Service{}, &appsv1.Deployment{}, &networkingv1.Ingress{}),
+		apply.Tracks(&schedulingv1.PriorityClass{})) // cluster-scoped: it cannot have an owner reference
 }
 
-func ensureService(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {
-	spec := corev1.ServiceSpec{Selector: labelsOf(req.Object), Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}}}
-	return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: req.Object.Name}, Spec: spec}))
-}
-
-// ensureDeployment also waits for the replicas: the Website is not Ready before they are available.
-func ensureDeployment(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {
+func wantParts(_ context.Context, req *step.Request[*v1.Website], want *apply.Set) error {
+	site := req.Object
 	hash, _ := step.Lookup(req, credentials)
-	deployment := newDeployment(req.Object, hash)
-	if err := step.EnsureChild(ctx, req, deployment); err != nil {
-		return ctrlkit.RequeueIfError(err)
+	want.Add(newConfigMap(site), newService(site))
+	if site.Spec.Priority != nil {
+		want.Add(newPriorityClass(site))
 	}
-	want, now := *deployment.Spec.Replicas, deployment.Status
-	if now.ObservedGeneration < deployment.Generation || now.UpdatedReplicas < want || now.AvailableReplicas < want {
-		return ctrlkit.WaitFor(fmt.Sprintf("the Deployment: %d of %d replicas available", min(now.UpdatedReplicas, now.AvailableReplicas), want))
+	want.Add(newDeployment(site, hash), apply.Wave(1))
+	if site.Spec.Public {
+		want.Add(newIngress(site), apply.Wave(2))
 	}
-	return ctrlkit.NoRequeue()
+	return nil
+}
+
+func newConfigMap(site *v1.Website) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: site.Name}, Data: site.Spec.Content}
+}
+
+func newService(site *v1.Website) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: site.Name}, Spec: corev1.ServiceSpec{
+		Selector: labelsOf(site), Ports: []corev1.ServicePort{{Port: 80}},
+	}}
 }
 
 func newDeployment(site *v1.Website, credentialsHash string) *appsv1.Deployment {
@@ -98,10 +109,33 @@ func newDeployment(site *v1.Website, credentialsHash string) *appsv1.Deployment 
 		VolumeMounts: []corev1.VolumeMount{{Name: content.Name, MountPath: "/usr/share/nginx/html"}},
 	}
 	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{server}, Volumes: []corev1.Volume{content}}}
+	if site.Spec.Priority != nil {
+		pod.Spec.PriorityClassName = priorityClassOf(site)
+	}
 	pod.Labels, pod.Annotations = labelsOf(site), map[string]string{"web.ctrlkit.dev/credentials": credentialsHash}
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: site.Name}, Spec: appsv1.DeploymentSpec{
 		Replicas: site.Spec.Replicas, Selector: &metav1.LabelSelector{MatchLabels: labelsOf(site)}, Template: pod,
 	}}
+}
+
+func newIngress(site *v1.Website) *networkingv1.Ingress {
+	service := &networkingv1.IngressServiceBackend{Name: site.Name, Port: networkingv1.ServiceBackendPort{Number: 80}}
+	paths := &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{
+		{Path: "/", PathType: new(networkingv1.PathTypePrefix), Backend: networkingv1.IngressBackend{Service: service}},
+	}}
+	rule := networkingv1.IngressRule{Host: site.Spec.Host, IngressRuleValue: networkingv1.IngressRuleValue{HTTP: paths}}
+	return &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: site.Name}, Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{rule}}}
+}
+
+func newPriorityClass(site *v1.Website) *schedulingv1.PriorityClass {
+	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: priorityClassOf(site)}, Value: *site.Spec.Priority}
+}
+
+// priorityClassOf names the PriorityClass of a Website. Namespaces have no dots, so that no two
+// Websites share one. The value can't be changed, so that another value has another name: the new
+// class exists before the Deployment uses it, and the old one until then.
+func priorityClassOf(site *v1.Website) string {
+	return fmt.Sprintf("%s.%s-%d", site.Namespace, site.Name, *site.Spec.Priority)
 }
 
 func labelsOf(site *v1.Website) map[string]string {

@@ -6,13 +6,15 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr/testr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,7 +37,8 @@ func TestOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	applyAll(t, user, "config/rbac/operator.yaml", "config/rbac/role.yaml", "config/admission/policy.yaml")
-	dns := start(t, plane)
+	dns := newMemoryDNS()
+	_, stop := start(t, plane, dns)
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blog"}, Data: map[string]string{"whose": "theirs"}}
 	if err := user.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
@@ -48,31 +51,25 @@ func TestOperator(t *testing.T) {
 	conditiontest.Check(t, blog)
 	var deployment appsv1.Deployment
 	if err := user.Get(t.Context(), client.ObjectKeyFromObject(shop), &deployment); err != nil || deployment.Status.AvailableReplicas != 3 {
-		t.Errorf("a Website that is Ready has %d replicas available and error %v, want 3", deployment.Status.AvailableReplicas, err)
+		t.Errorf("a Website that is Ready has %d replicas available and error %v, want 3: %+v", deployment.Status.AvailableReplicas, err, deployment.Status)
+	}
+	if got := deployment.Spec.Template.Spec.PriorityClassName; got != "default.shop-100" {
+		t.Errorf("the Pods have the priority class %q", got)
 	}
 	if got := dns.target("shop.example.com"); got != "shop.default.svc" {
 		t.Errorf("the host points to %q", got)
 	}
 
-	// With its Secret, the other one continues, and finds that a name is taken.
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blog-credentials"}}
-	if err := user.Create(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
-	blog = await(t, user, "blog", func(site *v1.Website) bool { return reason(site, condition.Stalled) == step.ReasonOwnedByAnother })
-	conditiontest.Check(t, blog)
-	var now corev1.ConfigMap
-	if err := user.Get(t.Context(), client.ObjectKeyFromObject(theirs), &now); err != nil || now.ResourceVersion != theirs.ResourceVersion {
-		t.Errorf("the foreign ConfigMap: version %s and error %v, want that it is untouched", now.ResourceVersion, err)
-	}
-
+	checkTaken(t, user, theirs)
 	checkRollOut(t, user, &deployment)
+	checkRepair(t, user, shop)
+	checkSwitches(t, user)
+	stop()
+	checkRestart(t, plane)
 
-	// The record goes with its Website.
-	if err := user.Delete(t.Context(), shop); err != nil {
-		t.Fatal(err)
-	}
-	awaitGone(t, user, shop)
+	// What belongs to a Website goes with it.
+	_, _ = start(t, plane, dns)
+	checkDeletion(t, user, shop)
 	if got := dns.target("shop.example.com"); got != "" {
 		t.Errorf("after the cleanup the host points to %q", got)
 	}
@@ -95,15 +92,17 @@ func checkRollOut(t *testing.T, user client.WithWatch, deployment *appsv1.Deploy
 	})
 }
 
-// start runs the operator until the test ends.
-func start(t *testing.T, plane *controlplane.ControlPlane) *memoryDNS {
+// start runs the operator until it is stopped, at the latest when the test ends. It returns the
+// number of its writes.
+func start(t *testing.T, plane *controlplane.ControlPlane, dns DNS) (writes *atomic.Int64, stop func()) {
 	t.Helper()
+	writes = &atomic.Int64{}
 	config := rest.CopyConfig(plane.Config())
 	config.Impersonate.UserName = "system:serviceaccount:website-system:website-operator"
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &counting{next, writes} })
 	options := ctrl.Options{Logger: testr.NewWithOptions(t, testr.Options{LogTimestamp: true})}
 	options.Metrics.BindAddress = "0"
 	options.Controller.SkipNameValidation = ptr.To(true) // another test may run it, too
-	dns := newMemoryDNS()
 	mgr, err := newManager(config, options, dns)
 	if err != nil {
 		t.Fatal(err)
@@ -111,40 +110,27 @@ func start(t *testing.T, plane *controlplane.ControlPlane) *memoryDNS {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-stopped; err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("the operator ended: %v", err)
 		}
 	})
-	return dns
+	t.Cleanup(stop)
+	return writes, stop
 }
 
-// awaitGone waits until an object does not exist any more.
-func awaitGone(t *testing.T, user client.WithWatch, obj *v1.Website) {
-	t.Helper()
-	var list v1.WebsiteList
-	if err := user.List(t.Context(), &list); err != nil {
-		t.Fatal(err)
+// counting is a transport that counts writes.
+type counting struct {
+	http.RoundTripper
+	writes *atomic.Int64
+}
+
+func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		c.writes.Add(1)
 	}
-	found := false
-	for i := range list.Items {
-		found = found || list.Items[i].UID == obj.UID
-	}
-	if !found {
-		return
-	}
-	w, err := user.Watch(t.Context(), &v1.WebsiteList{}, client.InNamespace(obj.Namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Stop()
-	for event := range w.ResultChan() {
-		if now, ok := event.Object.(*v1.Website); ok && event.Type == watch.Deleted && now.UID == obj.UID {
-			return
-		}
-	}
-	t.Fatalf("the watch ended before %s was gone", obj.Name)
+	return c.RoundTripper.RoundTrip(r)
 }
 
 // await returns an object as soon as it is as wanted.

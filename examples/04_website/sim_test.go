@@ -37,13 +37,16 @@ func TestSurvivesEverything(t *testing.T) {
 		},
 		Script: func(w *sim.World) {
 			secret, site := newSecret(), newShop()
+			site.Spec.Priority = new(int32(100))
 			site.Spec.Replicas = new(int32(1)) // each Pod adds events, and with them plans
 			w.Create(site)                     // it waits for its credentials
 			w.Settle()
 			w.Create(secret)
 			w.Settle()
 			sim.Update(w, secret, func(s *corev1.Secret) { s.Data["DB_PASSWORD"] = []byte("s3cr3t-two") })
-			sim.Update(w, site, func(s *v1.Website) { s.Spec.Content["index.html"] = "Closed" })
+			sim.Update(w, site, func(s *v1.Website) { s.Spec.Content["index.html"], s.Spec.Public = "Closed", true })
+			w.Settle()
+			sim.Update(w, site, func(s *v1.Website) { s.Spec.Priority, s.Spec.Public = nil, false })
 			w.Settle()
 			w.Delete(site)
 			w.Settle()

@@ -5,11 +5,12 @@ package main
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -60,43 +61,61 @@ func TestCredentialsAreWaitedFor(t *testing.T) {
 	}
 }
 
-func TestDeployment(t *testing.T) {
-	ours := newDeployment(newShop(), "abc")
-	ours.Namespace = "default"
+// The Deployment is applied in the same reconcile as what it needs, and the Ingress when the Pods are
+// available.
+func TestParts(t *testing.T) {
+	plain := []string{"ConfigMap default/shop", "Deployment default/shop", "Service default/shop"}
 	for _, tt := range []struct {
-		name   string
-		status appsv1.DeploymentStatus
-		waits  []string
+		name      string
+		change    func(*v1.WebsiteSpec)
+		applied   []string
+		condition string
 	}{
-		{"nothing is available", appsv1.DeploymentStatus{ObservedGeneration: 1}, []string{"the Deployment: 0 of 3 replicas available"}},
-		{"some are", appsv1.DeploymentStatus{ObservedGeneration: 1, UpdatedReplicas: 3, AvailableReplicas: 2}, []string{"the Deployment: 2 of 3 replicas available"}},
-		{"old ones are", appsv1.DeploymentStatus{ObservedGeneration: 1, UpdatedReplicas: 1, AvailableReplicas: 3}, []string{"the Deployment: 1 of 3 replicas available"}},
-		{"all are", appsv1.DeploymentStatus{ObservedGeneration: 1, UpdatedReplicas: 3, AvailableReplicas: 3}, nil},
+		{"plain", func(*v1.WebsiteSpec) {}, plain, "False NotAllReady: 2 of 3 ready: Deployment shop"},
+		{"public", func(s *v1.WebsiteSpec) { s.Public = true }, plain, "False NotAllReady: 2 of 4 ready: Deployment shop"},
+		{"with a priority", func(s *v1.WebsiteSpec) { s.Priority = new(int32(100)) }, []string{"ConfigMap default/shop", "Deployment default/shop", "PriorityClass default.shop-100", "Service default/shop"}, "False NotAllReady: 3 of 4 ready: Deployment shop"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			there := ours.DeepCopy()
-			there.Generation, there.Status = 1, tt.status
-			there.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1.GroupVersion.String(), Kind: "Website", Name: "shop", Controller: new(true)}}
-			got := steptest.Do(t, step.Func("Deployment", ensureDeployment), newShop(), kit(t, there)...)
-			if diff := cmp.Diff(tt.waits, got.Waits); diff != "" || got.Passed != (tt.waits == nil) || got.Err != nil {
-				t.Errorf("got %+v; waits (-want +got):\n%s", got, diff)
+			site := newShop()
+			tt.change(&site.Spec)
+			got := steptest.Do(t, newParts(), site, kit(t)...)
+			if diff := cmp.Diff(tt.applied, appliedOf(got)); diff != "" || got.Err != nil {
+				t.Errorf("got %+v; applied (-want +got):\n%s", got, diff)
+			}
+			if condition := got.Conditions["PartsReady"]; !strings.HasPrefix(condition, tt.condition) || got.Passed {
+				t.Errorf("PartsReady is %q, want %q", condition, tt.condition)
 			}
 		})
 	}
 }
 
-func TestChildrenOfOthersAreLeftAlone(t *testing.T) {
+// appliedOf returns the objects that a step has applied, sorted.
+func appliedOf[T client.Object](result *steptest.Result[T]) []string {
+	var names []string
+	for _, write := range result.Writes {
+		if rest, ok := strings.CutPrefix(write, "apply "); ok {
+			name, _, _ := strings.Cut(rest, " (")
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestPartsOfOthersAreLeftAlone(t *testing.T) {
 	theirs := metav1.ObjectMeta{Namespace: "default", Name: "shop"}
-	for _, tt := range []struct {
-		do    func(context.Context, *step.Request[*v1.Website]) (ctrl.Result, error)
-		there client.Object
-	}{
-		{ensureConfigMap, &corev1.ConfigMap{ObjectMeta: theirs}},
-		{ensureService, &corev1.Service{ObjectMeta: theirs, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 81}}}}},
+	site := newShop()
+	site.Spec.Priority = new(int32(100))
+	all := []string{"ConfigMap default/shop", "PriorityClass default.shop-100", "Service default/shop"}
+	for i, there := range []client.Object{
+		&corev1.ConfigMap{ObjectMeta: theirs},
+		newPriorityClass(site),
+		&corev1.Service{ObjectMeta: theirs, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 81}}}},
 	} {
-		got := steptest.Do(t, step.Func("Child", tt.do), newShop(), kit(t, tt.there)...)
-		if got.Class != failure.ClassTerminal || len(got.Writes) > 0 || got.Passed {
-			t.Errorf("%T: got %+v", tt.there, got)
+		got := steptest.Do(t, newParts(), site.DeepCopy(), kit(t, there)...)
+		others := slices.Delete(slices.Clone(all), i, i+1)
+		if diff := cmp.Diff(others, appliedOf(got)); diff != "" || got.Class != failure.ClassTerminal || got.Passed {
+			t.Errorf("%T: got %+v; applied (-want +got):\n%s", there, got, diff)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestReadinessProblem(t *testing.T) {
 		{name: "a false accusation", want: readiness{ready: true}, conditions: is("False", "HotLoop"), generation: 2, problem: "reason HotLoop"},
 		{name: "not known", want: readiness{ready: true}, conditions: is("Unknown", "NotReached"), generation: 2, problem: "want True"},
 		{name: "ready and should not be", want: readiness{reason: "InvalidInput"}, conditions: is("True", "Ready"), generation: 2, problem: "because of InvalidInput"},
-		{name: "the wrong reason", want: readiness{reason: "InvalidInput"}, conditions: is("False", "OutputTaken"), generation: 2, problem: "because of InvalidInput"},
+		{name: "the wrong reason", want: readiness{reason: "InvalidInput"}, conditions: is("False", "OwnedByAnother"), generation: 2, problem: "because of InvalidInput"},
 		{name: "an old generation", want: readiness{ready: true}, conditions: is("True", "Ready"), generation: 3, problem: "generation 2, want 3"},
 		{name: "it flaps", want: readiness{ready: true}, conditions: is("True", "Ready"), generation: 2, steadySince: seconds(59), problem: "no change since"},
 	}

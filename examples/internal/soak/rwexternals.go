@@ -19,11 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/apply"
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
 )
 
-// ownerAnnotation is on each output, and names its RWExternal.
-const ownerAnnotation = "demo.ctrlkit.dev/owner"
+// ownerOf is the value of apply.OwnerAnnotation of an output, which names its RWExternal.
+func ownerOf(name string) string { return "RWExternal.demo.ctrlkit.dev " + namespace + "/" + name }
 
 // An input is the model of an input Secret.
 type input struct {
@@ -279,7 +280,7 @@ func (r *rwExternals) want(m rwExternal) readiness {
 	case !valid:
 		return readiness{reason: "InvalidInput"}
 	case m.foreign != "":
-		return readiness{reason: "OutputTaken"}
+		return readiness{reason: apply.ReasonOwnedByAnother}
 	}
 	return readiness{ready: true}
 }
@@ -322,7 +323,7 @@ func (r *rwExternals) compareWith(owners []v1.RWExternal, secrets []corev1.Secre
 	for _, key := range slices.SortedFunc(maps.Keys(c.secrets), compareKeys) {
 		secret := c.secrets[key]
 		v := leftover(secret)
-		v.evidence += fmt.Sprintf("; its annotation %s is %q", ownerAnnotation, secret.Annotations[ownerAnnotation])
+		v.evidence += fmt.Sprintf("; its annotation %s is %q", apply.OwnerAnnotation, secret.Annotations[apply.OwnerAnnotation])
 		c.orphans.violations = append(c.orphans.violations, v)
 	}
 	c.ready.seen = fmt.Sprintf("%d wrong; True %d of %d, else False for the right reason", len(c.ready.violations), divided, existing)
@@ -386,8 +387,8 @@ func (c *comparison) compareSecrets(i int, m rwExternal) {
 		return // an output that is there all the same is an orphan
 	}
 	secret := c.claim(c.outputKey(i))
-	if owner := namespace + "/" + c.name(i); secret != nil && secret.Annotations[ownerAnnotation] != owner {
-		c.found(&c.outputs, i, "%s names the owner %q, want %q", secret.Name, secret.Annotations[ownerAnnotation], owner)
+	if owner := ownerOf(c.name(i)); secret != nil && secret.Annotations[apply.OwnerAnnotation] != owner {
+		c.found(&c.outputs, i, "%s names the owner %q, want %q", secret.Name, secret.Annotations[apply.OwnerAnnotation], owner)
 		return
 	}
 	in := c.model[m.input].own

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/ctrlkit/ctrlkit/apply"
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
 )
 
@@ -53,7 +54,7 @@ func (r *rwExternals) asWanted() *cluster {
 		c.owners = append(c.owners, *obj)
 		if quotient, remainder, ok := r.model[m.input].own.quotient(); ok && m.foreign == "" {
 			output := corev1.Secret{ObjectMeta: r.outputKey(i), Data: map[string][]byte{"quotient": []byte(quotient), "remainder": []byte(remainder)}}
-			output.Annotations = map[string]string{ownerAnnotation: "soak/" + r.name(i)}
+			output.Annotations = map[string]string{apply.OwnerAnnotation: ownerOf(r.name(i))}
 			c.secrets = append(c.secrets, output)
 		}
 	}
@@ -88,18 +89,18 @@ var rwExternalsCases = []rwExternalsCase{
 	{name: "too much in an output", plant: func(_ *rwExternals, c *cluster) { c.secret("output-01").Data["x"] = nil }, want: []string{"outputs"}},
 	{name: "an output is missing", plant: func(_ *rwExternals, c *cluster) { c.remove("output-00") }, want: []string{"outputs"}},
 	{name: "an output names another owner", plant: func(_ *rwExternals, c *cluster) {
-		c.secret("output-00").Annotations[ownerAnnotation] = "soak/soak-01"
+		c.secret("output-00").Annotations[apply.OwnerAnnotation] = ownerOf("soak-01")
 	}, want: []string{"outputs"}},
 	{name: "what was written from an earlier input stays", plant: func(r *rwExternals, c *cluster) {
 		old := staleOutput
 		old.ObjectMeta = r.outputKey(3)
-		old.Annotations = map[string]string{ownerAnnotation: "soak/soak-03"}
+		old.Annotations = map[string]string{apply.OwnerAnnotation: ownerOf("soak-03")}
 		c.secrets = append(c.secrets, old)
 	}},
 	{name: "an orphan", plant: func(r *rwExternals, c *cluster) {
 		old := staleOutput
 		old.ObjectMeta = r.outputKey(5)
-		old.Annotations = map[string]string{ownerAnnotation: "soak/soak-05"}
+		old.Annotations = map[string]string{apply.OwnerAnnotation: ownerOf("soak-05")}
 		c.secrets = append(c.secrets, old)
 	}, want: []string{"orphaned Secrets"}},
 	{name: "a Secret under no known name", plant: func(_ *rwExternals, c *cluster) {

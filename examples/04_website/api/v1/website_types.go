@@ -38,6 +38,20 @@ type WebsiteSpec struct {
 	//
 	// +kubebuilder:validation:MinLength=1
 	CredentialsSecret string `json:"credentialsSecret"`
+
+	// Public makes the site reachable from outside of the cluster, with an Ingress.
+	//
+	// +optional
+	Public bool `json:"public,omitempty"`
+
+	// Priority is the priority of the web servers when Pods compete for room. It is limited so that
+	// a Website can't evict the Pods that the cluster itself needs. Without it, they have the default
+	// of the cluster.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	Priority *int32 `json:"priority,omitempty"`
 }
 
 // WebsiteStatus is the observed state of a Website.
@@ -47,7 +61,7 @@ type WebsiteStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions are Ready and, while it is not true, Reconciling or Stalled.
+	// Conditions are Ready, PartsReady and, while Ready is not true, Reconciling or Stalled.
 	//
 	// +listType=map
 	// +listMapKey=type
