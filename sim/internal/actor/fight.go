@@ -16,6 +16,7 @@ import (
 // fight is one with the operator over the fields of an object that a write has changed.
 type fight struct {
 	before, after map[string]any // the object around the write
+	applied       bool           // by server-side apply
 	rounds        int
 }
 
@@ -30,7 +31,7 @@ func (a *Actors) ContentOf(r *apiserver.Request) map[string]any {
 
 // Fight makes another controller want what a write has just changed as it was before.
 func (a *Actors) Fight(r *apiserver.Request, before map[string]any) {
-	a.fights[cluster.TargetOf(r)] = &fight{before: before, after: a.ContentOf(r), rounds: fightRounds}
+	a.fights[cluster.TargetOf(r)] = &fight{before: before, after: a.ContentOf(r), applied: cluster.IsApply(r), rounds: fightRounds}
 }
 
 // ContinueFights undoes a write to an object that another controller wants otherwise.
@@ -52,7 +53,8 @@ func (a *Actors) ContinueFights(r *apiserver.Request) {
 
 // undo gives the fields of an object that the write has changed the values from before it, and
 // reports whether there were any. It leaves alone what has another value than the write has set by
-// now, and metadata and status.
+// now, and metadata and status. It does not give back what an apply has removed: the operator has
+// given that field up, and would have no part in what another controller makes of it.
 func (f *fight) undo(now map[string]any) bool {
 	spec := func(object map[string]any) map[string]any {
 		object = maps.Clone(object)
@@ -61,10 +63,10 @@ func (f *fight) undo(now map[string]any) bool {
 		})
 		return object
 	}
-	return undoMap(spec(f.before), spec(f.after), now)
+	return f.undoMap(spec(f.before), spec(f.after), now)
 }
 
-func undoMap(before, after, now map[string]any) (undone bool) {
+func (f *fight) undoMap(before, after, now map[string]any) (undone bool) {
 	keys := maps.Clone(before)
 	maps.Copy(keys, after)
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
@@ -72,8 +74,8 @@ func undoMap(before, after, now map[string]any) (undone bool) {
 		a, isThere := after[k]
 		n, stillThere := now[k]
 		switch {
-		case reflect.DeepEqual(b, a):
-		case undoWithin(b, a, n):
+		case reflect.DeepEqual(b, a), f.applied && !isThere:
+		case f.undoWithin(b, a, n):
 			undone = true
 		case isThere != stillThere || !reflect.DeepEqual(a, n): // changed again since
 		case wasThere:
@@ -88,11 +90,11 @@ func undoMap(before, after, now map[string]any) (undone bool) {
 
 // undoWithin undoes what has changed within a value, if it was and is a map, or a list of as many
 // maps.
-func undoWithin(before, after, now any) (undone bool) {
+func (f *fight) undoWithin(before, after, now any) (undone bool) {
 	if b, ok := before.(map[string]any); ok {
 		a, isMap := after.(map[string]any)
 		n, stillMap := now.(map[string]any)
-		return isMap && stillMap && undoMap(b, a, n)
+		return isMap && stillMap && f.undoMap(b, a, n)
 	}
 	b, _ := before.([]any)
 	a, _ := after.([]any)
@@ -101,7 +103,7 @@ func undoWithin(before, after, now any) (undone bool) {
 		return false
 	}
 	for i := range n {
-		if undoWithin(b[i], a[i], n[i]) {
+		if f.undoWithin(b[i], a[i], n[i]) {
 			undone = true
 		}
 	}

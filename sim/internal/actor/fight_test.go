@@ -60,6 +60,28 @@ func TestFightLeavesLaterChanges(t *testing.T) {
 	})
 }
 
+// A field that an apply has removed is given up: no fight brings it back. One that another write has
+// removed is brought back.
+func TestFightLeavesWhatIsGivenUp(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for _, data := range []string{`{"a":"1","b":"1"}`, `{"a":"2"}`} {
+			r := w.request("PATCH", configMaps+"/y?fieldManager=operator&force=true", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"y"},"data":`+data+`}`)
+			r.ContentType = "application/apply-patch+yaml"
+			before := w.ContentOf(r)
+			w.cluster.Execute(r, "write")
+			if before != nil {
+				w.Fight(r, before)
+				w.ContinueFights(r)
+			}
+		}
+		w.pass(time.Second)
+		w.isObject("after an apply", "configmaps default/y", `{"a":"1"}`)
+		w.fight(configMaps+"/x", `{"data":{"a":null}}`)
+		w.pass(time.Second)
+		w.isObject("after a patch", "configmaps default/x", x)
+	})
+}
+
 // A fight is not about metadata or the status of the object, nor about other objects, nor about one
 // that is gone or about to go.
 func TestFightLeaves(t *testing.T) {
