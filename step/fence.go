@@ -21,8 +21,11 @@ type fence[T client.Object] struct{ saver *saver[T] }
 func (f *fence[T]) ensure(ctx context.Context) error {
 	w := &f.saver.writer
 	fresh := &w.memory.freshness
-	fresh.asking.Lock()
-	defer fresh.asking.Unlock()
+	done, err := fresh.ask(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	if fresh.isSet() { // the finalizer was written meanwhile, or an action at the same time has asked
 		return nil
 	}

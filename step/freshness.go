@@ -4,6 +4,7 @@
 package step
 
 import (
+	"context"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -12,11 +13,36 @@ import (
 // freshness is whether the cache was up to date with an object since the process started. It may be
 // used by actions that run at the same time.
 type freshness struct {
-	asking sync.Mutex // held while the API server is asked: once for all actions of a reconcile
+	mu     sync.Mutex    // for all below
+	fresh  bool          // a write or a live read of this process has shown it
+	live   string        // a resource version that the API server has had
+	asking chan struct{} // closed when the action that asks the API server is done; nil if none asks
+}
 
-	mu    sync.Mutex // for all below
-	fresh bool       // a write or a live read of this process has shown it
-	live  string     // a resource version that the API server has had
+// ask waits until no other action asks the API server: the first one asks for all. The action that
+// has its turn calls done. No lock is held meanwhile, so that a context can end the wait.
+func (f *freshness) ask(ctx context.Context) (done func(), err error) {
+	for {
+		f.mu.Lock()
+		other := f.asking
+		if other == nil {
+			own := make(chan struct{})
+			f.asking = own
+			f.mu.Unlock()
+			return func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.asking = nil
+				close(own)
+			}, nil
+		}
+		f.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 func (f *freshness) reset() {

@@ -3,23 +3,44 @@
 
 package step
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
 
-// A version is of the epoch of a process if it is not older than the first write of that process.
-func TestEpoch(t *testing.T) {
-	var e epoch
-	if e.includes("7") {
-		t.Error("a version is included before anything was written")
-	}
-	e.begin("10")
-	e.begin("20")
-	for version, want := range map[string]bool{"9": false, "10": true, "11": true, "100": true, "": false, "unordered": false} {
-		if got := e.includes(version); got != want {
-			t.Errorf("version %q: got %v, want %v", version, got, want)
+// One action asks at a time. The others wait in a way that a context ends, and that a simulation
+// sees: a lock that is held during a request would stop its time.
+func TestOneActionAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f freshness
+		asking, most := 0, 0
+		for range 3 {
+			go func() {
+				done, err := f.ask(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer done()
+				asking++
+				most = max(most, asking)
+				time.Sleep(time.Second) // in the time of the bubble
+				asking--
+			}()
 		}
-	}
-	unordered := epoch{version: "unordered"}
-	if unordered.includes("11") || unordered.includes("unordered") {
-		t.Error("versions without an order are included")
-	}
+		synctest.Wait()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("the operator stops")
+		cancel(cause)
+		if _, err := f.ask(ctx); !errors.Is(err, cause) {
+			t.Errorf("got error %v, want the cause of the context", err)
+		}
+		time.Sleep(3 * time.Second)
+		if synctest.Wait(); most != 1 || asking != 0 {
+			t.Errorf("%d actions asked at the same time, and %d still do", most, asking)
+		}
+	})
 }
