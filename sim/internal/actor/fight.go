@@ -73,10 +73,11 @@ func (f *fight) undoMap(before, after, now map[string]any) (undone bool) {
 		b, wasThere := before[k]
 		a, isThere := after[k]
 		n, stillThere := now[k]
+		within, structured := f.undoWithin(b, a, n)
 		switch {
 		case reflect.DeepEqual(b, a), f.applied && !isThere:
-		case f.undoWithin(b, a, n):
-			undone = true
+		case structured:
+			undone = undone || within
 		case isThere != stillThere || !reflect.DeepEqual(a, n): // changed again since
 		case wasThere:
 			now[k], undone = b, true
@@ -88,24 +89,29 @@ func (f *fight) undoMap(before, after, now map[string]any) (undone bool) {
 	return undone
 }
 
-// undoWithin undoes what has changed within a value, if it was and is a map, or a list of as many
-// maps.
-func (f *fight) undoWithin(before, after, now any) (undone bool) {
+// undoWithin undoes what has changed within a value, if it is structured: it was and is a map, or a
+// list of as many maps.
+func (f *fight) undoWithin(before, after, now any) (undone, structured bool) {
 	if b, ok := before.(map[string]any); ok {
 		a, isMap := after.(map[string]any)
 		n, stillMap := now.(map[string]any)
-		return isMap && stillMap && f.undoMap(b, a, n)
+		if !isMap || !stillMap {
+			return false, false
+		}
+		return f.undoMap(b, a, n), true
 	}
 	b, _ := before.([]any)
 	a, _ := after.([]any)
 	n, _ := now.([]any)
-	if len(b) != len(a) || len(a) != len(n) {
-		return false
+	if len(b) != len(a) || len(a) != len(n) || len(n) == 0 {
+		return false, false
 	}
 	for i := range n {
-		if f.undoWithin(b[i], a[i], n[i]) {
-			undone = true
+		within, item := f.undoWithin(b[i], a[i], n[i])
+		if !item {
+			return false, false
 		}
+		undone = undone || within
 	}
-	return undone
+	return undone, true
 }

@@ -64,7 +64,7 @@ func TestFightLeavesLaterChanges(t *testing.T) {
 // removed is brought back.
 func TestFightLeavesWhatIsGivenUp(t *testing.T) {
 	inWorld(t, func(w *world) {
-		for _, data := range []string{`{"a":"1","b":"1"}`, `{"a":"2"}`} {
+		for _, data := range []string{`{"a":"1","b":"1"}`, `{"a":"1"}`} {
 			r := w.request("PATCH", configMaps+"/y?fieldManager=operator&force=true", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"y"},"data":`+data+`}`)
 			r.ContentType = "application/apply-patch+yaml"
 			before := w.ContentOf(r)
@@ -76,7 +76,7 @@ func TestFightLeavesWhatIsGivenUp(t *testing.T) {
 		}
 		w.pass(time.Second)
 		w.isObject("after an apply", "configmaps default/y", `{"a":"1"}`)
-		w.fight(configMaps+"/x", `{"data":{"a":null}}`)
+		w.fight(configMaps+"/x", `{"data":{"a":null,"b":"2"}}`)
 		w.pass(time.Second)
 		w.isObject("after a patch", "configmaps default/x", x)
 	})
