@@ -141,7 +141,7 @@ func (c *child) mayWrite(current client.Object, policy *policy) error {
 	}
 	set := current.GetLabels()[SetLabel]
 	switch {
-	case !foreign && (set == c.label || controller != nil && set == ""):
+	case !foreign && (slices.Contains(c.labels, set) || controller != nil && set == ""):
 		return nil
 	case !foreign && set == "" && policy.has(Adopt):
 		return nil
@@ -172,7 +172,7 @@ func (c *child) isPredecessor(controller *metav1.OwnerReference) bool {
 // time that we apply it: those that Migrate names, and those that have written our label, because
 // they have restored or copied an object of ours. What they share with us would stay for ever.
 func (c *child) migrateFields(ctx context.Context, current client.Object) error {
-	if hasApplied(current, c.manager) || len(c.migrate) == 0 && current.GetLabels()[SetLabel] != c.label {
+	if hasApplied(current, c.manager) || len(c.migrate) == 0 && !slices.Contains(c.labels, current.GetLabels()[SetLabel]) {
 		return nil
 	}
 	if c.live != nil { // the cache may have dropped the entries of others

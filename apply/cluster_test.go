@@ -321,5 +321,5 @@ func testOperator(t *testing.T, build want, options ...apply.SetOption) (*operat
 
 // setLabel returns the label of the set of a Shop.
 func setLabel(shop *Shop) string {
-	return apply.Label(shopVersion.WithKind("Shop").GroupKind(), client.ObjectKeyFromObject(shop), "Parts")
+	return apply.Label(shopVersion.WithKind("Shop").GroupKind(), client.ObjectKeyFromObject(shop), "shops", "Parts")
 }

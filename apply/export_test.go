@@ -9,8 +9,8 @@ import (
 )
 
 // Label returns the value of SetLabel of a set.
-func Label(kind schema.GroupKind, owner client.ObjectKey, set string) string {
-	return identity{kind, owner, set}.label()
+func Label(kind schema.GroupKind, owner client.ObjectKey, engine, set string) string {
+	return identity{kind, owner, engine, set}.label()
 }
 
 var (

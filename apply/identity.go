@@ -16,8 +16,8 @@ import (
 // What a set writes to its objects, besides what their author wants.
 const (
 	// SetLabel is the label by which the objects of a set are found. Its value stands for the kind,
-	// the namespace and the name of the owner, and the name of the set: two sets never have the
-	// same.
+	// the namespace and the name of the owner, and the names of the engine and of the step: two
+	// sets never have the same.
 	SetLabel = "apply.ctrlkit.dev/set"
 	// OwnerAnnotation names the owner of an object that has no owner reference:
 	// "Website.web.ctrlkit.dev default/shop".
@@ -31,16 +31,17 @@ const (
 
 // An identity is that of a set.
 type identity struct {
-	owner schema.GroupKind
-	key   client.ObjectKey
-	name  string
+	owner   schema.GroupKind
+	key     client.ObjectKey
+	manager string // the field owner: two operators may have steps of one name for one kind
+	name    string
 }
 
 // label returns the value of SetLabel. The parts are hashed with their lengths: "bprod/we" and
 // "prod/web" are two owners.
 func (i identity) label() string {
 	h := sha256.New()
-	for _, part := range []string{i.owner.Group, i.owner.Kind, i.key.Namespace, i.key.Name, i.name} {
+	for _, part := range []string{i.owner.Group, i.owner.Kind, i.key.Namespace, i.key.Name, i.manager, i.name} {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // writing to a hash never fails
 	}
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20]))

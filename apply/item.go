@@ -6,6 +6,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -259,5 +260,5 @@ func put(metadata map[string]any, field, key, value string) error {
 // isOurs reports whether an object that exists belongs to the set.
 func (k *keeper) isOurs(obj client.Object) bool {
 	controller := metav1.GetControllerOf(obj)
-	return obj.GetLabels()[SetLabel] == k.label && (controller == nil || controller.UID == k.owner.GetUID())
+	return slices.Contains(k.labels, obj.GetLabels()[SetLabel]) && (controller == nil || controller.UID == k.owner.GetUID())
 }

@@ -28,12 +28,14 @@ type keeper struct {
 	ownerKind schema.GroupVersionKind
 	identity  identity
 	label     string
-	watched   *index // nil if nothing feeds it
+	labels    []string // with those of former names
+	watched   *index   // nil if nothing feeds it
 	states    *states
 	dependOn  func(changes func() uint64)                     // of the request
 	remember  func(ctx context.Context, tracked string) error // writes an annotation of the owner
 	// remembered are the objects that the annotation names.
 	remembered []Ref
+	moved      bool // a former annotation names some of them
 }
 
 // mostAtOnce is how many objects of a set are written at the same time.

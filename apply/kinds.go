@@ -4,9 +4,11 @@
 package apply
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,6 +64,35 @@ func Migrate(managers ...string) SetOption {
 	return func(s *settings) { s.migrate = append(s.migrate, managers...) }
 }
 
+// Renamed names what the step was called in older versions of the operator, as "Step", or as
+// "engine/Step" if the name of the engine has changed too. Their objects are those of this set.
+// Without it, the objects of a step that has another name now belong to another set, and are
+// refused.
+func Renamed(former ...string) SetOption {
+	return func(s *settings) { s.former = append(s.former, former...) }
+}
+
+// splitFormer returns the engine and the step of a former name. The engine is empty if it is the
+// same.
+func splitFormer(former string) (engine, name string) {
+	if engine, name, ok := strings.Cut(former, "/"); ok {
+		return engine, name
+	}
+	return "", former
+}
+
+// formerLabels returns the labels of the objects of former names.
+func (s *settings) formerLabels(now identity) []string {
+	var labels []string
+	for _, former := range s.former {
+		then := now
+		engine, name := splitFormer(former)
+		then.manager, then.name = cmp.Or(engine, now.manager), name
+		labels = append(labels, then.label())
+	}
+	return labels
+}
+
 // settings are those of all sets of a step.
 type settings struct {
 	name       string
@@ -70,6 +101,7 @@ type settings struct {
 	condition  string
 	pruneLimit int
 	migrate    []string
+	former     []string // names
 }
 
 const defaultPruneLimit = 20

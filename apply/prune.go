@@ -15,8 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -121,8 +123,11 @@ func (k *keeper) leftovers(ctx context.Context, wanted map[Ref]bool) ([]leftover
 func (k *keeper) candidates(ctx context.Context) ([]Ref, error) {
 	refs := slices.Clone(k.remembered)
 	if k.watched != nil {
-		k.dependOn(func() uint64 { return k.watched.changed(k.label) })
-		return append(refs, k.watched.of(k.label)...), nil
+		for _, label := range k.labels {
+			k.dependOn(func() uint64 { return k.watched.changed(label) })
+			refs = append(refs, k.watched.of(label)...)
+		}
+		return refs, nil
 	}
 	for _, kind := range k.kinds {
 		gvk, err := k.client.GroupVersionKindFor(kind.object)
@@ -153,7 +158,11 @@ func (k *keeper) list(ctx context.Context, kind *kind, gvk schema.GroupVersionKi
 		}
 		list = typed.(client.ObjectList) //nolint:errcheck // a list is one
 	}
-	options := []client.ListOption{client.MatchingLabels{SetLabel: k.label}, client.UnsafeDisableDeepCopy}
+	ofSet, err := labels.NewRequirement(SetLabel, selection.In, k.labels)
+	if err != nil {
+		return nil, err
+	}
+	options := []client.ListOption{client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*ofSet)}, client.UnsafeDisableDeepCopy}
 	if !kind.tracked {
 		options = append(options, client.InNamespace(k.owner.GetNamespace()))
 	}
@@ -161,7 +170,7 @@ func (k *keeper) list(ctx context.Context, kind *kind, gvk schema.GroupVersionKi
 		return nil, fmt.Errorf("listing %s: %w", gvk.Kind, err)
 	}
 	var refs []Ref
-	err := meta.EachListItem(list, func(o runtime.Object) error {
+	err = meta.EachListItem(list, func(o runtime.Object) error {
 		obj, err := meta.Accessor(o)
 		if err == nil {
 			refs = append(refs, Ref{gvk.Group, gvk.Kind, obj.GetNamespace(), obj.GetName()})

@@ -135,11 +135,18 @@ func (c *children[T]) keeper(req *step.Request[T]) (*keeper, error) {
 	}
 	k := &keeper{
 		settings: c.settings, client: req.Client, live: req.APIReader, manager: req.FieldOwner(), owner: req.Object, ownerKind: gvk,
-		identity: identity{gvk.GroupKind(), client.ObjectKeyFromObject(req.Object), c.settings.name}, watched: c.watched, states: c.states, dependOn: req.DependOn,
+		identity: identity{gvk.GroupKind(), client.ObjectKeyFromObject(req.Object), req.FieldOwner(), c.settings.name}, watched: c.watched, states: c.states, dependOn: req.DependOn,
 	}
 	k.label = k.identity.label()
+	k.labels = append(c.settings.formerLabels(k.identity), k.label)
 	k.remember = func(ctx context.Context, tracked string) error {
-		return req.Annotate(ctx, trackedAnnotation(c.settings.name), tracked)
+		err := req.Annotate(ctx, trackedAnnotation(c.settings.name), tracked)
+		for _, former := range c.settings.former {
+			if _, name := splitFormer(former); err == nil && name != c.settings.name {
+				err = req.Annotate(ctx, trackedAnnotation(name), "")
+			}
+		}
+		return err
 	}
 	return k, nil
 }

@@ -74,13 +74,26 @@ func formatTracked(refs []Ref) string {
 
 // readTracked reads what the owner remembers.
 func (k *keeper) readTracked() error {
-	annotation := trackedAnnotation(k.name)
-	refs, err := parseTracked(k.owner.GetAnnotations()[annotation])
-	if err != nil {
-		return terminal(fmt.Errorf("annotation %s: %w: without it, objects in other namespaces could not be deleted", annotation, err),
-			ReasonWrongSet, "restore it, or remove it if no such objects exist")
+	names := []string{k.name}
+	for _, former := range k.former {
+		_, name := splitFormer(former)
+		names = append(names, name)
 	}
-	k.remembered = refs
+	for i, name := range names {
+		annotation := trackedAnnotation(name)
+		text := k.owner.GetAnnotations()[annotation]
+		refs, err := parseTracked(text)
+		if err != nil {
+			return terminal(fmt.Errorf("annotation %s: %w: without it, objects in other namespaces could not be deleted", annotation, err),
+				ReasonWrongSet, "restore it, or remove it if no such objects exist")
+		}
+		k.moved = k.moved || i > 0 && name != k.name && text != ""
+		for _, ref := range refs {
+			if !slices.Contains(k.remembered, ref) {
+				k.remembered = append(k.remembered, ref)
+			}
+		}
+	}
 	return nil
 }
 
@@ -108,13 +121,13 @@ func (k *keeper) forgetTracked(ctx context.Context, items []*item, leftovers []l
 }
 
 func (k *keeper) rememberAll(ctx context.Context, refs []Ref) error {
-	if len(refs) == len(k.remembered) {
+	if len(refs) == len(k.remembered) && !k.moved {
 		return nil // they only ever grow, or shrink
 	}
 	if err := k.remember(ctx, formatTracked(refs)); err != nil {
 		return err
 	}
-	k.remembered = refs
+	k.remembered, k.moved = refs, false
 	return nil
 }
 

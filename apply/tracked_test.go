@@ -137,12 +137,12 @@ func TestPruneLimit(t *testing.T) {
 
 // Two sets have different labels, whatever their names are.
 func TestIdentityIsInjective(t *testing.T) {
-	type identity struct{ group, kind, namespace, name, set string }
+	type identity struct{ group, kind, namespace, name, engine, set string }
 	seen := map[string]identity{}
 	part := rapid.StringMatching(`[a-c/.:1]{0,3}`)
 	rapid.Check(t, func(t *rapid.T) {
-		i := identity{part.Draw(t, "group"), part.Draw(t, "kind"), part.Draw(t, "namespace"), part.Draw(t, "name"), part.Draw(t, "set")}
-		label := apply.Label(schema.GroupKind{Group: i.group, Kind: i.kind}, client.ObjectKey{Namespace: i.namespace, Name: i.name}, i.set)
+		i := identity{part.Draw(t, "group"), part.Draw(t, "kind"), part.Draw(t, "namespace"), part.Draw(t, "name"), part.Draw(t, "engine"), part.Draw(t, "set")}
+		label := apply.Label(schema.GroupKind{Group: i.group, Kind: i.kind}, client.ObjectKey{Namespace: i.namespace, Name: i.name}, i.engine, i.set)
 		if other, taken := seen[label]; taken && other != i {
 			t.Fatalf("%+v and %+v have the same label", i, other)
 		}

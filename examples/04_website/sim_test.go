@@ -40,7 +40,6 @@ func TestSurvivesEverything(t *testing.T) {
 			site.Spec.Priority = new(int32(100))
 			site.Spec.Replicas = new(int32(1)) // each Pod adds events, and with them plans
 			w.Create(site)                     // it waits for its credentials
-			w.Settle()
 			w.Create(secret)
 			w.Settle()
 			sim.Update(w, secret, func(s *corev1.Secret) { s.Data["DB_PASSWORD"] = []byte("s3cr3t-two") })
