@@ -218,13 +218,9 @@ func (r *run) scriptFailed(text string) {
 }
 
 // awaitsRetry reports whether an operator that is idle has failed as the last, although it does not
-// without faults, and may not have tried again for that long. From then on, it has the time for that.
+// without faults, and may not have tried again for that long.
 func (r *run) awaitsRetry() bool {
-	if r.reference == nil || r.reference.fails || r.schedule.Quiet() >= backoffCap || len(r.processes.failing()) == 0 {
-		return false
-	}
-	r.schedule.SlowDown(0)
-	return true
+	return r.reference != nil && !r.reference.fails && r.schedule.Quiet() < backoffCap && len(r.processes.failing()) > 0
 }
 
 // abort ends the run as soon as possible.

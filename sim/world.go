@@ -108,7 +108,8 @@ func (w *World) Settle() {
 		retries = w.run.awaitsRetry()
 		return nil
 	})
-	if retries {
+	if retries { // once: an operator that fails each time is as idle as it gets
+		w.Sleep(backoffCap)
 		w.becomeIdle()
 	}
 	proves := false
