@@ -22,7 +22,8 @@ demo: ## Run the CronJob operator on a real control plane until Ctrl-C
 .PHONY: test
 test: controlplane ## Run all tests; the library's with the race detector
 	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v /sim/internal/mutants) # these are the next line's: they test the simulator, and take minutes
-	$(GO) test -timeout 20m ./sim/internal/mutants ./sim/apiserver/conformance
+	$(GO) test -timeout 20m ./sim/internal/mutants ./sim/apiserver/conformance ./apply/internal/witness # what compares with the real API server, and counts allocations
+	$(GO) test -timeout 20m -run TestSequencesOnRealServer ./apply -real -sequences 10
 	cd examples && $(GO) test -timeout 20m ./...
 	cd bench && $(GO) test ./...
 	cd internal/pictures && $(GO) test -race ./...
