@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -138,8 +139,8 @@ func matches(item any, element string) bool {
 		pair := element[:endOfPair(element)]
 		element = strings.TrimPrefix(element[len(pair):], ",")
 		key, text, _ := strings.Cut(pair, "=")
-		var wanted any
-		if json.Unmarshal([]byte(text), &wanted) != nil {
+		wanted, ok := valueIn(text)
+		if !ok {
 			return false
 		}
 		have := item
@@ -157,6 +158,16 @@ func matches(item any, element string) bool {
 		}
 	}
 	return true
+}
+
+// valueIn returns the value that a path has for a key: a number or a boolean, or a string as Go
+// quotes it.
+func valueIn(text string) (value any, ok bool) {
+	if strings.HasPrefix(text, `"`) {
+		value, err := strconv.Unquote(text)
+		return value, err == nil
+	}
+	return value, json.Unmarshal([]byte(text), &value) == nil
 }
 
 // endOfPair returns where the first pair of an element ends: at a comma that is in no value.
