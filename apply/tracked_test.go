@@ -150,6 +150,22 @@ func TestIdentityIsInjective(t *testing.T) {
 	})
 }
 
+// Each part counts by itself.
+func TestIdentityHasEachPart(t *testing.T) {
+	seen := map[string]bool{}
+	for _, part := range [][5]string{
+		{"g", "K", "ns", "n", "e/s"}, {"h", "K", "ns", "n", "e/s"}, {"g", "L", "ns", "n", "e/s"}, {"g", "K", "other", "n", "e/s"},
+		{"g", "K", "ns", "m", "e/s"}, {"g", "K", "ns", "n", "f/s"}, {"g", "K", "ns", "n", "e/t"},
+	} {
+		engine, set, _ := strings.Cut(part[4], "/")
+		label := apply.Label(schema.GroupKind{Group: part[0], Kind: part[1]}, client.ObjectKey{Namespace: part[2], Name: part[3]}, engine, set)
+		if seen[label] {
+			t.Errorf("%v has the label of another set", part)
+		}
+		seen[label] = true
+	}
+}
+
 // One step serves many owners at the same time.
 func TestConcurrentOwners(t *testing.T) {
 	c := newCluster(t)

@@ -1,0 +1,50 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/step"
+	"github.com/ctrlkit/ctrlkit/step/steptest"
+)
+
+// An object that the cache does not have yet is neither taken over nor created twice: that of another
+// owner is refused, and nothing is written to it.
+func TestStaleCacheDoesNotTakeOver(t *testing.T) {
+	parts := apply.Children("Parts", func(_ context.Context, _ *step.Request[*corev1.ReplicationController], want *apply.Set) error {
+		want.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "taken"}, Data: map[string]string{"whose": "ours"}})
+		return nil
+	}, apply.Owns(&corev1.ConfigMap{}))
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "taken"}, Data: map[string]string{"whose": "theirs"}}
+	stale := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		if _, typed := obj.(*corev1.ConfigMap); typed { // the live read is one of an unstructured object
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, key.Name)
+		}
+		return c.Get(ctx, key, obj, opts...)
+	}}
+	got := steptest.Do(t, parts, &corev1.ReplicationController{}, steptest.WithObjects(theirs), steptest.WithInterceptor(stale))
+	if got.Err == nil || !strings.Contains(got.Err.Error(), "ConfigMap default/taken exists, has no owner and is not ours") {
+		t.Errorf("got error %v", got.Err)
+	}
+	now := &unstructured.Unstructured{}
+	now.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	if err := got.Client.Get(t.Context(), client.ObjectKeyFromObject(theirs), now); err != nil {
+		t.Fatal(err)
+	}
+	if data, _, _ := unstructured.NestedStringMap(now.Object, "data"); data["whose"] != "theirs" || len(now.GetLabels()) > 0 {
+		t.Errorf("the ConfigMap has %v and labels %v", data, now.GetLabels())
+	}
+}
