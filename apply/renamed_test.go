@@ -63,3 +63,19 @@ func TestRenamed(t *testing.T) {
 		}
 	}
 }
+
+// What a renamed step still wants is remembered under its new name, and no longer under the old one.
+func TestRenamedMovesWhatIsTracked(t *testing.T) {
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(newRole()) }, apply.Tracks(&rbacv1.ClusterRole{}))
+	o.mustSettle(shop)
+	now := o.operatorOf(apply.Children("Items", func(_ context.Context, _ *step.Request[*Shop], set *apply.Set) error {
+		set.Add(newRole())
+		return nil
+	}, apply.Tracks(&rbacv1.ClusterRole{}), apply.Renamed("Parts")))
+	now.mustSettle(shop)
+	o.get(shop, "shop")
+	const prefix = "tracked.apply.ctrlkit.dev/"
+	if _, old := shop.Annotations[prefix+"Parts"]; old || !strings.Contains(shop.Annotations[prefix+"Items"], "ClusterRole") {
+		t.Errorf("the owner has %v", shop.Annotations)
+	}
+}
