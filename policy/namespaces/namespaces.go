@@ -1,0 +1,66 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package namespaces
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/policy"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// Resolve returns what an operator may do for an object.
+//
+//   - Reader is Request.Client: then a change of the namespace is an input of the step, also with
+//     step.Options.SkipUnchanged.
+//   - The cache may be stale. Before an act that can't be undone, and that the policy of a new
+//     namespace could forbid, resolve once more through Request.APIReader.
+//   - An error means that nothing is known: the namespace could not be read, or the cache does not
+//     have it yet. Nothing may be done; return the error, so that the reconcile is tried again.
+//   - What a person has written wrongly is not an error here, but an invalid decision.
+func Resolve(ctx context.Context, reader client.Reader, object client.Object, defaults policy.Defaults) (policy.Decision, error) {
+	if !defaults.NeedsNamespace(object) {
+		return policy.Resolve(object, nil, defaults), nil
+	}
+	namespace := &corev1.Namespace{}
+	if err := reader.Get(ctx, client.ObjectKey{Name: object.GetNamespace()}, namespace); err != nil {
+		return policy.Resolve(object, nil, defaults), fmt.Errorf("reading namespace %s for its policies: %w", object.GetNamespace(), err)
+	}
+	return policy.Resolve(object, namespace, defaults), nil
+}
+
+// Watches returns the watch of namespaces, for a [step.Watcher]. All objects of a namespace are
+// reconciled when an annotation of package policy is added to it, changed or removed, and when the
+// namespace appears. Other changes of a namespace reconcile nothing.
+func Watches(defaults policy.Defaults) []step.Watch {
+	if defaults.Namespaces == policy.NamespacesIgnored {
+		return nil
+	}
+	return []step.Watch{{Object: &corev1.Namespace{}, NamedBy: namespaceOf, Changed: changed}}
+}
+
+// namespaceOf returns the key of the namespace of an object, without a name if it has none.
+func namespaceOf(obj client.Object) []client.ObjectKey {
+	return []client.ObjectKey{{Name: obj.GetNamespace()}}
+}
+
+// changed reports whether the policies of a namespace differ. A namespace that appears counts also
+// without one: objects whose policy could not be resolved wait for it.
+func changed(before, now client.Object) bool {
+	if before == nil || now == nil {
+		return true
+	}
+	return !maps.Equal(policiesOf(before), policiesOf(now))
+}
+
+func policiesOf(obj client.Object) map[string]string {
+	policies := policy.Annotations(obj)
+	delete(policies, policy.ReconcileNowAnnotation)
+	return policies
+}

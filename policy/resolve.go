@@ -1,0 +1,142 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Defaults are what holds for objects that neither say otherwise themselves nor by their
+// namespace. The zero value manages objects, allows all verbs, and deletes what belongs to deleted
+// objects.
+type Defaults struct {
+	// Reconcile is [ReconcileManage] if it is empty.
+	Reconcile Reconcile
+	// Reclaim is [ReclaimDelete] if it is empty.
+	Reclaim Reclaim
+	// Allow is [AllVerbs] if it is zero.
+	Allow Verbs
+	// Namespaces says whether the annotations of namespaces count.
+	Namespaces NamespaceUse
+}
+
+// A NamespaceUse says whether the annotations of namespaces count.
+type NamespaceUse int
+
+// The uses of namespaces.
+const (
+	// NamespacesCount: they do. The operator may get, list and watch namespaces.
+	NamespacesCount NamespaceUse = iota
+	// NamespacesIgnored: they do not. It is for an operator that may not read namespaces.
+	NamespacesIgnored
+)
+
+// Check returns an error that names all invalid values. An operator calls it when it starts. One
+// that does not does nothing for the objects for which such a value would hold.
+func (d Defaults) Check() error {
+	r := &resolver{}
+	r.decide(d)
+	all := make([]error, len(r.invalid))
+	for i, e := range r.invalid {
+		all[i] = e
+	}
+	return errors.Join(all...)
+}
+
+// NeedsNamespace reports whether the decision about an object depends on its namespace.
+func (d Defaults) NeedsNamespace(object metav1.Object) bool {
+	return d.Namespaces == NamespacesCount && object.GetNamespace() != ""
+}
+
+// Resolve returns what an operator may do for an object.
+//
+//   - Namespace is that of the object, as the cluster has it. It is nil for a cluster-scoped
+//     object, and with [NamespacesIgnored]: see [Defaults.NeedsNamespace].
+//   - A namespace that could not be read is not one without annotations. If there is none, or one
+//     of another name, although the decision depends on it, the decision is invalid, with reason
+//     [ReasonNamespaceUnknown].
+//   - Neither object is changed.
+func Resolve(object, namespace metav1.Object, defaults Defaults) Decision {
+	r := &resolver{levels: []level{{Source{Origin: OriginObject}, object.GetAnnotations()}}}
+	if defaults.NeedsNamespace(object) {
+		name := object.GetNamespace()
+		if isNil(namespace) || namespace.GetName() != name {
+			r.unread = name
+		} else {
+			r.levels = append(r.levels, level{Source{Origin: OriginNamespace, Namespace: name}, namespace.GetAnnotations()})
+		}
+	}
+	return r.decide(defaults)
+}
+
+// isNil reports whether there is no object, also if a pointer of a type says so.
+func isNil(object metav1.Object) bool {
+	if object == nil {
+		return true
+	}
+	v := reflect.ValueOf(object)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// A level is one place of annotations.
+type level struct {
+	source      Source
+	annotations map[string]string
+}
+
+// A resolver looks for the parts of a decision, level by level.
+type resolver struct {
+	levels  []level
+	unread  string // the namespace that should be among the levels
+	invalid []*InvalidError
+}
+
+func (r *resolver) decide(defaults Defaults) Decision {
+	d := Decision{resolved: true}
+	d.Reconcile = find(r, ReconcileAnnotation, string(cmp.Or(defaults.Reconcile, ReconcileManage)), ParseReconcile)
+	d.Reclaim = find(r, ReclaimAnnotation, string(cmp.Or(defaults.Reclaim, ReclaimDelete)), ParseReclaim)
+	d.Allow = find(r, AllowAnnotation, cmp.Or(defaults.Allow, AllVerbs).String(), ParseVerbs)
+	r.findUnknown()
+	d.unread, d.invalid = r.unread, r.invalid
+	return d
+}
+
+// find returns the part of an annotation: that of the first level which has it, or the default.
+func find[V any](r *resolver, annotation, standard string, parse func(string) (V, error)) Choice[V] {
+	source, text := Source{Origin: OriginOperator}, standard
+	for _, l := range r.levels {
+		if value, ok := l.annotations[annotation]; ok {
+			source, text = l.source, value
+			break
+		}
+	}
+	value, err := parse(text)
+	if invalid := (*InvalidError)(nil); errors.As(err, &invalid) {
+		invalid.Annotation, invalid.Source = annotation, source
+		r.invalid = append(r.invalid, invalid)
+	}
+	return Choice[V]{Value: value, Source: source}
+}
+
+// findUnknown finds the annotations in our domain that are none of ours.
+func (r *resolver) findUnknown() {
+	for _, l := range r.levels {
+		for _, key := range slices.Sorted(maps.Keys(l.annotations)) {
+			if strings.HasPrefix(key, Domain+"/") && !slices.Contains(annotations, key) {
+				r.invalid = append(r.invalid, &InvalidError{
+					Annotation: key, Source: l.source, Value: l.annotations[key],
+					Problem: fmt.Sprintf("there is no such annotation%s: use %s", didYouMean(key[len(Domain)+1:], annotationNames), list(annotations, "or")),
+				})
+			}
+		}
+	}
+}
