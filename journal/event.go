@@ -39,6 +39,7 @@ type Phase string
 
 // The phases of a step, named like its methods.
 const (
+	PhaseClaim   Phase = "Claim" // before Do
 	PhaseDo      Phase = "Do"
 	PhaseCleanup Phase = "Cleanup"
 	PhasePost    Phase = "Post"

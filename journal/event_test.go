@@ -46,6 +46,7 @@ func TestEventString(t *testing.T) {
 		},
 		{journal.Called{What: "POST /buckets"}, "called POST /buckets"},
 		{journal.Called{What: "POST /buckets", Err: errBoom}, "called POST /buckets: boom"},
+		{journal.Kept{Step: "Parts", Children: []journal.Child{{Object: secret, State: journal.ChildReady}, {Object: db, State: journal.ChildFailed}}}, "Parts has 1 of 2 objects ready"},
 		{journal.Gated{Reason: "Paused", Message: "its owner wants it"}, "left alone: its owner wants it"},
 		{journal.HotLoop{Reconciles: 12, Within: time.Minute}, "hot loop: 12 reconciles in 1m0s"},
 		{

@@ -68,6 +68,8 @@ func logLine(event Event) (message string, values []any) {
 		}, e.Err)
 	case Called:
 		return "Called external service", withErrorValue([]any{"step", e.Step, "what", e.What, "took", e.Duration}, e.Err)
+	case Kept:
+		return "Set kept", []any{"step", e.Step, "ready", e.ready(), "objects", len(e.Children)}
 	case Gated:
 		return "Left alone", []any{"reason", e.Reason, "why", e.Message}
 	case HotLoop:

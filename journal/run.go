@@ -115,3 +115,17 @@ func RunFromContext(ctx context.Context) *Run {
 	r, _ := ctx.Value(runKey{}).(*Run)
 	return r
 }
+
+type stepKey struct{}
+
+// ContextWithStep returns a context for what a step calls.
+func ContextWithStep(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, stepKey{}, name)
+}
+
+// StepFromContext returns the name of the step that runs with a context, for the events that it
+// records; empty if none does.
+func StepFromContext(ctx context.Context) string {
+	name, _ := ctx.Value(stepKey{}).(string)
+	return name
+}

@@ -197,6 +197,18 @@ func (r *Report) add(outcomes []report.Outcome) {
 	}
 }
 
+// Violated returns the oracles that did not hold in a plan, ordered by name.
+func (r *Report) Violated(plan fault.Plan) []oracle.Name {
+	var names []oracle.Name
+	for _, f := range r.simulation.Findings {
+		if slices.ContainsFunc(f.Plans, func(p report.Plan) bool { return p.Text == plan.String() }) {
+			names = append(names, f.Oracle)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Repeat runs a plan again, several times, and returns what each run violated.
 func (r *Report) Repeat(t *testing.T, plan fault.Plan, times int) [][]oracle.Violation {
 	t.Helper()

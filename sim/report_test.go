@@ -208,3 +208,23 @@ func TestPublish(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestViolated(t *testing.T) {
+	plans := mustParse(t, "crash after write 1", "crash after write 2", "crash after write 3")
+	finding := func(name oracle.Name, plans ...fault.Plan) report.Finding {
+		f := report.Finding{Oracle: name}
+		for _, p := range plans {
+			f.Plans = append(f.Plans, report.Plan{Text: p.String()})
+		}
+		return f
+	}
+	r := &Report{simulation: report.Simulation{Findings: []report.Finding{
+		finding(oracle.SameEnd, plans[0]), finding(oracle.NoLeak, plans[0], plans[1]), finding(oracle.SameEnd, plans[0], plans[1]),
+	}}}
+	both := []oracle.Name{oracle.NoLeak, oracle.SameEnd}
+	for i, want := range [][]oracle.Name{both, both, nil} {
+		if diff := cmp.Diff(want, r.Violated(plans[i])); diff != "" {
+			t.Errorf("%s:\n%s", plans[i], diff)
+		}
+	}
+}

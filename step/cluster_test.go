@@ -48,6 +48,7 @@ type cluster struct {
 	runs     map[string]int // reconciles that have run the steps
 	ended    map[string]journal.Result
 	requests map[string]int // of operators: "get ConfigMap"
+	causes   map[string][]string
 }
 
 // inCluster runs a test in a cluster with a Thing, in a bubble.
@@ -55,7 +56,7 @@ func inCluster(t *testing.T, test func(c *cluster)) {
 	t.Helper()
 	bubble(t, func(t *testing.T) {
 		ctrl.SetLogger(logr.Discard())
-		c := &cluster{t: t, loops: map[string][]journal.HotLoop{}, runs: map[string]int{}, ended: map[string]journal.Result{}, requests: map[string]int{}}
+		c := &cluster{t: t, loops: map[string][]journal.HotLoop{}, runs: map[string]int{}, ended: map[string]journal.Result{}, requests: map[string]int{}, causes: map[string][]string{}}
 		c.server = apiserver.New(apiserver.Options{Now: time.Now})
 		if err := c.server.Install(definition()); err != nil {
 			t.Fatal(err)
@@ -216,6 +217,8 @@ func (c *cluster) observer(name string) journal.Observer {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		switch ev := e.Event.(type) {
+		case journal.Triggered:
+			c.causes[name] = append(c.causes[name], e.Object.Name+": "+ev.Cause.String())
 		case journal.HotLoop:
 			c.loops[name] = append(c.loops[name], ev)
 		case journal.StepBegan:
@@ -231,6 +234,13 @@ func (c *cluster) found(name string) []journal.HotLoop {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.loops[name])
+}
+
+// triggered returns what has triggered reconciles of an operator.
+func (c *cluster) triggered(name string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.causes[name])
 }
 
 func (c *cluster) ran(name string) int {

@@ -63,7 +63,7 @@ func (c *conditions[T]) summarize(out *outcome, deletion string) {
 		c.settle(out)
 	}
 	set.Summarize()
-	c.newTexts = c.memory.texts.apply(set, out.err != nil, c.newTexts, c.req.Now)
+	c.newTexts = c.memory.texts.apply(set, out, c.newTexts, c.req.Now)
 	if err := set.Store(c.req.Object); err != nil {
 		out.err = failure.Mark(err, failure.WithClass(failure.ClassTerminal)) // impossible: New has checked the type
 	}
@@ -123,12 +123,12 @@ func textOf(waits []ctrlkit.Wait) string {
 	return strings.Join(texts, "; ")
 }
 
-// settle decides about the declared conditions that no step has set in this reconcile, by how their
-// step ended:
+// settle decides about the declared conditions that no step has set in this reconcile, by how
+// their step ended:
 //
 //   - It failed: what was healthy is unknown until it passes.
-//   - It waits, or was not reached: they stay as they were, and about the generation that they were
-//     about.
+//   - It waits, or was not reached: they stay as they were, and about the generation that they
+//     were about.
 //   - It passed: they are about the present generation.
 func (c *conditions[T]) settle(out *outcome) {
 	set := c.req.Conditions
@@ -191,6 +191,7 @@ func (c *conditions[T]) announce(obj T) {
 // A textLimit keeps a failure whose text changes at each try from causing a write at each try.
 type textLimit struct {
 	texts   time.Time // when the text of a failure was last written
+	burst   int       // how many texts were written since, each less than textsApart after the one before
 	numbers time.Time // since when a text is held that differs in numbers only; zero if none is
 }
 
@@ -198,10 +199,15 @@ type textLimit struct {
 // and how long a text may be held that differs in numbers only.
 const textsApart = 10 * time.Minute
 
+// mostTexts is how many texts of failures that can't be retried may follow each other at once. A
+// person who clears one failure sees the next one: of three objects that are in the way, the two
+// that remain. Such a failure is retried so rarely that its text causes no hot loop.
+const mostTexts = 5
+
 // apply holds the messages of a set that are too new. Writes says that this reconcile has computed
 // new texts before, which stay; apply reports whether it has now.
-func (l *textLimit) apply(set *condition.Set, failed, writes bool, now time.Time) bool {
-	if !failed || !set.MessagesChanged() {
+func (l *textLimit) apply(set *condition.Set, out *outcome, writes bool, now time.Time) bool {
+	if out.err == nil || !set.MessagesChanged() {
 		l.numbers = time.Time{}
 		return writes
 	}
@@ -213,10 +219,14 @@ func (l *textLimit) apply(set *condition.Set, failed, writes bool, now time.Time
 			return false
 		}
 	}
-	if !writes && now.Sub(l.texts) < textsApart {
+	if now.Sub(l.texts) >= textsApart {
+		l.burst = 0
+	}
+	more := out.failure.Class == failure.ClassTerminal && l.burst < mostTexts
+	if !writes && now.Sub(l.texts) < textsApart && !more {
 		set.KeepMessages()
 		return false
 	}
-	l.texts, l.numbers = now, time.Time{}
+	l.texts, l.numbers, l.burst = now, time.Time{}, l.burst+1
 	return true
 }

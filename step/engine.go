@@ -4,6 +4,7 @@
 package step
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -58,8 +59,9 @@ type Options[T client.Object] struct {
 	Finalizer string
 
 	// RetiredFinalizers are finalizers that older versions of the operator have put on objects:
-	// under another name, or when there was still a Cleaner. They are removed: from a living object
-	// by the next reconcile, from one that is being deleted after its cleanup, if there is any.
+	// under another name, or when there was still a Cleaner. They are removed: from a living
+	// object by the next reconcile, from one that is being deleted after its cleanup, if there is
+	// any.
 	RetiredFinalizers []string
 
 	// Recorder records Kubernetes events. Without it there are none.
@@ -89,8 +91,8 @@ type Options[T client.Object] struct {
 	//   - They request a time when they depend on the time. A requested time is kept.
 	//   - They request a time within which to observe what is outside the cluster.
 	//
-	// An object of which no watch has reported a change costs no reads. For that, Client is that of
-	// the manager of the controller.
+	// An object of which no watch has reported a change costs no reads. For that, Client is that
+	// of the manager of the controller.
 	//
 	// Package sim finds out if they depend on more. As a precaution the steps run once an hour all
 	// the same, if anything triggers a reconcile.
@@ -149,7 +151,10 @@ func New[T client.Object](options Options[T], steps ...Step[T]) (*Engine[T], err
 	if r.kind.Group != "" {
 		standard = r.kind.Group + "/" + options.Name
 	}
-	if e.finalizers, err = newFinalizers(options.Finalizer, standard, "example.com/"+options.Name, options.RetiredFinalizers, e.plan.cleans); err != nil {
+	// A kind of the core group has no standard name. It need not have one because of a step that
+	// may never have something to clean up.
+	cleans := e.plan.cleans || e.plan.mayClean && cmp.Or(options.Finalizer, standard) != ""
+	if e.finalizers, err = newFinalizers(options.Finalizer, standard, "example.com/"+options.Name, options.RetiredFinalizers, cleans); err != nil {
 		mistakes = append(mistakes, err)
 	}
 	if _, err := condition.Of(obj); err != nil && len(e.plan.declared) > 0 {
@@ -195,8 +200,8 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 //     [Engine.WrapHandler].
 //   - An event filter that b was given before hides events from that of the engine. What it hides
 //     is noticed when the object is reconciled for another reason, as without the engine. Prefer
-//     builder.WithPredicates, for each watch: with Options.SkipUnchanged, an idle object then costs
-//     no reads.
+//     builder.WithPredicates, for each watch: with Options.SkipUnchanged, an idle object then
+//     costs no reads.
 //   - A second engine of the same manager for a kind that has conditions is an error: both would
 //     compute Ready.
 func (e *Engine[T]) Complete(b *builder.Builder) error {

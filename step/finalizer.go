@@ -131,7 +131,7 @@ func (f *finalizing[T]) ensure(ctx context.Context) (ctrl.Result, error) {
 	}
 	// It is an action because the conditions of the steps are user code, and may panic.
 	return ctrlkit.NewAction("checking whether there is something to clean up", func(ctx context.Context) (ctrl.Result, error) {
-		if !slices.ContainsFunc(f.engine.plan.parts, func(p *part[T]) bool { return p.cleaner != nil && p.wanted(f.w.req) }) {
+		if !slices.ContainsFunc(f.engine.plan.parts, func(p *part[T]) bool { return p.claimer == nil && p.wanted(f.w.req) && p.cleans(f.w.req) }) {
 			return ctrlkit.NoRequeue()
 		}
 		return ctrlkit.RequeueIfError(f.put(ctx))
@@ -159,6 +159,43 @@ func (f *finalizing[T]) put(ctx context.Context) error {
 	if f.w.rebased {
 		// What comes now must not follow from a stale version: the object may be another one by
 		// now, or about to be deleted.
+		return f.saver.awaitNewest()
+	}
+	return nil
+}
+
+// putClaim writes the metadata that a claim has changed, in one patch with our finalizer, if the
+// object does not have that.
+func (f *finalizing[T]) putClaim(ctx context.Context) error {
+	f.saver.mu.Lock()
+	defer f.saver.mu.Unlock()
+	changed, err := f.saver.changes()
+	if err == nil {
+		err = refuse(changed)
+	}
+	if err != nil {
+		return err
+	}
+	metadata, _ := changed["metadata"].(map[string]any)
+	obj, protection := f.w.req.Object, &f.w.memory.protection
+	if !slices.Contains(f.w.base().GetFinalizers(), f.own) && !protection.isReleased() {
+		protection.setSent() // as in put
+		obj.SetFinalizers(f.with(obj.GetFinalizers()))
+		if metadata == nil {
+			metadata = make(map[string]any, 1)
+		}
+		metadata["finalizers"] = obj.GetFinalizers()
+	}
+	if len(metadata) == 0 {
+		return nil
+	}
+	if err := f.w.write(ctx, partMetadata, obj, metadata); err != nil {
+		return fmt.Errorf("writing the claim: %w", err)
+	}
+	if f.protects(f.w.base()) {
+		protection.setHeld(f.w.base().GetResourceVersion())
+	}
+	if f.w.rebased {
 		return f.saver.awaitNewest()
 	}
 	return nil

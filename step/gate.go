@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -28,6 +29,7 @@ func gates[T client.Object]() []gate[T] {
 		{"a cleanup is pending for an object of this name that is gone", awaitCleanup[T]},
 		{"no watch has reported a change", skipUnreported[T]},
 		{"the object does not exist", awaitObject[T]},
+		{"another operator reconciles the object", leaveAlone[T]},
 		{"the cache lacks our last write", awaitCache[T]},
 		{"a hot loop is slowed down", awaitSlowed[T]},
 		{"nothing has changed", skipUnchanged[T]},
@@ -35,9 +37,9 @@ func gates[T client.Object]() []gate[T] {
 	}
 }
 
-// awaitCleanup runs the pending cleanup of an object of this name that is gone. It comes before the
-// cache is read: what is read first may be that very object, and its Do would make again what the
-// cleanup has removed.
+// awaitCleanup runs the pending cleanup of an object of this name that is gone. It comes before
+// the cache is read: what is read first may be that very object, and its Do would make again what
+// the cleanup has removed.
 func awaitCleanup[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
 	if !r.memory.protection.hasOrphans() {
 		return reconcile.Result{}, false, nil
@@ -59,8 +61,7 @@ func skipUnreported[T client.Object](ctx context.Context, r *run[T]) (reconcile.
 		return reconcile.Result{}, false, nil
 	}
 	var kind T
-	r.count, r.counted = e.feed.Count(kind, r.key(), u.inputs) // before anything is read
-	if !r.counted || !u.compared || r.count != u.count {
+	if !e.feed.UnchangedSince(u.stamp, kind, r.key(), u.inputs) {
 		return reconcile.Result{}, false, nil
 	}
 	if r.journal != nil {
@@ -94,6 +95,24 @@ func awaitObject[T client.Object](ctx context.Context, r *run[T]) (reconcile.Res
 	return reconcile.Result{}, false, nil
 }
 
+// leaveAlone ends the reconcile of an object that a step knows to be another operator's. Not even
+// its conditions are written.
+func leaveAlone[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
+	reason, message := r.engine.plan.gated(r.read)
+	reported := r.memory.gated
+	if r.memory.gated = message; reason == "" {
+		return reconcile.Result{}, false, nil
+	}
+	r.noteStarted(ctx)
+	if r.journal != nil {
+		r.journal.Note(ctx, journal.Gated{Reason: reason, Message: message})
+	}
+	if recorder := r.engine.options.Recorder; recorder != nil && reported != message {
+		recorder.Eventf(r.read, nil, corev1.EventTypeNormal, reason, "Reconcile", "%s", message)
+	}
+	return r.endEarly(ctx, journal.ResultPaused, 0), true, nil
+}
+
 // awaitCache waits until the cache has our last writes to the object and its children.
 func awaitCache[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
 	m := r.memory
@@ -104,7 +123,8 @@ func awaitCache[T client.Object](ctx context.Context, r *run[T]) (reconcile.Resu
 	return r.endEarly(ctx, journal.ResultStale, requeueStale), true, nil
 }
 
-// awaitSlowed slows a hot loop down. A change of the spec, a deletion and a pause do not wait.
+// awaitSlowed slows a hot loop down. A change of the spec or of the policy, a deletion and a pause
+// do not wait.
 func awaitSlowed[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
 	if !r.memory.hot.Slows(r.read, r.now) {
 		return reconcile.Result{}, false, nil
@@ -119,15 +139,15 @@ func awaitSlowed[T client.Object](ctx context.Context, r *run[T]) (reconcile.Res
 func skipUnchanged[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
 	m := r.memory
 	if m.unchanged.holds(ctx, r.read, r.engine.options.Client, r.now) {
-		m.unchanged.count, m.unchanged.compared = r.count, r.counted
+		m.unchanged.stamp = r.stamp
 		return r.endEarly(ctx, journal.ResultConverged, m.unchanged.after(r.now)), true, nil
 	}
 	m.unchanged = converged{}
 	return reconcile.Result{}, false, nil
 }
 
-// awaitResume leaves a paused object alone. Its condition says so, and its other conditions stay as
-// they are.
+// awaitResume leaves a paused object alone. Its condition says so, and its other conditions stay
+// as they are.
 func awaitResume[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
 	reason, message := pause(r.read)
 	if reason == "" {

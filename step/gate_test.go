@@ -20,6 +20,7 @@ func TestGatesInOrder(t *testing.T) {
 		"a cleanup is pending for an object of this name that is gone",
 		"no watch has reported a change",
 		"the object does not exist",
+		"another operator reconciles the object",
 		"the cache lacks our last write",
 		"a hot loop is slowed down",
 		"nothing has changed",

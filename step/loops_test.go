@@ -25,6 +25,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -363,6 +364,38 @@ func TestAPauseIsNotSlowed(t *testing.T) {
 		}
 		if got := w.conditionOf(condition.Paused); !strings.HasPrefix(got, "True Paused") {
 			t.Errorf("Paused: %q", got)
+		}
+	})
+}
+
+// So is a change of the object's policy, and it does not end the slowing for good.
+func TestAChangeOfPolicyIsNotSlowed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w, ran := newWorld(t, newThing()), 0
+		w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			ran++
+			return labelling(func(*Thing) string { return "ours" })(ctx, req)
+		}))
+		w.edit(func(obj *Thing) { metav1.SetMetaDataAnnotation(&obj.ObjectMeta, policy.ReclaimAnnotation, "retain") })
+		for range 12 {
+			w.must()
+			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", "theirs") })
+		}
+		for _, test := range []struct {
+			annotations map[string]string
+			want        bool
+		}{
+			{map[string]string{policy.ReclaimAnnotation: "retain"}, false},
+			{map[string]string{policy.ReclaimAnnotation: "retain", "example.com/a": "b"}, false},
+			{nil, true},
+			{nil, false},
+		} {
+			ran = 0
+			w.edit(func(obj *Thing) { obj.Annotations = test.annotations })
+			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", "theirs") })
+			if w.must(); ran > 0 != test.want {
+				t.Errorf("%v: the step ran: %v, want %v", test.annotations, ran > 0, test.want)
+			}
 		}
 	})
 }

@@ -70,6 +70,7 @@ type memory[T client.Object] struct {
 	written   ownWrite
 	unchanged converged
 	timer     cause.Timer
+	gated     string    // why the object was last left alone
 	missed    time.Time // when the object was first seen to be gone although a cleanup is pending
 	conflicts int       // in a row
 	texts     textLimit
@@ -87,6 +88,7 @@ func (m *memory[T]) startFor(obj T) {
 	}
 	m.uid = obj.GetUID()
 	m.written, m.unchanged, m.hot, m.texts, m.missed = ownWrite{}, converged{}, hotloop.Detector{}, textLimit{}, time.Time{}
+	m.gated = ""
 	m.children.Forget()
 	m.freshness.reset()
 	m.protection.startFor(m.uid)
@@ -134,10 +136,9 @@ type converged struct {
 	inputs     *track.Inputs
 	requeue    time.Time // when it is to be reconciled again; zero for never
 	until      time.Time // how long all this is believed
-	// count is what the feed of the engine had counted before object and inputs were last compared
-	// with the cache; compared is false if that was not done yet, or if the feed can't know.
-	count    uint64
-	compared bool
+	// stamp is when, by the feed of the engine, object and inputs were read, or last compared with
+	// the cache.
+	stamp track.Stamp
 }
 
 // longestUnchanged is how long inputs are believed.

@@ -22,6 +22,7 @@ type part[T client.Object] struct {
 	index    int
 	cond     []func(*Request[T]) bool // of all When around it
 	cleaner  Cleaner[T]
+	claimer  Claimer[T]
 	poster   PostStep[T]
 	declared []condition.Declaration
 	grouped  bool // it runs at the same time as others
@@ -40,14 +41,22 @@ func (p *part[T]) wanted(req *Request[T]) bool {
 	return true
 }
 
+// cleans reports whether the step, if it is wanted, may have something to clean up for an object.
+func (p *part[T]) cleans(req *Request[T]) bool {
+	selective, ok := p.cleaner.(SelectiveCleaner[T])
+	return p.cleaner != nil && (!ok || selective.Cleans(req))
+}
+
 // A plan is the steps of an engine as actions, built once. The actions find the request in their
 // context.
 type plan[T client.Object] struct {
 	parts             []*part[T]
 	do, cleanup, post ctrlkit.Action
 	declared          []condition.Declaration
-	cleans            bool
+	cleans            bool // a part is a Cleaner of all objects
+	mayClean          bool // a part is a SelectiveCleaner
 	groups            bool // some parts run at the same time
+	gatekeepers       []Gatekeeper[T]
 }
 
 func newPlan[T client.Object](steps []Step[T]) *plan[T] {
@@ -62,7 +71,11 @@ func newPlan[T client.Object](steps []Step[T]) *plan[T] {
 				return ctrl.Result{}, part.poster.Post(ctx, req)
 			}))
 		}
-		p.cleans = p.cleans || part.cleaner != nil
+		if _, selective := part.cleaner.(SelectiveCleaner[T]); selective {
+			p.mayClean = true
+		} else if part.cleaner != nil {
+			p.cleans = true
+		}
 	}
 	if len(posts) > 0 {
 		p.post = ctrlkit.JoinOrdered(posts...)
@@ -104,11 +117,30 @@ func (p *plan[T]) arrange(c *composite[T], cond []func(*Request[T]) bool, groupe
 	return join(c.order, all)
 }
 
+// gated returns why an object is left alone; an empty reason if it is not.
+func (p *plan[T]) gated(obj T) (reason, message string) {
+	for _, keeper := range p.gatekeepers {
+		if reason, message = keeper.Gate(obj); reason != "" {
+			return reason, message
+		}
+	}
+	return "", ""
+}
+
+func (p *plan[T]) leavesAlone(obj T) bool {
+	reason, _ := p.gated(obj)
+	return reason != ""
+}
+
 // leaf returns the arrangement of a step that is not made of others.
 func (p *plan[T]) leaf(s Step[T], cond []func(*Request[T]) bool, grouped bool) arrangement[T] {
 	part := &part[T]{step: s, index: len(p.parts), cond: cond, grouped: grouped}
 	p.parts = append(p.parts, part)
 	part.poster, _ = s.(PostStep[T])
+	part.claimer, _ = s.(Claimer[T])
+	if keeper, ok := s.(Gatekeeper[T]); ok {
+		p.gatekeepers = append(p.gatekeepers, keeper)
+	}
 	if manager, ok := s.(ConditionDeclarer[T]); ok {
 		part.declared = manager.Conditions()
 	}
@@ -181,7 +213,11 @@ func act[T client.Object](p *part[T], phase journal.Phase, call func(context.Con
 			req.skip(ctx, p)
 			return ctrlkit.NoRequeue()
 		}
-		if phase == journal.PhaseDo && p.cleaner != nil { // its condition may hold only since a step before it
+		if phase == journal.PhaseDo && p.claimer != nil {
+			if err := req.claim(ctx, p); err != nil {
+				return ctrl.Result{}, err
+			}
+		} else if phase == journal.PhaseDo && p.cleans(req) { // its condition may hold only since a step before it
 			if err := req.guard(ctx, p); err != nil {
 				return ctrl.Result{}, err
 			}

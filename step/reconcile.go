@@ -40,7 +40,7 @@ func (e *Engine[T]) Reconcile(ctx context.Context, request reconcile.Request) (r
 func (e *Engine[T]) begin(ctx context.Context, request reconcile.Request) (context.Context, *run[T]) {
 	memory := e.memories.of(request.NamespacedName)
 	now := time.Now()
-	r := &run[T]{engine: e, memory: memory, now: now, began: now, failures: failures{
+	r := &run[T]{engine: e, memory: memory, now: now, began: now, stamp: e.feed.Now(), failures: failures{
 		table: &e.options.Failures, limiter: e.limiter, request: request, conflicts: &memory.conflicts,
 	}}
 	seen := e.causes.Take(request.NamespacedName)
@@ -176,7 +176,7 @@ func (r *run[T]) noteUnchanged(out outcome) {
 		return
 	}
 	r.memory.unchanged = converged{
-		version: r.read.GetResourceVersion(), generation: r.read.GetGeneration(), inputs: inputs.Clip(), until: r.now.Add(longestUnchanged),
+		version: r.read.GetResourceVersion(), generation: r.read.GetGeneration(), inputs: inputs.Clip(), until: r.now.Add(longestUnchanged), stamp: r.stamp,
 	}
 	if out.after > 0 {
 		r.memory.unchanged.requeue = r.now.Add(out.after)

@@ -10,8 +10,10 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -41,7 +43,13 @@ import (
 //   - The journal has the causes, as with [Engine.WrapHandler].
 func (e *Engine[T]) WatchNamed(b *builder.Builder, watched client.Object, named func(obj T) []client.ObjectKey, options ...builder.WatchesOption) *builder.Builder {
 	r := &references[T]{named: named, namespaced: sync.OnceValue(func() bool { return namespaced(e.options.Client, watched) })}
-	return b.WithEventFilter(r).Watches(watched, e.WrapHandler(handler.EnqueueRequestsFromMapFunc(r.naming)), options...)
+	return b.Watches(watched, e.naming(b, r), options...)
+}
+
+// naming returns the handler of a watch of objects that the reconciled ones name.
+func (e *Engine[T]) naming(b *builder.Builder, r *references[T]) handler.EventHandler {
+	b.WithEventFilter(r)
+	return e.WrapHandler(handler.EnqueueRequestsFromMapFunc(r.naming))
 }
 
 // namespaced reports whether the kind of obj has namespaces, as most have.
@@ -55,7 +63,7 @@ func namespaced(c client.Client, obj client.Object) bool {
 // what changes in between.
 type references[T client.Object] struct {
 	named      func(obj T) []client.ObjectKey
-	namespaced func() bool
+	namespaced func() bool // nil if it can't be known, because the kind may come later
 
 	mu   sync.Mutex // for all below
 	by   map[client.ObjectKey]map[client.ObjectKey]bool
@@ -105,11 +113,16 @@ func (r *references[T]) note(obj client.Object, gone bool) bool {
 	return true
 }
 
-// keys returns what an object names, complete.
+// keys returns what an object names, complete. If it is not known whether the kind has namespaces,
+// each key is there both with and without one.
 func (r *references[T]) keys(obj T) []client.ObjectKey {
 	var keys []client.ObjectKey
 	for _, key := range r.named(obj) {
-		if key.Name != "" {
+		switch {
+		case key.Name == "":
+		case r.namespaced == nil:
+			keys = append(keys, inNamespaceOf(obj, key, true), inNamespaceOf(obj, key, false))
+		default:
 			keys = append(keys, inNamespaceOf(obj, key, r.namespaced()))
 		}
 	}
@@ -153,7 +166,8 @@ func (r *references[T]) naming(_ context.Context, obj client.Object) []reconcile
 //
 //   - O is a pointer to a struct.
 //   - A key without a namespace is in that of req.Object, if the kind has namespaces.
-//   - Only a watch ends the wait: see [Engine.WatchNamed].
+//   - Only a watch ends the wait: see [Engine.WatchNamed]. While the kind itself is missing, it is
+//     also tried again after a minute.
 //   - ctrlkit.Waits(err) distinguishes a wait from other errors.
 func GetOrWait[O, T client.Object](ctx context.Context, req *Request[T], key client.ObjectKey) (O, error) {
 	var none O
@@ -166,10 +180,17 @@ func GetOrWait[O, T client.Object](ctx context.Context, req *Request[T], key cli
 	case apierrors.IsNotFound(err):
 		_, err = ctrlkit.WaitFor(nameOf(req.Client, obj, key))
 		return none, err
+	case apimeta.IsNoMatchError(err):
+		_, err = ctrlkit.PollFor(nameOf(req.Client, obj, key)+", whose kind the API server does not have", requeueNoKind)
+		return none, err
 	default:
 		return none, fmt.Errorf("reading %s: %w", nameOf(req.Client, obj, key), err)
 	}
 }
+
+// requeueNoKind is when to try again to read an object of a kind that is missing. The watch of a
+// kind that comes later reports no object that is not there.
+const requeueNoKind = time.Minute
 
 // nameOf returns the kind and the name of an object, for people: "Secret default/db".
 func nameOf(c client.Client, obj client.Object, key client.ObjectKey) string {

@@ -64,6 +64,8 @@ type Request[T client.Object] struct {
 	finalizer string
 	// protect puts the finalizer on the object before a Do; nil if there is none.
 	protect func(ctx context.Context) error
+	// saveClaim writes what a Claim has changed, and the finalizer; nil without an engine.
+	saveClaim func(ctx context.Context) error
 	// save writes what has changed; nil if nothing is to be saved.
 	save func(ctx context.Context) error
 
@@ -133,7 +135,8 @@ func (r *Request[T]) EnsureFresh(ctx context.Context) error {
 // through Client: what it has from a [Watch] by Note. Changes returns a number that is another one
 // after each change of that. With Options.SkipUnchanged, the steps are run again when it has changed.
 //
-// It is called before the step uses what changes counts.
+// It is called before the step uses what changes counts. Changes is kept as long as the object is
+// idle, with all that it refers to: it must not refer to the request.
 func (r *Request[T]) DependOn(changes func() uint64) {
 	if r.record != nil {
 		r.record.DependOn(changes)
@@ -249,6 +252,28 @@ func (r *Request[T]) guard(ctx context.Context, p *part[T]) error {
 		return nil
 	}
 	return exclusively(ctx, func() error { return r.protect(ctx) })
+}
+
+// claim calls Claim of a step, and writes what it has claimed. Its failure is that of Do.
+func (r *Request[T]) claim(ctx context.Context, p *part[T]) (err error) {
+	defer func() {
+		if err != nil {
+			r.ran[p.index] = true
+			r.did(p.index, err)
+		}
+	}()
+	nothing := false
+	_, err = r.observe(ctx, p, journal.PhaseClaim, func(ctx context.Context, req *Request[T]) (ctrl.Result, error) {
+		err := p.claimer.Claim(ctx, req)
+		if nothing = errors.Is(err, ErrNothingToClaim); nothing {
+			err = nil
+		}
+		return ctrl.Result{}, err
+	})
+	if err != nil || nothing || r.saveClaim == nil {
+		return err
+	}
+	return exclusively(ctx, func() error { return r.saveClaim(ctx) })
 }
 
 // errPanicked stands for the error of a step that has panicked: the action around it makes the real

@@ -17,6 +17,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step/internal/hotloop"
 	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
@@ -33,10 +34,8 @@ type run[T client.Object] struct {
 
 	read    T    // as the cache has it; it is not a copy
 	started bool // the journal has the start of the reconcile
-	// count is what the feed of the engine had counted before the object was read, for an object that
-	// was found unchanged before; counted is false if the feed can't know.
-	count   uint64
-	counted bool
+	// stamp is of what the reconcile reads: no change that the feed had numbered before is missing.
+	stamp track.Stamp
 	// beganWith is the resource version after our last write before this reconcile.
 	beganWith string
 
@@ -120,7 +119,7 @@ func (r *run[T]) prepareSaver() {
 	w.finalizing = finalizing[T]{finalizers: &e.finalizers, engine: e, saver: &w.saver, w: &w.saver.writer}
 	w.req.save, w.record.Object, w.record.Save = w.saver.saveNow, w.req.Object, w.req.Save
 	if e.finalizers.own != "" {
-		w.req.protect = w.finalizing.put
+		w.req.protect, w.req.saveClaim = w.finalizing.put, w.finalizing.putClaim
 	}
 	if e.options.APIReader != nil && !r.memory.freshness.isSet() {
 		w.record.Fence = (&fence[T]{&w.saver}).ensure
@@ -238,7 +237,7 @@ func (r *run[T]) detectHotLoop(ctx context.Context, failed bool) (slow time.Dura
 	r.memory.children.Expect(&r.record)
 	found, slow := r.memory.hot.Observe(hotloop.Reconcile{
 		Record: &r.record, Disputes: r.disputes, Self: r.self(), Owner: r.engine.options.Name,
-		Generation: r.read.GetGeneration(), Version: r.read.GetResourceVersion(), Began: r.beganWith, Written: r.memory.written.version,
+		Generation: r.read.GetGeneration(), Policies: policy.Annotations(r.read), Version: r.read.GetResourceVersion(), Began: r.beganWith, Written: r.memory.written.version,
 		Requested: r.memory.timer.Due(r.now), Failed: failed, Now: r.now,
 	})
 	if found == nil {

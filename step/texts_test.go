@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,6 +114,36 @@ func TestHeldTexts(t *testing.T) {
 			if got := ready(step.err); got != step.want {
 				t.Errorf("got %q, want %q", got, step.want)
 			}
+		}
+	})
+}
+
+// What only a person can clear is written at once, so that clearing one failure shows the next, but
+// not without end.
+func TestHeldTextsOfTerminalFailures(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, newThing())
+		var remaining int
+		w.engine(doing("A", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+			names := strings.Repeat("x", remaining) // not a number, of which changes are held
+			return ctrl.Result{}, failure.Mark(errors.New("in the way: "+names), failure.WithClass(failure.ClassTerminal))
+		}))
+		written := func() bool {
+			pass(time.Second)
+			_, _ = w.reconcile()
+			return w.conditionOf(condition.Ready) == "False TerminalError: A: in the way: "+strings.Repeat("x", remaining)
+		}
+		for remaining = 10; remaining > 4; remaining-- {
+			if !written() {
+				t.Errorf("with %d objects in the way: %s", remaining, w.conditionOf(condition.Ready))
+			}
+		}
+		if written() {
+			t.Error("a text that always changes is always written")
+		}
+		pass(10 * time.Minute)
+		if !written() {
+			t.Errorf("later: %s", w.conditionOf(condition.Ready))
 		}
 	})
 }

@@ -122,7 +122,7 @@ func (f eventFilter[T]) record(obj client.Object, kind journal.CauseKind, verb s
 func (f eventFilter[T]) gone(obj client.Object, final bool) {
 	e := f.engine
 	typed, ok := obj.(T)
-	if !ok || e.finalizers.own == "" {
+	if !ok || e.finalizers.own == "" || e.plan.leavesAlone(typed) {
 		return
 	}
 	if e.memories.gone(typed, final, e.finalizers.protects(typed)) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -27,6 +28,10 @@ func (e *Engine[T]) watchDeclared(b *builder.Builder) error {
 			if err != nil {
 				return fmt.Errorf("step %q watches %T: %w: register it with the scheme of the manager", p.step.Name(), w.Object, err)
 			}
+			if w.Later != nil {
+				e.watchLater(b, w, gvk, e.handlerOf(w))
+				continue
+			}
 			e.watch(b, w, gvk.GroupKind())
 		}
 	}
@@ -34,14 +39,22 @@ func (e *Engine[T]) watchDeclared(b *builder.Builder) error {
 }
 
 func (e *Engine[T]) watch(b *builder.Builder, w Watch, kind schema.GroupKind) {
-	notes := builder.WithPredicates(noting{kind, w.Note})
-	if w.Owned {
+	notes := builder.WithPredicates(noting{kind, w.Note, w.Changed})
+	if w.NamedBy != nil {
+		e.WatchNamed(b, w.Object, func(obj T) []client.ObjectKey { return w.NamedBy(obj) }, notes)
+	}
+	if w.Owned && w.Named == nil {
 		b.Owns(w.Object, notes)
+	} else if h := e.handlerOf(w); h != nil {
+		b.Watches(w.Object, h, notes)
 	}
-	if w.Named == nil && w.Owned {
-		return
-	}
-	b.Watches(w.Object, e.WrapHandler(handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+}
+
+// handlerOf returns what handles the events of a watch, besides what NamedBy needs; nil if that is
+// all. It is one handler, also of what is owned and named: with two watches, each event would be
+// noted, and counted as a cause, twice.
+func (e *Engine[T]) handlerOf(w Watch) handler.EventHandler {
+	named := e.WrapHandler(handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		if w.Named == nil {
 			return nil
 		}
@@ -51,13 +64,48 @@ func (e *Engine[T]) watch(b *builder.Builder, w Watch, kind schema.GroupKind) {
 			requests[i].NamespacedName = key
 		}
 		return requests
-	})), notes)
+	}))
+	if w.Owned {
+		c := e.options.Client
+		owner := handler.EnqueueRequestForOwner(c.Scheme(), c.RESTMapper(), e.resource.newObject(), handler.OnlyControllerOwner())
+		if w.Named == nil {
+			return owner
+		}
+		return both(owner, named)
+	}
+	if w.Named == nil && w.NamedBy != nil {
+		return nil
+	}
+	return named
 }
 
-// noting is a predicate that lets every event pass, and notes what exists.
+// both returns a handler of events that passes each to two.
+func both(one, two handler.EventHandler) handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, ev event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			one.Create(ctx, ev, q)
+			two.Create(ctx, ev, q)
+		},
+		UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			one.Update(ctx, ev, q)
+			two.Update(ctx, ev, q)
+		},
+		DeleteFunc: func(ctx context.Context, ev event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			one.Delete(ctx, ev, q)
+			two.Delete(ctx, ev, q)
+		},
+		GenericFunc: func(ctx context.Context, ev event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			one.Generic(ctx, ev, q)
+			two.Generic(ctx, ev, q)
+		},
+	}
+}
+
+// noting is a predicate that notes what exists, and lets the events pass that request reconciles.
 type noting struct {
-	kind schema.GroupKind
-	note func(kind schema.GroupKind, before, now client.Object) // may be nil
+	kind   schema.GroupKind
+	note   func(kind schema.GroupKind, before, now client.Object) // may be nil
+	passes func(before, now client.Object) bool                   // nil if all do
 }
 
 // Create implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
@@ -76,5 +124,5 @@ func (n noting) changed(before, now client.Object) bool {
 	if n.note != nil {
 		n.note(n.kind, before, now)
 	}
-	return true
+	return n.passes == nil || n.passes(before, now)
 }

@@ -123,6 +123,10 @@ func (p *page) adviseController(c *Controller, add adder) {
 			add(s.fault(), "%s fails (%s): %s.", name, s.Class, short(s.Remedy))
 			continue
 		}
+		if s.State == StateNotReady {
+			lacks := strings.TrimSuffix(s.Name+" is not ready: "+short(s.Lacks), ": ")
+			add(p.describe(s.Name), "%s. The operator continues by itself when it is. Its state, with its events:", lacks)
+		}
 		for _, w := range s.Waits {
 			adviseWait(name, w, add)
 		}
@@ -138,6 +142,20 @@ func (p *page) adviseController(c *Controller, add adder) {
 		add("", "It is slowed down because of a %s. Find out what reverts the write; if nothing does, "+
 			"a step of the operator writes another value each time.", hot.What)
 	}
+}
+
+// describe returns the command that describes an object of a set: "Deployment web".
+func (p *page) describe(name string) string {
+	kind, name, _ := strings.Cut(name, " ")
+	namespace, rest, elsewhere := strings.Cut(name, "/")
+	if !elsewhere {
+		namespace, rest = p.x.Report.Object.Namespace, name
+	}
+	command := "kubectl describe " + shellWord(strings.ToLower(kind)) + " " + shellWord(rest)
+	if namespace != "" {
+		command += " -n " + shellWord(namespace)
+	}
+	return command
 }
 
 // objectName matches the name of an object: "Secret shop/db-password".
@@ -190,6 +208,9 @@ func (p *page) advisePatience(add adder) {
 	case kindOf(p.x.Object) != custom:
 		add(fmt.Sprintf("kubectl describe %s %s", shellWord(p.x.Resource), p.kubectlName()),
 			"Kubernetes itself manages it. Its state, with its events:")
+		if command := p.explainOwner(); command != "" {
+			add(command, "Its owner may say more:")
+		}
 	case p.x.Report == nil:
 		add("", "Check that its operator runs: the conditions do not say what is missing.")
 	}

@@ -99,6 +99,18 @@ func TestWrite(t *testing.T) {
 			[]string{"  A ConfigMap has no conditions: explain its owner, ctrlkit explain database.example.com/db -n shop\n"}, "What to do",
 		},
 		{
+			"the owner of an object of a set that can have no owner reference", explanation.Explanation{Object: tracked("Database.example.com shop/db")},
+			[]string{"  A PriorityClass has no conditions: explain its owner, ctrlkit explain database.example.com/db -n shop\n"}, "What to do",
+		},
+		{
+			"the cluster-scoped owner of an object of a set", explanation.Explanation{Object: tracked("Database.example.com db")},
+			[]string{"explain its owner, ctrlkit explain database.example.com/db\n"}, "What to do",
+		},
+		{
+			"a kind of Kubernetes that has an owner", explanation.Explanation{Object: plain("apps/v1", "Deployment", owner("example.com/v1", "Database", "db", true)), Resource: "deployments.apps"},
+			[]string{"  - Its owner may say more:\n      ctrlkit explain database.example.com/db -n shop\n"}, "operator runs",
+		},
+		{
 			"an object without conditions whose operator waits", explanation.Explanation{Object: plain("v1", "ConfigMap"), Report: reportOf(explanation.Controller{Steps: []explanation.Step{waiting}})},
 			[]string{"  - Peer waits for a."}, "",
 		},

@@ -67,6 +67,30 @@ var scenes = map[string]func(*testing.T) *explanation.Explanation{
 		time.Sleep(2 * time.Second)
 		return s.explain()
 	},
+	"set": func(t *testing.T) *explanation.Explanation {
+		s := newScene(t, parts(), done("Publish"))
+		s.create()
+		s.settle()
+		time.Sleep(time.Minute)
+		s.start() // it writes nothing: the objects are as they were applied, in no particular order
+		s.settle()
+		time.Sleep(12 * time.Second)
+		return s.explain()
+	},
+	"set-refused": func(t *testing.T) *explanation.Explanation {
+		s := newScene(t, parts(), done("Publish"))
+		foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}}
+		if err := s.client.Create(s.ctx(), foreign, client.FieldOwner("helm")); err != nil {
+			t.Fatal(err)
+		}
+		s.create()
+		s.settle()
+		time.Sleep(time.Minute)
+		s.start()
+		s.settle()
+		time.Sleep(2 * time.Second)
+		return s.explain()
+	},
 	"own-remedy": func(t *testing.T) *explanation.Explanation {
 		err := failure.Mark(errors.New("the plan \"free\" has no replicas"), failure.WithClass(failure.ClassTerminal), failure.WithReason("PlanTooSmall"),
 			failure.WithRemedy("choose the plan \"team\", or set .spec.replicas to 1"))

@@ -128,17 +128,38 @@ func (p *page) head() {
 
 // user names the object to explain instead of one that has no conditions.
 func (p *page) user() string {
+	if command := p.explainOwner(); command != "" {
+		return "its owner, " + command
+	}
+	return "the object whose operator reads or writes it"
+}
+
+// setOwner is the annotation by which a set names the owner of an object that has no owner
+// reference: "Website.web.ctrlkit.dev default/shop". It is apply.OwnerAnnotation.
+const setOwner = "apply.ctrlkit.dev/owner"
+
+// explainOwner returns the command that explains the owner of the object, empty if it has none.
+func (p *page) explainOwner() string {
+	var kind, name, namespace string
 	owners := p.x.Object.GetOwnerReferences()
-	if len(owners) == 0 {
-		return "the object whose operator reads or writes it"
+	if annotated := p.x.Object.GetAnnotations()[setOwner]; len(owners) > 0 {
+		owner := owners[max(0, slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller }))]
+		kind, name = schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind().String(), owner.Name
+		namespace = p.x.Object.GetNamespace()
+	} else if annotated != "" {
+		kind, name, _ = strings.Cut(annotated, " ")
+		if in, rest, ok := strings.Cut(name, "/"); ok {
+			namespace, name = in, rest
+		}
 	}
-	owner := owners[max(0, slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller }))]
-	group := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
-	command := "ctrlkit explain " + shellWord(strings.TrimSuffix(strings.ToLower(group.String()), ".")+"/"+owner.Name)
-	if ns := p.x.Object.GetNamespace(); ns != "" {
-		command += " -n " + shellWord(ns)
+	if name == "" {
+		return ""
 	}
-	return "its owner, " + command
+	command := "ctrlkit explain " + shellWord(strings.TrimSuffix(strings.ToLower(kind), ".")+"/"+name)
+	if namespace != "" {
+		command += " -n " + shellWord(namespace)
+	}
+	return command
 }
 
 // end returns what the operator knows about an object that does not exist.

@@ -193,12 +193,18 @@ func causeText(c journal.Cause) string {
 
 func writeOf(ev journal.Wrote) Write {
 	w := Write{}
+	if slices.ContainsFunc(ev.Fields, isOfSet) { // what a set writes to each of its objects says nothing
+		ev.Fields = slices.DeleteFunc(slices.Clone(ev.Fields), func(field string) bool { return isOfSet(field) || field == ".metadata.ownerReferences" })
+	}
 	if ev.Err != nil {
 		w.Error, ev.Err = ev.Err.Error(), nil
 	}
 	w.What = ev.String()
 	return w
 }
+
+// isOfSet reports whether a field is a label or an annotation of package apply.
+func isOfSet(field string) bool { return strings.Contains(field, "[apply.ctrlkit.dev/") }
 
 // keepSince sets since when each step, and action, is in its state, and records that for the next
 // reconcile.

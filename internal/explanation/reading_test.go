@@ -252,6 +252,20 @@ func TestController(t *testing.T) {
 	}
 }
 
+// What a set writes to each of its objects is left out of what was written.
+func TestWritesOfSets(t *testing.T) {
+	for want, fields := range map[string][]string{
+		"apply Secret shop/password (.data[key])":                            {".data[key]", ".metadata.annotations[apply.ctrlkit.dev/hash]", ".metadata.labels[apply.ctrlkit.dev/set]", ".metadata.ownerReferences"},
+		"apply Secret shop/password":                                         {".metadata.annotations[apply.ctrlkit.dev/hash]", ".metadata.ownerReferences"},
+		"apply Secret shop/password (.data[key], .metadata.ownerReferences)": {".data[key]", ".metadata.ownerReferences"},
+	} {
+		runs := read(minute{journal.Started{}, journal.Wrote{Verb: "apply", Object: journal.Object{Kind: "Secret", Namespace: "shop", Name: "password"}, Fields: fields}}).Runs
+		if got := runs[0].Writes[0].What; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestRuns(t *testing.T) {
 	wrote := journal.Wrote{Verb: "patch", Object: database, Subresource: "status", Fields: []string{".status.conditions"}}
 	refused := journal.Wrote{Verb: "create", Object: secret, Err: errors.New("exists")}

@@ -73,9 +73,11 @@ const (
 	StateNotNeeded  = "not needed"
 	StateNotReached = "not reached"
 	StateBlocked    = "blocked"
+	StateReady      = "ready"     // of an object of a set
+	StateNotReady   = "not ready" // of an object of a set
 )
 
-// A Step is the state of a step, or of an action in it.
+// A Step is the state of a step, of an action in it, or of an object of the set that it keeps.
 type Step struct {
 	Name  string        `json:"name"`
 	Phase journal.Phase `json:"phase,omitempty"`
@@ -86,11 +88,14 @@ type Step struct {
 	OrLonger bool      `json:"orLonger,omitempty"`
 	// Again says that it is running again.
 	Again bool `json:"again,omitempty"`
-	// Error is what failed; Class and Remedy are as package failure has them.
+	// Error is what failed; Class and Remedy are as package failure has them. The class of an
+	// object of a set is the reason that a condition has for it.
 	Error  string         `json:"error,omitempty"`
 	Class  string         `json:"class,omitempty"`
 	Remedy string         `json:"remedy,omitempty"`
 	Waits  []journal.Wait `json:"waits,omitempty"`
+	// Lacks is why an object of a set is not ready.
+	Lacks string `json:"lacks,omitempty"`
 	// After is the time after which it has asked to run again.
 	After time.Duration `json:"after,omitempty"`
 	// By are the steps or actions that block it.

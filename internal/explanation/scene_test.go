@@ -82,7 +82,9 @@ func newScene(t *testing.T, steps ...step.Step[*Database]) *scene {
 	}
 	s := &scene{t: t, steps: steps}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	for _, kind := range []string{"ConfigMap", "Secret", "Pod", "Service"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
 	s.client = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithStatusSubresource(&Database{}).WithReturnManagedFields().
 		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if s.refuse != nil {

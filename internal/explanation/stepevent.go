@@ -44,9 +44,37 @@ func stepEvent(steps []Step, e journal.Entry) ([]Step, bool) {
 		return inStep(steps, ev.Step, stepOf(ev.Action, "", ev.Outcome)), true
 	case journal.ActionBlocked:
 		return inStep(steps, ev.Step, Step{Name: ev.Action, State: StateBlocked, By: ev.By}), true
+	case journal.Kept:
+		for _, child := range ev.Children {
+			steps = inStep(steps, ev.Step, stepOfChild(child, e.Object.Namespace))
+		}
+		return steps, true
 	default:
 		return steps, false
 	}
+}
+
+// stepOfChild returns an object of a set, as an action of the step that keeps it. It has its
+// namespace if its owner is in another one.
+func stepOfChild(child journal.Child, namespace string) Step {
+	obj := child.Object
+	s := Step{Name: obj.Kind + " " + obj.Name}
+	if obj.Namespace != namespace && obj.Namespace != "" {
+		s.Name = obj.Kind + " " + obj.Namespace + "/" + obj.Name
+	}
+	switch child.State {
+	case journal.ChildReady:
+		s.State = StateReady
+	case journal.ChildNotReady:
+		s.State, s.Lacks = StateNotReady, child.Text
+	case journal.ChildFailed:
+		s.State, s.Error, s.Class, s.Remedy = StateFailed, child.Text, child.Reason, child.Remedy
+	case journal.ChildWaiting:
+		s.State, s.Waits = StateWaiting, []journal.Wait{{For: child.Text}}
+	case journal.ChildBlocked:
+		s.State, s.By = StateBlocked, []string{"an earlier wave"}
+	}
+	return s
 }
 
 func stepOf(name string, phase journal.Phase, o journal.Outcome) Step {

@@ -60,7 +60,7 @@ func times(n int) string {
 
 var marks = map[string]string{
 	StateDone: "✓", StateFailed: "✗", StateWaiting: "…", StateRequeued: "↻", StateRunning: "▶",
-	StateNotNeeded: "-", StateNotReached: "·", StateBlocked: "·",
+	StateNotNeeded: "-", StateNotReached: "·", StateBlocked: "·", StateReady: "✓", StateNotReady: "…",
 }
 
 func (p *page) rows(steps []Step, depth int, rows *[][]string) {
@@ -88,7 +88,7 @@ func (p *page) rows(steps []Step, depth int, rows *[][]string) {
 // rank returns how much a step matters: 0 for one that is not done, or blocks others.
 func (s Step) rank() int {
 	switch s.State {
-	case StateDone, StateNotNeeded:
+	case StateDone, StateNotNeeded, StateReady:
 		return 2
 	case StateBlocked, StateNotReached:
 		return 1
@@ -117,6 +117,8 @@ func (p *page) stateOf(s *Step, beside []Step) string {
 			return fmt.Sprintf("waits, %s", p.lasting(s))
 		}
 		return fmt.Sprintf("waits, %s: %s", p.lasting(s), s.waitsFor())
+	case StateNotReady:
+		return strings.TrimSuffix(fmt.Sprintf("not ready, %s: %s", p.lasting(s), short(s.Lacks)), ": ")
 	case StateRequeued:
 		return "asks to run again, " + p.lasting(s)
 	case StateNotReached:
@@ -142,13 +144,14 @@ func (s *Step) waitsFor() string {
 	return short(strings.Join(texts, "; "))
 }
 
-// stuck returns the steps that failed or wait, or instead of a step the actions of it that did.
+// stuck returns the steps that failed or wait, or instead of a step the actions of it that did, or
+// the objects of its set that are not ready.
 func stuck(steps []Step) []Step {
 	var all []Step
 	for _, s := range steps {
 		if inner := stuck(s.Actions); len(inner) > 0 && !s.passed() {
 			all = append(all, inner...)
-		} else if s.State == StateFailed || s.State == StateWaiting {
+		} else if s.State == StateFailed || s.State == StateWaiting || s.State == StateNotReady {
 			all = append(all, s)
 		}
 	}

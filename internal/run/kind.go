@@ -72,6 +72,11 @@ func builtinKinds() []Kind {
 		sparse(kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa")),
 		sparse(kind("rbac.authorization.k8s.io", "v1", "Role", "roles")),
 		sparse(kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")),
+		// What is cluster-scoped is shown if the annotation of a set names its owner.
+		sparse(kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles")),
+		sparse(kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings")),
+		sparse(kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "pc")),
+		kind("", "v1", "Namespace", "namespaces", "ns"),
 	}
 }
 

@@ -18,6 +18,7 @@ type Object struct {
 	Name      string
 	UID       types.UID
 	Owners    []types.UID // the controlling owner first
+	OwnerName string      // what the annotation of a set says, for an object without owner references
 	Created   time.Time
 	Deleting  bool
 	State     State
@@ -42,9 +43,20 @@ func newObject(u *unstructured.Unstructured, columns []Column) *Object {
 			obj.Owners = append(obj.Owners, owner.UID)
 		}
 	}
+	if len(obj.Owners) == 0 {
+		obj.OwnerName = u.GetAnnotations()[ownerAnnotation]
+	}
 	obj.State = stateOf(u, columns)
 	return obj
 }
+
+// ownerAnnotation names the owner of an object that can have no owner reference, as in
+// "Website.web.ctrlkit.dev default/shop". It is apply.OwnerAnnotation: the sets of any operator
+// have it, whatever version of the library they were built with.
+const ownerAnnotation = "apply.ctrlkit.dev/owner"
+
+// ownerName returns how the annotation names the object.
+func (o *Object) ownerName() string { return o.Kind.String() + " " + o.FullName() }
 
 // FullName returns the name with its namespace, if it has one.
 func (o *Object) FullName() string {

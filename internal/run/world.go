@@ -36,7 +36,7 @@ type Event struct {
 
 // Notice is a change that is shown.
 type Notice struct {
-	Verb   string // "exists", "created", "changed", "deleted", or "event"
+	Verb   string // "exists", "created", "adopted", "changed", "deleted", or "event"
 	Object *Object
 	Event  *Event
 }
@@ -44,8 +44,9 @@ type Notice struct {
 // maxEvents is how many events are kept.
 const maxEvents = 256
 
-// World holds the operator's objects and their children. An object belongs to it if it is of one of
-// the operator's kinds, or if one of its owners belongs to it. An object that belongs to it stays
+// World holds the operator's objects and their children. An object belongs to it if it is of one
+// of the operator's kinds, or if one of its owners belongs to it: by owner references or, for an
+// object without any, by the annotation that a set writes. An object that belongs to it stays
 // until it is deleted, even if its owner is deleted first. A World is not safe for concurrent use.
 type World struct {
 	roots    map[schema.GroupKind]bool
@@ -53,6 +54,8 @@ type World struct {
 	initial  map[types.UID]bool    // objects that existed before, until they are reported
 	belongs  map[types.UID]bool
 	children map[types.UID][]types.UID // by the owner, which need not be known yet
+	named    map[string]types.UID      // all objects, by how annotations name them
+	waiting  map[string][]types.UID    // objects whose annotation names an owner that is not known yet
 	events   []*Event                  // in the order of arrival
 }
 
@@ -64,6 +67,8 @@ func NewWorld(roots ...schema.GroupKind) *World {
 		initial:  make(map[types.UID]bool),
 		belongs:  make(map[types.UID]bool),
 		children: make(map[types.UID][]types.UID),
+		named:    make(map[string]types.UID),
+		waiting:  make(map[string][]types.UID),
 	}
 	for _, root := range roots {
 		w.roots[root] = true
@@ -87,18 +92,50 @@ func (w *World) Apply(change Change) []Notice {
 func (w *World) put(change Change) []Notice {
 	obj := change.Object
 	before := w.objects[obj.UID]
+	w.findOwner(obj)
 	w.objects[obj.UID] = obj
 	w.relink(before, obj)
+	w.introduce(obj)
 	if before == nil && change.Initial {
 		w.initial[obj.UID] = true
 	}
 	if !w.belongs[obj.UID] {
-		return w.admit(obj.UID, nil)
+		notices := w.admit(obj.UID, nil)
+		if len(notices) > 0 && before != nil { // it was there, and has an owner now
+			notices[0].Verb = "adopted"
+		}
+		return notices
 	}
 	if before != nil && before.State.String() == obj.State.String() {
 		return nil
 	}
 	return []Notice{{Verb: "changed", Object: obj}}
+}
+
+// findOwner makes the owner that the annotation of an object names one of its owners, when it is
+// known.
+func (w *World) findOwner(obj *Object) {
+	if obj.OwnerName == "" {
+		return
+	}
+	if owner, known := w.named[obj.OwnerName]; known {
+		obj.Owners = []types.UID{owner}
+	} else if !slices.Contains(w.waiting[obj.OwnerName], obj.UID) {
+		w.waiting[obj.OwnerName] = append(w.waiting[obj.OwnerName], obj.UID)
+	}
+}
+
+// introduce makes a new object the owner of those whose annotation names it.
+func (w *World) introduce(obj *Object) {
+	name := obj.ownerName()
+	w.named[name] = obj.UID
+	for _, uid := range w.waiting[name] {
+		if child := w.objects[uid]; child != nil && child.OwnerName == name && len(child.Owners) == 0 {
+			child.Owners = []types.UID{obj.UID}
+			w.relink(nil, child)
+		}
+	}
+	delete(w.waiting, name)
 }
 
 // admit adds an object that belongs now, and then those of its descendants that arrived before it.
@@ -130,6 +167,9 @@ func (w *World) remove(obj *Object) []Notice {
 		return nil
 	}
 	w.relink(before, nil)
+	if w.named[before.ownerName()] == obj.UID {
+		delete(w.named, before.ownerName())
+	}
 	reported := w.belongs[obj.UID]
 	delete(w.objects, obj.UID)
 	delete(w.belongs, obj.UID)

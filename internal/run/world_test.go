@@ -77,6 +77,62 @@ func outline(nodes []*Node) []string {
 	return lines
 }
 
+// An object without owner references stands below the owner that its annotation names, whichever
+// of them arrives first.
+func TestWorldHasTrackedObjects(t *testing.T) {
+	owner := func() *Object { return &Object{Kind: rootKind, Namespace: "default", Name: "db", UID: "owner"} }
+	class := func() *Object {
+		return &Object{Kind: schema.GroupKind{Kind: "PriorityClass"}, Name: "db", UID: "class", OwnerName: "Database.demo.dev default/db"}
+	}
+	for _, ownerFirst := range []bool{false, true} {
+		w := NewWorld(rootKind)
+		changes := []*Object{class(), class(), owner()}
+		if ownerFirst {
+			changes = []*Object{owner(), class(), class()}
+		}
+		var got []string
+		for _, obj := range changes {
+			got = append(got, verbs(w.Apply(Change{Object: obj}))...)
+		}
+		if diff := cmp.Diff([]string{"created owner", "created class"}, got); diff != "" {
+			t.Errorf("owner first: %t (-want +got):\n%s", ownerFirst, diff)
+		}
+		if diff := cmp.Diff([]string{"owner", "owner/class"}, outline(w.Tree())); diff != "" {
+			t.Errorf("owner first: %t: the tree (-want +got):\n%s", ownerFirst, diff)
+		}
+		if got := verbs(w.Apply(Change{Object: class(), Deleted: true})); !slices.Equal(got, []string{"deleted class"}) {
+			t.Errorf("deleted: %v", got)
+		}
+	}
+	w := NewWorld(rootKind)
+	stranger := class()
+	stranger.OwnerName = "Database.demo.dev default/other"
+	if got := verbs(append(w.Apply(Change{Object: owner()}), w.Apply(Change{Object: stranger})...)); !slices.Equal(got, []string{"created owner"}) {
+		t.Errorf("with an object of another owner: %v", got)
+	}
+}
+
+// An object that was there, and then gets an owner, was not created.
+func TestWorldNamesWhatIsAdopted(t *testing.T) {
+	for _, initial := range []bool{false, true} {
+		w := NewWorld(rootKind)
+		w.Apply(Change{Object: &Object{Kind: rootKind, Name: "db", UID: "owner"}})
+		w.Apply(Change{Object: &Object{Kind: childKind, Name: "db", UID: "child"}, Initial: initial})
+		got := verbs(w.Apply(Change{Object: &Object{Kind: childKind, Name: "db", UID: "child", Owners: []types.UID{"owner"}}}))
+		if !slices.Equal(got, []string{"adopted child"}) {
+			t.Errorf("it was there at the beginning: %t: %v", initial, got)
+		}
+	}
+}
+
+func verbs(notices []Notice) []string {
+	var all []string
+	for _, n := range notices {
+		all = append(all, fmt.Sprint(n.Verb, " ", n.Object.UID))
+	}
+	return all
+}
+
 // Every object that belongs is in the tree, also when owner references form circles.
 func TestWorldTreeHoldsEverythingOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

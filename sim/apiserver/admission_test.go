@@ -243,8 +243,9 @@ func TestCustomResourceTypes(t *testing.T) {
 	}
 }
 
-// What is stored of a new claim, and of a new Job without labels, lacks defaults that the server sets
-// when it reads: the first update is written although the client has changed nothing, the next is not.
+// What is stored of a new claim, and of a new Job without labels, lacks defaults that the server
+// sets when it reads: the first update is written although the client has changed nothing, the
+// next is not.
 func TestFirstUpdateStoresDefaults(t *testing.T) {
 	w := newWorld(t)
 	for kind, tt := range map[string]struct {

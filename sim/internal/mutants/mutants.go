@@ -61,6 +61,9 @@ func Twins() []Twin {
 		of("revisions", revisionWorkload, Right),
 		of("fleet", fleetWorkload, Right),
 		of("sets", setWorkload, Right),
+		of("meshed", meshedWorkload, Right),
+		of("rivals", rivalWorkload, Right),
+		of("upgrade", upgradeWorkload, Right),
 	}
 	for _, p := range playedTwins() {
 		twins = append(twins, of("played-"+p.name, p.workload, Right))
@@ -74,7 +77,10 @@ var definitions = []string{"crd"}
 // All returns the mutants.
 func All() []Mutant {
 	var list []Mutant
-	for _, family := range [][]Mutant{childMutants(), podMutants(), externalMutants(), tokenMutants(), keeperMutants(), revisionMutants(), fleetMutants(), setMutants()} {
+	for _, family := range [][]Mutant{
+		childMutants(), podMutants(), externalMutants(), tokenMutants(), keeperMutants(), revisionMutants(), fleetMutants(),
+		setMutants(), meshedMutants(), rivalMutants(), upgradeMutants(),
+	} {
 		list = append(list, family...)
 	}
 	return list

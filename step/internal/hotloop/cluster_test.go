@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
@@ -190,7 +191,7 @@ func (c *cluster) reconcile(do action) (found *Loop, slow time.Duration) {
 	}
 	return c.detector.Observe(Reconcile{
 		Record: record, Disputes: disputes, Self: self, Owner: "things",
-		Generation: read.Generation, Version: read.ResourceVersion, Began: began, Written: c.written,
+		Generation: read.Generation, Policies: policy.Annotations(read), Version: read.ResourceVersion, Began: began, Written: c.written,
 		Requested: c.requested, Failed: c.failed, Now: c.now,
 	})
 }

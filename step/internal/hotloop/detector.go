@@ -5,12 +5,14 @@ package hotloop
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
@@ -34,6 +36,7 @@ type Detector struct {
 	until      time.Time // the next reconcile waits until then
 	over       time.Time // when the hot loop is over, if it is not found again
 	generation int64
+	policies   map[string]string
 	text       string // for the condition
 }
 
@@ -63,9 +66,11 @@ func (d *Detector) Text() string { return d.text }
 // Until is when the next reconcile may run.
 func (d *Detector) Until() time.Time { return d.until }
 
-// Slows reports whether the object has to wait. A change of its spec and its deletion do not wait.
+// Slows reports whether the object has to wait. A change of its spec, a change of its policy, which
+// may end the hot loop, and its deletion do not wait.
 func (d *Detector) Slows(obj client.Object, now time.Time) bool {
-	return now.Before(d.until) && obj.GetGeneration() == d.generation && obj.GetDeletionTimestamp().IsZero()
+	return now.Before(d.until) && obj.GetGeneration() == d.generation && obj.GetDeletionTimestamp().IsZero() &&
+		maps.Equal(policy.Annotations(obj), d.policies)
 }
 
 // Expire ends a hot loop that was not found again.
@@ -113,7 +118,7 @@ func (d *Detector) Observe(r Reconcile) (found *Loop, slow time.Duration) {
 	slow = d.slow()
 	d.level++
 	d.until, d.over = r.Now.Add(slow), r.Now.Add(slow*2+loopWindow)
-	d.generation = r.Generation
+	d.generation, d.policies = r.Generation, r.Policies
 	d.echoes.reset()
 	found.First = d.text == ""
 	if found.Fight {

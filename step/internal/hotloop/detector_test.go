@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/policy"
 )
 
 // unchanged is an arrangement or an answer that changes nothing.
@@ -232,6 +234,8 @@ func TestWhatIsNotSlowedDown(t *testing.T) {
 	}{
 		{"nothing changed", func(*corev1.Pod) {}, true},
 		{"the spec was changed", func(obj *corev1.Pod) { obj.Generation++ }, false},
+		{"its policy was changed", func(obj *corev1.Pod) { obj.Annotations = map[string]string{policy.ReconcileAnnotation: "skip"} }, false},
+		{"an annotation was changed that is no policy", func(obj *corev1.Pod) { obj.Annotations = map[string]string{"reconcile": "skip"} }, true},
 		{"the object is being deleted", func(obj *corev1.Pod) { obj.DeletionTimestamp = &metav1.Time{Time: c.now} }, false},
 	}
 	for _, test := range tests {
@@ -242,6 +246,23 @@ func TestWhatIsNotSlowedDown(t *testing.T) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// An object that was in the hot loop with a policy is not slowed down once the policy is removed.
+func TestARemovedPolicyIsNotSlowedDown(t *testing.T) {
+	c := newCluster(t)
+	obj := c.get("self")
+	obj.Annotations = map[string]string{policy.ReclaimAnnotation: "retain"}
+	c.must(c.server.Update(t.Context(), obj))
+	fight(c)
+	obj = c.get("self")
+	if !c.detector.Slows(obj, c.now) {
+		t.Error("it is not slowed down although nothing has changed")
+	}
+	obj.Annotations = nil
+	if c.detector.Slows(obj, c.now) {
+		t.Error("it is slowed down although its policy was removed")
 	}
 }
 

@@ -18,9 +18,10 @@ type Reconcile struct {
 	Owner    string         // the field owner of the engine
 
 	Generation int64
-	Version    string // the resource version that was read
-	Began      string // the version after our last write before the reconcile
-	Written    string // the version after our last write now
+	Policies   map[string]string // the annotations of package policy that were read
+	Version    string            // the resource version that was read
+	Began      string            // the version after our last write before the reconcile
+	Written    string            // the version after our last write now
 
 	Requested bool // the reconcile runs because of a time that was requested
 	Failed    bool

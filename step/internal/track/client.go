@@ -73,7 +73,7 @@ func (r *Client) begin(ctx context.Context, verb, sub string, obj client.Object)
 func (r *Client) before(ctx context.Context, w *Write, t reflect.Type, key client.ObjectKey) (before *Snapshot, verified bool) {
 	c := r.record.root()
 	c.mu.Lock()
-	before, cached := c.answers[w.Object], c.cached[t]
+	before, cached, absent := c.answers[w.Object], c.cached[t], c.absent[absentee{t, key}]
 	own := c.Self != nil && t == reflect.TypeOf(c.Self) && key == client.ObjectKeyFromObject(c.Self)
 	c.mu.Unlock()
 	switch {
@@ -82,7 +82,9 @@ func (r *Client) before(ctx context.Context, w *Write, t reflect.Type, key clien
 		before = SnapshotOf(c.Self)
 	case cached:
 		w.Cached = t
-		before = r.cachedSnapshot(ctx, t, key)
+		if before = (&Snapshot{Absent: true}); !absent {
+			before = r.cachedSnapshot(ctx, t, key)
+		}
 	}
 	suspected := false
 	c.mu.Lock()

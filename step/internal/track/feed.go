@@ -12,28 +12,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Feed counts the changes that the watches of a controller report. As long as no count that
-// concerns an object or a list has grown, the cache has had no change of it that a watch has
-// reported. Its zero value has counted nothing, and is safe for concurrent use.
+// A Feed numbers the changes that the watches of a controller report. As long as no change that
+// concerns an object or a list has a higher number than a stamp, the cache is as it was when the
+// stamp was taken, as far as a watch has reported. Its zero value has had no change, and is safe
+// for concurrent use.
 //
-// Names share counts, so that the memory does not depend on the number of objects: an object whose
-// count has grown may be unchanged, and is compared.
+// Names share numbers, so that the memory does not depend on the number of objects: an object
+// whose number is higher may be unchanged, and is compared.
 type Feed struct {
-	types sync.Map // of reflect.Type: *counts
+	last  atomic.Uint64 // the number of the last change
+	types sync.Map      // of reflect.Type: *latest
 }
 
-// stripes is how many counts the objects of a type share. It is a power of two.
+// A Stamp is a time, in changes that a feed has had. The zero value is before all.
+type Stamp uint64
+
+// stripes is how many numbers the objects of a type share. It is a power of two.
 const stripes = 1 << 12
 
-// counts are the changes of the objects of one type. They never shrink, so that a sum of them is the
-// same only if each of them is.
-type counts struct {
-	all atomic.Uint64 // of all objects
+// latest are the numbers of the last changes of the objects of one type. They never fall.
+type latest struct {
+	all atomic.Uint64 // of any object
 	by  [stripes]atomic.Uint64
 }
 
-// Changed counts a change of an object: its creation and its deletion, too. It is called before the
-// change triggers a reconcile.
+// Changed notes a change of an object: its creation and its deletion, too. It is called after the
+// cache has it, and before it triggers a reconcile.
 func (f *Feed) Changed(obj client.Object) {
 	if standsForAny(obj) { // it is in another cache than objects of the Go type
 		return
@@ -41,77 +45,93 @@ func (f *Feed) Changed(obj client.Object) {
 	t := reflect.TypeOf(obj)
 	found, ok := f.types.Load(t)
 	if !ok {
-		found, _ = f.types.LoadOrStore(t, new(counts))
+		found, _ = f.types.LoadOrStore(t, new(latest))
 	}
-	c := found.(*counts) //nolint:errcheck // nothing else is in the map
-	c.by[stripeOf(obj.GetNamespace(), obj.GetName())].Add(1)
-	c.by[stripeOf(obj.GetNamespace(), "")].Add(1)
-	c.all.Add(1)
+	l := found.(*latest) //nolint:errcheck // nothing else is in the map
+	n := f.last.Add(1)
+	raise(&l.by[stripeOf(obj.GetNamespace(), obj.GetName())], n)
+	raise(&l.by[stripeOf(obj.GetNamespace(), "")], n)
+	raise(&l.all, n)
 }
 
-// of returns the counts of a type, nil if no watch has reported an object of it yet.
-func (f *Feed) of(t reflect.Type) *counts {
+// raise makes a number at least n. Two changes may come in another order than their numbers.
+func raise(number *atomic.Uint64, n uint64) {
+	for old := number.Load(); old < n; old = number.Load() {
+		if number.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}
+
+// Now returns the stamp of what is read from now on: a change that comes later is newer.
+func (f *Feed) Now() Stamp { return Stamp(f.last.Load()) }
+
+// of returns the numbers of a type, nil if no watch has reported an object of it yet.
+func (f *Feed) of(t reflect.Type) *latest {
 	found, ok := f.types.Load(t)
 	if !ok {
 		return nil
 	}
-	return found.(*counts) //nolint:errcheck // nothing else is in the map
+	return found.(*latest) //nolint:errcheck // nothing else is in the map
 }
 
-// ofObject returns a number that grows when an object changes. A reader ignores the namespace in
-// the key of an object that has none, so that this counts both names.
-func (c *counts) ofObject(key client.ObjectKey) uint64 {
-	sum := c.by[stripeOf(key.Namespace, key.Name)].Load()
+// ofObject returns the number of the last change of an object. A reader ignores the namespace in
+// the key of an object that has none, so that this is for both names.
+func (l *latest) ofObject(key client.ObjectKey) uint64 {
+	last := l.by[stripeOf(key.Namespace, key.Name)].Load()
 	if key.Namespace != "" {
-		sum += c.by[stripeOf("", key.Name)].Load()
+		last = max(last, l.by[stripeOf("", key.Name)].Load())
 	}
-	return sum
+	return last
 }
 
-// ofList returns a number that grows when an object changes that may be in a list: of one
+// ofList returns the number of the last change of an object that may be in a list: of one
 // namespace, or of all.
-func (c *counts) ofList(namespace string) uint64 {
+func (l *latest) ofList(namespace string) uint64 {
 	if namespace == "" {
-		return c.all.Load()
+		return l.all.Load()
 	}
-	return c.by[stripeOf(namespace, "")].Load() + c.by[stripeOf("", "")].Load()
+	return max(l.by[stripeOf(namespace, "")].Load(), l.by[stripeOf("", "")].Load())
 }
 
-// Count returns a number that is the same as long as the feed has counted no change: neither of
-// the object of that key, which is of the type of obj, nor of the inputs. It returns false if it
-// can't know: an input is of a type that no watch reports.
-//
-// It is taken before anything is read that it stands for: a change that comes later makes it grow.
-func (f *Feed) Count(obj runtime.Object, key client.ObjectKey, in *Inputs) (sum uint64, ok bool) {
+// UnchangedSince reports whether no watch has reported a change since a stamp: neither of the
+// object of that key, which is of the type of obj, nor of the inputs. It returns false, too, if it
+// can't know: an input is of a type of which no watch has reported an object.
+func (f *Feed) UnchangedSince(stamp Stamp, obj runtime.Object, key client.ObjectKey, in *Inputs) bool {
 	t := reflect.TypeOf(obj)
-	c := f.of(t)
-	if c == nil || in == nil || in.unknown {
-		return 0, false
+	l := f.of(t)
+	if l == nil || in == nil || in.unknown || l.ofObject(key) > uint64(stamp) {
+		return false
 	}
-	sum = c.ofObject(key)
 	for i := range in.all {
 		input := &in.all[i]
 		if input.number != nil {
-			sum += input.number.now()
+			if input.number.now() != input.number.then {
+				return false
+			}
 			continue
 		}
 		if other := input.object(); other == nil {
-			return 0, false
+			return false
 		} else if other != t {
-			if t, c = other, f.of(other); c == nil {
-				return 0, false
+			if t, l = other, f.of(other); l == nil {
+				return false
 			}
 		}
+		last := uint64(0)
 		if input.list != nil {
-			sum += c.ofList(input.key.Namespace)
+			last = l.ofList(input.key.Namespace)
 		} else {
-			sum += c.ofObject(input.key)
+			last = l.ofObject(input.key)
+		}
+		if last > uint64(stamp) {
+			return false
 		}
 	}
-	return sum, true
+	return true
 }
 
-// stripeOf returns the place of a name among the counts: the FNV-1a hash, which hash/fnv would
+// stripeOf returns the place of a name among the numbers: the FNV-1a hash, which hash/fnv would
 // allocate for.
 func stripeOf(namespace, name string) int {
 	const offset, prime = 14695981039346656037, 1099511628211

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,6 +68,8 @@ type Record struct {
 	// cached are the types that were read, and children what was written of these types.
 	cached   map[reflect.Type]bool
 	children []input
+	// absent are the objects that were read last and were not there.
+	absent map[absentee]bool
 
 	parent *Record // where the writes are noted, if not here
 }
@@ -269,6 +272,24 @@ func (r *Record) got(key client.ObjectKey, obj client.Object, err error) {
 	if err == nil {
 		r.reads.note(obj)
 	}
+	r.noteAbsent(key, obj, apierrors.IsNotFound(err))
+}
+
+// An absentee names an object that was not there.
+type absentee struct {
+	t   reflect.Type
+	key client.ObjectKey
+}
+
+// noteAbsent notes whether an object was there. The caller has the lock.
+func (r *Record) noteAbsent(key client.ObjectKey, obj client.Object, absent bool) {
+	if standsForAny(obj) || !absent && len(r.absent) == 0 {
+		return
+	}
+	if r.absent == nil {
+		r.absent = make(map[absentee]bool)
+	}
+	r.absent[absentee{reflect.TypeOf(obj), key}] = absent
 }
 
 // listed notes the answer to a read of a list.
@@ -318,16 +339,11 @@ func (r *Record) dependsOn(t reflect.Type, key client.ObjectKey, version string)
 	}
 }
 
-type stepKey struct{}
-
 // WithStep returns a context for the calls of a step.
 func WithStep(ctx context.Context, name string) context.Context {
-	return context.WithValue(ctx, stepKey{}, name)
+	return journal.ContextWithStep(ctx, name)
 }
 
 // StepFrom returns the name of the step that runs with a context, empty if none does. Steps may run
 // at the same time, so that nothing else knows it.
-func StepFrom(ctx context.Context) string {
-	name, _ := ctx.Value(stepKey{}).(string)
-	return name
-}
+func StepFrom(ctx context.Context) string { return journal.StepFromContext(ctx) }

@@ -55,12 +55,20 @@ func (r *Client) Patch(ctx context.Context, obj client.Object, patch client.Patc
 		return err
 	}
 	o := (&client.PatchOptions{}).ApplyOptions(opts)
-	w := r.begin(ctx, "patch", "", obj).by(o.FieldManager)
+	w := r.begin(ctx, verbOf(patch), "", obj).by(o.FieldManager)
 	w.Sent = sent
 	old := obj.GetResourceVersion()
 	err = r.Client.Patch(ctx, obj, frozen, opts...)
 	r.end(ctx, w, obj, old, len(o.DryRun) > 0, err)
 	return err
+}
+
+// verbOf returns what the journal calls a patch: server-side apply is one, by its type.
+func verbOf(patch client.Patch) string {
+	if patch.Type() == types.ApplyYAMLPatchType || patch.Type() == types.ApplyCBORPatchType {
+		return "apply"
+	}
+	return "patch"
 }
 
 // freeze makes the data of a patch once, because the answer of the API server changes the object

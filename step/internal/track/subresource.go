@@ -69,7 +69,7 @@ func (s *subresource) Patch(ctx context.Context, obj client.Object, patch client
 	if err != nil {
 		return err
 	}
-	w := s.client.begin(ctx, "patch", s.name, obj).by(o.FieldManager)
+	w := s.client.begin(ctx, verbOf(patch), s.name, obj).by(o.FieldManager)
 	w.Sent = sent
 	old := obj.GetResourceVersion()
 	err = s.SubResourceClient.Patch(ctx, obj, frozen, opts...)

@@ -1,0 +1,67 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// watchLater adds a watch of a kind that the API server may not have yet, with the handler for it,
+// nil if there is none but that of NamedBy.
+func (e *Engine[T]) watchLater(b *builder.Builder, w Watch, gvk schema.GroupVersionKind, events handler.EventHandler) {
+	c := e.options.Client
+	add := func(h handler.EventHandler) {
+		// The builder adds its event filters to all other sources.
+		inner := source.Kind(w.Later, w.Object, h, e.EventFilter(), noting{gvk.GroupKind(), w.Note, w.Changed})
+		b.WatchesRawSource(&laterSource{c.RESTMapper(), gvk, inner})
+	}
+	if w.NamedBy != nil {
+		add(e.naming(b, &references[T]{named: func(obj T) []client.ObjectKey { return w.NamedBy(obj) }}))
+	}
+	if events != nil {
+		add(events)
+	}
+}
+
+// A laterSource is the source of a kind that the API server may not have yet. It does not have the
+// method WaitForSync of the inner source: a controller waits for sources with that method before it
+// starts, and ends when one takes too long.
+type laterSource struct {
+	mapper apimeta.RESTMapper
+	kind   schema.GroupVersionKind
+	inner  source.Source
+}
+
+// lookForKind is how often the API server is asked for a kind that it does not have.
+const lookForKind = 10 * time.Second
+
+// Start starts the inner source as soon as the API server has the kind. The inner source itself
+// waits, too, but logs an error each time.
+func (s *laterSource) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	go func() {
+		err := wait.PollUntilContextCancel(ctx, lookForKind, true, func(context.Context) (bool, error) {
+			_, err := s.mapper.RESTMapping(s.kind.GroupKind(), s.kind.Version)
+			return err == nil, nil //nolint:nilerr // whatever the error is, it is asked again
+		})
+		if err != nil {
+			return // the operator ends
+		}
+		if err := s.inner.Start(ctx, queue); err != nil {
+			log.FromContext(ctx).Error(err, "Could not start a watch", "kind", s.kind.String())
+		}
+	}()
+	return nil
+}
