@@ -15,7 +15,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,7 +22,7 @@ import (
 )
 
 // applyRest applies an object without the fields that others have set.
-func (c *child) applyRest(ctx context.Context, conflict error, change func(*unstructured.Unstructured)) (client.Object, error) {
+func (c *child) applyRest(ctx context.Context, conflict error, uid string) (client.Object, error) {
 	content := runtime.DeepCopyJSON(c.content)
 	conflicts := conflictsOf(conflict)
 	for _, cause := range conflicts {
@@ -34,7 +33,7 @@ func (c *child) applyRest(ctx context.Context, conflict error, change func(*unst
 	if len(conflicts) == 0 {
 		return nil, conflict // of versions: it is retried
 	}
-	return c.apply(ctx, content, change)
+	return c.apply(ctx, content, "uid", uid)
 }
 
 // stopped is the failure of an object that must not take fields from others.

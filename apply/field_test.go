@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -234,8 +235,13 @@ func TestFieldImmutableFieldLoop(t *testing.T) {
 	})
 }
 
-// Values that mean the same were compared as texts, and written for ever.
+// Values that mean the same were compared as texts, and lists by position, and written for ever.
 func TestFieldListOrderAndQuantityLoops(t *testing.T) {
+	t.Run("quantity", testFieldQuantityLoop)
+	t.Run("list order", testFieldListOrderLoop)
+}
+
+func testFieldQuantityLoop(t *testing.T) {
 	web := newDeployment("web", 1)
 	web.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000m")}
 	u := unstructuredFrom(nil)
@@ -252,6 +258,34 @@ func TestFieldListOrderAndQuantityLoops(t *testing.T) {
 		o, shop := start(), c.shop("shop")
 		if !o.isIdle(shop) {
 			return "it writes for ever"
+		}
+		return ""
+	})
+}
+
+func testFieldListOrderLoop(t *testing.T) {
+	web := newDeployment("web", 1)
+	web.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "B", Value: "2"}, {Name: "A", Value: "1"}}
+	inTheField(t, keeping{build: always(web)}, func(c *cluster, start func() *operator) string {
+		o, shop := start(), c.shop("shop")
+		if !o.isIdle(shop) {
+			t.Fatal("it writes although nothing was reordered")
+		}
+		for range 3 {
+			got := &appsv1.Deployment{}
+			c.get(got, "web")
+			env := got.Spec.Template.Spec.Containers[0].Env
+			slices.SortFunc(env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+			if err := c.client.Update(c.ctx, got, client.FieldOwner("sorter")); err != nil {
+				t.Fatal(err)
+			}
+			o.takeWrites()
+			if err := o.reconcile(shop); err != nil {
+				return err.Error()
+			}
+			if writes := o.takeWrites(); len(writes) > 0 {
+				return fmt.Sprintf("it writes because a list was reordered: %v", writes)
+			}
 		}
 		return ""
 	})

@@ -4,7 +4,6 @@
 package apply
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +26,7 @@ type index struct {
 
 // members are the objects of one set.
 type members struct {
-	refs    map[Ref]bool
+	refs    []Ref  // few, so that a map would be larger
 	changed uint64 // number of the last change among those of all sets
 }
 
@@ -95,19 +94,20 @@ func (x *index) change(label string, ref Ref, there bool) {
 		if x.sets == nil {
 			x.sets = make(map[string]*members)
 		}
-		set = &members{refs: make(map[Ref]bool)}
+		set = &members{}
 		x.sets[label] = set
 	}
-	if set.refs[ref] == there {
+	i := slices.Index(set.refs, ref)
+	if i >= 0 == there {
 		return
 	}
 	x.changes++
 	set.changed = x.changes
 	if there {
-		set.refs[ref] = true
+		set.refs = append(set.refs, ref)
 		return
 	}
-	if delete(set.refs, ref); len(set.refs) == 0 {
+	if set.refs = slices.Delete(set.refs, i, i+1); len(set.refs) == 0 {
 		delete(x.sets, label)
 	}
 }
@@ -124,7 +124,7 @@ func (x *index) of(label string) []Ref {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if set := x.sets[label]; set != nil {
-		return slices.Collect(maps.Keys(set.refs))
+		return slices.Clone(set.refs)
 	}
 	return nil
 }

@@ -53,10 +53,10 @@ func (k *keeper) items(set *Set) ([]*item, error) {
 		items = append(items, it)
 	}
 	if len(mistakes) > 0 {
-		failures = append(failures, terminal(errors.Join(mistakes...), ReasonWrongSet,
+		failures = append(failures, terminal(join(mistakes...), ReasonWrongSet,
 			"this is a bug in the operator: correct the lines that the message names"))
 	}
-	return items, errors.Join(failures...)
+	return items, join(failures...)
 }
 
 // An unknownKindError says that the API server did not say whether a kind has namespaces: it may

@@ -49,6 +49,7 @@ type state struct {
 	failed bool
 	lacks  string // why it is not ready: "1 of 2 replicas updated"
 	waits  string // what is waited for before it can be written
+	unseen bool   // no event may report the end of that
 	later  bool   // it waits for an earlier wave, which has the cause
 	err    error
 }
@@ -81,7 +82,7 @@ func (k *keeper) keep(ctx context.Context, set *Set) *result {
 	for i, wave := range all {
 		k.each(ctx, wave)
 		for _, s := range wave {
-			r.err = errors.Join(r.err, s.err)
+			r.err = join(r.err, s.err)
 		}
 		written := !slices.ContainsFunc(wave, func(s *state) bool { return s.err != nil || s.waits != "" })
 		if last := i == len(all)-1; !written || !last && slices.ContainsFunc(wave, func(s *state) bool { return !s.ready }) {
@@ -92,7 +93,7 @@ func (k *keeper) keep(ctx context.Context, set *Set) *result {
 	if limit := (*limitError)(nil); errors.As(err, &limit) {
 		r.limited, err = err, nil
 	}
-	r.err = errors.Join(r.err, err)
+	r.err = join(r.err, err)
 	return r
 }
 
@@ -126,27 +127,32 @@ func (r *result) blocked(later [][]*state, written bool) *result {
 	return r
 }
 
-// each ensures objects that do not depend on each other, at the same time.
+// each ensures objects that do not depend on each other, at the same time: the last one in this
+// goroutine, whose stack has grown already.
 func (k *keeper) each(ctx context.Context, states []*state) {
-	if len(states) == 1 {
-		k.ensure(ctx, states[0])
-		return
-	}
 	var wait sync.WaitGroup
-	free := make(chan struct{}, mostAtOnce)
-	for _, s := range states {
+	free := make(chan struct{}, mostAtOnce-1)
+	last := len(states) - 1
+	for _, s := range states[:last] {
 		free <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-free }()
-			defer func() {
-				if v := recover(); v != nil { // of ReadyWhen, in a goroutine that nothing else guards
-					s.err = &ctrlkit.PanicError{Value: v, Stack: debug.Stack()}
-				}
-			}()
-			k.ensure(ctx, s)
+			k.ensureGuarded(ctx, s)
 		})
 	}
+	k.ensureGuarded(ctx, states[last])
 	wait.Wait()
+}
+
+// ensureGuarded makes one object as it should be. A panic, of ReadyWhen, is its failure: nothing
+// else guards the goroutine.
+func (k *keeper) ensureGuarded(ctx context.Context, s *state) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.err = &ctrlkit.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	k.ensure(ctx, s)
 }
 
 // ensure makes one object as it should be, and notes how it is.
@@ -155,7 +161,7 @@ func (k *keeper) ensure(ctx context.Context, s *state) {
 	current, err := c.ensure(ctx)
 	switch wait := (*waitError)(nil); {
 	case errors.As(err, &wait):
-		s.waits = wait.what
+		s.waits, s.unseen = wait.what, wait.unseen
 	case err != nil:
 		s.err = err
 	default:
@@ -164,7 +170,12 @@ func (k *keeper) ensure(ctx context.Context, s *state) {
 }
 
 // A waitError says that an object can't be written yet.
-type waitError struct{ what string }
+type waitError struct {
+	what string
+	// unseen says that the cache does not have the object. If it is gone before the cache lists its
+	// kind again, no event reports that.
+	unseen bool
+}
 
 func (w *waitError) Error() string { return "waits for " + w.what }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,7 +36,8 @@ func Tracks(objects ...client.Object) SetOption {
 }
 
 // Formerly declares kinds that older versions of the operator had in their sets. What they have
-// left is pruned.
+// left is pruned. What they have tracked is also deleted with its owner: an owner that names such
+// objects keeps the engine's finalizer.
 func Formerly(objects ...client.Object) SetOption {
 	return func(s *settings) { s.declare(objects, func(k *kind) { k.former = true }) }
 }
@@ -125,6 +127,22 @@ func (s *settings) cleans() bool {
 		}
 	}
 	return false
+}
+
+// mayHaveTracked reports whether owners may name objects that an older version of the operator has
+// tracked.
+func (s *settings) mayHaveTracked() bool {
+	return slices.ContainsFunc(s.kinds, func(k *kind) bool { return k.former })
+}
+
+// names returns the names of the step, the present one first.
+func (s *settings) names() []string {
+	names := []string{s.name}
+	for _, former := range s.former {
+		_, name := splitFormer(former)
+		names = append(names, name)
+	}
+	return names
 }
 
 // A kind is one of objects of a set.

@@ -125,7 +125,7 @@ func (c *child) plan(ctx context.Context) (*Change, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", c.Ref, err)
 	}
-	policy, err := c.policy.with(current)
+	policy, err := c.policy.with(current, c.manager)
 	if err == nil {
 		err = c.mayWrite(current, &policy)
 	}
@@ -134,11 +134,10 @@ func (c *child) plan(ctx context.Context) (*Change, error) {
 		return &Change{Action: ActionWait, Object: c.Ref, Why: wait.what}, nil
 	case err != nil:
 		return &Change{Action: ActionRefuse, Object: c.Ref, Why: strings.TrimPrefix(err.Error(), c.Ref.String()+" ")}, nil
-	case policy.has(CreateOnly) && c.isOurs(current) || c.isUnchanged(current, &policy):
+	case policy.frozen || policy.has(CreateOnly) && c.isOurs(current) || c.isUnchanged(current, &policy):
 		return nil, nil //nolint:nilnil // nothing is done
 	}
-	withUID := func(u *unstructured.Unstructured) { u.SetUID(current.GetUID()) }
-	answer, err := c.apply(ctx, c.contentFor(&policy), withUID, client.DryRunAll, client.ForceOwnership)
+	answer, err := c.apply(ctx, c.contentFor(&policy), "uid", string(current.GetUID()), client.DryRunAll, client.ForceOwnership)
 	switch {
 	case apierrors.IsInvalid(err) && policy.has(Replace):
 		return &Change{Action: ActionReplace, Object: c.Ref, Why: err.Error()}, nil

@@ -68,6 +68,55 @@ func TestForeignObjects(t *testing.T) {
 	}
 }
 
+// What others have set in an adopted object stays, unless the set migrates it.
+func TestAdoptAndMigrate(t *testing.T) {
+	for _, tt := range []struct {
+		option apply.SetOption
+		want   string
+	}{
+		{apply.PruneLimit(20), "k=ours,x=theirs"},
+		{apply.Migrate("test"), "k=ours"},
+	} {
+		o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(newConfigMap("a", "k", "ours"), apply.Adopt) },
+			apply.Owns(&corev1.ConfigMap{}), tt.option)
+		o.create(newConfigMap("a", "x", "theirs"))
+		o.mustSettle(shop)
+		if got := o.configMap("a"); got != tt.want {
+			t.Errorf("data %s, want %s", got, tt.want)
+		}
+	}
+}
+
+// What is wrong with several objects is on one line, each with its remedy, the first three of them.
+func TestSeveralForeignObjects(t *testing.T) {
+	names := []string{"a", "b"}
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+		for _, name := range names {
+			set.Add(newConfigMap(name))
+		}
+	}, apply.Owns(&corev1.ConfigMap{}))
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		cm := newConfigMap(name)
+		if name == "b" {
+			cm.Annotations = map[string]string{apply.PolicyAnnotation: "adpot"}
+		}
+		o.create(cm)
+	}
+	err := o.settle(shop)
+	want := "False OwnedByAnother: ConfigMap default/a exists, has no owner and is not ours: delete it, or allow it to be taken over with the annotation apply.ctrlkit.dev/policy: adopt; " +
+		`ConfigMap default/b: annotation apply.ctrlkit.dev/policy has "adpot": use "create-only", "replace", "keep" or "adopt", separated by commas: correct the annotation`
+	if got := o.condition(shop); got != want || strings.Contains(err.Error(), "\n") {
+		t.Errorf("condition %q, want %q, with error %v", got, want, err)
+	}
+	names = []string{"e", "d", "c", "a"}
+	o.settle(shop)
+	want = "False OwnedByAnother: ConfigMap default/e exists, has no owner and is not ours; ConfigMap default/d exists, has no owner and is not ours; " +
+		"ConfigMap default/c exists, has no owner and is not ours; and 1 more (for each: delete it, or allow it to be taken over with the annotation apply.ctrlkit.dev/policy: adopt)"
+	if got := o.condition(shop); got != want {
+		t.Errorf("condition %q, want %q", got, want)
+	}
+}
+
 // Replace deletes what can't be changed, and never what would be refused as a new object, too.
 func TestReplace(t *testing.T) {
 	image := "busybox:1"

@@ -4,12 +4,17 @@
 package apply
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	objectpolicy "github.com/ctrlkit/ctrlkit/policy"
 )
 
 // An Option says how objects of a set are kept. See [Set.Add].
@@ -22,9 +27,9 @@ type Policy string
 
 const (
 	// CreateOnly creates an object if there is none, and leaves it alone afterwards, whatever the
-	// set says later. One that exists and becomes part of the set, such as that of an older version
-	// of the operator, stays as it is, too: it may have a generated password. Also by annotation:
-	// then all further changes are the user's.
+	// set says later. One that exists and becomes part of the set, such as that of an older
+	// version of the operator, stays as it is, too: it may have a generated password. Also by
+	// annotation: then all further changes are the user's.
 	CreateOnly Policy = "create-only"
 	// Replace deletes an object and creates it again when the API server refuses a change because
 	// a field is immutable. Without it, the change is refused, and the failure names the field.
@@ -54,6 +59,16 @@ var byAnnotation = []Policy{CreateOnly, Replace, Keep, Adopt}
 
 // PolicyAnnotation is the annotation by which users change how one object is kept: policies,
 // separated by commas. A word that is none is an error: the object is not written.
+//
+// The annotations of package policy hold for an object of a set, too:
+//
+//   - What may not be updated, with policy.ctrlkit.dev/reconcile: skip for example, is left as it
+//     is.
+//   - What may not be deleted is kept as by [Keep], and is not replaced either.
+//   - A value that is none is an error, as a word that is none.
+//
+// They count on the object itself, not on its namespace, whose annotations are for the owner.
+// Those that the set applies are for the operator of the object, and do not count for the set.
 const PolicyAnnotation = "apply.ctrlkit.dev/policy"
 
 func (p Policy) apply(to *policy) {
@@ -86,12 +101,14 @@ type policy struct {
 	words []Policy
 	wave  int
 	ready readyWhen // nil for the rules of kstatus
+	// frozen is true for an object that exists and that its users do not let be written.
+	frozen bool
 }
 
 func (p *policy) has(word Policy) bool { return slices.Contains(p.words, word) }
 
-// tracked reports whether an object is not left to the garbage collector, although it could have an
-// owner reference.
+// tracked reports whether an object is not left to the garbage collector, although it could have
+// an owner reference.
 func (p *policy) tracked() bool { return p.has(Keep) || p.has(Unowned) }
 
 func (p *policy) check() error {
@@ -107,26 +124,55 @@ func (p *policy) check() error {
 	return nil
 }
 
-// with returns the policy of an object that exists, with what its users have annotated.
-func (p policy) with(current client.Object) (policy, error) {
-	text := current.GetAnnotations()[PolicyAnnotation]
-	if text == "" {
+// with returns the policy of an object that exists, with what its users have annotated. Manager is
+// the field manager of the set.
+func (p policy) with(current client.Object, manager string) (policy, error) {
+	if text := current.GetAnnotations()[PolicyAnnotation]; text != "" {
+		p.words = slices.Clone(p.words)
+		for word := range strings.SplitSeq(text, ",") {
+			word := Policy(strings.TrimSpace(word))
+			if !slices.Contains(byAnnotation, word) {
+				return p, fmt.Errorf("annotation %s has %q: use %s, separated by commas", PolicyAnnotation, word, quoted(byAnnotation))
+			}
+			word.apply(&p)
+		}
+	}
+	theirs := usersPolicies(current, manager)
+	if theirs == nil {
 		return p, nil
 	}
-	p.words = slices.Clone(p.words)
-	for word := range strings.SplitSeq(text, ",") {
-		word := Policy(strings.TrimSpace(word))
-		if !slices.Contains(byAnnotation, word) {
-			return p, fmt.Errorf("annotation %s has %q: use %s, separated by commas", PolicyAnnotation, word, quoted(byAnnotation))
-		}
-		word.apply(&p)
+	allowed := objectpolicy.Resolve(theirs, nil, objectpolicy.Defaults{Namespaces: objectpolicy.NamespacesIgnored})
+	p.frozen = !allowed.Allows(objectpolicy.VerbUpdate)
+	if !allowed.Allows(objectpolicy.VerbDelete) {
+		p.words = slices.DeleteFunc(slices.Clone(p.words), func(word Policy) bool { return word == Replace }) // it would be deleted
+		Keep.apply(&p)
 	}
-	return p, nil
+	return p, allowed.Err()
+}
+
+// usersPolicies returns the annotations of package policy that an object has and that were not
+// applied by our manager, nil if there are none.
+func usersPolicies(obj client.Object, manager string) metav1.Object {
+	theirs := objectpolicy.Annotations(obj)
+	maps.DeleteFunc(theirs, func(key, _ string) bool { return isApplied(obj, manager, key) })
+	if len(theirs) == 0 {
+		return nil
+	}
+	return &metav1.ObjectMeta{Annotations: theirs}
+}
+
+// isApplied reports whether our manager has applied an annotation. Without managed fields it is
+// taken for a user's, which keeps the object.
+func isApplied(obj client.Object, manager, annotation string) bool {
+	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil &&
+			bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:`+annotation+`"`))
+	})
 }
 
 // keeps reports whether an object that has left the set, or whose owner is deleted, stays.
-func keeps(obj client.Object) (bool, error) {
-	annotated, err := policy{}.with(obj)
+func keeps(obj client.Object, manager string) (bool, error) {
+	annotated, err := policy{}.with(obj, manager)
 	return obj.GetAnnotations()[keepAnnotation] != "" || annotated.has(Keep), err
 }
 

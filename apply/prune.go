@@ -6,7 +6,6 @@ package apply
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -67,7 +66,7 @@ func (k *keeper) prune(ctx context.Context, items []*item) ([]Ref, error) {
 		return nil, &limitError{refsOf(deletable), k.pruneLimit}
 	}
 	for _, l := range deletable {
-		err = errors.Join(err, k.delete(ctx, l.Ref, l.object))
+		err = join(err, k.delete(ctx, l.Ref, l.object))
 	}
 	if err == nil {
 		err = k.forgetTracked(ctx, items, leftovers)
@@ -106,7 +105,7 @@ func (k *keeper) leftovers(ctx context.Context, wanted map[Ref]bool) ([]leftover
 		case !k.isOurs(obj):
 			continue // another owner has it by now
 		}
-		if kept, err := keeps(obj); err != nil || kept {
+		if kept, err := keeps(obj, k.manager); err != nil || kept {
 			continue // an annotation that is not understood keeps it, too
 		}
 		wave, _ := strconv.Atoi(obj.GetAnnotations()[waveAnnotation]) //nolint:errcheck // 0 if there is none
@@ -123,9 +122,10 @@ func (k *keeper) leftovers(ctx context.Context, wanted map[Ref]bool) ([]leftover
 func (k *keeper) candidates(ctx context.Context) ([]Ref, error) {
 	refs := slices.Clone(k.remembered)
 	if k.watched != nil {
+		watched := k.watched // the function is kept while the owner is idle, and k with it if it had k
 		for _, label := range k.labels {
-			k.dependOn(func() uint64 { return k.watched.changed(label) })
-			refs = append(refs, k.watched.of(label)...)
+			k.dependOn(func() uint64 { return watched.changed(label) })
+			refs = append(refs, watched.of(label)...)
 		}
 		return refs, nil
 	}

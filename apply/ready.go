@@ -6,10 +6,12 @@ package apply
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,10 +87,29 @@ func (s *states) compute(obj client.Object, gvk schema.GroupVersionKind) (knownS
 	if err != nil {
 		return knownState{}, err
 	}
-	return knownState{
+	known := knownState{
 		version: obj.GetResourceVersion(), ready: computed.Status == status.CurrentStatus,
 		failed: computed.Status == status.FailedStatus, lacks: lacksOf(computed.Message),
-	}, nil
+	}
+	if known.ready && gvk.GroupKind() == jobKind {
+		known.ready, known.lacks = isComplete(u)
+	}
+	return known, nil
+}
+
+var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
+
+// isComplete reports whether a Job that has not failed is complete, and what it lacks. To kstatus a
+// Job is current from its start, but what waits for a migration waits for its end.
+func isComplete(job *unstructured.Unstructured) (complete bool, lacks string) {
+	with, err := status.GetObjectWithConditions(job.Object)
+	if err == nil && slices.ContainsFunc(with.Status.Conditions, func(c status.BasicCondition) bool {
+		return c.Type == "Complete" && c.Status == corev1.ConditionTrue
+	}) {
+		return true, ""
+	}
+	wanted := status.GetIntField(job.Object, ".spec.completions", 1)
+	return false, fmt.Sprintf("%d of %d Pods succeeded", status.GetIntField(job.Object, ".status.succeeded", 0), wanted)
 }
 
 // unstructuredOf returns an object, with the apiVersion and kind that typed objects of a cache do
@@ -107,7 +128,7 @@ func unstructuredOf(obj client.Object, gvk schema.GroupVersionKind) (*unstructur
 }
 
 // lacksOf makes a message of kstatus a part of a sentence: "Updated: 1/2" is "1 of 2 replicas
-// updated".
+// updated". What it says only for programs, such as generations, is left out.
 func lacksOf(message string) string {
 	if m := counts.FindStringSubmatch(message); m != nil {
 		what := strings.ToLower(m[1])
@@ -116,7 +137,20 @@ func lacksOf(message string) string {
 		}
 		return fmt.Sprintf("%s of %s replicas %s", m[2], m[3], what)
 	}
+	if m := surplus.FindStringSubmatch(message); m != nil {
+		if m[1] == "1" {
+			return "1 surplus replica to be removed"
+		}
+		return m[1] + " surplus replicas to be removed"
+	}
+	if unobserved.MatchString(message) {
+		return "its controller has not seen the last change"
+	}
 	return message
 }
 
-var counts = regexp.MustCompile(`^(Replicas|Labelled|Updated|Available|Ready): (\d+)/(\d+)$`)
+var (
+	counts     = regexp.MustCompile(`^(Replicas|Labelled|Updated|Available|Ready|[Cc]urrent|updated): (\d+)/(\d+)$`)
+	surplus    = regexp.MustCompile(`^Pending termination: (\d+)$`)
+	unobserved = regexp.MustCompile(`^\w+ (generation is \d+, but latest observed generation is \d+|status\.observedGeneration not found)$`)
+)

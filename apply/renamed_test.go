@@ -16,8 +16,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A step that has another name now keeps its objects, and prunes those that are not wanted any more:
-// if it says what it was called. Otherwise they belong to another set, and stay as they are.
+// A step that has another name now keeps its objects, and prunes those that are not wanted any
+// more: if it says what it was called. Otherwise they belong to another set, and stay as they are.
 func TestRenamed(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -64,7 +64,8 @@ func TestRenamed(t *testing.T) {
 	}
 }
 
-// What a renamed step still wants is remembered under its new name, and no longer under the old one.
+// What a renamed step still wants is remembered under its new name, and no longer under the old
+// one.
 func TestRenamedMovesWhatIsTracked(t *testing.T) {
 	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(newRole()) }, apply.Tracks(&rbacv1.ClusterRole{}))
 	o.mustSettle(shop)

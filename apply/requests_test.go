@@ -8,11 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// intercept records the writes of an operator, and passes its requests to the functions of the test.
+// intercept records the writes of an operator, and passes its requests to the functions of the
+// test.
 func (o *operator) intercept() interceptor.Funcs {
 	return interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -42,6 +44,9 @@ func (o *operator) intercept() interceptor.Funcs {
 			})
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if patch.Type() == types.ApplyYAMLPatchType {
+				return o.write("apply", obj, func() error { return o.applyPatch(ctx, c, obj, patch, opts...) })
+			}
 			return o.write("patch", obj, func() error {
 				if o.funcs.Patch != nil {
 					return o.funcs.Patch(ctx, c, obj, patch, opts...)
@@ -63,4 +68,26 @@ func (o *operator) intercept() interceptor.Funcs {
 			})
 		},
 	}
+}
+
+// applyPatch passes a server-side apply that is sent as a patch to the test, if it wants to have
+// it.
+func (o *operator) applyPatch(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if o.funcs.Apply == nil {
+		return c.Patch(ctx, obj, patch, opts...)
+	}
+	data, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	sent := &unstructured.Unstructured{}
+	if err := sent.UnmarshalJSON(data); err != nil {
+		return err
+	}
+	set := (&client.PatchOptions{}).ApplyOptions(opts)
+	options := &client.ApplyOptions{DryRun: set.DryRun, Force: set.Force, FieldManager: set.FieldManager}
+	if err := o.funcs.Apply(ctx, c, client.ApplyConfigurationFromUnstructured(sent), options); err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(sent.Object, obj)
 }

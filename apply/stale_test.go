@@ -21,8 +21,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
-// An object that the cache does not have yet is neither taken over nor created twice: that of another
-// owner is refused, and nothing is written to it.
+// An object that the cache does not have yet is neither taken over nor created twice: that of
+// another owner is refused, and nothing is written to it.
 func TestStaleCacheDoesNotTakeOver(t *testing.T) {
 	parts := apply.Children("Parts", func(_ context.Context, _ *step.Request[*corev1.ReplicationController], want *apply.Set) error {
 		want.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "taken"}, Data: map[string]string{"whose": "ours"}})
@@ -46,5 +46,30 @@ func TestStaleCacheDoesNotTakeOver(t *testing.T) {
 	}
 	if data, _, _ := unstructured.NestedStringMap(now.Object, "data"); len(data) > 0 || len(now.GetLabels()) > 0 {
 		t.Errorf("the ConfigMap has %v and labels %v", data, now.GetLabels())
+	}
+}
+
+// The end of an object that the cache never had is no event: it is polled for. The end of one that
+// the cache has is reported by its watch.
+func TestStaleCacheMissesTheEndOfAnObject(t *testing.T) {
+	parts := apply.Children("Parts", func(_ context.Context, _ *step.Request[*corev1.ReplicationController], want *apply.Set) error {
+		want.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "leaves"}})
+		return nil
+	}, apply.Owns(&corev1.ConfigMap{}))
+	leaves := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "leaves", Finalizers: []string{"example.com/hold"}}}
+	leaves.OwnerReferences = []metav1.OwnerReference{{ // a predecessor of the owner: the garbage collector is deleting it
+		APIVersion: "v1", Kind: "ReplicationController", Name: "test", UID: "predecessor", Controller: new(true),
+	}}
+	for _, stale := range []bool{false, true} {
+		funcs := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, typed := obj.(*corev1.ConfigMap); typed && stale { // the live read is one of an unstructured object
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, key.Name)
+			}
+			return c.Get(ctx, key, obj, opts...)
+		}}
+		got := steptest.Do(t, parts, &corev1.ReplicationController{}, steptest.WithObjects(leaves.DeepCopy()), steptest.WithInterceptor(funcs))
+		if !strings.Contains(strings.Join(got.Waits, "\n"), "to be gone") || got.After > 0 != stale {
+			t.Errorf("stale %t: got %+v", stale, got)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -18,6 +19,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -37,7 +39,8 @@ import (
 //   - It deletes what has left the set.
 //   - It leaves objects of other owners alone; see [Adopt].
 //   - It keeps a condition that says whether all are ready, by the rules of kstatus, and names the
-//     first that is not. Until they are, the steps after it wait.
+//     first that is not. A Job is ready when it is complete. Until all are ready, the steps after
+//     it wait.
 //   - The kinds that [Owns] and [Tracks] declare are watched by the controller that
 //     [step.Engine.Complete] makes. An object of another kind is an error.
 //   - An error of want, a wait too, changes nothing in the cluster, and deletes nothing.
@@ -45,8 +48,11 @@ import (
 // Its role needs get, list, watch, create, patch and delete for the declared kinds.
 func Children[T client.Object](name string, want func(ctx context.Context, req *step.Request[T], want *Set) error, options ...SetOption) step.Step[T] {
 	c := &children[T]{settings: newSettings(name, options), want: want, states: newStates()}
-	if c.settings.cleans() {
+	switch {
+	case c.settings.cleans():
 		return &cleaned[T]{c}
+	case c.settings.mayHaveTracked():
+		return &formerlyCleaned[T]{cleaned[T]{c}}
 	}
 	return c
 }
@@ -63,6 +69,7 @@ var (
 	_ step.Watcher[client.Object]           = (*children[client.Object])(nil)
 	_ step.Cleaner[client.Object]           = (*cleaned[client.Object])(nil)
 	_ step.Watcher[client.Object]           = (*cleaned[client.Object])(nil)
+	_ step.SelectiveCleaner[client.Object]  = (*formerlyCleaned[client.Object])(nil)
 )
 
 // Name implements [step.Step].
@@ -88,11 +95,16 @@ func (c *children[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result
 	}
 	r := k.keep(ctx, &set)
 	c.mark(req.Conditions, r)
+	if run := journal.RunFromContext(ctx); run != nil && len(r.states) > 0 {
+		run.Note(ctx, journal.Kept{Step: c.settings.name, Children: r.children()})
+	}
 	switch lacks := r.lacks(); {
 	case r.err != nil:
 		return ctrlkit.RequeueIfError(r.err)
 	case r.limited != nil:
 		return ctrlkit.RequeueIfError(terminal(r.limited, ReasonPruneLimit, "restore what the set is made from, delete the objects yourself, or raise the limit"))
+	case lacks != "" && slices.ContainsFunc(r.states, func(s state) bool { return s.unseen }):
+		return ctrlkit.PollFor(lacks, goneEvery)
 	case lacks != "":
 		return ctrlkit.WaitFor(lacks)
 	}
@@ -111,11 +123,7 @@ func (c *children[T]) mark(conditions *condition.Set, r *result) {
 		if classified.Silent(1) {
 			return
 		}
-		text := r.err.Error()
-		if classified.Class == failure.ClassTerminal && classified.Remedy != "" {
-			text += ": " + classified.Remedy
-		}
-		conditions.MarkUnhealthy(set, classified.Severity, classified.Reason, text)
+		conditions.MarkUnhealthy(set, classified.Severity, classified.Reason, textOf(r.err))
 	case r.limited != nil:
 		conditions.MarkUnhealthy(set, condition.SeverityError, ReasonPruneLimit, r.limited.Error())
 	case lacks == "":
@@ -159,7 +167,7 @@ func (c *children[T]) Watches() []step.Watch {
 		watches[i] = step.Watch{Object: k.object, Owned: k.owned, Note: c.watched.note}
 		watches[i].Named = func(obj client.Object, owners schema.GroupKind) []client.ObjectKey {
 			keys := c.watched.unblock(k, client.ObjectKeyFromObject(obj))
-			if key, ok := ownerOf(obj.GetAnnotations()[OwnerAnnotation], owners); ok && k.tracked {
+			if key, ok := ownerOf(obj.GetAnnotations()[OwnerAnnotation], owners); ok && (k.tracked || k.former) {
 				keys = append(keys, key)
 			}
 			return keys
@@ -190,6 +198,17 @@ func (c *cleaned[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.Re
 	return ctrlkit.NoRequeue()
 }
 
+// formerlyCleaned are children of which only those of an older version of the operator may have to
+// be deleted with their owner.
+type formerlyCleaned[T client.Object] struct{ cleaned[T] }
+
+// Cleans implements [step.SelectiveCleaner]: an owner names what was tracked.
+func (c *formerlyCleaned[T]) Cleans(req *step.Request[T]) bool {
+	return slices.ContainsFunc(c.settings.names(), func(name string) bool {
+		return req.Object.GetAnnotations()[trackedAnnotation(name)] != ""
+	})
+}
+
 // goneEvery is how often is looked whether objects are gone, as a precaution: a watch reports it.
 const goneEvery = 10 * time.Second
 
@@ -213,6 +232,30 @@ func (r *result) lacks() string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d ready: %s", ready, len(r.states), first)
+}
+
+// children returns the states of all objects, for the journal.
+func (r *result) children() []journal.Child {
+	all := make([]journal.Child, len(r.states))
+	for i := range r.states {
+		s, ref := &r.states[i], r.states[i].item.Ref
+		c := journal.Child{Object: journal.ObjectOf(ref.groupKind(), ref.key()), State: journal.ChildNotReady, Text: s.lacks}
+		switch {
+		case s.err != nil:
+			classified := failure.Classify(s.err)
+			c.State, c.Text, c.Reason, c.Remedy = journal.ChildFailed, s.err.Error(), classified.Reason, classified.Remedy
+		case s.later:
+			c.State, c.Text = journal.ChildBlocked, s.waits
+		case s.waits != "":
+			c.State, c.Text = journal.ChildWaiting, s.waits
+		case s.ready:
+			c.State, c.Text = journal.ChildReady, ""
+		case s.failed:
+			c.State, c.Reason, c.Remedy = journal.ChildFailed, ReasonObjectFailed, "check its own status and its Kubernetes events"
+		}
+		all[i] = c
+	}
+	return all
 }
 
 // failed reports whether an object will not become ready.

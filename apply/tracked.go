@@ -74,12 +74,7 @@ func formatTracked(refs []Ref) string {
 
 // readTracked reads what the owner remembers.
 func (k *keeper) readTracked() error {
-	names := []string{k.name}
-	for _, former := range k.former {
-		_, name := splitFormer(former)
-		names = append(names, name)
-	}
-	for i, name := range names {
+	for i, name := range k.names() {
 		annotation := trackedAnnotation(name)
 		text := k.owner.GetAnnotations()[annotation]
 		refs, err := parseTracked(text)

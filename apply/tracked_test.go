@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 const inventory = "tracked.apply.ctrlkit.dev/Parts"
@@ -53,6 +55,49 @@ func TestTrackedObjectsAreNotedFirst(t *testing.T) {
 	o.get(now, shop.Name)
 	if o.get(newRole(), "role") || now.Annotations[inventory] != "" {
 		t.Errorf("the role is there, or its name: %q", now.Annotations[inventory])
+	}
+}
+
+// A version that has another kind deletes what an older one has tracked, also if the owner is
+// deleted before the new one reconciles it. It puts no finalizer on an owner that tracks nothing.
+func TestFormerlyTracked(t *testing.T) {
+	first, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(newRole()) }, apply.Tracks(&rbacv1.ClusterRole{}))
+	first.mustSettle(shop)
+	first.delete(shop)
+	second := first.operator(func(_ *Shop, set *apply.Set) { set.Add(newConfigMap("a")) },
+		[]apply.SetOption{apply.Owns(&corev1.ConfigMap{}), apply.Formerly(&rbacv1.ClusterRole{})})
+	second.mustSettle(shop)
+	if first.get(newRole(), "role") {
+		t.Error("the role is there")
+	}
+	if first.get(&Shop{}, shop.Name) {
+		t.Error("the Shop is there")
+	}
+	next := first.shop("next")
+	second.mustSettle(next)
+	first.get(next, next.Name)
+	if len(next.Finalizers) > 0 || first.configMap("a") == "-" {
+		t.Errorf("finalizers %q", next.Finalizers)
+	}
+}
+
+// A change of an object without an owner reference requests its owner, also if only older versions
+// had objects of its kind: when it is gone, its name is removed from the annotation of the owner.
+func TestTrackedObjectsRequestTheirOwner(t *testing.T) {
+	s := apply.Children("Parts", func(context.Context, *step.Request[*Shop], *apply.Set) error { return nil },
+		apply.Tracks(&corev1.ConfigMap{}), apply.Formerly(&rbacv1.ClusterRole{}), apply.Owns(&corev1.Secret{}))
+	shop := shopVersion.WithKind("Shop").GroupKind()
+	want := map[string]int{"*v1.ConfigMap": 1, "*v1.ClusterRole": 1, "*v1.Secret": 0}
+	for _, w := range s.(step.Watcher[*Shop]).Watches() {
+		w.Object.SetAnnotations(map[string]string{apply.OwnerAnnotation: shop.String() + " default/shop"})
+		kind := fmt.Sprintf("%T", w.Object)
+		if keys := w.Named(w.Object, shop); len(keys) != want[kind] {
+			t.Errorf("%s requests %v, want %d owners", kind, keys, want[kind])
+		}
+		delete(want, kind)
+	}
+	if len(want) > 0 {
+		t.Errorf("not watched: %v", want)
 	}
 }
 
@@ -111,6 +156,51 @@ func TestPrunePreconditions(t *testing.T) {
 	o.mustSettle(shop)
 	if o.configMap("a") == "-" {
 		t.Error("what another owner has is deleted")
+	}
+}
+
+// Nothing is pruned before all that should exist is written. To have a successor ready before its
+// predecessor goes, it takes an object in a later wave: here, the Service that leads to it.
+func TestPruneAfterTheLastWave(t *testing.T) {
+	web, refused := "blue", ""
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+		set.Add(newDeployment(web, 1))
+		service := newService("web")
+		service.Spec.Selector = map[string]string{"app": web}
+		set.Add(service, apply.Wave(1))
+		if refused != "" {
+			set.Add(newConfigMap(refused), apply.Wave(1))
+		}
+	}, apply.Owns(&appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{}))
+	ready := `{"observedGeneration":1,"replicas":1,"updatedReplicas":1,"readyReplicas":1,"availableReplicas":1,
+		"conditions":[{"type":"Available","status":"True"},{"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable"}]}`
+	exist := func() string {
+		service := &corev1.Service{}
+		o.get(service, "web")
+		text := "web leads to " + service.Spec.Selector["app"]
+		for _, name := range []string{"blue", "green"} {
+			if o.get(newDeployment(name, 1), name) {
+				text += ", " + name + " exists"
+			}
+		}
+		return text
+	}
+	o.create(newConfigMap("foreign"))
+	for _, step := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"blue is ready", func() { o.settle(shop); o.setStatus(newDeployment("blue", 1), ready) }, "web leads to blue, blue exists"},
+		{"green is not ready", func() { web = "green" }, "web leads to blue, blue exists, green exists"},
+		{"green is ready, and an object is refused", func() { refused = "foreign"; o.setStatus(newDeployment("green", 1), ready) }, "web leads to green, blue exists, green exists"},
+		{"nothing is refused", func() { refused = "" }, "web leads to green, green exists"},
+	} {
+		step.do()
+		o.settle(shop)
+		if got := exist(); got != step.want {
+			t.Errorf("%s: %s, want %s", step.name, got, step.want)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ package apply
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +27,8 @@ import (
 //   - An entry of another manager is kept if it shows that a field of ours was taken and nothing
 //     else does, which is rare. What names the managers of an object needs the others as well, and
 //     has to read the object from the API server.
-//   - Objects share the entries that are equal. As all that is in a cache, they must not be changed.
+//   - Objects share the entries that are equal, and the texts that most have in common, such as the
+//     keys of labels. As all that is in a cache, they must not be changed.
 //   - The entries have no time and no type, and name owner references as a whole. An Update with a
 //     copy of such an object leaves the managed fields in the API server as they are, because the
 //     API server ignores entries without a type.
@@ -33,13 +36,14 @@ import (
 //
 // Tombstones and what is no Kubernetes object are left as they are.
 func CacheTransform(manager string) toolscache.TransformFunc {
-	t := &transform{manager: manager, known: make(map[string][]metav1.ManagedFieldsEntry)}
+	t := &transform{manager: manager, known: make(map[string][]metav1.ManagedFieldsEntry), texts: make(map[string]string)}
 	return func(obj any) (any, error) {
 		switch obj := obj.(type) {
 		case *unstructured.Unstructured:
 			t.slimUnstructured(obj)
 		case metav1.ObjectMetaAccessor:
 			t.slim(obj.GetObjectMeta())
+			t.shareTexts(obj.GetObjectMeta())
 		}
 		return obj, nil
 	}
@@ -54,7 +58,48 @@ type transform struct {
 
 	mu    sync.Mutex // guards what follows
 	known map[string][]metav1.ManagedFieldsEntry
-	key   []byte // of the last entry, to be used again
+	key   []byte            // of the last entry, to be used again
+	texts map[string]string // those that objects share, by themselves
+	keys  []string          // of the last map, to be used again
+}
+
+// mostTexts is how many texts are shared.
+const mostTexts = 4096
+
+// shareTexts replaces texts of an object by equal ones that other objects have. A decoder allocates
+// each anew.
+func (t *transform) shareTexts(obj metav1.Object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	obj.SetNamespace(t.text(obj.GetNamespace()))
+	t.shareKeys(obj.GetLabels())
+	t.shareKeys(obj.GetAnnotations())
+	for i, owners := 0, obj.GetOwnerReferences(); i < len(owners); i++ {
+		o := &owners[i]
+		o.APIVersion, o.Kind = t.text(o.APIVersion), t.text(o.Kind)
+	}
+}
+
+// shareKeys replaces the keys of a map.
+func (t *transform) shareKeys(m map[string]string) {
+	t.keys = slices.AppendSeq(t.keys[:0], maps.Keys(m))
+	for _, key := range t.keys {
+		value := m[key]
+		delete(m, key) // or the map would keep its key
+		m[t.text(key)] = value
+	}
+}
+
+// text returns the text that objects share.
+func (t *transform) text(s string) string {
+	if shared, ok := t.texts[s]; ok {
+		return shared
+	}
+	if len(t.texts) >= mostTexts {
+		clear(t.texts)
+	}
+	t.texts[s] = s
+	return s
 }
 
 func (t *transform) slim(obj metav1.Object) {
