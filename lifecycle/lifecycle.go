@@ -1,0 +1,243 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/policy"
+	"github.com/ctrlkit/ctrlkit/policy/namespaces"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// OperatorAnnotation names the installation of the operator that has claimed an object. Change it
+// to hand the object over to another one. If it is removed, the first one that reconciles the
+// object claims it, which may be the same.
+const OperatorAnnotation = "lifecycle.ctrlkit.dev/operator"
+
+// ConditionManaged shows the policy of an object: its status is True while CreateOrUpdate may be
+// called, and its reason is one of package policy. Ready does not depend on it.
+const ConditionManaged = "Managed"
+
+// ReasonAnotherOperator is the reason of the Kubernetes event for an object that another
+// installation of the operator has claimed.
+const ReasonAnotherOperator = "AnotherOperator"
+
+// Options configure [New]. The zero value manages all objects.
+type Options struct {
+	// Operator identifies this installation of the operator among others that watch the same
+	// objects, such as "prod/mysql-operator". Each object is marked with it when it is claimed,
+	// and objects with another mark are left alone. If it is empty, nothing is marked or left
+	// alone.
+	Operator string
+
+	// Policy is what holds for objects that do not say otherwise, and whose namespace does not.
+	Policy policy.Defaults
+
+	// Refresh is how often the status of an object is refreshed whose policy does not allow to
+	// change anything. If it is zero, an event does that.
+	Refresh time.Duration
+}
+
+var (
+	_ step.Claimer[client.Object]           = (*lifecycle[client.Object])(nil)
+	_ step.Watcher[client.Object]           = (*lifecycle[client.Object])(nil)
+	_ step.Gatekeeper[client.Object]        = (*lifecycle[client.Object])(nil)
+	_ step.ConditionDeclarer[client.Object] = (*lifecycle[client.Object])(nil)
+)
+
+// New returns a step that reconciles objects by r. It is the only step of most engines; what has
+// to be there first is a step before it. It panics if the options are invalid, which no input can
+// cause.
+func New[T client.Object](name string, r Reconciler[T], options Options) step.Cleaner[T] {
+	if err := options.Policy.Check(); err != nil {
+		panic(fmt.Sprintf("lifecycle: %s: %v", name, err))
+	}
+	l := &lifecycle[T]{name: name, reconciler: r, options: options}
+	l.claimer, _ = r.(Claimer[T])
+	l.updater, _ = r.(StatusUpdater[T])
+	_, l.checks = r.(VerbChecker[T])
+	return l
+}
+
+type lifecycle[T client.Object] struct {
+	name       string
+	reconciler Reconciler[T]
+	claimer    Claimer[T]
+	updater    StatusUpdater[T]
+	checks     bool // the reconciler checks each verb itself
+	options    Options
+}
+
+// Name implements [step.Step].
+func (l *lifecycle[T]) Name() string { return l.name }
+
+// Watches implements [step.Watcher].
+func (l *lifecycle[T]) Watches() []step.Watch {
+	all := namespaces.Watches(l.options.Policy)
+	if w, ok := l.reconciler.(interface{ Watches() []step.Watch }); ok {
+		all = append(all, w.Watches()...)
+	}
+	return all
+}
+
+// Post implements [step.PostStep].
+func (l *lifecycle[T]) Post(ctx context.Context, req *step.Request[T]) error {
+	if p, ok := l.reconciler.(interface {
+		Post(ctx context.Context, req *step.Request[T]) error
+	}); ok {
+		return p.Post(ctx, req)
+	}
+	return nil
+}
+
+// Conditions implements [step.ConditionDeclarer].
+func (l *lifecycle[T]) Conditions() []condition.Declaration {
+	all := []condition.Declaration{{Type: ConditionManaged, Weight: condition.WeightInformational}}
+	if d, ok := l.reconciler.(interface {
+		Conditions() []condition.Declaration
+	}); ok {
+		all = append(all, d.Conditions()...)
+	}
+	return all
+}
+
+// Gate implements [step.Gatekeeper].
+func (l *lifecycle[T]) Gate(obj T) (reason, message string) {
+	other := obj.GetAnnotations()[OperatorAnnotation]
+	if l.options.Operator == "" || other == "" || other == l.options.Operator {
+		return "", ""
+	}
+	return ReasonAnotherOperator, fmt.Sprintf("annotation %s is %q, and this operator is %q: the object is left alone; change the annotation to hand it over",
+		OperatorAnnotation, other, l.options.Operator)
+}
+
+// Claim implements [step.Claimer].
+func (l *lifecycle[T]) Claim(ctx context.Context, req *step.Request[T]) error {
+	decision, err := namespaces.Resolve(ctx, req.Client, req.Object, l.options.Policy)
+	if err != nil {
+		return err
+	}
+	step.Put(req, decisionKey, decision)
+	l.mark(req, decision)
+	if !l.mayModify(decision) && !decision.Allows(policy.VerbDelete) {
+		return step.ErrNothingToClaim
+	}
+	if !l.checks {
+		if err := req.EnsureFresh(ctx); err != nil { // an object that is gone must not be made again
+			return err
+		}
+	}
+	if l.claimer != nil {
+		if err := l.claimer.Claim(ctx, req); err != nil {
+			return err
+		}
+	}
+	if l.options.Operator != "" && req.Object.GetAnnotations()[OperatorAnnotation] == "" {
+		annotations := maps.Clone(req.Object.GetAnnotations())
+		if annotations == nil {
+			annotations = make(map[string]string, 1)
+		}
+		annotations[OperatorAnnotation] = l.options.Operator
+		req.Object.SetAnnotations(annotations)
+	}
+	return nil
+}
+
+// mayModify reports whether CreateOrUpdate is called.
+func (l *lifecycle[T]) mayModify(decision policy.Decision) bool {
+	if l.checks {
+		return decision.Allows(policy.VerbCreate) || decision.Allows(policy.VerbUpdate)
+	}
+	return decision.Allows(policy.VerbCreate | policy.VerbUpdate)
+}
+
+// Do implements [step.Step].
+func (l *lifecycle[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+	decision := PolicyOf(req)
+	request := policy.RequestOf(req.Object)
+	result, err := l.act(ctx, req, decision)
+	if _, failed := ctrlkit.IgnoreExit(result, err); failed == nil && len(ctrlkit.Waits(err)) == 0 {
+		request.Acknowledge(policy.StatusOf(req.Object))
+	}
+	return result, errors.Join(err, invalid(decision))
+}
+
+// act makes what the object stands for, or observes it, as its policy allows.
+func (l *lifecycle[T]) act(ctx context.Context, req *step.Request[T], decision policy.Decision) (ctrl.Result, error) {
+	if l.mayModify(decision) {
+		return l.reconciler.CreateOrUpdate(ctx, req)
+	}
+	if l.updater != nil {
+		if err := l.updater.UpdateStatus(ctx, req); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if l.options.Refresh > 0 {
+		return ctrlkit.ContinueAndRequeueAfter(l.options.Refresh)
+	}
+	return ctrlkit.NoRequeue()
+}
+
+// Cleanup implements [step.Cleaner].
+func (l *lifecycle[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+	decision, err := l.final(ctx, req)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	step.Put(req, decisionKey, decision)
+	l.mark(req, decision)
+	switch decision.OnDeletion() {
+	case policy.DeletionDelete:
+		if l.claimer != nil && !l.claimer.Claimed(req.Object) {
+			return ctrlkit.NoRequeue() // nothing was ever made
+		}
+		return l.reconciler.Delete(ctx, req)
+	case policy.DeletionDetach:
+		req.Logger.Info("What the object stands for is left, as its policy says", "policy", decision.Message())
+		return ctrlkit.NoRequeue()
+	default:
+		return ctrl.Result{}, invalid(decision)
+	}
+}
+
+// final resolves the policy for a deletion. The API server is asked for the namespace, because a
+// stale cache could show one without the annotation that keeps what can't be made again.
+func (l *lifecycle[T]) final(ctx context.Context, req *step.Request[T]) (policy.Decision, error) {
+	reader := client.Reader(req.Client)
+	if req.APIReader != nil {
+		reader = req.APIReader
+	}
+	return namespaces.Resolve(ctx, reader, req.Object, l.options.Policy)
+}
+
+// mark sets the condition that shows the policy.
+func (l *lifecycle[T]) mark(req *step.Request[T], decision policy.Decision) {
+	switch {
+	case req.Conditions == nil:
+	case l.mayModify(decision):
+		req.Conditions.MarkHealthy(ConditionManaged, decision.Reason(), decision.Message())
+	default:
+		req.Conditions.MarkUnhealthy(ConditionManaged, condition.SeverityInfo, decision.Reason(), decision.Message())
+	}
+}
+
+// invalid returns the failure of an object whose policy a person has to correct.
+func invalid(decision policy.Decision) error {
+	err := decision.Err()
+	if err == nil || errors.Is(err, policy.ErrNamespaceUnknown) {
+		return err
+	}
+	return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(decision.Reason()), failure.WithRemedy(decision.Remedy()))
+}

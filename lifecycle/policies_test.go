@@ -1,0 +1,223 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/lifecycle"
+	"github.com/ctrlkit/ctrlkit/policy"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// last returns the last word of the calls.
+func last(calls string) string { return calls[strings.LastIndexByte(calls, ' ')+1:] }
+
+// An annotation that is added, changed or removed, on the object or on its namespace, reconciles
+// the object at once, also if nothing else is reconciled.
+func TestAChangeOfAPolicyReconcilesAtOnce(t *testing.T) {
+	for _, on := range []string{"object", "namespace"} {
+		for _, skipUnchanged := range []bool{false, true} {
+			t.Run(on, func(t *testing.T) {
+				inCluster(t, func(c *cluster) {
+					var annotated client.Object = prod()
+					if on == "object" {
+						annotated = user("prod", "a")
+					}
+					o := c.start(&operator{skipUnchanged: skipUnchanged})
+					c.create()
+					for _, change := range []struct{ key, value, managed, call string }{
+						{"reconcile", "skip", "False Skipped", "UpdateStatus"},
+						{"reconcile", "detach-on-delete", "True DetachOnDelete", "CreateOrUpdate"},
+						{"reconcile", "skp", "False InvalidPolicy", "UpdateStatus"},
+						{"reconcile", "", "True Managed", "CreateOrUpdate"},
+						{"reclaim", "retain", "True DetachOnDelete", "CreateOrUpdate"},
+						{"reclaim", "delete", "True Managed", "CreateOrUpdate"},
+						{"reclaim", "", "True Managed", "CreateOrUpdate"},
+						{"allow", "observe", "False Restricted", "UpdateStatus"},
+						{"allow", "*", "True Managed", "CreateOrUpdate"},
+						{"allow", "", "True Managed", "CreateOrUpdate"},
+						{"recncile", "skip", "False InvalidPolicy", "UpdateStatus"},
+						{"recncile", "", "True Managed", "CreateOrUpdate"},
+					} {
+						time.Sleep(time.Hour)
+						o.take()
+						c.annotate(annotated, map[string]string{"policy.ctrlkit.dev/" + change.key: change.value})
+						what := change.key + ": " + change.value
+						equal(t, what, describe(c.get(), "Managed"), change.managed)
+						equal(t, what, last(o.take()), change.call)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An operator that may not read namespaces ignores what they say.
+func TestNamespacesIgnored(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		o := c.start(&operator{options: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}}})
+		c.create()
+		o.take()
+		c.annotate(prod(), map[string]string{"policy.ctrlkit.dev/reconcile": "skip"})
+		equal(t, "calls", o.take(), "")
+		c.delete()
+		equal(t, "calls", o.take(), "Delete")
+	})
+}
+
+// What stays is left when the object is deleted, and what is to be corrected keeps the object until
+// it is.
+func TestPoliciesInDeletion(t *testing.T) {
+	for policies, want := range map[string]string{"skip": "", "detach-on-delete": "", "manage": "Delete"} {
+		inCluster(t, func(c *cluster) {
+			o := c.start(&operator{skipUnchanged: true})
+			c.create()
+			c.annotate(user("prod", "a"), map[string]string{"policy.ctrlkit.dev/reconcile": policies})
+			o.take()
+			c.takeWrites()
+			c.delete()
+			equal(t, policies, o.take(), want)
+			if writes := c.takeWrites(); len(writes) != 1 || c.get() != nil {
+				t.Errorf("%s: writes %q, want one that removes the finalizer", policies, writes)
+			}
+		})
+	}
+	inCluster(t, func(c *cluster) {
+		o := c.start(&operator{skipUnchanged: true})
+		c.create()
+		c.annotate(prod(), map[string]string{"policy.ctrlkit.dev/reclaim": "retian"})
+		o.take()
+		c.delete()
+		time.Sleep(24 * time.Hour)
+		equal(t, "calls", o.take(), "")
+		for _, kind := range []string{"Ready", "Managed"} {
+			if got := c.condition(kind); !strings.HasPrefix(got, "False InvalidPolicy: ") || !strings.Contains(got, `did you mean "retain"?`) {
+				t.Errorf("%s is %s", kind, got)
+			}
+		}
+		c.annotate(prod(), map[string]string{"policy.ctrlkit.dev/reclaim": "delete"})
+		if equal(t, "calls", o.take(), "Delete"); c.get() != nil {
+			t.Error("it is still there")
+		}
+	})
+}
+
+// A stale client reads namespaces without the annotations that they have by now.
+type stale struct{ client.Client }
+
+func (s stale) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := s.Client.Get(ctx, key, obj, opts...)
+	if _, ok := obj.(*corev1.Namespace); ok {
+		obj.SetAnnotations(nil)
+	}
+	return err
+}
+
+// The cache of namespaces may be stale: before a deletion, the API server is asked.
+func TestADeletionAsksForTheNamespace(t *testing.T) {
+	d := newDesk(t)
+	o := newFull()
+	e, err := step.New(step.Options[*User]{Name: "users", Client: stale{d.client}, APIReader: d.client}, lifecycle.New("User", o, lifecycle.Options{}))
+	d.must(err)
+	obj := user(d.namespace(map[string]string{"policy.ctrlkit.dev/reclaim": "retain"}), "a")
+	d.must(d.client.Create(t.Context(), obj))
+	reconcile := func() string {
+		_, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+		d.must(err)
+		return o.take()
+	}
+	equal(t, "calls", reconcile(), "Claim CreateOrUpdate")
+	d.must(d.client.Delete(t.Context(), obj))
+	equal(t, "calls when it is deleted", reconcile(), "")
+	if err := d.client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err == nil {
+		t.Error("it is still there")
+	}
+}
+
+// The status of an object whose policy forbids to change anything is refreshed from time to time.
+func TestRefresh(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		o := &operator{full: newFull(), options: lifecycle.Options{Refresh: time.Minute, Policy: policy.Defaults{Reconcile: policy.ReconcileSkip}}, skipUnchanged: true}
+		seen := "one"
+		o.update = func(_ context.Context, req *request) error {
+			req.Object.Status.Observed = seen
+			return nil
+		}
+		c.start(o)
+		c.create()
+		if obj := c.get(); obj.Status.Observed != "one" || len(obj.Finalizers) > 0 {
+			t.Errorf("observed %q, finalizers %v", obj.Status.Observed, obj.Finalizers)
+		}
+		c.takeWrites()
+		o.take()
+		time.Sleep(10 * time.Minute)
+		if took, writes := strings.Count(o.take(), "UpdateStatus"), c.takeWrites(); took != 10 || len(writes) > 0 {
+			t.Errorf("refreshed %d times with writes %q, want 10 and none", took, writes)
+		}
+		o.change(func() { seen = "two" })
+		time.Sleep(time.Minute)
+		equal(t, "observed", c.get().Status.Observed, "two")
+	})
+}
+
+// A request to reconcile now is acknowledged after what it asks for was done, and not before.
+func TestReconcileNow(t *testing.T) {
+	const annotation = "policy.ctrlkit.dev/reconcile-now"
+	failed := func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errors.New("no connection")) }
+	for name, how := range map[string]struct {
+		outcome func() (ctrl.Result, error)
+		want    string
+	}{
+		"passes":    {ctrlkit.NoRequeue, "42"},
+		"polls":     {func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Hour) }, "42"},
+		"exits":     {ctrlkit.Exit, "42"},
+		"fails":     {failed, ""},
+		"waits":     {func() (ctrl.Result, error) { return ctrlkit.WaitFor("a backup") }, ""},
+		"asks":      {func() (ctrl.Result, error) { return ctrlkit.PollFor("a backup", time.Hour) }, ""},
+		"skipped":   {failed, "42"},
+		"refreshed": {failed, "42"},
+		"unseen":    {failed, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(c *cluster) {
+				o := &operator{full: newFull(), skipUnchanged: true}
+				o.create = func(context.Context, *request) (ctrl.Result, error) { return how.outcome() }
+				switch name {
+				case "unseen":
+					o.update = func(context.Context, *request) error { return errors.New("no connection") }
+				case "refreshed":
+					o.options.Refresh = time.Hour
+				}
+				c.start(o)
+				annotations := map[string]string{}
+				if name == "skipped" || name == "refreshed" || name == "unseen" {
+					annotations["policy.ctrlkit.dev/reconcile"] = "skip"
+				}
+				c.create(func(obj *User) { obj.Annotations = annotations })
+				o.take()
+				c.annotate(user("prod", "a"), map[string]string{annotation: "42"})
+				if o.take() == "" {
+					t.Error("it is not reconciled")
+				}
+				equal(t, "acknowledged", c.get().Status.LastHandledReconcileAt, how.want)
+				if how.want == "" {
+					o.change(func() { how.outcome, o.update = ctrlkit.NoRequeue, nil })
+					time.Sleep(time.Hour)
+					c.edit(func(obj *User) { obj.Spec.Name = "other" })
+					equal(t, "acknowledged in the end", c.get().Status.LastHandledReconcileAt, "42")
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,194 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/lifecycle"
+	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+var simPairs = flag.Int("pairs", 20, "run so many `pairs` of faults")
+
+// A database keeps users in an external system of the simulator. Their names are made of the UIDs
+// of the objects.
+type database struct{ logins *sim.ExternalClient }
+
+var (
+	_ lifecycle.Claimer[*User]       = database{}
+	_ lifecycle.StatusUpdater[*User] = database{}
+)
+
+const (
+	callTime = time.Minute      // a call may hang
+	poll     = 30 * time.Second // after which what others have changed is repaired
+)
+
+func login(obj *User) string { return "login-" + string(obj.UID) }
+
+// Claim writes the name down.
+func (database) Claim(_ context.Context, req *request) error {
+	metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, claimed, login(req.Object))
+	return nil
+}
+
+// Claimed returns true: another client may have removed the annotation, and the name is known
+// without it.
+func (database) Claimed(*User) bool { return true }
+
+func (d database) CreateOrUpdate(ctx context.Context, req *request) (ctrl.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	wanted := map[string]string{"name": req.Object.Spec.Name}
+	found, err := d.logins.Get(ctx, login(req.Object))
+	switch {
+	case errors.Is(err, sim.ErrNotFound):
+		_, err = d.logins.Create(ctx, sim.Creation{Name: login(req.Object), Spec: wanted, Owner: req.Object.UID})
+	case err == nil && found.Spec["name"] != wanted["name"]:
+		err = d.logins.Update(ctx, found.ID, wanted)
+	}
+	if err != nil {
+		return ctrlkit.RequeueIfError(err)
+	}
+	req.Object.Status.Observed = wanted["name"]
+	return ctrlkit.ContinueAndRequeueAfter(poll)
+}
+
+func (d database) UpdateStatus(ctx context.Context, req *request) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	found, err := d.logins.Get(ctx, login(req.Object))
+	if errors.Is(err, sim.ErrNotFound) {
+		req.Object.Status.Observed = ""
+		return nil
+	}
+	if err == nil {
+		req.Object.Status.Observed = found.Spec["name"]
+	}
+	return err
+}
+
+func (d database) Delete(ctx context.Context, req *request) (ctrl.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	err := d.logins.Delete(ctx, login(req.Object))
+	if errors.Is(err, sim.ErrNotFound) {
+		err = nil
+	}
+	return ctrlkit.RequeueIfError(err)
+}
+
+// workload is that of an operator with a script.
+func workload(t *testing.T, script func(w *sim.World)) sim.Workload {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "users.yaml")
+	data, err := yaml.Marshal(definition())
+	if err == nil {
+		err = os.WriteFile(file, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sim.Workload{
+		Name: t.Name(), Scheme: newScheme(), CRDs: []string{file}, Externals: []sim.External{{Name: "logins", Identity: sim.IdentityName}},
+		Objects: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}},
+		Operator: sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
+			engine, err := step.New(step.Options[*User]{
+				Name: "users", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: true,
+			}, lifecycle.New("User", database{p.External("logins")}, lifecycle.Options{Operator: "us", Refresh: poll}))
+			if err != nil {
+				return err
+			}
+			return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&User{}))
+		}),
+		Script: script,
+	}
+}
+
+const reconcileAnnotation = "policy.ctrlkit.dev/reconcile"
+
+// setPolicy changes the policy of an object; an empty value removes it.
+func setPolicy[T client.Object](w *sim.World, obj T, value string) {
+	sim.Update(w, obj, func(obj T) {
+		annotations := obj.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		if annotations[reconcileAnnotation] = value; value == "" {
+			delete(annotations, reconcileAnnotation)
+		}
+		obj.SetAnnotations(annotations)
+	})
+}
+
+// A life under policies of which the object has the last word leaves nothing outside, and makes
+// nothing twice, whatever goes wrong. In between, an invalid policy of the namespace stops all.
+func TestNothingLeaks(t *testing.T) {
+	if raceDetector {
+		t.Skip("each plan takes ten times as long with the race detector, and other tests run the same code")
+	}
+	obj := user("prod", "a")
+	sim.Run(t, workload(t, func(w *sim.World) {
+		rename := func(name string) { sim.Update(w, obj, func(obj *User) { obj.Spec.Name = name }) }
+		w.Create(obj)
+		w.Settle()
+		rename("second")
+		w.Settle()
+		setPolicy(w, prod(), "mange")
+		rename("third")
+		w.Sleep(2 * time.Minute) // without a comparison: what others change meanwhile is not repaired
+		setPolicy(w, prod(), "")
+		w.Settle()
+		setPolicy(w, obj, "manage")
+		setPolicy(w, prod(), "skip")
+		rename("fourth")
+		w.Settle()
+		w.Delete(obj)
+		w.Settle()
+	}), sim.WithPairs(*simPairs))
+}
+
+// An object is skipped for a while, managed again, and detached: what the policy keeps stays, is
+// what the object wanted last, and exists once.
+func TestWhatIsDetachedStays(t *testing.T) {
+	if raceDetector {
+		t.Skip("each plan takes ten times as long with the race detector, and other tests run the same code")
+	}
+	const kept = "an object that is deleted while its policy keeps what it stands for leaves that"
+	obj := user("prod", "a")
+	sim.Run(t, workload(t, func(w *sim.World) {
+		w.Create(obj)
+		w.Settle()
+		setPolicy(w, obj, "skip")
+		sim.Update(w, obj, func(obj *User) { obj.Spec.Name = "second" })
+		w.Sleep(2 * time.Minute) // without a comparison: what others change meanwhile is not repaired
+		setPolicy(w, obj, "")
+		w.Settle()
+		setPolicy(w, obj, "detach-on-delete")
+		w.Settle()
+		w.Delete(obj)
+		w.Settle()
+		if all := w.Resources("logins"); len(all) != 1 || all[0].Spec["name"] != "second" {
+			t.Errorf("there is %v", all)
+		}
+	}), sim.WithPairs(*simPairs), sim.WithoutOracle(oracle.NoLeak, kept),
+		sim.WithoutFault(fault.Recreate, kept), sim.WithoutFault(fault.DeleteAndCreate, kept))
+}
