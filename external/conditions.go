@@ -1,0 +1,220 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/lifecycle"
+	"github.com/ctrlkit/ctrlkit/policy"
+)
+
+// The conditions of an object. They inform, and decide nothing: what is done next follows from
+// what is observed. Ready depends on Available alone.
+const (
+	ConditionAvailable = "Available" // the resource exists and can be used
+	ConditionCreating  = "Creating"
+	ConditionUpdating  = "Updating"
+	ConditionDeleting  = "Deleting"
+	ConditionDrifted   = "Drifted" // the resource differs from the spec; the message has the paths
+	ConditionFailed    = "Failed"  // the system says so, or the last call has failed
+)
+
+// Reasons of conditions.
+const (
+	ReasonAvailable       = "Available"
+	ReasonAbsent          = "Absent"
+	ReasonUnavailable     = "Unavailable"
+	ReasonBroken          = "Broken"
+	ReasonDrifted         = "Drifted"
+	ReasonInProgress      = "InProgress"
+	ReasonNone            = "None"
+	ReasonForeign         = "BelongsToAnother"
+	ReasonCreationUnknown = "CreationUnknown"
+	ReasonWrongAnnotation = "WrongAnnotation"
+	ReasonUnreachable     = "Unreachable"
+	ReasonUnpublished     = "Unpublished"
+)
+
+func declarations() []condition.Declaration {
+	all := []condition.Declaration{{Type: ConditionAvailable}}
+	for _, kind := range []string{ConditionCreating, ConditionUpdating, ConditionDeleting, ConditionDrifted, ConditionFailed} {
+		all = append(all, condition.Declaration{Type: kind, Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational})
+	}
+	return all
+}
+
+// mark sets all conditions by the observation.
+func (s *session[T]) mark() {
+	set := s.req.Conditions
+	if set == nil {
+		return
+	}
+	progress := func(kind string, state State) {
+		if s.seen.State == state {
+			set.MarkUnhealthy(kind, condition.SeverityInfo, ReasonInProgress, s.seen.Message)
+			return
+		}
+		set.MarkHealthy(kind, ReasonNone, "")
+	}
+	progress(ConditionCreating, Creating)
+	progress(ConditionUpdating, Updating)
+	progress(ConditionDeleting, Deleting)
+	switch {
+	case len(s.seen.Drift) > 0 || s.seen.State == Drifted:
+		set.MarkUnhealthy(ConditionDrifted, condition.SeverityInfo, ReasonDrifted, strings.Join(s.seen.Drift, ", "))
+	default:
+		set.MarkHealthy(ConditionDrifted, ReasonNone, "")
+	}
+	if s.seen.State == Broken {
+		set.MarkUnhealthy(ConditionFailed, condition.SeverityWarning, ReasonBroken, s.seen.Message)
+	} else {
+		set.MarkHealthy(ConditionFailed, ReasonNone, "")
+	}
+	switch {
+	case s.seen.State == Absent:
+		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonAbsent, "the resource does not exist")
+	case s.seen.State == Broken:
+		set.MarkUnhealthy(ConditionAvailable, condition.SeverityWarning, ReasonBroken, s.seen.Message)
+	case s.seen.State == Creating || s.seen.State == Deleting:
+		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonInProgress, s.waitsFor())
+	case s.seen.State == Drifted && lifecycle.PolicyOf(s.req).Allows(policy.VerbUpdate):
+		// It stays as it was, for the generation that it was reported for: it is not as this one
+		// wants it.
+	case s.seen.Unavailable != "":
+		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonUnavailable, s.seen.Unavailable)
+	default:
+		set.MarkHealthy(ConditionAvailable, ReasonAvailable, "")
+	}
+}
+
+// available reports whether the conditions say that the resource can be used.
+func (s *session[T]) available() bool {
+	if s.req.Conditions == nil {
+		return false
+	}
+	c, ok := s.req.Conditions.Get(ConditionAvailable)
+	return ok && c.Status == metav1.ConditionTrue
+}
+
+// markUnpublished says that the resource can't be used yet, because its users do not know how.
+func (s *session[T]) markUnpublished() {
+	if s.req.Conditions != nil {
+		s.req.Conditions.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonUnpublished, "the connection details are not published yet")
+	}
+}
+
+// markAbsent says that there is no resource because a policy forbids to create it.
+func (s *session[T]) markAbsent(why string) {
+	s.mark()
+	if s.req.Conditions != nil {
+		s.req.Conditions.MarkUnhealthy(ConditionAvailable, condition.SeverityError, ReasonAbsent, "the resource does not exist, and may not be created: "+why)
+	}
+}
+
+// changes are the conditions of the calls that change something.
+var changes = map[string]string{"create": ConditionCreating, "update": ConditionUpdating, "delete": ConditionDeleting}
+
+// markFailed says that a call has failed, and that what it was to change is still to be changed. A
+// wait is no failure, and that the operator stops says nothing of the resource.
+func markFailed(set *condition.Set, what string, err error) {
+	_, failed := ctrlkit.IgnoreExit(ctrl.Result{}, err)
+	if set == nil || failed == nil || failure.Classify(err).Class == failure.ClassCanceled {
+		return
+	}
+	if kind, ok := changes[what]; ok {
+		set.MarkUnhealthy(kind, condition.SeverityInfo, ReasonInProgress, "")
+	}
+	set.MarkUnhealthy(ConditionFailed, condition.SeverityWarning, failure.Classify(err).Reason, err.Error())
+}
+
+// waitsFor says what the system is doing.
+func (s *session[T]) waitsFor() string {
+	text := fmt.Sprintf("the system, which is %s the resource %s", s.seen.State, s.id)
+	if s.seen.Message != "" {
+		text += ": " + s.seen.Message
+	}
+	return text
+}
+
+// unknownCreation is the failure of an object of which nothing shows whether its resource was
+// created.
+func unknownCreation(r record) error {
+	err := fmt.Errorf("a resource was being created at %s, and nothing shows whether it exists", r.at.UTC().Format("2006-01-02 15:04:05 UTC"))
+	return remediable(failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonCreationUnknown)),
+		"look in the external system for a resource that was created at that time. If there is one, set the annotation "+IDAnnotation+
+			" to its id; if there is none, remove the annotation "+IntentAnnotation)
+}
+
+// foreign is the failure of an object whose name another resource has.
+func foreign(id, why string) error {
+	err := failure.Mark(fmt.Errorf("the resource %q is not ours: %s", id, why), failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonForeign))
+	return remediable(err, fmt.Sprintf("choose another name, or have the object adopt the resource: set the annotation %s to %q", IDAnnotation, id))
+}
+
+// broken is the failure of a resource that the system says has failed.
+func broken(id, message string) error {
+	return failure.Mark(fmt.Errorf("the resource %s has failed: %s", id, message), failure.WithReason(ReasonBroken))
+}
+
+// withoutSystem adds to what prevents a deletion how to delete the object without the system.
+func withoutSystem(err error) error {
+	if err == nil || failure.Classify(err).Reason == ReasonCreationUnknown {
+		return err
+	}
+	const remedy = "to delete the object and leave its resource, set the annotation " + policy.ReclaimAnnotation + " to " + string(policy.ReclaimRetain)
+	_, failed := ctrlkit.IgnoreExit(ctrl.Result{}, err)
+	if waits := ctrlkit.Waits(err); failed == nil && len(waits) > 0 { // a wait has no remedy beside its text
+		return waitsWith(waits, remedy)
+	}
+	return remediable(err, remedy)
+}
+
+// waitsWith returns waits with a remedy, as an error.
+func waitsWith(waits []ctrlkit.Wait, remedy string) error {
+	all := make([]error, len(waits))
+	for i, w := range waits {
+		if what := w.For + "; " + remedy; w.Every > 0 {
+			_, all[i] = ctrlkit.PollFor(what, w.Every)
+		} else {
+			_, all[i] = ctrlkit.WaitFor(what)
+		}
+	}
+	return errors.Join(all...)
+}
+
+// remediable adds a remedy to a failure. It is a part of the text, too: conditions show that
+// alone.
+func remediable(err error, remedy string) error {
+	all := remedy
+	if given := remedyOf(err); given != "" {
+		all = given + "; " + remedy
+	}
+	return failure.Mark(fmt.Errorf("%w; %s", err, remedy), failure.WithRemedy(all))
+}
+
+// remedyOf returns the remedy that an error was given, empty if it has that of its class.
+func remedyOf(err error) string {
+	c := failure.Classify(err)
+	if c.Remedy == failure.RemedyOf(c.Class) {
+		return ""
+	}
+	return c.Remedy
+}
+
+// withItsRemedy adds the remedy that an error was given to its text.
+func withItsRemedy(err error) error {
+	if given := remedyOf(err); given != "" && !strings.Contains(err.Error(), given) {
+		return fmt.Errorf("%w; %s", err, given)
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// depots connects to a system that the simulator plays.
+type depots struct {
+	system  *sim.ExternalClient
+	lagging bool // it observes by a list, which is stale
+}
+
+func (d depots) Connect(context.Context, *step.Request[*Depot]) (external.Client[*Depot], error) {
+	return depotClient(d), nil
+}
+
+type depotClient depots
+
+var _ external.Finder[*Depot] = depotClient{}
+
+func (c depotClient) Observe(ctx context.Context, obj *Depot, id string) (external.Observation, error) {
+	found, err := c.get(ctx, id)
+	switch {
+	case errors.Is(err, sim.ErrNotFound):
+		return external.Observation{State: external.Absent}, nil
+	case err != nil:
+		return external.Observation{}, err
+	}
+	seen := external.Observation{State: external.UpToDate, Owner: found.Tags["owner"]}
+	if found.Spec["size"] != size(obj) {
+		seen.State, seen.Drift = external.Drifted, []string{"spec.size"}
+	}
+	return seen, nil
+}
+
+func (c depotClient) get(ctx context.Context, id string) (sim.Resource, error) {
+	if !c.lagging {
+		return c.system.Get(ctx, id)
+	}
+	all, err := c.system.List(ctx)
+	if err != nil {
+		return sim.Resource{}, err
+	}
+	for _, r := range all {
+		if r.ID == id {
+			return r, nil
+		}
+	}
+	return sim.Resource{}, sim.ErrNotFound
+}
+
+func (c depotClient) Create(ctx context.Context, obj *Depot, creation external.Creation) (string, error) {
+	made, err := c.system.Create(ctx, sim.Creation{
+		Name: creation.Name, Token: creation.Token, Owner: obj.UID,
+		// The owner is what an audit compares, and a person. Only a system with tags is searched
+		// by it.
+		Tags: map[string]string{"owner": external.OwnerOf(obj)}, Spec: map[string]string{"size": size(obj)},
+	})
+	switch {
+	case errors.Is(err, sim.ErrExists):
+		return creation.Name, nil
+	case errors.Is(err, sim.ErrThrottled), errors.Is(err, sim.ErrUnavailable):
+		return "", external.Refused(err)
+	}
+	return made.ID, err
+}
+
+func (c depotClient) Update(ctx context.Context, obj *Depot, id string) error {
+	return c.system.Update(ctx, id, map[string]string{"size": size(obj)})
+}
+
+func (c depotClient) Delete(ctx context.Context, _ *Depot, id string) error {
+	if err := c.system.Delete(ctx, id); !errors.Is(err, sim.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+func (c depotClient) Find(ctx context.Context, _ *Depot, tag string) (string, error) {
+	found, err := c.system.FindByTag(ctx, "owner", tag)
+	if err != nil || len(found) == 0 {
+		return "", err
+	}
+	return found[0].ID, nil
+}
+
+func size(obj *Depot) string { return strconv.Itoa(int(obj.Spec.Size)) }
+
+// inventory lists the resources of a world, for an audit and for a person.
+type inventory struct{ world *sim.World }
+
+func (i inventory) List(context.Context) ([]external.Resource, error) {
+	var all []external.Resource
+	for _, r := range i.world.Resources("depots") {
+		all = append(all, external.Resource{ID: r.ID, Owner: r.Tags["owner"]})
+	}
+	return all, nil
+}
+
+// of returns the id of the resource that was created for an object, empty if there is none.
+func (i inventory) of(owner types.UID) string {
+	for _, r := range i.world.Resources("depots") {
+		if r.Tags["owner"] == string(owner) {
+			return r.ID
+		}
+	}
+	return ""
+}

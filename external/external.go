@@ -1,0 +1,213 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/lifecycle"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// Options configure [New]. Identity is required, all else may be zero.
+type Options[T client.Object] struct {
+	// Identity says by what the system identifies resources.
+	Identity Identity[T]
+
+	// Lifecycle are the options of the floor below: which installation of the operator owns an
+	// object, and what holds for objects whose users say nothing about their policy.
+	Lifecycle lifecycle.Options
+
+	// Poll is how often a resource is observed that is as it should be, because no event reports a
+	// change of it: a minute if it is zero. Each object has its own time within a tenth of that, so
+	// that they do not come all at once.
+	Poll time.Duration
+
+	// Busy is how often a resource is observed while the system changes it: five seconds if it is
+	// zero.
+	Busy time.Duration
+
+	// Visible is how long the system may not show a resource that it has created: ten seconds if it
+	// is zero, and at least the window of [ByTag]. Within that time nothing is created again.
+	Visible time.Duration
+
+	// Calls limit the calls of the system.
+	Calls Calls[T]
+
+	// ConnectionSecret returns the name of a Secret in the namespace of the object, to which
+	// Observation.Connection is published. It belongs to the object. If it is nil, or returns an
+	// empty name, nothing is published. The scheme needs the core types.
+	ConnectionSecret func(obj T) string
+}
+
+// New returns a step that keeps the resource of each object. It panics if the options are invalid,
+// which no input can cause.
+func New[T client.Object](name string, connector Connector[T], options Options[T]) step.Cleaner[T] {
+	e := newExternal(name, connector, options)
+	return lifecycle.New(name, e, e.options.Lifecycle)
+}
+
+func newExternal[T client.Object](name string, connector Connector[T], options Options[T]) *external[T] {
+	if err := options.Identity.check(); err != nil {
+		panic(fmt.Sprintf("external: %s: %v", name, err))
+	}
+	options.Poll, options.Busy = cmp.Or(options.Poll, time.Minute), cmp.Or(options.Busy, 5*time.Second)
+	options.Visible = max(cmp.Or(options.Visible, 10*time.Second), options.Identity.window)
+	options.Lifecycle.Refresh = cmp.Or(options.Lifecycle.Refresh, options.Poll)
+	e := &external[T]{connector: connector, options: options, calls: newCalls(options.Calls), memory: newMemory()}
+	e.session = step.NewKey[*session[T]]("the resource of " + name)
+	return e
+}
+
+// external implements the interfaces of package lifecycle.
+type external[T client.Object] struct {
+	connector Connector[T]
+	options   Options[T]
+	calls     *calls[T]
+	memory    *memory
+	session   step.Key[*session[T]]
+}
+
+var (
+	_ lifecycle.Claimer[client.Object]       = (*external[client.Object])(nil)
+	_ lifecycle.StatusUpdater[client.Object] = (*external[client.Object])(nil)
+	_ lifecycle.VerbChecker[client.Object]   = (*external[client.Object])(nil)
+)
+
+// ChecksVerbs implements [lifecycle.VerbChecker].
+func (e *external[T]) ChecksVerbs() {}
+
+// Watches declares the watches of the connector, and that of the Secrets which are published.
+func (e *external[T]) Watches() []step.Watch {
+	var all []step.Watch
+	if w, ok := e.connector.(interface{ Watches() []step.Watch }); ok {
+		all = w.Watches()
+	}
+	if e.options.ConnectionSecret != nil {
+		all = append(all, step.Watch{Object: &corev1.Secret{}, Owned: true})
+	}
+	return all
+}
+
+// Conditions declares the conditions of this package, and those of the connector.
+func (e *external[T]) Conditions() []condition.Declaration {
+	all := declarations()
+	if d, ok := e.connector.(interface {
+		Conditions() []condition.Declaration
+	}); ok {
+		all = append(all, d.Conditions()...)
+	}
+	return all
+}
+
+// Claim implements [lifecycle.Claimer]: it observes the resource, and records the intent to create
+// one if there is none.
+func (e *external[T]) Claim(ctx context.Context, req *step.Request[T]) error {
+	s, err := e.open(ctx, req)
+	if err != nil {
+		return err
+	}
+	if err := s.find(ctx); err != nil {
+		return err
+	}
+	if !s.seen.exists() {
+		if err := req.EnsureFresh(ctx); err != nil { // an object that is gone must not get a resource
+			return err
+		}
+	}
+	return s.intend()
+}
+
+// Claimed implements [lifecycle.Claimer].
+func (e *external[T]) Claimed(obj T) bool {
+	if IDOf(obj) != "" || obj.GetAnnotations()[IntentAnnotation] != "" {
+		return true
+	}
+	id, _, ok := e.memory.restore(obj.GetUID()) // another client may have removed the annotations
+	return id != "" || ok && e.options.Identity.class != classNone
+}
+
+// CreateOrUpdate implements [lifecycle.Reconciler].
+func (e *external[T]) CreateOrUpdate(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+	s, ok := step.Lookup(req, e.session)
+	if !ok {
+		return ctrl.Result{}, errors.New("the resource was not observed")
+	}
+	return s.reconcile(ctx)
+}
+
+// UpdateStatus implements [lifecycle.StatusUpdater].
+func (e *external[T]) UpdateStatus(ctx context.Context, req *step.Request[T]) error {
+	s, err := e.open(ctx, req)
+	if err != nil {
+		return err
+	}
+	if s.seen.State == 0 { // Claim has not observed it
+		if err := s.find(ctx); err != nil {
+			return err
+		}
+	}
+	s.mark()
+	return nil
+}
+
+// Delete implements [lifecycle.Reconciler].
+func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+	s, err := e.open(ctx, req)
+	if err != nil {
+		return ctrl.Result{}, withoutSystem(err)
+	}
+	result, err := s.delete(ctx)
+	if err == nil && result.IsZero() {
+		e.memory.forget(req.Object.GetUID())
+	}
+	return result, err
+}
+
+// Post releases the client.
+func (e *external[T]) Post(_ context.Context, req *step.Request[T]) error {
+	if s, ok := step.Lookup(req, e.session); ok {
+		return s.close()
+	}
+	return nil
+}
+
+// open connects to the system. Post closes the connection.
+func (e *external[T]) open(ctx context.Context, req *step.Request[T]) (*session[T], error) {
+	if s, ok := step.Lookup(req, e.session); ok {
+		return s, nil // Claim has opened it
+	}
+	s := &session[T]{external: e, req: req}
+	err := e.calls.connect(ctx, req.Object, func(ctx context.Context) (err error) {
+		s.client, err = e.connector.Connect(ctx, req)
+		return err
+	})
+	if err != nil {
+		err = withItsRemedy(fmt.Errorf("connecting: %w", err))
+		markFailed(req.Conditions, "connect", err)
+		return nil, err
+	}
+	step.Put(req, e.session, s)
+	return s, nil
+}
+
+// pollAfter returns when to observe the resource of an object again: the same time for the same
+// object, so that nothing drifts together.
+func (e *external[T]) pollAfter(obj metav1.Object) time.Duration {
+	sum := sha256.Sum256([]byte(obj.GetUID())) // simpler hashes do not spread UIDs that are alike
+	share := float64(binary.BigEndian.Uint32(sum[:]))/float64(1<<32)*0.2 - 0.1
+	return e.options.Poll + time.Duration(share*float64(e.options.Poll))
+}

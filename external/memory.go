@@ -1,0 +1,122 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+)
+
+// A memory is what this process knows of creations, and what the annotations of an object may not
+// have: because they could not be written, or another client has removed them.
+type memory struct {
+	process string // another text in each process
+
+	mu  sync.Mutex // for all below
+	all map[types.UID]attempt
+}
+
+// An attempt is the last creation for an object.
+type attempt struct {
+	record record    // with which Create was called, or that another process has begun
+	id     string    // of the resource; empty if it is not known
+	open   bool      // a call may have created the resource, and has not returned its id
+	last   time.Time // when Create has returned, or the record of another process was first seen
+	refusal
+}
+
+// A refusal is what the system has answered to Create, several times in a row.
+type refusal struct {
+	err        error
+	generation int64 // of the object
+	times      int
+	until      time.Time // when Create may be called again
+}
+
+// newMemory returns an empty memory. Nothing else shares it, and nothing survives the process.
+func newMemory() *memory {
+	return &memory{process: string(uuid.NewUUID()), all: make(map[types.UID]attempt)}
+}
+
+// change changes what is known of an object.
+func (m *memory) change(uid types.UID, change func(*attempt)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.all[uid]
+	change(&a)
+	m.all[uid] = a
+}
+
+// see notes what the annotations of an object say.
+func (m *memory) see(uid types.UID, id string, r record) {
+	m.change(uid, func(a *attempt) {
+		switch {
+		case id != "":
+			a.id, a.record, a.open = id, r, false
+		case r.step == begun && r.process != m.process && a.record.String() != r.String():
+			*a = attempt{record: r, open: true, last: time.Now(), refusal: a.refusal}
+		}
+	})
+}
+
+// called notes that Create is being called. Before it, nothing was created with a record of this
+// process. What it returns notes how the call has ended.
+func (m *memory) called(uid types.UID, generation int64, r record) (ended func(id string, err error)) {
+	before := false
+	m.change(uid, func(a *attempt) {
+		if a.record.String() != r.String() {
+			*a = attempt{record: r, refusal: a.refusal}
+		}
+		before, a.open = a.open, true // also after a panic
+	})
+	return func(id string, err error) {
+		m.change(uid, func(a *attempt) {
+			a.last = time.Now()
+			switch {
+			case err == nil:
+				a.id, a.open, a.refusal = id, false, refusal{}
+			case isRefused(err):
+				a.open = before // what an earlier call has done is as unknown as it was
+				a.refusal = a.again(err, generation)
+			}
+		})
+	}
+}
+
+// of returns what is known of a creation that was begun with a record: whether Create may have
+// created a resource, and its id if it has returned one.
+func (m *memory) of(uid types.UID, r record) (a attempt, maybe bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a, ok := m.all[uid]
+	if ok && a.record.String() == r.String() {
+		return a, a.open || a.id != ""
+	}
+	return attempt{refusal: a.refusal}, r.process != m.process
+}
+
+// restore returns what the annotations of an object should say: the id of its resource, or that one
+// may be being created. It reports whether that is known.
+func (m *memory) restore(uid types.UID) (id string, r record, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.all[uid]
+	switch {
+	case a.id == "":
+		return "", a.record, a.open
+	case a.record.step == created:
+		return a.id, a.record, true
+	}
+	return a.id, record{step: created, at: a.last, token: a.record.token}, true
+}
+
+// forget drops what is known of an object.
+func (m *memory) forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.all, uid)
+}

@@ -1,0 +1,112 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A record is what is known of the creation of a resource, as IntentAnnotation has it:
+//
+//	begun 2026-11-22T10:00:00Z by 6f1c... token 8d2e...-2
+//	created 2026-11-22T10:00:00Z
+//	refused 2026-11-22T10:00:00Z
+type record struct {
+	step    string // begun, created, refused, or empty if there is none
+	at      time.Time
+	process string // that has begun it
+	token   string
+}
+
+const (
+	begun   = "begun"
+	created = "created"
+	refused = "refused" // the system has answered that nothing was created
+)
+
+// recordOf returns the record of an object. The error says what is wrong with the annotation.
+func recordOf(obj metav1.Object) (record, error) {
+	text, ok := obj.GetAnnotations()[IntentAnnotation]
+	if !ok {
+		return record{}, nil
+	}
+	words := strings.Fields(text)
+	r := record{}
+	if len(words)%2 != 0 || len(words) == 0 {
+		return r, badRecord(text)
+	}
+	for i := 0; i < len(words); i += 2 {
+		key, value := words[i], words[i+1]
+		switch key {
+		case begun, created, refused:
+			at, err := time.Parse(time.RFC3339, value)
+			if err != nil || r.step != "" || at.UTC().Format(time.RFC3339) != value {
+				return record{}, badRecord(text)
+			}
+			r.step, r.at = key, at
+		case "by":
+			r.process = value
+		case "token":
+			r.token = value
+		default:
+			return record{}, badRecord(text)
+		}
+	}
+	if r.step == "" {
+		return record{}, badRecord(text)
+	}
+	return r, nil
+}
+
+func badRecord(text string) error {
+	return fmt.Errorf("annotation %s is %q, which no operator has written: remove it and, if the resource exists, set %s to its id", IntentAnnotation, text, IDAnnotation)
+}
+
+// String returns the text of the annotation.
+func (r record) String() string {
+	if r.step == "" {
+		return ""
+	}
+	text := r.step + " " + r.at.UTC().Format(time.RFC3339)
+	if r.process != "" {
+		text += " by " + r.process
+	}
+	if r.token != "" {
+		text += " token " + r.token
+	}
+	return text
+}
+
+// nextToken returns a token that no earlier resource of an object had.
+func (r record) nextToken(obj metav1.Object) string {
+	n := 1
+	if _, count, ok := strings.Cut(strings.TrimPrefix(r.token, string(obj.GetUID())), "-"); ok {
+		_, _ = fmt.Sscanf(count, "%d", &n) //nolint:errcheck // it stays 1
+	}
+	if r.token == "" {
+		return string(obj.GetUID()) + "-1"
+	}
+	return fmt.Sprintf("%s-%d", obj.GetUID(), n+1)
+}
+
+// setRecord writes a record into the annotations of an object, or removes it.
+func setRecord(obj metav1.Object, r record) { annotate(obj, IntentAnnotation, r.String()) }
+
+// annotate sets an annotation, or removes it if value is empty.
+func annotate(obj metav1.Object, key, value string) {
+	annotations := obj.GetAnnotations()
+	if value == "" {
+		delete(annotations, key)
+	} else {
+		if annotations == nil {
+			annotations = make(map[string]string, 1)
+		}
+		annotations[key] = value
+	}
+	obj.SetAnnotations(annotations)
+}

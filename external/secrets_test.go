@@ -1,0 +1,250 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/journal/metrics"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// publishing has the connection details of the Silo published.
+func (d *siloDesk) publishing() {
+	d.t.Helper()
+	d.options.ConnectionSecret = func(obj *Silo) string { return obj.Name + "-connection" }
+	d.restart()
+}
+
+// secret returns the connection Secret, nil if there is none.
+func (d *siloDesk) secret() *corev1.Secret {
+	d.t.Helper()
+	secret := &corev1.Secret{}
+	err := d.client.Get(d.t.Context(), client.ObjectKey{Namespace: "default", Name: "logs-connection"}, secret)
+	if client.IgnoreNotFound(err) != nil {
+		d.t.Fatal(err)
+	} else if err != nil {
+		return nil
+	}
+	return secret
+}
+
+func TestConnectionSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newSiloDesk(t, external.ByToken[*Silo]())
+		d.publishing()
+		d.store.seen = busy(external.Creating)
+		_, _ = d.reconcile()
+		if d.secret() != nil {
+			t.Error("it is published while the resource is created")
+		}
+		d.store.seen = nil
+		d.settle()
+		first := d.secret()
+		want := map[string][]byte{"password": []byte(secretText), "address": []byte("store:9000/silo-1")}
+		if diff := cmp.Diff(want, first.Data); diff != "" {
+			t.Error(diff)
+		}
+		if obj := d.get(); !metav1.IsControlledBy(first, obj) {
+			t.Error("the Secret is not removed with the object")
+		}
+		for range 3 {
+			_, err := d.reconcile()
+			d.must(err)
+		}
+		if got := d.secret().ResourceVersion; got != first.ResourceVersion {
+			t.Error("the Secret is written again although nothing has changed")
+		}
+		d.store.seen = func(o *external.Observation) {
+			if o.Connection != nil {
+				o.Connection = map[string][]byte{"password": []byte("rotated")}
+			}
+		}
+		d.settle()
+		if diff := cmp.Diff(map[string][]byte{"password": []byte("rotated")}, d.secret().Data); diff != "" {
+			t.Errorf("after a change:\n%s", diff)
+		}
+	})
+}
+
+func TestSecretOfOthersIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newSiloDesk(t, byName())
+		d.publishing()
+		theirs := map[string][]byte{"theirs": []byte("x")}
+		d.must(d.client.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "logs-connection"}, Data: theirs}))
+		if _, err := d.reconcile(); err == nil || !strings.Contains(err.Error(), "publishing the connection details") {
+			t.Errorf("error %v", err)
+		}
+		if diff := cmp.Diff(theirs, d.secret().Data); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// What prevents a deletion because of credentials, and the remedies that the condition has.
+func TestMissingCredentialsDoNotBlockDeletionSilently(t *testing.T) {
+	const retain = "to delete the object and leave its resource, set the annotation policy.ctrlkit.dev/reclaim to retain"
+	for name, tt := range map[string]struct {
+		connector func(s *store) external.Connector[*Silo]
+		fail      func(method string) error
+		want      string
+	}{
+		"the Secret is waited for": {connector: func(s *store) external.Connector[*Silo] { return waiting{s} }, want: "Secret default/credentials"},
+		"the Secret is missing, with a remedy": {
+			fail: failing("connect", failure.Mark(errors.New("no credentials"), failure.WithClass(failure.ClassTerminal), failure.WithRemedy("create Secret x"))),
+			want: "create Secret x",
+		},
+		"the credentials are wrong": {fail: failing("observe", failure.Mark(errors.New("401"), failure.WithClass(failure.ClassForbidden))), want: "401"},
+		"the system is gone":        {fail: failing("observe", errors.New("no such host")), want: "no such host"},
+		"the deletion is refused":   {fail: failing("delete", errors.New("409 in use")), want: "409 in use"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newSiloDesk(t, byName())
+				d.settle()
+				if tt.connector != nil {
+					d.connector = tt.connector(d.store)
+					d.restart()
+				}
+				d.store.fail = tt.fail
+				d.delete()
+				for range 7 { // the circuit breaker opens, and its wait has the remedy, too
+					_, _ = d.reconcile()
+					got := d.conditions()["Ready"]
+					if !strings.Contains(got, retain) {
+						t.Fatalf("Ready does not name the remedy: %s", got)
+					}
+					if !strings.Contains(got, tt.want) && !strings.Contains(got, "could not be reached") {
+						t.Errorf("Ready does not name the cause: %s", got)
+					}
+				}
+				d.annotate("policy.ctrlkit.dev/reclaim", "retain")
+				if _, err := d.reconcile(); err != nil || d.get() != nil || len(d.store.all) != 1 {
+					t.Errorf("the remedy has no effect: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// everything is an observer that formats all that it is given, as a careless one does.
+type everything struct{ text bytes.Buffer }
+
+func (e *everything) Observe(_ context.Context, entry journal.Entry) {
+	fmt.Fprintf(&e.text, "%v %+v %#v\n", entry, entry, entry.Event)
+	if called, ok := entry.Event.(journal.Called); ok && called.Err != nil {
+		fmt.Fprintf(&e.text, "%+v\n", called.Err)
+	}
+}
+
+// The password is in the credentials that the connector reads, and in what it publishes. It must be
+// nowhere else, in the life of a silo in which each call fails once.
+func TestPasswordIsNowhere(t *testing.T) {
+	eachIdentity(t, func(t *testing.T, d *siloDesk) {
+		d.must(d.client.Create(t.Context(), &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "credentials"}, Data: map[string][]byte{"password": []byte(secretText)},
+		}))
+		d.connector = waiting{d.store}
+		all, logged := &everything{}, 0
+		d.logger = funcr.New(func(prefix, args string) {
+			logged++
+			all.text.WriteString(prefix + args + "\n")
+		}, funcr.Options{Verbosity: 7}) // from 8 on, client-go logs the bodies of all requests
+
+		registry := prometheus.NewRegistry()
+		series, err := metrics.New(registry, metrics.Options{})
+		d.must(err)
+		d.options.ConnectionSecret = func(obj *Silo) string { return obj.Name + "-connection" }
+		d.engine, err = step.New(step.Options[*Silo]{
+			Name: "silos", Client: d.client, APIReader: d.client, Recorder: d.recorder, Observers: []journal.Observer{d.ring, all, series, journal.Logger(d.logger)},
+		}, external.New("Silo", d.connector, d.options))
+		d.must(err)
+		failed := map[string]bool{}
+		d.store.fail = func(method string) error {
+			if !failed[method] {
+				failed[method] = true
+				return external.Refused(errors.New("500 " + method))
+			}
+			return nil
+		}
+		published := false
+		for i := range 20 {
+			_, err := d.reconcile()
+			secret := d.secret()
+			published = published || secret != nil && string(secret.Data["password"]) == secretText
+			fmt.Fprintf(&all.text, "%+v\n", err)
+			if obj := d.get(); obj != nil {
+				data, _ := json.Marshal(obj)
+				all.text.Write(data)
+				if i == 10 {
+					d.change(func(obj *Silo) { obj.Spec.Size = "large" })
+				}
+				if i == 15 {
+					d.delete()
+				}
+			}
+			time.Sleep(time.Hour)
+		}
+		if d.get() != nil || len(d.store.all) > 0 || len(failed) < 5 {
+			t.Fatalf("the life is not over: %v, failed %v", d.store.ids(), failed)
+		}
+		if !published || logged == 0 {
+			t.Fatalf("published: %v, %d lines are logged: the test shows nothing", published, logged)
+		}
+		families, err := registry.Gather()
+		d.must(err)
+		fmt.Fprint(&all.text, families)
+		d.searchForPassword(&all.text)
+	})
+}
+
+// searchForPassword searches what was collected, the events, and the explanation.
+func (d *siloDesk) searchForPassword(text *bytes.Buffer) {
+	d.t.Helper()
+	for len(d.recorder.Events) > 0 {
+		text.WriteString(<-d.recorder.Events)
+	}
+	text.WriteString(d.explanation())
+	if text.Len() < 10_000 {
+		d.t.Errorf("only %d bytes were searched", text.Len())
+	}
+	for _, form := range []string{secretText, fmt.Sprint([]byte(secretText)), "aHVudGVyMi1jYW5hcnk"} {
+		if i := strings.Index(text.String(), form); i >= 0 {
+			d.t.Errorf("the password is in: %.300s", text.String()[max(i-200, 0):])
+		}
+	}
+}
+
+// explanation returns what the operator says of the Silo to "ctrlkit explain".
+func (d *siloDesk) explanation() string {
+	d.t.Helper()
+	w := httptest.NewRecorder()
+	explain.Handler(d.ring).ServeHTTP(w, httptest.NewRequestWithContext(d.t.Context(), http.MethodGet, explain.Path+"?group=test.example.com&kind=Silo&namespace=default&name=logs", nil))
+	if w.Code != http.StatusOK {
+		d.t.Fatalf("explain answers %d: %s", w.Code, w.Body)
+	}
+	return w.Body.String()
+}

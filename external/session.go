@@ -1,0 +1,429 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/lifecycle"
+	"github.com/ctrlkit/ctrlkit/policy"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// A session is one reconcile of one resource.
+type session[T client.Object] struct {
+	*external[T]
+	req    *step.Request[T]
+	client Client[T]
+
+	id     string // empty if it is not known
+	record record // as it was when the resource was observed
+	seen   Observation
+}
+
+// close releases the client, if it can be closed.
+func (s *session[T]) close() error {
+	if c, ok := s.client.(io.Closer); ok {
+		s.client = nil
+		return c.Close()
+	}
+	return nil
+}
+
+// call calls the system.
+func (s *session[T]) call(ctx context.Context, what string, call func(ctx context.Context) error) error {
+	err := s.calls.do(ctx, s.req.Object, what, call)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s: %w", what, err)
+	if s.seen.State != 0 {
+		s.mark()
+	}
+	markFailed(s.req.Conditions, what, err)
+	return err
+}
+
+// find finds out the id of the resource, and observes it.
+func (s *session[T]) find(ctx context.Context) (err error) {
+	obj := s.req.Object
+	if s.record, err = recordOf(obj); err != nil {
+		return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonWrongAnnotation))
+	}
+	s.recall()
+	if s.id == "" {
+		switch s.options.Identity.class {
+		case className:
+			if s.id, err = s.options.Identity.name(obj); err != nil {
+				return failure.Mark(fmt.Errorf("naming the resource: %w", err), failure.WithClass(failure.ClassTerminal))
+			}
+		case classTag:
+			if err = s.findByTag(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if s.id == "" {
+		s.seen = Observation{State: Absent}
+		return nil
+	}
+	return s.observe(ctx)
+}
+
+// recall sets the id and the record to what the annotations say, and to what this process knows
+// where they do not.
+func (s *session[T]) recall() {
+	obj := s.req.Object
+	if s.id = IDOf(obj); s.options.Identity.class == className {
+		s.memory.see(obj.GetUID(), "", s.record) // its id is known before it is created
+		return
+	}
+	s.memory.see(obj.GetUID(), s.id, s.record)
+	if s.id != "" {
+		return
+	}
+	if id, r, ok := s.memory.restore(obj.GetUID()); ok && (id != "" || s.record.step == "" && s.options.Identity.class != classNone) {
+		s.id, s.record = id, r
+	}
+}
+
+// findByTag asks for the resource with our tag.
+func (s *session[T]) findByTag(ctx context.Context) error {
+	finder, ok := s.client.(Finder[T])
+	if !ok {
+		return failure.Mark(fmt.Errorf("%T has no method Find, which identity ByTag needs", s.client), failure.WithClass(failure.ClassTerminal))
+	}
+	err := s.call(ctx, "find", func(ctx context.Context) (err error) {
+		s.id, err = finder.Find(ctx, s.req.Object, OwnerOf(s.req.Object))
+		return err
+	})
+	if err == nil && s.id != "" {
+		s.record = record{step: created, at: time.Now()} // or not much earlier
+	}
+	return err
+}
+
+// observe observes the resource.
+func (s *session[T]) observe(ctx context.Context) error {
+	var seen Observation
+	err := s.call(ctx, "observe", func(ctx context.Context) (err error) {
+		seen, err = s.client.Observe(ctx, s.req.Object, s.id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if s.seen = seen; seen.State <= 0 || int(seen.State) >= len(stateNames) {
+		return failure.Mark(fmt.Errorf("observe of %T has returned no state: this is a bug in the operator", s.client), failure.WithClass(failure.ClassTerminal))
+	}
+	return nil
+}
+
+// recent reports whether the resource was created so recently that the system may not show it.
+func (s *session[T]) recent() bool {
+	return s.record.step == created && age(s.record.at) < s.options.Visible
+}
+
+// age returns how long ago something was recorded, at least: records have no fractions of a
+// second.
+func age(at time.Time) time.Duration { return time.Since(at) - time.Second }
+
+// intend changes the annotations of the object as its resource requires. They are written before
+// anything is created.
+func (s *session[T]) intend() error {
+	obj, class := s.req.Object, s.options.Identity.class
+	known := IDOf(obj) != ""
+	if class != className && !known && s.id != "" { // it was found, or its annotations are gone
+		annotate(obj, IDAnnotation, s.id)
+		setRecord(obj, s.record)
+		known = true
+	}
+	if s.seen.exists() {
+		if !known || s.record.step == begun {
+			if err := s.checkOwner(known); err != nil {
+				return err
+			}
+		}
+		if !known {
+			annotate(obj, IDAnnotation, s.id)
+		}
+		return nil
+	}
+	if !lifecycle.PolicyOf(s.req).Allows(policy.VerbCreate) {
+		if !known && s.record.step != begun {
+			return step.ErrNothingToClaim
+		}
+		return nil
+	}
+	switch {
+	case class == className:
+		if !known {
+			annotate(obj, IDAnnotation, s.id)
+			s.begin("")
+		}
+		return nil
+	case s.recent():
+		return nil // it will be seen
+	case known: // another client has deleted it
+		annotate(obj, IDAnnotation, "")
+		s.id = ""
+	case s.record.step == begun:
+		if again, err := s.resume(); err != nil || !again {
+			return err
+		}
+	}
+	if a, _ := s.memory.of(obj.GetUID(), s.record); a.holds(obj.GetGeneration()) != nil {
+		return fmt.Errorf("create: %w", a.err)
+	}
+	s.begin(s.record.nextToken(obj))
+	return nil
+}
+
+// begin records the intent to create a resource.
+func (s *session[T]) begin(token string) {
+	s.record = record{step: begun, at: time.Now(), process: s.memory.process}
+	if s.options.Identity.class == classToken {
+		s.record.token = token
+	}
+	setRecord(s.req.Object, s.record)
+}
+
+// setCreated records that the resource was created.
+func (s *session[T]) setCreated() {
+	s.record = record{step: created, at: time.Now(), token: s.record.token}
+	setRecord(s.req.Object, s.record)
+}
+
+// resume decides what becomes of a creation that was begun, and whose id is not known. It reports
+// whether another one has to be begun.
+func (s *session[T]) resume() (again bool, err error) {
+	_, maybe := s.memory.of(s.req.Object.GetUID(), s.record)
+	switch {
+	case s.options.Identity.class == classToken || !maybe:
+		return false, nil // the token makes it the same creation, or Create was not called
+	case s.options.Identity.class == classNone:
+		return false, unknownCreation(s.record)
+	case age(s.record.at) >= s.calls.Deadline+s.options.Visible:
+		return true, nil
+	}
+	_, err = ctrlkit.PollFor("a resource to be found whose creation was begun at "+s.record.at.UTC().Format(time.RFC3339), s.options.Busy)
+	return false, err
+}
+
+// checkOwner returns an error if a resource that exists belongs to another object. Known says that
+// its id is recorded.
+func (s *session[T]) checkOwner(known bool) error {
+	own := OwnerOf(s.req.Object)
+	switch {
+	case s.seen.Owner == own || known && s.seen.Owner == "" || s.options.Identity.class != className:
+		return nil
+	case s.seen.Owner == "":
+		return foreign(s.id, "it exists, and was not created for this object")
+	}
+	return foreign(s.id, fmt.Sprintf("it belongs to the object with the UID %s", s.seen.Owner))
+}
+
+// reconcile does what the observation requires.
+func (s *session[T]) reconcile(ctx context.Context) (ctrl.Result, error) {
+	allowed := lifecycle.PolicyOf(s.req)
+	if s.seen.State == Absent && !s.recent() {
+		if why := allowed.Refusal(policy.VerbCreate); why != "" {
+			s.markAbsent(why)
+			return ctrlkit.ContinueAndRequeueAfter(s.pollAfter(s.req.Object))
+		}
+		if err := s.create(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+	} else if s.seen.State == Drifted && allowed.Allows(policy.VerbUpdate) {
+		if err := s.update(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return s.settle(ctx)
+}
+
+// create creates the resource, and records its id.
+func (s *session[T]) create(ctx context.Context) error {
+	obj := s.req.Object
+	creation := Creation{}
+	switch s.options.Identity.class {
+	case className:
+		creation.Name = s.id
+	case classToken:
+		creation.Token = s.record.token
+	case classTag:
+		creation.Tag = OwnerOf(obj)
+	}
+	id, err := s.callCreate(ctx, creation)
+	minted := s.options.Identity.class != className
+	switch {
+	case err != nil && isRefused(err) && minted:
+		if _, maybe := s.memory.of(obj.GetUID(), s.record); !maybe {
+			setRecord(obj, record{step: refused, at: time.Now(), token: s.record.token})
+		}
+		return err
+	case err != nil:
+		return err
+	case id == "" && minted:
+		return failure.Mark(fmt.Errorf("create of %T has returned no id: this is a bug in the operator", s.client), failure.WithClass(failure.ClassTerminal))
+	}
+	if minted {
+		if err := s.recordID(ctx, id); err != nil {
+			return err
+		}
+	}
+	return s.observe(ctx)
+}
+
+// callCreate calls Create, and keeps in memory what became of it.
+func (s *session[T]) callCreate(ctx context.Context, creation Creation) (id string, err error) {
+	obj := s.req.Object
+	err = s.call(ctx, "create", func(ctx context.Context) (err error) {
+		ended := s.memory.called(obj.GetUID(), obj.GetGeneration(), s.record) // not if a limit has prevented the call
+		id, err = s.client.Create(ctx, obj, creation)
+		ended(cmp.Or(id, creation.Name), err)
+		return err
+	})
+	return id, err
+}
+
+// recordID writes the id of a resource that was created to the object. What comes next may fail,
+// or end in a crash.
+func (s *session[T]) recordID(ctx context.Context, id string) error {
+	s.id = id
+	annotate(s.req.Object, IDAnnotation, id)
+	s.setCreated()
+	if err := s.req.Save(ctx); err != nil {
+		return fmt.Errorf("recording the id %q: %w", id, err)
+	}
+	return nil
+}
+
+// update updates the resource, and observes what that has changed.
+func (s *session[T]) update(ctx context.Context) error {
+	err := s.call(ctx, "update", func(ctx context.Context) error { return s.client.Update(ctx, s.req.Object, s.id) })
+	if err != nil {
+		return err
+	}
+	return s.observe(ctx)
+}
+
+// settle marks the conditions, publishes what the object's users need, and returns when the
+// resource is to be observed again.
+func (s *session[T]) settle(ctx context.Context) (ctrl.Result, error) {
+	before := s.available()
+	s.mark()
+	switch {
+	case s.seen.State == Absent:
+		return ctrlkit.PollFor("the resource "+s.id+", which was created, to be visible", s.options.Busy)
+	case s.seen.busy():
+		return ctrlkit.PollFor(s.waitsFor(), s.options.Busy)
+	case s.seen.State == Broken:
+		return ctrl.Result{}, broken(s.id, s.seen.Message)
+	case s.seen.State == Drifted && lifecycle.PolicyOf(s.req).Allows(policy.VerbUpdate):
+		return ctrlkit.PollFor("the update to have an effect", s.options.Busy)
+	}
+	if done, err := s.lateInitialize(ctx); err != nil || done {
+		return ctrl.Result{}, err
+	}
+	if err := s.publish(ctx); err != nil {
+		if !before {
+			s.markUnpublished()
+		}
+		return ctrl.Result{}, err
+	}
+	if s.seen.Unavailable != "" {
+		return ctrlkit.PollFor("the resource to be available: "+s.seen.Unavailable, s.options.Busy)
+	}
+	return ctrlkit.ContinueAndRequeueAfter(s.pollAfter(s.req.Object))
+}
+
+// delete deletes the resource.
+func (s *session[T]) delete(ctx context.Context) (ctrl.Result, error) {
+	if err := s.find(ctx); err != nil {
+		return ctrl.Result{}, withoutSystem(err)
+	}
+	if s.id == "" {
+		if done, err := s.findForDeletion(ctx); err != nil || done {
+			return ctrl.Result{}, err
+		}
+	}
+	if s.seen.exists() && s.checkOwner(IDOf(s.req.Object) != "") != nil {
+		return ctrlkit.NoRequeue() // it is another one of the name
+	}
+	if !s.seen.exists() && s.options.Identity.class == className {
+		return ctrlkit.RequeueIfError(s.awaitCreation(max(s.calls.Deadline, s.options.Visible)))
+	}
+	if !s.seen.exists() && !s.recent() {
+		return ctrlkit.NoRequeue()
+	}
+	visible := s.seen.exists()
+	if s.seen.State != Deleting {
+		err := s.call(ctx, "delete", func(ctx context.Context) error { return s.client.Delete(ctx, s.req.Object, s.id) })
+		if err == nil {
+			err = s.observe(ctx)
+		}
+		if err != nil {
+			return ctrl.Result{}, withoutSystem(err)
+		}
+	}
+	switch {
+	case !s.seen.exists() && !visible && s.recent(): // the system may not have found what to delete
+		return ctrlkit.PollFor("the resource "+s.id+", which was created recently, to be visible", s.options.Busy)
+	case !s.seen.exists():
+		return ctrlkit.NoRequeue()
+	}
+	s.seen.State = Deleting
+	s.mark()
+	return ctrlkit.PollFor("the resource "+s.id+" to be deleted", s.options.Busy)
+}
+
+// awaitCreation waits until a call of Create that was begun, and has perhaps not ended with its
+// process, has an effect that is seen.
+func (s *session[T]) awaitCreation(atMost time.Duration) error {
+	a, maybe := s.memory.of(s.req.Object.GetUID(), s.record)
+	if s.record.step != begun || !maybe || time.Since(a.last) >= atMost {
+		return nil
+	}
+	_, err := ctrlkit.PollFor("a resource to be seen whose creation may have been in progress", s.options.Busy)
+	return err
+}
+
+// findForDeletion finds out whether there is a resource whose creation was begun, and reports
+// whether there is none.
+func (s *session[T]) findForDeletion(ctx context.Context) (none bool, err error) {
+	_, maybe := s.memory.of(s.req.Object.GetUID(), s.record)
+	switch {
+	case s.record.step != begun || !maybe:
+		return true, nil
+	case s.options.Identity.class != classToken:
+		_, err := s.resume()
+		return true, err // it would have been found by now
+	}
+	if err := s.awaitCreation(s.calls.Deadline); err != nil {
+		return false, err
+	}
+	// To create with the same token returns what was created, or creates what is deleted at once.
+	id, err := s.callCreate(ctx, Creation{Token: s.record.token})
+	if err == nil && id == "" {
+		err = errors.New("create has returned no id")
+	}
+	if err == nil {
+		err = s.recordID(ctx, id)
+	}
+	if err == nil {
+		err = s.observe(ctx)
+	}
+	return false, withoutSystem(err)
+}

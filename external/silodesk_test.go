@@ -1,0 +1,203 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/lifecycle"
+	"github.com/ctrlkit/ctrlkit/policy"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// secretText is the password of each silo.
+const secretText = "hunter2-canary"
+
+// A siloDesk is an API server in memory, a store, and an engine that reconciles one Silo
+// without a controller.
+type siloDesk struct {
+	t         *testing.T
+	client    client.Client
+	store     *store
+	connector external.Connector[*Silo]
+	options   external.Options[*Silo]
+	engine    *step.Engine[*Silo]
+	recorder  *events.FakeRecorder
+	ring      *journal.Ring
+	logger    logr.Logger
+	reads     error // of the cache; nil if it works
+	writes    error // of metadata; nil if they work
+}
+
+// A cached client is that of a desk whose cache may fail.
+type cached struct {
+	client.Client
+	d *siloDesk
+}
+
+func (c cached) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+	if c.d.reads != nil {
+		return c.d.reads
+	}
+	return c.Client.Get(ctx, key, obj, options...)
+}
+
+var siloKey = client.ObjectKey{Namespace: "default", Name: "logs"}
+
+func (c cached) Patch(ctx context.Context, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if c.d.writes != nil {
+		return c.d.writes
+	}
+	return c.Client.Patch(ctx, obj, patch, options...)
+}
+
+// newSiloDesk returns a desk with a Silo.
+func newSiloDesk(t *testing.T, identity external.Identity[*Silo]) *siloDesk {
+	t.Helper()
+	ctrl.SetLogger(logr.Discard())
+	server := apiserver.New(apiserver.Options{})
+	d := &siloDesk{t: t, store: newStore(), recorder: events.NewFakeRecorder(1000), ring: journal.NewRing(journal.RingOptions{}), logger: logr.Discard()}
+	d.must(server.Install(siloDefinition()))
+	var err error
+	d.client, err = client.New(server.Config(), client.Options{Scheme: siloScheme()})
+	d.must(err)
+	d.must(client.IgnoreAlreadyExists(d.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})))
+	d.connector = d.store
+	d.options = external.Options[*Silo]{
+		Identity:  identity,
+		Lifecycle: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}},
+	}
+	d.restart()
+	d.must(d.client.Create(t.Context(), &Silo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: siloKey.Namespace, Name: siloKey.Name},
+		Spec:       SiloSpec{Size: "small", Region: "north"},
+	}))
+	return d
+}
+
+// restart replaces the operator, with the options and the connector as they are now.
+func (d *siloDesk) restart() {
+	d.t.Helper()
+	e, err := step.New(step.Options[*Silo]{
+		Name: "silos", Client: cached{d.client, d}, APIReader: d.client, Recorder: d.recorder, Observers: []journal.Observer{d.ring},
+	}, external.New("Silo", d.connector, d.options))
+	d.must(err)
+	d.engine = e
+}
+
+func (d *siloDesk) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// get returns the Silo, nil if it is gone.
+func (d *siloDesk) get() *Silo {
+	d.t.Helper()
+	obj := &Silo{}
+	if err := d.client.Get(d.t.Context(), siloKey, obj); client.IgnoreNotFound(err) != nil {
+		d.t.Fatal(err)
+	} else if err != nil {
+		return nil
+	}
+	return obj
+}
+
+// change changes the Silo as a user does.
+func (d *siloDesk) change(change func(obj *Silo)) {
+	d.t.Helper()
+	obj := d.get()
+	change(obj)
+	d.must(d.client.Update(d.t.Context(), obj))
+}
+
+// annotate sets an annotation of the Silo.
+func (d *siloDesk) annotate(key, value string) {
+	d.t.Helper()
+	d.change(func(obj *Silo) { metav1.SetMetaDataAnnotation(&obj.ObjectMeta, key, value) })
+}
+
+func (d *siloDesk) delete() {
+	d.t.Helper()
+	d.must(d.client.Delete(d.t.Context(), d.get()))
+}
+
+// reconcile reconciles the Silo once.
+func (d *siloDesk) reconcile() (ctrl.Result, error) {
+	d.t.Helper()
+	return d.reconcileOne(siloKey)
+}
+
+func (d *siloDesk) reconcileOne(key client.ObjectKey) (ctrl.Result, error) {
+	d.t.Helper()
+	ctx := log.IntoContext(context.WithoutCancel(d.t.Context()), d.logger)
+	result, err := d.engine.Reconcile(ctx, ctrl.Request{NamespacedName: key})
+	if d.store.open != 0 {
+		d.t.Fatalf("%d clients are open after the reconcile", d.store.open)
+	}
+	return result, err
+}
+
+// settle reconciles until the version of the Silo does not change, and returns the last result.
+func (d *siloDesk) settle() ctrl.Result {
+	d.t.Helper()
+	for range 10 {
+		before := d.get()
+		result, err := d.reconcile()
+		d.must(err)
+		if after := d.get(); after == nil || before != nil && after.ResourceVersion == before.ResourceVersion {
+			return result
+		}
+	}
+	d.t.Fatal("each reconcile writes")
+	return ctrl.Result{}
+}
+
+// conditions returns the conditions of the Silo: "True Available: message".
+func (d *siloDesk) conditions() map[string]string {
+	d.t.Helper()
+	all := map[string]string{}
+	for _, c := range d.get().Status.Conditions {
+		all[c.Type] = strings.TrimSuffix(fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message), ": ")
+	}
+	return all
+}
+
+// expect checks that a condition begins with a text.
+func (d *siloDesk) expect(kind, begins string) {
+	d.t.Helper()
+	if got := d.conditions()[kind]; !strings.HasPrefix(got, begins) {
+		d.t.Errorf("%s is %q, want %q", kind, got, begins)
+	}
+}
+
+var siloRules = external.NameRules{Prefix: "ours-"}
+
+func byName() external.Identity[*Silo] {
+	return external.ByName(func(obj *Silo) (string, error) { return siloRules.NameOf(obj) })
+}
+
+// siloIdentities are all classes.
+var siloIdentities = map[string]external.Identity[*Silo]{
+	"name":    byName(),
+	"token":   external.ByToken[*Silo](),
+	"tag":     external.ByTag[*Silo](time.Minute),
+	"nothing": external.ByNothing[*Silo](),
+}

@@ -1,0 +1,182 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+func init() { ctrl.SetLogger(logr.Discard()) }
+
+var pairs = flag.Int("pairs", 10, "run so many `pairs` of faults against each class of external systems")
+
+// An identityClass is an external system, and how the operator identifies its resources.
+type identityClass struct {
+	name     string
+	system   sim.External
+	identity external.Identity[*Depot]
+	lagging  bool // what was created is not seen at once, by whatever call
+	life     life
+}
+
+// A life is what users do with Depots.
+type life int
+
+const (
+	whole      life = iota
+	plain           // no Depot is deleted while it is created
+	unattended      // no person does what conditions say
+)
+
+// lag is how long the systems may not show what was created. Simulated ones take a minute.
+const lag = 70 * time.Second
+
+func classes() []identityClass {
+	system := func(identity sim.Identity, lag int) sim.External {
+		return sim.External{Name: "depots", Identity: identity, ReadLag: lag, Latency: time.Second}
+	}
+	// With the UID as it is, in which the simulator sees which names of two runs are the same.
+	byName := external.ByName(func(d *Depot) (string, error) { return "depot-" + string(d.UID), nil })
+	return []identityClass{
+		{"name", system(sim.IdentityName, 2), byName, true, whole},
+		{"token", system(sim.IdentityToken, 2), external.ByToken[*Depot](), true, whole},
+		{"tag", system(sim.IdentityTag, 2), external.ByTag[*Depot](lag), true, whole},
+		{"none", system(sim.IdentityNone, 0), external.ByNothing[*Depot](), false, whole},
+	}
+}
+
+// Whatever goes wrong while a Depot is created, changed, deleted, and deleted while it is created:
+// there is one resource for each that exists, and none for one that is gone. Where the system has
+// nothing to find a resource by, a person has to look after some crashes, as the condition says.
+func TestSurvivesEverything(t *testing.T) {
+	for _, class := range classes() {
+		if raceDetector && class.name != "token" {
+			continue // the others have the same code, and each takes a minute
+		}
+		t.Run(class.name, func(t *testing.T) { sim.Run(t, class.workload(class.operator), sim.WithPairs(*pairs)) })
+	}
+}
+
+// workload is the life of some Depots.
+func (c identityClass) workload(operator func(mgr ctrl.Manager, p *sim.Process) error) sim.Workload {
+	return sim.Workload{
+		Name: c.name, Scheme: depotScheme(), CRDs: []string{"testdata/crd"}, Externals: []sim.External{c.system},
+		Operator: sim.Manager(operator), Script: c.script, Quiet: 3 * time.Minute, Normalize: withoutIntent,
+	}
+}
+
+// withoutIntent leaves out when a resource was created.
+func withoutIntent(obj *sim.Object) bool {
+	u := unstructured.Unstructured{Object: obj.Content}
+	annotations := u.GetAnnotations()
+	delete(annotations, external.IntentAnnotation)
+	u.SetAnnotations(annotations)
+	return true
+}
+
+func (c identityClass) operator(mgr ctrl.Manager, p *sim.Process) error {
+	return c.complete(mgr, p, external.New)
+}
+
+// A construct is New, or one that makes a mistake.
+type construct func(string, external.Connector[*Depot], external.Options[*Depot]) step.Cleaner[*Depot]
+
+func (c identityClass) complete(mgr ctrl.Manager, p *sim.Process, construct construct) error {
+	options := external.Options[*Depot]{Identity: c.identity, Poll: time.Minute}
+	if c.lagging {
+		options.Visible = lag
+	}
+	engine, err := step.New(step.Options[*Depot]{
+		Name: "depots", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: true,
+	}, construct("Depot", depots{p.External("depots"), c.lagging}, options))
+	if err != nil {
+		return err
+	}
+	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Depot{}))
+}
+
+// script is what users do. Two Depots are deleted at different moments of their creation.
+func (c identityClass) script(w *sim.World) {
+	w.Create(depot("a"))
+	c.settle(w)
+	sim.Update(w, depot("a"), func(d *Depot) { d.Spec.Size = 5 })
+	c.settle(w)
+	if c.life != plain {
+		w.Create(depot("b"), depot("c"))
+		w.Sleep(500 * time.Millisecond)
+		w.Delete(depot("b"))
+		w.Sleep(time.Second)
+		w.Delete(depot("c"))
+		c.settle(w)
+		audit(w)
+	}
+	w.Delete(depot("a"))
+	c.settle(w)
+	audit(w)
+}
+
+// settle waits until the operator is idle. Where it needs a person, there is one.
+func (c identityClass) settle(w *sim.World) {
+	if c.system.Identity == sim.IdentityNone && c.life != unattended {
+		for range 15 {
+			w.Sleep(time.Minute)
+			obey(w)
+		}
+	}
+	w.Settle()
+}
+
+// obey does what the condition CreationUnknown says.
+func obey(w *sim.World) {
+	list := sim.List(w, &DepotList{}, "")
+	for i := range list.Items {
+		d := &list.Items[i]
+		ready := meta.FindStatusCondition(d.Status.Conditions, "Ready")
+		if ready == nil || ready.Reason != external.ReasonCreationUnknown {
+			continue
+		}
+		annotation, value := external.IntentAnnotation, "null"
+		if id := (inventory{w}).of(d.UID); id != "" {
+			annotation, value = external.IDAnnotation, fmt.Sprintf("%q", id)
+		}
+		w.Log("a person sets " + annotation + " of " + d.Name + " to " + value)
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, annotation, value)
+		c, err := client.New(w.Config(), client.Options{Scheme: depotScheme()})
+		if err == nil {
+			err = c.Patch(context.Background(), d, client.RawPatch("application/merge-patch+json", []byte(patch)))
+		}
+		if err != nil {
+			w.Log("the person will try again: " + err.Error())
+		}
+	}
+}
+
+// audit ends a run that has left something in the system, or has lost something.
+func audit(w *sim.World) {
+	found, err := external.Audit(context.Background(), inventory{w}, func(context.Context) ([]*Depot, error) {
+		var all []*Depot
+		list := sim.List(w, &DepotList{}, "")
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+		return all, nil
+	})
+	if err != nil || len(found.Orphans)+len(found.Missing) > 0 {
+		panic(fmt.Sprintf("the audit has found orphans %v, missing %d: %v", found.Orphans, len(found.Missing), err))
+	}
+}
