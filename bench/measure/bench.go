@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +43,7 @@ type bench struct {
 	sizes
 	table    *table.Table
 	progress io.Writer
+	profiles string                 // directory for CPU profiles, none if empty
 	base     map[string][]float64   // heaps of operators without objects, by rival
 	many     map[string]*population // the namespaces that fill over the rounds, by rival
 }
@@ -261,14 +263,13 @@ func (t turn) latencies(ctx context.Context, p *population) error {
 func (t turn) burst(ctx context.Context, p *population, workers int) (failed int, err error) {
 	n := t.sizes.burst
 	err = t.with(ctx, p, workers, func(operator *process.Process, before process.Stats) error {
-		took, err := p.createAtOnce(ctx, n)
-		if err != nil {
-			return err
-		}
-		if err := pause(ctx, quiet); err != nil { // what the events of the last writes cause belongs to it
-			return err
-		}
-		after, err := operator.Stats()
+		var took time.Duration
+		after, err := t.profiled(operator, fmt.Sprintf("create-%d", workers), func() (err error) {
+			if took, err = p.createAtOnce(ctx, n); err != nil {
+				return err
+			}
+			return pause(ctx, quiet) // what the events of the last writes cause belongs to it
+		})
 		if err != nil {
 			return err
 		}
@@ -302,9 +303,20 @@ func (t turn) resyncs(ctx context.Context) error {
 		}
 	}
 	// Idle, and without resyncs: what waits in queues is no object that has converged.
-	err := t.with(ctx, p, 10, func(operator *process.Process, restarted process.Stats) error {
+	err := t.with(ctx, p, 10, func(operator *process.Process, _ process.Stats) error {
+		all := func(s process.Stats) bool { return s.Reconciles >= p.made }
+		if _, err := operator.Await(ctx, "all objects to be reconciled after a restart", all); err != nil {
+			return err
+		}
+		restarted, err := operator.AwaitIdle(ctx, quiet)
+		if err != nil {
+			return err
+		}
 		t.addRequests(rowRestart, restarted, p.made)
 		stats, err := operator.Heap()
+		if t.profiles != "" {
+			err = errors.Join(err, operator.HeapProfile(t.profileOf("heap")))
+		}
 		each := (float64(stats.Heap) - table.Median(t.base[t.rival.name])) / float64(p.made) / 1000
 		t.add(rowHeap, each)
 		t.report("restarted with %d objects: %d writes, %d live reads, %.1f kB each", p.made, restarted.Writes, restarted.Gets, each)
@@ -329,10 +341,7 @@ func (t turn) storm(ctx context.Context, operator *process.Process, objects int)
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, window); err != nil {
-		return err
-	}
-	after, err := operator.Stats()
+	after, err := t.profiled(operator, "resync", func() error { return pause(ctx, window) })
 	if err != nil {
 		return err
 	}
@@ -345,6 +354,27 @@ func (t turn) storm(ctx context.Context, operator *process.Process, objects int)
 	t.addRequests(rowResync, did, did.Reconciles)
 	t.report("%d reconciles in resyncs, CPU %.0f us each, %d writes, %d live reads", did.Reconciles, each, did.Writes, did.Gets)
 	return nil
+}
+
+// profiled returns the stats of an operator after do, and keeps its CPU profile of that time if
+// profiles are wanted.
+func (t turn) profiled(operator *process.Process, what string, do func() error) (process.Stats, error) {
+	if t.profiles == "" {
+		if err := do(); err != nil {
+			return process.Stats{}, err
+		}
+		return operator.Stats()
+	}
+	if err := errors.Join(operator.Profile(t.profileOf(what)), do()); err != nil {
+		return process.Stats{}, err
+	}
+	stats, err := operator.Stats()
+	return stats, errors.Join(err, operator.EndProfile())
+}
+
+// profileOf returns the file for a profile.
+func (t turn) profileOf(what string) string {
+	return filepath.Join(t.profiles, fmt.Sprintf("%s-%s-%d.pprof", t.rival.name, what, t.round+1))
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

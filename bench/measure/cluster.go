@@ -41,6 +41,7 @@ type cluster struct {
 	dir        string // of programs and the kubeconfig
 	kubeconfig string
 	version    string
+	profiled   bool // operators
 	plane      *controlplane.ControlPlane
 }
 
@@ -167,7 +168,7 @@ func (c *cluster) namespace(ctx context.Context, policy bool) (string, error) {
 // run starts an operator.
 func (c *cluster) run(ctx context.Context, r rival, namespace string, workers int, resync time.Duration) (*process.Process, error) {
 	return process.Start(ctx, c.program(r), process.Settings{
-		Kubeconfig: c.kubeconfig, Operator: r.operator, Namespace: namespace, Workers: workers, Resync: resync,
+		Kubeconfig: c.kubeconfig, Operator: r.operator, Namespace: namespace, Workers: workers, Resync: resync, Profiled: c.profiled,
 	})
 }
 

@@ -40,6 +40,9 @@ Examples:
   # does every operator converge? The figures mean little.
   go run ./measure -quick
 
+  # where the CPU time goes: see them with "go tool pprof -top FILE"
+  go run ./measure -operators ctrlkit -rounds 1 -profiles /tmp
+
   # two operators, with heap and resyncs at 5,000 objects
   go run ./measure -operators ctrlkit,careful -objects 5000
 
@@ -72,7 +75,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	result, err := measure(ctx, c.rivals, c.sizes, stderr)
+	result, err := measure(ctx, c, stderr)
 	if err != nil {
 		return err
 	}
@@ -89,6 +92,8 @@ type command struct {
 	sizes  sizes
 	rivals []rival
 	json   string // file
+	// profiles is the directory for CPU profiles.
+	profiles string
 }
 
 func parse(args []string, stderr io.Writer) (command, error) {
@@ -103,6 +108,7 @@ func parse(args []string, stderr io.Writer) (command, error) {
 	names := flags.String("operators", "", "operators to measure, separated by commas (default all but the last): "+namesOf(rivals))
 	quick := flags.Bool("quick", false, "one round with few objects, to see that every operator converges")
 	flags.StringVar(&c.json, "json", "", "`file` for all samples, as JSON")
+	flags.StringVar(&c.profiles, "profiles", "", "existing `directory` for profiles of the operators, which falsifies their times")
 	flags.Usage = func() {
 		fmt.Fprint(stderr, usage)
 		flags.PrintDefaults()
@@ -138,17 +144,19 @@ func (s *sizes) shrink(flags *flag.FlagSet) {
 }
 
 // measure builds the operators, starts the control plane and fills a table.
-func measure(ctx context.Context, selected []rival, s sizes, progress io.Writer) (*table.Table, error) {
+func measure(ctx context.Context, wanted command, progress io.Writer) (*table.Table, error) {
+	selected, s := wanted.rivals, wanted.sizes
 	load := loadAverage() // before there is any of our own
 	c, err := newCluster(ctx, selected, progress)
 	if err != nil {
 		return nil, err
 	}
+	c.profiled = wanted.profiles != ""
 	result := &table.Table{Reference: reference, Rows: s.rows()}
 	for _, r := range selected {
 		result.Operators = append(result.Operators, table.Operator{Name: r.name, Setting: r.setting})
 	}
-	b := &bench{cluster: c, sizes: s, table: result, progress: progress, base: make(map[string][]float64), many: make(map[string]*population)}
+	b := &bench{cluster: c, sizes: s, table: result, progress: progress, profiles: wanted.profiles, base: make(map[string][]float64), many: make(map[string]*population)}
 	begin := time.Now()
 	if result.About, err = c.about(ctx, s, load); err == nil {
 		err = b.run(ctx, selected)

@@ -6,11 +6,13 @@ package process
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 	"syscall"
 	"time"
@@ -34,6 +36,8 @@ type Settings struct {
 	// Resync is the time after which all Widgets are reconciled again, zero for the default of the
 	// library.
 	Resync time.Duration
+	// Profiled has the process sample allocations finely enough for a profile of its heap.
+	Profiled bool
 }
 
 // ParseFlags reads the command line of an operator's program.
@@ -45,14 +49,19 @@ func ParseFlags() (Settings, error) {
 	flags.StringVar(&s.Namespace, "namespace", "", "the only namespace that is watched")
 	flags.IntVar(&s.Workers, "workers", 1, "how many reconciles run at the same time")
 	flags.DurationVar(&s.Resync, "resync", 0, "time after which all Widgets are reconciled again")
-	return s, flags.Parse(os.Args[1:])
+	flags.BoolVar(&s.Profiled, "profiled", false, "sample allocations finely, for a profile of the heap")
+	err := flags.Parse(os.Args[1:])
+	if s.Profiled {
+		runtime.MemProfileRate = 1 << 10
+	}
+	return s, err
 }
 
 // arguments returns the flags of s.
 func (s *Settings) arguments() []string {
 	return []string{
 		"-kubeconfig", s.Kubeconfig, "-operator", s.Operator, "-namespace", s.Namespace,
-		"-workers", fmt.Sprint(s.Workers), "-resync", s.Resync.String(),
+		"-workers", fmt.Sprint(s.Workers), "-resync", s.Resync.String(), fmt.Sprintf("-profiled=%t", s.Profiled),
 	}
 }
 
@@ -102,8 +111,11 @@ func (s Stats) Sub(before Stats) Stats {
 
 // The questions that an operator answers, a line each.
 const (
-	askStats = "stats"
-	askHeap  = "heap"
+	askStats   = "stats"
+	askHeap    = "heap"
+	askProfile = "profile " // and a file: CPU profiles are written to it until the next question of its kind
+	endProfile = "profile"
+	askAllocs  = "allocations " // and a file: the profile of what is allocated is written to it
 )
 
 // Serve answers questions until in ends. The caches of the operator are filled. Reconciles returns
@@ -115,6 +127,9 @@ func Serve(in io.Reader, out io.Writer, transport *requests.Transport, reconcile
 	}
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
+		if err := profile(lines.Text()); err != nil {
+			return err
+		}
 		stats := Stats{Quiet: transport.Quiet()}
 		stats.Reconciles, stats.Errors = reconciles()
 		counts, conflicts := transport.Counts()
@@ -136,6 +151,29 @@ func Serve(in io.Reader, out io.Writer, transport *requests.Transport, reconcile
 		}
 	}
 	return lines.Err()
+}
+
+// profile begins or ends a CPU profile, or writes one of the heap, if a line asks for that.
+func profile(line string) error {
+	file, begins := strings.CutPrefix(line, askProfile)
+	if begins {
+		f, err := os.Create(file)
+		if err != nil {
+			return err
+		}
+		return pprof.StartCPUProfile(f) // it closes no file, and neither does a process that is killed need to
+	}
+	if line == endProfile {
+		pprof.StopCPUProfile()
+	}
+	if file, ok := strings.CutPrefix(line, askAllocs); ok {
+		f, err := os.Create(file)
+		if err != nil {
+			return err
+		}
+		return errors.Join(pprof.Lookup("heap").WriteTo(f, 0), f.Close())
+	}
+	return nil
 }
 
 // heap returns the bytes that are reachable. The second collection frees what had finalizers, and

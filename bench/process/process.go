@@ -66,6 +66,25 @@ func (p *Process) Stats() (Stats, error) { return p.ask(askStats) }
 // Heap returns the Stats with the size of the heap, after a garbage collection.
 func (p *Process) Heap() (Stats, error) { return p.ask(askHeap) }
 
+// Profile writes a CPU profile of the process to a file, until EndProfile is called.
+func (p *Process) Profile(file string) error {
+	_, err := p.ask(askProfile + file)
+	return err
+}
+
+// EndProfile completes the file of the last Profile.
+func (p *Process) EndProfile() error {
+	_, err := p.ask(endProfile)
+	return err
+}
+
+// HeapProfile writes a profile of the heap, as it was after the last garbage collection, to a file.
+// See [Settings.Profiled].
+func (p *Process) HeapProfile(file string) error {
+	_, err := p.ask(askAllocs + file)
+	return err
+}
+
 func (p *Process) ask(question string) (Stats, error) {
 	if _, err := io.WriteString(p.in, question+"\n"); err != nil {
 		return Stats{}, fmt.Errorf("asking an operator: %w%s", err, p.stderr)
