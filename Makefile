@@ -21,8 +21,9 @@ demo: ## Run the CronJob operator on a real control plane until Ctrl-C
 
 .PHONY: test
 test: controlplane ## Run all tests; the library's with the race detector
-	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v /sim/internal/mutants) # these are the next line's: they test the simulator, and take minutes
-	$(GO) test -timeout 20m ./sim/internal/mutants ./sim/apiserver/conformance ./apply/internal/witness # what compares with the real API server, and counts allocations
+	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v -e /sim/internal/mutants -e '/external$$') # these are the next lines': they take minutes
+	$(GO) test -race -timeout 20m ./external -skip 'TestSurvivesEverything|TestMistakesAreFound|TestOnlyALostResultNeedsAPerson'
+	$(GO) test -timeout 20m ./sim/internal/mutants ./external ./sim/apiserver/conformance ./apply/internal/witness # what compares with the real API server, and counts allocations
 	$(GO) test -timeout 20m -run TestSequencesOnRealServer ./apply -real -sequences 10
 	cd examples && $(GO) test -timeout 20m ./...
 	cd bench && $(GO) test ./...
@@ -71,7 +72,9 @@ conformance: ## Compare the API server in memory with the real one in 1,000 sequ
 explore: ## Run more of the simulations: 2,000 pairs against each operator, each mutant's plan 100 times, each trace 200 times
 	$(GO) test -timeout 60m ./sim/internal/mutants -pairs 2000 -repetitions 100
 	$(GO) test -race -timeout 60m -run TestEqualPlans ./sim -repetitions 200
-	cd examples && $(GO) test -timeout 60m -run TestSurvivesEverything ./01_cronjob ./02_simple ./03_rwexternal ./04_website -pairs 2000
+	$(GO) test -timeout 60m -run TestSurvivesEverything ./external -pairs 2000
+	$(GO) test -timeout 60m -run 'TestNothingLeaks|TestWhatIsDetachedStays' ./lifecycle -pairs 2000
+	cd examples && $(GO) test -timeout 60m -run TestSurvivesEverything ./01_cronjob ./02_simple ./03_rwexternal ./04_website ./05_user ./06_stream -pairs 2000
 
 .PHONY: soak
 soak: controlplane ## Kill the examples' operators at random for 10 minutes, leave them alone for 10, check all; SOAK="-help" for more

@@ -1,0 +1,76 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
+	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// +kubebuilder:rbac:groups=nats.ctrlkit.dev,resources=streams;consumers,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=nats.ctrlkit.dev,resources=streams/status;consumers/status,verbs=patch
+// +kubebuilder:rbac:groups=nats.ctrlkit.dev,resources=streams/finalizers;consumers/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+//go:generate go tool controller-gen rbac:roleName=stream-operator paths=. output:rbac:dir=config/rbac
+//go:generate go tool ctrlkit generate finalizer-policy --finalizer nats.ctrlkit.dev/stream --output config/admission/streams.yaml streams.v1.nats.ctrlkit.dev
+//go:generate go tool ctrlkit generate finalizer-policy --finalizer nats.ctrlkit.dev/consumer --output config/admission/consumers.yaml consumers.v1.nats.ctrlkit.dev
+
+// settings are what flags and tests decide.
+type settings struct {
+	address string        // of the server for Streams that name none
+	poll    time.Duration // how often each stream and consumer is observed
+	dial    Dialer
+}
+
+// addControllers adds the controllers of Streams and Consumers to a manager.
+func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer) error {
+	servers := newServers(s.address, s.dial)
+	streamEngine, err := step.New(step.Options[*v1.Stream]{
+		Name: "stream", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("stream-operator"),
+		Observers: observers, SkipUnchanged: true,
+	},
+		external.New("Stream", streams{servers}, external.Options[*v1.Stream]{
+			Identity: external.ByName(streamName), Poll: s.poll,
+			ConnectionSecret: func(obj *v1.Stream) string { return obj.Spec.ConnectionSecret },
+			Calls: external.Calls[*v1.Stream]{
+				Deadline: 5 * time.Second, System: func(obj *v1.Stream) string { return servers.address(obj.Spec.Server) },
+			},
+		}),
+		inUse{},
+	)
+	if err != nil {
+		return err
+	}
+	if err := streamEngine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Stream{})); err != nil {
+		return err
+	}
+	consumerEngine, err := step.New(step.Options[*v1.Consumer]{
+		Name: "consumer", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("stream-operator"),
+		Observers: observers, SkipUnchanged: true,
+	},
+		external.New("Consumer", consumers{servers}, external.Options[*v1.Consumer]{
+			Identity: external.ByName(consumerName), Poll: s.poll,
+			ConnectionSecret: func(obj *v1.Consumer) string { return obj.Spec.ConnectionSecret },
+			Calls: external.Calls[*v1.Consumer]{Deadline: 5 * time.Second, System: func(obj *v1.Consumer) string {
+				if server := obj.Status.Server; server != nil {
+					return server.Address
+				}
+				return "" // it waits for its Stream
+			}},
+		}),
+	)
+	if err != nil {
+		return err
+	}
+	return consumerEngine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Consumer{}))
+}

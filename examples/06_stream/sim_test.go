@@ -1,0 +1,197 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
+	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+)
+
+var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
+
+// The operator ends in the same state whatever goes wrong, in the cluster and in NATS: each stream
+// and consumer is created once, and none is left.
+func TestSurvivesEverything(t *testing.T) {
+	t.Run("a stream", func(t *testing.T) {
+		w := newWorkload(t)
+		w.Script = func(w *sim.World) {
+			stream, secret := newStream(""), newCredentials("s3cr3t-one")
+			stream.Spec.Server = v1.Server{Address: "nats://sim.invalid", CredentialsSecret: secret.Name}
+			w.Create(stream) // it waits for its credentials
+			w.Create(secret)
+			w.Settle()
+			sim.Update(w, stream, func(s *v1.Stream) { s.Spec.Subjects = []string{"orders.>", "bills.>"} })
+			sim.Update(w, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("s3cr3t-two") })
+			w.Settle()
+			w.Delete(stream)
+			w.Settle()
+		}
+		sim.Run(t, w, sim.WithPairs(*simPairs))
+	})
+	t.Run("a consumer", func(t *testing.T) {
+		w := newWorkload(t)
+		w.Script = func(w *sim.World) {
+			stream, consumer := newStream(""), newConsumer("")
+			stream.Spec.Server.Address = "nats://sim.invalid"
+			w.Create(consumer) // it waits for its Stream
+			w.Create(stream)
+			w.Settle()
+			sim.Update(w, consumer, func(c *v1.Consumer) { c.Spec.MaxDeliver = 5 })
+			w.Settle()
+			w.Delete(stream, consumer) // in NATS, the consumer is deleted first
+			w.Settle()
+		}
+		sim.Run(t, w, sim.WithPairs(*simPairs),
+			sim.WithoutFault(fault.Recreate, "a Stream that has a Consumer stays until its user deletes that"),
+			sim.WithoutFault(fault.DeleteAndCreate, "a Stream that has a Consumer stays until its user deletes that"))
+	})
+}
+
+func newWorkload(t *testing.T) sim.Workload {
+	return sim.Workload{
+		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
+		Externals: []sim.External{{Name: "streams", Identity: sim.IdentityName}, {Name: "consumers", Identity: sim.IdentityName}},
+		Quiet:     15 * time.Minute, // longer than the time after which a stream is observed again
+		Normalize: withoutIntent,
+		Operator: func(ctx context.Context, p *sim.Process) error {
+			mgr, err := newManager(p.Config(), p.ManagerOptions(), settings{
+				poll: 10 * time.Minute,
+				dial: func(context.Context, string, map[string][]byte) (Server, error) {
+					return simServer{p.External("streams"), p.External("consumers")}, nil
+				},
+			})
+			if err != nil {
+				return err
+			}
+			return mgr.Start(ctx)
+		},
+	}
+}
+
+// withoutIntent leaves out when a creation was begun, and by which process.
+func withoutIntent(obj *sim.Object) bool {
+	unstructured.RemoveNestedField(obj.Content, "metadata", "annotations", external.IntentAnnotation)
+	return true
+}
+
+// simServer keeps streams and consumers in systems of the simulator, where calls fail, and what was
+// created outlives crashes.
+type simServer struct{ streams, consumers *sim.ExternalClient }
+
+var _ Server = simServer{}
+
+// encoded returns a configuration as the specification and the tags of a resource.
+func encoded(name string, config any, metadata map[string]string) sim.Creation {
+	text, err := json.Marshal(config)
+	if err != nil {
+		panic(err) // it has no channels
+	}
+	return sim.Creation{Name: name, Spec: map[string]string{"config": string(text)}, Owner: types.UID(metadata[ownerKey])}
+}
+
+// decoded reads a configuration. Changed says that another client has changed it.
+func decoded(r sim.Resource, config any) (changed bool, err error) {
+	text, changed := strings.CutSuffix(r.Spec["config"], " (drifted)")
+	return changed, json.Unmarshal([]byte(text), config)
+}
+
+// as returns an error of the simulator as NATS would say it.
+func as(err, notFound, exists error) error {
+	switch {
+	case errors.Is(err, sim.ErrNotFound):
+		return fmt.Errorf("%w", notFound)
+	case errors.Is(err, sim.ErrExists):
+		return fmt.Errorf("%w", exists)
+	}
+	return err
+}
+
+func (s simServer) Stream(ctx context.Context, name string) (config jetstream.StreamConfig, err error) {
+	r, err := s.streams.Get(ctx, name)
+	if err != nil {
+		return config, as(err, jetstream.ErrStreamNotFound, nil)
+	}
+	changed, err := decoded(r, &config)
+	if changed {
+		config.Subjects = append(config.Subjects, "drifted")
+	}
+	return config, err
+}
+
+func (s simServer) CreateStream(ctx context.Context, config jetstream.StreamConfig) error {
+	_, err := s.streams.Create(ctx, encoded(config.Name, config, config.Metadata))
+	return as(err, nil, jetstream.ErrStreamNameAlreadyInUse)
+}
+
+func (s simServer) UpdateStream(ctx context.Context, config jetstream.StreamConfig) error {
+	return as(s.streams.Update(ctx, config.Name, encoded("", config, nil).Spec), jetstream.ErrStreamNotFound, nil)
+}
+
+func (s simServer) DeleteStream(ctx context.Context, name string) error {
+	return as(s.streams.Delete(ctx, name), jetstream.ErrStreamNotFound, nil)
+}
+
+func (s simServer) Consumer(ctx context.Context, stream, name string) (config jetstream.ConsumerConfig, err error) {
+	r, err := s.consumers.Get(ctx, stream+"/"+name)
+	if err != nil {
+		return config, as(err, jetstream.ErrConsumerNotFound, nil)
+	}
+	changed, err := decoded(r, &config)
+	if changed {
+		config.MaxDeliver = 99
+	}
+	return config, err
+}
+
+// CreateConsumer fails without a stream, as NATS does.
+func (s simServer) CreateConsumer(ctx context.Context, stream string, config jetstream.ConsumerConfig) error {
+	if _, err := s.Stream(ctx, stream); err != nil {
+		return err
+	}
+	_, err := s.consumers.Create(ctx, encoded(stream+"/"+config.Durable, config, config.Metadata))
+	return as(err, nil, jetstream.ErrConsumerExists)
+}
+
+func (s simServer) UpdateConsumer(ctx context.Context, stream string, config jetstream.ConsumerConfig) error {
+	return as(s.consumers.Update(ctx, stream+"/"+config.Durable, encoded("", config, nil).Spec), jetstream.ErrConsumerDoesNotExist, nil)
+}
+
+func (s simServer) DeleteConsumer(ctx context.Context, stream, name string) error {
+	return as(s.consumers.Delete(ctx, stream+"/"+name), jetstream.ErrConsumerNotFound, nil)
+}
+
+func (simServer) Close() error { return nil }
+
+func newCredentials(token string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "nats-credentials"}, Data: map[string][]byte{"token": []byte(token)}}
+}
+
+func simScheme(t *testing.T) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
