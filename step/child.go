@@ -23,7 +23,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 )
 
 // EnsureChild makes an object in the cluster as child describes it, owned by req.Object, with a

@@ -18,7 +18,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 )
 
 // conditions computes the conditions of an object from what its steps have set and from how they

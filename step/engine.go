@@ -22,9 +22,9 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/cause"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/step/internal/cause"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 // Options configure an engine. Name and Client are required, all else may be zero.

@@ -16,10 +16,10 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step/internal/hotloop"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 // A run is one reconcile.
