@@ -48,6 +48,7 @@ var layers = map[string]int{
 	"internal/cause":          2,
 	"step/internal/hotloop":   2,
 	"internal/track":          1,
+	"internal/references":     0,
 	"step/steptest":           5,
 	"internal/explanation":    4, // what an operator says of itself, independent of the engine
 	"explain":                 5, // imports no engine: see independent

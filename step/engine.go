@@ -98,6 +98,12 @@ type Options[T client.Object] struct {
 	// the same, if anything triggers a reconcile.
 	SkipUnchanged bool
 
+	// Partial is for one of several engines that reconcile the objects of one kind, such as those
+	// of package handlers. The engine keeps the conditions that its steps declare, and leaves alone
+	// what can have one author only: Ready, Reconciling, Stalled, Paused and the observed
+	// generation of the status. What fails is in the declared conditions, the log and the journal.
+	Partial bool
+
 	// Controller are options for the controller that [Engine.Complete] makes.
 	Controller controller.Options
 }
