@@ -323,12 +323,12 @@ func (f *feed) suspect() bool {
 }
 
 // get reads an object from the cache. It is that of the cache, not a copy. It returns nil if there
-// is none, and ok is false if none can be known.
+// is none, and ok is false if that is not known.
 func (f *feed) get(ctx context.Context, name client.ObjectKey) (obj client.Object, ok bool, err error) {
 	f.reading.RLock()
 	defer f.reading.RUnlock()
 	if !f.isRunning() {
-		return nil, false, nil
+		return nil, f.isKnown(), nil
 	}
 	obj = newOf(f.object)
 	if err := f.cache.Get(ctx, name, obj, client.UnsafeDisableDeepCopy); err != nil {
@@ -378,6 +378,13 @@ func (f *feed) isRunning() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.state == StateRunning && f.informer != nil
+}
+
+// isKnown reports whether it is known which objects exist: none, if the kind has disappeared.
+func (f *feed) isKnown() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state == StateRunning || f.state == StateWaiting && f.wasLost
 }
 
 // setState notes the state, and reports whether it is a new one.

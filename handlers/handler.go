@@ -52,8 +52,8 @@ type Handler[T client.Object] struct {
 	OnChange func(ctx context.Context, obj T) (ctrl.Result, error)
 
 	// OnGone is called for the name of an object that is gone, or was enqueued and does not exist.
-	// It may be called for one that the handler has never seen. What happens while the process
-	// does not run is missed: what must not be missed needs OnRemove.
+	// It may be called for one that the handler has never seen, and twice for one deletion. What
+	// happens while the process does not run is missed: what must not be missed needs OnRemove.
 	OnGone func(ctx context.Context, name client.ObjectKey) (ctrl.Result, error)
 
 	// OnRemove is called for an object that is being deleted, which stays until OnRemove has

@@ -122,7 +122,7 @@ func (k *kind) start(ctx context.Context) error {
 // add puts an object into the queue. Before all objects are known it waits: a handler would see a
 // part of them.
 func (k *kind) add(name client.ObjectKey, low bool) {
-	if !k.feed.isRunning() {
+	if !k.feed.isKnown() {
 		return
 	}
 	k.push(name, low)
@@ -290,7 +290,7 @@ func (l dueLimiter) NumRequeues(reconcile.Request) int { return 0 }
 // their registration.
 func (k *kind) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	name := request.NamespacedName
-	p := &pass{kind: k, name: name, began: time.Now()}
+	p := &pass{kind: k, name: name, began: time.Now(), readable: k.feed.isRunning()}
 	obj, known, err := k.feed.get(ctx, name)
 	if !known && err == nil {
 		return reconcile.Result{}, nil // until the feed runs again; addAll adds it then
@@ -331,6 +331,8 @@ type pass struct {
 	worst   failure.Classification
 	waits   []journal.Wait
 	paused  bool
+	// readable says that the kind is there: an engine would read the object.
+	readable bool
 }
 
 // wants reports whether a handler is due.
@@ -338,6 +340,8 @@ func (p *pass) wants(e *entry) bool {
 	why := p.due.why
 	mine := slices.ContainsFunc(p.due.calls, func(c call) bool { return c.entry == e })
 	switch {
+	case e.engine != nil && !p.readable:
+		return false
 	case e.engine != nil && p.object != nil && e.selects != nil && !e.selects(p.object) &&
 		(p.object.GetDeletionTimestamp().IsZero() || !slices.Contains(p.object.GetFinalizers(), e.engine.Finalizer())):
 		return false

@@ -6,6 +6,7 @@ package handlers_test
 import (
 	"context"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,6 +120,11 @@ type world struct {
 	calls    []string
 	entries  []journal.Entry
 	requests []string // writes: "PATCH projects/a"
+}
+
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = nil // one of them sleeps by the time of another bubble
+	os.Exit(m.Run())
 }
 
 // inWorld runs a test in a bubble. Change may change the options of the registry.
