@@ -45,9 +45,10 @@ var layers = map[string]int{
 	"journal/metrics":         1,
 	"journal/tracing":         1,
 	"step":                    4,
-	"step/internal/cause":     2,
+	"internal/cause":          2,
 	"step/internal/hotloop":   2,
-	"step/internal/track":     1,
+	"internal/track":          1,
+	"internal/references":     0,
 	"step/steptest":           5,
 	"internal/explanation":    4, // what an operator says of itself, independent of the engine
 	"explain":                 5, // imports no engine: see independent

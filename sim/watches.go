@@ -130,6 +130,9 @@ func (ws *watches) deliver(w *watch) bool {
 		w.overtaken = nil
 		ws.push(w, event)
 		return true
+	case len(w.held) == 0 && w.overtaken == nil && w.stream.Ended():
+		w.body.end(io.EOF)
+		return true
 	case len(w.held) == 0 || w.overtaken != nil:
 		return false
 	case w.lag > 0 && len(w.held) <= w.lag && now.Before(w.lagEnds):

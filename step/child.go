@@ -23,7 +23,8 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/references"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 )
 
 // EnsureChild makes an object in the cluster as child describes it, owned by req.Object, with a
@@ -114,7 +115,7 @@ func (c *childOf) configuration(child client.Object) (*unstructured.Unstructured
 	if err != nil {
 		return nil, fmt.Errorf("kind of %T: %w", child, err)
 	}
-	c.key = inNamespaceOf(c.owner, client.ObjectKeyFromObject(child), namespaced(c.client, child))
+	c.key = references.InNamespaceOf(c.owner, client.ObjectKeyFromObject(child), namespaced(c.client, child))
 	c.name = nameOf(c.client, child, c.key)
 	if c.key.Name == "" {
 		return nil, fmt.Errorf("a %s without a name can't be ensured: a name that is generated would be another one each time", gvk.Kind)

@@ -33,7 +33,7 @@ var (
 // of the kind. A kind without conditions may have several engines.
 func (e *Engine[T]) claimConditions() error {
 	client := reflect.ValueOf(e.options.Client)
-	if _, err := condition.Of(e.resource.newObject()); err != nil || client.Kind() != reflect.Pointer {
+	if _, err := condition.Of(e.resource.newObject()); err != nil || client.Kind() != reflect.Pointer || e.options.Partial {
 		return nil
 	}
 	key := claimKey{client.Pointer(), e.resource.kind}
@@ -46,7 +46,7 @@ func (e *Engine[T]) claimConditions() error {
 	}
 	if other := claims[key].Value(); other != nil && other != e.claim {
 		return fmt.Errorf("engine %q: engine %q of the same manager reconciles %s, too: both would compute the conditions Ready, Reconciling and Stalled. "+
-			"Give the steps of both to one engine", e.options.Name, other.engine, e.resource.kind)
+			"Give the steps of both to one engine, or set Options.Partial in one of them", e.options.Name, other.engine, e.resource.kind)
 	}
 	e.claim = &claim{e.options.Name}
 	claims[key] = weak.Make(e.claim)

@@ -18,7 +18,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 )
 
 // conditions computes the conditions of an object from what its steps have set and from how they
@@ -52,7 +52,13 @@ func (c *conditions[T]) summarize(out *outcome, deletion string) {
 		return
 	}
 	if set == nil {
-		c.engine.resource.status.observe(c.req.Object)
+		if !c.engine.options.Partial {
+			c.engine.resource.status.observe(c.req.Object)
+		}
+		return
+	}
+	if c.engine.options.Partial {
+		c.summarizePartial(out, deletion)
 		return
 	}
 	c.markOutcome(out, deletion)
@@ -68,6 +74,22 @@ func (c *conditions[T]) summarize(out *outcome, deletion string) {
 		out.err = failure.Mark(err, failure.WithClass(failure.ClassTerminal)) // impossible: New has checked the type
 	}
 	c.engine.resource.status.observe(c.req.Object)
+}
+
+// summarizePartial stores the declared conditions, and nothing that other engines of the kind
+// compute, too.
+func (c *conditions[T]) summarizePartial(out *outcome, deletion string) {
+	if len(c.engine.plan.declared) == 0 {
+		return
+	}
+	set := c.req.Conditions
+	if deletion == "" {
+		c.settle(out)
+	}
+	c.newTexts = c.memory.texts.apply(set, out, c.newTexts, c.req.Now)
+	if err := set.Store(c.req.Object); err != nil {
+		out.err = failure.Mark(err, failure.WithClass(failure.ClassTerminal)) // impossible: New has checked the type
+	}
 }
 
 // markOutcome marks what has failed, or what the object waits for.

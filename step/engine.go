@@ -22,9 +22,9 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/cause"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/step/internal/cause"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 // Options configure an engine. Name and Client are required, all else may be zero.
@@ -97,6 +97,12 @@ type Options[T client.Object] struct {
 	// Package sim finds out if they depend on more. As a precaution the steps run once an hour all
 	// the same, if anything triggers a reconcile.
 	SkipUnchanged bool
+
+	// Partial is for one of several engines that reconcile the objects of one kind, such as those
+	// of package handlers. The engine keeps the conditions that its steps declare, and leaves alone
+	// what can have one author only: Ready, Reconciling, Stalled, Paused and the observed
+	// generation of the status. What fails is in the declared conditions, the log and the journal.
+	Partial bool
 
 	// Controller are options for the controller that [Engine.Complete] makes.
 	Controller controller.Options

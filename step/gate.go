@@ -159,7 +159,7 @@ func awaitResume[T client.Object](ctx context.Context, r *run[T]) (reconcile.Res
 		r.journal.Note(ctx, journal.Gated{Reason: reason, Message: message})
 	}
 	out, how := outcome{}, journal.ResultPaused
-	if set := r.req.Conditions; set != nil {
+	if set := r.req.Conditions; set != nil && !r.engine.options.Partial {
 		r.req.Object = r.read.DeepCopyObject().(T) //nolint:errcheck // a copy has the type
 		set.ResetToPaused(reason, message)
 		if err := set.Store(r.req.Object); err == nil {

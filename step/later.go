@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/ctrlkit/ctrlkit/internal/references"
 )
 
 // watchLater adds a watch of a kind that the API server may not have yet, with the handler for it,
@@ -29,7 +30,7 @@ func (e *Engine[T]) watchLater(b *builder.Builder, w Watch, gvk schema.GroupVers
 		b.WatchesRawSource(&laterSource{c.RESTMapper(), gvk, inner})
 	}
 	if w.NamedBy != nil {
-		add(e.naming(b, &references[T]{named: func(obj T) []client.ObjectKey { return w.NamedBy(obj) }}))
+		add(e.naming(b, &references.Index[T]{Named: w.NamedBy}))
 	}
 	if events != nil {
 		add(events)

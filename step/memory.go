@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/step/internal/cause"
+	"github.com/ctrlkit/ctrlkit/internal/cause"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/step/internal/hotloop"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 // memories are what an engine knows of its objects beyond the cluster. They may be lost at any

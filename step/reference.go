@@ -4,11 +4,9 @@
 package step
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,11 +14,10 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/internal/references"
 )
 
 // WatchNamed adds a watch to b for objects that the reconciled ones name: a change of such an
@@ -42,115 +39,23 @@ import (
 //   - A filter that was given to b before, with WithEventFilter, hides the events that it drops.
 //   - The journal has the causes, as with [Engine.WrapHandler].
 func (e *Engine[T]) WatchNamed(b *builder.Builder, watched client.Object, named func(obj T) []client.ObjectKey, options ...builder.WatchesOption) *builder.Builder {
-	r := &references[T]{named: named, namespaced: sync.OnceValue(func() bool { return namespaced(e.options.Client, watched) })}
+	r := &references.Index[T]{
+		Named:      func(obj client.Object) []client.ObjectKey { return named(obj.(T)) }, //nolint:errcheck // the index passes only these
+		Namespaced: sync.OnceValue(func() bool { return namespaced(e.options.Client, watched) }),
+	}
 	return b.Watches(watched, e.naming(b, r), options...)
 }
 
 // naming returns the handler of a watch of objects that the reconciled ones name.
-func (e *Engine[T]) naming(b *builder.Builder, r *references[T]) handler.EventHandler {
+func (e *Engine[T]) naming(b *builder.Builder, r *references.Index[T]) handler.EventHandler {
 	b.WithEventFilter(r)
-	return e.WrapHandler(handler.EnqueueRequestsFromMapFunc(r.naming))
+	return e.WrapHandler(handler.EnqueueRequestsFromMapFunc(r.Naming))
 }
 
 // namespaced reports whether the kind of obj has namespaces, as most have.
 func namespaced(c client.Client, obj client.Object) bool {
 	is, err := c.IsObjectNamespaced(obj)
 	return err != nil || is
-}
-
-// references are the objects of an engine by the keys that they name. It is a predicate that lets
-// everything pass, because predicates see events before the reconcile does: that reconcile sees
-// what changes in between.
-type references[T client.Object] struct {
-	named      func(obj T) []client.ObjectKey
-	namespaced func() bool // nil if it can't be known, because the kind may come later
-
-	mu   sync.Mutex // for all below
-	by   map[client.ObjectKey]map[client.ObjectKey]bool
-	from map[client.ObjectKey][]client.ObjectKey // what each object names
-}
-
-func (r *references[T]) Create(ev event.CreateEvent) bool   { return r.note(ev.Object, false) }
-func (r *references[T]) Update(ev event.UpdateEvent) bool   { return r.note(ev.ObjectNew, false) }
-func (r *references[T]) Delete(ev event.DeleteEvent) bool   { return r.note(ev.Object, true) }
-func (r *references[T]) Generic(ev event.GenericEvent) bool { return r.note(ev.Object, false) }
-
-func (r *references[T]) note(obj client.Object, gone bool) bool {
-	typed, ok := obj.(T)
-	if !ok {
-		return true
-	}
-	var keys []client.ObjectKey
-	if !gone {
-		keys = r.keys(typed)
-	}
-	own := client.ObjectKeyFromObject(obj)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	old := r.from[own]
-	if slices.Equal(old, keys) {
-		return true
-	}
-	for _, key := range old {
-		if delete(r.by[key], own); len(r.by[key]) == 0 {
-			delete(r.by, key)
-		}
-	}
-	if len(keys) == 0 {
-		delete(r.from, own)
-		return true
-	}
-	if r.from == nil {
-		r.from, r.by = make(map[client.ObjectKey][]client.ObjectKey), make(map[client.ObjectKey]map[client.ObjectKey]bool)
-	}
-	r.from[own] = keys
-	for _, key := range keys {
-		if r.by[key] == nil {
-			r.by[key] = make(map[client.ObjectKey]bool)
-		}
-		r.by[key][own] = true
-	}
-	return true
-}
-
-// keys returns what an object names, complete. If it is not known whether the kind has namespaces,
-// each key is there both with and without one.
-func (r *references[T]) keys(obj T) []client.ObjectKey {
-	var keys []client.ObjectKey
-	for _, key := range r.named(obj) {
-		switch {
-		case key.Name == "":
-		case r.namespaced == nil:
-			keys = append(keys, inNamespaceOf(obj, key, true), inNamespaceOf(obj, key, false))
-		default:
-			keys = append(keys, inNamespaceOf(obj, key, r.namespaced()))
-		}
-	}
-	return keys
-}
-
-func inNamespaceOf(obj client.Object, key client.ObjectKey, namespaced bool) client.ObjectKey {
-	switch {
-	case !namespaced:
-		key.Namespace = ""
-	case key.Namespace == "":
-		key.Namespace = obj.GetNamespace()
-	}
-	return key
-}
-
-// naming returns requests for the objects that name one, in the order of their names.
-func (r *references[T]) naming(_ context.Context, obj client.Object) []reconcile.Request {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var requests []reconcile.Request
-	for key := range r.by[client.ObjectKeyFromObject(obj)] {
-		requests = append(requests, reconcile.Request{NamespacedName: key})
-	}
-	slices.SortFunc(requests, func(a, b reconcile.Request) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	return requests
 }
 
 // GetOrWait reads an object through Request.Client. If there is none, the error is a wait for it,
@@ -172,7 +77,7 @@ func (r *references[T]) naming(_ context.Context, obj client.Object) []reconcile
 func GetOrWait[O, T client.Object](ctx context.Context, req *Request[T], key client.ObjectKey) (O, error) {
 	var none O
 	obj := reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O) //nolint:errcheck // it is the type
-	key = inNamespaceOf(req.Object, key, namespaced(req.Client, obj))
+	key = references.InNamespaceOf(req.Object, key, namespaced(req.Client, obj))
 	err := req.Client.Get(ctx, key, obj)
 	switch {
 	case err == nil:

@@ -18,8 +18,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 // A Request is one reconcile of one object, as its steps see it. It is made for the reconcile and

@@ -16,10 +16,10 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step/internal/hotloop"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 // A run is one reconcile.
@@ -102,7 +102,9 @@ func (r *run[T]) prepareRequest(ctx context.Context) {
 	req.snapshot, req.record, req.journal, req.table = r.read, &w.record, r.journal, &e.options.Failures
 	req.complete(e.plan, e.options.Name, e.finalizers.own)
 	if set, err := condition.NewSet(req.Object, condition.Options{Declared: e.plan.declared, Retired: e.options.Retired, Now: r.now}); err == nil {
-		set.SetPaused("", "")
+		if !e.options.Partial {
+			set.SetPaused("", "")
+		}
 		req.Conditions = set
 	}
 }

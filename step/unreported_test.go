@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/internal/references"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -341,7 +342,7 @@ func TestFiltersOfABuilder(t *testing.T) {
 		want bool
 	}{
 		{"none", func(*builder.Builder) {}, false},
-		{"those of WatchNamed", func(b *builder.Builder) { b.WithEventFilter(&references[*corev1.ConfigMap]{}) }, false},
+		{"those of WatchNamed", func(b *builder.Builder) { b.WithEventFilter(&references.Index[*corev1.ConfigMap]{}) }, false},
 		{"another one", func(b *builder.Builder) { b.WithEventFilter(predicate.GenerationChangedPredicate{}) }, true},
 	}
 	for _, test := range tests {

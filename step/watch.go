@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/ctrlkit/ctrlkit/internal/references"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -49,7 +50,7 @@ func filtered[T client.Object](b *builder.Builder) bool {
 	}
 	for i := range predicates.Len() {
 		p := predicates.Index(i)
-		if p.Kind() != reflect.Interface || p.IsNil() || p.Elem().Type() != reflect.TypeFor[*references[T]]() { // they let everything pass
+		if p.Kind() != reflect.Interface || p.IsNil() || p.Elem().Type() != reflect.TypeFor[*references.Index[T]]() { // they let everything pass
 			return true
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 // Workflow returns a step that runs a workflow of package ctrlkit, built anew for each reconcile. A

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 )
 
 // savedPart is a part of the object that is written by a request of its own. Its text is the key

@@ -148,7 +148,7 @@ func (c *controllers) emptyDefinition(k *kind, v *version) bool {
 			return acted
 		}
 	}
-	c.catalog.forget(k, v)
+	c.catalog.forget(c.store, k, v)
 	current := c.store.table(k).objects[key{name: v.name}]
 	if current != nil && slices.Contains(current.unstructured().GetFinalizers(), cleanupFinalizer) {
 		c.dropFinalizer(k, current, cleanupFinalizer)
@@ -156,8 +156,8 @@ func (c *controllers) emptyDefinition(k *kind, v *version) bool {
 	return true
 }
 
-// forget removes the kinds of a CustomResourceDefinition that was removed.
-func (c *catalog) forget(k *kind, v *version) {
+// forget removes the kinds of a CustomResourceDefinition that was removed, and ends their watches.
+func (c *catalog) forget(s *store, k *kind, v *version) {
 	if k.storage != definitionsStorage {
 		return
 	}
@@ -166,6 +166,7 @@ func (c *catalog) forget(k *kind, v *version) {
 	for gvr := range c.own {
 		if gvr.Group == group && gvr.Resource == plural {
 			delete(c.own, gvr)
+			s.endWatches(gvr.GroupResource())
 		}
 	}
 	c.answers = &sync.Map{}

@@ -45,6 +45,9 @@ func (g *registry) deleteObject(w *writeContext, v *version, options *metav1.Del
 	grace := gracePeriod(k, v, options)
 	obj := v.unstructured()
 	marked := obj.GetDeletionTimestamp() != nil
+	if k.storage == definitionsStorage && !marked && !slices.Contains(finalizers, cleanupFinalizer) {
+		finalizers = append(finalizers, cleanupFinalizer) // as upstream: its objects go first
+	}
 	sooner := marked && obj.GetDeletionGracePeriodSeconds() != nil && grace < *obj.GetDeletionGracePeriodSeconds()
 	u := obj.DeepCopy()
 	u.SetFinalizers(finalizers)
@@ -82,7 +85,7 @@ func (g *registry) removeObject(w *writeContext, v *version, marked *unstructure
 			v = g.store.put(w, v, marked.Object)
 		}
 		v = g.store.remove(w, v)
-		g.catalog.forget(w.kind, v)
+		g.catalog.forget(g.store, w.kind, v)
 	case marked != nil:
 		v = dry(marked)
 	}

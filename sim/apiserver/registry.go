@@ -233,7 +233,7 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 && goesWithoutFinalizers(k, obj) {
 		// As upstream, watches see the object as it was before the update, and the answer shows it
 		// after.
-		g.catalog.forget(k, g.store.remove(w, old))
+		g.catalog.forget(g.store, k, g.store.remove(w, old))
 		return dry(obj), nil
 	}
 	if failure := g.checkSize(w, old, obj); failure != nil {

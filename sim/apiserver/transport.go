@@ -86,6 +86,10 @@ func (s *stream) Read(p []byte) (int, error) {
 			s.rest, s.ended = s.framing.Frame(e), e.Type == "ERROR"
 			continue
 		}
+		if s.watch.Ended() {
+			s.ended = true
+			continue
+		}
 		select {
 		case <-s.more:
 		case <-s.over:

@@ -41,6 +41,7 @@ type Watch struct {
 	pending   []Event
 	onPending func()
 	stopped   bool
+	ended     bool // by the server
 }
 
 // Watch opens a watch. The initial events, if it asks for them, are pending when Watch returns. If
@@ -174,6 +175,27 @@ func (w *Watch) Next() (Event, bool) {
 	e := w.pending[0]
 	w.pending = w.pending[1:]
 	return e, true
+}
+
+// Ended reports whether the server has ended the watch, because its kind is not served any more.
+// Events that are pending remain.
+func (w *Watch) Ended() bool {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	return w.ended
+}
+
+// endWatches ends the watches of the objects in a storage.
+func (s *store) endWatches(storage schema.GroupResource) {
+	for _, w := range s.watches {
+		if w.kind.storage != storage {
+			continue
+		}
+		w.ended = true
+		if w.onPending != nil {
+			s.after = append(s.after, w.onPending)
+		}
+	}
 }
 
 // Pending returns how many events wait.

@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/policy"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 // A cluster is an API server with the Pod self, and the detector of that Pod. The

@@ -11,9 +11,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/policy"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -6,8 +6,8 @@ package hotloop
 import (
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 // A Reconcile is what the detector needs to know of a reconcile that ends.

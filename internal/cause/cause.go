@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/step/internal/track"
 )
 
 // Seen is a cause, and the version of the object that it is about.
@@ -76,6 +76,14 @@ func (r *Recorder) Child(obj client.Object, kind journal.CauseKind, verb string)
 			r.record(key, Seen{cause, ""})
 		}
 	}
+}
+
+// Foreign records an event of another object, as a cause of the one with a key.
+func (r *Recorder) Foreign(key types.NamespacedName, obj client.Object, verb string) {
+	if r.Observer == nil {
+		return
+	}
+	r.record(key, Seen{journal.Cause{Kind: journal.CauseForeignChange, Verb: verb, Object: r.name(obj)}, ""})
 }
 
 func (r *Recorder) name(obj client.Object) journal.Object {

@@ -1,0 +1,130 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/outcome"
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// run calls a handler with a copy of the object. A panic is an error.
+func (p *pass) run(ctx context.Context, e *entry) journalOutcome {
+	result, err := ctrlkit.NewAction(e.name, func(ctx context.Context) (ctrl.Result, error) {
+		if p.object == nil {
+			return e.gone(ctx, p.name)
+		}
+		return e.change(ctx, p.object.DeepCopyObject().(client.Object)) //nolint:errcheck // a copy has the type
+	}).Run(ctx)
+	o := journalOutcome{waits: ctrlkit.Waits(err)}
+	result, o.err = ctrlkit.IgnoreExit(result, err)
+	o.after = result.RequeueAfter
+	for _, w := range o.waits {
+		if w.Every > 0 && (o.after == 0 || w.Every < o.after) {
+			o.after = w.Every
+		}
+	}
+	//lint:ignore SA1019 deprecated upstream: never set here, honored when a handler returns it
+	if o.after == 0 && result.Requeue {
+		o.after = outcome.LegacyRequeue
+	}
+	return o
+}
+
+// journalOutcome is what a handler has returned, taken apart.
+type journalOutcome struct {
+	err   error
+	waits []ctrlkit.Wait
+	after time.Duration // zero for never
+}
+
+// note notes the outcome of a call: in the journal, and when the handler is due again.
+func (p *pass) note(ctx context.Context, e *entry, o journalOutcome, began time.Time) {
+	k, mine := p.kind, try{e, p.name}
+	ended := journal.Outcome{Err: o.err, RequeueAfter: o.after}
+	for _, w := range o.waits {
+		ended.Waits = append(ended.Waits, journal.Wait{For: w.For, Every: w.Every})
+	}
+	switch {
+	case o.err != nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
+		// The process ends.
+	case o.err != nil:
+		classified := k.registry.options.Failures.Classify(o.err)
+		ended.Class, ended.Remedy = string(classified.Class), classified.Remedy
+		failures, delay := k.tries.Failed(mine, classified)
+		k.due.add(p.name, call{entry: e, at: time.Now().Add(delay), failed: true})
+		if classified.Class == failure.ClassConflict && classified.Silent(failures) {
+			log.FromContext(ctx).V(1).Info("Trying again after a conflict", "failure", o.err.Error(), "after", delay)
+			break
+		}
+		p.errs = append(p.errs, o.err)
+		if classified.Severity >= p.worst.Severity {
+			p.worst = classified
+		}
+	default:
+		k.tries.Forget(mine)
+		p.waits = append(p.waits, ended.Waits...)
+		if o.after > 0 {
+			k.due.add(p.name, call{entry: e, at: time.Now().Add(o.after)})
+		}
+	}
+	if p.journal != nil {
+		p.journal.Note(ctx, journal.StepEnded{Step: e.name, Phase: journal.PhaseDo, Outcome: ended, Duration: time.Since(began)})
+	}
+}
+
+// callEngine has the engine of a handler reconcile the object. The engine keeps a journal of its
+// own.
+func (p *pass) callEngine(ctx context.Context, e *entry) {
+	k, request := p.kind, reconcile.Request{NamespacedName: p.name}
+	if p.object == nil && e.gone != nil {
+		p.note(ctx, e, p.run(p.begin(ctx, e), e), p.began)
+	}
+	result, err := e.engine.Reconcile(ctx, request)
+	switch {
+	case err != nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
+	case err != nil:
+		p.errs = append(p.errs, &ctrlkit.ActionError{Action: e.name, Err: err})
+		k.due.add(p.name, call{entry: e, at: time.Now().Add(e.engine.Limiter().When(request)), failed: true})
+	case result.RequeueAfter > 0:
+		k.due.add(p.name, call{entry: e, at: time.Now().Add(result.RequeueAfter)})
+	}
+}
+
+// joined returns the texts of errors on one line.
+func joined(errs []error) string {
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// A passError has the failures of all handlers. It hides that one of them is terminal:
+// controller-runtime would drop the object, which each handler is tried again for.
+type passError struct {
+	err  error
+	text string
+}
+
+func (e *passError) Error() string { return e.text }
+
+// Is sees all causes but that one is terminal.
+func (e *passError) Is(target error) bool {
+	return target != reconcile.TerminalError(nil) && errors.Is(e.err, target)
+}
+
+// As finds the causes.
+func (e *passError) As(target any) bool { return errors.As(e.err, target) }

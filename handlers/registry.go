@@ -1,0 +1,527 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// Options are options of a [Registry]. Name is required, all else may be zero.
+type Options struct {
+	// Name is a DNS label: the field owner of what handlers apply, and the beginning of the names
+	// of controllers, engines and finalizers.
+	Name string
+
+	// Observers receive the events of the journal: a controller for each kind, a step for each
+	// handler.
+	Observers []journal.Observer
+
+	// Recorder records Kubernetes events, for handlers that have an engine.
+	Recorder events.EventRecorder
+
+	// Failures classifies the errors of handlers.
+	Failures failure.Table
+
+	// Default are the options of all kinds that are not in Kinds.
+	Default KindOptions
+
+	// Kinds are options by kind. What is zero there is zero, and not that of Default.
+	Kinds map[schema.GroupKind]KindOptions
+}
+
+// KindOptions are options for the controller and the cache of one kind. All may be zero.
+type KindOptions struct {
+	// Workers is how many objects of the kind are processed at the same time, one by default.
+	Workers int
+
+	// Resync is how often unchanged objects are repeated to handlers that ask for it. By default
+	// it is the SyncPeriod of the cache of the manager, ten hours if that is zero.
+	Resync time.Duration
+
+	// NewQueue makes the queue, for limits that all objects of a kind share: see
+	// controller.Options. Backoff is not its concern, because it belongs to each handler.
+	NewQueue func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+	// Namespaces, Labels and Fields limit which objects of the kind are cached, for all readers of
+	// the manager's cache, as long as the kind has handlers. For limits that hold always use
+	// cache.Options.ByObject.
+	Namespaces []string
+	Labels     labels.Selector
+	Fields     fields.Selector
+}
+
+func (o *KindOptions) isLimited() bool {
+	return len(o.Namespaces) > 0 || o.Labels != nil || o.Fields != nil
+}
+
+// A Registry has the handlers of a process, for any number of kinds. It is made by [New] for a
+// manager, which starts and stops it, and safe for concurrent use.
+type Registry struct {
+	options  Options
+	manager  manager.Manager
+	scheme   *runtime.Scheme
+	mapper   apimeta.RESTMapper
+	base     client.Client // that of the manager
+	live     client.Reader
+	cache    *countingCache
+	log      logr.Logger
+	observer journal.Observer
+
+	discovery func() (discovery.DiscoveryInterface, error)
+	dynamic   func() (dynamic.Interface, error)
+
+	mu      sync.Mutex               // for all below; it is never held during a request
+	ctx     context.Context          // of Start; nil before
+	ended   bool                     // Start has returned, or is about to
+	kinds   map[kindKey]*kind        // with a handler
+	feeds   map[kindKey]*feed        // with a listener
+	watches map[*entry][]watch       // of each handler
+	ending  map[<-chan struct{}]bool // what Start waits for
+}
+
+// New returns the registry of a manager, and adds it to the manager, which has to use [NewCache].
+func New(mgr manager.Manager, options Options) (*Registry, error) {
+	r := &Registry{
+		options: options, manager: mgr, scheme: mgr.GetScheme(), mapper: mgr.GetRESTMapper(), base: mgr.GetClient(), live: mgr.GetAPIReader(),
+		log: mgr.GetLogger().WithName(options.Name), observer: journal.Observers(options.Observers...),
+		kinds: make(map[kindKey]*kind), feeds: make(map[kindKey]*feed), watches: make(map[*entry][]watch), ending: make(map[<-chan struct{}]bool),
+	}
+	var mistakes []error
+	if len(validation.IsDNS1123Label(options.Name)) > 0 {
+		mistakes = append(mistakes, fmt.Errorf("name %q: it is a DNS label, for example \"project\"", options.Name))
+	}
+	var ok bool
+	if r.cache, ok = mgr.GetCache().(*countingCache); !ok {
+		mistakes = append(mistakes, errors.New("the cache of the manager can't release kinds: set NewCache in its options to handlers.NewCache"))
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return nil, fmt.Errorf("handlers: %w", err)
+	}
+	r.discovery = sync.OnceValues(func() (discovery.DiscoveryInterface, error) {
+		return discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	})
+	r.dynamic = sync.OnceValues(func() (dynamic.Interface, error) {
+		return dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	})
+	r.cache.report(r.watchFailed)
+	return r, mgr.Add(r)
+}
+
+// Client returns the client of the manager for handlers: it reads from the caches of the kinds, and
+// writes. What is read and written with the context of a call of a handler is in the journal.
+func (r *Registry) Client() client.Client { return recordingClient{r.base} }
+
+// APIReader returns a reader of the API server, beside all caches.
+func (r *Registry) APIReader() client.Reader { return r.live }
+
+// Dynamic returns a client for resources that are known by their names only, with all verbs:
+//
+//	client, err := registry.Dynamic()
+//	...
+//	list, err := client.Resource(gvr).Namespace("default").List(ctx, metav1.ListOptions{})
+//
+// It neither reads from caches nor writes to the journal.
+func (r *Registry) Dynamic() (dynamic.Interface, error) { return r.dynamic() }
+
+// Register registers handlers: all of them or, if the error is not nil, none. Each is called for
+// all objects that exist, and for each change after that.
+//
+//   - It may be called before the manager starts and after that, also by a handler.
+//   - A kind that the API server does not have is waited for, and so is one that disappears.
+//   - The error names all mistakes.
+func (r *Registry) Register(entries ...Entry) (*Registration, error) {
+	prepared := make([]*entry, 0, len(entries))
+	var mistakes []error
+	for i, x := range entries {
+		if x == nil || reflect.ValueOf(x).Kind() == reflect.Pointer && reflect.ValueOf(x).IsNil() {
+			mistakes = append(mistakes, fmt.Errorf("handler %d is nil", i+1))
+			continue
+		}
+		e, err := x.prepare(r)
+		if err != nil {
+			mistakes = append(mistakes, err)
+			continue
+		}
+		prepared = append(prepared, e)
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return nil, fmt.Errorf("registering handlers: %w", err)
+	}
+	if err := r.add(prepared); err != nil {
+		return nil, fmt.Errorf("registering handlers: %w", err)
+	}
+	return &Registration{registry: r, entries: prepared}, nil
+}
+
+// add adds prepared handlers, all or none.
+func (r *Registry) add(entries []*entry) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.checkNames(entries); err != nil {
+		return err
+	}
+	if r.ended {
+		return errors.New("the manager has stopped")
+	}
+	byKind := make(map[*kind][]*entry)
+	var order []*kind
+	for _, e := range entries {
+		k := r.kindOf(e)
+		if byKind[k] == nil {
+			order = append(order, k)
+		}
+		byKind[k] = append(byKind[k], e)
+	}
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, r.relateLocked(r.kinds[e.kind], e))
+	}
+	for _, k := range order {
+		errs = append(errs, k.register(r.context(), byKind[k]))
+		if r.ctx != nil {
+			errs = append(errs, r.startLocked(k))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		r.removeLocked(entries)
+		return err
+	}
+	return nil
+}
+
+// context returns that of Start, or one for what needs none before.
+func (r *Registry) context() context.Context {
+	if r.ctx != nil {
+		return r.ctx
+	}
+	return context.Background()
+}
+
+// checkNames returns an error for each name that is taken.
+func (r *Registry) checkNames(entries []*entry) error {
+	var mistakes []error
+	for i, e := range entries {
+		others := entries[:i]
+		if k := r.kinds[e.kind]; k != nil {
+			others = slices.Concat(others, *k.handlers.Load())
+		}
+		if slices.ContainsFunc(others, func(o *entry) bool { return o.kind == e.kind && o.name == e.name }) {
+			mistakes = append(mistakes, fmt.Errorf("handler %q: %s already has a handler of that name: errors and explanations could not distinguish them", e.name, e.kind))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+// kindOf returns the controller of the kind of a handler.
+func (r *Registry) kindOf(e *entry) *kind {
+	k := r.kinds[e.kind]
+	if k == nil {
+		f := r.feedOf(e.kind, e.object)
+		k = newKind(r, e.kind, f)
+		r.kinds[e.kind] = k
+		if err := f.listen(k.own); err != nil { // impossible for a feed that has not started
+			r.log.Error(err, "Could not listen to a kind", "kind", e.kind.String())
+		}
+	}
+	return k
+}
+
+// feedOf returns the feed of a kind, which it starts if it is new.
+func (r *Registry) feedOf(key kindKey, object client.Object) *feed {
+	f := r.feeds[key]
+	if f == nil {
+		options, ok := r.options.Kinds[key.gvk.GroupKind()]
+		if !ok {
+			options = r.options.Default
+		}
+		f = &feed{
+			key: key, object: object, options: options, cache: r.cache, log: r.log, done: make(chan struct{}), state: StateWaiting, message: "the manager has not started",
+			served: func(live bool) error { return r.served(key.gvk, live) },
+		}
+		r.feeds[key] = f
+		if r.ctx != nil {
+			f.start(r.ctx)
+			r.ending[f.done] = true
+		}
+	}
+	return f
+}
+
+// relateLocked adds the watches of a handler.
+func (r *Registry) relateLocked(k *kind, e *entry) error {
+	var errs []error
+	listen := func(watched client.Object, l func(f *feed) *listener) {
+		key, err := keyOf(watched, r.scheme)
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		f := r.feedOf(key, watched)
+		w := watch{l(f), f}
+		r.watches[e] = append(r.watches[e], w)
+		errs = append(errs, f.listen(w.listener))
+	}
+	for i := range e.related {
+		listen(e.related[i].watched, func(f *feed) *listener { return relate(k, e, &e.related[i], f) })
+	}
+	filters := slices.Clone(e.filters)
+	for _, w := range e.wired {
+		listen(w.object, func(*feed) *listener {
+			return &listener{events: engineEvents{&wakingQueue{kind: k, entry: e}, filters, w}}
+		})
+	}
+	return errors.Join(errs...)
+}
+
+// startLocked starts the controller of a kind, if it is new.
+func (r *Registry) startLocked(k *kind) error {
+	if k.cancel != nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	k.cancel = cancel
+	if err := k.start(ctx); err != nil {
+		return err
+	}
+	r.ending[k.done] = true
+	return nil
+}
+
+// removeLocked removes handlers, and what only they have needed. What it returns is closed when
+// none of them is running any more, and all that has ended.
+func (r *Registry) removeLocked(entries []*entry) (ended <-chan struct{}) {
+	var ends []func() // when no handler is running: it may need its cache and its context
+	for _, e := range entries {
+		e.stop()
+		for _, w := range r.watches[e] {
+			ends = append(ends, r.ignoreLocked(w.feed, w.listener))
+		}
+		delete(r.watches, e)
+	}
+	for key, k := range r.kinds {
+		if !k.unregister(entries) {
+			continue
+		}
+		delete(r.kinds, key)
+		ends = append(ends, r.stopLocked(k), r.ignoreLocked(k.feed, k.own))
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, e := range entries {
+			<-e.idle
+		}
+		for _, end := range ends {
+			end()
+		}
+	}()
+	return done
+}
+
+// stopLocked returns what ends the controller of a kind and waits for that.
+func (r *Registry) stopLocked(k *kind) func() {
+	return func() {
+		if k.cancel == nil {
+			return
+		}
+		k.cancel()
+		<-k.done
+		r.forget(k.done)
+	}
+}
+
+// ignoreLocked removes a listener, and returns what ends its feed if it was the last one.
+func (r *Registry) ignoreLocked(f *feed, l *listener) func() {
+	if !f.ignore(l) || r.feeds[f.key] != f {
+		return func() {}
+	}
+	delete(r.feeds, f.key)
+	return func() {
+		f.stop()
+		<-f.done
+		r.forget(f.done)
+	}
+}
+
+// forget notes that Start need not wait for something that has ended.
+func (r *Registry) forget(done <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		delete(r.ending, done)
+	}
+}
+
+// Start starts what is registered, and waits until ctx is done and everything has ended. The
+// manager calls it.
+func (r *Registry) Start(ctx context.Context) error {
+	r.mu.Lock()
+	r.ctx = ctx
+	var errs []error
+	for _, f := range r.feeds {
+		f.start(ctx)
+		r.ending[f.done] = true
+	}
+	for _, k := range r.kinds {
+		errs = append(errs, r.startLocked(k))
+	}
+	r.mu.Unlock()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	for done := range r.ending { // nothing is added any more
+		<-done
+	}
+	return nil
+}
+
+// NeedLeaderElection implements [manager.LeaderElectionRunnable]: handlers are called by the leader.
+func (r *Registry) NeedLeaderElection() bool { return true }
+
+// controllerName returns the name of the controller of a kind.
+func (r *Registry) controllerName(key kindKey) string {
+	name := r.options.Name + "-" + strings.ToLower(key.gvk.Kind)
+	if key.gvk.Group != "" {
+		name += "." + key.gvk.Group
+	}
+	if key.form != formTyped {
+		name += "-" + string(key.form)
+	}
+	return name
+}
+
+// served returns an error if the API server does not have a kind.
+func (r *Registry) served(gvk schema.GroupVersionKind, live bool) error {
+	if !live {
+		_, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		return err
+	}
+	d, err := r.discovery()
+	if err != nil {
+		return err
+	}
+	resources, err := d.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+	switch {
+	case apierrors.IsNotFound(err):
+		return errNotServed
+	case err != nil:
+		return err
+	case !slices.ContainsFunc(resources.APIResources, func(a metav1.APIResource) bool { return a.Kind == gvk.Kind }):
+		return errNotServed
+	}
+	return nil
+}
+
+// watchFailed is called when a list or a watch of the cache fails. The error does not say of which
+// kind it is, only of which type: a kind that has disappeared is looked for among all of the type.
+func (r *Registry) watchFailed(description string, err error) {
+	r.mu.Lock()
+	var suspects []*feed
+	for _, f := range r.feeds {
+		if f.description() == description || f.key.String() == description {
+			suspects = append(suspects, f)
+		}
+	}
+	r.mu.Unlock()
+	for _, f := range suspects {
+		f.noteError(err)
+		if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+			go f.suspect() // it is called by the informer, which would wait
+		}
+	}
+}
+
+// A KindStatus says how the registry knows the objects of a kind.
+type KindStatus struct {
+	// Kind is the kind, Form "unstructured" or "metadata" for objects that have no Go type of
+	// their own.
+	Kind schema.GroupVersionKind
+	Form string
+	// State is the state of its objects; Message says what it waits for.
+	State   State
+	Message string
+	// Handlers are the names of the handlers, in the order in which they are called. A kind that is
+	// only watched for handlers of others has none.
+	Handlers []string
+}
+
+// Kinds returns the kinds that have handlers, or are watched for some, in the order of their names.
+func (r *Registry) Kinds() []KindStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]KindStatus, 0, len(r.feeds))
+	for key, f := range r.feeds {
+		s := KindStatus{Kind: key.gvk, Form: string(key.form)}
+		s.State, s.Message = f.status()
+		if k := r.kinds[key]; k != nil {
+			for _, e := range *k.handlers.Load() {
+				s.Handlers = append(s.Handlers, e.name)
+			}
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b KindStatus) int {
+		return strings.Compare(a.Kind.String()+a.Form, b.Kind.String()+b.Form)
+	})
+	return all
+}
+
+// Ready is a check for Manager.AddReadyzCheck: its error names the kinds whose objects are not
+// known, and why. Without leader election of its own the answer of a follower is that of a process
+// that has not started its handlers: it is ready.
+func (r *Registry) Ready(*http.Request) error {
+	r.mu.Lock()
+	started := r.ctx != nil
+	r.mu.Unlock()
+	if !started {
+		return nil
+	}
+	var errs []error
+	for _, k := range r.Kinds() {
+		if k.State != StateRunning {
+			errs = append(errs, fmt.Errorf("%s: %s: %s", k.Kind.GroupKind(), strings.ToLower(string(k.State)), k.Message))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+var (
+	_ manager.LeaderElectionRunnable = (*Registry)(nil)
+	_ healthz.Checker                = (*Registry)(nil).Ready
+	_                                = ctrl.Options{NewCache: NewCache}
+)

@@ -1,0 +1,177 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/handlers"
+)
+
+func TestStoppedHandlersAreNotCalled(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(newConfigMap("a", nil))
+		one, two := w.register(w.noting("one")), w.register(w.noting("two"))
+		w.start()
+		w.takeCalls()
+		w.must(one.Stop(w.ctx))
+		w.touch(newConfigMap("a", nil))
+		w.settle()
+		w.expect("after one is stopped", "two:a")
+		w.must(two.Stop(w.ctx))
+		w.must(two.Stop(w.ctx))
+		w.touch(newConfigMap("a", nil))
+		w.settle()
+		w.expect("after both are stopped", "")
+		if kinds := w.registry.Kinds(); len(kinds) != 0 {
+			t.Errorf("kinds %v, want none", kinds)
+		}
+		w.register(w.noting("three"))
+		w.settle()
+		w.expect("for a handler that is registered after all were gone", "three:a")
+	})
+}
+
+// Stop waits for calls that are running, whose context is not done.
+func TestStopWaitsForCalls(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(newConfigMap("a", nil))
+		slow := w.noting("slow")
+		slow.OnChange = func(ctx context.Context, _ *corev1.ConfigMap) (ctrl.Result, error) {
+			time.Sleep(time.Minute)
+			w.must(ctx.Err())
+			w.call("ended")
+			return ctrl.Result{}, nil
+		}
+		r := w.register(slow)
+		w.start()
+		soon, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		if err := r.Stop(soon); err == nil {
+			t.Error("Stop did not wait for the call")
+		}
+		w.expect("before the call has ended", "")
+		w.must(r.Stop(w.ctx))
+		w.expect("after Stop", "ended")
+	})
+}
+
+func TestHandlerStopsItself(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(newConfigMap("a", nil))
+		var r *handlers.Registration
+		once := w.noting("once")
+		once.OnChange = func(ctx context.Context, _ *corev1.ConfigMap) (ctrl.Result, error) {
+			w.call("once")
+			w.must(r.Stop(ctx))
+			time.Sleep(time.Second)
+			return ctrl.Result{}, ctx.Err()
+		}
+		r = w.register(once)
+		w.start()
+		time.Sleep(2 * time.Second)
+		w.touch(newConfigMap("a", nil))
+		w.settle()
+		w.expect("after a change", "once")
+	})
+}
+
+func TestKindThatIsMissing(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(newConfigMap("a", nil))
+		gone := false
+		w.register(w.noting("map"), handlers.Handler[*unstructured.Unstructured]{
+			Name: "widget", Kind: projectKind.GroupVersion().WithKind("Widget"),
+			OnChange: func(_ context.Context, obj *unstructured.Unstructured) (ctrl.Result, error) {
+				w.call("widget:" + obj.GetName())
+				return ctrl.Result{}, nil
+			},
+			OnGone: func(_ context.Context, name client.ObjectKey) (ctrl.Result, error) {
+				if !gone { // that the kind disappears may be seen twice
+					w.call("gone:" + name.Name)
+				}
+				gone = true
+				return ctrl.Result{}, nil
+			},
+		})
+		w.start()
+		w.expect("at the start", "map:a")
+		if got := w.state("Widget"); !strings.HasPrefix(got, "Waiting: the API server does not have the kind") {
+			t.Errorf("the missing kind is %q", got)
+		}
+		if err := w.registry.Ready(nil); err == nil || !strings.Contains(err.Error(), "Widget.example.com: waiting: ") {
+			t.Errorf("Ready: %v", err)
+		}
+		for range 2 { // the second time it comes back
+			w.must(w.server.Install(definitionOf("Widget")))
+			w.create(newUnstructured(projectKind.GroupVersion().WithKind("Widget"), "x"))
+			time.Sleep(10 * time.Second)
+			w.expect("after the definition is there", "widget:x")
+			gone = false
+			if got := w.state("Widget"); got != "Running" {
+				t.Errorf("it is %q, want Running", got)
+			}
+			w.must(w.registry.Ready(nil))
+			w.must(w.user.Delete(w.ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: definitionOf("Widget").ObjectMeta}))
+			for w.server.Work() { // its objects are deleted, and then itself
+			}
+			time.Sleep(time.Minute)
+			w.expect("after the definition is gone", "gone:x")
+			if got := w.state("Widget"); !strings.HasPrefix(got, "Waiting") {
+				t.Errorf("it is %q, want Waiting", got)
+			}
+			w.touch(newConfigMap("a", nil))
+			w.settle()
+			w.expect("other kinds", "map:a")
+		}
+	})
+}
+
+// After the last handler is gone, nothing of its kind is left: neither goroutines nor objects.
+func TestNothingIsLeftOfAKind(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(newConfigMap("a", nil))
+		w.start()
+		before := runtime.NumGoroutine()
+		for range 3 {
+			one := w.noting("one")
+			one.Related = []handlers.Relation{handlers.Owned(&corev1.Secret{})}
+			r := w.register(one, w.noting("two"))
+			w.settle()
+			w.expect("for a new handler", "one:a, two:a")
+			w.must(r.Stop(w.ctx))
+			w.settle()
+			if now := runtime.NumGoroutine(); now > before {
+				buf := make([]byte, 1<<20)
+				t.Fatalf("%d goroutines, before there were %d:\n%s", now, before, buf[:runtime.Stack(buf, true)])
+			}
+		}
+	})
+}
+
+// An informer that an ordinary controller uses, too, stays.
+func TestInformersOfOthersStay(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(newConfigMap("a", nil))
+		r := w.register(w.noting("one"))
+		w.start()
+		informer, err := w.mgr.GetCache().GetInformer(w.ctx, &corev1.ConfigMap{})
+		w.must(err)
+		w.must(r.Stop(w.ctx))
+		w.settle()
+		if informer.IsStopped() {
+			t.Error("the informer is stopped, although another one has requested it")
+		}
+	})
+}

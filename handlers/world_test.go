@@ -1,0 +1,299 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ctrlkit/ctrlkit/handlers"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+)
+
+var projectKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Project"}
+
+// Project is a kind with conditions whose definition tests install.
+type Project struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              ProjectSpec   `json:"spec,omitempty"`
+	Status            ProjectStatus `json:"status,omitempty"`
+}
+
+type ProjectSpec struct {
+	Size   int64  `json:"size,omitempty"`
+	Secret string `json:"secret,omitempty"`
+}
+
+type ProjectStatus struct {
+	Size       int64              `json:"size,omitempty"`
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+func (p *Project) DeepCopyObject() runtime.Object {
+	q := *p
+	p.ObjectMeta.DeepCopyInto(&q.ObjectMeta)
+	q.Status.Conditions = slices.Clone(p.Status.Conditions)
+	return &q
+}
+
+type ProjectList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Project `json:"items"`
+}
+
+func (l *ProjectList) DeepCopyObject() runtime.Object {
+	q := *l
+	q.Items = nil
+	for i := range l.Items {
+		q.Items = append(q.Items, *l.Items[i].DeepCopyObject().(*Project))
+	}
+	return &q
+}
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	gv := projectKind.GroupVersion()
+	s.AddKnownTypes(gv, &Project{}, &ProjectList{})
+	metav1.AddToGroupVersion(s, gv)
+	if err := corev1.AddToScheme(s); err != nil {
+		panic(err)
+	}
+	if err := apiextensionsv1.AddToScheme(s); err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// definitionOf is the definition of a kind of the group, with any fields.
+func definitionOf(kind string) *apiextensionsv1.CustomResourceDefinition {
+	singular, preserve := strings.ToLower(kind), true
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + projectKind.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: projectKind.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: singular + "s", Singular: singular, Kind: kind, ListKind: kind + "List"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}},
+			}},
+		},
+	}
+}
+
+// A world is an API server in memory with a manager that has a registry, in virtual time.
+type world struct {
+	t        *testing.T
+	ctx      context.Context
+	server   *apiserver.Server
+	user     client.Client
+	mgr      ctrl.Manager
+	registry *handlers.Registry
+	stop     func() // stops the manager, and waits
+
+	mu       sync.Mutex // for all below
+	calls    []string
+	entries  []journal.Entry
+	requests []string // writes: "PATCH projects/a"
+}
+
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = nil // one of them sleeps by the time of another bubble
+	os.Exit(m.Run())
+}
+
+// inWorld runs a test in a bubble. Change may change the options of the registry.
+func inWorld(t *testing.T, change func(o *handlers.Options), test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctrl.SetLogger(logr.Discard())
+		w := &world{t: t, ctx: context.WithoutCancel(t.Context())}
+		w.server = apiserver.New(apiserver.Options{Now: time.Now})
+		var err error
+		w.user, err = client.New(w.server.Config(), client.Options{Scheme: newScheme(), FieldOwner: "user"})
+		w.must(err)
+		config := rest.CopyConfig(w.server.Config())
+		config.Transport = counting{config.Transport, w}
+		w.mgr, err = ctrl.NewManager(config, ctrl.Options{
+			NewCache: handlers.NewCache, Scheme: newScheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+			Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+		})
+		w.must(err)
+		options := handlers.Options{Name: "test", Observers: []journal.Observer{w}}
+		if change != nil {
+			change(&options)
+		}
+		w.registry, err = handlers.New(w.mgr, options)
+		w.must(err)
+		defer func() {
+			if w.stop != nil {
+				w.stop()
+			}
+		}()
+		test(w)
+	})
+}
+
+// start starts the manager, and waits until nothing happens any more.
+func (w *world) start() {
+	ctx, cancel := context.WithCancel(w.ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.mgr.Start(ctx) }()
+	w.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+		w.stop = nil
+	}
+	w.settle()
+}
+
+// settle lets some time pass, in which what was caused happens.
+func (w *world) settle() { time.Sleep(500 * time.Millisecond) }
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Observe implements [journal.Observer].
+func (w *world) Observe(_ context.Context, e journal.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.entries = append(w.entries, e)
+}
+
+// call notes a call of a handler.
+func (w *world) call(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, text)
+}
+
+// takeCalls returns the calls since the last time, sorted.
+func (w *world) takeCalls() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	calls := w.calls
+	w.calls = nil
+	slices.Sort(calls)
+	return strings.Join(calls, ", ")
+}
+
+// expect fails the test if the calls since the last time are not these.
+func (w *world) expect(when, want string) {
+	w.t.Helper()
+	if got := w.takeCalls(); got != want {
+		w.t.Errorf("%s: called %q, want %q", when, got, want)
+	}
+}
+
+func (w *world) takeRequests() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.requests
+	w.requests = nil
+	return all
+}
+
+// counting notes the writes of the manager, which take some time.
+type counting struct {
+	http.RoundTripper
+	w *world
+}
+
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		time.Sleep(5 * time.Millisecond)
+		c.w.mu.Lock()
+		c.w.requests = append(c.w.requests, r.Method+" "+r.URL.Path)
+		c.w.mu.Unlock()
+	}
+	return c.RoundTripper.RoundTrip(r)
+}
+
+func newConfigMap(name string, labels map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels}}
+}
+
+func newProject(name string) *Project {
+	return &Project{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+}
+
+func key(name string) client.ObjectKey { return client.ObjectKey{Namespace: "default", Name: name} }
+
+// touch changes an object.
+func (w *world) touch(obj client.Object) {
+	w.t.Helper()
+	w.must(w.user.Get(w.ctx, client.ObjectKeyFromObject(obj), obj))
+	obj.SetLabels(map[string]string{"touched": obj.GetResourceVersion()})
+	w.must(w.user.Update(w.ctx, obj))
+}
+
+// noting returns a handler of ConfigMaps that notes its calls as name:object.
+func (w *world) noting(name string) handlers.Handler[*corev1.ConfigMap] {
+	return handlers.Handler[*corev1.ConfigMap]{Name: name, OnChange: func(_ context.Context, obj *corev1.ConfigMap) (ctrl.Result, error) {
+		w.call(name + ":" + obj.Name)
+		return ctrl.Result{}, nil
+	}}
+}
+
+func (w *world) register(entries ...handlers.Entry) *handlers.Registration {
+	w.t.Helper()
+	r, err := w.registry.Register(entries...)
+	w.must(err)
+	return r
+}
+
+func (w *world) create(objs ...client.Object) {
+	w.t.Helper()
+	for _, obj := range objs {
+		w.must(w.user.Create(w.ctx, obj))
+	}
+}
+
+// state returns the state of a kind, and its message.
+func (w *world) state(kind string) string {
+	for _, k := range w.registry.Kinds() {
+		if k.Kind.Kind == kind {
+			return strings.TrimSuffix(string(k.State)+": "+k.Message, ": ")
+		}
+	}
+	return ""
+}
+
+func newUnstructured(gvk schema.GroupVersionKind, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace("default")
+	u.SetName(name)
+	return u
+}

@@ -1,0 +1,125 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package references knows which objects name which others, from the events of a controller.
+package references
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// An Index has the objects of a controller by the keys that they name. It is a predicate that lets
+// everything pass, because predicates see events before the reconcile does: that reconcile sees
+// what changes in between. Its exported fields are set before it is used; it is safe for concurrent
+// use.
+type Index[T client.Object] struct {
+	// Named returns the keys of the objects that obj names. One without a name is ignored, one
+	// without a namespace is in that of obj, if the named kind has namespaces.
+	Named func(obj client.Object) []client.ObjectKey
+	// Namespaced reports whether the named kind has namespaces. It is nil if that can't be known,
+	// because the kind may come later.
+	Namespaced func() bool
+
+	mu   sync.Mutex // for all below
+	by   map[client.ObjectKey]map[client.ObjectKey]bool
+	from map[client.ObjectKey][]client.ObjectKey // what each object names
+}
+
+// Create implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
+func (r *Index[T]) Create(ev event.CreateEvent) bool { return r.note(ev.Object, false) }
+
+// Update implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
+func (r *Index[T]) Update(ev event.UpdateEvent) bool { return r.note(ev.ObjectNew, false) }
+
+// Delete implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
+func (r *Index[T]) Delete(ev event.DeleteEvent) bool { return r.note(ev.Object, true) }
+
+// Generic implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
+func (r *Index[T]) Generic(ev event.GenericEvent) bool { return r.note(ev.Object, false) }
+
+func (r *Index[T]) note(obj client.Object, gone bool) bool {
+	typed, ok := obj.(T)
+	if !ok {
+		return true
+	}
+	var keys []client.ObjectKey
+	if !gone {
+		keys = r.keys(typed)
+	}
+	own := client.ObjectKeyFromObject(obj)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.from[own]
+	if slices.Equal(old, keys) {
+		return true
+	}
+	for _, key := range old {
+		if delete(r.by[key], own); len(r.by[key]) == 0 {
+			delete(r.by, key)
+		}
+	}
+	if len(keys) == 0 {
+		delete(r.from, own)
+		return true
+	}
+	if r.from == nil {
+		r.from, r.by = make(map[client.ObjectKey][]client.ObjectKey), make(map[client.ObjectKey]map[client.ObjectKey]bool)
+	}
+	r.from[own] = keys
+	for _, key := range keys {
+		if r.by[key] == nil {
+			r.by[key] = make(map[client.ObjectKey]bool)
+		}
+		r.by[key][own] = true
+	}
+	return true
+}
+
+// keys returns what an object names, complete. If it is not known whether the kind has namespaces,
+// each key is there both with and without one.
+func (r *Index[T]) keys(obj T) []client.ObjectKey {
+	var keys []client.ObjectKey
+	for _, key := range r.Named(obj) {
+		switch {
+		case key.Name == "":
+		case r.Namespaced == nil:
+			keys = append(keys, InNamespaceOf(obj, key, true), InNamespaceOf(obj, key, false))
+		default:
+			keys = append(keys, InNamespaceOf(obj, key, r.Namespaced()))
+		}
+	}
+	return keys
+}
+
+// InNamespaceOf returns key with the namespace of obj if it has none, and with none if its kind has
+// none.
+func InNamespaceOf(obj client.Object, key client.ObjectKey, namespaced bool) client.ObjectKey {
+	switch {
+	case !namespaced:
+		key.Namespace = ""
+	case key.Namespace == "":
+		key.Namespace = obj.GetNamespace()
+	}
+	return key
+}
+
+// Naming returns requests for the objects that name one, in the order of their names.
+func (r *Index[T]) Naming(_ context.Context, obj client.Object) []reconcile.Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var requests []reconcile.Request
+	for key := range r.by[client.ObjectKeyFromObject(obj)] {
+		requests = append(requests, reconcile.Request{NamespacedName: key})
+	}
+	slices.SortFunc(requests, func(a, b reconcile.Request) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return requests
+}
