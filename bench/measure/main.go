@@ -25,8 +25,8 @@ import (
 
 const usage = `Measure operators that all do the same, on a real control plane (etcd and
 kube-apiserver), and print one table as Markdown. Each operator runs as a
-process of its own, one at a time, in turns. With the defaults it takes about
-ten minutes on two cores. The machine should do nothing else.
+process of its own, one at a time, in turns. With the defaults it takes some
+fifteen minutes on two cores. The machine should do nothing else.
 
 Run it in the directory bench, because it builds the operators first.
 
