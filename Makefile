@@ -92,7 +92,7 @@ generated: ## Fail if regenerating changes a file
 	if [ "$$before" != "$$after" ]; then echo "regenerating changed files; commit them:"; git status --short; exit 1; fi
 
 .PHONY: bench
-bench: ## Measure operators side by side on the real control plane, some ten minutes; BENCH="-help" for more
+bench: ## Measure operators side by side on the real control plane, some fifteen minutes; BENCH="-help" for more
 	@cd bench && $(GO) run ./measure $(BENCH)
 
 .PHONY: benchmarks

@@ -46,6 +46,7 @@ type bench struct {
 	profiles string                 // directory for CPU profiles, none if empty
 	base     map[string][]float64   // heaps of operators without objects, by rival
 	many     map[string]*population // the namespaces that fill over the rounds, by rival
+	configs  cachedObjects
 }
 
 // A turn is one rival in one round.
@@ -61,7 +62,7 @@ func (b *bench) run(ctx context.Context, selected []rival) error {
 			p.stop()
 		}
 	}()
-	phases := []func(turn, context.Context) error{turn.create, turn.resyncs}
+	phases := []func(turn, context.Context) error{turn.create, turn.resyncs, turn.handlers}
 	for _, phase := range phases {
 		for round := range b.rounds {
 			for i := range selected {
@@ -96,7 +97,7 @@ func (t turn) population(ctx context.Context) (*population, error) {
 
 // with runs the rival in a namespace while do runs. The operator is idle when do begins.
 func (t turn) with(ctx context.Context, p *population, workers int, do func(*process.Process, process.Stats) error) error {
-	operator, err := t.cluster.run(ctx, t.rival, p.namespace, workers, 0)
+	operator, err := t.cluster.run(ctx, t.rival, process.Settings{Namespace: p.namespace, Workers: workers})
 	if err != nil {
 		return err
 	}
@@ -121,14 +122,33 @@ func (t turn) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.many[t.rival.name] == nil {
-		if t.many[t.rival.name], err = t.population(ctx); err != nil {
-			return err
-		}
+	ten, err := t.roomy(ctx)
+	if err != nil {
+		return err
 	}
-	errorsTen, err := t.burst(ctx, t.many[t.rival.name], 10)
+	if ten != t.many[t.rival.name] {
+		defer ten.stop()
+	}
+	errorsTen, err := t.burst(ctx, ten, 10)
 	t.add(rowErrors, 100*float64(errorsOne+errorsTen)/float64(2*t.sizes.burst))
 	return err
+}
+
+// roomy returns the population that fills over the rounds, or an empty one if a burst would make it
+// larger than it should become.
+func (t turn) roomy(ctx context.Context) (*population, error) {
+	p := t.many[t.rival.name]
+	if p == nil {
+		var err error
+		if p, err = t.population(ctx); err != nil {
+			return nil, err
+		}
+		t.many[t.rival.name] = p
+	}
+	if p.made+t.sizes.burst <= t.objects {
+		return p, nil
+	}
+	return t.population(ctx)
 }
 
 // single measures one object after the other, with one worker: the requests of the first, in all
@@ -245,8 +265,8 @@ func (t turn) latencies(ctx context.Context, p *population) error {
 	if t.rival.creates {
 		return nil
 	}
-	for _, name := range names[:t.repairs] {
-		took, err := p.repair(ctx, name)
+	for i := range t.repairs {
+		took, err := p.repair(ctx, names[i%len(names)])
 		if err != nil {
 			return err
 		}
@@ -256,6 +276,8 @@ func (t turn) latencies(ctx context.Context, p *population) error {
 		}
 	}
 	t.add(rowRepair, table.Median(repaired))
+	t.add(rowRepairTail, table.Quantile(repaired, 0.99))
+	t.report("repair p50 %.1f ms, p99 %.1f ms", table.Median(repaired), table.Quantile(repaired, 0.99))
 	return nil
 }
 
@@ -263,12 +285,15 @@ func (t turn) latencies(ctx context.Context, p *population) error {
 func (t turn) burst(ctx context.Context, p *population, workers int) (failed int, err error) {
 	n := t.sizes.burst
 	err = t.with(ctx, p, workers, func(operator *process.Process, before process.Stats) error {
-		var took time.Duration
+		var took, idle time.Duration
 		after, err := t.profiled(operator, fmt.Sprintf("create-%d", workers), func() (err error) {
+			begin := time.Now()
 			if took, err = p.createAtOnce(ctx, n); err != nil {
 				return err
 			}
-			return pause(ctx, quiet) // what the events of the last writes cause belongs to it
+			stats, err := operator.AwaitIdle(ctx, quiet) // what the events of the last writes cause belongs to it
+			idle = time.Since(begin) - stats.Quiet
+			return err
 		})
 		if err != nil {
 			return err
@@ -276,12 +301,15 @@ func (t turn) burst(ctx context.Context, p *population, workers int) (failed int
 		did := after.Sub(before)
 		failed = did.Errors
 		rate := float64(n) / took.Seconds()
-		t.report("%d at once, %2d workers: %.1f/s, CPU %.2f ms each, %d conflicts, %d errors", n, workers, rate, milliseconds(did.CPU)/float64(n), did.Conflicts, did.Errors)
+		t.report("%d at once, %2d workers: %.1f/s, idle after %.2f s, CPU %.2f ms each, %d conflicts, %d errors",
+			n, workers, rate, idle.Seconds(), milliseconds(did.CPU)/float64(n), did.Conflicts, did.Errors)
 		if workers == 1 {
 			t.add(rowRateOne, rate)
+			t.add(rowIdleOne, idle.Seconds())
 			t.add(rowCPUCreate, milliseconds(did.CPU)/float64(n))
 		} else {
 			t.add(rowRateTen, rate)
+			t.add(rowIdleTen, idle.Seconds())
 		}
 		return t.converge(ctx, p, fmt.Sprintf("w%05d", p.made))
 	})
@@ -325,7 +353,7 @@ func (t turn) resyncs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	operator, err := t.cluster.run(ctx, t.rival, p.namespace, 1, resync)
+	operator, err := t.cluster.run(ctx, t.rival, process.Settings{Namespace: p.namespace, Workers: 1, Resync: resync})
 	if err != nil {
 		return err
 	}

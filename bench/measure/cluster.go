@@ -165,15 +165,14 @@ func (c *cluster) namespace(ctx context.Context, policy bool) (string, error) {
 	return ns.Name, nil
 }
 
-// run starts an operator.
-func (c *cluster) run(ctx context.Context, r rival, namespace string, workers int, resync time.Duration) (*process.Process, error) {
-	return process.Start(ctx, c.program(r), process.Settings{
-		Kubeconfig: c.kubeconfig, Operator: r.operator, Namespace: namespace, Workers: workers, Resync: resync, Profiled: c.profiled,
-	})
+// run starts an operator. The settings have no more than its namespace and how it runs.
+func (c *cluster) run(ctx context.Context, r rival, settings process.Settings) (*process.Process, error) {
+	settings.Kubeconfig, settings.Operator, settings.Profiled = c.kubeconfig, r.operator, c.profiled
+	return process.Start(ctx, c.program(r), settings)
 }
 
 // about returns what the figures depend on.
-func (c *cluster) about(ctx context.Context, s sizes, load string) ([]table.Fact, error) {
+func (c *cluster) about(ctx context.Context, wanted command, load string) ([]table.Fact, error) {
 	etcd, err := firstLine(exec.CommandContext(ctx, c.plane.Assets().Program("etcd"), "--version"))
 	if err != nil {
 		return nil, err
@@ -194,8 +193,8 @@ func (c *cluster) about(ctx context.Context, s sizes, load string) ([]table.Fact
 	}, append(modules,
 		table.Fact{Name: "cores", Value: fmt.Sprint(runtime.NumCPU()) + processor() + ", shared by the control plane, the operator and the client"},
 		table.Fact{Name: "load before", Value: load},
-		table.Fact{Name: "rounds", Value: fmt.Sprintf("%d, operators in turns; a cell is a median (least..most)", s.rounds)},
-		table.Fact{Name: "relative", Value: "to " + reference + " in the same round; its own column has the figures"},
+		table.Fact{Name: "rounds", Value: fmt.Sprintf("%d, operators in turns; a cell is a median (least..most)", wanted.sizes.rounds)},
+		table.Fact{Name: "relative", Value: "to " + wanted.reference + " in the same round; its own column has the figures"},
 	)...), nil
 }
 

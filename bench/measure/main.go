@@ -25,8 +25,8 @@ import (
 
 const usage = `Measure operators that all do the same, on a real control plane (etcd and
 kube-apiserver), and print one table as Markdown. Each operator runs as a
-process of its own, one at a time, in turns. With the defaults it takes about
-ten minutes on two cores. The machine should do nothing else.
+process of its own, one at a time, in turns. With the defaults it takes some
+fifteen minutes on two cores. The machine should do nothing else.
 
 Run it in the directory bench, because it builds the operators first.
 
@@ -46,6 +46,10 @@ Examples:
   # two operators, with heap and resyncs at 5,000 objects
   go run ./measure -operators ctrlkit,careful -objects 5000
 
+  # shared controllers beside rancher's: 500 owners of three children at once,
+  # 100 deleted children, 10,000 cached objects with 1 and with 20 handlers
+  go run ./measure -operators careful,wrangler -reference wrangler -rounds 3 -burst 500 -repairs 100
+
 Flags:
 `
 
@@ -55,7 +59,8 @@ type sizes struct {
 	objects int // for heap and resyncs
 	burst   int // objects that are created at once
 	serial  int // objects that are created one after the other, for latencies
-	repairs int
+	repairs int // children that are deleted one after the other, for latencies
+	cached  int // ConfigMaps in the cache of a process whose handlers do nothing
 }
 
 func main() {
@@ -89,9 +94,10 @@ func run(args []string, stdout, stderr io.Writer) error {
 
 // A command is what the command line asks for.
 type command struct {
-	sizes  sizes
-	rivals []rival
-	json   string // file
+	sizes     sizes
+	rivals    []rival
+	reference string // name of a rival
+	json      string // file
 	// profiles is the directory for CPU profiles.
 	profiles string
 }
@@ -101,11 +107,14 @@ func parse(args []string, stderr io.Writer) (command, error) {
 	flags.SetOutput(stderr)
 	var c command
 	s := &c.sizes
-	s.serial, s.repairs = 20, 3
+	s.serial = 20
 	flags.IntVar(&s.rounds, "rounds", 5, "how often each operator is measured, in turns")
-	flags.IntVar(&s.objects, "objects", 1000, "how many objects there are for heap and resyncs, at least rounds times burst")
+	flags.IntVar(&s.objects, "objects", 1000, "how many objects there are for heap and resyncs")
 	flags.IntVar(&s.burst, "burst", 200, "how many objects are created at once")
+	flags.IntVar(&s.repairs, "repairs", 20, "how many children are deleted, one after the other, in each round; the p99 of less than 100 is the slowest")
+	flags.IntVar(&s.cached, "cached", 10_000, "how many ConfigMaps are cached for the heap with 1 and with 20 handlers")
 	names := flags.String("operators", "", "operators to measure, separated by commas (default all but the last): "+namesOf(rivals))
+	flags.StringVar(&c.reference, "reference", reference, "operator that the others are compared with")
 	quick := flags.Bool("quick", false, "one round with few objects, to see that every operator converges")
 	flags.StringVar(&c.json, "json", "", "`file` for all samples, as JSON")
 	flags.StringVar(&c.profiles, "profiles", "", "existing `directory` for profiles of the operators, which falsifies their times")
@@ -119,10 +128,12 @@ func parse(args []string, stderr io.Writer) (command, error) {
 	if *quick {
 		s.shrink(flags)
 	}
-	if flags.NArg() > 0 || s.rounds < 1 || s.burst < 1 || s.objects < 1 {
-		return c, errors.New("there are no arguments but flags, and -rounds, -burst and -objects are at least 1; see -help")
+	if flags.NArg() > 0 || min(s.rounds, s.burst, s.objects, s.repairs, s.cached) < 1 {
+		return c, errors.New("there are no arguments but flags, and -rounds, -burst, -objects, -repairs and -cached are at least 1; see -help")
 	}
-	s.objects = max(s.objects, s.rounds*s.burst) // as many are created anyway
+	if all, err := selectRivals(c.reference); err != nil || len(all) != 1 {
+		return c, fmt.Errorf("-reference %q names no operator: there are %s", c.reference, namesOf(rivals))
+	}
 	var err error
 	c.rivals, err = selectRivals(*names)
 	return c, err
@@ -132,11 +143,11 @@ func parse(args []string, stderr io.Writer) (command, error) {
 func (s *sizes) shrink(flags *flag.FlagSet) {
 	set := make(map[string]bool)
 	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
-	s.serial, s.repairs = 5, 1
+	s.serial = 5
 	for name, small := range map[string]struct {
 		size  *int
 		value int
-	}{"rounds": {&s.rounds, 1}, "objects": {&s.objects, 100}, "burst": {&s.burst, 40}} {
+	}{"rounds": {&s.rounds, 1}, "objects": {&s.objects, 100}, "burst": {&s.burst, 40}, "repairs": {&s.repairs, 1}, "cached": {&s.cached, 500}} {
 		if !set[name] {
 			*small.size = small.value
 		}
@@ -152,13 +163,13 @@ func measure(ctx context.Context, wanted command, progress io.Writer) (*table.Ta
 		return nil, err
 	}
 	c.profiled = wanted.profiles != ""
-	result := &table.Table{Reference: reference, Rows: s.rows()}
+	result := &table.Table{Reference: wanted.reference, Rows: s.rows()}
 	for _, r := range selected {
 		result.Operators = append(result.Operators, table.Operator{Name: r.name, Setting: r.setting})
 	}
 	b := &bench{cluster: c, sizes: s, table: result, progress: progress, profiles: wanted.profiles, base: make(map[string][]float64), many: make(map[string]*population)}
 	begin := time.Now()
-	if result.About, err = c.about(ctx, s, load); err == nil {
+	if result.About, err = c.about(ctx, wanted, load); err == nil {
 		err = b.run(ctx, selected)
 	}
 	fmt.Fprintf(progress, "measured for %s\n", time.Since(begin).Round(time.Second))

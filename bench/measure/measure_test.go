@@ -20,12 +20,16 @@ func TestParse(t *testing.T) {
 		rivals  string
 		wantErr string
 	}{
-		{args: "", want: sizes{5, 1000, 200, 20, 3}, rivals: "limit,ctrlkit,ctrlkit-policy,careful,careful-concurrent,careful-ryw,apply-always,usual,wrangler"},
-		{args: "-quick -operators usual,careful", want: sizes{1, 100, 40, 5, 1}, rivals: "careful,usual"},
-		{args: "-rounds 3 -quick -burst 50 -operators careful", want: sizes{3, 150, 50, 5, 1}, rivals: "careful"},
-		{args: "-objects 5000 -operators careful-unstripped", want: sizes{5, 5000, 200, 20, 3}, rivals: "careful-unstripped"},
+		{args: "", want: sizes{5, 1000, 200, 20, 20, 10_000}, rivals: "limit,ctrlkit,ctrlkit-policy,careful,careful-concurrent,careful-ryw,apply-always,usual,wrangler"},
+		{args: "-quick -operators usual,careful", want: sizes{1, 100, 40, 5, 1, 500}, rivals: "careful,usual"},
+		{args: "-rounds 3 -quick -burst 50 -operators careful", want: sizes{3, 100, 50, 5, 1, 500}, rivals: "careful"},
+		{args: "-objects 5000 -operators careful-unstripped", want: sizes{5, 5000, 200, 20, 20, 10_000}, rivals: "careful-unstripped"},
+		{args: "-burst 500 -repairs 100 -cached 20 -operators wrangler", want: sizes{5, 1000, 500, 20, 100, 20}, rivals: "wrangler"},
 		{args: "-operators careful,carefull", wantErr: `no operator "carefull"`},
 		{args: "-rounds 0", wantErr: "at least 1"},
+		{args: "-cached 0", wantErr: "at least 1"},
+		{args: "-reference carefull", wantErr: "names no operator"},
+		{args: "-reference careful,usual", wantErr: "names no operator"},
 		{args: "quick", wantErr: "no arguments"},
 	}
 	for _, test := range tests {
@@ -47,7 +51,7 @@ func TestHelpShowsExamples(t *testing.T) {
 	if _, err := parse([]string{"--help"}, &out); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("error %v", err)
 	}
-	for _, want := range []string{"go run ./measure -quick", "-rounds", "-operators", "-objects", "-json"} {
+	for _, want := range []string{"go run ./measure -quick", "-rounds", "-operators", "-objects", "-repairs", "-cached", "-reference", "-json"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the help does not have %q", want)
 		}
@@ -56,7 +60,7 @@ func TestHelpShowsExamples(t *testing.T) {
 
 // Each row has an ID of its own and a limit, unless it is printed beside another, which exists.
 func TestRows(t *testing.T) {
-	rows := sizes{objects: 1000, burst: 200}.rows()
+	rows := sizes{objects: 1000, burst: 200, repairs: 20, cached: 10_000}.rows()
 	beside, seen := make(map[string]bool), make(map[string]bool)
 	for _, row := range rows {
 		beside[row.Beside] = true

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// reference is the operator that the others are compared with.
+// reference is the operator that the others are compared with, unless the command line names another.
 const reference = "careful"
 
 // A rival is an operator in one setting.
@@ -18,6 +18,7 @@ type rival struct {
 	operator string // of the program operator, or programWrangler
 	policy   bool   // its namespaces have the admission policy
 	creates  bool   // it creates and does not keep: it is no operator
+	handlers bool   // its heap with many handlers of one kind is measured, too
 	optional bool   // it is measured only if it is named
 	setting  string
 }
@@ -31,17 +32,17 @@ var rivals = []rival{
 		"The finalizer comes from the admission policy. TransformStripManagedFields."},
 	{name: "ctrlkit", operator: "ctrlkit", setting: "the engine of package step with SkipUnchanged, APIReader and the observers of package observe; the children in apply.Children, with its CacheTransform."},
 	{name: "ctrlkit-policy", operator: "ctrlkit", policy: true, setting: "ctrlkit with the admission policy of package admission, which adds the finalizer when the Widget is created."},
-	{name: reference, operator: "careful", setting: "controller-runtime by hand: it compares before each write, field by field where the server has defaults; " +
-		"patches with optimistic lock; TransformStripManagedFields, as controller-runtime recommends for a small cache."},
+	{name: reference, operator: "careful", handlers: true, setting: "controller-runtime by hand: it compares before each write, field by field where the server has defaults; " +
+		"patches with optimistic lock; TransformStripManagedFields, as controller-runtime recommends for a small cache. Many handlers of one kind are a controller each, on one cache."},
 	{name: "careful-concurrent", operator: "careful-concurrent", setting: "careful, with its children read and written at the same time."},
 	{name: "careful-ryw", operator: "careful-ryw", setting: "careful with EnableReadYourWritesConsistency, experimental in controller-runtime v0.25."},
 	{name: "apply-always", operator: "apply-always", setting: "each reconcile applies the children on the server side (apply configurations, ForceOwnership); " +
 		"the status is written when it has changed; TransformStripManagedFields."},
 	{name: "usual", operator: "usual", setting: "as most people write it: Update for the finalizer, CreateOrUpdate for the children, " +
 		"Update of the status in each reconcile, no option set."},
-	{name: "wrangler", operator: programWrangler, setting: "rancher's wrangler: generic controllers, OnRemove for the finalizer, apply with WithSetID, WithOwner, " +
+	{name: "wrangler", operator: programWrangler, handlers: true, setting: "rancher's wrangler: generic controllers, OnRemove for the finalizer, apply with WithSetID, WithOwner, " +
 		"WithSetOwnerReference and WithCacheTypes for each kind, its limit of one apply a second for each set lifted (WithRateLimiting), " +
-		"relatedresource.Watch for the children, the target port of the Service spelled out because its type encodes the zero."},
+		"relatedresource.Watch for the children, the target port of the Service spelled out because its type encodes the zero. Many handlers of one kind are OnChange handlers of one shared controller."},
 	{name: "careful-unstripped", operator: "careful-unstripped", optional: true, setting: "careful with managed fields in its cache."},
 }
 

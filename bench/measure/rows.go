@@ -22,11 +22,16 @@ const (
 	rowReady     = "ready"
 	rowRateOne   = "rate.1"
 	rowRateTen   = "rate.10"
+	rowIdleOne   = "idle.1"
+	rowIdleTen   = "idle.10"
 	rowCPUCreate = "cpu.create"
 	rowCPUResync = "cpu.resync"
 	rowHeap      = "heap"
 	rowRepair    = "repair"
 	rowErrors    = "errors"
+
+	rowRepairTail   = "repair.p99"
+	rowHeapHandlers = "heap.handlers." // and how many
 
 	writes = ".writes"
 	gets   = ".gets"
@@ -55,6 +60,10 @@ func (s sizes) rows() []table.Row {
 			Limit: "one worker waits for two requests in sequence for each object, the children at once and the status; measured as `limit`."},
 		table.Row{ID: rowRateTen, Title: fmt.Sprintf("objects per second, %d at once, 10 workers", s.burst), Unit: "/s", Digits: 1, Relative: true, More: true,
 			Limit: "what the API server writes in a second, shared with the client that creates the Widgets; measured as `limit`."},
+		table.Row{ID: rowIdleOne, Title: fmt.Sprintf("create to idle, %d at once, 1 worker", s.burst), Unit: "s", Digits: 2, Relative: true,
+			Limit: "as above, until the last request or reconcile; measured as `limit`."},
+		table.Row{ID: rowIdleTen, Title: fmt.Sprintf("create to idle, %d at once, 10 workers", s.burst), Unit: "s", Digits: 2, Relative: true,
+			Limit: "as above; measured as `limit`."},
 		table.Row{ID: rowCPUCreate, Title: "CPU of the operator per object created, 1 worker", Unit: "ms", Digits: 2, Relative: true,
 			Limit: "the encoding of four requests and the decoding of four answers and of five events or more; measured as `limit`."},
 		table.Row{ID: rowCPUResync, Title: fmt.Sprintf("CPU per reconcile in resyncs of %d objects", s.objects), Unit: "us", Digits: 0, Relative: true,
@@ -63,7 +72,24 @@ func (s sizes) rows() []table.Row {
 			Limit: "the Widget and its three children in the caches, without managed fields; measured as `limit`."},
 		table.Row{ID: rowRepair, Title: "a deleted child exists again, p50", Unit: "ms", Digits: 1, Relative: true,
 			Limit: "the event of the deletion, and one creation. Wrangler's relatedresource.Watch waits a second after each deletion."},
+		table.Row{ID: rowRepairTail, Title: fmt.Sprintf("a deleted child exists again, p99 of %d", s.repairs), Unit: "ms", Digits: 1, Relative: true,
+			Limit: "the same."},
+		s.heapRow(1),
+		s.heapRow(20),
 		table.Row{ID: rowErrors, Title: "conflicts that surface as errors, per 100 objects created", Digits: 1,
 			Limit: "0. An error of controller-runtime is in its log and its metrics. Wrangler leaves conflicts out of its log, where they would count."},
 	)
+}
+
+// heapRow returns the row about many handlers of one kind.
+func (s sizes) heapRow(handlers int) table.Row {
+	plural := "s"
+	if handlers == 1 {
+		plural = ""
+	}
+	return table.Row{
+		ID: rowHeapHandlers + fmt.Sprint(handlers), Title: fmt.Sprintf("heap per cached object, of %d, %d handler%s", s.cached, handlers, plural),
+		Unit: "kB", Digits: 2, Relative: true,
+		Limit: "the object in the cache, once, without managed fields. An idle handler needs to keep nothing of an object.",
+	}
 }

@@ -53,7 +53,14 @@ func run(settings process.Settings) error {
 	if err != nil {
 		return err
 	}
-	if err := all[i].Add(mgr, settings); err != nil {
+	add := all[i].Add
+	if settings.Handlers > 0 {
+		add = all[i].AddHandlers
+	}
+	if add == nil {
+		return fmt.Errorf("the operator %q has no handlers of ConfigMaps", settings.Operator)
+	}
+	if err := add(mgr, settings); err != nil {
 		return err
 	}
 	return serve(mgr, transport)

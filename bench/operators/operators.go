@@ -26,6 +26,10 @@ type Operator struct {
 	Configure func(*ctrl.Options)
 	// Add adds the controller to a manager.
 	Add func(ctrl.Manager, process.Settings) error
+	// AddHandlers adds as many handlers of ConfigMaps as the settings want, which do nothing, in the
+	// way in which one has many handlers of a kind with the operator's library. It is nil for
+	// operators of which that is not measured.
+	AddHandlers func(ctrl.Manager, process.Settings) error
 }
 
 // All returns the operators.
@@ -33,7 +37,7 @@ func All() []Operator {
 	return []Operator{
 		{Name: "limit", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &limit{Client: c} })},
 		{Name: "ctrlkit", Configure: keepAppliedFields, Add: addSteps},
-		{Name: "careful", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} })},
+		{Name: "careful", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} }), AddHandlers: addControllers},
 		{Name: "careful-unstripped", Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} })},
 		{Name: "careful-concurrent", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: atOnce} })},
 		{Name: "careful-ryw", Configure: readYourWrites, Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} })},

@@ -33,24 +33,24 @@ func TestOperatorsConverge(t *testing.T) {
 				w.Finalizers = []string{widget.Finalizer} // from the policy
 			}
 			must(t, c.Create(t.Context(), w))
-			await(t, c, "is ready", converged)
+			await(t, c, "the Widget is ready", converged)
 			if o.Name == "limit" {
 				return
 			}
 			must(t, c.Patch(t.Context(), w, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"third":"three"}}`))))
-			await(t, c, "has changed", func(ctx context.Context, c client.Client) bool {
+			await(t, c, "the Widget has changed", func(ctx context.Context, c client.Client) bool {
 				var service corev1.Service
 				return c.Get(ctx, key, &service) == nil && service.Spec.Selector["app"] == "three" && converged(ctx, c)
 			})
 			var before corev1.Secret
 			must(t, c.Get(t.Context(), key, &before))
 			must(t, c.Delete(t.Context(), &before))
-			await(t, c, "has a Secret again", func(ctx context.Context, c client.Client) bool {
+			await(t, c, "the Widget has a Secret again", func(ctx context.Context, c client.Client) bool {
 				var secret corev1.Secret
 				return c.Get(ctx, key, &secret) == nil && secret.UID != before.UID
 			})
 			must(t, c.Delete(t.Context(), w))
-			await(t, c, "is gone", func(ctx context.Context, c client.Client) bool {
+			await(t, c, "the Widget is gone", func(ctx context.Context, c client.Client) bool {
 				return client.IgnoreNotFound(c.Get(ctx, key, &widget.Widget{})) == nil && c.Get(ctx, key, &widget.Widget{}) != nil
 			})
 		})
@@ -110,7 +110,7 @@ func await(t *testing.T, c client.Client, what string, done func(context.Context
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			t.Fatalf("the Widget never %s", what)
+			t.Fatalf("never: %s", what)
 		}
 	}
 }

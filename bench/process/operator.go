@@ -36,6 +36,9 @@ type Settings struct {
 	// Resync is the time after which all Widgets are reconciled again, zero for the default of the
 	// library.
 	Resync time.Duration
+	// Handlers, unless it is zero, has the operator run that many handlers of ConfigMaps, which do
+	// nothing, instead of the one of Widgets.
+	Handlers int
 	// Profiled has the process sample allocations finely enough for a profile of its heap.
 	Profiled bool
 }
@@ -49,6 +52,7 @@ func ParseFlags() (Settings, error) {
 	flags.StringVar(&s.Namespace, "namespace", "", "the only namespace that is watched")
 	flags.IntVar(&s.Workers, "workers", 1, "how many reconciles run at the same time")
 	flags.DurationVar(&s.Resync, "resync", 0, "time after which all Widgets are reconciled again")
+	flags.IntVar(&s.Handlers, "handlers", 0, "how many handlers of ConfigMaps, which do nothing, run instead of the one of Widgets")
 	flags.BoolVar(&s.Profiled, "profiled", false, "sample allocations finely, for a profile of the heap")
 	err := flags.Parse(os.Args[1:])
 	if s.Profiled {
@@ -61,7 +65,7 @@ func ParseFlags() (Settings, error) {
 func (s *Settings) arguments() []string {
 	return []string{
 		"-kubeconfig", s.Kubeconfig, "-operator", s.Operator, "-namespace", s.Namespace,
-		"-workers", fmt.Sprint(s.Workers), "-resync", s.Resync.String(), fmt.Sprintf("-profiled=%t", s.Profiled),
+		"-workers", fmt.Sprint(s.Workers), "-resync", s.Resync.String(), "-handlers", fmt.Sprint(s.Handlers), fmt.Sprintf("-profiled=%t", s.Profiled),
 	}
 }
 

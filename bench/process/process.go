@@ -117,15 +117,19 @@ func (p *Process) Await(ctx context.Context, what string, done func(Stats) bool)
 	}
 }
 
-// AwaitIdle returns when the operator has neither sent a request nor ended a reconcile for d.
+// AwaitIdle returns when the operator has neither sent a request nor ended a reconcile for d. The
+// field Quiet of the Stats is the time since the later of both; a reconcile is noticed some 20
+// milliseconds late.
 func (p *Process) AwaitIdle(ctx context.Context, d time.Duration) (Stats, error) {
 	reconciles, since := -1, time.Now()
-	return p.Await(ctx, "an idle operator", func(stats Stats) bool {
+	stats, err := p.Await(ctx, "an idle operator", func(stats Stats) bool {
 		if stats.Reconciles != reconciles {
 			reconciles, since = stats.Reconciles, time.Now()
 		}
 		return stats.Quiet >= d && time.Since(since) >= d
 	})
+	stats.Quiet = min(stats.Quiet, time.Since(since))
+	return stats, err
 }
 
 // A tail keeps the end of what is written to it.

@@ -29,7 +29,9 @@ func TestMain(m *testing.M) {
 	}
 	asked := 0
 	if err := Serve(os.Stdin, os.Stdout, requests.NewTransport(), func() (all, errors int) {
-		asked++
+		if asked++; settings.Operator == "ends" {
+			return min(asked, settings.Workers), 0
+		}
 		return asked * settings.Workers, asked
 	}); err != nil {
 		os.Exit(1)
@@ -75,6 +77,23 @@ func TestAwaitIdle(t *testing.T) {
 	defer cancel()
 	if _, err := p.AwaitIdle(ctx, time.Millisecond); err == nil {
 		t.Error("it counts as idle")
+	}
+}
+
+// The last reconcile ends after the last request, of which there was none: the operator is quiet
+// since then.
+func TestQuietSinceTheLastReconcile(t *testing.T) {
+	p, err := Start(t.Context(), os.Args[0], Settings{Operator: "ends", Workers: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop() //nolint:errcheck // of a test
+	stats, err := p.AwaitIdle(t.Context(), poll)
+	if err != nil || stats.Reconciles != 5 {
+		t.Fatalf("stats %+v, error %v", stats, err)
+	}
+	if last, err := p.Stats(); err != nil || last.Quiet < stats.Quiet+3*poll {
+		t.Errorf("quiet for %s by reconciles, for %s by requests, error %v", stats.Quiet, last.Quiet, err)
 	}
 }
 

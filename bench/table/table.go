@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 )
 
@@ -122,6 +123,17 @@ func SpreadOf(samples []float64) (spread Spread, ok bool) {
 func Median(samples []float64) float64 {
 	spread, _ := SpreadOf(samples)
 	return spread.Median
+}
+
+// Quantile returns the sample that the part q of all does not exceed, by nearest rank: the slowest of
+// less than a hundred is their quantile of 0.99. It is zero if there are none.
+func Quantile(samples []float64, q float64) float64 {
+	if len(samples) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(samples))
+	rank := int(math.Ceil(q * float64(len(sorted))))
+	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
 type jsonTable struct {

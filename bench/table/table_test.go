@@ -120,3 +120,30 @@ func golden(t *testing.T, name string, write func(io.Writer) error) {
 		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
 }
+
+func TestQuantile(t *testing.T) {
+	var hundred []float64
+	for i := range 100 {
+		hundred = append(hundred, float64(100-i))
+	}
+	tests := []struct {
+		samples []float64
+		q, want float64
+	}{
+		{nil, 0.99, 0},
+		{[]float64{7}, 0.99, 7},
+		{[]float64{3, 1, 2}, 0.5, 2},
+		{[]float64{3, 1, 2}, 0.99, 3},
+		{hundred, 0.99, 99},
+		{hundred, 1, 100},
+		{hundred, 0, 1},
+	}
+	for _, test := range tests {
+		if got := Quantile(test.samples, test.q); got != test.want {
+			t.Errorf("quantile %v of %d samples: %v, want %v", test.q, len(test.samples), got, test.want)
+		}
+	}
+	if hundred[0] != 100 {
+		t.Error("the samples are sorted in place")
+	}
+}

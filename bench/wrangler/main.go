@@ -38,7 +38,11 @@ func run(settings process.Settings) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	o, err := start(ctx, config, settings)
+	begin := start
+	if settings.Handlers > 0 {
+		begin = startHandlers
+	}
+	o, err := begin(ctx, config, settings)
 	if err != nil {
 		return err
 	}
