@@ -263,6 +263,7 @@ func (r *Registry) feedOf(key kindKey, object client.Object) *feed {
 		f = &feed{
 			key: key, object: object, options: options, cache: r.cache, log: r.log, done: make(chan struct{}), state: StateWaiting, message: "the manager has not started",
 			served: func(live bool) error { return r.served(key.gvk, live) },
+			report: func(cause string) { r.noteKind(key, cause) },
 		}
 		r.feeds[key] = f
 		if r.ctx != nil {

@@ -4,6 +4,7 @@
 package handlers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,7 +15,11 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 // served returns an error if the API server does not have a kind.
@@ -37,6 +42,22 @@ func (r *Registry) served(gvk schema.GroupVersionKind, live bool) error {
 		return errNotServed
 	}
 	return nil
+}
+
+// noteKind records in the journal that a kind is missing or unreadable, or is not any more if the
+// cause is empty: as an object of the kind without a name, which explains all objects of it.
+func (r *Registry) noteKind(key kindKey, cause string) {
+	if r.observer == nil {
+		return
+	}
+	run := journal.NewRun(r.observer, uuid.NewUUID(), r.controllerName(key), journal.ObjectOf(key.gvk.GroupKind(), client.ObjectKey{}))
+	run.Note(context.Background(), journal.Started{Causes: []journal.Cause{{Kind: journal.CauseStart, Times: 1}}})
+	result := journal.ResultDone
+	if cause != "" {
+		run.Note(context.Background(), journal.Gated{Reason: "KindNotWatched", Message: cause})
+		result = journal.ResultPaused
+	}
+	run.Note(context.Background(), journal.Finished{Result: result})
 }
 
 // watchFailed is called when a list or a watch of the cache fails. The error does not say of which
