@@ -56,11 +56,9 @@ var layers = map[string]int{
 	"policy":                  1,
 	"policy/namespaces":       5, // its watch is of a step
 	"lifecycle":               6,
+	"handlers":                6,
 	"external":                7,
 	"external/externaltest":   8,
-
-	// Planned, without code yet: docs/architecture.md says what they will be.
-	"handlers": 6,
 
 	// The language, which knows nothing of the tower: it is a compiler, and ends in the model.
 	"internal/dsl/diag":      0,

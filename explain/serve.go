@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -48,8 +49,12 @@ func handler(ring *journal.Ring, elected func() <-chan struct{}) http.Handler {
 		}
 		q := r.URL.Query()
 		known := []journal.Object{} // an empty list in JSON, not null
+		missing := ""               // why no object of the kind is known
 		for _, o := range ring.Objects() {
-			if !matches(o, q) {
+			if o.Name == "" && (q.Get("kind") == "" || o.Kind == q.Get("kind")) {
+				missing = cmp.Or(missing, kindMissing(ring.Entries(o)))
+			}
+			if o.Name == "" || !matches(o, q) {
 				continue
 			}
 			if q.Get("name") != "" {
@@ -59,6 +64,9 @@ func handler(ring *journal.Ring, elected func() <-chan struct{}) http.Handler {
 			known = append(known, o)
 		}
 		why := leadership(w.Header(), elected)
+		if missing != "" {
+			why = "its kind is not watched: " + missing
+		}
 		if q.Get("name") != "" {
 			asked := journal.Object{Kind: q.Get("kind"), Namespace: q.Get("namespace"), Name: q.Get("name")}
 			http.Error(w, fmt.Sprintf(explanation.Unknown+" of %s: %s", asked, why), http.StatusNotFound)
@@ -66,6 +74,21 @@ func handler(ring *journal.Ring, elected func() <-chan struct{}) http.Handler {
 		}
 		answer(w, known)
 	})
+}
+
+// kindMissing returns why a kind is not watched, by the entries about the kind itself, which are
+// those of an object without a name. It is empty if the kind is watched.
+func kindMissing(entries []journal.Entry) string {
+	why := ""
+	for _, e := range entries {
+		switch ev := e.Event.(type) {
+		case journal.Started:
+			why = ""
+		case journal.Gated:
+			why = ev.Message
+		}
+	}
+	return why
 }
 
 // matches reports whether a query asks for an object. Without a name it asks for all objects of the

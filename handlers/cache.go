@@ -194,7 +194,7 @@ func (c *countingCache) release(ctx context.Context, key kindKey, obj client.Obj
 	}
 	delete(c.users, key)
 	if c.limited[key] != nil {
-		return nil // whoever has limited it stops it
+		return nil // the feed that has limited it stops it
 	}
 	return c.Cache.RemoveInformer(ctx, obj)
 }

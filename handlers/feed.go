@@ -43,9 +43,11 @@ type feed struct {
 	cache   *countingCache
 	// served returns an error if the API server does not have the kind. Live says that it must be
 	// asked now, because the kind had been there before.
-	served  func(live bool) error
-	log     logr.Logger
-	changed func() // called when the state has changed
+	served func(live bool) error
+	log    logr.Logger
+	// report is called when the kind is found to be missing or unreadable, with the cause, and with
+	// an empty one when that has ended.
+	report func(cause string)
 
 	done chan struct{} // closed when it has ended
 
@@ -59,6 +61,7 @@ type feed struct {
 	cancel    context.CancelFunc // nil until it is started
 	lost      chan struct{}      // closed when the kind has disappeared; nil without an informer
 	wasLost   bool
+	reported  bool // that it is missing or unreadable
 	late      bool // the kind was not there when it was first needed
 	state     State
 	message   string
@@ -110,7 +113,7 @@ func (f *feed) serve(ctx context.Context) {
 	if !f.awaitKind(ctx) {
 		return
 	}
-	f.setState(StateSyncing, "the objects that exist are being listed")
+	f.setState(StateSyncing, listing)
 	if err := f.run(ctx); err != nil && ctx.Err() == nil {
 		f.setState(StateWaiting, err.Error())
 		f.log.Error(err, "Could not watch a kind", "kind", f.key.String(), "retry", lookForKind)
@@ -392,12 +395,22 @@ func (f *feed) setState(s State, message string) bool {
 	f.mu.Lock()
 	news := f.state != s || f.message != message
 	f.state, f.message = s, message
+	cause, ended := "", s == StateRunning && f.reported
+	if s != StateRunning && message != listing {
+		cause = message
+	}
+	if cause != "" || ended {
+		f.reported = cause != ""
+	}
 	f.mu.Unlock()
-	if news && f.changed != nil {
-		f.changed()
+	if news && (cause != "" || ended) {
+		f.report(cause)
 	}
 	return news
 }
+
+// listing is the message of a kind whose objects are being listed, which is nothing to report.
+const listing = "the objects that exist are being listed"
 
 // noteError notes why the first list fails.
 func (f *feed) noteError(err error) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,9 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,9 +24,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -268,6 +263,7 @@ func (r *Registry) feedOf(key kindKey, object client.Object) *feed {
 		f = &feed{
 			key: key, object: object, options: options, cache: r.cache, log: r.log, done: make(chan struct{}), state: StateWaiting, message: "the manager has not started",
 			served: func(live bool) error { return r.served(key.gvk, live) },
+			report: func(cause string) { r.noteKind(key, cause) },
 		}
 		r.feeds[key] = f
 		if r.ctx != nil {
@@ -425,103 +421,4 @@ func (r *Registry) controllerName(key kindKey) string {
 	return name
 }
 
-// served returns an error if the API server does not have a kind.
-func (r *Registry) served(gvk schema.GroupVersionKind, live bool) error {
-	if !live {
-		_, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		return err
-	}
-	d, err := r.discovery()
-	if err != nil {
-		return err
-	}
-	resources, err := d.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
-	switch {
-	case apierrors.IsNotFound(err):
-		return errNotServed
-	case err != nil:
-		return err
-	case !slices.ContainsFunc(resources.APIResources, func(a metav1.APIResource) bool { return a.Kind == gvk.Kind }):
-		return errNotServed
-	}
-	return nil
-}
-
-// watchFailed is called when a list or a watch of the cache fails. The error does not say of which
-// kind it is, only of which type: a kind that has disappeared is looked for among all of the type.
-func (r *Registry) watchFailed(description string, err error) {
-	r.mu.Lock()
-	var suspects []*feed
-	for _, f := range r.feeds {
-		if f.description() == description || f.key.String() == description {
-			suspects = append(suspects, f)
-		}
-	}
-	r.mu.Unlock()
-	for _, f := range suspects {
-		f.noteError(err)
-		if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
-			go f.suspect() // it is called by the informer, which would wait
-		}
-	}
-}
-
-// A KindStatus says how the registry knows the objects of a kind.
-type KindStatus struct {
-	// Kind is the kind, Form "unstructured" or "metadata" for objects that have no Go type of
-	// their own.
-	Kind schema.GroupVersionKind
-	Form string
-	// State is the state of its objects; Message says what it waits for.
-	State   State
-	Message string
-	// Handlers are the names of the handlers, in the order in which they are called. A kind that is
-	// only watched for handlers of others has none.
-	Handlers []string
-}
-
-// Kinds returns the kinds that have handlers, or are watched for some, in the order of their names.
-func (r *Registry) Kinds() []KindStatus {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := make([]KindStatus, 0, len(r.feeds))
-	for key, f := range r.feeds {
-		s := KindStatus{Kind: key.gvk, Form: string(key.form)}
-		s.State, s.Message = f.status()
-		if k := r.kinds[key]; k != nil {
-			for _, e := range *k.handlers.Load() {
-				s.Handlers = append(s.Handlers, e.name)
-			}
-		}
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(a, b KindStatus) int {
-		return strings.Compare(a.Kind.String()+a.Form, b.Kind.String()+b.Form)
-	})
-	return all
-}
-
-// Ready is a check for Manager.AddReadyzCheck: its error names the kinds whose objects are not
-// known, and why. Without leader election of its own the answer of a follower is that of a process
-// that has not started its handlers: it is ready.
-func (r *Registry) Ready(*http.Request) error {
-	r.mu.Lock()
-	started := r.ctx != nil
-	r.mu.Unlock()
-	if !started {
-		return nil
-	}
-	var errs []error
-	for _, k := range r.Kinds() {
-		if k.State != StateRunning {
-			errs = append(errs, fmt.Errorf("%s: %s: %s", k.Kind.GroupKind(), strings.ToLower(string(k.State)), k.Message))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-var (
-	_ manager.LeaderElectionRunnable = (*Registry)(nil)
-	_ healthz.Checker                = (*Registry)(nil).Ready
-	_                                = ctrl.Options{NewCache: NewCache}
-)
+var _ manager.LeaderElectionRunnable = (*Registry)(nil)

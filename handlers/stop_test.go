@@ -113,6 +113,9 @@ func TestKindThatIsMissing(t *testing.T) {
 		if err := w.registry.Ready(nil); err == nil || !strings.Contains(err.Error(), "Widget.example.com: waiting: ") {
 			t.Errorf("Ready: %v", err)
 		}
+		if got := w.explain("Widget", "x"); !strings.Contains(got, "its kind is not watched: the API server does not have the kind: install its CustomResourceDefinition") {
+			t.Errorf("explain: %q", got)
+		}
 		for range 2 { // the second time it comes back
 			w.must(w.server.Install(definitionOf("Widget")))
 			w.create(newUnstructured(projectKind.GroupVersion().WithKind("Widget"), "x"))

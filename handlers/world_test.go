@@ -6,6 +6,7 @@ package handlers_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/handlers"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -100,7 +102,7 @@ func definitionOf(kind string) *apiextensionsv1.CustomResourceDefinition {
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1", Served: true, Storage: true,
 				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}},
+				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}},
 			}},
 		},
 	}
@@ -114,6 +116,7 @@ type world struct {
 	user     client.Client
 	mgr      ctrl.Manager
 	registry *handlers.Registry
+	ring     *journal.Ring
 	stop     func() // stops the manager, and waits
 
 	mu       sync.Mutex // for all below
@@ -132,7 +135,7 @@ func inWorld(t *testing.T, change func(o *handlers.Options), test func(w *world)
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctrl.SetLogger(logr.Discard())
-		w := &world{t: t, ctx: context.WithoutCancel(t.Context())}
+		w := &world{t: t, ctx: context.WithoutCancel(t.Context()), ring: journal.NewRing(journal.RingOptions{})}
 		w.server = apiserver.New(apiserver.Options{Now: time.Now})
 		var err error
 		w.user, err = client.New(w.server.Config(), client.Options{Scheme: newScheme(), FieldOwner: "user"})
@@ -144,7 +147,7 @@ func inWorld(t *testing.T, change func(o *handlers.Options), test func(w *world)
 			Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 		})
 		w.must(err)
-		options := handlers.Options{Name: "test", Observers: []journal.Observer{w}}
+		options := handlers.Options{Name: "test", Observers: []journal.Observer{w, w.ring}}
 		if change != nil {
 			change(&options)
 		}
@@ -172,6 +175,13 @@ func (w *world) start() {
 		w.stop = nil
 	}
 	w.settle()
+}
+
+// explain returns what the operator says of an object.
+func (w *world) explain(kind, name string) string {
+	answer := httptest.NewRecorder()
+	explain.Handler(w.ring).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/?namespace=default&kind="+kind+"&name="+name, nil))
+	return answer.Body.String()
 }
 
 // settle lets some time pass, in which what was caused happens.

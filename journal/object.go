@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// An Object identifies an object of the cluster. The version is not part of the identity.
+// An Object identifies an object of the cluster. The version is not part of the identity. Without a
+// name it stands for its kind: package handlers records so that a kind is missing.
 type Object struct {
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`

@@ -37,8 +37,8 @@ type WiredWatch struct {
 // Wire returns what the engine is to be connected to. It is called once, instead of
 // [Engine.Complete]. The error names a watch of a kind that the scheme does not have.
 //
-// Whoever calls it passes each event of the reconciled kind, and of the watched ones, to the
-// filters, after the cache of Options.Client has it.
+// The caller passes each event of the reconciled kind, and of the watched ones, to the filters, after
+// the cache of Options.Client has it.
 func (e *Engine[T]) Wire() (Wiring, error) {
 	w := Wiring{Filters: []predicate.Predicate{e.EventFilter()}}
 	for _, p := range e.plan.parts {
