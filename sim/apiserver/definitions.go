@@ -86,11 +86,23 @@ func (g *registry) establish(d *apiextensionsv1.CustomResourceDefinition, obj, b
 		},
 	}
 	if before != nil {
+		status["storedVersions"] = withStored(before, stored)
 		if conditions, ok, _ := unstructured.NestedFieldCopy(before.Object, "status", "conditions"); ok {
 			status["conditions"] = conditions
 		}
 	}
 	obj.Object["status"] = status
+}
+
+// withStored adds the stored version to those that objects may still be stored in.
+func withStored(before *unstructured.Unstructured, stored []any) []any {
+	all, _, _ := unstructured.NestedSlice(before.Object, "status", "storedVersions") //nolint:errcheck // it was written above
+	for _, v := range stored {
+		if !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 // serve adds the kinds of a CustomResourceDefinition to the catalog.
