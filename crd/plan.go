@@ -15,7 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	apiversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
 )
@@ -248,10 +248,14 @@ func hashOf(d *Definition) (string, error) {
 
 // contentOf returns what is applied: the names, labels, annotations and the spec.
 func contentOf(d *Definition) (map[string]any, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&Definition{
+	data, err := json.Marshal(&Definition{
 		ObjectMeta: metav1.ObjectMeta{Name: d.Name, Labels: d.Labels, Annotations: d.Annotations}, Spec: d.Spec,
 	})
 	if err != nil {
+		return nil, err
+	}
+	var content map[string]any
+	if err := utiljson.Unmarshal(data, &content); err != nil {
 		return nil, err
 	}
 	delete(content, "status")
