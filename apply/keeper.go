@@ -31,7 +31,7 @@ type keeper struct {
 	labels    []string // with those of former names
 	watched   *index   // nil if nothing feeds it
 	states    *states
-	dependOn  func(changes func() uint64)                     // of the request
+	dependOn  func(changes func() uint64) // of the request
 	// remember writes an annotation of the owner.
 	remember func(ctx context.Context, annotation func(set string) string, value string) error
 	// remembered are the objects that the annotation names.

@@ -185,7 +185,7 @@ func TestOnceThatFails(t *testing.T) {
 	if classified.Class != failure.ClassTerminal || classified.Reason != apply.ReasonJobFailed || !strings.Contains(classified.Remedy, "kubectl delete job migration -n default") {
 		t.Errorf("%v: class %v, reason %s, remedy %q", err, classified.Class, classified.Reason, classified.Remedy)
 	}
-	if got, want := o.condition(shop), "False JobFailed: Job default/migration has failed: Job has reached the specified backoff limit: " + classified.Remedy; got != want {
+	if got, want := o.condition(shop), "False JobFailed: Job default/migration has failed: Job has reached the specified backoff limit: "+classified.Remedy; got != want {
 		t.Errorf("condition %q, want %q", got, want)
 	}
 	if got := o.job(); got != "tool:1" {
