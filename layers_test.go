@@ -32,6 +32,8 @@ var layers = map[string]int{
 	"internal/outcome":         0,
 	"outline":                  0,
 	"state":                    0,
+	"summary":                  0,
+	"crd":                      0,
 
 	// The tower.
 	"":                        2, // workflows

@@ -240,17 +240,21 @@ func (c *child) refused(ctx context.Context, current client.Object, policy *poli
 	if created := c.client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(c.manager)); !apierrors.IsAlreadyExists(created) {
 		return err // it would be refused as a new object, too
 	}
-	if err := c.delete(ctx, c.Ref, current); err != nil {
+	propagation := metav1.DeletePropagationBackground
+	if policy.has(Once) {
+		propagation = metav1.DeletePropagationForeground // its Pods must not run beside those of its successor
+	}
+	if err := c.delete(ctx, c.Ref, current, propagation); err != nil {
 		return err
 	}
 	return &waitError{what: c.Ref.String() + " to be gone, to be created again"}
 }
 
 // delete deletes an object as it was read, if it has not changed since.
-func (k *keeper) delete(ctx context.Context, ref Ref, obj client.Object) error {
+func (k *keeper) delete(ctx context.Context, ref Ref, obj client.Object, propagation metav1.DeletionPropagation) error {
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	err := k.client.Delete(ctx, obj.DeepCopyObject().(client.Object), //nolint:errcheck // a copy has the type
-		client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation))
 	if err = client.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("deleting %s: %w", ref, err)
 	}

@@ -124,3 +124,13 @@ func migration(site *Site) *batchv1.Job {
 	job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	return job
 }
+
+// A migration runs once for each image, and the Deployment of that image comes after it.
+func ExampleOnce() {
+	_ = apply.Children("Workload",
+		func(_ context.Context, req *step.Request[*Site], want *apply.Set) error {
+			job := migration(req.Object)
+			want.Add(job, apply.Once)
+			return nil
+		}, apply.Owns(&batchv1.Job{}))
+}

@@ -26,12 +26,17 @@ type item struct {
 	content map[string]any // what is applied, without the hash
 	hash    string         // of content
 	tracked bool           // it has no owner reference
+	once    *once          // nil without the policy Once
 }
 
 // items returns the objects of a set. The error names everything that is wrong with it, which is
 // terminal, and the kinds that the API server does not know yet, which is not.
 func (k *keeper) items(set *Set) ([]*item, error) {
 	var mistakes, failures []error
+	var err error
+	if k.runs, err = runsOf(k.owner, k.names()); err != nil {
+		return nil, err
+	}
 	items := make([]*item, 0, len(set.additions))
 	places := make(map[Ref]string, len(set.additions))
 	for i := range set.additions {
@@ -85,6 +90,12 @@ func (k *keeper) item(a *addition) (*item, error) {
 	}
 	if err := k.locate(it); err != nil {
 		return nil, err
+	}
+	if it.policy.has(Once) {
+		Replace.apply(&it.policy)
+		if err := k.runOnce(it); err != nil {
+			return nil, err
+		}
 	}
 	if err := k.claim(it); err != nil {
 		return nil, err

@@ -31,11 +31,14 @@ type keeper struct {
 	labels    []string // with those of former names
 	watched   *index   // nil if nothing feeds it
 	states    *states
-	dependOn  func(changes func() uint64)                     // of the request
-	remember  func(ctx context.Context, tracked string) error // writes an annotation of the owner
+	dependOn  func(changes func() uint64) // of the request
+	// remember writes an annotation of the owner.
+	remember func(ctx context.Context, annotation func(set string) string, value string) error
 	// remembered are the objects that the annotation names.
 	remembered []Ref
 	moved      bool // a former annotation names some of them
+	// runs are the contents of Jobs that have completed, as the owner says.
+	runs runs
 }
 
 // mostAtOnce is how many objects of a set are written at the same time.
@@ -81,11 +84,12 @@ func (k *keeper) keep(ctx context.Context, set *Set) *result {
 	all := r.waves()
 	for i, wave := range all {
 		k.each(ctx, wave)
+		r.err = join(r.err, k.recordRuns(ctx, wave))
 		for _, s := range wave {
 			r.err = join(r.err, s.err)
 		}
 		written := !slices.ContainsFunc(wave, func(s *state) bool { return s.err != nil || s.waits != "" })
-		if last := i == len(all)-1; !written || !last && slices.ContainsFunc(wave, func(s *state) bool { return !s.ready }) {
+		if last := i == len(all)-1; !written || r.err != nil || !last && slices.ContainsFunc(wave, func(s *state) bool { return !s.ready }) {
 			return r.blocked(all[i+1:], written)
 		}
 	}
@@ -158,12 +162,19 @@ func (k *keeper) ensureGuarded(ctx context.Context, s *state) {
 // ensure makes one object as it should be, and notes how it is.
 func (k *keeper) ensure(ctx context.Context, s *state) {
 	c := &child{keeper: k, item: s.item}
-	current, err := c.ensure(ctx)
+	ensure := c.ensure
+	if s.item.once != nil {
+		ensure = c.ensureOnce
+	}
+	current, err := ensure(ctx)
+	*s = state{item: s.item}
 	switch wait := (*waitError)(nil); {
 	case errors.As(err, &wait):
 		s.waits, s.unseen = wait.what, wait.unseen
 	case err != nil:
 		s.err = err
+	case s.item.once != nil && s.item.once.done:
+		s.ready = true
 	default:
 		s.ready, s.failed, s.lacks, s.err = k.states.of(s.item, current)
 	}

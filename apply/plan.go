@@ -119,11 +119,18 @@ func (c *children[T]) plan(ctx context.Context, req *step.Request[T]) (*Plan, er
 func (c *child) plan(ctx context.Context) (*Change, error) {
 	current := c.kind.empty(c.gvk)
 	err := c.client.Get(ctx, c.key(), current, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) && c.once != nil && c.once.done {
+		return nil, nil //nolint:nilnil // it has completed, and is not run again
+	}
 	if apierrors.IsNotFound(err) {
 		return &Change{Action: ActionCreate, Object: c.Ref}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", c.Ref, err)
+	}
+	ran := current.GetAnnotations()[OnceAnnotation]
+	if c.once != nil && c.once.done && ran != c.once.hash {
+		return nil, nil //nolint:nilnil // it ran for another content after that of the set
 	}
 	policy, err := c.policy.with(current, c.manager)
 	if err == nil {
@@ -136,6 +143,8 @@ func (c *child) plan(ctx context.Context) (*Change, error) {
 		return &Change{Action: ActionRefuse, Object: c.Ref, Why: strings.TrimPrefix(err.Error(), c.Ref.String()+" ")}, nil
 	case policy.frozen || policy.has(CreateOnly) && c.isOurs(current) || c.isUnchanged(current, &policy):
 		return nil, nil //nolint:nilnil // nothing is done
+	case c.once != nil && ran != "" && ran != c.once.hash && policy.has(Replace):
+		return &Change{Action: ActionReplace, Object: c.Ref, Why: "it runs for another content"}, nil
 	}
 	answer, err := c.apply(ctx, c.contentFor(&policy), "uid", string(current.GetUID()), client.DryRunAll, client.ForceOwnership)
 	switch {

@@ -50,6 +50,15 @@ const (
 	Theirs Policy = "theirs"
 	// StopOnConflict fails when another field manager has set a field of the set.
 	StopOnConflict Policy = "stop-on-conflict"
+	// Once runs a Job until it has completed, and not again for the same content: not after an
+	// upgrade of the operator, and not when the Job is gone, by its time to live or by hand. What
+	// is left out of the content is what can be changed while a Job exists: deadline, number of
+	// retries, parallelism, suspension and time to live. With another content, the Job is deleted,
+	// and when its Pods are gone, created again. One that fails stays until its content changes, or
+	// until a person deletes it, to have it run again.
+	//
+	// The owner remembers the last 100 contents of the set that have completed.
+	Once Policy = "once"
 	// NoWait counts an object as ready as soon as it exists.
 	NoWait Policy = "no-wait"
 )
@@ -112,7 +121,7 @@ func (p *policy) has(word Policy) bool { return slices.Contains(p.words, word) }
 func (p *policy) tracked() bool { return p.has(Keep) || p.has(Unowned) }
 
 func (p *policy) check() error {
-	known := append([]Policy{Unowned, Theirs, StopOnConflict, NoWait}, byAnnotation...)
+	known := append([]Policy{Unowned, Theirs, StopOnConflict, NoWait, Once}, byAnnotation...)
 	for _, word := range p.words {
 		if !slices.Contains(known, word) {
 			return fmt.Errorf("there is no policy %q: use a constant of package apply", word)
@@ -120,6 +129,9 @@ func (p *policy) check() error {
 	}
 	if p.has(Theirs) && p.has(StopOnConflict) {
 		return fmt.Errorf("apply.Theirs and apply.StopOnConflict exclude each other")
+	}
+	if p.has(Once) && (p.has(CreateOnly) || p.ready != nil) {
+		return fmt.Errorf("apply.Once excludes apply.CreateOnly and apply.ReadyWhen: it is about the end of a Job")
 	}
 	return nil
 }

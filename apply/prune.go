@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -65,8 +66,11 @@ func (k *keeper) prune(ctx context.Context, items []*item) ([]Ref, error) {
 	if k.pruneLimit >= 0 && len(deletable) > k.pruneLimit {
 		return nil, &limitError{refsOf(deletable), k.pruneLimit}
 	}
+	if err := k.recordLeft(ctx, deletable); err != nil {
+		return nil, err
+	}
 	for _, l := range deletable {
-		err = join(err, k.delete(ctx, l.Ref, l.object))
+		err = join(err, k.delete(ctx, l.Ref, l.object, metav1.DeletePropagationBackground))
 	}
 	if err == nil {
 		err = k.forgetTracked(ctx, items, leftovers)

@@ -20,6 +20,8 @@ const (
 	ReasonWrongSet = "WrongSet"
 	// ReasonOwnedByAnother: an object exists and belongs to another owner.
 	ReasonOwnedByAnother = step.ReasonOwnedByAnother
+	// ReasonJobFailed: a Job with the policy [Once] has failed.
+	ReasonJobFailed = "JobFailed"
 	// ReasonImmutableField: a field of an object can't be changed.
 	ReasonImmutableField = "ImmutableField"
 	// ReasonFieldConflict: another field manager has set a field of an object with the policy

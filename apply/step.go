@@ -147,11 +147,11 @@ func (c *children[T]) keeper(req *step.Request[T]) (*keeper, error) {
 	}
 	k.label = k.identity.label()
 	k.labels = append(c.settings.formerLabels(k.identity), k.label)
-	k.remember = func(ctx context.Context, tracked string) error {
-		err := req.Annotate(ctx, trackedAnnotation(c.settings.name), tracked)
+	k.remember = func(ctx context.Context, annotation func(set string) string, value string) error {
+		err := req.Annotate(ctx, annotation(c.settings.name), value)
 		for _, former := range c.settings.former {
 			if _, name := splitFormer(former); err == nil && name != c.settings.name {
-				err = req.Annotate(ctx, trackedAnnotation(name), "")
+				err = req.Annotate(ctx, annotation(name), "")
 			}
 		}
 		return err

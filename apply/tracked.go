@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,14 +23,17 @@ import (
 // namespaces that the cache does not have.
 
 // trackedAnnotation returns the annotation of the owner of a set.
-func trackedAnnotation(set string) string {
+func trackedAnnotation(set string) string { return annotationOf("tracked.apply.ctrlkit.dev/", set) }
+
+// annotationOf returns an annotation of the owner of a set.
+func annotationOf(prefix, set string) string {
 	name := strings.Trim(notInNames.ReplaceAllString(set, "-"), "-_.")
 	if name != set || len(validation.IsQualifiedName(name)) > 0 {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(set)) // writing to a hash never fails
 		name = fmt.Sprintf("%s%08x", name[:min(len(name), 50)], h.Sum32())
 	}
-	return "tracked.apply.ctrlkit.dev/" + name
+	return prefix + name
 }
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
@@ -119,7 +123,7 @@ func (k *keeper) rememberAll(ctx context.Context, refs []Ref) error {
 	if len(refs) == len(k.remembered) && !k.moved {
 		return nil // they only ever grow, or shrink
 	}
-	if err := k.remember(ctx, formatTracked(refs)); err != nil {
+	if err := k.remember(ctx, trackedAnnotation, formatTracked(refs)); err != nil {
 		return err
 	}
 	k.remembered, k.moved = refs, false
@@ -145,7 +149,7 @@ func (k *keeper) cleanUp(ctx context.Context) (waits string, err error) {
 			break
 		}
 		if l.object.GetDeletionTimestamp().IsZero() {
-			if err := k.delete(ctx, l.Ref, l.object); err != nil {
+			if err := k.delete(ctx, l.Ref, l.object, metav1.DeletePropagationBackground); err != nil {
 				return "", err
 			}
 		}

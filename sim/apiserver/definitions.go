@@ -39,6 +39,11 @@ func (w *writeContext) admit(g *registry, obj, before *unstructured.Unstructured
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, d); err != nil {
 		return fail(apierrors.NewBadRequest(err.Error()))
 	}
+	for _, v := range d.Spec.Versions { // as the strategy of the kind does before it is validated
+		if before != nil && v.Storage && !slices.Contains(d.Status.StoredVersions, v.Name) {
+			d.Status.StoredVersions = append(d.Status.StoredVersions, v.Name)
+		}
+	}
 	if crd.HasWebhook(d) {
 		crd.DefaultWebhook(d)
 		if c := d.Spec.Conversion.Webhook; c != nil && c.ClientConfig != nil && c.ClientConfig.Service != nil {
@@ -51,12 +56,21 @@ func (w *writeContext) admit(g *registry, obj, before *unstructured.Unstructured
 	if len(errs) > 0 {
 		return fail(apierrors.NewInvalid(w.kind.gvk.GroupKind(), obj.GetName(), errs))
 	}
-	if w.request.DryRun {
-		return nil
+	if !w.request.DryRun && w.request.Subresource == "" {
+		w.defined = func() {
+			g.establish(d, obj, before)
+			g.catalog.serve(definition)
+		}
 	}
-	g.establish(d, obj, before)
-	g.catalog.serve(definition)
 	return nil
+}
+
+// define establishes and serves what admit has compiled, when the strategy of the kind has reset
+// the status.
+func (w *writeContext) define() {
+	if w.defined != nil {
+		w.defined()
+	}
 }
 
 // ignoredConversion says that the server calls no conversion webhook.
@@ -86,11 +100,23 @@ func (g *registry) establish(d *apiextensionsv1.CustomResourceDefinition, obj, b
 		},
 	}
 	if before != nil {
+		status["storedVersions"] = withStored(before, stored)
 		if conditions, ok, _ := unstructured.NestedFieldCopy(before.Object, "status", "conditions"); ok {
 			status["conditions"] = conditions
 		}
 	}
 	obj.Object["status"] = status
+}
+
+// withStored adds the stored version to those that objects may still be stored in.
+func withStored(before *unstructured.Unstructured, stored []any) []any {
+	all, _, _ := unstructured.NestedSlice(before.Object, "status", "storedVersions") //nolint:errcheck // it was written above
+	for _, v := range stored {
+		if !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 // serve adds the kinds of a CustomResourceDefinition to the catalog.

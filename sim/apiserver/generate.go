@@ -30,6 +30,7 @@ func (w *writeContext) prepareNew(g *registry, obj, applied *unstructured.Unstru
 	}
 	w.lacksDefaults = w.kind.storage == claimsStorage || w.kind.storage == jobsStorage && len(obj.GetLabels()) == 0
 	w.completeCreate(g, obj)
+	w.define()
 	w.kind.protect(obj)
 	if unlabeled {
 		obj.SetLabels(templateLabels(obj))

@@ -212,6 +212,7 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 		return nil, failure
 	}
 	w.prepareUpdate(g, obj, before)
+	w.define()
 	if errs := w.validate(obj, before); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
 	}

@@ -25,6 +25,9 @@ type writeContext struct {
 	// after they are set, or the labels of a Job, which are those that its template is given then.
 	// As upstream, its first update is written even if the client has changed nothing.
 	lacksDefaults bool
+
+	// defined establishes and serves a CustomResourceDefinition; nil for everything else.
+	defined func()
 }
 
 // decode reads an object as the real server does: built-in kinds through their Go types, custom

@@ -1,0 +1,69 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package crd_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/crd"
+)
+
+func TestWaitForADefinitionOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		start := time.Now()
+		go func() {
+			time.Sleep(3 * time.Second)
+			if err := c.client.Create(c.ctx, widgets(fields("v1", "size"))); err != nil {
+				t.Error(err)
+			}
+		}()
+		if err := c.installer(crd.Options{}).Wait(c.ctx, "widgets.example.com"); err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(start); waited < 3*time.Second {
+			t.Errorf("it waited %s", waited)
+		}
+	})
+}
+
+func TestWaitEndsWithTheReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		i := c.installer(crd.Options{Timeout: 5 * time.Second})
+		lacks := func() string {
+			late := (*crd.WaitError)(nil)
+			err := i.Wait(c.ctx, "widgets.example.com")
+			if !errors.As(err, &late) || !errors.Is(err, context.DeadlineExceeded) || late.Definition != "widgets.example.com" {
+				t.Fatalf("error %v", err)
+			}
+			return late.Lacks
+		}
+		if got, want := lacks(), "it does not exist"; got != want {
+			t.Errorf("lacks %q, want %q", got, want)
+		}
+		c.mustInstall(1, crd.Options{}, widgets(fields("v1", "size")))
+		taken := `{"status":{"conditions":[{"type":"NamesAccepted","status":"False","reason":"ShortNamesConflict","message":"\"w\" is already in use"},{"type":"Established","status":"True"}]}}`
+		if err := c.client.Status().Patch(c.ctx, c.get(), client.RawPatch("application/merge-patch+json", []byte(taken))); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := lacks(), `NamesAccepted is False: ShortNamesConflict: "w" is already in use`; got != want {
+			t.Errorf("lacks %q, want %q", got, want)
+		}
+	})
+}
+
+func TestWrongOptions(t *testing.T) {
+	for _, options := range []crd.Options{{}, {Name: "a", Revision: "new"}, {Name: "a", Newer: "maybe"}, {Name: "a", Stored: "gone"}} {
+		if _, err := crd.New(newCluster(t).config, options); err == nil {
+			t.Errorf("%+v is accepted", options)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// kinds are the built-in kinds that have rules: of kstatus, and where that has none or another
+// meaning, of this package.
+var kinds = map[schema.GroupKind]func(*document) Summary{
+	{Kind: "Service"}:                   byKstatus,
+	{Kind: "Pod"}:                       ofPod,
+	{Kind: "Node"}:                      ofNode,
+	{Kind: "Namespace"}:                 ofPhase,
+	{Kind: "PersistentVolume"}:          ofVolume,
+	{Kind: "PersistentVolumeClaim"}:     ofClaim,
+	{Group: "apps", Kind: "Deployment"}: ofReplicaSet,
+	{Group: "apps", Kind: "ReplicaSet"}: ofReplicaSet,
+	{Group: "apps", Kind: "DaemonSet"}:  byKstatus, {Group: "apps", Kind: "StatefulSet"}: byKstatus,
+	{Group: "policy", Kind: "PodDisruptionBudget"}: byKstatus,
+	{Group: "batch", Kind: "CronJob"}:              byKstatus,
+	{Group: "batch", Kind: "Job"}:                  ofJob,
+
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           ofAutoscaler,
+	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: ofSigningRequest,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: byKstatus,
+}
+
+// ofJob judges a Job by its end. To kstatus, it is current from its start.
+func ofJob(d *document) Summary {
+	if c, ok := d.first([]string{"Failed", "FailureTarget"}, "True"); ok {
+		return c.says(StateFailed)
+	}
+	if _, ok := d.first([]string{"Complete"}, "True"); ok {
+		return Summary{State: StateReady}
+	}
+	if c, ok := d.first([]string{"Suspended"}, "True"); ok {
+		return Summary{StateProgressing, c.reasonOr("Suspended"), "it is suspended"}
+	}
+	if s := byKstatus(d); s.State != StateReady {
+		return s
+	}
+	wanted, ok := d.number("spec", "completions")
+	if !ok {
+		wanted = 1
+	}
+	succeeded, _ := d.number("status", "succeeded")
+	return Summary{StateProgressing, "JobInProgress", fmt.Sprintf("%d of %d Pods succeeded", succeeded, wanted)}
+}
+
+// ofReplicaSet adds to kstatus why Pods could not be created: without it, only their number would
+// be known.
+func ofReplicaSet(d *document) Summary {
+	s := byKstatus(d)
+	if c, ok := d.first([]string{"ReplicaFailure"}, "True"); ok && s.State != StateReady {
+		return c.says(StateFailed)
+	}
+	return s
+}
+
+// ofPod judges a Pod. That of kstatus reads the clock for a Pod that can't be scheduled, and takes
+// one that has failed for current.
+func ofPod(d *document) Summary {
+	switch phase := d.text("status", "phase"); phase {
+	case "Succeeded":
+		return Summary{State: StateReady}
+	case "Failed":
+		reason, message := d.text("status", "reason"), d.text("status", "message")
+		if message == "" {
+			message = "it has ended, and not successfully"
+		}
+		return Summary{StateFailed, cmp.Or(reason, "PodFailed"), message}
+	case "Running", "Pending":
+		if s, ok := d.crashing(); ok {
+			return s
+		}
+		if c, ok := d.first([]string{"PodScheduled"}, "False"); ok {
+			return c.says(StateProgressing)
+		}
+		if c, ok := d.first([]string{"Ready"}, "True"); ok && phase == "Running" && !c.stale {
+			return Summary{State: StateReady}
+		}
+		return Summary{StateProgressing, "Pod" + phase, "it is " + strings.ToLower(phase) + ", and not ready"}
+	case "":
+		return Summary{StateProgressing, "PodPending", "it has not been scheduled"}
+	default:
+		return unknown("PodUnknown", "its phase is "+phase)
+	}
+}
+
+// crashReasons are what a container waits for that does not come without a change.
+var crashReasons = []string{"CrashLoopBackOff", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
+
+// crashing returns the failure of the first container by name that can't run.
+func (d *document) crashing() (Summary, bool) {
+	var names []string
+	reasons := map[string]string{}
+	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
+		statuses, _ := d.status[list].([]any)
+		for _, entry := range statuses {
+			fields, _ := entry.(map[string]any)
+			container := &document{content: fields}
+			if reason := container.text("state", "waiting", "reason"); slices.Contains(crashReasons, reason) {
+				name := container.text("name")
+				names, reasons[name] = append(names, name), reason
+			}
+		}
+	}
+	if len(names) == 0 {
+		return Summary{}, false
+	}
+	slices.Sort(names)
+	return Summary{StateFailed, reasons[names[0]], "container " + names[0] + " is in " + reasons[names[0]]}, true
+}
+
+func ofNode(d *document) Summary {
+	if c, ok := d.first([]string{"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}, "True"); ok {
+		return c.says(StateFailed)
+	}
+	if s, ok := byConditions(d); ok {
+		return s
+	}
+	return Summary{StateProgressing, ReasonNoStatus, "its kubelet has not reported"}
+}
+
+// ofClaim judges a PersistentVolumeClaim. One that has lost its volume does not get it back.
+func ofClaim(d *document) Summary {
+	if d.text("status", "phase") == "Lost" {
+		return Summary{StateFailed, "Lost", "it has lost its volume"}
+	}
+	return byKstatus(d)
+}
+
+// ofVolume judges a PersistentVolume. One that is released can't be bound again.
+func ofVolume(d *document) Summary {
+	if d.text("status", "phase") == "Released" {
+		return Summary{StateFailed, "Released", "it is released by its claim, and can't be bound again"}
+	}
+	return ofPhase(d)
+}
+
+func ofPhase(d *document) Summary {
+	if s, ok := byPhase(d); ok {
+		return s
+	}
+	return Summary{StateProgressing, ReasonNoStatus, "it has no phase yet"}
+}
+
+func ofAutoscaler(d *document) Summary {
+	c, ok := d.first([]string{"AbleToScale", "ScalingActive"}, "False")
+	if ok && c.reason != "ScalingDisabled" { // which is what its user wants: no replicas
+		return c.says(StateProgressing)
+	}
+	return Summary{State: StateReady}
+}
+
+func ofSigningRequest(d *document) Summary {
+	if c, ok := d.first([]string{"Denied", "Failed"}, "True"); ok {
+		return c.says(StateFailed)
+	}
+	if d.text("status", "certificate") != "" {
+		return Summary{State: StateReady}
+	}
+	return Summary{StateProgressing, "NotIssued", "its certificate is not issued yet"}
+}

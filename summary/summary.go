@@ -1,0 +1,213 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package summary
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A Summary is how an object is, by its own status.
+type Summary struct {
+	State State `json:"state"`
+	// Reason is a word in CamelCase: the reason of the condition that decided, or one of this
+	// package. It is empty for an object that is ready by its status.
+	Reason string `json:"reason,omitempty"`
+	// Message says why an object is not ready, as a part of a sentence: "1 of 2 replicas updated".
+	// What an object's controller wrote is passed on as it stands.
+	Message string `json:"message,omitempty"`
+}
+
+// String returns the summary as a line: "Progressing: 1 of 2 replicas updated".
+func (s Summary) String() string {
+	text := s.Message
+	if text == "" {
+		text = s.Reason
+	}
+	return strings.TrimSuffix(string(s.State)+": "+text, ": ")
+}
+
+// A State is how an object is, in a word. The empty one is no state.
+type State string
+
+// The states.
+const (
+	StateReady       State = "Ready"
+	StateProgressing State = "Progressing" // its controller is expected to make it ready
+	StateFailed      State = "Failed"      // by its status, it does not become ready without a change
+	StateTerminating State = "Terminating" // it is being deleted
+	StateUnknown     State = "Unknown"     // what is known of it does not say; see the reason
+)
+
+// Reasons of this package. Others are those of conditions, of kstatus, and of built-in kinds.
+const (
+	ReasonNoStatus         = "NoStatus"         // ready: it exists, and has no status
+	ReasonNotObserved      = "NotObserved"      // progressing: the status is older than the spec
+	ReasonDeleted          = "Deleted"          // terminating
+	ReasonReplicas         = "Replicas"         // progressing: counters of replicas differ
+	ReasonPhase            = "Phase"            // its phase says so
+	ReasonUnknownPhase     = "UnknownPhase"     // unknown: its phase is a word with no agreed meaning
+	ReasonMetadataOnly     = "MetadataOnly"     // unknown: only the metadata of the object is at hand
+	ReasonUnreadableStatus = "UnreadableStatus" // unknown: the status has not the form of its kind
+)
+
+// Of returns the summary of an object: typed, *unstructured.Unstructured, or
+// *metav1.PartialObjectMetadata. A nil object is unknown.
+//
+// A typed object of a cache does not name its kind. Its Go type says it, if it is one of client-go;
+// for other types with rules of their own, use [OfKind].
+func Of(obj client.Object) Summary {
+	if isNil(obj) {
+		return unknown(ReasonUnreadableStatus, "there is no object")
+	}
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	if _, untyped := obj.(runtime.Unstructured); gvk.Kind == "" && !untyped {
+		if kinds, _, err := clientgoscheme.Scheme.ObjectKinds(obj); err == nil {
+			gvk = kinds[0]
+		}
+	}
+	return OfKind(obj, gvk)
+}
+
+// OfKind is [Of] for an object whose kind the caller knows.
+func OfKind(obj client.Object, gvk schema.GroupVersionKind) Summary {
+	if isNil(obj) {
+		return unknown(ReasonUnreadableStatus, "there is no object")
+	}
+	deleted := !obj.GetDeletionTimestamp().IsZero()
+	if !deleted && withoutStatus[gvk.GroupKind()] {
+		return Summary{State: StateReady, Reason: ReasonNoStatus}
+	}
+	if _, partial := obj.(*metav1.PartialObjectMetadata); partial {
+		if deleted {
+			return terminating(obj, nil)
+		}
+		return unknown(ReasonMetadataOnly, "only its metadata is at hand, not its status")
+	}
+	d, err := newDocument(obj, gvk)
+	switch {
+	case deleted:
+		return terminating(obj, d)
+	case err != nil:
+		return unknown(ReasonUnreadableStatus, err.Error())
+	}
+	return d.summarize()
+}
+
+// withoutStatus are kinds that are ready when they exist, and that operators have many of.
+var withoutStatus = map[schema.GroupKind]bool{
+	{Kind: "ConfigMap"}: true, {Kind: "Secret"}: true, {Kind: "ServiceAccount"}: true,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}: true, {Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}: true,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: true, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: true,
+}
+
+func isNil(obj client.Object) bool {
+	if obj == nil {
+		return true
+	}
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u == nil || u.Object == nil
+	}
+	v := reflect.ValueOf(obj)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+func unknown(reason, message string) Summary { return Summary{StateUnknown, reason, message} }
+
+// terminating says what the deletion of an object waits for. D is nil if only the metadata is
+// known.
+func terminating(obj client.Object, d *document) Summary {
+	s := Summary{State: StateTerminating, Reason: ReasonDeleted}
+	if d != nil {
+		if c, ok := d.first(deletionProblems, "True"); ok {
+			return Summary{StateTerminating, c.reasonOr(ReasonDeleted), c.text()}
+		}
+	}
+	finalizers := slices.Sorted(slices.Values(obj.GetFinalizers()))
+	switch len(finalizers) {
+	case 0:
+	case 1:
+		s.Message = "waits for the finalizer " + finalizers[0]
+	default:
+		s.Message = "waits for the finalizers " + strings.Join(finalizers, ", ")
+	}
+	return s
+}
+
+// deletionProblems are conditions of Namespaces that say why one is not gone, the gravest first.
+var deletionProblems = []string{
+	"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure",
+	"NamespaceFinalizersRemaining", "NamespaceContentRemaining",
+}
+
+// summarize returns the summary of an object that is not being deleted.
+func (d *document) summarize() Summary {
+	if d.behind() {
+		return Summary{StateProgressing, ReasonNotObserved, "its controller has not seen the last change"}
+	}
+	if rule := kinds[d.gk]; rule != nil {
+		return rule(d)
+	}
+	if d.status == nil {
+		return Summary{State: StateReady, Reason: ReasonNoStatus}
+	}
+	for _, judge := range []func(*document) (Summary, bool){byFailure, byConditions, byReplicas, byPhase} {
+		if s, ok := judge(d); ok {
+			return s
+		}
+	}
+	return Summary{State: StateReady}
+}
+
+// byFailure reads the fields in which Cluster API v1beta1 keeps a failure that is final.
+func byFailure(d *document) (Summary, bool) {
+	reason, message := d.text("status", "failureReason"), d.text("status", "failureMessage")
+	if reason == "" && message == "" {
+		return Summary{}, false
+	}
+	if message == "" {
+		message = "it has failed"
+	}
+	return Summary{StateFailed, reason, message}, true
+}
+
+// byReplicas compares the counters of objects that scale. It is for objects whose conditions do not
+// say whether they are ready.
+func byReplicas(d *document) (Summary, bool) {
+	wanted, ok := d.number("spec", "replicas")
+	if !ok {
+		return Summary{}, false
+	}
+	counted := false
+	for _, c := range []struct{ field, done string }{
+		{"replicas", "created"}, {"updatedReplicas", "updated"}, {"readyReplicas", "ready"}, {"availableReplicas", "available"},
+	} {
+		n, ok := d.number("status", c.field)
+		counted = counted || ok
+		switch {
+		case !ok: // zero is often left out, but so is what a kind does not count
+		case n < wanted:
+			return Summary{StateProgressing, ReasonReplicas, fmt.Sprintf("%d of %d replicas %s", n, wanted, c.done)}, true
+		case c.field == "replicas" && n > wanted:
+			return Summary{StateProgressing, ReasonReplicas, surplusText(n - wanted)}, true
+		}
+	}
+	return Summary{State: StateReady}, counted
+}
+
+func surplusText(n int64) string {
+	if n == 1 {
+		return "1 surplus replica to be removed"
+	}
+	return fmt.Sprintf("%d surplus replicas to be removed", n)
+}
