@@ -5,8 +5,10 @@ package summary
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -18,7 +20,7 @@ func byKstatus(d *document) Summary {
 	content := map[string]any{
 		"apiVersion": d.gvk.GroupVersion().String(), "kind": d.gvk.Kind,
 		"metadata": map[string]any{"name": d.text("metadata", "name"), "generation": d.generation},
-		"spec":     decoded(d.content["spec"]), "status": decoded(d.content["status"]),
+		"spec":     decoded(d.content["spec"]), "status": ordered(decoded(d.content["status"])),
 	}
 	computed, err := status.Compute(&unstructured.Unstructured{Object: content})
 	if err != nil {
@@ -42,6 +44,38 @@ func byKstatus(d *document) Summary {
 		s.State = StateUnknown
 	}
 	return s
+}
+
+// ordered returns a status with its conditions in one order, the gravest first: kstatus decides by
+// the first of Reconciling and Stalled that it finds.
+func ordered(value any) any {
+	status, ok := value.(map[string]any)
+	if !ok {
+		return value
+	}
+	conditions, ok := status["conditions"].([]any)
+	if !ok {
+		return value
+	}
+	rank := func(c any) string {
+		kind, _, _ := unstructured.NestedString(asMap(c), "type")
+		if i := slices.Index(first, kind); i >= 0 {
+			return string(rune('0'+i))
+		}
+		return kind
+	}
+	status = maps.Clone(status)
+	status["conditions"] = slices.SortedStableFunc(slices.Values(conditions), func(a, b any) int { return strings.Compare(rank(a), rank(b)) })
+	return status
+}
+
+// first are the conditions that come before all others. A CustomResourceDefinition whose names are
+// taken is not established because of that.
+var first = []string{"Stalled", "NamesAccepted"}
+
+func asMap(value any) map[string]any {
+	m, _ := value.(map[string]any)
+	return m
 }
 
 // decoded returns a value with integers as the decoders of Kubernetes have them, which kstatus
