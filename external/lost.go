@@ -41,7 +41,7 @@ func (s *session[T]) missRecord() {
 // so that any finalizer is one.
 func mayBeLost[T client.Object](req *step.Request[T], class class) bool {
 	if class == classToken {
-		return req.HadFinalizer() && lifecycle.PolicyOf(req).Allows(policy.VerbCreate)
+		return req.HasFinalizer() && lifecycle.PolicyOf(req).Allows(policy.VerbCreate)
 	}
 	return req.WasClaimed()
 }

@@ -198,7 +198,7 @@ func (s *session[T]) intend() error {
 		return fmt.Errorf("create: %w", a.err)
 	}
 	token := s.record.tokenOf(obj)
-	if class == classToken && s.record.step == "" && s.req.HadFinalizer() {
+	if class == classToken && s.record.step == "" && s.req.HasFinalizer() {
 		// The token is known without being written, and the deletion of the object looks for what
 		// was created with it: see mayBeLost.
 		s.record = record{step: begun, at: time.Now(), process: s.memory.process, token: token}

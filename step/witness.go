@@ -13,14 +13,15 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// HadFinalizer reports whether the object had the finalizer of the engine when the reconcile began,
-// whoever has put it there: then its deletion waits for Cleanup.
-func (r *Request[T]) HadFinalizer() bool {
+// HasFinalizer reports whether the object has the finalizer of the engine, whoever has put it there:
+// then its deletion waits for Cleanup. Before the first Claim of an object it is true only if an
+// admission policy has put it there, or another step needs it.
+func (r *Request[T]) HasFinalizer() bool {
 	return r.finalizer != "" && slices.Contains(r.Snapshot().GetFinalizers(), r.finalizer)
 }
 
 // WasClaimed reports whether the engine has put its finalizer on the object for the claim of a
-// [Claimer]. The managed fields of the object show that, also to a process that has not seen the
+// [Claimer], in an earlier reconcile. The managed fields of the object show that, also to a process that has not seen the
 // claim, and after another client has removed all annotations that the claim has written.
 //
 //   - It is false if an admission policy, or another client, has put the finalizer there, and if
@@ -30,7 +31,7 @@ func (r *Request[T]) HadFinalizer() bool {
 //   - It is false if the cache drops managed fields, except in Cleanup of an engine with
 //     Options.APIReader.
 func (r *Request[T]) WasClaimed() bool {
-	if !r.claimsOnly || !r.HadFinalizer() {
+	if !r.claimsOnly || !r.HasFinalizer() {
 		return false
 	}
 	managed := r.managed
