@@ -210,8 +210,8 @@ func (w *World) Resources(system string) []Resource {
 }
 
 // RemoveResource removes a resource from the inventory of an external system, as another client of
-// that system would. Whoever creates it again does not create it twice. A resource that is gone
-// already is no mistake.
+// that system would. To create it again counts as no duplicate. A resource that is gone already is
+// no mistake.
 func (w *World) RemoveResource(system, id string) {
 	w.must("remove "+id+" from "+system, func() error {
 		s, ok := w.run.externals[system]

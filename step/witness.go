@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// HasFinalizer reports whether the object has the finalizer of the engine, whoever has put it there:
+// HasFinalizer reports whether the object has the finalizer of the engine, from any client:
 // then its deletion waits for Cleanup. Before the first Claim of an object it is true only if an
 // admission policy has put it there, or another step needs it.
 func (r *Request[T]) HasFinalizer() bool {
