@@ -47,7 +47,9 @@ type Client[T client.Object] interface {
 	// where the object has chosen a name.
 	//
 	//   - Where there is a name or a token, it may be called again for a resource that exists,
-	//     whose id it then returns.
+	//     whose id it then returns. For the token of a resource that was deleted since, it creates
+	//     another one, or returns the former id: then it is called with another token.
+	//   - After an error made by [Refused] it is called with the same token again.
 	//   - An error says that it is not known whether the resource was created, unless it is made
 	//     by [Refused].
 	Create(ctx context.Context, obj T, creation Creation) (id string, err error)

@@ -149,10 +149,14 @@ func (s *session[T]) waitsFor() string {
 // unknownCreation is the failure of an object of which nothing shows whether its resource was
 // created.
 func unknownCreation(r record) error {
-	err := fmt.Errorf("a resource was being created at %s, and nothing shows whether it exists", r.at.UTC().Format("2006-01-02 15:04:05 UTC"))
+	when := "at " + r.at.UTC().Format("2006-01-02 15:04:05 UTC")
+	if r.lost() {
+		when = "before " + r.at.UTC().Format("2006-01-02 15:04:05 UTC") + ", another client has removed the annotations of the object"
+	}
+	err := fmt.Errorf("a resource was being created %s, and nothing shows whether it exists", when)
 	return remediable(failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonCreationUnknown)),
-		"look in the external system for a resource that was created at that time. If there is one, set the annotation "+IDAnnotation+
-			" to its id; if there is none, remove the annotation "+IntentAnnotation)
+		"look in the external system for a resource that was created for the object. If there is one, set the annotation "+IDAnnotation+
+			" to its id; if there is none, set the annotation "+IntentAnnotation+" to "+nothing)
 }
 
 // foreign is the failure of an object whose name another resource has.

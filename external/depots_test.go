@@ -8,9 +8,12 @@ import (
 	"errors"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -19,17 +22,45 @@ import (
 type depots struct {
 	system  *sim.ExternalClient
 	lagging bool // it observes by a list, which is stale
+	leak    leak // nil is right
 }
 
-func (d depots) Connect(context.Context, *step.Request[*Depot]) (external.Client[*Depot], error) {
-	return depotClient(d), nil
+func (d depots) Connect(ctx context.Context, req *step.Request[*Depot]) (external.Client[*Depot], error) {
+	if err := login(ctx, req); err != nil {
+		return nil, err
+	}
+	return depotClient{d, journal.RunFromContext(ctx)}, nil
 }
 
-type depotClient depots
+// Watches makes a change of the credentials reconcile all Depots.
+func (depots) Watches() []step.Watch {
+	return []step.Watch{{Object: &corev1.Secret{}, NamedBy: func(client.Object) []client.ObjectKey {
+		return []client.ObjectKey{client.ObjectKeyFromObject(canaries())}
+	}}}
+}
+
+type depotClient struct {
+	depots
+	run *journal.Run
+}
+
+// note writes into the journal, and nowhere else.
+func (c depotClient) note(text string) error {
+	c.run.Note(context.Background(), journal.Called{What: "login " + text})
+	return nil
+}
 
 var _ external.Finder[*Depot] = depotClient{}
 
 func (c depotClient) Observe(ctx context.Context, obj *Depot, id string) (external.Observation, error) {
+	seen, err := c.observe(ctx, obj, id)
+	if c.leak != nil {
+		err = c.leak(c, obj, &seen, err)
+	}
+	return seen, err
+}
+
+func (c depotClient) observe(ctx context.Context, obj *Depot, id string) (external.Observation, error) {
 	found, err := c.get(ctx, id)
 	switch {
 	case errors.Is(err, sim.ErrNotFound):
@@ -37,7 +68,10 @@ func (c depotClient) Observe(ctx context.Context, obj *Depot, id string) (extern
 	case err != nil:
 		return external.Observation{}, err
 	}
-	seen := external.Observation{State: external.UpToDate, Owner: found.Tags["owner"]}
+	seen := external.Observation{
+		State: external.UpToDate, Owner: found.Tags["owner"],
+		Connection: map[string][]byte{"password": []byte(depotCanary), "address": []byte("depots/" + size(obj))},
+	}
 	if found.Spec["size"] != size(obj) {
 		seen.State, seen.Drift = external.Drifted, []string{"spec.size"}
 	}

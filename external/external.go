@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -131,13 +132,21 @@ func (e *external[T]) Claim(ctx context.Context, req *step.Request[T]) error {
 	return s.intend()
 }
 
-// Claimed implements [lifecycle.Claimer].
-func (e *external[T]) Claimed(obj T) bool {
+// Claimed implements [lifecycle.Claimer]. Annotations that are not there show nothing, because
+// another client may have removed them: Delete finds out.
+func (e *external[T]) Claimed(T) bool { return true }
+
+// claimed reports whether there may be a resource of an object that is being deleted.
+func (e *external[T]) claimed(req *step.Request[T]) bool {
+	obj := req.Object
 	if IDOf(obj) != "" || obj.GetAnnotations()[IntentAnnotation] != "" {
 		return true
 	}
-	id, _, ok := e.memory.restore(obj.GetUID()) // another client may have removed the annotations
-	return id != "" || ok && e.options.Identity.class != classNone
+	if e.memory.last(obj.GetUID()).step != "" {
+		_, _, ok := e.memory.restore(obj.GetUID())
+		return ok
+	}
+	return mayBeLost(req, e.options.Identity.class)
 }
 
 // CreateOrUpdate implements [lifecycle.Reconciler].
@@ -166,6 +175,9 @@ func (e *external[T]) UpdateStatus(ctx context.Context, req *step.Request[T]) er
 
 // Delete implements [lifecycle.Reconciler].
 func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+	if !e.claimed(req) {
+		return ctrlkit.NoRequeue() // no resource was ever made
+	}
 	s, err := e.open(ctx, req)
 	if err != nil {
 		return ctrl.Result{}, withoutSystem(err)

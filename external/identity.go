@@ -25,7 +25,7 @@ const (
 	IDAnnotation = "external.ctrlkit.dev/id"
 
 	// IntentAnnotation says that a resource is being created whose id is not known yet: a token,
-	// or when the creation began.
+	// or when the creation began. A person who has found that there is none sets it to "none".
 	IntentAnnotation = "external.ctrlkit.dev/intent"
 )
 
@@ -94,7 +94,7 @@ func (i Identity[T]) Creation(obj T) (Creation, error) {
 		name, err := i.name(obj)
 		return Creation{Name: name}, err
 	case classToken:
-		return Creation{Token: record{}.nextToken(obj)}, nil
+		return Creation{Token: record{}.tokenOf(obj)}, nil
 	case classTag:
 		return Creation{Tag: OwnerOf(obj)}, nil
 	default:

@@ -57,10 +57,18 @@ func (m *memory) see(uid types.UID, id string, r record) {
 		switch {
 		case id != "":
 			a.id, a.record, a.open = id, r, false
-		case r.step == begun && r.process != m.process && a.record.String() != r.String():
-			*a = attempt{record: r, open: true, last: time.Now(), refusal: a.refusal}
+		case r.step == begun && a.record.String() != r.String():
+			*a = attempt{record: r, open: r.process != m.process, last: time.Now(), refusal: a.refusal}
 		}
 	})
+}
+
+// last returns the record of the last creation for an object of which this process knows what has
+// become, an empty one if there is none.
+func (m *memory) last(uid types.UID) record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.all[uid].record
 }
 
 // called notes that Create is being called. Before it, nothing was created with a record of this

@@ -181,7 +181,7 @@ func TestUnknownCreationNeedsAPerson(t *testing.T) {
 			t.Errorf("the object is gone, and nothing shows whether its resource is: %v", err)
 		}
 		// The person has found nothing.
-		d.change(func(obj *Silo) { delete(obj.Annotations, external.IntentAnnotation) })
+		d.annotate(external.IntentAnnotation, "none")
 		d.settle()
 		if d.get() != nil {
 			t.Error("the object is left")

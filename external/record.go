@@ -5,6 +5,7 @@ package external
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +17,9 @@ import (
 //	begun 2026-11-22T10:00:00Z by 6f1c... token 8d2e...-2
 //	created 2026-11-22T10:00:00Z
 //	refused 2026-11-22T10:00:00Z
+//	none
 type record struct {
-	step    string // begun, created, refused, or empty if there is none
+	step    string // begun, created, refused, nothing, or empty if there is no record
 	at      time.Time
 	process string // that has begun it
 	token   string
@@ -27,6 +29,7 @@ const (
 	begun   = "begun"
 	created = "created"
 	refused = "refused" // the system has answered that nothing was created
+	nothing = "none"    // a person has looked, and nothing was created
 )
 
 // recordOf returns the record of an object. The error says what is wrong with the annotation.
@@ -36,6 +39,9 @@ func recordOf(obj metav1.Object) (record, error) {
 		return record{}, nil
 	}
 	words := strings.Fields(text)
+	if slices.Equal(words, []string{nothing}) {
+		return record{step: nothing}, nil
+	}
 	r := record{}
 	if len(words)%2 != 0 || len(words) == 0 {
 		return r, badRecord(text)
@@ -69,8 +75,8 @@ func badRecord(text string) error {
 
 // String returns the text of the annotation.
 func (r record) String() string {
-	if r.step == "" {
-		return ""
+	if r.step == "" || r.step == nothing {
+		return r.step
 	}
 	text := r.step + " " + r.at.UTC().Format(time.RFC3339)
 	if r.process != "" {
@@ -82,16 +88,28 @@ func (r record) String() string {
 	return text
 }
 
-// nextToken returns a token that no earlier resource of an object had.
+// lost reports whether the record is one that the annotations should have, and do not.
+func (r record) lost() bool { return r.step == begun && r.process == "" }
+
+// tokenOf returns the token of the next creation for an object: the last one again, because the
+// system answers it with what was created with it. It is made of the UID, so that it is known
+// without an annotation; a token of an object that was restored under another UID is none.
+func (r record) tokenOf(obj metav1.Object) string {
+	if strings.HasPrefix(r.token, string(obj.GetUID())+"-") {
+		return r.token
+	}
+	return string(obj.GetUID()) + "-1"
+}
+
+// nextToken returns the token after the last one, for a system that answers that one with a
+// resource which was deleted. Who has lost the annotations counts in the same way, and finds the
+// resource.
 func (r record) nextToken(obj metav1.Object) string {
-	n := 1
-	if _, count, ok := strings.Cut(strings.TrimPrefix(r.token, string(obj.GetUID())), "-"); ok {
-		_, _ = fmt.Sscanf(count, "%d", &n) //nolint:errcheck // it stays 1
+	n := 0
+	if _, err := fmt.Sscanf(strings.TrimPrefix(r.tokenOf(obj), string(obj.GetUID())+"-"), "%d", &n); err != nil {
+		n = 0
 	}
-	if r.token == "" {
-		return string(obj.GetUID()) + "-1"
-	}
-	return fmt.Sprintf("%s-%d", obj.GetUID(), n+1)
+	return fmt.Sprintf("%s-%d", obj.GetUID(), max(n, 1)+1)
 }
 
 // setRecord writes a record into the annotations of an object, or removes it.

@@ -23,10 +23,11 @@ var compareRecords = cmp.AllowUnexported(record{})
 
 func TestRecord(t *testing.T) {
 	for text, want := range map[string]record{
-		"begun 2026-11-22T12:00:00Z":                    {step: begun, at: noon},
-		"begun 2026-11-22T12:00:00Z by p1":              {step: begun, at: noon, process: "p1"},
-		"begun 2026-11-22T12:00:00Z by p1 token uid-2":  {step: begun, at: noon, process: "p1", token: "uid-2"},
-		"created 2026-11-22T12:00:00Z token uid-2":      {step: created, at: noon, token: "uid-2"},
+		"begun 2026-11-22T12:00:00Z":                   {step: begun, at: noon},
+		"begun 2026-11-22T12:00:00Z by p1":             {step: begun, at: noon, process: "p1"},
+		"begun 2026-11-22T12:00:00Z by p1 token uid-2": {step: begun, at: noon, process: "p1", token: "uid-2"},
+		"created 2026-11-22T12:00:00Z token uid-2":     {step: created, at: noon, token: "uid-2"},
+		"none": {step: nothing},
 		" created  2026-11-22T12:00:00Z\ttoken  uid-2 ": {step: created, at: noon, token: "uid-2"},
 	} {
 		got, err := recordOf(with(text))
@@ -74,16 +75,17 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-func TestNextToken(t *testing.T) {
-	for token, want := range map[string]string{
-		"":        "uid-1",
-		"uid-1":   "uid-2",
-		"uid-9":   "uid-10",
-		"other-4": "uid-5", // of an object that was restored under another UID
-		"written": "uid-2",
+func TestTokens(t *testing.T) {
+	for token, want := range map[string][2]string{
+		"":        {"uid-1", "uid-2"},
+		"uid-1":   {"uid-1", "uid-2"},
+		"uid-9":   {"uid-9", "uid-10"},
+		"other-4": {"uid-1", "uid-2"}, // of an object that was restored under another UID
+		"written": {"uid-1", "uid-2"},
 	} {
-		if got := (record{token: token}).nextToken(with("")); got != want {
-			t.Errorf("after %q comes %q, want %q", token, got, want)
+		r := record{token: token}
+		if got := [2]string{r.tokenOf(with("")), r.nextToken(with(""))}; got != want {
+			t.Errorf("for %q come %q, want %q", token, got, want)
 		}
 	}
 }

@@ -28,6 +28,7 @@ type session[T client.Object] struct {
 	client Client[T]
 
 	id     string // empty if it is not known
+	gone   string // the id of the resource that another client has deleted
 	record record // as it was when the resource was observed
 	seen   Observation
 }
@@ -74,6 +75,7 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 			}
 		}
 	}
+	s.missRecord()
 	if s.id == "" {
 		s.seen = Observation{State: Absent}
 		return nil
@@ -85,15 +87,20 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 // where they do not.
 func (s *session[T]) recall() {
 	obj := s.req.Object
-	if s.id = IDOf(obj); s.options.Identity.class == className {
+	named := s.options.Identity.class == className
+	if s.id = IDOf(obj); named {
 		s.memory.see(obj.GetUID(), "", s.record) // its id is known before it is created
-		return
+	} else {
+		s.memory.see(obj.GetUID(), s.id, s.record)
 	}
-	s.memory.see(obj.GetUID(), s.id, s.record)
 	if s.id != "" {
 		return
 	}
-	if id, r, ok := s.memory.restore(obj.GetUID()); ok && (id != "" || s.record.step == "" && s.options.Identity.class != classNone) {
+	switch id, r, ok := s.memory.restore(obj.GetUID()); {
+	case !ok || id == "" && s.record.step != "":
+	case named:
+		s.record = s.memory.last(obj.GetUID())
+	default:
 		s.id, s.record = id, r
 	}
 }
@@ -170,14 +177,18 @@ func (s *session[T]) intend() error {
 	case class == className:
 		if !known {
 			annotate(obj, IDAnnotation, s.id)
-			s.begin("")
+			if s.record.step == begun { // its annotations are gone
+				setRecord(obj, s.record)
+			} else {
+				s.begin("")
+			}
 		}
 		return nil
 	case s.recent():
 		return nil // it will be seen
 	case known: // another client has deleted it
 		annotate(obj, IDAnnotation, "")
-		s.id = ""
+		s.id, s.gone = "", s.id
 	case s.record.step == begun:
 		if again, err := s.resume(); err != nil || !again {
 			return err
@@ -186,7 +197,14 @@ func (s *session[T]) intend() error {
 	if a, _ := s.memory.of(obj.GetUID(), s.record); a.holds(obj.GetGeneration()) != nil {
 		return fmt.Errorf("create: %w", a.err)
 	}
-	s.begin(s.record.nextToken(obj))
+	token := s.record.tokenOf(obj)
+	if class == classToken && s.record.step == "" && s.req.HasFinalizer() {
+		// The token is known without being written, and the deletion of the object looks for what
+		// was created with it: see mayBeLost.
+		s.record = record{step: begun, at: time.Now(), process: s.memory.process, token: token}
+		return nil
+	}
+	s.begin(token)
 	return nil
 }
 
@@ -196,6 +214,7 @@ func (s *session[T]) begin(token string) {
 	if s.options.Identity.class == classToken {
 		s.record.token = token
 	}
+	s.memory.see(s.req.Object.GetUID(), "", s.record)
 	setRecord(s.req.Object, s.record)
 }
 
@@ -266,6 +285,9 @@ func (s *session[T]) create(ctx context.Context) error {
 		creation.Tag = OwnerOf(obj)
 	}
 	id, err := s.callCreate(ctx, creation)
+	if err == nil && creation.Token != "" && id == s.gone { // the system remembers what was deleted
+		id, err = s.createNext(ctx)
+	}
 	minted := s.options.Identity.class != className
 	switch {
 	case err != nil && isRefused(err) && minted:
@@ -284,6 +306,15 @@ func (s *session[T]) create(ctx context.Context) error {
 		}
 	}
 	return s.observe(ctx)
+}
+
+// createNext creates a resource with a token that no resource had yet.
+func (s *session[T]) createNext(ctx context.Context) (id string, err error) {
+	s.begin(s.record.nextToken(s.req.Object))
+	if err := s.req.Save(ctx); err != nil {
+		return "", fmt.Errorf("recording another token: %w", err)
+	}
+	return s.callCreate(ctx, Creation{Token: s.record.token})
 }
 
 // callCreate calls Create, and keeps in memory what became of it.
@@ -420,9 +451,9 @@ func (s *session[T]) findForDeletion(ctx context.Context) (none bool, err error)
 		err = errors.New("create has returned no id")
 	}
 	if err == nil {
-		err = s.recordID(ctx, id)
-	}
-	if err == nil {
+		if unsaved := s.recordID(ctx, id); unsaved != nil { // it is deleted all the more
+			s.req.Logger.Info("The id of a resource that is deleted now was not recorded", "id", id, "error", unsaved.Error())
+		}
 		err = s.observe(ctx)
 	}
 	return false, withoutSystem(err)

@@ -13,10 +13,12 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -32,6 +34,7 @@ type identityClass struct {
 	identity external.Identity[*Depot]
 	lagging  bool // what was created is not seen at once, by whatever call
 	life     life
+	leak     leak // of passwords; nil is right
 }
 
 // A life is what users do with Depots.
@@ -41,6 +44,8 @@ const (
 	whole      life = iota
 	plain           // no Depot is deleted while it is created
 	unattended      // no person does what conditions say
+	stripped        // other clients remove annotations all the time
+	brief           // one Depot, which does not change
 )
 
 // lag is how long the systems may not show what was created. Simulated ones take a minute.
@@ -53,10 +58,10 @@ func classes() []identityClass {
 	// With the UID as it is, in which the simulator sees which names of two runs are the same.
 	byName := external.ByName(func(d *Depot) (string, error) { return "depot-" + string(d.UID), nil })
 	return []identityClass{
-		{"name", system(sim.IdentityName, 2), byName, true, whole},
-		{"token", system(sim.IdentityToken, 2), external.ByToken[*Depot](), true, whole},
-		{"tag", system(sim.IdentityTag, 2), external.ByTag[*Depot](lag), true, whole},
-		{"none", system(sim.IdentityNone, 0), external.ByNothing[*Depot](), false, whole},
+		{"name", system(sim.IdentityName, 2), byName, true, whole, nil},
+		{"token", system(sim.IdentityToken, 2), external.ByToken[*Depot](), true, whole, nil},
+		{"tag", system(sim.IdentityTag, 2), external.ByTag[*Depot](lag), true, whole, nil},
+		{"none", system(sim.IdentityNone, 0), external.ByNothing[*Depot](), false, whole, nil},
 	}
 }
 
@@ -72,11 +77,21 @@ func TestSurvivesEverything(t *testing.T) {
 	}
 }
 
+// Other clients that remove the annotations, also of Depots that are being deleted, lose no
+// resource, and have none made twice.
+func TestSurvivesStripping(t *testing.T) {
+	skipWithRaceDetector(t)
+	for _, class := range classes() {
+		class.life = stripped
+		t.Run(class.name, func(t *testing.T) { sim.Run(t, class.workload(class.operator)) })
+	}
+}
+
 // workload is the life of some Depots.
 func (c identityClass) workload(operator func(mgr ctrl.Manager, p *sim.Process) error) sim.Workload {
 	return sim.Workload{
 		Name: c.name, Scheme: depotScheme(), CRDs: []string{"testdata/crd"}, Externals: []sim.External{c.system},
-		Operator: sim.Manager(operator), Script: c.script, Quiet: 3 * time.Minute, Normalize: withoutIntent,
+		Operator: sim.Manager(operator), Objects: []client.Object{canaries()}, Script: c.script, Quiet: 3 * time.Minute, Normalize: withoutIntent,
 	}
 }
 
@@ -93,28 +108,60 @@ func (c identityClass) operator(mgr ctrl.Manager, p *sim.Process) error {
 	return c.complete(mgr, p, external.New)
 }
 
+// connectionOf has the connection of one Depot published. The others are deleted while they are
+// created, so that it depends on the moment whether it would be.
+func connectionOf(d *Depot) string {
+	if d.Name == "a" {
+		return "a-connection"
+	}
+	return ""
+}
+
 // A construct is New, or one that makes a mistake.
 type construct func(string, external.Connector[*Depot], external.Options[*Depot]) step.Cleaner[*Depot]
 
 func (c identityClass) complete(mgr ctrl.Manager, p *sim.Process, construct construct) error {
-	options := external.Options[*Depot]{Identity: c.identity, Poll: time.Minute}
+	options := external.Options[*Depot]{
+		Identity: c.identity, Poll: time.Minute, Busy: 20 * time.Second, ConnectionSecret: connectionOf,
+	}
+	lookout, err := newLookout(mgr.GetLogger())
+	if err != nil {
+		return err
+	}
 	if c.lagging {
 		options.Visible = lag
 	}
 	engine, err := step.New(step.Options[*Depot]{
 		Name: "depots", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: true,
-	}, construct("Depot", depots{p.External("depots"), c.lagging}, options))
+		Observers: []journal.Observer{lookout},
+	}, construct("Depot", depots{p.External("depots"), c.lagging, c.leak}, options))
 	if err != nil {
 		return err
 	}
 	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Depot{}))
 }
 
-// script is what users do. Two Depots are deleted at different moments of their creation.
+// script is what users do. Two Depots are deleted at different moments of their creation, and the
+// resource of another one by hand: while it is updated, and while nothing happens.
 func (c identityClass) script(w *sim.World) {
+	switch c.life {
+	case stripped:
+		c.strip(w)
+		return
+	case brief:
+		w.Create(depot("a"))
+		c.settle(w)
+		searchDepots(w)
+		return
+	}
 	w.Create(depot("a"))
 	c.settle(w)
 	sim.Update(w, depot("a"), func(d *Depot) { d.Spec.Size = 5 })
+	w.Sleep(1500 * time.Millisecond)
+	removeByHand(w)
+	c.settle(w)
+	removeByHand(w)
+	w.Sleep(3 * time.Minute) // until it is noticed, and no call is in progress
 	c.settle(w)
 	if c.life != plain {
 		w.Create(depot("b"), depot("c"))
@@ -128,6 +175,48 @@ func (c identityClass) script(w *sim.World) {
 	w.Delete(depot("a"))
 	c.settle(w)
 	audit(w)
+}
+
+// removeByHand deletes all resources, behind the back of the operator.
+func removeByHand(w *sim.World) {
+	for _, r := range w.Resources("depots") {
+		w.RemoveResource("depots", r.ID)
+	}
+}
+
+// strip removes the annotations of Depots at different moments of their creation and deletion.
+func (c identityClass) strip(w *sim.World) {
+	remove := func(names ...string) {
+		for _, name := range names {
+			patch(w, depot(name), `{"metadata":{"annotations":null}}`)
+		}
+	}
+	w.Create(depot("a"), depot("b"), depot("c"))
+	w.Sleep(2500 * time.Millisecond)
+	remove("a", "b", "c")
+	w.Delete(depot("b"))
+	remove("b")
+	w.Sleep(5 * time.Second)
+	remove("a", "c")
+	w.Delete(depot("c"))
+	remove("c")
+	c.settle(w)
+	audit(w)
+	w.Delete(depot("a"))
+	remove("a")
+	c.settle(w)
+	audit(w)
+}
+
+// patch changes a Depot as a person does, who does not insist.
+func patch(w *sim.World, d *Depot, text string) {
+	c, err := client.New(w.Config(), client.Options{Scheme: depotScheme()})
+	if err == nil {
+		err = c.Patch(context.Background(), d, client.RawPatch(types.MergePatchType, []byte(text)))
+	}
+	if err != nil {
+		w.Log("the person will try again: " + err.Error())
+	}
 }
 
 // settle waits until the operator is idle. Where it needs a person, there is one.
@@ -150,24 +239,18 @@ func obey(w *sim.World) {
 		if ready == nil || ready.Reason != external.ReasonCreationUnknown {
 			continue
 		}
-		annotation, value := external.IntentAnnotation, "null"
+		annotation, value := external.IntentAnnotation, `"none"`
 		if id := (inventory{w}).of(d.UID); id != "" {
 			annotation, value = external.IDAnnotation, fmt.Sprintf("%q", id)
 		}
 		w.Log("a person sets " + annotation + " of " + d.Name + " to " + value)
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, annotation, value)
-		c, err := client.New(w.Config(), client.Options{Scheme: depotScheme()})
-		if err == nil {
-			err = c.Patch(context.Background(), d, client.RawPatch("application/merge-patch+json", []byte(patch)))
-		}
-		if err != nil {
-			w.Log("the person will try again: " + err.Error())
-		}
+		patch(w, d, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, annotation, value))
 	}
 }
 
 // audit ends a run that has left something in the system, or has lost something.
 func audit(w *sim.World) {
+	searchDepots(w)
 	found, err := external.Audit(context.Background(), inventory{w}, func(context.Context) ([]*Depot, error) {
 		var all []*Depot
 		list := sim.List(w, &DepotList{}, "")

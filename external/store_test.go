@@ -27,6 +27,8 @@ type store struct {
 	seen func(o *external.Observation)
 	// lag is how long a silo is not shown after its creation.
 	lag time.Duration
+	// tokens are remembered for ever, with the ids of what they have created, if it is not nil.
+	tokens map[string]string
 }
 
 // stored is one silo.
@@ -115,10 +117,16 @@ func (c storeClient) Create(_ context.Context, obj *Silo, by external.Creation) 
 			return id, nil
 		}
 	}
+	if id := c.tokens[by.Token]; id != "" {
+		return id, nil
+	}
 	id := by.Name
 	if id == "" {
 		c.n++
 		id = fmt.Sprintf("silo-%d", c.n)
+	}
+	if c.tokens != nil {
+		c.tokens[by.Token] = id
 	}
 	c.all[id] = &stored{id: id, token: by.Token, tag: by.Tag, owner: external.OwnerOf(obj), size: obj.Spec.Size, made: time.Now()}
 	return id, nil

@@ -110,6 +110,14 @@ func (s *inventory) delete(id string) error {
 	return nil
 }
 
+// remove removes a resource as another client would: the one that takes its place is not counted.
+func (s *inventory) remove(id string) {
+	owner := s.owner(id)
+	if s.delete(id) == nil && owner != "" {
+		s.created[owner]--
+	}
+}
+
 func (s *inventory) owner(id string) types.UID {
 	if e, ok := s.resources[id]; ok {
 		return e.owner

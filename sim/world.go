@@ -209,6 +209,21 @@ func (w *World) Resources(system string) []Resource {
 	return list
 }
 
+// RemoveResource removes a resource from the inventory of an external system, as another client of
+// that system would. To create it again counts as no duplicate. A resource that is gone already is
+// no mistake.
+func (w *World) RemoveResource(system, id string) {
+	w.must("remove "+id+" from "+system, func() error {
+		s, ok := w.run.externals[system]
+		if !ok {
+			return fmt.Errorf("the workload has no external system %q", system)
+		}
+		w.run.trace.Add("user", "call", system+" remove "+id)
+		s.remove(id)
+		return nil
+	})
+}
+
 // Config returns a configuration with which the script can act through any client, as a user.
 func (w *World) Config() *rest.Config {
 	w.clients++

@@ -263,6 +263,7 @@ func (f *finalizing[T]) confirm(ctx context.Context) error {
 	obj, err := f.w.resource.metadata(ctx, f.w.key(), f.w.record.Journal)
 	switch {
 	case err == nil && obj.UID == f.w.read.GetUID() && f.protects(obj):
+		f.w.req.managed = obj.ManagedFields
 		return nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("asking whether the object still has its finalizer: %w", err)

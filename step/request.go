@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,7 +62,9 @@ type Request[T client.Object] struct {
 	owner    string  // the field owner of what is applied
 	places   *places // of steps that run at the same time; nil if none do
 
-	finalizer string
+	finalizer  string
+	claimsOnly bool                        // the finalizer is there for one Claimer
+	managed    []metav1.ManagedFieldsEntry // newer than those of the snapshot; nil if there are none
 	// protect puts the finalizer on the object before a Do; nil if there is none.
 	protect func(ctx context.Context) error
 	// saveClaim writes what a Claim has changed, and the finalizer; nil without an engine.
@@ -234,7 +237,7 @@ func (r *Request[T]) allRan() bool { return !slices.Contains(r.ran, false) }
 
 // complete sets what the engine knows.
 func (r *Request[T]) complete(p *plan[T], owner, finalizer string) {
-	r.owner, r.finalizer, r.ran = owner, finalizer, make([]bool, len(p.parts))
+	r.owner, r.finalizer, r.ran, r.claimsOnly = owner, finalizer, make([]bool, len(p.parts)), onlyClaims(p.parts)
 	if p.groups {
 		r.places = newPlaces(len(p.parts))
 	}

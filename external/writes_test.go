@@ -1,0 +1,201 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/external"
+)
+
+// A counting client notes the writes to the Silo, in the order of the calls of the store.
+type counting struct {
+	client.Client
+	store *store
+}
+
+func (c counting) Patch(ctx context.Context, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
+	c.store.calls = append(c.store.calls, "METADATA")
+	return c.Client.Patch(ctx, obj, patch, options...)
+}
+
+func (c counting) SubResource(name string) client.SubResourceClient {
+	return countingStatus{c.Client.SubResource(name), c.store}
+}
+
+type countingStatus struct {
+	client.SubResourceClient
+	store *store
+}
+
+func (c countingStatus) Patch(ctx context.Context, obj client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	c.store.calls = append(c.store.calls, "STATUS")
+	return c.SubResourceClient.Patch(ctx, obj, patch, options...)
+}
+
+// siloFinalizer is what an admission policy adds.
+const siloFinalizer = "test.example.com/silos"
+
+// What the life of one resource costs: writes to the API server, in capitals, and calls. The last
+// observation until Ready is that of the reconcile which the writes have triggered.
+func TestRequestsOfALife(t *testing.T) {
+	for name, tt := range map[string]struct{ without, with string }{
+		"name":    {"observe METADATA create observe STATUS observe", "observe METADATA create observe STATUS observe"},
+		"token":   {"METADATA create METADATA observe STATUS observe", "create METADATA observe STATUS observe"},
+		"tag":     {"find METADATA create METADATA observe STATUS observe", "find METADATA create METADATA observe STATUS observe"},
+		"nothing": {"METADATA create METADATA observe STATUS observe", "METADATA create METADATA observe STATUS observe"},
+	} {
+		for admission, want := range map[string]string{"without an admission policy": tt.without, "with one": tt.with} {
+			t.Run(name+" "+admission, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					d := newSiloDesk(t, siloIdentities[name])
+					d.client = counting{d.client, d.store}
+					d.restart()
+					if admission == "with one" {
+						d.change(func(obj *Silo) { obj.Finalizers = []string{siloFinalizer} })
+					}
+					d.settle()
+					d.expect("Ready", "True")
+					d.takes("until Ready", want)
+					time.Sleep(time.Hour)
+					d.settle()
+					d.takes("a poll", "observe")
+					d.delete()
+					d.settle()
+					d.takes("deletion", "observe delete observe METADATA")
+					if d.get() != nil || len(d.store.all) > 0 {
+						t.Errorf("the store has %v", d.store.ids())
+					}
+				})
+			})
+		}
+	}
+}
+
+func (d *siloDesk) takes(when, want string) {
+	d.t.Helper()
+	got := d.store.take()
+	if got != want {
+		d.t.Errorf("%s: %s, want %s", when, got, want)
+	}
+	if writes := strings.Count(got, "METADATA") + strings.Count(got, "STATUS"); writes > 3 {
+		d.t.Errorf("%s: %d writes", when, writes)
+	}
+}
+
+// A token that was never written is found by the finalizer alone.
+func TestUnwrittenTokenIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newSiloDesk(t, external.ByToken[*Silo]())
+		d.change(func(obj *Silo) { obj.Finalizers = []string{siloFinalizer} })
+		d.failAfterCreate()
+		d.restart() // the process knows nothing
+		d.delete()
+		d.wait()
+		if d.get() != nil || len(d.store.all) > 0 {
+			t.Errorf("the store has %v", d.store.ids())
+		}
+	})
+}
+
+// wait reconciles until the Silo is gone, or a while has passed.
+func (d *siloDesk) wait() {
+	d.t.Helper()
+	for range 60 {
+		if d.get() == nil {
+			return
+		}
+		result, err := d.reconcile()
+		d.must(err)
+		time.Sleep(max(result.RequeueAfter, time.Second))
+	}
+}
+
+// Another client removes the annotations, and the process ends before it has written them again.
+func TestStrippedAnnotationsAfterARestart(t *testing.T) {
+	eachIdentity(t, func(t *testing.T, d *siloDesk) {
+		d.settle()
+		d.change(func(obj *Silo) { obj.Annotations = nil })
+		d.restart()
+		d.delete()
+		if strings.HasSuffix(t.Name(), "/nothing") {
+			if _, err := d.reconcile(); err == nil || d.get() == nil {
+				t.Fatalf("nothing shows whether there is a resource: %v", err)
+			}
+			d.expect("Ready", "False CreationUnknown")
+			d.annotate(external.IDAnnotation, d.store.ids()[0]) // as the condition says
+		}
+		d.wait()
+		if d.get() != nil || len(d.store.all) > 0 {
+			t.Errorf("the store has %v", d.store.ids())
+		}
+	})
+}
+
+// The right twin: an object that has its finalizer from an admission policy, and was never
+// claimed, needs no system to be deleted. Where the token is not written, the system is needed.
+func TestNeverClaimedNeedsNoSystem(t *testing.T) {
+	eachIdentity(t, func(t *testing.T, d *siloDesk) {
+		d.change(func(obj *Silo) { obj.Finalizers = []string{siloFinalizer} })
+		d.store.fail = failing("connect", errors.New("no credentials"))
+		_, _ = d.reconcile()
+		d.restart()
+		d.delete()
+		_, err := d.reconcile()
+		if byToken := strings.HasSuffix(t.Name(), "/token"); (err == nil) == byToken || (d.get() == nil) == byToken {
+			t.Errorf("the object is there: %t, error %v", d.get() != nil, err)
+		}
+	})
+}
+
+// A finalizer that a person has removed is a decision: the resource is left.
+func TestRemovedFinalizerIsADecision(t *testing.T) {
+	eachIdentity(t, func(t *testing.T, d *siloDesk) {
+		d.settle()
+		d.change(func(obj *Silo) { obj.Annotations, obj.Finalizers = nil, nil })
+		d.store.take()
+		d.delete()
+		_, err := d.reconcile()
+		d.must(err)
+		if calls := d.store.take(); strings.Contains(calls, "delete") || len(d.store.all) != 1 {
+			t.Errorf("calls %s", calls)
+		}
+	})
+}
+
+// A system that remembers tokens answers that of a resource which was deleted by hand with its
+// former id. The next one is used then, which is found again without annotations.
+func TestTokensOfDeletedResources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newSiloDesk(t, external.ByToken[*Silo]())
+		d.store.tokens = map[string]string{}
+		d.settle()
+		for n := range 2 {
+			delete(d.store.all, external.IDOf(d.get()))
+			time.Sleep(time.Hour)
+			d.settle()
+			if len(d.store.all) != 1 || !strings.HasSuffix(d.get().Annotations[external.IntentAnnotation], string(rune('2'+n))) {
+				t.Fatalf("after deletion %d the store has %v, and the annotation is %q", n+1, d.store.ids(), d.get().Annotations[external.IntentAnnotation])
+			}
+		}
+		d.change(func(obj *Silo) { obj.Annotations = nil })
+		d.restart()
+		for range 40 {
+			result, err := d.reconcile()
+			d.must(err)
+			time.Sleep(result.RequeueAfter)
+		}
+		d.expect("Ready", "True")
+		if len(d.store.all) != 1 {
+			t.Errorf("the store has %v", d.store.ids())
+		}
+	})
+}

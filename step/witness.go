@@ -1,0 +1,71 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"bytes"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// HasFinalizer reports whether the object has the finalizer of the engine, from any client:
+// then its deletion waits for Cleanup. Before the first Claim of an object it is true only if an
+// admission policy has put it there, or another step needs it.
+func (r *Request[T]) HasFinalizer() bool {
+	return r.finalizer != "" && slices.Contains(r.Snapshot().GetFinalizers(), r.finalizer)
+}
+
+// WasClaimed reports whether the engine has put its finalizer on the object for the claim of a
+// [Claimer], in an earlier reconcile. The managed fields of the object show that, also to a process that has not seen the
+// claim, and after another client has removed all annotations that the claim has written.
+//
+//   - It is false if an admission policy, or another client, has put the finalizer there, and if
+//     that has been removed.
+//   - It is false if the engine has another step with something to clean up, because then the
+//     finalizer shows nothing of the claim.
+//   - It is false if the cache drops managed fields, except in Cleanup of an engine with
+//     Options.APIReader.
+func (r *Request[T]) WasClaimed() bool {
+	if !r.claimsOnly || !r.HasFinalizer() {
+		return false
+	}
+	managed := r.managed
+	if managed == nil {
+		managed = r.Snapshot().GetManagedFields()
+	}
+	return slices.ContainsFunc(managed, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == r.FieldOwner() && e.Subresource == "" && ownsFinalizer(e.FieldsV1, r.finalizer)
+	})
+}
+
+// ownsFinalizer reports whether a set of managed fields has a finalizer.
+func ownsFinalizer(fields *metav1.FieldsV1, finalizer string) bool {
+	if fields == nil {
+		return false
+	}
+	set := fieldpath.NewSet()
+	if set.FromJSON(bytes.NewReader(fields.GetRawBytes())) != nil {
+		return false
+	}
+	return set.Has(fieldpath.MakePathOrDie("metadata", "finalizers", value.NewValueInterface(finalizer)))
+}
+
+// onlyClaims reports whether one step claims, and no other has something to clean up: then a
+// finalizer is there because of the claim.
+func onlyClaims[T client.Object](parts []*part[T]) bool {
+	claimers := 0
+	for _, p := range parts {
+		switch {
+		case p.claimer != nil:
+			claimers++
+		case p.cleaner != nil:
+			return false
+		}
+	}
+	return claimers == 1
+}
