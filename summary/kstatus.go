@@ -60,7 +60,7 @@ func ordered(value any) any {
 	rank := func(c any) string {
 		kind, _, _ := unstructured.NestedString(asMap(c), "type")
 		if i := slices.Index(first, kind); i >= 0 {
-			return string(rune('0'+i))
+			return string(rune('0' + i))
 		}
 		return kind
 	}
