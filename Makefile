@@ -72,7 +72,7 @@ conformance: ## Compare the API server in memory with the real one in 1,000 sequ
 explore: ## Run more of the simulations: 2,000 pairs against each operator, each mutant's plan 100 times, each trace 200 times
 	$(GO) test -timeout 60m ./sim/internal/mutants -pairs 2000 -repetitions 100
 	$(GO) test -race -timeout 60m -run TestEqualPlans ./sim -repetitions 200
-	$(GO) test -timeout 60m -run TestSurvivesEverything ./external -pairs 2000
+	$(GO) test -timeout 60m -run TestSurvives ./external -pairs 2000 -all
 	$(GO) test -timeout 60m -run 'TestNothingLeaks|TestWhatIsDetachedStays' ./lifecycle -pairs 2000
 	cd examples && $(GO) test -timeout 60m -run TestSurvivesEverything ./01_cronjob ./02_simple ./03_rwexternal ./04_website ./05_user ./06_stream -pairs 2000
 
