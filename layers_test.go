@@ -59,6 +59,7 @@ var layers = map[string]int{
 	"policy/namespaces":       5, // its watch is of a step
 	"lifecycle":               6,
 	"handlers":                6,
+	"reference":               5, // its protection is a step
 	"external":                7,
 	"external/externaltest":   8,
 
