@@ -6,8 +6,6 @@ package external
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -247,10 +245,7 @@ func (e *external[T]) open(ctx context.Context, req *step.Request[T]) (*session[
 	return s, nil
 }
 
-// pollAfter returns when to observe the resource of an object again: the same time for the same
-// object, so that nothing drifts together.
+// pollAfter returns when to observe the resource of an object again.
 func (e *external[T]) pollAfter(obj metav1.Object) time.Duration {
-	sum := sha256.Sum256([]byte(obj.GetUID())) // simpler hashes do not spread UIDs that are alike
-	share := float64(binary.BigEndian.Uint32(sum[:]))/float64(1<<32)*0.2 - 0.1
-	return e.options.Poll + time.Duration(share*float64(e.options.Poll))
+	return lifecycle.Spread(e.options.Poll, obj)
 }

@@ -162,11 +162,11 @@ func TestRefresh(t *testing.T) {
 		c.takeWrites()
 		o.take()
 		time.Sleep(10 * time.Minute)
-		if took, writes := strings.Count(o.take(), "UpdateStatus"), c.takeWrites(); took != 10 || len(writes) > 0 {
-			t.Errorf("refreshed %d times with writes %q, want 10 and none", took, writes)
+		if took, writes := strings.Count(o.take(), "UpdateStatus"), c.takeWrites(); took < 9 || took > 11 || len(writes) > 0 {
+			t.Errorf("refreshed %d times with writes %q, want some 10 and none", took, writes)
 		}
 		o.change(func() { seen = "two" })
-		time.Sleep(time.Minute)
+		time.Sleep(66 * time.Second)
 		equal(t, "observed", c.get().Status.Observed, "two")
 	})
 }

@@ -36,6 +36,9 @@ type settings struct {
 // addControllers adds the controllers of Streams and Consumers to a manager.
 func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer) error {
 	servers, streamOf := newServers(s.address, s.dial), newStreamReference()
+	if err := mgr.Add(&servers.pool); err != nil { // it closes the connections when the operator ends
+		return err
+	}
 	streamEngine, err := step.New(step.Options[*v1.Stream]{
 		Name: "stream", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("stream-operator"),
 		Observers: observers, SkipUnchanged: true,
