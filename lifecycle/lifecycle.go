@@ -166,7 +166,7 @@ func (l *lifecycle[T]) mayModify(decision policy.Decision) bool {
 // Do implements [step.Step].
 func (l *lifecycle[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
 	decision := PolicyOf(req)
-	request := policy.RequestOf(req.Object)
+	request := decision.Request()
 	result, err := l.act(ctx, req, decision)
 	if _, failed := ctrlkit.IgnoreExit(result, err); failed == nil && len(ctrlkit.Waits(err)) == 0 {
 		request.Acknowledge(policy.StatusOf(req.Object))

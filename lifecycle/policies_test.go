@@ -192,7 +192,8 @@ func TestReconcileNow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inCluster(t, func(c *cluster) {
 				o := &operator{full: newFull(), skipUnchanged: true}
-				o.create = func(context.Context, *request) (ctrl.Result, error) { return how.outcome() }
+				create := how.outcome
+				o.create = func(context.Context, *request) (ctrl.Result, error) { return create() }
 				switch name {
 				case "unseen":
 					o.update = func(context.Context, *request) error { return errors.New("no connection") }
@@ -205,17 +206,26 @@ func TestReconcileNow(t *testing.T) {
 					annotations["policy.ctrlkit.dev/reconcile"] = "skip"
 				}
 				c.create(func(obj *User) { obj.Annotations = annotations })
-				o.take()
-				c.annotate(user("prod", "a"), map[string]string{annotation: "42"})
-				if o.take() == "" {
-					t.Error("it is not reconciled")
+				for _, where := range []struct {
+					obj     client.Object
+					handled func(s *policy.RequestStatus) string
+				}{
+					{user("prod", "a"), func(s *policy.RequestStatus) string { return s.LastHandledReconcileAt }},
+					{prod(), func(s *policy.RequestStatus) string { return s.LastHandledNamespaceReconcileAt }},
+				} {
+					o.take()
+					c.annotate(where.obj, map[string]string{annotation: "42"})
+					if o.take() == "" {
+						t.Errorf("it is not reconciled by a request of %T", where.obj)
+					}
+					equal(t, "acknowledged", where.handled(&c.get().Status.RequestStatus), how.want)
 				}
-				equal(t, "acknowledged", c.get().Status.LastHandledReconcileAt, how.want)
 				if how.want == "" {
-					o.change(func() { how.outcome, o.update = ctrlkit.NoRequeue, nil })
+					o.change(func() { create, o.update = ctrlkit.NoRequeue, nil })
 					time.Sleep(time.Hour)
 					c.edit(func(obj *User) { obj.Spec.Name = "other" })
-					equal(t, "acknowledged in the end", c.get().Status.LastHandledReconcileAt, "42")
+					now := c.get().Status
+					equal(t, "acknowledged in the end", now.LastHandledReconcileAt+" "+now.LastHandledNamespaceReconcileAt, "42 42")
 				}
 			})
 		})
