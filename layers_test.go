@@ -52,6 +52,7 @@ var layers = map[string]int{
 	"internal/track":          1,
 	"internal/references":     0,
 	"step/steptest":           5,
+	"internal/orphans":        1,
 	"internal/explanation":    4, // what an operator says of itself, independent of the engine
 	"explain":                 5, // imports no engine: see independent
 	"observe":                 6,

@@ -76,5 +76,8 @@ func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer)
 	if err != nil {
 		return err
 	}
+	if err := external.ServeAudits(mgr, servers.audits(mgr.GetClient(), mgr.GetAPIReader())); err != nil { // for ctrlkit orphans
+		return err
+	}
 	return consumerEngine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Consumer{}))
 }
