@@ -335,7 +335,9 @@ func checkImmutable(t *testing.T, c *cluster) {
 // checkDeletionOrder deletes a Stream before its Consumer.
 func checkDeletionOrder(t *testing.T, c *cluster, orders *v1.Stream, billing *v1.Consumer, secret *corev1.Secret) {
 	c.must(t, c.Delete(t.Context(), orders))
-	waiting := c.stream(t, "orders", "waiting", func(s *v1.Stream) bool { return meta.IsStatusConditionTrue(s.Status.Conditions, reference.ConditionInUse) })
+	waiting := c.stream(t, "orders", "waiting", func(s *v1.Stream) bool {
+		return meta.IsStatusConditionTrue(s.Status.Conditions, reference.ConditionInUse)
+	})
 	if got := meta.FindStatusCondition(waiting.Status.Conditions, reference.ConditionInUse); got.Message != "it is deleted after Consumer default/billing" {
 		t.Errorf("InUse is %+v", got)
 	}
