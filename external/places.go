@@ -15,8 +15,8 @@ import (
 )
 
 // places are those in the queue of a system with a rate limit. A call whose turn is too far away
-// keeps its place, and is made in a later reconcile: otherwise the calls before it in each reconcile
-// would use up what the limit allows, and the last one would never be made.
+// keeps its place, and is made in a later reconcile: otherwise the calls before it in each
+// reconcile would use up what the limit allows, and the last one would never be made.
 type places struct {
 	limiter *rate.Limiter
 	mu      sync.Mutex // for kept

@@ -18,8 +18,8 @@ const annotationPrefix = "references.ctrlkit.dev/"
 
 // Annotation returns the annotation in which the uses of a reference are recorded: what the object
 // refers to, and after a change of that, until [Reference.Settle], what it referred to before. Each
-// is "namespace/name/uid", without a namespace if the kind has none; "none" if the only use was ended
-// before anything was made.
+// is "namespace/name/uid", without a namespace if the kind has none; "none" if the only use was
+// ended before anything was made.
 func (r *Reference[T, R]) Annotation() string { return annotationPrefix + r.Name }
 
 // A use is that of one object. One that is created again under the same name is another one.

@@ -256,9 +256,9 @@ func (r *Reference[T, R]) Settle(req *step.Request[T]) {
 	r.record(req.Object, slices.DeleteFunc(slices.Clone(uses), func(u use) bool { return !ok || u != useOf(found) }))
 }
 
-// Get returns what req.Object refers to: what Resolve or Await have found, or, for an object that is
-// being deleted, what it uses. The error is a wait if there is none, also for an object that refers
-// to nothing.
+// Get returns what req.Object refers to: what Resolve or Await have found, or, for an object that
+// is being deleted, what it uses. The error is a wait if there is none, also for an object that
+// refers to nothing.
 func (r *Reference[T, R]) Get(ctx context.Context, req *step.Request[T]) (R, error) {
 	if obj, ok := step.Lookup(req, r.found); ok {
 		return obj, nil
