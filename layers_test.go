@@ -52,6 +52,7 @@ var layers = map[string]int{
 	"internal/track":          1,
 	"internal/references":     0,
 	"step/steptest":           5,
+	"internal/orphans":        1,
 	"internal/explanation":    4, // what an operator says of itself, independent of the engine
 	"explain":                 5, // imports no engine: see independent
 	"observe":                 6,
@@ -59,6 +60,7 @@ var layers = map[string]int{
 	"policy/namespaces":       5, // its watch is of a step
 	"lifecycle":               6,
 	"handlers":                6,
+	"reference":               5, // its protection is a step
 	"external":                7,
 	"external/externaltest":   8,
 

@@ -6,10 +6,11 @@
 //
 //	make bench
 //	make benchmarks
+//	go run ./outside
 //	go test -run TestRequestsTable -v ./requests
 //
 // The first measures operators on the real control plane: package operators has them, process runs
 // them, command measure does the rounds, and table does the arithmetic. The second runs the
-// benchmarks of Go. Figures are ratios within one run, allocations, or counts of requests: machines
+// benchmarks of Go. The third measures an operator of external resources. Figures are ratios within one run, allocations, or counts of requests: machines
 // differ.
 package bench

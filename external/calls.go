@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/sony/gobreaker/v2"
-	"golang.org/x/time/rate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -30,7 +29,8 @@ type Calls[T client.Object] struct {
 	System func(obj T) string
 
 	// PerSecond is how many calls there are in a second at most, and Burst how many at once.
-	// Without a limit there are as many as workers.
+	// Without a limit there are as many as workers. A call waits for half of the Deadline at most;
+	// one that would wait longer is made in a later reconcile, and keeps its place.
 	PerSecond float64
 	Burst     int
 
@@ -49,7 +49,7 @@ type calls[T client.Object] struct {
 }
 
 type system struct {
-	limiter *rate.Limiter // nil without a limit
+	places  *places // nil without a limit
 	breaker *gobreaker.TwoStepCircuitBreaker[any]
 }
 
@@ -74,7 +74,7 @@ func (c *calls[T]) of(obj T) (string, *system) {
 			ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= uint32(c.Failures) }, //nolint:gosec // a small number
 		})}
 		if c.PerSecond > 0 {
-			s.limiter = rate.NewLimiter(rate.Limit(c.PerSecond), max(c.Burst, 1))
+			s.places = newPlaces(c.PerSecond, c.Burst)
 		}
 		c.systems[name] = s
 	}
@@ -88,7 +88,7 @@ func (c *calls[T]) do(ctx context.Context, obj T, what string, call func(ctx con
 	return c.guarded(name, s, func() (reached, err error) {
 		ctx, cancel := context.WithTimeout(ctx, c.Deadline)
 		defer cancel()
-		if err := c.limited(ctx, name, s); err != nil {
+		if err := s.places.await(ctx, callOf{obj.GetUID(), what}, c.Deadline/2, name); err != nil {
 			return errNotCalled, err
 		}
 		err = noted(ctx, what, call)
@@ -127,20 +127,6 @@ func (c *calls[T]) guarded(name string, s *system, call func() (reached, err err
 		return wait
 	}
 	return err
-}
-
-// limited waits until the rate limit of a system allows a call. The error is a wait if that takes
-// longer than the call may take.
-func (c *calls[T]) limited(ctx context.Context, name string, s *system) error {
-	if s.limiter == nil {
-		return nil
-	}
-	err := s.limiter.Wait(ctx)
-	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
-		return err
-	}
-	_, wait := ctrlkit.PollFor("the rate limit of "+name, c.Deadline)
-	return wait
 }
 
 // noted calls, and records that in the journal.

@@ -99,7 +99,7 @@ func TestRateBeyondTheDeadlineIsAWait(t *testing.T) {
 		c, n := newCalls(Calls[configMap]{PerSecond: 0.01, System: systemOf}), 0
 		_ = c.do(t.Context(), in("a"), "observe", answers(&n, nil))
 		wait := waitOf(t, c.do(t.Context(), in("a"), "observe", answers(&n, nil)))
-		if want := (ctrlkit.Wait{For: "the rate limit of the external system a", Every: 30 * time.Second}); wait != want || n != 1 {
+		if want := (ctrlkit.Wait{For: "the rate limit of the external system a", Every: 100 * time.Second}); wait != want || n != 1 {
 			t.Errorf("%+v with %d calls", wait, n)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

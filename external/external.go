@@ -6,10 +6,9 @@ package external
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
+	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -47,6 +47,11 @@ type Options[T client.Object] struct {
 
 	// Calls limit the calls of the system.
 	Calls Calls[T]
+
+	// References are those to other objects. They are awaited before the system is called, and what
+	// they refer to is in use from then on: see package reference. A connector gets it from
+	// Reference.Get.
+	References []reference.Of[T]
 
 	// ConnectionSecret returns the name of a Secret in the namespace of the object, to which
 	// Observation.Connection is published. It belongs to the object. If it is nil, or returns an
@@ -100,6 +105,9 @@ func (e *external[T]) Watches() []step.Watch {
 	if e.options.ConnectionSecret != nil {
 		all = append(all, step.Watch{Object: &corev1.Secret{}, Owned: true})
 	}
+	for _, r := range e.options.References {
+		all = append(all, r.Watches()...)
+	}
 	return all
 }
 
@@ -111,12 +119,18 @@ func (e *external[T]) Conditions() []condition.Declaration {
 	}); ok {
 		all = append(all, d.Conditions()...)
 	}
+	for _, r := range e.options.References {
+		all = append(all, r.Conditions()...)
+	}
 	return all
 }
 
-// Claim implements [lifecycle.Claimer]: it observes the resource, and records the intent to create
-// one if there is none.
+// Claim implements [lifecycle.Claimer]: it awaits the references, observes the resource, and
+// records the intent to create one if there is none.
 func (e *external[T]) Claim(ctx context.Context, req *step.Request[T]) error {
+	if err := e.await(ctx, req); err != nil {
+		return err
+	}
 	s, err := e.open(ctx, req)
 	if err != nil {
 		return err
@@ -139,6 +153,9 @@ func (e *external[T]) Claimed(T) bool { return true }
 // claimed reports whether there may be a resource of an object that is being deleted.
 func (e *external[T]) claimed(req *step.Request[T]) bool {
 	obj := req.Object
+	if slices.ContainsFunc(e.options.References, func(r reference.Of[T]) bool { return r.Unused(obj) }) {
+		return false
+	}
 	if IDOf(obj) != "" || obj.GetAnnotations()[IntentAnnotation] != "" {
 		return true
 	}
@@ -155,11 +172,23 @@ func (e *external[T]) CreateOrUpdate(ctx context.Context, req *step.Request[T]) 
 	if !ok {
 		return ctrl.Result{}, errors.New("the resource was not observed")
 	}
-	return s.reconcile(ctx)
+	if s.seen.State == Absent && !s.recent() {
+		if err := e.confirm(ctx, req); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	result, err := s.reconcile(ctx)
+	if _, failed := ctrlkit.IgnoreExit(result, err); failed == nil && s.seen.State == UpToDate {
+		e.settle(req)
+	}
+	return result, err
 }
 
 // UpdateStatus implements [lifecycle.StatusUpdater].
 func (e *external[T]) UpdateStatus(ctx context.Context, req *step.Request[T]) error {
+	if err := e.resolve(ctx, req); err != nil {
+		return err
+	}
 	s, err := e.open(ctx, req)
 	if err != nil {
 		return err
@@ -216,10 +245,7 @@ func (e *external[T]) open(ctx context.Context, req *step.Request[T]) (*session[
 	return s, nil
 }
 
-// pollAfter returns when to observe the resource of an object again: the same time for the same
-// object, so that nothing drifts together.
+// pollAfter returns when to observe the resource of an object again.
 func (e *external[T]) pollAfter(obj metav1.Object) time.Duration {
-	sum := sha256.Sum256([]byte(obj.GetUID())) // simpler hashes do not spread UIDs that are alike
-	share := float64(binary.BigEndian.Uint32(sum[:]))/float64(1<<32)*0.2 - 0.1
-	return e.options.Poll + time.Duration(share*float64(e.options.Poll))
+	return lifecycle.Spread(e.options.Poll, obj)
 }

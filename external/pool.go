@@ -8,17 +8,26 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
+
+var _ manager.Runnable = (*Pool[any])(nil)
 
 // A Pool shares connections to external systems among objects with the same credentials. A
 // connection is closed when the credentials of its system change, as soon as nothing uses it any
 // more. The zero value is empty; it is safe for concurrent use.
+//
+// A manager that has it as a Runnable closes all connections when it stops:
+//
+//	err := mgr.Add(pool)
 type Pool[C any] struct {
 	// Close closes a connection. It may be nil.
 	Close func(C) error
 
-	mu  sync.Mutex // for all below
-	all map[string]*shared[C]
+	mu    sync.Mutex // for all below
+	all   map[string]*shared[C]
+	ended bool // CloseAll was called
 }
 
 // shared is one connection.
@@ -43,11 +52,16 @@ type Lease[C any] struct {
 // none with these credentials. Version is another text when the credentials change: the UID and
 // the resource version of their Secret. An error of dial is not kept.
 //
+// After [Pool.CloseAll], the error is [ErrPoolClosed].
+//
 // Calls of Get for the same key wait for one dial, as long as their contexts allow. If the context
 // of the one that dials ends, another one dials.
 func (p *Pool[C]) Get(ctx context.Context, key, version string, dial func(ctx context.Context) (C, error)) (Lease[C], error) {
 	for {
 		s, first, stale := p.take(key, version)
+		if s == nil {
+			return Lease[C]{}, ErrPoolClosed
+		}
 		if stale != nil {
 			if err := p.end(stale); err != nil { // nothing uses it
 				return Lease[C]{}, p.giveUp(key, s, fmt.Errorf("closing the connection with the previous credentials: %w", err))
@@ -65,6 +79,35 @@ func (p *Pool[C]) Get(ctx context.Context, key, version string, dial func(ctx co
 			return Lease[C]{}, s.err
 		}
 	}
+}
+
+// ErrPoolClosed is the error of [Pool.Get] when the operator ends.
+var ErrPoolClosed = fmt.Errorf("the connections are closed, because the operator ends: %w", context.Canceled)
+
+// Start implements [manager.Runnable]: it calls CloseAll when ctx is done, and returns its error.
+func (p *Pool[C]) Start(ctx context.Context) error {
+	<-ctx.Done()
+	return p.CloseAll()
+}
+
+// CloseAll closes all connections, those that are used as soon as nothing uses them any more, and
+// returns the errors of those that were not used.
+func (p *Pool[C]) CloseAll() error {
+	p.mu.Lock()
+	p.ended = true
+	var unused []*shared[C]
+	for key, s := range p.all {
+		delete(p.all, key)
+		if s.old = true; s.users == 0 {
+			unused = append(unused, s)
+		}
+	}
+	p.mu.Unlock()
+	var all []error
+	for _, s := range unused {
+		all = append(all, p.end(s))
+	}
+	return errors.Join(all...)
 }
 
 // await waits until a connection is dialed.
@@ -98,6 +141,9 @@ func (p *Pool[C]) dial(ctx context.Context, key string, s *shared[C], dial func(
 func (p *Pool[C]) take(key, version string) (s *shared[C], first bool, stale *shared[C]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ended {
+		return nil, false, nil
+	}
 	if p.all == nil {
 		p.all = make(map[string]*shared[C])
 	}

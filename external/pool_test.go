@@ -225,3 +225,34 @@ func TestPoolUnderRace(t *testing.T) {
 		t.Errorf("%d dials, %d closed: all but the last one should be", d.n, got)
 	}
 }
+
+// When the operator ends, each connection is closed: one that is used when its use ends. After that
+// there are none.
+func TestPoolIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dials{}
+		p := d.pool()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Start(ctx) }()
+		used := get(t, p, "1", d)
+		unused, err := p.Get(t.Context(), "other", "1", d.dial)
+		if err != nil || unused.Release() != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(d.closed) > 0 {
+			t.Errorf("closed %v before the end", d.closed)
+		}
+		cancel()
+		if err := <-ended; err != nil || !slices.Equal(d.closed, []string{"conn-2"}) {
+			t.Errorf("closed %v, error %v", d.closed, err)
+		}
+		if _, err := p.Get(t.Context(), "system", "1", d.dial); !errors.Is(err, ErrPoolClosed) {
+			t.Errorf("another connection: error %v", err)
+		}
+		if err := used.Release(); err != nil || !slices.Equal(d.closed, []string{"conn-2", "conn-1"}) || d.n != 2 {
+			t.Errorf("closed %v of %d, error %v", d.closed, d.n, err)
+		}
+	})
+}

@@ -46,7 +46,7 @@ type Options struct {
 	Policy policy.Defaults
 
 	// Refresh is how often the status of an object is refreshed whose policy does not allow to
-	// change anything. If it is zero, an event does that.
+	// change anything, within a tenth of it: see [Spread]. If it is zero, an event does that.
 	Refresh time.Duration
 }
 
@@ -166,7 +166,7 @@ func (l *lifecycle[T]) mayModify(decision policy.Decision) bool {
 // Do implements [step.Step].
 func (l *lifecycle[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
 	decision := PolicyOf(req)
-	request := policy.RequestOf(req.Object)
+	request := decision.Request()
 	result, err := l.act(ctx, req, decision)
 	if _, failed := ctrlkit.IgnoreExit(result, err); failed == nil && len(ctrlkit.Waits(err)) == 0 {
 		request.Acknowledge(policy.StatusOf(req.Object))
@@ -185,7 +185,7 @@ func (l *lifecycle[T]) act(ctx context.Context, req *step.Request[T], decision p
 		}
 	}
 	if l.options.Refresh > 0 {
-		return ctrlkit.ContinueAndRequeueAfter(l.options.Refresh)
+		return ctrlkit.ContinueAndRequeueAfter(Spread(l.options.Refresh, req.Object))
 	}
 	return ctrlkit.NoRequeue()
 }

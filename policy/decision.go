@@ -18,6 +18,7 @@ type Decision struct {
 	Reclaim   Choice[Reclaim]
 	Allow     Choice[Verbs]
 
+	request  Request
 	resolved bool
 	unread   string // the namespace that the decision depends on and that is not known
 	invalid  []*InvalidError

@@ -70,6 +70,40 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// The requests of the object and of its namespace are acknowledged each by itself.
+func TestRequestOfNamespace(t *testing.T) {
+	bucket, prod := &Bucket{}, &metav1.ObjectMeta{Name: "prod"}
+	bucket.Namespace = "prod"
+	request := func(object, namespace string, defaults policy.Defaults) policy.Request {
+		metav1.SetMetaDataAnnotation(&bucket.ObjectMeta, policy.ReconcileNowAnnotation, object)
+		metav1.SetMetaDataAnnotation(prod, policy.ReconcileNowAnnotation, namespace)
+		return policy.Resolve(bucket, prod, defaults).Request()
+	}
+	status := &bucket.Status.RequestStatus
+	if request("", "1", policy.Defaults{Namespaces: policy.NamespacesIgnored}).Pending(status) {
+		t.Error("a request of a namespace is pending that does not count")
+	}
+	for _, step := range []struct {
+		object, namespace string
+		pending           bool
+		want              policy.RequestStatus
+	}{
+		{"", "", false, policy.RequestStatus{}},
+		{"", "1", true, policy.RequestStatus{LastHandledNamespaceReconcileAt: "1"}},
+		{"1", "1", true, policy.RequestStatus{LastHandledReconcileAt: "1", LastHandledNamespaceReconcileAt: "1"}},
+		{"1", "2", true, policy.RequestStatus{LastHandledReconcileAt: "1", LastHandledNamespaceReconcileAt: "2"}},
+		{"", "", false, policy.RequestStatus{LastHandledReconcileAt: "1", LastHandledNamespaceReconcileAt: "2"}},
+	} {
+		r := request(step.object, step.namespace, policy.Defaults{})
+		if got := r.Pending(status); got != step.pending {
+			t.Errorf("%q and %q are pending: %v", step.object, step.namespace, got)
+		}
+		if r.Acknowledge(status); *status != step.want {
+			t.Errorf("%q and %q: %+v, want %+v", step.object, step.namespace, *status, step.want)
+		}
+	}
+}
+
 // What arrives while a reconcile runs is not acknowledged by it.
 func TestRequestDuringAReconcile(t *testing.T) {
 	bucket := &Bucket{}

@@ -75,7 +75,12 @@ func Resolve(object, namespace metav1.Object, defaults Defaults) Decision {
 			r.levels = append(r.levels, level{Source{Origin: OriginNamespace, Namespace: name}, namespace.GetAnnotations()})
 		}
 	}
-	return r.decide(defaults)
+	d := r.decide(defaults)
+	d.request = RequestOf(object)
+	if len(r.levels) > 1 {
+		d.request.namespace = RequestOf(namespace).token
+	}
+	return d
 }
 
 // isNil reports whether there is no object, also if a pointer of a type says so.

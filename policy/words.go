@@ -23,7 +23,8 @@ const (
 	ReconcileAnnotation = Domain + "/reconcile"
 	ReclaimAnnotation   = Domain + "/reclaim"
 	AllowAnnotation     = Domain + "/allow"
-	// ReconcileNowAnnotation requests a reconcile: see [Request]. On a namespace it has no effect.
+	// ReconcileNowAnnotation requests a reconcile: see [Request]. On a namespace it is for all
+	// objects in it.
 	ReconcileNowAnnotation = Domain + "/reconcile-now"
 )
 

@@ -30,7 +30,7 @@ func (e *Engine[T]) watchLater(b *builder.Builder, w Watch, gvk schema.GroupVers
 		b.WatchesRawSource(&laterSource{c.RESTMapper(), gvk, inner})
 	}
 	if w.NamedBy != nil {
-		add(e.naming(b, &references.Index[T]{Named: w.NamedBy}))
+		add(e.naming(b, &references.Index[T]{Named: w.NamedBy, NamedAs: w.NamedAs}))
 	}
 	if events != nil {
 		add(events)

@@ -39,10 +39,13 @@ import (
 //   - A filter that was given to b before, with WithEventFilter, hides the events that it drops.
 //   - The journal has the causes, as with [Engine.WrapHandler].
 func (e *Engine[T]) WatchNamed(b *builder.Builder, watched client.Object, named func(obj T) []client.ObjectKey, options ...builder.WatchesOption) *builder.Builder {
-	r := &references.Index[T]{
-		Named:      func(obj client.Object) []client.ObjectKey { return named(obj.(T)) }, //nolint:errcheck // the index passes only these
-		Namespaced: sync.OnceValue(func() bool { return namespaced(e.options.Client, watched) }),
-	}
+	return e.watchNamed(b, watched, &references.Index[T]{
+		Named: func(obj client.Object) []client.ObjectKey { return named(obj.(T)) }, //nolint:errcheck // the index passes only these
+	}, options...)
+}
+
+func (e *Engine[T]) watchNamed(b *builder.Builder, watched client.Object, r *references.Index[T], options ...builder.WatchesOption) *builder.Builder {
+	r.Namespaced = sync.OnceValue(func() bool { return namespaced(e.options.Client, watched) })
 	return b.Watches(watched, e.naming(b, r), options...)
 }
 

@@ -135,6 +135,10 @@ type Watch struct {
 	// is reconciled when one of them changes, as with [Engine.WatchNamed], which says what the
 	// function may do. It may be nil.
 	NamedBy func(obj client.Object) []client.ObjectKey
+	// NamedAs returns keys by which NamedBy knows a watched object, besides its own: one of each of
+	// its labels, for objects that depend on all that have a label. Such keys have names that no
+	// object can have, such as "app=shop". It may be nil.
+	NamedAs func(watched client.Object) []client.ObjectKey
 	// Changed reports whether a change requests reconciles. Before is nil for an object that was
 	// not there, as all of them are when the watch begins, now for one that is gone. It is for
 	// kinds that change often in what no step reads. It may be nil: then every change does.

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/internal/references"
 )
 
 // watchDeclared adds the watches that steps declare.
@@ -41,7 +43,7 @@ func (e *Engine[T]) watchDeclared(b *builder.Builder) error {
 func (e *Engine[T]) watch(b *builder.Builder, w Watch, kind schema.GroupKind) {
 	notes := builder.WithPredicates(noting{kind, w.Note, w.Changed})
 	if w.NamedBy != nil {
-		e.WatchNamed(b, w.Object, func(obj T) []client.ObjectKey { return w.NamedBy(obj) }, notes)
+		e.watchNamed(b, w.Object, &references.Index[T]{Named: w.NamedBy, NamedAs: w.NamedAs}, notes)
 	}
 	if w.Owned && w.Named == nil {
 		b.Owns(w.Object, notes)

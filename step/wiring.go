@@ -53,7 +53,7 @@ func (e *Engine[T]) Wire() (Wiring, error) {
 			}
 			filter := noting{gvk.GroupKind(), watch.Note, watch.Changed}
 			if watch.NamedBy != nil {
-				r := &references.Index[T]{Named: watch.NamedBy}
+				r := &references.Index[T]{Named: watch.NamedBy, NamedAs: watch.NamedAs}
 				if watch.Later == nil {
 					r.Namespaced = sync.OnceValue(func() bool { return namespaced(e.options.Client, watch.Object) })
 				}

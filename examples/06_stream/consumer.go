@@ -15,10 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -30,90 +29,56 @@ func consumerName(obj *v1.Consumer) (string, error) {
 	return names.NameOf(obj)
 }
 
-// consumers connects to the servers of Consumers, which are those of their Streams.
-type consumers struct{ *servers }
-
-// Watches makes a change of the Stream, or of its credentials, reconcile its Consumers.
-func (consumers) Watches() []step.Watch {
-	return []step.Watch{
-		{Object: &v1.Stream{}, NamedBy: func(obj client.Object) []client.ObjectKey {
-			return []client.ObjectKey{{Name: obj.(*v1.Consumer).Spec.Stream}} //nolint:errcheck // it has the type
-		}},
-		{Object: &corev1.Secret{}, NamedBy: func(obj client.Object) []client.ObjectKey {
-			if server := obj.(*v1.Consumer).Status.Server; server != nil { //nolint:errcheck // it has the type
-				return []client.ObjectKey{{Name: server.CredentialsSecret}}
+// newStreamReference returns the reference of Consumers to their Streams.
+func newStreamReference() *reference.Reference[*v1.Consumer, *v1.Stream] {
+	return reference.New(reference.Options[*v1.Consumer, *v1.Stream]{
+		Name:   "stream", // the condition is v1.ConditionStreamReady
+		Target: func(obj *v1.Consumer) reference.Target { return reference.Target{Name: obj.Spec.Stream} },
+		NotReady: func(stream *v1.Stream) string {
+			if external.IDOf(stream) == "" || !meta.IsStatusConditionTrue(stream.Status.Conditions, external.ConditionAvailable) {
+				return "its stream is not available"
 			}
-			return nil
-		}},
-	}
+			return ""
+		},
+	})
 }
 
-// Conditions declares the condition of the Stream.
-func (consumers) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: v1.ConditionStreamReady}}
+// consumers connects to the servers of Consumers, which are those of their Streams.
+type consumers struct {
+	*servers
+	streamOf *reference.Reference[*v1.Consumer, *v1.Stream]
 }
 
-// Connect implements [external.Connector]: it waits for the Stream, and connects to its server.
+// Watches makes a change of the credentials reconcile the Consumers of the Streams that name them.
+func (consumers) Watches() []step.Watch {
+	return []step.Watch{{Object: &corev1.Secret{}, NamedBy: func(obj client.Object) []client.ObjectKey {
+		if server := obj.(*v1.Consumer).Status.Server; server != nil { //nolint:errcheck // it has the type
+			return []client.ObjectKey{{Name: server.CredentialsSecret}}
+		}
+		return nil
+	}}}
+}
+
+// Connect implements [external.Connector]: it connects to the server of the Stream. The status says
+// which one that was, for a Consumer that is deleted when its Stream was removed by force.
 func (c consumers) Connect(ctx context.Context, req *step.Request[*v1.Consumer]) (external.Client[*v1.Consumer], error) {
-	if err := c.findStream(ctx, req); err != nil {
+	status := &req.Object.Status
+	stream, err := c.streamOf.Get(ctx, req)
+	if err == nil && external.IDOf(stream) == "" {
+		_, err = ctrlkit.WaitFor("Stream " + stream.Namespace + "/" + stream.Name + " to be available")
+	}
+	switch {
+	case err == nil:
+		status.Stream = external.IDOf(stream)
+		status.Server = &v1.Server{Address: c.address(stream.Spec.Server), CredentialsSecret: stream.Spec.Server.CredentialsSecret}
+	case status.Server == nil:
 		return nil, err
 	}
-	status := &req.Object.Status
 	lease, err := c.lease(ctx, req.Client, req.Object.Namespace, *status.Server)
 	if err != nil {
 		return nil, err
 	}
 	return &consumerClient{lease: lease, address: status.Server.Address, stream: status.Stream}, nil
-}
-
-// findStream writes into the status where the consumer is, or returns a wait for the Stream. An
-// object that is being deleted does not need the Stream if the status has that already.
-func (c consumers) findStream(ctx context.Context, req *step.Request[*v1.Consumer]) error {
-	obj := req.Object
-	key := client.ObjectKey{Namespace: obj.Namespace, Name: obj.Spec.Stream}
-	stream, err := step.GetOrWait[*v1.Stream](ctx, req, key)
-	missing := len(ctrlkit.Waits(err)) > 0
-	if err != nil && !missing {
-		return err
-	}
-	deleting := !obj.DeletionTimestamp.IsZero()
-	found := !missing && external.IDOf(stream) != ""
-	switch {
-	case deleting && !found && obj.Status.Server != nil:
-		return nil
-	case deleting && !found:
-		return failure.Mark(fmt.Errorf("there is no Stream %s, and nothing shows where the consumer is", key),
-			failure.WithClass(failure.ClassNotFound), failure.WithReason("StreamNotFound"), failure.WithRemedy("create the Stream again"))
-	case missing:
-		notReady(req, "StreamNotFound", fmt.Sprintf("Stream %s does not exist: create it", key))
-		return err
-	case found && (deleting || external.IDOf(obj) != ""): // it exists, so the Stream stays
-	case !stream.DeletionTimestamp.IsZero():
-		return c.wait(req, fmt.Sprintf("Stream %s, which is being deleted, to be created again", key))
-	case !found || !meta.IsStatusConditionTrue(stream.Status.Conditions, external.ConditionAvailable):
-		return c.wait(req, fmt.Sprintf("Stream %s to be available", key))
-	}
-	obj.Status.Stream = external.IDOf(stream)
-	obj.Status.Server = &v1.Server{Address: c.address(stream.Spec.Server), CredentialsSecret: stream.Spec.Server.CredentialsSecret}
-	if req.Conditions != nil {
-		req.Conditions.MarkHealthy(v1.ConditionStreamReady, "StreamReady", "")
-	}
-	return nil
-}
-
-func (c consumers) wait(req *step.Request[*v1.Consumer], what string) error {
-	notReady(req, "StreamNotReady", "waiting for "+what)
-	_, err := ctrlkit.WaitFor(what)
-	return err
-}
-
-// notReady says why the Stream can't be used. A consumer that was not created yet is not available
-// for the same reason.
-func notReady(req *step.Request[*v1.Consumer], reason, message string) {
-	req.Conditions.MarkUnhealthy(v1.ConditionStreamReady, condition.SeverityInfo, reason, message)
-	if external.IDOf(req.Object) == "" {
-		req.Conditions.MarkUnhealthy(external.ConditionAvailable, condition.SeverityInfo, reason, message)
-	}
 }
 
 // consumerClient is the client of one consumer.

@@ -11,6 +11,7 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -34,7 +35,10 @@ type settings struct {
 
 // addControllers adds the controllers of Streams and Consumers to a manager.
 func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer) error {
-	servers := newServers(s.address, s.dial)
+	servers, streamOf := newServers(s.address, s.dial), newStreamReference()
+	if err := mgr.Add(&servers.pool); err != nil { // it closes the connections when the operator ends
+		return err
+	}
 	streamEngine, err := step.New(step.Options[*v1.Stream]{
 		Name: "stream", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("stream-operator"),
 		Observers: observers, SkipUnchanged: true,
@@ -46,7 +50,7 @@ func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer)
 				Deadline: 5 * time.Second, System: func(obj *v1.Stream) string { return servers.address(obj.Spec.Server) },
 			},
 		}),
-		inUse{},
+		reference.Protect(streamOf),
 	)
 	if err != nil {
 		return err
@@ -58,8 +62,8 @@ func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer)
 		Name: "consumer", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("stream-operator"),
 		Observers: observers, SkipUnchanged: true,
 	},
-		external.New("Consumer", consumers{servers}, external.Options[*v1.Consumer]{
-			Identity: external.ByName(consumerName), Poll: s.poll,
+		external.New("Consumer", consumers{servers, streamOf}, external.Options[*v1.Consumer]{
+			Identity: external.ByName(consumerName), Poll: s.poll, References: []reference.Of[*v1.Consumer]{streamOf},
 			ConnectionSecret: func(obj *v1.Consumer) string { return obj.Spec.ConnectionSecret },
 			Calls: external.Calls[*v1.Consumer]{Deadline: 5 * time.Second, System: func(obj *v1.Consumer) string {
 				if server := obj.Status.Server; server != nil {
@@ -70,6 +74,9 @@ func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer)
 		}),
 	)
 	if err != nil {
+		return err
+	}
+	if err := external.ServeAudits(mgr, servers.audits(mgr.GetClient(), mgr.GetAPIReader())); err != nil { // for ctrlkit orphans
 		return err
 	}
 	return consumerEngine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Consumer{}))

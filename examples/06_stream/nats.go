@@ -25,6 +25,7 @@ type Server interface {
 	CreateStream(ctx context.Context, config jetstream.StreamConfig) error
 	UpdateStream(ctx context.Context, config jetstream.StreamConfig) error
 	DeleteStream(ctx context.Context, name string) error
+	Streams(ctx context.Context) ([]jetstream.StreamConfig, error)
 
 	Consumer(ctx context.Context, stream, name string) (jetstream.ConsumerConfig, error)
 	CreateConsumer(ctx context.Context, stream string, config jetstream.ConsumerConfig) error
@@ -117,6 +118,14 @@ func (s *natsServer) UpdateStream(ctx context.Context, config jetstream.StreamCo
 
 func (s *natsServer) DeleteStream(ctx context.Context, name string) error {
 	return s.js.DeleteStream(ctx, name)
+}
+
+func (s *natsServer) Streams(ctx context.Context) (all []jetstream.StreamConfig, err error) {
+	list := s.js.ListStreams(ctx)
+	for stream := range list.Info() {
+		all = append(all, stream.Config)
+	}
+	return all, list.Err()
 }
 
 func (s *natsServer) Consumer(ctx context.Context, stream, name string) (jetstream.ConsumerConfig, error) {

@@ -36,6 +36,7 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/policy"
+	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -334,8 +335,10 @@ func checkImmutable(t *testing.T, c *cluster) {
 // checkDeletionOrder deletes a Stream before its Consumer.
 func checkDeletionOrder(t *testing.T, c *cluster, orders *v1.Stream, billing *v1.Consumer, secret *corev1.Secret) {
 	c.must(t, c.Delete(t.Context(), orders))
-	waiting := c.stream(t, "orders", "waiting", func(s *v1.Stream) bool { return meta.IsStatusConditionTrue(s.Status.Conditions, v1.ConditionInUse) })
-	if got := meta.FindStatusCondition(waiting.Status.Conditions, v1.ConditionInUse); got.Message != "it is deleted after Consumer default/billing" {
+	waiting := c.stream(t, "orders", "waiting", func(s *v1.Stream) bool {
+		return meta.IsStatusConditionTrue(s.Status.Conditions, reference.ConditionInUse)
+	})
+	if got := meta.FindStatusCondition(waiting.Status.Conditions, reference.ConditionInUse); got.Message != "it is deleted after Consumer default/billing" {
 		t.Errorf("InUse is %+v", got)
 	}
 	if got := meta.FindStatusCondition(waiting.Status.Conditions, condition.Reconciling); got == nil || got.Reason != step.ReasonCleaningUp || got.Message != "cleaning up: waits for Consumer default/billing to be deleted" {

@@ -76,9 +76,9 @@ func TestConnectionsAreShared(t *testing.T) {
 	}
 }
 
-// A Consumer waits for a Stream that can be used. Once it exists, nothing of the Stream stops it or
-// its deletion.
-func TestFindStream(t *testing.T) {
+// A Consumer waits for a Stream that can be used. Once it uses that, nothing of the Stream stops it
+// or its deletion.
+func TestConsumerConnects(t *testing.T) {
 	stream := func(change ...func(*v1.Stream)) *v1.Stream {
 		s := newStream("u1")
 		s.Annotations = map[string]string{external.IDAnnotation: "ORDERS"}
@@ -90,7 +90,9 @@ func TestFindStream(t *testing.T) {
 	}
 	deleted := func(s *v1.Stream) { s.DeletionTimestamp, s.Finalizers = new(metav1.Now()), []string{"a/b"} }
 	unavailable := func(s *v1.Stream) { s.Status.Conditions = nil }
-	claimed := func(c *v1.Consumer) { c.Annotations = map[string]string{external.IDAnnotation: "billing"} }
+	using := func(c *v1.Consumer) {
+		c.Annotations = map[string]string{newStreamReference().Annotation(): "default/orders/u1"}
+	}
 	going := func(c *v1.Consumer) { c.DeletionTimestamp = new(metav1.Now()) }
 	known := func(c *v1.Consumer) { c.Status.Stream, c.Status.Server = "BEFORE", &v1.Server{} }
 	for _, tt := range []struct {
@@ -102,15 +104,15 @@ func TestFindStream(t *testing.T) {
 	}{
 		{name: "available", stream: stream(), found: "ORDERS"},
 		{name: "missing", fails: "Stream default/orders"},
-		{name: "not available", stream: stream(unavailable), fails: "Stream default/orders to be available"},
-		{name: "not claimed", stream: stream(func(s *v1.Stream) { s.Annotations = nil }), fails: "Stream default/orders to be available"},
+		{name: "not available", stream: stream(unavailable), fails: "Stream default/orders to be ready: its stream is not available"},
+		{name: "not claimed", stream: stream(func(s *v1.Stream) { s.Annotations = nil }), fails: "Stream default/orders to be ready: its stream is not available"},
 		{name: "deleted", stream: stream(deleted), fails: "Stream default/orders, which is being deleted, to be created again"},
-		{name: "deleted, the consumer exists", stream: stream(deleted, unavailable), obj: []func(*v1.Consumer){claimed}, found: "ORDERS"},
-		{name: "not available, the consumer exists", stream: stream(unavailable), obj: []func(*v1.Consumer){claimed}, found: "ORDERS"},
-		{name: "missing, the consumer exists", obj: []func(*v1.Consumer){claimed, known}, found: "BEFORE", fails: "Stream default/orders"},
-		{name: "deletion", stream: stream(unavailable), obj: []func(*v1.Consumer){claimed, going}, found: "ORDERS"},
-		{name: "deletion, the Stream is gone", obj: []func(*v1.Consumer){claimed, going, known}, found: "BEFORE"},
-		{name: "deletion, nothing is known", obj: []func(*v1.Consumer){claimed, going}, fails: "there is no Stream default/orders, and nothing shows where the consumer is"},
+		{name: "deleted, the consumer exists", stream: stream(deleted, unavailable), obj: []func(*v1.Consumer){using}, found: "ORDERS"},
+		{name: "not available, the consumer exists", stream: stream(unavailable), obj: []func(*v1.Consumer){using}, found: "ORDERS"},
+		{name: "missing, the consumer exists", obj: []func(*v1.Consumer){using, known}, found: "BEFORE", fails: "Stream default/orders"},
+		{name: "deletion", stream: stream(unavailable), obj: []func(*v1.Consumer){using, going}, found: "ORDERS"},
+		{name: "deletion, the Stream is gone", obj: []func(*v1.Consumer){using, going, known}, found: "BEFORE"},
+		{name: "deletion, nothing is known", obj: []func(*v1.Consumer){using, going}, fails: "Stream default/orders"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var objects []client.Object
@@ -121,12 +123,18 @@ func TestFindStream(t *testing.T) {
 			for _, change := range tt.obj {
 				change(obj)
 			}
-			set, err := condition.NewSet(obj, condition.Options{Declared: append(consumers{}.Conditions(), condition.Declaration{Type: external.ConditionAvailable})})
+			c := consumers{newServers("nats://standard", dialNothing), newStreamReference()}
+			set, err := condition.NewSet(obj, condition.Options{Declared: c.streamOf.Conditions()})
 			if err != nil {
 				t.Fatal(err)
 			}
 			req := &step.Request[*v1.Consumer]{Object: obj, Conditions: set, Client: fake.NewClientBuilder().WithScheme(simScheme(t)).WithObjects(objects...).Build()}
-			err = consumers{newServers("nats://standard", nil)}.findStream(t.Context(), req)
+			if obj.DeletionTimestamp.IsZero() {
+				err = c.streamOf.Await(t.Context(), req)
+			}
+			if err == nil {
+				_, err = c.Connect(t.Context(), req)
+			}
 			got := ""
 			if waits := ctrlkit.Waits(err); len(waits) > 0 {
 				got = waits[0].For
@@ -139,6 +147,8 @@ func TestFindStream(t *testing.T) {
 		})
 	}
 }
+
+func dialNothing(context.Context, string, map[string][]byte) (Server, error) { return nil, nil }
 
 // Without the Secret the error says which keys it needs.
 func TestMissingCredentials(t *testing.T) {

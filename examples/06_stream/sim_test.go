@@ -147,6 +147,17 @@ func (s simServer) UpdateStream(ctx context.Context, config jetstream.StreamConf
 	return as(s.streams.Update(ctx, config.Name, encoded("", config, nil).Spec), jetstream.ErrStreamNotFound, nil)
 }
 
+func (s simServer) Streams(ctx context.Context) ([]jetstream.StreamConfig, error) {
+	all, err := s.streams.List(ctx)
+	configs := make([]jetstream.StreamConfig, len(all))
+	for i, r := range all {
+		if _, err := decoded(r, &configs[i]); err != nil {
+			return nil, err
+		}
+	}
+	return configs, err
+}
+
 func (s simServer) DeleteStream(ctx context.Context, name string) error {
 	return as(s.streams.Delete(ctx, name), jetstream.ErrStreamNotFound, nil)
 }

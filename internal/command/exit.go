@@ -12,6 +12,7 @@ import (
 const (
 	exitFound       = 1   // problems were found, or the command failed
 	exitUsage       = 2   // wrong usage
+	exitOrphans     = 3   // something is orphaned
 	exitInterrupted = 130 // SIGINT or SIGTERM ended the command
 )
 

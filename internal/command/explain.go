@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
-	"os"
 	"strings"
 	"time"
 	"unicode"
@@ -24,21 +22,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
 )
 
 // explainFlags are the flags of "ctrlkit explain".
 type explainFlags struct {
-	kubeconfig, context, namespace string
-	endpoint, token, output        string
-	insecure                       bool
+	operatorFlags
+	namespace, output string
 }
-
-// defaultEndpoint is where an operator on this machine serves its metrics, by the convention of
-// kubebuilder.
-const defaultEndpoint = "http://localhost:8080"
 
 func newExplainCommand() *cobra.Command {
 	flags := new(explainFlags)
@@ -68,13 +60,8 @@ read, 2 wrong usage.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	set := cmd.Flags()
-	set.StringVar(&flags.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` (default as kubectl: $KUBECONFIG, ~/.kube/config)")
-	set.StringVar(&flags.context, "context", "", "the `CONTEXT` in it")
+	flags.register(set)
 	set.StringVarP(&flags.namespace, "namespace", "n", "", "the `NAMESPACE` of the object (default that of the context)")
-	set.StringVar(&flags.endpoint, "endpoint", os.Getenv("CTRLKIT_ENDPOINT"), "`URL` of the operator's metrics server; \"none\" asks no operator")
-	set.Lookup("endpoint").DefValue = ""
-	set.StringVar(&flags.token, "token", "", "`TOKEN` for the endpoint (default that of the kubeconfig, if it has one)")
-	set.BoolVar(&flags.insecure, "insecure", false, "do not check the certificate of the endpoint")
 	set.StringVarP(&flags.output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -103,7 +90,7 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.checkEndpoint(cmd.Flags().Changed("endpoint")); err != nil {
 		return &exitError{exitUsage, err}
 	}
-	config, namespace, err := f.cluster()
+	config, namespace, err := f.cluster(f.namespace)
 	if err != nil {
 		return err
 	}
@@ -123,44 +110,6 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 		return &exitError{code: exitFound}
 	}
 	return nil
-}
-
-// noEndpoint is the value of --endpoint that asks no operator.
-const noEndpoint = "none"
-
-// checkEndpoint sets the endpoint if none was given, and returns an error if it is not a URL.
-func (f *explainFlags) checkEndpoint(byFlag bool) error {
-	from := "--endpoint"
-	if !byFlag {
-		from = "$CTRLKIT_ENDPOINT"
-	}
-	if f.endpoint == "" {
-		f.endpoint = defaultEndpoint
-	}
-	base, err := url.Parse(f.endpoint)
-	if f.endpoint != noEndpoint && (err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "") {
-		return fmt.Errorf("%s %q is not a URL such as https://localhost:8443", from, f.endpoint)
-	}
-	return nil
-}
-
-func (f *explainFlags) cluster() (*rest.Config, string, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
-	overrides.Context.Namespace = f.namespace
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	config, err := loader.ClientConfig()
-	if err != nil {
-		return nil, "", fmt.Errorf("finding a cluster: %w", err)
-	}
-	config.Timeout = 10 * time.Second
-	config.WarningHandler = rest.NoWarnings{}
-	namespace, _, err := loader.Namespace()
-	if err != nil {
-		return nil, "", fmt.Errorf("finding a namespace: %w", err)
-	}
-	return config, namespace, nil
 }
 
 // explanation asks the API server and the operator, each also if the other does not answer.

@@ -5,13 +5,9 @@ package command
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -29,12 +25,6 @@ type operatorQuestion struct {
 	kind            string                  // as the user has written it
 	gvk             schema.GroupVersionKind // empty if the API server could not be asked
 	namespace, name string
-}
-
-// An answer is the response of an operator.
-type answer struct {
-	header http.Header
-	body   []byte
 }
 
 // report asks the operator. The error says why there is no report, and a remedy.
@@ -83,57 +73,16 @@ func (f *explainFlags) known(ctx context.Context, config *rest.Config, q operato
 		strings.TrimPrefix(q.namespace+"/"+q.name, "/"), f.leader(ctx, config, answered.header))
 }
 
-func (f *explainFlags) decode(answered answer, into any) error {
-	if err := json.Unmarshal(answered.body, into); err != nil {
-		return fmt.Errorf("what answers at %s is not an operator of this version of ctrlkit: %w", f.endpoint, err)
-	}
-	return nil
-}
-
 // ask sends a question to the operator.
 func (f *explainFlags) ask(ctx context.Context, config *rest.Config, query url.Values) (answer, error) {
-	base, err := url.Parse(f.endpoint)
-	if err != nil {
-		return answer{}, fmt.Errorf("--endpoint %q: %w", f.endpoint, err)
-	}
-	base.Path = strings.TrimSuffix(base.Path, "/") + explanation.Path
-	base.RawQuery = query.Encode()
-	asking, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(asking, http.MethodGet, base.String(), nil)
-	if err != nil {
-		return answer{}, fmt.Errorf("asking the operator at %s: %w", f.endpoint, err)
-	}
-	if token := cmp.Or(f.token, config.BearerToken); token != "" && base.Scheme == "https" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	client := &http.Client{Transport: &http.Transport{
-		Proxy:           http.ProxyFromEnvironment,
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: f.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // requested by --insecure
-	}}
-	defer client.CloseIdleConnections()
-	response, err := client.Do(request)
-	if err != nil {
-		if detailed := (*url.Error)(nil); errors.As(err, &detailed) {
-			err = detailed.Err // without the address, which is in the message below
-		}
-		return answer{}, fmt.Errorf("the operator does not answer at %s; set --endpoint to where it serves its metrics (%w)", f.endpoint, err)
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	body, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
+	got, err := f.get(ctx, config, explanation.Path, query, 5*time.Second)
 	switch {
 	case err != nil:
-		return answer{}, fmt.Errorf("reading the answer of the operator at %s: %w", f.endpoint, err)
-	case response.StatusCode == http.StatusNotFound && !bytes.HasPrefix(body, []byte(explanation.Unknown)):
+		return answer{}, err
+	case got.code == http.StatusNotFound && !bytes.HasPrefix(got.body, []byte(explanation.Unknown)):
 		return answer{}, fmt.Errorf("what answers at %s serves no explanations: an operator needs explain.Serve", f.endpoint)
-	case response.StatusCode == http.StatusNotFound:
-		return answer{}, fmt.Errorf("the operator at %s says: %s%s", f.endpoint, strings.TrimSpace(string(body)), f.leader(ctx, config, response.Header))
-	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
-		return answer{}, fmt.Errorf("the operator at %s answers %s: set --token to a token that allows to get %s",
-			f.endpoint, response.Status, explanation.Path)
-	case response.StatusCode != http.StatusOK:
-		text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
-		return answer{}, fmt.Errorf("the operator at %s answers %s: %.200s", f.endpoint, response.Status, text)
+	case got.code == http.StatusNotFound:
+		return answer{}, fmt.Errorf("the operator at %s says: %s%s", f.endpoint, strings.TrimSpace(string(got.body)), f.leader(ctx, config, got.header))
 	}
-	return answer{response.Header, body}, nil
+	return got, f.refusal(got, explanation.Path)
 }

@@ -23,6 +23,8 @@ type Index[T client.Object] struct {
 	// Named returns the keys of the objects that obj names. One without a name is ignored, one
 	// without a namespace is in that of obj, if the named kind has namespaces.
 	Named func(obj client.Object) []client.ObjectKey
+	// NamedAs returns keys by which Named knows an object, besides its own. It may be nil.
+	NamedAs func(named client.Object) []client.ObjectKey
 	// Namespaced reports whether the named kind has namespaces. It is nil if that can't be known,
 	// because the kind may come later.
 	Namespaced func() bool
@@ -112,14 +114,20 @@ func InNamespaceOf(obj client.Object, key client.ObjectKey, namespaced bool) cli
 
 // Naming returns requests for the objects that name one, in the order of their names.
 func (r *Index[T]) Naming(_ context.Context, obj client.Object) []reconcile.Request {
+	keys := []client.ObjectKey{client.ObjectKeyFromObject(obj)}
+	if r.NamedAs != nil {
+		keys = append(keys, r.NamedAs(obj)...)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var requests []reconcile.Request
-	for key := range r.by[client.ObjectKeyFromObject(obj)] {
-		requests = append(requests, reconcile.Request{NamespacedName: key})
+	for _, key := range keys {
+		for by := range r.by[key] {
+			requests = append(requests, reconcile.Request{NamespacedName: by})
+		}
 	}
 	slices.SortFunc(requests, func(a, b reconcile.Request) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return requests
+	return slices.Compact(requests)
 }

@@ -50,17 +50,17 @@ func namespaceOf(obj client.Object) []client.ObjectKey {
 	return []client.ObjectKey{{Name: obj.GetNamespace()}}
 }
 
-// changed reports whether the policies of a namespace differ. A namespace that appears counts also
-// without one: objects whose policy could not be resolved wait for it.
+// changed reports whether the policies of a namespace differ, or it has a new request to reconcile
+// its objects now. A namespace that appears counts also without one: objects whose policy could not
+// be resolved wait for it.
 func changed(before, now client.Object) bool {
 	if before == nil || now == nil {
 		return true
 	}
-	return !maps.Equal(policiesOf(before), policiesOf(now))
-}
-
-func policiesOf(obj client.Object) map[string]string {
-	policies := policy.Annotations(obj)
-	delete(policies, policy.ReconcileNowAnnotation)
-	return policies
+	was, is := policy.Annotations(before), policy.Annotations(now)
+	if is[policy.ReconcileNowAnnotation] == "" { // a request that is removed is no request
+		delete(was, policy.ReconcileNowAnnotation)
+		delete(is, policy.ReconcileNowAnnotation)
+	}
+	return !maps.Equal(was, is)
 }

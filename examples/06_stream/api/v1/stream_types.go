@@ -9,9 +9,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 
-// ConditionInUse is True while an object that is being deleted waits for Consumers of its stream.
-const ConditionInUse = "InUse"
-
 // Retention says when NATS deletes messages.
 //
 // +kubebuilder:validation:Enum=Limits;Interest;WorkQueue

@@ -1,0 +1,93 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
+	"github.com/ctrlkit/ctrlkit/external"
+)
+
+// An account is with which credentials streams are listed: those of a Secret in a namespace.
+type account struct{ namespace, secret string }
+
+// audits returns the audits of the servers that Streams use, for "ctrlkit orphans". Consumers are
+// not audited: they go with their streams.
+func (s *servers) audits(c client.Client, live client.Reader) func(ctx context.Context) ([]external.SystemAudit, error) {
+	return func(ctx context.Context) ([]external.SystemAudit, error) {
+		all, err := streamsBy(ctx, live, s.address)
+		if err != nil {
+			return nil, err
+		}
+		var audits []external.SystemAudit
+		for _, address := range slices.Sorted(maps.Keys(all)) {
+			system := &auditedServer{servers: s, client: c, address: address, accounts: map[account]bool{}}
+			if len(all[address]) == 0 { // it is the standard one
+				system.accounts[account{}] = true
+			}
+			for _, stream := range all[address] {
+				system.accounts[account{stream.Namespace, stream.Spec.Server.CredentialsSecret}] = true
+			}
+			audits = append(audits, external.AuditOf(address, system, func(ctx context.Context) ([]*v1.Stream, error) {
+				now, err := streamsBy(ctx, live, s.address)
+				return now[address], err
+			}))
+		}
+		return audits, nil
+	}
+}
+
+// streamsBy returns all Streams, by the address of their server. The standard one is always there.
+func streamsBy(ctx context.Context, live client.Reader, address func(v1.Server) string) (map[string][]*v1.Stream, error) {
+	var list v1.StreamList
+	if err := live.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing Streams: %w", err)
+	}
+	all := map[string][]*v1.Stream{address(v1.Server{}): nil}
+	for i := range list.Items {
+		at := address(list.Items[i].Spec.Server)
+		all[at] = append(all[at], &list.Items[i])
+	}
+	return all, nil
+}
+
+// An auditedServer lists the streams that the accounts of a server have.
+type auditedServer struct {
+	*servers
+	client   client.Client
+	address  string
+	accounts map[account]bool
+}
+
+var _ external.Lister = (*auditedServer)(nil)
+
+// List implements [external.Lister].
+func (a *auditedServer) List(ctx context.Context) ([]external.Resource, error) {
+	found := map[external.Resource]bool{} // several accounts may have one
+	for with := range a.accounts {
+		if err := a.listWith(ctx, with, found); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Collect(maps.Keys(found)), nil
+}
+
+func (a *auditedServer) listWith(ctx context.Context, with account, found map[external.Resource]bool) error {
+	lease, err := a.lease(ctx, a.client, with.namespace, v1.Server{Address: a.address, CredentialsSecret: with.secret})
+	if err != nil {
+		return err
+	}
+	streams, err := lease.Conn.Streams(ctx)
+	for _, config := range streams {
+		found[external.Resource{ID: config.Name, Owner: config.Metadata[ownerKey]}] = true
+	}
+	return errors.Join(err, lease.Release())
+}

@@ -1,0 +1,151 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// operatorFlags say how to reach a cluster, and an operator in it.
+type operatorFlags struct {
+	kubeconfig, context string
+	endpoint, token     string
+	insecure            bool
+}
+
+// defaultEndpoint is where an operator on this machine serves its metrics, by the convention of
+// kubebuilder.
+const defaultEndpoint = "http://localhost:8080"
+
+// register adds the flags to those of a command.
+func (f *operatorFlags) register(set *pflag.FlagSet) {
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` (default as kubectl: $KUBECONFIG, ~/.kube/config)")
+	set.StringVar(&f.context, "context", "", "the `CONTEXT` in it")
+	set.StringVar(&f.endpoint, "endpoint", os.Getenv("CTRLKIT_ENDPOINT"), "`URL` of the operator's metrics server; \"none\" asks no operator")
+	set.Lookup("endpoint").DefValue = ""
+	set.StringVar(&f.token, "token", "", "`TOKEN` for the endpoint (default that of the kubeconfig, if it has one)")
+	set.BoolVar(&f.insecure, "insecure", false, "do not check the certificate of the endpoint")
+}
+
+// noEndpoint is the value of --endpoint that asks no operator.
+const noEndpoint = "none"
+
+// checkEndpoint sets the endpoint if none was given, and returns an error if it is not a URL.
+func (f *operatorFlags) checkEndpoint(byFlag bool) error {
+	from := "--endpoint"
+	if !byFlag {
+		from = "$CTRLKIT_ENDPOINT"
+	}
+	if f.endpoint == "" {
+		f.endpoint = defaultEndpoint
+	}
+	base, err := url.Parse(f.endpoint)
+	if f.endpoint != noEndpoint && (err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "") {
+		return fmt.Errorf("%s %q is not a URL such as https://localhost:8443", from, f.endpoint)
+	}
+	return nil
+}
+
+// cluster returns how to reach the cluster, and the namespace, or that of the context.
+func (f *operatorFlags) cluster(namespace string) (*rest.Config, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
+	overrides.Context.Namespace = namespace
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("finding a cluster: %w", err)
+	}
+	config.Timeout = 10 * time.Second
+	config.WarningHandler = rest.NoWarnings{}
+	namespace, _, err = loader.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("finding a namespace: %w", err)
+	}
+	return config, namespace, nil
+}
+
+// An answer is the response of an operator.
+type answer struct {
+	header http.Header
+	code   int
+	status string
+	body   []byte
+}
+
+// get sends a question to the operator. Config may be nil.
+func (f *operatorFlags) get(ctx context.Context, config *rest.Config, path string, query url.Values, atMost time.Duration) (answer, error) {
+	base, err := url.Parse(f.endpoint)
+	if err != nil {
+		return answer{}, fmt.Errorf("--endpoint %q: %w", f.endpoint, err)
+	}
+	base.Path = strings.TrimSuffix(base.Path, "/") + path
+	base.RawQuery = query.Encode()
+	asking, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	request, err := http.NewRequestWithContext(asking, http.MethodGet, base.String(), nil)
+	if err != nil {
+		return answer{}, fmt.Errorf("asking the operator at %s: %w", f.endpoint, err)
+	}
+	token := f.token
+	if config != nil {
+		token = cmp.Or(token, config.BearerToken)
+	}
+	if token != "" && base.Scheme == "https" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := &http.Client{Transport: &http.Transport{
+		Proxy:           http.ProxyFromEnvironment,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: f.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // requested by --insecure
+	}}
+	defer client.CloseIdleConnections()
+	response, err := client.Do(request)
+	if err != nil {
+		if detailed := (*url.Error)(nil); errors.As(err, &detailed) {
+			err = detailed.Err // without the address, which is in the message below
+		}
+		return answer{}, fmt.Errorf("the operator does not answer at %s; set --endpoint to where it serves its metrics (%w)", f.endpoint, err)
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	body, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
+	if err != nil {
+		return answer{}, fmt.Errorf("reading the answer of the operator at %s: %w", f.endpoint, err)
+	}
+	return answer{response.Header, response.StatusCode, response.Status, body}, nil
+}
+
+// refusal returns the error of an answer that is not OK, nil if it is.
+func (f *operatorFlags) refusal(got answer, path string) error {
+	switch got.code {
+	case http.StatusOK:
+		return nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("the operator at %s answers %s: set --token to a token that allows to get %s", f.endpoint, got.status, path)
+	}
+	text, _, _ := strings.Cut(strings.TrimSpace(string(got.body)), "\n")
+	return fmt.Errorf("the operator at %s answers %s: %.200s", f.endpoint, got.status, text)
+}
+
+func (f *operatorFlags) decode(answered answer, into any) error {
+	if err := json.Unmarshal(answered.body, into); err != nil {
+		return fmt.Errorf("what answers at %s is not an operator of this version of ctrlkit: %w", f.endpoint, err)
+	}
+	return nil
+}

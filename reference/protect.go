@@ -1,0 +1,210 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// ConditionInUse is True while an object that is being deleted waits for those that use it. Ready
+// does not depend on it.
+const ConditionInUse = "InUse"
+
+// Reasons of the condition InUse.
+const (
+	ReasonNotDeleted = "NotDeleted"
+	ReasonNotUsed    = "NotUsed"
+	ReasonUsed       = "Used"
+)
+
+// A User knows which objects use one of type R: a [Reference] to R.
+type User[R client.Object] interface {
+	// users returns the names of the objects that use obj: "Consumer default/billing".
+	users(ctx context.Context, req *step.Request[R], list lister) ([]string, error)
+
+	// watch declares the watch of these objects.
+	watch() step.Watch
+}
+
+// Protect returns a step that keeps an object which is being deleted until nothing uses it any
+// more. It is the last step of its engine: the last one cleans up first.
+//
+//   - It waits also if the policy of the object is to leave what that stands for: those that use
+//     the object may need it to find that.
+//   - A use ends when the object that uses this one is gone, or refers to another one.
+//   - An object that waits for this one to be ready does not use it.
+//   - The users are listed from the cache, and once more from the API server before the object is
+//     given up.
+func Protect[R client.Object](by ...User[R]) step.Cleaner[R] { return &protection[R]{by} }
+
+type protection[R client.Object] struct{ by []User[R] }
+
+var (
+	_ step.Claimer[client.Object]           = (*protection[client.Object])(nil)
+	_ step.Watcher[client.Object]           = (*protection[client.Object])(nil)
+	_ step.PostStep[client.Object]          = (*protection[client.Object])(nil)
+	_ step.ConditionDeclarer[client.Object] = (*protection[client.Object])(nil)
+)
+
+// Name implements [step.Step].
+func (*protection[R]) Name() string { return "Users" }
+
+// Conditions implements [step.ConditionDeclarer].
+func (*protection[R]) Conditions() []condition.Declaration {
+	return []condition.Declaration{{Type: ConditionInUse, Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational}}
+}
+
+// Watches implements [step.Watcher].
+func (p *protection[R]) Watches() []step.Watch {
+	all := make([]step.Watch, len(p.by))
+	for i, u := range p.by {
+		all[i] = u.watch()
+	}
+	return all
+}
+
+// Claim implements [step.Claimer]: without it, the finalizer would be written before the claim of
+// the steps before this one, in a request of its own.
+func (*protection[R]) Claim(context.Context, *step.Request[R]) error { return step.ErrNothingToClaim }
+
+// Do implements [step.Step]. It does nothing.
+func (*protection[R]) Do(context.Context, *step.Request[R]) (ctrl.Result, error) {
+	return ctrlkit.NoRequeue()
+}
+
+// Post implements [step.PostStep].
+func (*protection[R]) Post(_ context.Context, req *step.Request[R]) error {
+	if req.Conditions != nil && req.Object.GetDeletionTimestamp().IsZero() {
+		req.Conditions.MarkHealthy(ConditionInUse, ReasonNotDeleted, "")
+	}
+	return nil
+}
+
+// Cleanup implements [step.Cleaner].
+func (p *protection[R]) Cleanup(ctx context.Context, req *step.Request[R]) (ctrl.Result, error) {
+	using, err := p.users(ctx, req)
+	switch {
+	case err != nil:
+		return ctrlkit.RequeueIfError(err)
+	case len(using) == 0:
+		if req.Conditions != nil {
+			req.Conditions.MarkHealthy(ConditionInUse, ReasonNotUsed, "")
+		}
+		return ctrlkit.NoRequeue()
+	}
+	slices.Sort(using)
+	who := strings.Join(using[:min(len(using), 5)], ", ")
+	if more := len(using) - 5; more > 0 {
+		who += fmt.Sprintf(" and %d more", more)
+	}
+	if req.Conditions != nil {
+		req.Conditions.MarkUnhealthy(ConditionInUse, condition.SeverityInfo, ReasonUsed, "it is deleted after "+who)
+	}
+	return ctrlkit.WaitFor(who + " to be deleted")
+}
+
+// users returns who uses an object. The API server is asked if the cache has none.
+func (p *protection[R]) users(ctx context.Context, req *step.Request[R]) ([]string, error) {
+	for _, list := range []lister{cached(req), live(req)} {
+		var all []string
+		for _, u := range p.by {
+			some, err := u.users(ctx, req, list)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, some...)
+		}
+		if len(all) > 0 {
+			return all, nil
+		}
+	}
+	return nil, nil
+}
+
+// A lister lists objects of the kind of one.
+type lister func(ctx context.Context, of client.Object, options ...client.ListOption) ([]client.Object, error)
+
+// cached lists from the cache.
+func cached[R client.Object](req *step.Request[R]) lister {
+	return func(ctx context.Context, of client.Object, options ...client.ListOption) ([]client.Object, error) {
+		return listed(ctx, req.Client, of, options...)
+	}
+}
+
+// live lists from the API server, and only metadata: they have the uses. Without Request.APIReader
+// it lists nothing.
+func live[R client.Object](req *step.Request[R]) lister {
+	return func(ctx context.Context, of client.Object, options ...client.ListOption) ([]client.Object, error) {
+		if req.APIReader == nil {
+			return nil, nil
+		}
+		gvk, err := req.Client.GroupVersionKindFor(of)
+		if err != nil {
+			return nil, err
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(listKind(gvk))
+		if err := req.APIReader.List(ctx, list, options...); err != nil {
+			return nil, err
+		}
+		return itemsOf(list)
+	}
+}
+
+// users implements [User].
+func (r *Reference[T, R]) users(ctx context.Context, req *step.Request[R], list lister) ([]string, error) {
+	var options []client.ListOption
+	if namespace := req.Object.GetNamespace(); namespace != "" && !r.AllNamespaces {
+		options = append(options, client.InNamespace(namespace))
+	}
+	of := newObject[T]()
+	kind := kindOf(req.Client, of)
+	all, err := list(ctx, of, options...)
+	if err != nil {
+		return nil, fmt.Errorf("listing each %s: %w", kind, err)
+	}
+	used := useOf(req.Object)
+	var using []string
+	for _, obj := range all {
+		if obj.GetUID() != req.Object.GetUID() && slices.Contains(r.uses(obj), used) {
+			using = append(using, kind+" "+keyText(obj))
+		}
+	}
+	return using, nil
+}
+
+// watch implements [User]: it reports the end of each use.
+func (r *Reference[T, R]) watch() step.Watch {
+	r.memory.keep()
+	return step.Watch{
+		Object: newObject[T](),
+		Named: func(obj client.Object, _ schema.GroupKind) []client.ObjectKey {
+			var keys []client.ObjectKey
+			for _, u := range r.uses(obj) {
+				keys = append(keys, u.key)
+			}
+			r.memory.forgetEnded(obj.GetUID())
+			return keys
+		},
+		Changed: func(before, now client.Object) bool {
+			if now == nil {
+				r.memory.end(before.GetUID())
+				return true
+			}
+			return before != nil && slices.ContainsFunc(r.recorded(before), func(u use) bool { return !slices.Contains(r.uses(now), u) })
+		},
+	}
+}

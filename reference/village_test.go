@@ -1,0 +1,277 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reference_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/lifecycle"
+	"github.com/ctrlkit/ctrlkit/policy"
+	"github.com/ctrlkit/ctrlkit/reference"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+type yardReference = reference.Reference[*Barn, *Yard]
+
+func newYardReference(change ...func(*reference.Options[*Barn, *Yard])) *yardReference {
+	options := reference.Options[*Barn, *Yard]{
+		Name: "yard",
+		Target: func(obj *Barn) reference.Target {
+			return reference.Target{Name: obj.Spec.Yard, Namespace: obj.Spec.Namespace, Labels: obj.Spec.Labels}
+		},
+	}
+	for _, f := range change {
+		f(&options)
+	}
+	return reference.New(options)
+}
+
+// A village is an API server in memory, with engines of Yards and Barns whose objects are
+// reconciled one at a time. The resources outside the cluster are names.
+type village struct {
+	t      *testing.T
+	client client.Client
+	yardOf *yardReference
+	yards  *step.Engine[*Yard]
+	barns  *step.Engine[*Barn]
+	stands map[string]string // where each barn stands
+	broken map[string]bool   // yards that can't be used
+	lags   client.Reader     // what the cache shows of Yards; nil if it does not lag
+	writes int
+	stuck  bool // no update has an effect
+}
+
+func newVillage(t *testing.T, change ...func(*reference.Options[*Barn, *Yard])) *village {
+	t.Helper()
+	ctrl.SetLogger(logr.Discard())
+	server := apiserver.New(apiserver.Options{})
+	v := &village{t: t, stands: map[string]string{}, broken: map[string]bool{}}
+	for _, d := range definitions() {
+		v.must(server.Install(d))
+	}
+	var err error
+	v.client, err = client.New(server.Config(), client.Options{Scheme: newScheme()})
+	v.must(err)
+	for _, name := range []string{"default", "other"} {
+		v.must(client.IgnoreAlreadyExists(v.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+	}
+	v.restart(change...)
+	return v
+}
+
+// restart replaces the operator.
+func (v *village) restart(change ...func(*reference.Options[*Barn, *Yard])) {
+	v.t.Helper()
+	v.yardOf = newYardReference(change...)
+	ignored := lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}}
+	var err error
+	v.yards, err = step.New(step.Options[*Yard]{Name: "yards", Client: counting{v.client, v}, APIReader: v.client},
+		external.New("Yard", external.Connector[*Yard](yardDesk{v}), external.Options[*Yard]{
+			Identity: external.ByName(func(obj *Yard) (string, error) { return obj.Name, nil }), Lifecycle: ignored,
+		}), reference.Protect(v.yardOf))
+	v.must(err)
+	v.barns, err = step.New(step.Options[*Barn]{Name: "barns", Client: counting{v.client, v}, APIReader: v.client},
+		external.New("Barn", external.Connector[*Barn](barnDesk{v}), external.Options[*Barn]{
+			Identity: external.ByName(func(obj *Barn) (string, error) { return obj.Name, nil }), Lifecycle: ignored,
+			References: []reference.Of[*Barn]{v.yardOf},
+		}))
+	v.must(err)
+	for _, w := range reference.Protect(v.yardOf).(step.Watcher[*Yard]).Watches() { // no controller does it
+		if w.Object == nil {
+			v.t.Fatal("a watch of nothing")
+		}
+	}
+}
+
+// counting counts writes, and shows Yards as the cache has them.
+type counting struct {
+	client.Client
+	v *village
+}
+
+func (c counting) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+	if _, ok := obj.(*Yard); ok && c.v.lags != nil {
+		return c.v.lags.Get(ctx, key, obj, options...)
+	}
+	return c.Client.Get(ctx, key, obj, options...)
+}
+
+func (c counting) Patch(ctx context.Context, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
+	c.v.writes++
+	return c.Client.Patch(ctx, obj, patch, options...)
+}
+
+// yardDesk keeps yards.
+type yardDesk struct{ v *village }
+
+func (d yardDesk) Connect(context.Context, *step.Request[*Yard]) (external.Client[*Yard], error) {
+	return d, nil
+}
+
+func (d yardDesk) Observe(_ context.Context, obj *Yard, id string) (external.Observation, error) {
+	seen := external.Observation{State: external.UpToDate, Owner: external.OwnerOf(obj)}
+	if _, ok := d.v.stands[id]; !ok {
+		seen.State = external.Absent
+	} else if d.v.broken[id] {
+		seen.Unavailable = "the gate is locked"
+	}
+	return seen, nil
+}
+
+func (d yardDesk) Create(_ context.Context, _ *Yard, creation external.Creation) (string, error) {
+	d.v.stands[creation.Name] = ""
+	return creation.Name, nil
+}
+func (d yardDesk) Update(context.Context, *Yard, string) error { return nil }
+func (d yardDesk) Delete(_ context.Context, _ *Yard, id string) error {
+	for barn, in := range d.v.stands {
+		if in == id {
+			d.v.t.Errorf("yard %s is deleted, and barn %s stands in it", id, barn)
+		}
+	}
+	delete(d.v.stands, id)
+	return nil
+}
+
+// barnDesk keeps barns.
+type barnDesk struct{ v *village }
+
+type barnClient struct {
+	barnDesk
+	in string
+}
+
+func (d barnDesk) Connect(ctx context.Context, req *step.Request[*Barn]) (external.Client[*Barn], error) {
+	if d.v.yardOf.Target(req.Object).Name == "" && len(d.v.yardOf.Target(req.Object).Labels) == 0 {
+		return barnClient{d, "a field"}, nil
+	}
+	in, err := d.v.yardOf.Get(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return barnClient{d, in.Name}, nil
+}
+
+func (c barnClient) Observe(_ context.Context, obj *Barn, id string) (external.Observation, error) {
+	seen := external.Observation{State: external.UpToDate, Owner: external.OwnerOf(obj)}
+	if in, ok := c.v.stands[id]; !ok {
+		seen.State = external.Absent
+	} else if in != c.in {
+		seen.State, seen.Drift = external.Drifted, []string{"spec.yard"}
+	}
+	return seen, nil
+}
+
+func (c barnClient) Create(_ context.Context, _ *Barn, creation external.Creation) (string, error) {
+	c.v.stands[creation.Name] = c.in
+	return creation.Name, nil
+}
+
+func (c barnClient) Update(_ context.Context, _ *Barn, id string) error {
+	if !c.v.stuck {
+		c.v.stands[id] = c.in
+	}
+	return nil
+}
+
+func (c barnClient) Delete(_ context.Context, _ *Barn, id string) error {
+	delete(c.v.stands, id)
+	return nil
+}
+
+func (v *village) must(err error) {
+	v.t.Helper()
+	if err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+func (v *village) create(all ...client.Object) {
+	v.t.Helper()
+	for _, obj := range all {
+		v.must(v.client.Create(v.t.Context(), obj))
+		v.reconcile(obj)
+	}
+}
+
+func (v *village) delete(all ...client.Object) {
+	v.t.Helper()
+	for _, obj := range all {
+		v.must(v.client.Delete(v.t.Context(), obj))
+		v.reconcile(obj)
+	}
+}
+
+// reconcile reconciles objects until their versions do not change, each by itself.
+func (v *village) reconcile(all ...client.Object) {
+	v.t.Helper()
+	for _, obj := range all {
+		for version := "none"; v.exists(obj) && obj.GetResourceVersion() != version; {
+			version = obj.GetResourceVersion()
+			_ = v.once(obj)
+		}
+	}
+}
+
+// once reconciles an object once.
+func (v *village) once(obj client.Object) error {
+	req := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
+	var err error
+	if _, ok := obj.(*Yard); ok {
+		_, err = v.yards.Reconcile(v.t.Context(), req)
+	} else {
+		_, err = v.barns.Reconcile(v.t.Context(), req)
+	}
+	return err
+}
+
+// exists reads an object again, and reports whether it is there.
+func (v *village) exists(obj client.Object) bool {
+	v.t.Helper()
+	err := v.client.Get(v.t.Context(), client.ObjectKeyFromObject(obj), obj)
+	v.must(client.IgnoreNotFound(err))
+	return err == nil
+}
+
+// expect checks that a condition begins with a text: "False YardNotFound: message".
+func (v *village) expect(obj client.Object, kind, begins string) {
+	v.t.Helper()
+	if !v.exists(obj) {
+		v.t.Fatalf("%s is gone", obj.GetName())
+	}
+	all, err := condition.Of(obj)
+	v.must(err)
+	got := "none"
+	for _, c := range all {
+		if c.Type == kind {
+			got = strings.TrimSuffix(fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message), ": ")
+		}
+	}
+	if !strings.HasPrefix(got, begins) {
+		v.t.Errorf("%s of %s is %q, want %q", kind, obj.GetName(), got, begins)
+	}
+}
+
+// uses returns what an object uses, by name.
+func (v *village) uses(obj client.Object) string {
+	v.t.Helper()
+	v.exists(obj)
+	var names []string
+	for _, one := range strings.Fields(obj.GetAnnotations()[v.yardOf.Annotation()]) {
+		names = append(names, strings.Split(one+"//", "/")[1])
+	}
+	return strings.Join(names, " ")
+}
