@@ -74,7 +74,7 @@ explore: ## Run more of the simulations: 2,000 pairs against each operator, each
 	$(GO) test -race -timeout 60m -run TestEqualPlans ./sim -repetitions 200
 	$(GO) test -timeout 60m -run TestSurvives ./external -pairs 2000 -all
 	$(GO) test -timeout 60m -run 'TestNothingLeaks|TestWhatIsDetachedStays' ./lifecycle -pairs 2000
-	cd examples && $(GO) test -timeout 60m -run TestSurvivesEverything ./01_cronjob ./02_simple ./03_rwexternal ./04_website ./05_user ./06_stream -pairs 2000
+	cd examples && $(GO) test -timeout 60m -run TestSurvivesEverything ./01_cronjob ./02_simple ./03_rwexternal ./04_website ./05_user ./06_stream ./07_project -pairs 2000
 
 .PHONY: soak
 soak: controlplane ## Kill the examples' operators at random for 10 minutes, leave them alone for 10, check all; SOAK="-help" for more

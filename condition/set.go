@@ -16,6 +16,7 @@ import (
 // set the same condition, the later one wins.
 type Set struct {
 	declared declarations
+	partial  bool
 
 	mu         sync.Mutex // for all below
 	list       list
@@ -34,6 +35,10 @@ type Options struct {
 	// Retired are the types of conditions that an older version of the operator has set. They are
 	// removed, unless they are declared or computed.
 	Retired []string
+	// Partial is for one of several authors of the conditions of an object: those that the object
+	// has keep their places, and new ones follow them. Two authors who put their own ones first
+	// would change the object for ever.
+	Partial bool
 	// Now is the transition time of what changes; the present if it is zero.
 	Now time.Time
 }
@@ -50,7 +55,7 @@ func NewSet(obj metav1.Object, options Options) (*Set, error) {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	s := &Set{declared: options.Declared, list: list{
+	s := &Set{declared: options.Declared, partial: options.Partial, list: list{
 		before: slices.Clone(conditions), generation: obj.GetGeneration(), now: metav1.NewTime(now.Truncate(time.Second)),
 	}}
 	for _, c := range s.list.before {
@@ -82,7 +87,8 @@ func (s *Set) Get(conditionType string) (metav1.Condition, bool) {
 }
 
 // Conditions returns the conditions in the order in which they are stored: the computed ones first,
-// then the declared ones, then those of other controllers in the order in which they were.
+// then the declared ones, then those of other controllers in the order in which they were. Those of
+// a partial set are in the order in which they were, too.
 func (s *Set) Conditions() []metav1.Condition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,6 +97,9 @@ func (s *Set) Conditions() []metav1.Condition {
 
 func (s *Set) sorted() []metav1.Condition {
 	sorted := slices.Clone(s.list.items)
+	if s.partial {
+		return sorted
+	}
 	slices.SortStableFunc(sorted, func(a, b metav1.Condition) int {
 		return s.declared.rank(a.Type) - s.declared.rank(b.Type)
 	})

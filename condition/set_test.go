@@ -138,6 +138,31 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// Two authors of the conditions of one object agree on their order, whoever comes first.
+func TestOrderOfPartialSets(t *testing.T) {
+	d := &database{}
+	store := func(mine string) {
+		set, err := condition.NewSet(d, condition.Options{Declared: []condition.Declaration{{Type: mine}}, Partial: true, Now: later})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.MarkHealthy(mine, "Fine", "")
+		if err := set.Store(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, mine := range []string{"One", "Two", "One", "Two"} {
+		store(mine)
+	}
+	conditions, err := condition.Of(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"One=True Fine", "Two=True Fine"}, texts(conditions)); diff != "" {
+		t.Errorf("the last author has put its own first (-want +got):\n%s", diff)
+	}
+}
+
 func TestStore(t *testing.T) {
 	d := newDatabase()
 	set := newSet(t, d)

@@ -92,11 +92,13 @@ func (p *pass) callEngine(ctx context.Context, e *entry) {
 	if p.object == nil && e.gone != nil {
 		p.note(ctx, e, p.run(p.begin(ctx, e), e), p.began)
 	}
-	result, err := e.engine.Reconcile(ctx, request)
+	result, err := ctrlkit.NewAction(e.name, func(ctx context.Context) (ctrl.Result, error) { // a panic is an error of this handler
+		return e.engine.Reconcile(ctx, request)
+	}).Run(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
 	case err != nil:
-		p.errs = append(p.errs, &ctrlkit.ActionError{Action: e.name, Err: err})
+		p.errs = append(p.errs, err)
 		k.due.add(p.name, call{entry: e, at: time.Now().Add(e.engine.Limiter().When(request)), failed: true})
 	case result.RequeueAfter > 0:
 		k.due.add(p.name, call{entry: e, at: time.Now().Add(result.RequeueAfter)})

@@ -97,6 +97,16 @@ func (d *dues) take(name client.ObjectKey, now time.Time) due {
 	return taken
 }
 
+// restore has what was taken be due again.
+func (d *dues) restore(name client.ObjectKey, taken due) {
+	if taken.why != 0 {
+		d.mark(name, taken.why)
+	}
+	for _, c := range taken.calls {
+		d.add(name, c)
+	}
+}
+
 // next returns how long it takes until something is due for an object, and false if nothing is.
 func (d *dues) next(name client.ObjectKey, now time.Time) (time.Duration, bool) {
 	d.mu.Lock()

@@ -291,15 +291,16 @@ func (l dueLimiter) NumRequeues(reconcile.Request) int { return 0 }
 func (k *kind) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	name := request.NamespacedName
 	p := &pass{kind: k, name: name, began: time.Now(), readable: k.feed.isRunning()}
+	// What is due is taken before the object is read: a change that comes in between is due again,
+	// and one that was due has reached the cache.
+	p.due = k.due.take(name, p.began)
 	obj, known, err := k.feed.get(ctx, name)
-	if !known && err == nil {
-		return reconcile.Result{}, nil // until the feed runs again; addAll adds it then
-	}
-	if err != nil {
+	if err != nil || !known {
+		k.due.restore(name, p.due) // when it is not known, until the feed runs again: addAll adds it then
+		k.add(name, true)          // or it runs again meanwhile
 		return reconcile.Result{}, err
 	}
 	p.object = obj
-	p.due = k.due.take(name, p.began)
 	p.seen = k.causes.Take(name)
 	for _, e := range *k.handlers.Load() {
 		if p.wants(e) {

@@ -288,10 +288,10 @@ func (r *Registry) relateLocked(k *kind, e *entry) error {
 		r.watches[e] = append(r.watches[e], w)
 		errs = append(errs, f.listen(w.listener))
 	}
+	filters := slices.Clone(e.filters) // those of the engine: what relate adds is for the kind alone
 	for i := range e.related {
 		listen(e.related[i].watched, func(f *feed) *listener { return relate(k, e, &e.related[i], f) })
 	}
-	filters := slices.Clone(e.filters)
 	for _, w := range e.wired {
 		listen(w.object, func(*feed) *listener {
 			return &listener{events: engineEvents{&wakingQueue{kind: k, entry: e}, filters, w}}
