@@ -212,7 +212,7 @@ func (h Handler[T]) prepare(r *Registry) (*entry, error) {
 
 // prepareEngine returns the entry of a handler with OnRemove.
 func (h Handler[T]) prepareEngine(r *Registry) (*entry, error) {
-	return Steps(h.Name, StepsOptions[T]{Finalizer: h.Finalizer, Kind: h.Kind, Selects: h.Selects, Related: h.Related, OnGone: h.OnGone},
+	return Steps(h.Name, StepsOptions[T]{Finalizer: h.Finalizer, Kind: h.Kind, Selects: h.Selects, Related: h.Related, OnGone: h.OnGone, Resync: h.Resync},
 		step.Step[T](&removing[T]{h})).prepare(r)
 }
 
