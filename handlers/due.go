@@ -97,6 +97,16 @@ func (d *dues) take(name client.ObjectKey, now time.Time) due {
 	return taken
 }
 
+// restore notes what was taken and not done.
+func (d *dues) restore(name client.ObjectKey, x due) {
+	if x.why != 0 {
+		d.mark(name, x.why)
+	}
+	for _, c := range x.calls {
+		d.add(name, c)
+	}
+}
+
 // next returns how long it takes until something is due for an object, and false if nothing is.
 func (d *dues) next(name client.ObjectKey, now time.Time) (time.Duration, bool) {
 	d.mu.Lock()

@@ -147,6 +147,10 @@ func (e *entry) isStopped() bool {
 	return e.stopped
 }
 
+// needsObject reports whether the object is needed to call the handler, and the causes of the call.
+// An engine knows both itself.
+func (e *entry) needsObject() bool { return e.engine == nil || e.selects != nil || e.gone != nil }
+
 // newEntry returns the entry of a handler, and what is wrong with its name and kind.
 func newEntry[T client.Object](r *Registry, name string, kind schema.GroupVersionKind) (*entry, error) {
 	var mistakes []error

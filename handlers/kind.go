@@ -271,7 +271,9 @@ func (v kindEvents) mark(obj client.Object, why reason, low bool, cause journal.
 		return
 	}
 	name := client.ObjectKeyFromObject(obj)
-	v.k.causes.Own(obj, cause, verb)
+	if slices.ContainsFunc(*v.k.handlers.Load(), (*entry).needsObject) {
+		v.k.causes.Own(obj, cause, verb)
+	}
 	v.k.due.mark(name, why)
 	v.k.add(name, low)
 }
@@ -291,17 +293,21 @@ func (l dueLimiter) NumRequeues(reconcile.Request) int { return 0 }
 func (k *kind) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	name := request.NamespacedName
 	p := &pass{kind: k, name: name, began: time.Now(), readable: k.feed.isRunning()}
-	obj, known, err := k.feed.get(ctx, name)
-	if !known && err == nil {
+	if !k.feed.isKnown() {
 		return reconcile.Result{}, nil // until the feed runs again; addAll adds it then
 	}
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	p.object = obj
 	p.due = k.due.take(name, p.began)
+	all := *k.handlers.Load() // after that: it has the handlers of all calls
+	if slices.ContainsFunc(all, (*entry).needsObject) {
+		obj, known, err := k.feed.get(ctx, name)
+		if err != nil || !known {
+			k.due.restore(name, p.due)
+			return reconcile.Result{}, err
+		}
+		p.object = obj
+	}
 	p.seen = k.causes.Take(name)
-	for _, e := range *k.handlers.Load() {
+	for _, e := range all {
 		if p.wants(e) {
 			p.call(ctx, e)
 		}
@@ -321,7 +327,7 @@ func (k *kind) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 type pass struct {
 	kind   *kind
 	name   client.ObjectKey
-	object client.Object // that of the cache; nil if there is none
+	object client.Object // that of the cache; nil if there is none, or no handler needs it
 	due    due
 	seen   []cause.Seen
 	began  time.Time
