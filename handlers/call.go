@@ -92,7 +92,7 @@ func (p *pass) callEngine(ctx context.Context, e *entry) {
 	if p.object == nil && e.gone != nil {
 		p.note(ctx, e, p.run(p.begin(ctx, e), e), p.began)
 	}
-	result, err := e.engine.Reconcile(ctx, request)
+	result, err := e.engine.Reconcile(&callContext{Context: ctx, entry: e}, request)
 	switch {
 	case err != nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
 	case err != nil:

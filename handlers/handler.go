@@ -92,6 +92,7 @@ var _ Entry = Handler[client.Object]{}
 // An entry is a registered handler, whatever its type is.
 type entry struct {
 	name    string
+	logged  []any // what its log entries have
 	kind    kindKey
 	object  client.Object // an empty one of the kind
 	change  func(ctx context.Context, obj client.Object) (ctrl.Result, error)
@@ -161,7 +162,7 @@ func newEntry[T client.Object](r *Registry, name string, kind schema.GroupVersio
 	if err != nil {
 		return nil, errors.Join(append(mistakes, err)...)
 	}
-	e := &entry{name: name, object: obj, idle: make(chan struct{})}
+	e := &entry{name: name, logged: []any{"handler", name}, object: obj, idle: make(chan struct{})}
 	if e.kind, err = keyOf(obj, r.scheme); err != nil {
 		mistakes = append(mistakes, fmt.Errorf("%w: register it with the scheme of the manager", err))
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/cause"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -373,7 +374,6 @@ func (p *pass) call(ctx context.Context, e *entry) {
 		return
 	}
 	defer e.end()
-	ctx = contextWithRunning(ctx, e)
 	if e.engine != nil {
 		p.callEngine(ctx, e)
 		return
@@ -400,14 +400,14 @@ func (p *pass) isPaused() bool {
 
 // begin returns the context of a call, whose reads and writes are recorded.
 func (p *pass) begin(ctx context.Context, e *entry) context.Context {
-	k := p.kind
-	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("handler", e.name))
 	p.start(ctx)
-	ctx = contextWithRecord(ctx, p.journal, k.registry.options.Name)
-	if p.journal != nil {
-		ctx = journal.ContextWithRun(journal.ContextWithStep(ctx, e.name), p.journal)
-		p.journal.Note(ctx, journal.StepBegan{Step: e.name, Phase: journal.PhaseDo})
+	call := &callContext{Context: log.IntoContext(ctx, log.FromContext(ctx).WithValues(e.logged...)), entry: e}
+	if p.journal == nil {
+		return call
 	}
+	call.record = &track.Record{Journal: p.journal, Owner: p.kind.registry.options.Name}
+	ctx = journal.ContextWithRun(journal.ContextWithStep(call, e.name), p.journal)
+	p.journal.Note(ctx, journal.StepBegan{Step: e.name, Phase: journal.PhaseDo})
 	return ctx
 }
 
