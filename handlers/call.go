@@ -94,7 +94,7 @@ func (p *pass) callEngine(ctx context.Context, e *entry) {
 	}
 	result, err := ctrlkit.NewAction(e.name, func(ctx context.Context) (ctrl.Result, error) { // a panic is an error of this handler
 		return e.engine.Reconcile(ctx, request)
-	}).Run(ctx)
+	}).Run(&callContext{Context: ctx, entry: e})
 	switch {
 	case err != nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
 	case err != nil:

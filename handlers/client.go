@@ -10,19 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/internal/track"
-	"github.com/ctrlkit/ctrlkit/journal"
 )
-
-type recordKey struct{}
-
-// contextWithRecord returns a context for the call of a handler: what is read and written with it
-// through a recordingClient is in the journal.
-func contextWithRecord(ctx context.Context, run *journal.Run, owner string) context.Context {
-	if run == nil {
-		return ctx
-	}
-	return context.WithValue(ctx, recordKey{}, &track.Record{Journal: run, Owner: owner})
-}
 
 // A recordingClient records what handlers read and write, by their contexts. Without a journal it
 // is the client that it is made of.

@@ -14,9 +14,14 @@ import (
 // dues are the handlers to call, by object. An object of which nothing is due takes no memory. The
 // queue of the controller has the names of the others, and decides when each is processed.
 type dues struct {
-	mu  sync.Mutex // for all below
-	all map[client.ObjectKey]due
+	mu   sync.Mutex // for all below
+	all  map[client.ObjectKey]due
+	most int // how many objects all has had
 }
+
+// mostKept is the size of a map that is kept when it is empty. A map does not shrink, and all objects
+// are due when the process starts.
+const mostKept = 64
 
 // A due is what is to be done for one object.
 type due struct {
@@ -69,6 +74,15 @@ func (d *dues) put(name client.ObjectKey, x due) {
 		d.all = make(map[client.ObjectKey]due)
 	}
 	d.all[name] = x
+	d.most = max(d.most, len(d.all))
+}
+
+// remove forgets an object.
+func (d *dues) remove(name client.ObjectKey) {
+	delete(d.all, name)
+	if len(d.all) == 0 && d.most > mostKept {
+		d.all, d.most = nil, 0
+	}
 }
 
 // take returns what is due now, and forgets it. A handler that is due because of a change is not
@@ -90,7 +104,7 @@ func (d *dues) take(name client.ObjectKey, now time.Time) due {
 		}
 	}
 	if len(rest) == 0 {
-		delete(d.all, name)
+		d.remove(name)
 	} else {
 		d.all[name] = due{calls: rest}
 	}
@@ -129,7 +143,7 @@ func (d *dues) drop(e *entry) {
 	for name, x := range d.all {
 		x.calls = slices.DeleteFunc(x.calls, func(c call) bool { return c.entry == e })
 		if x.why == 0 && len(x.calls) == 0 {
-			delete(d.all, name)
+			d.remove(name)
 			continue
 		}
 		d.all[name] = x

@@ -55,6 +55,11 @@ type StepsOptions[T client.Object] struct {
 
 	// SkipUnchanged is that of step.Options.
 	SkipUnchanged bool
+
+	// Resync has the engine reconcile unchanged objects, too, when the informer repeats them: see
+	// [KindOptions.Resync]. With SkipUnchanged it finds out whether it has missed something, and runs
+	// the steps only then.
+	Resync bool
 }
 
 // Steps returns a handler that runs steps of package step for the objects of a kind, by an engine of
@@ -82,7 +87,7 @@ func (x engineEntry[T]) prepare(r *Registry) (*entry, error) {
 		return nil, named(x.name, fmt.Errorf("type %T: steps, and a handler with OnRemove, are for a Go type of the kind", e.object))
 	}
 	o := x.options
-	e.gone, e.related, e.selects = o.OnGone, slices.Clone(o.Related), untyped(o.Selects)
+	e.gone, e.related, e.resync, e.selects = o.OnGone, slices.Clone(o.Related), o.Resync, untyped(o.Selects)
 	mistakes := checkRelated[T](e.related, r.scheme)
 	options := step.Options[T]{
 		Name: r.engineName(e.kind, x.name), Client: r.base, APIReader: r.live, Finalizer: o.Finalizer, Recorder: r.options.Recorder, Observers: r.options.Observers,

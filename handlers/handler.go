@@ -92,6 +92,7 @@ var _ Entry = Handler[client.Object]{}
 // An entry is a registered handler, whatever its type is.
 type entry struct {
 	name    string
+	logged  []any // what its log entries have
 	kind    kindKey
 	object  client.Object // an empty one of the kind
 	change  func(ctx context.Context, obj client.Object) (ctrl.Result, error)
@@ -147,6 +148,10 @@ func (e *entry) isStopped() bool {
 	return e.stopped
 }
 
+// needsObject reports whether the object is needed to call the handler, and the causes of the call.
+// An engine knows both itself.
+func (e *entry) needsObject() bool { return e.engine == nil || e.selects != nil || e.gone != nil }
+
 // newEntry returns the entry of a handler, and what is wrong with its name and kind.
 func newEntry[T client.Object](r *Registry, name string, kind schema.GroupVersionKind) (*entry, error) {
 	var mistakes []error
@@ -157,7 +162,7 @@ func newEntry[T client.Object](r *Registry, name string, kind schema.GroupVersio
 	if err != nil {
 		return nil, errors.Join(append(mistakes, err)...)
 	}
-	e := &entry{name: name, object: obj, idle: make(chan struct{})}
+	e := &entry{name: name, logged: []any{"handler", name}, object: obj, idle: make(chan struct{})}
 	if e.kind, err = keyOf(obj, r.scheme); err != nil {
 		mistakes = append(mistakes, fmt.Errorf("%w: register it with the scheme of the manager", err))
 	}
@@ -212,7 +217,7 @@ func (h Handler[T]) prepare(r *Registry) (*entry, error) {
 
 // prepareEngine returns the entry of a handler with OnRemove.
 func (h Handler[T]) prepareEngine(r *Registry) (*entry, error) {
-	return Steps(h.Name, StepsOptions[T]{Finalizer: h.Finalizer, Kind: h.Kind, Selects: h.Selects, Related: h.Related, OnGone: h.OnGone},
+	return Steps(h.Name, StepsOptions[T]{Finalizer: h.Finalizer, Kind: h.Kind, Selects: h.Selects, Related: h.Related, OnGone: h.OnGone, Resync: h.Resync},
 		step.Step[T](&removing[T]{h})).prepare(r)
 }
 

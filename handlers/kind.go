@@ -28,6 +28,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/cause"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -271,7 +272,9 @@ func (v kindEvents) mark(obj client.Object, why reason, low bool, cause journal.
 		return
 	}
 	name := client.ObjectKeyFromObject(obj)
-	v.k.causes.Own(obj, cause, verb)
+	if slices.ContainsFunc(*v.k.handlers.Load(), (*entry).needsObject) {
+		v.k.causes.Own(obj, cause, verb)
+	}
 	v.k.due.mark(name, why)
 	v.k.add(name, low)
 }
@@ -291,18 +294,24 @@ func (l dueLimiter) NumRequeues(reconcile.Request) int { return 0 }
 func (k *kind) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	name := request.NamespacedName
 	p := &pass{kind: k, name: name, began: time.Now(), readable: k.feed.isRunning()}
+	if !k.feed.isKnown() {
+		return reconcile.Result{}, nil // until the feed runs again; addAll adds it then
+	}
 	// What is due is taken before the object is read: a change that comes in between is due again,
 	// and one that was due has reached the cache.
 	p.due = k.due.take(name, p.began)
-	obj, known, err := k.feed.get(ctx, name)
-	if err != nil || !known {
-		k.due.restore(name, p.due) // when it is not known, until the feed runs again: addAll adds it then
-		k.add(name, true)          // or it runs again meanwhile
-		return reconcile.Result{}, err
+	all := *k.handlers.Load() // after that: it has the handlers of all calls
+	if slices.ContainsFunc(all, (*entry).needsObject) {
+		obj, known, err := k.feed.get(ctx, name)
+		if err != nil || !known {
+			k.due.restore(name, p.due)
+			k.add(name, true) // the feed may run again meanwhile
+			return reconcile.Result{}, err
+		}
+		p.object = obj
 	}
-	p.object = obj
 	p.seen = k.causes.Take(name)
-	for _, e := range *k.handlers.Load() {
+	for _, e := range all {
 		if p.wants(e) {
 			p.call(ctx, e)
 		}
@@ -322,7 +331,7 @@ func (k *kind) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 type pass struct {
 	kind   *kind
 	name   client.ObjectKey
-	object client.Object // that of the cache; nil if there is none
+	object client.Object // that of the cache; nil if there is none, or no handler needs it
 	due    due
 	seen   []cause.Seen
 	began  time.Time
@@ -368,7 +377,6 @@ func (p *pass) call(ctx context.Context, e *entry) {
 		return
 	}
 	defer e.end()
-	ctx = contextWithRunning(ctx, e)
 	if e.engine != nil {
 		p.callEngine(ctx, e)
 		return
@@ -395,14 +403,14 @@ func (p *pass) isPaused() bool {
 
 // begin returns the context of a call, whose reads and writes are recorded.
 func (p *pass) begin(ctx context.Context, e *entry) context.Context {
-	k := p.kind
-	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("handler", e.name))
 	p.start(ctx)
-	ctx = contextWithRecord(ctx, p.journal, k.registry.options.Name)
-	if p.journal != nil {
-		ctx = journal.ContextWithRun(journal.ContextWithStep(ctx, e.name), p.journal)
-		p.journal.Note(ctx, journal.StepBegan{Step: e.name, Phase: journal.PhaseDo})
+	call := &callContext{Context: log.IntoContext(ctx, log.FromContext(ctx).WithValues(e.logged...)), entry: e}
+	if p.journal == nil {
+		return call
 	}
+	call.record = &track.Record{Journal: p.journal, Owner: p.kind.registry.options.Name}
+	ctx = journal.ContextWithRun(journal.ContextWithStep(call, e.name), p.journal)
+	p.journal.Note(ctx, journal.StepBegan{Step: e.name, Phase: journal.PhaseDo})
 	return ctx
 }
 

@@ -6,6 +6,8 @@ package handlers
 import (
 	"context"
 	"slices"
+
+	"github.com/ctrlkit/ctrlkit/internal/track"
 )
 
 // A Registration is of handlers that were registered together.
@@ -51,15 +53,37 @@ func (s *Registration) Stop(ctx context.Context) error {
 	}
 }
 
-type runningKey struct{}
+// A callContext is the context of a call of a handler.
+type callContext struct {
+	context.Context
+	entry  *entry
+	record *track.Record // of what it reads and writes; nil without a journal
+}
 
-// contextWithRunning returns a context for a call of a handler.
-func contextWithRunning(ctx context.Context, e *entry) context.Context {
-	return context.WithValue(ctx, runningKey{}, append(slices.Clip(runningIn(ctx)), e))
+// runningKey and recordKey are what a callContext is asked by.
+type (
+	runningKey struct{}
+	recordKey  struct{}
+)
+
+// Value implements [context.Context].
+func (c *callContext) Value(key any) any {
+	switch key.(type) {
+	case runningKey:
+		return c
+	case recordKey:
+		if c.record != nil {
+			return c.record
+		}
+	}
+	return c.Context.Value(key)
 }
 
 // runningIn returns the handlers in whose calls the context is used.
 func runningIn(ctx context.Context) []*entry {
-	all, _ := ctx.Value(runningKey{}).([]*entry)
+	var all []*entry
+	for c, ok := ctx.Value(runningKey{}).(*callContext); ok; c, ok = c.Context.Value(runningKey{}).(*callContext) {
+		all = append(all, c.entry)
+	}
 	return all
 }

@@ -97,6 +97,9 @@ func (t turn) heapWith(ctx context.Context, namespace string, handlers, objects 
 	var stats process.Stats
 	if err == nil {
 		stats, err = operator.Heap()
+		if t.profiles != "" && objects > 0 {
+			err = errors.Join(err, operator.HeapProfile(t.profileOf(fmt.Sprintf("handlers-%d", handlers))))
+		}
 	}
 	return float64(stats.Heap), errors.Join(err, operator.Stop())
 }

@@ -48,7 +48,7 @@ Examples:
 
   # shared controllers beside rancher's: 500 owners of three children at once,
   # 100 deleted children, 10,000 cached objects with 1 and with 20 handlers
-  go run ./measure -operators careful,wrangler -reference wrangler -rounds 3 -burst 500 -repairs 100
+  go run ./measure -operators handlers,wrangler -reference wrangler -rounds 3 -burst 500 -repairs 100
 
 Flags:
 `

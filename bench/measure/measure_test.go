@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 		rivals  string
 		wantErr string
 	}{
-		{args: "", want: sizes{5, 1000, 200, 20, 20, 10_000}, rivals: "limit,ctrlkit,ctrlkit-policy,careful,careful-concurrent,careful-ryw,apply-always,usual,wrangler"},
+		{args: "", want: sizes{5, 1000, 200, 20, 20, 10_000}, rivals: "limit,ctrlkit,ctrlkit-policy,handlers,careful,careful-concurrent,careful-ryw,apply-always,usual,wrangler"},
 		{args: "-quick -operators usual,careful", want: sizes{1, 100, 40, 5, 1, 500}, rivals: "careful,usual"},
 		{args: "-rounds 3 -quick -burst 50 -operators careful", want: sizes{3, 100, 50, 5, 1, 500}, rivals: "careful"},
 		{args: "-objects 5000 -operators careful-unstripped", want: sizes{5, 5000, 200, 20, 20, 10_000}, rivals: "careful-unstripped"},

@@ -32,6 +32,8 @@ var rivals = []rival{
 		"The finalizer comes from the admission policy. TransformStripManagedFields."},
 	{name: "ctrlkit", operator: "ctrlkit", setting: "the engine of package step with SkipUnchanged, APIReader and the observers of package observe; the children in apply.Children, with its CacheTransform."},
 	{name: "ctrlkit-policy", operator: "ctrlkit", policy: true, setting: "ctrlkit with the admission policy of package admission, which adds the finalizer when the Widget is created."},
+	{name: "handlers", operator: "handlers", handlers: true, setting: "package handlers: the steps of ctrlkit, with its observers and its cache, as one handler of a registry that asks for resyncs. " +
+		"Many handlers of one kind are handlers of one registry, without observers."},
 	{name: reference, operator: "careful", handlers: true, setting: "controller-runtime by hand: it compares before each write, field by field where the server has defaults; " +
 		"patches with optimistic lock; TransformStripManagedFields, as controller-runtime recommends for a small cache. Many handlers of one kind are a controller each, on one cache."},
 	{name: "careful-concurrent", operator: "careful-concurrent", setting: "careful, with its children read and written at the same time."},

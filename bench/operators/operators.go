@@ -37,6 +37,7 @@ func All() []Operator {
 	return []Operator{
 		{Name: "limit", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &limit{Client: c} })},
 		{Name: "ctrlkit", Configure: keepAppliedFields, Add: addSteps},
+		{Name: "handlers", Configure: shareCaches, Add: addShared, AddHandlers: addSharedHandlers},
 		{Name: "careful", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} }), AddHandlers: addControllers},
 		{Name: "careful-unstripped", Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} })},
 		{Name: "careful-concurrent", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: atOnce} })},

@@ -37,10 +37,15 @@ type Recorder struct {
 
 	mu      sync.Mutex // for pending
 	pending map[types.NamespacedName][]Seen
+	most    int // how many objects pending has had
 }
 
 // mostPending is how many causes of one reconcile are kept apart. More are only counted.
 const mostPending = 32
+
+// mostKept is the size of a map that is kept when it is empty. A map does not shrink, and all objects
+// are pending when the operator starts.
+const mostKept = 64
 
 // Take returns the causes of the reconcile that begins.
 func (r *Recorder) Take(key types.NamespacedName) []Seen {
@@ -48,6 +53,9 @@ func (r *Recorder) Take(key types.NamespacedName) []Seen {
 	defer r.mu.Unlock()
 	all := r.pending[key]
 	delete(r.pending, key)
+	if len(r.pending) == 0 && r.most > mostKept {
+		r.pending, r.most = nil, 0
+	}
 	return all
 }
 
@@ -126,4 +134,5 @@ func (r *Recorder) add(key types.NamespacedName, s Seen) {
 		r.pending = make(map[types.NamespacedName][]Seen)
 	}
 	r.pending[key] = append(all, s)
+	r.most = max(r.most, len(r.pending))
 }

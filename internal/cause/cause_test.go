@@ -155,3 +155,22 @@ func TestWithoutAnObserver(t *testing.T) {
 		t.Errorf("pending %v", r.pending)
 	}
 }
+
+// The causes of all objects at the start take no memory when they are taken.
+func TestCausesOfManyObjectsAreReleased(t *testing.T) {
+	r, _ := newRecorder(t)
+	for i := range 1000 {
+		r.Foreign(types.NamespacedName{Name: strconv.Itoa(i)}, pod("1"), "updated")
+	}
+	for i := range 1000 {
+		r.Take(types.NamespacedName{Name: strconv.Itoa(i)})
+	}
+	if r.pending != nil {
+		t.Errorf("a map with room for 1000 objects is kept, and has %d", len(r.pending))
+	}
+	r.Own(pod("1"), "", "updated")
+	r.Take(key)
+	if r.pending == nil {
+		t.Error("a small map is made again for each event")
+	}
+}
