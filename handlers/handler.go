@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -99,8 +100,12 @@ type entry struct {
 	selects func(obj client.Object) bool // nil for all
 	related []Relation
 	resync  bool
-	engine  engine // nil for a handler without one
-	wired   []wired
+	// tries are the failures of the handler, by object. An engine counts its own.
+	tries      *failure.Limiter[client.ObjectKey]
+	engine     engine // nil for a handler without one
+	engineName string
+	complete   bool // the engine computes Ready and its kin
+	wired      []wired
 	// filters see the events of the kind before the handler is due.
 	filters []predicate.Predicate
 
@@ -157,7 +162,7 @@ func newEntry[T client.Object](r *Registry, name string, kind schema.GroupVersio
 	if err != nil {
 		return nil, errors.Join(append(mistakes, err)...)
 	}
-	e := &entry{name: name, object: obj, idle: make(chan struct{})}
+	e := &entry{name: name, object: obj, tries: failure.NewLimiter[client.ObjectKey](), idle: make(chan struct{})}
 	if e.kind, err = keyOf(obj, r.scheme); err != nil {
 		mistakes = append(mistakes, fmt.Errorf("%w: register it with the scheme of the manager", err))
 	}
@@ -212,8 +217,13 @@ func (h Handler[T]) prepare(r *Registry) (*entry, error) {
 
 // prepareEngine returns the entry of a handler with OnRemove.
 func (h Handler[T]) prepareEngine(r *Registry) (*entry, error) {
-	return Steps(h.Name, StepsOptions[T]{Finalizer: h.Finalizer, Kind: h.Kind, Selects: h.Selects, Related: h.Related, OnGone: h.OnGone},
+	e, err := Steps(h.Name, StepsOptions[T]{Finalizer: h.Finalizer, Kind: h.Kind, Selects: h.Selects, Related: h.Related, OnGone: h.OnGone},
 		step.Step[T](&removing[T]{h})).prepare(r)
+	if err != nil {
+		return nil, err
+	}
+	e.resync = h.Resync
+	return e, nil
 }
 
 func named(name string, err error) error {

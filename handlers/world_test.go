@@ -122,6 +122,7 @@ type world struct {
 	mu       sync.Mutex // for all below
 	calls    []string
 	entries  []journal.Entry
+	fault    func(r *http.Request) error // of requests of the manager, before they are sent
 	requests []string // writes: "PATCH projects/a"
 }
 
@@ -241,6 +242,14 @@ type counting struct {
 }
 
 func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.w.mu.Lock()
+	fault := c.w.fault
+	c.w.mu.Unlock()
+	if fault != nil {
+		if err := fault(r); err != nil {
+			return nil, err
+		}
+	}
 	if r.Method != http.MethodGet {
 		time.Sleep(5 * time.Millisecond)
 		c.w.mu.Lock()
@@ -287,6 +296,22 @@ func (w *world) create(objs ...client.Object) {
 	w.t.Helper()
 	for _, obj := range objs {
 		w.must(w.user.Create(w.ctx, obj))
+	}
+}
+
+// faulty has requests of the manager first call a function, which may take its time. Their error is
+// that of the function, if that is not nil.
+func (w *world) faulty(fault func(r *http.Request) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fault = fault
+}
+
+// uninstall removes the definition of a kind, after its objects.
+func (w *world) uninstall(kind string) {
+	w.t.Helper()
+	w.must(w.user.Delete(w.ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: definitionOf(kind).ObjectMeta}))
+	for w.server.Work() { // its objects are deleted, and then itself
 	}
 }
 
