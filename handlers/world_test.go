@@ -123,7 +123,7 @@ type world struct {
 	calls    []string
 	entries  []journal.Entry
 	fault    func(r *http.Request) error // of requests of the manager, before they are sent
-	requests []string // writes: "PATCH projects/a"
+	requests []string                    // writes: "PATCH projects/a"
 }
 
 func TestMain(m *testing.M) {
