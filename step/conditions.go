@@ -87,9 +87,31 @@ func (c *conditions[T]) summarizePartial(out *outcome, deletion string) {
 		c.settle(out)
 	}
 	c.newTexts = c.memory.texts.apply(set, out, c.newTexts, c.req.Now)
-	if err := set.Store(c.req.Object); err != nil {
+	if err := storeInOrder(set, c.req.Object); err != nil {
 		out.err = failure.Mark(err, failure.WithClass(failure.ClassTerminal)) // impossible: New has checked the type
 	}
+}
+
+// storeInOrder stores the conditions of a set in the order that those of the object have, and new
+// ones at the end. Two engines of one kind that put their own conditions first would reorder them
+// for ever.
+func storeInOrder(set *condition.Set, obj client.Object) error {
+	before, err := condition.Of(obj)
+	if err != nil {
+		return err
+	}
+	place := func(c metav1.Condition) int {
+		if i := slices.IndexFunc(before, func(o metav1.Condition) bool { return o.Type == c.Type }); i >= 0 {
+			return i
+		}
+		return len(before)
+	}
+	if err := set.Store(obj); err != nil {
+		return err
+	}
+	ordered := set.Conditions()
+	slices.SortStableFunc(ordered, func(a, b metav1.Condition) int { return cmp.Compare(place(a), place(b)) })
+	return condition.Store(obj, ordered)
 }
 
 // markOutcome marks what has failed, or what the object waits for.
