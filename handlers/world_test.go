@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -118,6 +117,7 @@ type world struct {
 	registry *handlers.Registry
 	ring     *journal.Ring
 	stop     func() // stops the manager, and waits
+	outages  outages
 
 	mu       sync.Mutex // for all below
 	calls    []string
@@ -141,7 +141,7 @@ func inWorld(t *testing.T, change func(o *handlers.Options), test func(w *world)
 		var err error
 		w.user, err = client.New(w.server.Config(), client.Options{Scheme: newScheme(), FieldOwner: "user"})
 		w.must(err)
-		config := rest.CopyConfig(w.server.Config())
+		config := w.outages.config(w.server.Config())
 		config.Transport = counting{config.Transport, w}
 		w.mgr, err = ctrl.NewManager(config, ctrl.Options{
 			NewCache: handlers.NewCache, Scheme: newScheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
