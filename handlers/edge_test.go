@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,9 +113,9 @@ func TestPanicsOfFunctions(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(newConfigMap("a", nil))
 		selecting, relating := w.noting("selecting"), w.noting("relating")
-		healed := false
+		var healed atomic.Bool
 		selecting.Selects = func(obj *corev1.ConfigMap) bool {
-			if !healed {
+			if !healed.Load() {
 				panic("no labels")
 			}
 			return true
@@ -128,7 +129,7 @@ func TestPanicsOfFunctions(t *testing.T) {
 		w.expect("at the start", "other:a, relating:a")
 		w.create(newSecret("s"))
 		w.settle()
-		healed = true
+		healed.Store(true)
 		time.Sleep(time.Hour)
 		w.expect("after it does not panic any more", "selecting:a")
 		time.Sleep(time.Hour)

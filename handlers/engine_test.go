@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,9 +132,10 @@ func TestOnRemoveOfAFinalizerRemovedByHand(t *testing.T) {
 // Handlers with OnRemove of one kind do not wait for each other.
 func TestSeveralOnRemove(t *testing.T) {
 	withProjects(t, "a", func(w *world) {
-		fails, healed := w.removingProjects("fails"), false
+		fails := w.removingProjects("fails")
+		var healed atomic.Bool
 		fails.OnRemove = func(context.Context, *Project) (ctrl.Result, error) {
-			if !healed {
+			if !healed.Load() {
 				return ctrl.Result{}, errors.New("refused")
 			}
 			return ctrl.Result{}, nil
@@ -150,7 +152,7 @@ func TestSeveralOnRemove(t *testing.T) {
 		if got := w.finalizers("a"); got != "example.com/fails" {
 			t.Errorf("while one fails: %q", got)
 		}
-		healed = true
+		healed.Store(true)
 		time.Sleep(time.Hour)
 		if got := w.finalizers("a"); got != "-" {
 			t.Errorf("it still exists, with %q", got)

@@ -79,7 +79,9 @@ func (n *naive) handle(h scene) (stop func(), err error) {
 	}
 	k := n.kindOf(h.like)
 	own := &naiveHandler{h.name, h.call}
+	n.w.mu.Lock()
 	k.handlers = append(k.handlers, own)
+	n.w.mu.Unlock()
 	if n.started {
 		n.enqueueAll(k) // for all handlers
 	}
@@ -87,6 +89,8 @@ func (n *naive) handle(h scene) (stop func(), err error) {
 		n.relate(k, h.owned)
 	}
 	return func() {
+		n.w.mu.Lock()
+		defer n.w.mu.Unlock()
 		i := slices.Index(k.handlers, own)
 		k.handlers = append(k.handlers[:i], k.handlers[i+1:]...) // in the array that a pass reads
 		if len(k.handlers) == 0 {
@@ -208,7 +212,13 @@ func (n *naive) pass(k *naiveKind, name client.ObjectKey) (err error) {
 		return nil
 	}
 	var texts []string
-	for _, h := range k.handlers {
+	n.w.mu.Lock()
+	all := k.handlers
+	n.w.mu.Unlock()
+	for i := range all {
+		n.w.mu.Lock()
+		h := all[i]
+		n.w.mu.Unlock()
 		if err := h.call(n.ctx, name.Name, obj); err != nil {
 			texts = append(texts, err.Error())
 		}
