@@ -6,6 +6,8 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -35,7 +37,7 @@ func NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 // makes, for programs that have their own.
 func Wrap(inner cache.NewCacheFunc) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
-		c := &countingCache{inner: inner, config: config, scheme: options.Scheme, users: make(map[kindKey]*users), limited: make(map[kindKey]cache.Cache)}
+		c := &countingCache{inner: inner, config: config, scheme: options.Scheme, users: make(map[kindKey]*users), limited: make(map[kindKey][]cache.Cache), reports: make(map[string]func(string, error))}
 		next := options.DefaultWatchErrorHandler
 		if next == nil {
 			next = toolscache.DefaultWatchErrorHandler
@@ -102,8 +104,8 @@ type countingCache struct {
 
 	mu      sync.Mutex // for all below
 	users   map[kindKey]*users
-	limited map[kindKey]cache.Cache             // of the kinds that a registry limits
-	onError func(description string, err error) // of a registry
+	limited map[kindKey][]cache.Cache                      // of the kinds that a registry limits; the last one answers
+	reports map[string]func(description string, err error) // of each registry, by its name
 }
 
 // users are those of one informer.
@@ -169,12 +171,8 @@ func (c *countingCache) of(key kindKey) *users {
 func (c *countingCache) acquire(ctx context.Context, key kindKey, obj client.Object) (cache.Informer, error) {
 	c.mu.Lock()
 	c.of(key).feeds++ // first: then a feed that ends meanwhile does not remove it
-	inner := c.limited[key]
 	c.mu.Unlock()
-	if inner == nil {
-		inner = c.Cache
-	}
-	informer, err := inner.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+	informer, err := c.cacheOf(key).GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 	if err != nil {
 		c.mu.Lock()
 		c.of(key).feeds--
@@ -193,7 +191,7 @@ func (c *countingCache) release(ctx context.Context, key kindKey, obj client.Obj
 		return nil
 	}
 	delete(c.users, key)
-	if c.limited[key] != nil {
+	if len(c.limited[key]) > 0 {
 		return nil // the feed that has limited it stops it
 	}
 	return c.Cache.RemoveInformer(ctx, obj)
@@ -224,11 +222,14 @@ func (c *countingCache) limit(ctx context.Context, key kindKey, obj client.Objec
 		}
 	}()
 	c.mu.Lock()
-	c.limited[key] = own
+	c.limited[key] = append(c.limited[key], own)
 	c.mu.Unlock()
 	return func() {
-		c.mu.Lock()
-		delete(c.limited, key)
+		c.mu.Lock() // the kind may have handlers again, and another cache for them
+		c.limited[key] = slices.DeleteFunc(c.limited[key], func(o cache.Cache) bool { return o == own })
+		if len(c.limited[key]) == 0 {
+			delete(c.limited, key)
+		}
 		c.mu.Unlock()
 		cancel()
 		<-done
@@ -239,8 +240,8 @@ func (c *countingCache) limit(ctx context.Context, key kindKey, obj client.Objec
 func (c *countingCache) cacheOf(key kindKey) cache.Cache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if own := c.limited[key]; own != nil {
-		return own
+	if all := c.limited[key]; len(all) > 0 {
+		return all[len(all)-1]
 	}
 	return c.Cache
 }
@@ -283,16 +284,20 @@ func (c *countingCache) IndexField(ctx context.Context, obj client.Object, field
 // failed passes the error of a watch on.
 func (c *countingCache) failed(description string, err error) {
 	c.mu.Lock()
-	report := c.onError
+	all := slices.Collect(maps.Values(c.reports))
 	c.mu.Unlock()
-	if report != nil {
+	for _, report := range all {
 		report(description, err)
 	}
 }
 
-// report has a registry receive the errors of watches.
-func (c *countingCache) report(to func(description string, err error)) {
+// report has a registry receive the errors of watches. Two of one manager have two names.
+func (c *countingCache) report(registry string, to func(description string, err error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.onError = to
+	if c.reports[registry] != nil {
+		return fmt.Errorf("the manager already has a registry %q: controllers and finalizers would have the same names", registry)
+	}
+	c.reports[registry] = to
+	return nil
 }

@@ -50,9 +50,28 @@ type journalOutcome struct {
 	after time.Duration // zero for never
 }
 
+// isSelected reports whether a handler is for the object. A panic is an error.
+func (p *pass) isSelected(ctx context.Context, e *entry) (is bool, err error) {
+	if e.selects == nil {
+		return true, nil
+	}
+	_, err = ctrlkit.NewAction(e.name, func(context.Context) (ctrl.Result, error) {
+		is = e.selects(p.object)
+		return ctrl.Result{}, nil
+	}).Run(ctx)
+	return is, err
+}
+
+// again notes that a handler is due at a time.
+func (p *pass) again(e *entry, after time.Duration, failed bool) {
+	if !e.isStopped() {
+		p.kind.due.add(p.name, call{entry: e, at: time.Now().Add(after), failed: failed})
+	}
+}
+
 // note notes the outcome of a call: in the journal, and when the handler is due again.
 func (p *pass) note(ctx context.Context, e *entry, o journalOutcome, began time.Time) {
-	k, mine := p.kind, try{e, p.name}
+	k := p.kind
 	ended := journal.Outcome{Err: o.err, RequeueAfter: o.after}
 	for _, w := range o.waits {
 		ended.Waits = append(ended.Waits, journal.Wait{For: w.For, Every: w.Every})
@@ -63,8 +82,8 @@ func (p *pass) note(ctx context.Context, e *entry, o journalOutcome, began time.
 	case o.err != nil:
 		classified := k.registry.options.Failures.Classify(o.err)
 		ended.Class, ended.Remedy = string(classified.Class), classified.Remedy
-		failures, delay := k.tries.Failed(mine, classified)
-		k.due.add(p.name, call{entry: e, at: time.Now().Add(delay), failed: true})
+		failures, delay := e.tries.Failed(p.name, classified)
+		p.again(e, delay, true)
 		if classified.Class == failure.ClassConflict && classified.Silent(failures) {
 			log.FromContext(ctx).V(1).Info("Trying again after a conflict", "failure", o.err.Error(), "after", delay)
 			break
@@ -74,10 +93,10 @@ func (p *pass) note(ctx context.Context, e *entry, o journalOutcome, began time.
 			p.worst = classified
 		}
 	default:
-		k.tries.Forget(mine)
+		e.tries.Forget(p.name)
 		p.waits = append(p.waits, ended.Waits...)
 		if o.after > 0 {
-			k.due.add(p.name, call{entry: e, at: time.Now().Add(o.after)})
+			p.again(e, o.after, false)
 		}
 	}
 	if p.journal != nil {
@@ -88,7 +107,7 @@ func (p *pass) note(ctx context.Context, e *entry, o journalOutcome, began time.
 // callEngine has the engine of a handler reconcile the object. The engine keeps a journal of its
 // own.
 func (p *pass) callEngine(ctx context.Context, e *entry) {
-	k, request := p.kind, reconcile.Request{NamespacedName: p.name}
+	request := reconcile.Request{NamespacedName: p.name}
 	if p.object == nil && e.gone != nil {
 		p.note(ctx, e, p.run(p.begin(ctx, e), e), p.began)
 	}
@@ -99,9 +118,9 @@ func (p *pass) callEngine(ctx context.Context, e *entry) {
 	case err != nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
 	case err != nil:
 		p.errs = append(p.errs, err)
-		k.due.add(p.name, call{entry: e, at: time.Now().Add(e.engine.Limiter().When(request)), failed: true})
+		p.again(e, e.engine.Limiter().When(request), true)
 	case result.RequeueAfter > 0:
-		k.due.add(p.name, call{entry: e, at: time.Now().Add(result.RequeueAfter)})
+		p.again(e, result.RequeueAfter, false)
 	}
 }
 

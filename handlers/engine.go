@@ -104,7 +104,7 @@ func (x engineEntry[T]) prepare(r *Registry) (*entry, error) {
 	for _, w := range wiring.Watches {
 		e.wired = append(e.wired, wired{w.Object, w.Filter, w.Handler})
 	}
-	e.engine, e.filters = made, wiring.Filters
+	e.engine, e.engineName, e.filters, e.complete = made, options.Name, wiring.Filters, o.Complete
 	return e, named(x.name, errors.Join(mistakes...))
 }
 

@@ -5,96 +5,456 @@ package handlers_test
 
 import (
 	"context"
-	"slices"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/handlers"
-	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// What NamedBy indexes are objects of the kind of the handler, also if its steps watch children.
-func TestNamedByBesideChildren(t *testing.T) {
+// withProjects runs a test in a world that has Projects.
+func withProjects(t *testing.T, names string, test func(w *world)) {
+	t.Helper()
 	inWorld(t, nil, func(w *world) {
 		w.must(w.server.Install(definitionOf("Project")))
-		project := newProject("a")
-		project.Spec.Secret = "s"
-		w.create(project)
-		children := apply.Children("Copy", func(ctx context.Context, req *step.Request[*Project], want *apply.Set) error {
-			var secret corev1.Secret
-			if err := req.Client.Get(ctx, key(req.Object.Spec.Secret), &secret); err != nil {
-				return client.IgnoreNotFound(err)
-			}
-			want.Add(newConfigMap("copy", nil))
-			return nil
-		}, apply.Owns(&corev1.ConfigMap{}))
-		w.register(handlers.Steps("copy", handlers.StepsOptions[*Project]{Related: []handlers.Relation{
-			handlers.NamedBy(&corev1.Secret{}, func(p *Project) []client.ObjectKey { return []client.ObjectKey{{Name: p.Spec.Secret}} }),
-		}}, children))
-		w.start()
-		w.create(newSecret("s"))
-		w.settle()
-		w.must(w.user.Get(w.ctx, key("copy"), &corev1.ConfigMap{}))
+		for _, name := range strings.Fields(names) {
+			w.create(newProject(name))
+		}
+		test(w)
 	})
 }
 
-// Engines of one kind leave the conditions of each other where they are.
-func TestConditionsOfSeveralHandlers(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
-		w.must(w.server.Install(definitionOf("Project")))
-		w.create(newProject("a"))
-		observe := func(context.Context, *Project) error { return nil }
-		w.register(handlers.Status("one", "One", observe), handlers.Status("two", "Two", observe))
+// project returns a Project as the API server has it.
+func (w *world) project(name string) *Project {
+	w.t.Helper()
+	obj := newProject(name)
+	w.must(w.user.Get(w.ctx, key(name), obj))
+	return obj
+}
+
+// conditions returns those of a Project: "Sized=True Observed; ...".
+func (w *world) conditions(name string) string {
+	w.t.Helper()
+	var texts []string
+	for _, c := range w.project(name).Status.Conditions {
+		texts = append(texts, strings.TrimSuffix(fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message), ": "))
+	}
+	return strings.Join(texts, "; ")
+}
+
+func big(p *Project) bool { return p.Spec.Size > 0 }
+
+// The finalizer is on the objects that are selected, and on no other ones. An object that has it is
+// cleaned up, also if it is not selected any more.
+func TestOnRemoveOfSelectedObjects(t *testing.T) {
+	withProjects(t, "other a", func(w *world) {
+		one := w.removingProjects("one")
+		one.Selects = big
+		a := w.project("a")
+		a.Spec.Size = 1
+		w.must(w.user.Update(w.ctx, a))
+		w.register(one)
 		w.start()
-		w.takeRequests()
-		var a Project
-		w.must(w.user.Get(w.ctx, key("a"), &a))
-		if len(a.Status.Conditions) != 2 {
-			t.Errorf("conditions %v, want two", a.Status.Conditions)
+		w.takeCalls()
+		if a, other := w.finalizers("a"), w.finalizers("other"); a != "example.com/one" || other != "" {
+			t.Errorf("a has %q, the other one %q", a, other)
 		}
+		a = w.project("a")
+		a.Spec.Size = 0
+		w.must(w.user.Update(w.ctx, a))
+		w.must(w.user.Delete(w.ctx, newProject("other")))
+		w.settle()
+		w.expect("after it is not selected any more", "")
+		w.must(w.user.Delete(w.ctx, newProject("a")))
+		w.settle()
+		w.expect("after the deletion", "one remove:a")
+		if got := w.finalizers("a"); got != "-" {
+			t.Errorf("it still exists, with %q", got)
+		}
+	})
+}
+
+// The handler ends, as by a crash, after it has put its finalizer, and before OnRemove.
+func TestOnRemoveAfterTheHandlerWasAway(t *testing.T) {
+	withProjects(t, "a", func(w *world) {
+		r := w.register(w.removingProjects("one"))
+		w.start()
+		w.must(r.Stop(w.ctx))
+		w.takeCalls()
+		w.must(w.user.Delete(w.ctx, newProject("a")))
+		w.settle()
+		if got := w.finalizers("a"); got != "example.com/one" {
+			t.Errorf("while it is stopped: %q", got)
+		}
+		w.register(w.removingProjects("one"))
+		w.settle()
+		w.expect("when it is back", "one remove:a")
+		if got := w.finalizers("a"); got != "-" {
+			t.Errorf("it still exists, with %q", got)
+		}
+	})
+}
+
+// Who removes the finalizer by hand does not want OnRemove.
+func TestOnRemoveOfAFinalizerRemovedByHand(t *testing.T) {
+	withProjects(t, "a", func(w *world) {
+		w.register(w.removingProjects("one"))
+		w.start()
+		a := w.project("a")
+		a.Finalizers = nil
+		w.must(w.user.Update(w.ctx, a))
+		time.Sleep(time.Hour)
+		if got := w.finalizers("a"); got != "" {
+			t.Errorf("it was put back: %q", got)
+		}
+		w.takeCalls()
+		w.must(w.user.Delete(w.ctx, newProject("a")))
+		w.settle()
+		w.expect("after the deletion", "")
+	})
+}
+
+// Handlers with OnRemove of one kind do not wait for each other.
+func TestSeveralOnRemove(t *testing.T) {
+	withProjects(t, "a", func(w *world) {
+		fails := w.removingProjects("fails")
+		var healed atomic.Bool
+		fails.OnRemove = func(context.Context, *Project) (ctrl.Result, error) {
+			if !healed.Load() {
+				return ctrl.Result{}, errors.New("refused")
+			}
+			return ctrl.Result{}, nil
+		}
+		w.register(fails, w.removingProjects("two"))
+		w.start()
+		if got := w.finalizers("a"); got != "example.com/fails example.com/two" {
+			t.Errorf("at the start: %q", got)
+		}
+		w.takeCalls()
+		w.must(w.user.Delete(w.ctx, newProject("a")))
+		time.Sleep(time.Minute)
+		w.expect("after the deletion", "two remove:a")
+		if got := w.finalizers("a"); got != "example.com/fails" {
+			t.Errorf("while one fails: %q", got)
+		}
+		healed.Store(true)
+		time.Sleep(time.Hour)
+		if got := w.finalizers("a"); got != "-" {
+			t.Errorf("it still exists, with %q", got)
+		}
+	})
+}
+
+// Two status handlers and another writer keep what each of them knows.
+func TestStatus(t *testing.T) {
+	withProjects(t, "a", func(w *world) {
+		secret := handlers.Labeled(&corev1.Secret{}, "project")
+		w.register(
+			handlers.Status("size", "Sized", func(_ context.Context, p *Project) error { p.Status.Size = p.Spec.Size; return nil }),
+			handlers.Status("secret", "SecretFound", func(ctx context.Context, p *Project) error {
+				if err := w.registry.Client().Get(ctx, key("s"), newSecret("s")); apierrors.IsNotFound(err) {
+					_, err := ctrlkit.WaitFor("Secret s")
+					return err
+				} else if err != nil {
+					return err
+				}
+				return nil
+			}, secret),
+		)
+		w.start()
+		time.Sleep(time.Minute)
+		if got, want := w.conditions("a"), "Sized=True Observed; SecretFound=False Waiting: waits for Secret s"; sorted(got) != sorted(want) {
+			t.Errorf("at the start: %q, want %q", got, want)
+		}
+		a := w.project("a")
+		apimeta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{Type: "Other", Status: "True", Reason: "Fine"})
+		w.must(w.user.Status().Update(w.ctx, a))
+		a.Spec.Size = 7
+		w.must(w.user.Update(w.ctx, a))
+		s := newSecret("s")
+		s.Labels = map[string]string{"project": "a"}
+		w.create(s)
+		time.Sleep(time.Minute)
+		if got, want := w.conditions("a"), "Sized=True Observed; SecretFound=True Observed; Other=True Fine"; sorted(got) != sorted(want) {
+			t.Errorf("after changes: %q, want %q", got, want)
+		}
+		if got := w.project("a").Status.Size; got != 7 {
+			t.Errorf("size %d, want 7", got)
+		}
+		w.takeRequests()
+		time.Sleep(24 * time.Hour)
+		w.touch(newProject("a"))
 		time.Sleep(time.Minute)
 		if got := w.takeRequests(); len(got) > 0 {
-			t.Errorf("%d writes of handlers that have nothing to change: %s ...", len(got), got[0])
+			t.Errorf("writes at rest: %v", got)
 		}
 	})
 }
 
-// A panic outside of the steps of an engine fails this handler, which is tried again, and no other.
-func TestPanicOfAnEngine(t *testing.T) {
-	var panics atomic.Int32
-	panicking := func(o *handlers.Options) {
-		o.Observers = slices.Insert(o.Observers, 0, journal.Observer(observerFunc(func(e journal.Entry) {
-			if _, ok := e.Event.(journal.Started); ok && e.Controller == "test-project-one" && panics.Add(1) == 1 {
-				panic("out of luck")
-			}
-		})))
-	}
-	inWorld(t, panicking, func(w *world) {
-		w.must(w.server.Install(definitionOf("Project")))
-		w.create(newProject("a"))
-		observe := func(name string) func(context.Context, *Project) error {
-			return func(_ context.Context, p *Project) error {
-				w.call(name + ":" + p.Name)
-				return nil
+func sorted(text string) string {
+	parts := strings.Split(text, "; ")
+	for i := range parts {
+		for j := range i {
+			if parts[i] < parts[j] {
+				parts[i], parts[j] = parts[j], parts[i]
 			}
 		}
-		w.register(handlers.Status("one", "One", observe("one")), handlers.Status("two", "Two", observe("two")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// An error text that changes at each try is no reason for a write at each try.
+func TestStatusOfChangingErrors(t *testing.T) {
+	withProjects(t, "a", func(w *world) {
+		tries := 0
+		w.register(handlers.Status("size", "Sized", func(context.Context, *Project) error {
+			tries++
+			return fmt.Errorf("request %d was refused", tries)
+		}))
+		w.start()
+		time.Sleep(time.Hour)
+		if got := w.conditions("a"); !contains(got, "Sized=False") || !contains(got, "was refused") {
+			t.Errorf("conditions %q", got)
+		}
+		if writes := w.takeRequests(); tries < 10 || len(writes) > 10 {
+			t.Errorf("%d writes after %d tries", len(writes), tries)
+		}
+	})
+}
+
+// A status that could not be saved is not lost.
+func TestStatusOfAWriteThatFails(t *testing.T) {
+	withProjects(t, "a", func(w *world) {
+		w.register(handlers.Status("size", "Sized", func(_ context.Context, p *Project) error { p.Status.Size = 7; return nil }))
+		w.faulty(func(r *http.Request) error {
+			if r.Method == http.MethodPatch {
+				return errors.New("connection refused")
+			}
+			return nil
+		})
 		w.start()
 		time.Sleep(time.Minute)
-		calls := w.takeCalls()
-		if !contains(calls, "one:a") || !contains(calls, "two:a") {
-			t.Errorf("called %q, want both handlers", calls)
+		w.faulty(nil)
+		time.Sleep(10 * time.Minute)
+		if got := w.conditions("a"); got != "Sized=True Observed" || w.project("a").Status.Size != 7 {
+			t.Errorf("conditions %q", got)
 		}
 	})
 }
 
-type observerFunc func(e journal.Entry)
+// A status handler took a conflict for success.
+func TestFieldConflictIsSuccess(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "projects"}, "a", errors.New("changed"))
+	for _, naively := range []bool{false, true} {
+		withProjects(t, "a", func(w *world) {
+			if naively {
+				n := newNaive(w)
+				w.mustHandle(n, scene{name: "size", like: &Project{}, call: func(ctx context.Context, _ string, obj client.Object) error {
+					p := obj.DeepCopyObject().(*Project)
+					err := error(conflict)
+					if err == nil || apierrors.IsConflict(err) { // it will be tried again
+						apimeta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: "Sized", Status: "True", Reason: "Observed"})
+					}
+					_ = w.user.Status().Update(ctx, p)
+					return nil
+				}})
+				n.start()
+			} else {
+				w.register(handlers.Status("size", "Sized", func(context.Context, *Project) error { return conflict }))
+				w.start()
+			}
+			time.Sleep(time.Hour)
+			if got := contains(w.conditions("a"), "Sized=True"); got != naively {
+				t.Errorf("naively %t: conditions %q", naively, w.conditions("a"))
+			}
+		})
+	}
+}
 
-// Observe implements [journal.Observer].
-func (f observerFunc) Observe(_ context.Context, e journal.Entry) { f(e) }
+// A handler with OnRemove put its finalizer on every object of the kind.
+func TestFieldFinalizerOnEveryObject(t *testing.T) {
+	for _, naively := range []bool{false, true} {
+		withProjects(t, "a", func(w *world) {
+			if naively {
+				n := newNaive(w)
+				w.mustHandle(n, scene{name: "one", like: &Project{}, call: func(ctx context.Context, _ string, obj client.Object) error {
+					p := obj.DeepCopyObject().(*Project)
+					if len(p.Finalizers) == 0 {
+						p.Finalizers = []string{"example.com/one"}
+						return w.user.Update(ctx, p)
+					}
+					return nil
+				}})
+				n.start()
+			} else {
+				one := w.removingProjects("one")
+				one.Selects = big
+				w.register(one)
+				w.start()
+			}
+			w.settle()
+			if got := w.finalizers("a") != ""; got != naively {
+				t.Errorf("naively %t: finalizers %q", naively, w.finalizers("a"))
+			}
+		})
+	}
+}
+
+// generating returns a handler that wants ConfigMaps named after it.
+func generating(name string, count func(p *Project) int64) handlers.Entry {
+	return handlers.Generate(name, func(_ context.Context, req *step.Request[*Project], want *apply.Set) error {
+		for i := range count(req.Object) {
+			want.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-%d", req.Object.Name, name, i)}, Data: map[string]string{"of": name}})
+		}
+		return nil
+	}, apply.Owns(&corev1.ConfigMap{}))
+}
+
+// children returns the names of the ConfigMaps of Projects.
+func (w *world) children() string {
+	w.t.Helper()
+	list := &corev1.ConfigMapList{}
+	w.must(w.user.List(w.ctx, list, client.InNamespace("default")))
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// Two generating handlers of one kind keep their children, and leave those of the other alone.
+func TestGenerate(t *testing.T) {
+	withProjects(t, "p", func(w *world) {
+		w.register(generating("fixed", func(*Project) int64 { return 1 }), generating("sized", func(p *Project) int64 { return p.Spec.Size }))
+		w.start()
+		p := w.project("p")
+		p.Spec.Size = 2
+		w.must(w.user.Update(w.ctx, p))
+		time.Sleep(time.Minute)
+		if got := w.children(); got != "p-fixed-0 p-sized-0 p-sized-1" {
+			t.Errorf("after they are wanted: %q", got)
+		}
+		if got := w.conditions("p"); !contains(got, "=True") {
+			t.Errorf("conditions %q, want one of the set", got)
+		}
+		w.must(w.user.Delete(w.ctx, newConfigMap("p-fixed-0", nil)))
+		cm := newConfigMap("p-sized-0", nil)
+		w.must(w.user.Get(w.ctx, client.ObjectKeyFromObject(cm), cm))
+		cm.Data["of"] = "others"
+		w.must(w.user.Update(w.ctx, cm))
+		time.Sleep(time.Minute)
+		w.must(w.user.Get(w.ctx, client.ObjectKeyFromObject(cm), cm))
+		if got := w.children(); got != "p-fixed-0 p-sized-0 p-sized-1" || cm.Data["of"] != "sized" {
+			t.Errorf("after a deletion and a change: %q, %v", got, cm.Data)
+		}
+		p = w.project("p")
+		p.Spec.Size = 0
+		w.must(w.user.Update(w.ctx, p))
+		time.Sleep(time.Minute)
+		if got := w.children(); got != "p-fixed-0" {
+			t.Errorf("after they are not wanted any more: %q", got)
+		}
+		w.takeRequests()
+		time.Sleep(24 * time.Hour)
+		if got := w.takeRequests(); len(got) > 0 {
+			t.Errorf("writes at rest: %v", got)
+		}
+	})
+}
+
+// A deleted child was not made again, because its owner had not changed.
+func TestFieldDeletedChildStaysAway(t *testing.T) {
+	for _, naively := range []bool{false, true} {
+		withProjects(t, "p", func(w *world) {
+			if naively {
+				n, applied := newNaive(w), ""
+				w.mustHandle(n, scene{name: "one", like: &Project{}, owned: &corev1.ConfigMap{}, call: func(ctx context.Context, _ string, obj client.Object) error {
+					if applied == obj.GetResourceVersion() {
+						return nil // nothing has changed
+					}
+					applied = obj.GetResourceVersion()
+					return w.user.Create(ctx, ownedBy(newConfigMap("p-fixed-0", nil), obj.(*Project), "example.com/v1"))
+				}})
+				n.start()
+			} else {
+				w.register(generating("fixed", func(*Project) int64 { return 1 }))
+				w.start()
+			}
+			time.Sleep(time.Minute)
+			w.must(w.user.Delete(w.ctx, newConfigMap("p-fixed-0", nil)))
+			time.Sleep(time.Hour)
+			if got := w.children() == ""; got != naively {
+				t.Errorf("naively %t: children %q", naively, w.children())
+			}
+		})
+	}
+}
+
+// What steps declare to watch is watched.
+func TestStepsThatDeclareWatches(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		watch step.Watch
+		own   func(s *corev1.Secret, a *Project) // makes the Secret matter for Project a
+	}{
+		{"owned", step.Watch{Object: &corev1.Secret{}, Owned: true}, func(s *corev1.Secret, a *Project) { ownedBy(s, a, "example.com/v1") }},
+		{"named", step.Watch{Object: &corev1.Secret{}, Named: func(obj client.Object, _ schema.GroupKind) []client.ObjectKey {
+			return []client.ObjectKey{key(obj.GetLabels()["for"])}
+		}}, func(s *corev1.Secret, _ *Project) { s.Labels = map[string]string{"for": "a"} }},
+		{"named by", step.Watch{Object: &corev1.Secret{}, NamedBy: func(obj client.Object) []client.ObjectKey {
+			return []client.ObjectKey{{Name: obj.(*Project).Spec.Secret}}
+		}}, func(*corev1.Secret, *Project) {}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			withProjects(t, "a b", func(w *world) {
+				a := w.project("a")
+				a.Spec.Secret = "s"
+				w.must(w.user.Update(w.ctx, a))
+				r := w.register(handlers.Steps("one", handlers.StepsOptions[*Project]{}, watching(w, test.watch)))
+				w.start()
+				w.expect("at the start", "one:a, one:b")
+				s := newSecret("s")
+				test.own(s, a)
+				w.create(s, newSecret("unrelated"))
+				w.settle()
+				w.expect("after a creation", "one:a")
+				w.must(w.user.Delete(w.ctx, s))
+				w.settle()
+				w.expect("after a deletion", "one:a")
+				w.must(r.Stop(w.ctx))
+				w.create(newSecret("s"))
+				w.settle()
+				w.expect("after it is stopped", "")
+			})
+		})
+	}
+}
+
+// The conditions of the whole object are computed only where that is wanted.
+func TestStepsThatAreComplete(t *testing.T) {
+	for _, complete := range []bool{true, false} {
+		withProjects(t, "a", func(w *world) {
+			w.register(handlers.Steps("one", handlers.StepsOptions[*Project]{Complete: complete},
+				step.Func("nothing", func(context.Context, *step.Request[*Project]) (ctrl.Result, error) { return ctrl.Result{}, nil })))
+			w.start()
+			if got := contains(w.conditions("a"), "Ready=True"); got != complete {
+				t.Errorf("complete %t: conditions %q", complete, w.conditions("a"))
+			}
+		})
+	}
+}

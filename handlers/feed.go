@@ -32,6 +32,7 @@ type listener struct {
 	synced func()
 
 	registration toolscache.ResourceEventHandlerRegistration // nil while there is no informer
+	ignored      chan struct{}                               // closed when it is removed
 }
 
 // A feed has the events and the objects of one kind, as long as a listener needs them. It waits
@@ -162,28 +163,30 @@ func (f *feed) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lost, all, err := f.attach(informer)
+	lost, err := f.attach(informer)
+	disappeared := false
 	if err == nil {
-		f.awaitSync(ctx, lost, all)
+		f.awaitSync(ctx, lost)
 		select {
 		case <-ctx.Done():
 		case <-lost:
+			disappeared = true
 		}
 	}
-	return errors.Join(err, f.detach(ctx.Err() == nil))
+	return errors.Join(err, f.detach(disappeared))
 }
 
 // attach adds the listeners to an informer.
-func (f *feed) attach(informer cache.Informer) (lost chan struct{}, all []*listener, err error) {
+func (f *feed) attach(informer cache.Informer) (lost chan struct{}, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.informer, f.lost = informer, make(chan struct{})
 	for _, l := range f.listeners {
 		if err := f.attachOne(l); err != nil {
-			return f.lost, nil, err
+			return f.lost, err
 		}
 	}
-	return f.lost, slices.Clone(f.listeners), nil
+	return f.lost, nil
 }
 
 func (f *feed) attachOne(l *listener) error {
@@ -196,29 +199,45 @@ func (f *feed) attachOne(l *listener) error {
 	return err
 }
 
-// awaitSync waits until all objects that exist were reported.
-func (f *feed) awaitSync(ctx context.Context, lost <-chan struct{}, all []*listener) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-lost:
-			cancel()
-		case <-ctx.Done():
+// awaitSync waits until all objects that exist were reported, to all listeners: listeners come and
+// go meanwhile.
+func (f *feed) awaitSync(ctx context.Context, lost <-chan struct{}) {
+	for {
+		l, all, report := f.unsynced()
+		if l == nil {
+			report()
+			f.log.V(1).Info("Watching a kind", "kind", f.key.String())
+			for _, l := range all {
+				if l.synced != nil {
+					l.synced()
+				}
+			}
+			return
 		}
-	}()
-	for _, l := range all {
-		if !toolscache.WaitFor(ctx, "", l.registration.HasSyncedChecker()) {
+		select {
+		case <-l.registration.HasSyncedChecker().Done():
+		case <-l.ignored: // its events end before it has synced
+		case <-lost:
+			return
+		case <-ctx.Done():
 			return
 		}
 	}
-	f.setState(StateRunning, "")
-	f.log.V(1).Info("Watching a kind", "kind", f.key.String())
-	for _, l := range all {
-		if l.synced != nil {
-			l.synced()
+}
+
+// unsynced returns a copy of a listener that has not received all objects yet. If there is none, the
+// feed is running from now on, and unsynced returns all listeners that have waited for that: those
+// that are added later see that it runs.
+func (f *feed) unsynced() (l *listener, all []*listener, report func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.listeners {
+		if l.registration != nil && !l.registration.HasSynced() {
+			return new(*l), nil, nil
 		}
 	}
+	_, report = f.noteState(StateRunning, "")
+	return nil, slices.Clone(f.listeners), report
 }
 
 // detach takes the listeners off the informer, and gives it back. If the kind has disappeared, its
@@ -267,6 +286,7 @@ func (f *feed) reportGone() {
 func (f *feed) listen(l *listener) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	l.ignored = make(chan struct{})
 	f.listeners = append(f.listeners, l)
 	if f.informer == nil {
 		return nil
@@ -281,6 +301,7 @@ func (f *feed) listen(l *listener) error {
 			select {
 			case <-checker.Done():
 				l.synced()
+			case <-l.ignored:
 			case <-lost:
 			case <-f.done:
 			}
@@ -293,7 +314,10 @@ func (f *feed) listen(l *listener) error {
 func (f *feed) ignore(l *listener) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.listeners = slices.DeleteFunc(f.listeners, func(o *listener) bool { return o == l })
+	if i := slices.Index(f.listeners, l); i >= 0 {
+		f.listeners = slices.Delete(f.listeners, i, i+1)
+		close(l.ignored)
+	}
 	if l.registration != nil && f.informer != nil {
 		if err := f.informer.RemoveEventHandler(l.registration); err != nil {
 			f.log.Error(err, "Could not remove an event handler", "kind", f.key.String())
@@ -393,7 +417,16 @@ func (f *feed) isKnown() bool {
 // setState notes the state, and reports whether it is a new one.
 func (f *feed) setState(s State, message string) bool {
 	f.mu.Lock()
-	news := f.state != s || f.message != message
+	news, report := f.noteState(s, message)
+	f.mu.Unlock()
+	report()
+	return news
+}
+
+// noteState notes the state, and returns whether it is a new one, and what reports it: to be called
+// when the lock is not held any more.
+func (f *feed) noteState(s State, message string) (news bool, report func()) {
+	news = f.state != s || f.message != message
 	f.state, f.message = s, message
 	cause, ended := "", s == StateRunning && f.reported
 	if s != StateRunning && message != listing {
@@ -402,11 +435,10 @@ func (f *feed) setState(s State, message string) bool {
 	if cause != "" || ended {
 		f.reported = cause != ""
 	}
-	f.mu.Unlock()
-	if news && (cause != "" || ended) {
-		f.report(cause)
+	if !news || cause == "" && !ended {
+		return news, func() {}
 	}
-	return news
+	return news, func() { f.report(cause) }
 }
 
 // listing is the message of a kind whose objects are being listed, which is nothing to report.

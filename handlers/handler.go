@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -100,8 +101,12 @@ type entry struct {
 	selects func(obj client.Object) bool // nil for all
 	related []Relation
 	resync  bool
-	engine  engine // nil for a handler without one
-	wired   []wired
+	// tries are the failures of the handler, by object. An engine counts its own.
+	tries      *failure.Limiter[client.ObjectKey]
+	engine     engine // nil for a handler without one
+	engineName string
+	complete   bool // the engine computes Ready and its kin
+	wired      []wired
 	// filters see the events of the kind before the handler is due.
 	filters []predicate.Predicate
 
@@ -162,7 +167,7 @@ func newEntry[T client.Object](r *Registry, name string, kind schema.GroupVersio
 	if err != nil {
 		return nil, errors.Join(append(mistakes, err)...)
 	}
-	e := &entry{name: name, logged: []any{"handler", name}, object: obj, idle: make(chan struct{})}
+	e := &entry{name: name, logged: []any{"handler", name}, object: obj, tries: failure.NewLimiter[client.ObjectKey](), idle: make(chan struct{})}
 	if e.kind, err = keyOf(obj, r.scheme); err != nil {
 		mistakes = append(mistakes, fmt.Errorf("%w: register it with the scheme of the manager", err))
 	}

@@ -41,10 +41,10 @@ type kind struct {
 	own      *listener
 	causes   cause.Recorder
 	observer journal.Observer
-	tries    *failure.Limiter[try]
 	due      dues
 	done     chan struct{}      // closed when the controller has ended
 	cancel   context.CancelFunc // nil until it is started; guarded by the registry
+	begun    bool               // its first handlers are registered; guarded by the registry
 
 	handlers   atomic.Pointer[[]*entry] // in the order of their registration; never changed in place
 	namespaced atomic.Pointer[bool]     // nil while it is not known
@@ -56,14 +56,8 @@ type kind struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// A try is one handler for one object.
-type try struct {
-	entry *entry
-	name  client.ObjectKey
-}
-
 func newKind(r *Registry, key kindKey, f *feed) *kind {
-	k := &kind{registry: r, key: key, name: r.controllerName(key), feed: f, observer: r.observer, tries: failure.NewLimiter[try](), done: make(chan struct{}), events: make(chan struct{}, 1)}
+	k := &kind{registry: r, key: key, name: r.controllerName(key), feed: f, observer: r.observer, done: make(chan struct{}), events: make(chan struct{}, 1)}
 	k.handlers.Store(&[]*entry{})
 	c := &k.causes
 	c.Controller, c.Kind, c.Client, c.Observer = k.name, key.gvk.GroupKind(), r.base, r.observer
@@ -95,6 +89,7 @@ func (k *kind) start(ctx context.Context) error {
 		Logger: k.registry.log, SkipNameValidation: ptr.To(true),
 	})
 	if err != nil {
+		close(k.done)
 		return err
 	}
 	started := make(chan struct{})
@@ -105,6 +100,7 @@ func (k *kind) start(ctx context.Context) error {
 		close(started)
 		return nil
 	})); err != nil {
+		close(k.done)
 		return err
 	}
 	go func() {
@@ -113,7 +109,10 @@ func (k *kind) start(ctx context.Context) error {
 			k.registry.log.Error(err, "A controller has ended", "controller", k.name)
 		}
 	}()
-	<-started
+	select {
+	case <-started:
+	case <-k.done:
+	}
 	if k.feed.isRunning() {
 		k.addAll()
 	}
@@ -157,6 +156,10 @@ func (k *kind) register(ctx context.Context, entries []*entry) error {
 	defer func() { <-k.events }()
 	all := append(slices.Clone(*k.handlers.Load()), entries...)
 	k.handlers.Store(&all)
+	if !k.begun {
+		k.begun = true
+		return k.feed.listen(k.own) // not before: an event without a handler is dropped
+	}
 	if !k.feed.isRunning() {
 		return nil // the events of all objects follow
 	}
@@ -312,8 +315,8 @@ func (k *kind) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	}
 	p.seen = k.causes.Take(name)
 	for _, e := range all {
-		if p.wants(e) {
-			p.call(ctx, e)
+		if wants, err := p.wants(ctx, e); wants {
+			p.call(ctx, e, err)
 		}
 	}
 	p.finish(ctx)
@@ -345,39 +348,41 @@ type pass struct {
 	readable bool
 }
 
-// wants reports whether a handler is due.
-func (p *pass) wants(e *entry) bool {
+// wants reports whether a handler is due. The error is what keeps it from being called.
+func (p *pass) wants(ctx context.Context, e *entry) (bool, error) {
 	why := p.due.why
 	mine := slices.ContainsFunc(p.due.calls, func(c call) bool { return c.entry == e })
 	switch {
-	case e.engine != nil && !p.readable:
-		return false
-	case e.engine != nil && p.object != nil && e.selects != nil && !e.selects(p.object) &&
-		(p.object.GetDeletionTimestamp().IsZero() || !slices.Contains(p.object.GetFinalizers(), e.engine.Finalizer())):
-		return false
-	case e.engine != nil:
-		return mine || why&(reasonChange|reasonGone) != 0 || why&reasonResync != 0 && e.resync
-	case p.object == nil:
-		return e.gone != nil && (mine || why&(reasonChange|reasonGone) != 0)
-	case e.change == nil:
-		return false
+	case p.object == nil && e.gone == nil && e.engine == nil:
+		e.tries.Forget(p.name)
+		return false, nil
+	case e.engine != nil && !p.readable, e.engine == nil && p.object != nil && e.change == nil:
+		return false, nil
 	case !mine && why&(reasonChange|reasonGone) == 0 && (why&reasonResync == 0 || !e.resync):
-		return false
+		return false, nil
+	case p.object == nil || e.engine != nil && p.isToCleanUp(e):
+		return true, nil
 	}
-	if e.selects != nil && !e.selects(p.object) {
-		p.kind.tries.Forget(try{e, p.name})
-		return false
+	selected, err := p.isSelected(ctx, e)
+	if !selected && err == nil {
+		e.tries.Forget(p.name)
 	}
-	return true
+	return selected || err != nil, err
 }
 
-// call calls a handler, and notes when it is due again.
-func (p *pass) call(ctx context.Context, e *entry) {
+// isToCleanUp reports whether the object is to be cleaned up by the engine of a handler, which does
+// that for all that have its finalizer.
+func (p *pass) isToCleanUp(e *entry) bool {
+	return !p.object.GetDeletionTimestamp().IsZero() && slices.Contains(p.object.GetFinalizers(), e.engine.Finalizer())
+}
+
+// call calls a handler, unless it has failed already, and notes when it is due again.
+func (p *pass) call(ctx context.Context, e *entry, failed error) {
 	if !e.begin() {
 		return
 	}
 	defer e.end()
-	if e.engine != nil {
+	if e.engine != nil && failed == nil {
 		p.callEngine(ctx, e)
 		return
 	}
@@ -388,7 +393,10 @@ func (p *pass) call(ctx context.Context, e *entry) {
 	}
 	began := time.Now()
 	ctx = p.begin(ctx, e)
-	o := p.run(ctx, e)
+	o := journalOutcome{err: failed}
+	if failed == nil {
+		o = p.run(ctx, e)
+	}
 	p.note(ctx, e, o, began)
 }
 

@@ -106,6 +106,8 @@ type Registry struct {
 }
 
 // New returns the registry of a manager, and adds it to the manager, which has to use [NewCache].
+// A manager may have several registries, of different names. They share the caches, and each has its
+// own queues.
 func New(mgr manager.Manager, options Options) (*Registry, error) {
 	r := &Registry{
 		options: options, manager: mgr, scheme: mgr.GetScheme(), mapper: mgr.GetRESTMapper(), base: mgr.GetClient(), live: mgr.GetAPIReader(),
@@ -129,7 +131,9 @@ func New(mgr manager.Manager, options Options) (*Registry, error) {
 	r.dynamic = sync.OnceValues(func() (dynamic.Interface, error) {
 		return dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	})
-	r.cache.report(r.watchFailed)
+	if err := r.cache.report(options.Name, r.watchFailed); err != nil {
+		return nil, fmt.Errorf("handlers: %w", err)
+	}
 	return r, mgr.Add(r)
 }
 
@@ -183,7 +187,7 @@ func (r *Registry) Register(entries ...Entry) (*Registration, error) {
 func (r *Registry) add(entries []*entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.checkNames(entries); err != nil {
+	if err := r.check(entries); err != nil {
 		return err
 	}
 	if r.ended {
@@ -223,21 +227,6 @@ func (r *Registry) context() context.Context {
 	return context.Background()
 }
 
-// checkNames returns an error for each name that is taken.
-func (r *Registry) checkNames(entries []*entry) error {
-	var mistakes []error
-	for i, e := range entries {
-		others := entries[:i]
-		if k := r.kinds[e.kind]; k != nil {
-			others = slices.Concat(others, *k.handlers.Load())
-		}
-		if slices.ContainsFunc(others, func(o *entry) bool { return o.kind == e.kind && o.name == e.name }) {
-			mistakes = append(mistakes, fmt.Errorf("handler %q: %s already has a handler of that name: errors and explanations could not distinguish them", e.name, e.kind))
-		}
-	}
-	return errors.Join(mistakes...)
-}
-
 // kindOf returns the controller of the kind of a handler.
 func (r *Registry) kindOf(e *entry) *kind {
 	k := r.kinds[e.kind]
@@ -245,9 +234,6 @@ func (r *Registry) kindOf(e *entry) *kind {
 		f := r.feedOf(e.kind, e.object)
 		k = newKind(r, e.kind, f)
 		r.kinds[e.kind] = k
-		if err := f.listen(k.own); err != nil { // impossible for a feed that has not started
-			r.log.Error(err, "Could not listen to a kind", "kind", e.kind.String())
-		}
 	}
 	return k
 }
@@ -277,6 +263,7 @@ func (r *Registry) feedOf(key kindKey, object client.Object) *feed {
 // relateLocked adds the watches of a handler.
 func (r *Registry) relateLocked(k *kind, e *entry) error {
 	var errs []error
+	filters := slices.Clone(e.filters) // of the engine; what relations add is for the events of the own kind
 	listen := func(watched client.Object, l func(f *feed) *listener) {
 		key, err := keyOf(watched, r.scheme)
 		if err != nil {
@@ -288,7 +275,6 @@ func (r *Registry) relateLocked(k *kind, e *entry) error {
 		r.watches[e] = append(r.watches[e], w)
 		errs = append(errs, f.listen(w.listener))
 	}
-	filters := slices.Clone(e.filters) // those of the engine: what relate adds is for the kind alone
 	for i := range e.related {
 		listen(e.related[i].watched, func(f *feed) *listener { return relate(k, e, &e.related[i], f) })
 	}

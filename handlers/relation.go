@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,11 +117,26 @@ func relate(k *kind, e *entry, r *Relation, f *feed) *listener {
 	case r.label != "":
 		names = func(obj client.Object) []client.ObjectKey { return k.labeled(obj, r.label) }
 	case r.namedBy != nil:
-		index := &references.Index[client.Object]{Named: r.namedBy}
+		index := &references.Index[client.Object]{Named: k.caught(e, r.namedBy)}
 		e.filters = append(e.filters, index)
 		names = func(obj client.Object) []client.ObjectKey { return keysOf(index.Naming(context.Background(), obj)) }
 	}
-	return &listener{events: relating{k, e, f, names}}
+	return &listener{events: relating{k, e, f, k.caught(e, names)}}
+}
+
+// caught returns a function of a relation whose panics are logged: it is called by the informer of
+// the kind, on which other handlers depend.
+func (k *kind) caught(e *entry, names func(obj client.Object) []client.ObjectKey) func(obj client.Object) []client.ObjectKey {
+	return func(obj client.Object) (keys []client.ObjectKey) {
+		defer func() {
+			if value := recover(); value != nil {
+				k.registry.log.Error(fmt.Errorf("panic: %v", value), "A relation has panicked, and calls its handler for nothing", "handler", e.name,
+					"kind", k.key.String(), "object", client.ObjectKeyFromObject(obj).String(), "stack", string(debug.Stack()))
+				keys = nil
+			}
+		}()
+		return names(obj)
+	}
 }
 
 // ownersOf returns the controller owner of an object, if it is of the kind. The version does not

@@ -8,10 +8,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -126,9 +126,7 @@ func TestKindThatIsMissing(t *testing.T) {
 				t.Errorf("it is %q, want Running", got)
 			}
 			w.must(w.registry.Ready(nil))
-			w.must(w.user.Delete(w.ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: definitionOf("Widget").ObjectMeta}))
-			for w.server.Work() { // its objects are deleted, and then itself
-			}
+			w.uninstall("Widget")
 			time.Sleep(time.Minute)
 			w.expect("after the definition is gone", "gone:x")
 			if got := w.state("Widget"); !strings.HasPrefix(got, "Waiting") {
@@ -146,7 +144,7 @@ func TestNothingIsLeftOfAKind(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(newConfigMap("a", nil))
 		w.start()
-		before := runtime.NumGoroutine()
+		before, _ := goroutines()
 		for range 3 {
 			one := w.noting("one")
 			one.Related = []handlers.Relation{handlers.Owned(&corev1.Secret{})}
@@ -155,12 +153,20 @@ func TestNothingIsLeftOfAKind(t *testing.T) {
 			w.expect("for a new handler", "one:a, two:a")
 			w.must(r.Stop(w.ctx))
 			w.settle()
-			if now := runtime.NumGoroutine(); now > before {
-				buf := make([]byte, 1<<20)
-				t.Fatalf("%d goroutines, before there were %d:\n%s", now, before, buf[:runtime.Stack(buf, true)])
+			if now, stacks := goroutines(); now > before {
+				t.Fatalf("%d goroutines, before there were %d:\n%s", now, before, stacks)
 			}
 		}
 	})
+}
+
+// goroutines returns how many goroutines the bubble has, and their stacks. Others of the process,
+// such as those of earlier tests that are about to end, do not count.
+func goroutines() (int, string) {
+	synctest.Wait()
+	buf := make([]byte, 1<<20)
+	stacks := string(buf[:runtime.Stack(buf, true)])
+	return strings.Count(stacks, ", synctest bubble "), stacks
 }
 
 // An informer that an ordinary controller uses, too, stays.

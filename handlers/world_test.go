@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -118,11 +117,13 @@ type world struct {
 	registry *handlers.Registry
 	ring     *journal.Ring
 	stop     func() // stops the manager, and waits
+	outages  outages
 
 	mu       sync.Mutex // for all below
 	calls    []string
 	entries  []journal.Entry
-	requests []string // writes: "PATCH projects/a"
+	fault    func(r *http.Request) error // of requests of the manager, before they are sent
+	requests []string                    // writes: "PATCH projects/a"
 }
 
 func TestMain(m *testing.M) {
@@ -140,7 +141,7 @@ func inWorld(t *testing.T, change func(o *handlers.Options), test func(w *world)
 		var err error
 		w.user, err = client.New(w.server.Config(), client.Options{Scheme: newScheme(), FieldOwner: "user"})
 		w.must(err)
-		config := rest.CopyConfig(w.server.Config())
+		config := w.outages.config(w.server.Config())
 		config.Transport = counting{config.Transport, w}
 		w.mgr, err = ctrl.NewManager(config, ctrl.Options{
 			NewCache: handlers.NewCache, Scheme: newScheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
@@ -241,6 +242,14 @@ type counting struct {
 }
 
 func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.w.mu.Lock()
+	fault := c.w.fault
+	c.w.mu.Unlock()
+	if fault != nil {
+		if err := fault(r); err != nil {
+			return nil, err
+		}
+	}
 	if r.Method != http.MethodGet {
 		time.Sleep(5 * time.Millisecond)
 		c.w.mu.Lock()
@@ -287,6 +296,22 @@ func (w *world) create(objs ...client.Object) {
 	w.t.Helper()
 	for _, obj := range objs {
 		w.must(w.user.Create(w.ctx, obj))
+	}
+}
+
+// faulty has requests of the manager first call a function, which may take its time. Their error is
+// that of the function, if that is not nil.
+func (w *world) faulty(fault func(r *http.Request) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fault = fault
+}
+
+// uninstall removes the definition of a kind, after its objects.
+func (w *world) uninstall(kind string) {
+	w.t.Helper()
+	w.must(w.user.Delete(w.ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: definitionOf(kind).ObjectMeta}))
+	for w.server.Work() { // its objects are deleted, and then itself
 	}
 }
 

@@ -1,0 +1,349 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	klabels "k8s.io/apimachinery/pkg/labels"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/handlers"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// The lists of a kind take a while; meanwhile handlers come and go.
+func TestRegistrationsWhileAKindIsListed(t *testing.T) {
+	slowly := func(w *world) {
+		w.faulty(func(r *http.Request) error {
+			if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/configmaps") {
+				time.Sleep(10 * time.Second)
+			}
+			return nil
+		})
+	}
+	related := func(w *world) handlers.Entry {
+		return handlers.Handler[*corev1.Secret]{Name: "related", Related: []handlers.Relation{handlers.Labeled(&corev1.ConfigMap{}, "secret")},
+			OnChange: func(context.Context, *corev1.Secret) (ctrl.Result, error) { return ctrl.Result{}, nil }}
+	}
+	t.Run("a handler is registered for a kind that is listed for a relation", func(t *testing.T) {
+		inWorld(t, nil, func(w *world) {
+			slowly(w)
+			w.create(newConfigMap("a", nil))
+			w.register(related(w))
+			w.start()
+			w.register(w.noting("one"))
+			w.expect("while the kind is listed", "")
+			time.Sleep(time.Minute)
+			w.expect("after that", "one:a")
+		})
+	})
+	t.Run("a handler is stopped while others wait for the list", func(t *testing.T) {
+		inWorld(t, nil, func(w *world) {
+			slowly(w)
+			w.create(newConfigMap("a", nil))
+			r := w.register(related(w))
+			w.start()
+			w.register(w.noting("one"))
+			w.must(r.Stop(w.ctx))
+			time.Sleep(time.Minute)
+			w.expect("after that", "one:a")
+			if got := w.state("ConfigMap"); got != "Running" {
+				t.Errorf("the kind is %q", got)
+			}
+		})
+	})
+	t.Run("all handlers are stopped", func(t *testing.T) {
+		inWorld(t, nil, func(w *world) {
+			slowly(w)
+			r := w.register(w.noting("one"))
+			w.start()
+			w.must(r.Stop(w.ctx))
+		})
+	})
+}
+
+// A kind that is running for a relation gets its first handler, which is called once for each
+// object.
+func TestFirstHandlerOfARunningKind(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		const objects = 300
+		for i := range objects {
+			w.create(newConfigMap(fmt.Sprint("a", i), nil))
+		}
+		w.register(handlers.Handler[*corev1.Secret]{Name: "related", Related: []handlers.Relation{handlers.Owned(&corev1.ConfigMap{})},
+			OnChange: func(context.Context, *corev1.Secret) (ctrl.Result, error) { return ctrl.Result{}, nil }})
+		w.start()
+		w.register(w.noting("one"))
+		w.settle()
+		if calls := strings.Count(w.takeCalls(), "one:"); calls != objects {
+			t.Errorf("%d calls for %d objects", calls, objects)
+		}
+	})
+}
+
+// The events of what steps watch do not reach the index of a relation, which knows another type.
+func TestRelationsBesideWatchesOfSteps(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.must(w.server.Install(definitionOf("Project")))
+		w.create(newProject("a"))
+		w.register(handlers.Steps("one", handlers.StepsOptions[*Project]{
+			Related: []handlers.Relation{handlers.NamedBy(&corev1.Secret{}, func(p *Project) []client.ObjectKey { return []client.ObjectKey{{Name: "s"}} })},
+		}, watching(w, step.Watch{Object: &corev1.ConfigMap{}, Owned: true})))
+		w.start()
+		w.expect("at the start", "one:a")
+		w.create(newConfigMap("c", nil), newSecret("s"))
+		w.settle()
+		w.expect("after what it names was created", "one:a")
+	})
+}
+
+// A function of a handler that panics fails this handler only.
+func TestPanicsOfFunctions(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(newConfigMap("a", nil))
+		selecting, relating := w.noting("selecting"), w.noting("relating")
+		var healed atomic.Bool
+		selecting.Selects = func(obj *corev1.ConfigMap) bool {
+			if !healed.Load() {
+				panic("no labels")
+			}
+			return true
+		}
+		relating.Related = []handlers.Relation{
+			handlers.Related(&corev1.Secret{}, func(*corev1.Secret) []client.ObjectKey { panic("no owner") }),
+			handlers.NamedBy(&corev1.Secret{}, func(*corev1.ConfigMap) []client.ObjectKey { panic("no names") }),
+		}
+		w.register(selecting, relating, w.noting("other"))
+		w.start()
+		w.expect("at the start", "other:a, relating:a")
+		w.create(newSecret("s"))
+		w.settle()
+		healed.Store(true)
+		time.Sleep(time.Hour)
+		w.expect("after it does not panic any more", "selecting:a")
+		time.Sleep(time.Hour)
+		w.expect("later", "")
+	})
+}
+
+func TestResyncOfAHandlerWithOnRemove(t *testing.T) {
+	inWorld(t, func(o *handlers.Options) { o.Default.Resync = time.Minute }, func(w *world) {
+		w.create(newConfigMap("a", nil))
+		one := w.noting("one")
+		one.Finalizer, one.Resync = "example.com/one", true
+		one.OnRemove = func(context.Context, *corev1.ConfigMap) (ctrl.Result, error) { return ctrl.Result{}, nil }
+		w.register(one)
+		w.start()
+		w.takeCalls()
+		time.Sleep(90 * time.Second)
+		w.expect("after a resync", "one:a")
+	})
+}
+
+// Handlers that would share a field owner, a finalizer or conditions are refused.
+func TestCollisionsAreRefused(t *testing.T) {
+	none := func(context.Context, *Project) (ctrl.Result, error) { return ctrl.Result{}, nil }
+	removing := func(name, finalizer string) handlers.Entry {
+		return handlers.Handler[*Project]{Name: name, Finalizer: finalizer, OnRemove: none}
+	}
+	complete := func(name string) handlers.Entry {
+		return handlers.Steps(name, handlers.StepsOptions[*Project]{Complete: true}, step.Func("a", func(context.Context, *step.Request[*Project]) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+	}
+	for _, test := range []struct {
+		name     string
+		one, two handlers.Entry
+		want     string // empty if both can be registered
+	}{
+		{"a name", removing("a", ""), removing("a", ""), "Project.example.com already has a handler of that name"},
+		{"names of engines", removing("a b", ""), removing("a-b", "example.com/other"), `its engine has the name of that of handler "a b", "test-project-a-b"`},
+		{"finalizers", removing("a", "example.com/x"), removing("b", "example.com/x"), `handler "a" has the finalizer "example.com/x", too`},
+		{"conditions", complete("a"), complete("b"), `handler "a" is Complete, too`},
+		{"other names", removing("a", ""), removing("b", ""), ""},
+		{"a plain handler of a similar name", removing("a b", ""), handlers.Handler[*Project]{Name: "a-b", OnChange: none}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, together := range []bool{true, false} {
+				inWorld(t, nil, func(w *world) {
+					var err error
+					if together {
+						_, err = w.registry.Register(test.one, test.two)
+					} else {
+						w.register(test.one)
+						_, err = w.registry.Register(test.two)
+					}
+					if test.want == "" && err != nil || test.want != "" && (err == nil || !contains(err.Error(), test.want)) {
+						t.Errorf("%v, want %q", err, test.want)
+					}
+				})
+			}
+		})
+	}
+}
+
+// A manager may have two registries, which share its cache. Both notice that a kind disappears.
+func TestTwoRegistriesOfOneManager(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		if _, err := handlers.New(w.mgr, handlers.Options{Name: "test"}); err == nil || !contains(err.Error(), `already has a registry "test"`) {
+			t.Errorf("two registries of one name: %v", err)
+		}
+		other, err := handlers.New(w.mgr, handlers.Options{Name: "other"})
+		w.must(err)
+		w.must(w.server.Install(definitionOf("Project")))
+		w.create(newProject("a"), newConfigMap("a", nil))
+		handler := func(name string) handlers.Entry {
+			return handlers.Handler[*Project]{Name: name,
+				OnChange: func(_ context.Context, obj *Project) (ctrl.Result, error) {
+					w.call(name + ":" + obj.Name)
+					return ctrl.Result{}, nil
+				},
+				OnGone: func(_ context.Context, key client.ObjectKey) (ctrl.Result, error) {
+					w.call(name + " gone:" + key.Name)
+					return ctrl.Result{}, nil
+				},
+			}
+		}
+		w.register(handler("one"), w.noting("map of one"))
+		second, err := other.Register(handler("two"), w.noting("map of two"))
+		w.must(err)
+		w.start()
+		w.expect("at the start", "map of one:a, map of two:a, one:a, two:a")
+		w.uninstall("Project")
+		time.Sleep(time.Minute)
+		if got := w.takeCalls(); !contains(got, "one gone:a") || !contains(got, "two gone:a") {
+			t.Errorf("after the kind has disappeared: %q", got)
+		}
+		w.must(second.Stop(w.ctx))
+		w.touch(newConfigMap("a", nil))
+		w.settle()
+		w.expect("after the handlers of the second one are stopped", "map of one:a")
+	})
+}
+
+// A limited kind gets a new handler while the one before it, which was the last one, still runs.
+func TestLimitedKindIsUsedAgainAtOnce(t *testing.T) {
+	limit := func(o *handlers.Options) { o.Default.Labels = klabels.SelectorFromSet(klabels.Set{"app": "x"}) }
+	inWorld(t, limit, func(w *world) {
+		w.create(newConfigMap("a", map[string]string{"app": "x"}), newConfigMap("b", nil))
+		slow := w.noting("slow")
+		slow.OnChange = func(context.Context, *corev1.ConfigMap) (ctrl.Result, error) {
+			time.Sleep(time.Minute)
+			return ctrl.Result{}, nil
+		}
+		r := w.register(slow)
+		w.start()
+		soon, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		_ = r.Stop(soon)
+		w.register(w.noting("next"))
+		w.settle()
+		w.expect("for the next handler", "next:a")
+		time.Sleep(2 * time.Minute)
+		all, err := handlers.KindOf[*corev1.ConfigMap](w.registry).List(w.ctx)
+		w.must(err)
+		if len(all) != 1 {
+			t.Errorf("%d objects in the cache, want the selected one", len(all))
+		}
+	})
+}
+
+// Stop, Register and the end of the manager come in any order.
+func TestOrderOfStartAndStop(t *testing.T) {
+	t.Run("stopped before the start", func(t *testing.T) {
+		inWorld(t, nil, func(w *world) {
+			w.create(newConfigMap("a", nil))
+			r := w.register(w.noting("one"))
+			w.must(r.Stop(w.ctx))
+			w.register(w.noting("two"))
+			w.start()
+			w.expect("at the start", "two:a")
+		})
+	})
+	t.Run("stopped during the start", func(t *testing.T) {
+		inWorld(t, nil, func(w *world) {
+			w.create(newConfigMap("a", nil))
+			r := w.register(w.noting("one"))
+			stopped := make(chan error)
+			go func() { stopped <- r.Stop(w.ctx) }()
+			w.start()
+			w.must(<-stopped)
+			w.takeCalls()
+			w.touch(newConfigMap("a", nil))
+			w.settle()
+			w.expect("after Stop", "")
+		})
+	})
+	t.Run("registered and stopped after the end", func(t *testing.T) {
+		inWorld(t, nil, func(w *world) {
+			r := w.register(w.noting("one"))
+			w.start()
+			w.stop()
+			if _, err := w.registry.Register(w.noting("two")); err == nil || !contains(err.Error(), "the manager has stopped") {
+				t.Errorf("Register after the end: %v", err)
+			}
+			w.must(r.Stop(w.ctx))
+		})
+	})
+	t.Run("registered during the end", func(t *testing.T) {
+		inWorld(t, nil, func(w *world) {
+			w.create(newConfigMap("a", nil))
+			one := w.noting("one")
+			one.OnChange = func(ctx context.Context, _ *corev1.ConfigMap) (ctrl.Result, error) {
+				<-ctx.Done()
+				r, err := w.registry.Register(w.noting("two"), handlers.Handler[*corev1.Secret]{Name: "late",
+					OnChange: func(context.Context, *corev1.Secret) (ctrl.Result, error) { return ctrl.Result{}, nil }})
+				if err == nil {
+					err = r.Stop(ctx)
+				}
+				if err != nil && !errors.Is(err, context.Canceled) && !contains(err.Error(), "has stopped") {
+					t.Error(err)
+				}
+				return ctrl.Result{}, nil
+			}
+			w.register(one)
+			w.start()
+			w.stop()
+		})
+	})
+}
+
+// A kind disappears while its last handler is stopped, and comes and goes faster than it is looked
+// for.
+func TestFlappingKind(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		for i := range 6 {
+			w.must(w.server.Install(definitionOf("Project")))
+			r := w.register(handlers.Handler[*Project]{Name: "one", OnChange: func(_ context.Context, obj *Project) (ctrl.Result, error) {
+				w.call("one:" + obj.Name)
+				return ctrl.Result{}, nil
+			}})
+			if w.stop == nil {
+				w.start()
+			}
+			w.create(newProject("a"))
+			time.Sleep(10 * time.Second)
+			w.expect("after the kind has come", "one:a")
+			w.uninstall("Project")
+			time.Sleep(time.Duration(i) * time.Second)
+			if i%2 == 0 {
+				w.must(w.server.Install(definitionOf("Project")))
+				w.create(newProject("b"))
+				time.Sleep(2 * time.Minute)
+				w.expect("after it has come back", "one:b")
+				w.uninstall("Project")
+			}
+			w.must(r.Stop(w.ctx))
+			time.Sleep(time.Minute)
+		}
+	})
+}

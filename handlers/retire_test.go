@@ -1,0 +1,202 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/handlers"
+)
+
+// removingProjects returns a handler of Projects with a finalizer that notes what it is called for.
+func (w *world) removingProjects(name string) handlers.Handler[*Project] {
+	note := func(verb string) func(context.Context, *Project) (ctrl.Result, error) {
+		return func(_ context.Context, obj *Project) (ctrl.Result, error) {
+			w.call(name + " " + verb + ":" + obj.Name)
+			return ctrl.Result{}, nil
+		}
+	}
+	return handlers.Handler[*Project]{Name: name, Finalizer: "example.com/" + name, OnChange: note("change"), OnRemove: note("remove")}
+}
+
+// finalizers returns those of a Project in order, "-" if there is none of that name.
+func (w *world) finalizers(name string) string {
+	w.t.Helper()
+	obj := newProject(name)
+	if err := w.user.Get(w.ctx, key(name), obj); client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	} else if err != nil {
+		return "-"
+	}
+	slices.Sort(obj.Finalizers)
+	return strings.Join(obj.Finalizers, " ")
+}
+
+func TestRetire(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.must(w.server.Install(definitionOf("Project")))
+		foreign := newProject("foreign")
+		foreign.Finalizers = []string{"example.com/foreign"}
+		w.create(foreign, newProject("a"), newProject("c"))
+		r := w.register(w.removingProjects("one"))
+		w.register(w.removingProjects("two"))
+		w.start()
+		if got := w.finalizers("foreign"); got != "example.com/foreign example.com/one example.com/two" {
+			t.Errorf("at the start: %q", got)
+		}
+		w.takeCalls()
+		w.must(r.Retire(w.ctx))
+		w.must(r.Retire(w.ctx)) // there is nothing to do
+		w.settle()
+		if got := w.finalizers("foreign"); got != "example.com/foreign example.com/two" {
+			t.Errorf("after one is retired: %q, want those of others", got)
+		}
+		w.must(w.user.Delete(w.ctx, newProject("a")))
+		w.settle()
+		if got := w.takeCalls(); contains(got, "one") || !contains(got, "two remove:a") {
+			t.Errorf("after a deletion: %q", got)
+		}
+		if got := w.finalizers("a"); got != "-" {
+			t.Errorf("it still exists, with %q", got)
+		}
+		w.register(w.removingProjects("one"))
+		w.settle()
+		if got := w.finalizers("c"); got != "example.com/one example.com/two" {
+			t.Errorf("after it is registered again: %q", got)
+		}
+	})
+}
+
+// What is in no cache is found: handlers that were never started, objects that are not selected.
+func TestRetireBeforeTheStart(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.must(w.server.Install(definitionOf("Project")))
+		for i := range 3 {
+			p := newProject(fmt.Sprint("p", i))
+			p.Finalizers = []string{"example.com/one", "example.com/foreign"}
+			w.create(p)
+		}
+		one := w.removingProjects("one")
+		one.Selects = func(*Project) bool { return false }
+		r := w.register(one)
+		w.must(w.user.Delete(w.ctx, newProject("p2")))
+		w.must(r.Stop(w.ctx))
+		w.must(r.Retire(w.ctx))
+		for i := range 3 {
+			if got := w.finalizers(fmt.Sprint("p", i)); got != "example.com/foreign" {
+				t.Errorf("p%d has %q", i, got)
+			}
+		}
+	})
+}
+
+// Others change the objects at the same time: what they write stays.
+func TestRetireRetriesConflicts(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.must(w.server.Install(definitionOf("Project")))
+		w.create(newProject("a"))
+		r := w.register(w.removingProjects("one"))
+		w.start()
+		changes := 0
+		w.faulty(func(req *http.Request) error {
+			if req.Method == http.MethodPatch && changes < 3 {
+				changes++
+				obj := newProject("a")
+				w.must(w.user.Get(w.ctx, key("a"), obj))
+				obj.Finalizers = append(obj.Finalizers, fmt.Sprint("example.com/other-", changes))
+				w.must(w.user.Update(w.ctx, obj))
+			}
+			return nil
+		})
+		w.must(r.Retire(w.ctx))
+		if got := w.finalizers("a"); got != "example.com/other-1 example.com/other-2 example.com/other-3" {
+			t.Errorf("it has %q", got)
+		}
+	})
+}
+
+func TestRetireNamesWhatRemains(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.must(w.server.Install(definitionOf("Project")))
+		for i := range 14 {
+			w.create(newProject(fmt.Sprintf("a%02d", i)))
+		}
+		w.create(newProject("b"))
+		r := w.register(w.removingProjects("one"))
+		w.start()
+		w.faulty(func(req *http.Request) error {
+			if req.Method == http.MethodPatch && strings.Contains(req.URL.Path, "/projects/a") {
+				return errors.New("connection refused")
+			}
+			return nil
+		})
+		err := r.Retire(w.ctx)
+		for _, want := range []string{`handler "one": finalizer "example.com/one" stays on Project.example.com default/a00: `, "connection refused", `finalizer "example.com/one" stays on 4 more`} {
+			if err == nil || !contains(err.Error(), want) {
+				t.Errorf("%v does not say %q", err, want)
+			}
+		}
+		if got := w.finalizers("b"); got != "" {
+			t.Errorf("the other one has %q", got)
+		}
+		w.faulty(nil)
+		w.must(r.Retire(w.ctx))
+		if got := w.finalizers("a00"); got != "" {
+			t.Errorf("after the second try: %q", got)
+		}
+	})
+}
+
+// A call that is running might put the finalizer on its object.
+func TestRetireWaitsForCalls(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.must(w.server.Install(definitionOf("Project")))
+		w.create(newProject("a"))
+		var r *handlers.Registration
+		one := w.removingProjects("one")
+		one.OnChange = func(ctx context.Context, _ *Project) (ctrl.Result, error) {
+			if err := r.Retire(ctx); err == nil || !contains(err.Error(), "can't be retired by a call of its own") {
+				w.t.Errorf("Retire by the handler: %v", err)
+			}
+			time.Sleep(time.Minute)
+			return ctrl.Result{}, nil
+		}
+		r = w.register(one)
+		w.start()
+		soon, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		if err := r.Retire(soon); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Retire did not wait: %v", err)
+		}
+		if got := w.finalizers("a"); got != "example.com/one" {
+			t.Errorf("while it runs: %q", got)
+		}
+		w.must(r.Retire(w.ctx))
+		if got := w.finalizers("a"); got != "" {
+			t.Errorf("after Retire: %q", got)
+		}
+	})
+}
+
+// The kind of a handler may be missing.
+func TestRetireOfAMissingKind(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		r := w.register(w.removingProjects("one"))
+		w.start()
+		w.must(r.Retire(w.ctx))
+		if kinds := w.registry.Kinds(); slices.ContainsFunc(kinds, func(k handlers.KindStatus) bool { return k.Kind == projectKind }) {
+			t.Errorf("kinds %v", kinds)
+		}
+	})
+}
