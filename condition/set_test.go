@@ -138,7 +138,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Two authors of the conditions of one object agree on their order, whoever comes first.
+// Two authors of the conditions of one object agree on their order.
 func TestOrderOfPartialSets(t *testing.T) {
 	d := &database{}
 	store := func(mine string) {

@@ -29,22 +29,7 @@ var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
 func TestSurvivesEverything(t *testing.T) {
 	t.Run("a Project", func(t *testing.T) {
 		w := newWorkload(t)
-		w.Script = func(w *sim.World) {
-			project, dev, prod := newProject(), newNamespace("shop-dev"), newNamespace("shop-prod")
-			w.Create(newSetting("quota"), newSetting("labels"))
-			w.Create(dev) // its Project does not exist yet
-			w.Create(project)
-			w.Create(prod)
-			w.Settle()
-			sim.Update(w, project, func(p *v1.Project) {
-				p.Spec.Labels = map[string]string{"stage": "beta"}
-				p.Spec.Members[0].Name = "bob"
-				p.Spec.Quota[corev1.ResourcePods] = resource.MustParse("20")
-			})
-			w.Settle()
-			sim.Update(w, prod, func(ns *corev1.Namespace) { delete(ns.Labels, v1.ProjectLabel) })
-			w.Settle()
-		}
+		w.Script = changeProject
 		sim.Run(t, w, sim.WithPairs(*simPairs))
 	})
 	t.Run("a deletion", func(t *testing.T) {
@@ -93,6 +78,24 @@ func TestSurvivesEverything(t *testing.T) {
 			sim.WithoutFault(fault.Recreate, "with its definition a BackupPlan is gone, and its user has to create it again"),
 			sim.WithoutFault(fault.DeleteAndCreate, "with its definition a BackupPlan is gone, and its user has to create it again"))
 	})
+}
+
+// changeProject changes a Project with two Namespaces, of which one leaves it.
+func changeProject(w *sim.World) {
+	project, dev, prod := newProject(), newNamespace("shop-dev"), newNamespace("shop-prod")
+	w.Create(newSetting("quota"), newSetting("labels"))
+	w.Create(dev) // its Project does not exist yet
+	w.Create(project)
+	w.Create(prod)
+	w.Settle()
+	sim.Update(w, project, func(p *v1.Project) {
+		p.Spec.Labels = map[string]string{"stage": "beta"}
+		p.Spec.Members[0].Name = "bob"
+		p.Spec.Quota[corev1.ResourcePods] = resource.MustParse("20")
+	})
+	w.Settle()
+	sim.Update(w, prod, func(ns *corev1.Namespace) { delete(ns.Labels, v1.ProjectLabel) })
+	w.Settle()
 }
 
 func newWorkload(t *testing.T) sim.Workload {

@@ -26,16 +26,17 @@ func KeysOf(ns *corev1.Namespace) []client.ObjectKey {
 // ProjectOf returns the Project of a Namespace, or nil if it has none. Of one that the cache does
 // not have it asks the API server: what follows from its absence is a deletion.
 func ProjectOf(ctx context.Context, cache, live client.Reader, ns *corev1.Namespace) (*Project, error) {
-	for _, key := range KeysOf(ns) {
-		project := &Project{}
-		err := cache.Get(ctx, key, project)
-		if apierrors.IsNotFound(err) {
-			err = live.Get(ctx, key, project)
-		}
-		if err != nil {
-			return nil, client.IgnoreNotFound(err)
-		}
-		return project, nil
+	keys := KeysOf(ns)
+	if len(keys) == 0 {
+		return nil, nil
 	}
-	return nil, nil
+	project := &Project{}
+	err := cache.Get(ctx, keys[0], project)
+	if apierrors.IsNotFound(err) {
+		err = live.Get(ctx, keys[0], project)
+	}
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return project, nil
 }
