@@ -201,7 +201,7 @@ func TestStatus(t *testing.T) {
 		w.touch(newProject("a"))
 		time.Sleep(time.Minute)
 		if got := w.takeRequests(); len(got) > 0 {
-			t.Errorf("writes at rest: %v", got)
+			t.Errorf("writes of idle objects: %v", got)
 		}
 	})
 }
@@ -372,7 +372,7 @@ func TestGenerate(t *testing.T) {
 		w.takeRequests()
 		time.Sleep(24 * time.Hour)
 		if got := w.takeRequests(); len(got) > 0 {
-			t.Errorf("writes at rest: %v", got)
+			t.Errorf("writes of idle objects: %v", got)
 		}
 	})
 }

@@ -171,9 +171,19 @@ func (f *feed) run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-lost:
 			disappeared = true
+			drain(ctx)
 		}
 	}
 	return errors.Join(err, f.detach(disappeared))
+}
+
+// drain waits until the events that the informer had before its kind disappeared have been passed
+// on: to remove an event handler drops what is pending for it, and nothing says when that is done.
+func drain(ctx context.Context) {
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+	}
 }
 
 // attach adds the listeners to an informer.
