@@ -51,10 +51,12 @@ func (m *memory) change(uid types.UID, change func(*attempt)) {
 	m.all[uid] = a
 }
 
-// see notes what the annotations of an object say.
+// see notes what the annotations of an object say. A record that is older than what is known is that
+// of a stale cache: to take it would be to forget a creation.
 func (m *memory) see(uid types.UID, id string, r record) {
 	m.change(uid, func(a *attempt) {
 		switch {
+		case !r.at.IsZero() && r.at.Before(a.record.at):
 		case id != "":
 			a.id, a.record, a.open = id, r, false
 		case r.step == begun && a.record.String() != r.String():

@@ -66,6 +66,10 @@ func TestMemoryRestoresAnnotations(t *testing.T) {
 		"nothing known": {do: func(*memory) {}},
 		"created by us": {do: func(m *memory) { m.called("u", 1, record{step: begun, token: "t"})("id", nil) }, id: "id", record: "created 2000-01-01T00:00:00Z token t", ok: true},
 		"seen":          {do: func(m *memory) { m.see("u", "id", record{step: created, at: time.Now(), token: "t"}) }, id: "id", record: "created 2000-01-01T00:00:00Z token t", ok: true},
+		"a stale cache": {do: func(m *memory) {
+			m.called("u", 1, record{step: begun, at: time.Now(), token: "t"})("new", nil)
+			m.see("u", "old", record{step: created, at: time.Now().Add(-time.Hour)})
+		}, id: "new", record: "created 2000-01-01T00:00:00Z token t", ok: true},
 		"in progress":   {do: func(m *memory) { m.called("u", 1, record{step: begun, at: time.Now(), token: "t"}) }, record: "begun 2000-01-01T00:00:00Z token t", ok: true},
 		"another creation": {do: func(m *memory) {
 			m.see("u", "id", record{step: created})

@@ -214,7 +214,8 @@ func (s *session[T]) begin(token string) {
 	if s.options.Identity.class == classToken {
 		s.record.token = token
 	}
-	s.memory.see(s.req.Object.GetUID(), "", s.record)
+	// The memory notes it when Create is called: if the object is stale, it is not written, and what
+	// the memory has is newer.
 	setRecord(s.req.Object, s.record)
 }
 
