@@ -70,7 +70,7 @@ func TestMemoryRestoresAnnotations(t *testing.T) {
 			m.called("u", 1, record{step: begun, at: time.Now(), token: "t"})("new", nil)
 			m.see("u", "old", record{step: created, at: time.Now().Add(-time.Hour)})
 		}, id: "new", record: "created 2000-01-01T00:00:00Z token t", ok: true},
-		"in progress":   {do: func(m *memory) { m.called("u", 1, record{step: begun, at: time.Now(), token: "t"}) }, record: "begun 2000-01-01T00:00:00Z token t", ok: true},
+		"in progress": {do: func(m *memory) { m.called("u", 1, record{step: begun, at: time.Now(), token: "t"}) }, record: "begun 2000-01-01T00:00:00Z token t", ok: true},
 		"another creation": {do: func(m *memory) {
 			m.see("u", "id", record{step: created})
 			m.called("u", 1, record{step: begun, at: time.Now(), token: "t-2"})

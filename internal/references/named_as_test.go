@@ -17,8 +17,10 @@ import (
 // An object is known by other keys than its own, and who names it by several is there once.
 func TestNamedAs(t *testing.T) {
 	index := &references.Index[*corev1.ConfigMap]{
-		Named:      func(client.Object) []client.ObjectKey { return []client.ObjectKey{{Name: "s"}, {Name: "color=red"}} },
-		NamedAs:    func(client.Object) []client.ObjectKey { return []client.ObjectKey{{Namespace: "default", Name: "color=red"}} },
+		Named: func(client.Object) []client.ObjectKey { return []client.ObjectKey{{Name: "s"}, {Name: "color=red"}} },
+		NamedAs: func(client.Object) []client.ObjectKey {
+			return []client.ObjectKey{{Namespace: "default", Name: "color=red"}}
+		},
 		Namespaced: func() bool { return true },
 	}
 	named := func(namespace, name string) int {
