@@ -266,8 +266,7 @@ func TestFieldConflictIsSuccess(t *testing.T) {
 				n := newNaive(w)
 				w.mustHandle(n, scene{name: "size", like: &Project{}, call: func(ctx context.Context, _ string, obj client.Object) error {
 					p := obj.DeepCopyObject().(*Project)
-					err := error(conflict)
-					if err == nil || apierrors.IsConflict(err) { // it will be tried again
+					if apierrors.IsConflict(conflict) { // it will be tried again
 						apimeta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: "Sized", Status: "True", Reason: "Observed"})
 					}
 					_ = w.user.Status().Update(ctx, p)

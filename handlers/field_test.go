@@ -334,7 +334,7 @@ func TestFieldNothingIsReleased(t *testing.T) {
 		}
 		before, _ := goroutines()
 		stops := w.mustHandle(f, w.notes("one"))
-		f = started(f)
+		started(f)
 		w.settle()
 		stops[0]()
 		w.settle()
