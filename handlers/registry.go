@@ -61,7 +61,9 @@ type KindOptions struct {
 	Workers int
 
 	// Resync is how often unchanged objects are repeated to handlers that ask for it. By default
-	// it is the SyncPeriod of the cache of the manager, ten hours if that is zero.
+	// it is the SyncPeriod of the cache of the manager, ten hours if that is zero. A shorter period
+	// than that counts only if the handlers are the first users of the informer: Kubernetes' client
+	// does not shorten that of one that runs.
 	Resync time.Duration
 
 	// NewQueue makes the queue, for limits that all objects of a kind share: see
