@@ -54,7 +54,7 @@ func (s *states) of(it *item, obj client.Object) (ready, failed bool, lacks stri
 		ready, lacks := it.policy.ready(u)
 		return ready, false, lacks, nil
 	}
-	if found, ok := s.known.Get(obj.GetUID()); ok {
+	if found, ok := s.known.Get(obj.GetUID()); ok && obj.GetUID() != "" { // a fake client may give none
 		if known := found.(knownState); known.version == obj.GetResourceVersion() { //nolint:errcheck // put there below
 			return known.ready, known.failed, known.lacks, nil
 		}

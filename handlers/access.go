@@ -105,6 +105,8 @@ func (k Kind[T]) EnqueueAfter(after time.Duration, names ...client.ObjectKey) er
 		for _, e := range *c.handlers.Load() {
 			c.due.add(name, call{entry: e, at: time.Now().Add(after)})
 		}
+	}
+	for _, name := range names { // when all are due, so that one which is there twice is called once
 		c.later(name, after)
 	}
 	return nil
