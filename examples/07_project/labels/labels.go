@@ -8,9 +8,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,9 +24,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=project.ctrlkit.dev,resources=projects,verbs=get;list;watch;patch
 
-// fieldOwner owns the labels that come from a Project, and no others: when one leaves what is
-// applied, the API server takes it off.
-const fieldOwner = "project-labels"
+// inheritedAnnotation lists the labels that a Namespace has from its Project, separated by commas.
+// These are taken off again, and no others.
+const inheritedAnnotation = "project.ctrlkit.dev/inherited-labels"
 
 // Handlers returns the handler that puts the labels of a Project on its Namespaces.
 func Handlers(registry *handlers.Registry) []handlers.Entry {
@@ -52,7 +54,7 @@ type inheritance struct {
 	live   client.Reader
 }
 
-// inherit applies the labels that a Namespace should have: none if its Project is being deleted.
+// inherit puts on the labels that a Namespace should have: none if its Project is being deleted.
 func (i inheritance) inherit(ctx context.Context, ns *corev1.Namespace) (ctrl.Result, error) {
 	project, err := v1.ProjectOf(ctx, i.client, i.live, ns)
 	if err != nil {
@@ -62,10 +64,10 @@ func (i inheritance) inherit(ctx context.Context, ns *corev1.Namespace) (ctrl.Re
 	if project != nil && project.DeletionTimestamp.IsZero() {
 		wanted = project.Spec.Labels
 	}
-	return ctrlkit.RequeueIfError(i.apply(ctx, ns, wanted))
+	return ctrlkit.RequeueIfError(i.patch(ctx, ns, wanted))
 }
 
-// remove takes off what inherit has applied. It reads from the API server, because a cache may not
+// remove takes off what inherit has put on. It reads from the API server, because a cache may not
 // have the latest Namespace yet.
 func (i inheritance) remove(ctx context.Context, project *v1.Project) (ctrl.Result, error) {
 	var namespaces corev1.NamespaceList
@@ -73,20 +75,47 @@ func (i inheritance) remove(ctx context.Context, project *v1.Project) (ctrl.Resu
 		return ctrlkit.RequeueIfError(fmt.Errorf("listing the Namespaces of the Project: %w", err))
 	}
 	for _, ns := range namespaces.Items {
-		if err := i.apply(ctx, &ns, nil); client.IgnoreNotFound(err) != nil {
+		if err := i.patch(ctx, &ns, nil); err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("taking the labels off Namespace %s: %w", ns.Name, err))
 		}
 	}
 	return ctrlkit.NoRequeue()
 }
 
-// apply applies labels. It writes nothing if they are those that were applied before.
-func (i inheritance) apply(ctx context.Context, ns *corev1.Namespace, wanted map[string]string) error {
-	applied, err := corev1ac.ExtractNamespace(ns, fieldOwner)
-	if err != nil || maps.Equal(wanted, applied.Labels) {
-		return err
+// patch puts labels on a Namespace, and takes off those that it no longer inherits. It writes
+// nothing if nothing differs. The patch has the resource version that was read, so that it changes
+// nothing that was decided meanwhile. An apply instead would need permission to create Namespaces:
+// the API server demands it for one that is gone.
+func (i inheritance) patch(ctx context.Context, ns *corev1.Namespace, wanted map[string]string) error {
+	changed := ns.DeepCopy()
+	relabel(changed, wanted)
+	if maps.Equal(changed.Labels, ns.Labels) && changed.Annotations[inheritedAnnotation] == ns.Annotations[inheritedAnnotation] {
+		return nil
 	}
-	// With the resource version, a Namespace that is gone meanwhile is not created again.
-	intent := corev1ac.Namespace(ns.Name).WithResourceVersion(ns.ResourceVersion).WithLabels(wanted)
-	return i.client.Apply(ctx, intent, client.FieldOwner(fieldOwner), client.ForceOwnership)
+	patch := client.MergeFromWithOptions(ns, client.MergeFromWithOptimisticLock{})
+	return client.IgnoreNotFound(i.client.Patch(ctx, changed, patch))
+}
+
+// relabel replaces the labels that a Namespace has inherited. A label that it has by itself, with the
+// wanted value, is not inherited: it stays when the Project no longer has it.
+func relabel(ns *corev1.Namespace, wanted map[string]string) {
+	before := strings.FieldsFunc(ns.Annotations[inheritedAnnotation], func(r rune) bool { return r == ',' })
+	var inherited []string
+	for key, value := range wanted {
+		if current, exists := ns.Labels[key]; !exists || current != value || slices.Contains(before, key) {
+			metav1.SetMetaDataLabel(&ns.ObjectMeta, key, value)
+			inherited = append(inherited, key)
+		}
+	}
+	for _, key := range before {
+		if _, ok := wanted[key]; !ok {
+			delete(ns.Labels, key)
+		}
+	}
+	if len(inherited) == 0 {
+		delete(ns.Annotations, inheritedAnnotation)
+		return
+	}
+	slices.Sort(inherited)
+	metav1.SetMetaDataAnnotation(&ns.ObjectMeta, inheritedAnnotation, strings.Join(inherited, ","))
 }
