@@ -11,6 +11,6 @@
 //
 // The first measures operators on the real control plane: package operators has them, process runs
 // them, command measure does the rounds, and table does the arithmetic. The second runs the
-// benchmarks of Go. The third measures an operator of external resources. Figures are ratios within one run, allocations, or counts of requests: machines
-// differ.
+// benchmarks of Go. The third measures an operator of external resources. Figures are ratios within
+// one run, allocations, or counts of requests: machines differ.
 package bench

@@ -66,8 +66,8 @@ func StatusOf(object any) *RequestStatus {
 }
 
 // A Request is what a user asks for with [ReconcileNowAnnotation]: to observe and reconcile an
-// object now, although nothing has changed and no time has come: one, or all of a namespace. The value is a
-// token that the user chooses, another one for each request, such as the time.
+// object now, although nothing has changed and no time has come: one, or all of a namespace. The
+// value is a token that the user chooses, another one for each request, such as the time.
 //
 // It is taken when a reconcile begins, and acknowledged by the same reconcile:
 //

@@ -21,8 +21,9 @@ func (r *Request[T]) HasFinalizer() bool {
 }
 
 // WasClaimed reports whether the engine has put its finalizer on the object for the claim of a
-// [Claimer], in an earlier reconcile. The managed fields of the object show that, also to a process that has not seen the
-// claim, and after another client has removed all annotations that the claim has written.
+// [Claimer], in an earlier reconcile. The managed fields of the object show that, also to a process
+// that has not seen the claim, and after another client has removed all annotations that the claim
+// has written.
 //
 //   - It is false if an admission policy, or another client, has put the finalizer there, and if
 //     that has been removed.
