@@ -34,6 +34,7 @@ var layers = map[string]int{
 	"state":                    0,
 	"summary":                  0,
 	"crd":                      0,
+	"internal/definitions":     0,
 
 	// The tower.
 	"":                        2, // workflows
@@ -74,8 +75,8 @@ var layers = map[string]int{
 	"internal/gen":           1,
 
 	// What looks at workflows and runs operators.
-	"controlplane":                   0,
-	"controlplane/controlplanetest":  1,
+	"controlplane":                   1,
+	"controlplane/controlplanetest":  2,
 	"diagram":                        3,
 	"diagram/diagramtest":            5,
 	"vet":                            0,

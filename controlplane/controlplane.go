@@ -15,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/ctrlkit/ctrlkit/internal/definitions"
 )
 
 // startLimit bounds a start whose context has no deadline.
@@ -118,15 +120,26 @@ func (c *ControlPlane) start(ctx context.Context) error {
 		return err
 	}
 	if len(c.options.CRDs) > 0 {
-		crds, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{Paths: c.options.CRDs, ErrorIfPathMissing: true})
-		if err == nil {
-			err = c.awaitKinds(ctx, crds)
-		}
-		if err != nil {
+		if err := c.installCRDs(ctx); err != nil {
 			return fmt.Errorf("installing custom resource definitions: %w", err)
 		}
 	}
 	return c.startParts(ctx)
+}
+
+func (c *ControlPlane) installCRDs(ctx context.Context) error {
+	crds, err := definitions.Read(c.options.CRDs...)
+	if err != nil {
+		return err
+	}
+	cluster, err := dynamic.NewForConfig(c.Config())
+	if err != nil {
+		return err
+	}
+	if err := definitions.Install(ctx, cluster, crds); err != nil {
+		return err
+	}
+	return c.awaitKinds(ctx, crds)
 }
 
 // awaitKinds waits until discovery lists the installed kinds. That is later than when they are

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/ctrlkit/ctrlkit/internal/definitions"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -153,9 +153,9 @@ func readCRDs(w *Workload) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 	if len(w.CRDs) == 0 {
 		return nil, nil
 	}
-	options := envtest.CRDInstallOptions{Paths: w.CRDs, ErrorIfPathMissing: true}
-	if err := envtest.ReadCRDFiles(&options); err != nil {
+	crds, err := definitions.Read(w.CRDs...)
+	if err != nil {
 		return nil, fmt.Errorf("reading Workload.CRDs: %w", err)
 	}
-	return options.CRDs, nil
+	return crds, nil
 }

@@ -25,7 +25,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/ctrlkit/ctrlkit/internal/definitions"
 )
 
 // fieldOwner is the name under which samples are applied.
@@ -88,13 +89,12 @@ func (c *cluster) version() (string, error) {
 }
 
 // installDefinitions creates or updates custom resource definitions and waits until all are served.
-func (c *cluster) installDefinitions(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
-	options := envtest.CRDInstallOptions{CRDs: definitions, MaxTime: retryFor, PollInterval: 50 * time.Millisecond}
-	if _, err := envtest.InstallCRDs(c.config, options); err != nil {
+func (c *cluster) installDefinitions(ctx context.Context, list []*apiextensionsv1.CustomResourceDefinition) error {
+	if err := definitions.Install(ctx, c.dynamic, list); err != nil {
 		return fmt.Errorf("installing the custom resource definitions: %w", err)
 	}
 	resource := apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
-	for _, definition := range definitions {
+	for _, definition := range list {
 		err := retry(ctx, func() (bool, error) {
 			current, err := c.dynamic.Resource(resource).Get(ctx, definition.Name, metav1.GetOptions{})
 			if err != nil {

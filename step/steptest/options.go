@@ -12,10 +12,10 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/definitions"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -46,11 +46,11 @@ func (s *settings) definitions(t testing.TB) []*apiextensionsv1.CustomResourceDe
 	if len(s.crds) == 0 {
 		return nil
 	}
-	options := envtest.CRDInstallOptions{Paths: s.crds, ErrorIfPathMissing: true}
-	if err := envtest.ReadCRDFiles(&options); err != nil {
+	crds, err := definitions.Read(s.crds...)
+	if err != nil {
 		t.Fatalf("steptest: reading the files of WithCRDs: %v", err)
 	}
-	return options.CRDs
+	return crds
 }
 
 // WithScheme sets the scheme. The default is that of client-go, with what the operator has added to
