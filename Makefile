@@ -4,6 +4,7 @@ GO         ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEMO        = ./examples/01_cronjob
 FUZZTIME   ?= 5m
+PLATFORMS  ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 WORKSPACE   = . ./examples ./bench ./internal/pictures
 # Modules that are not in the workspace are built with GOWORK=off.
 KUBERNETES  = controlplane/kubernetes
@@ -90,6 +91,16 @@ generated: ## Fail if regenerating changes a file
 	@before=$$(git status --porcelain; git diff | git hash-object --stdin); $(MAKE) --no-print-directory generate; \
 	after=$$(git status --porcelain; git diff | git hash-object --stdin); \
 	if [ "$$before" != "$$after" ]; then echo "regenerating changed files; commit them:"; git status --short; exit 1; fi
+
+.PHONY: platforms
+platforms: ## Build and vet for every platform, several minutes each; PLATFORMS="windows/amd64" for one
+	@for p in $(PLATFORMS); do echo "building for $$p"; \
+		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build ./... && \
+		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet ./... || exit 1; done
+
+.PHONY: release
+release: ## Build the archives of a release into dist, and tag it: VERSION=v0.1.0
+	@$(GO) run ./internal/release $(VERSION)
 
 .PHONY: bench
 bench: ## Measure operators side by side on the real control plane, some fifteen minutes; BENCH="-help" for more
