@@ -48,7 +48,11 @@ type BuildOptions struct {
 //   - Build needs the go command, and the source of the programs, which it finds beside the root
 //     module or downloads. It ignores variables that affect the build of the user's own module
 //     (GOWORK, GOFLAGS, GOOS).
+//   - On Windows it returns an error that says what works instead.
 func Build(ctx context.Context, options BuildOptions) (Assets, error) {
+	if err := platformError(); err != nil {
+		return Assets{}, err
+	}
 	assets, err := build(ctx, options)
 	if err != nil {
 		return Assets{}, fmt.Errorf("building the control plane: %w", err)

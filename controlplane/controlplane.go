@@ -85,8 +85,12 @@ type ControlPlane struct {
 //
 // That takes a few seconds. The context bounds the start, not the life of the control plane: call
 // [ControlPlane.Stop] to end it. If Start returns an error, all processes have ended; if one of
-// them caused the error, it quotes the last lines of its log.
+// them caused the error, it quotes the last lines of its log. On Windows Start returns an error that
+// says what works instead.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
+	if err := platformError(); err != nil {
+		return nil, err
+	}
 	options.Parts = options.Parts.withNeeded()
 	assets := options.Assets
 	if assets == (Assets{}) {

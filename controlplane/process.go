@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 )
 
@@ -38,7 +37,7 @@ func startProcess(path, logDir string, args, environment []string) (*process, er
 	command := exec.Command(path, args...)
 	command.Stdout, command.Stderr = log, log
 	command.Env = append(os.Environ(), environment...)
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.SysProcAttr = ownProcessGroup()
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
