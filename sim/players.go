@@ -20,7 +20,7 @@ func castPlayers(w *Workload, c *cluster.Cluster, t *trace.Trace, failed func(te
 	if set == nil {
 		set = player.Defaults()
 	}
-	p, err := players.New(players.Options{Set: set, Cluster: c, Scheme: schemeOf(w), Trace: t, Failed: failed})
+	p, err := players.New(players.Options{Set: set, Cluster: c, Scheme: schemeOf(w), Trace: t, MaxCalls: players.MaxCalls, Failed: failed})
 	if err != nil {
 		return nil, fmt.Errorf("reading Workload.Players: %w", err)
 	}

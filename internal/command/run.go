@@ -17,6 +17,7 @@ import (
 // runFlags are the flags of "ctrlkit run".
 type runFlags struct {
 	options    run.Options
+	on         string
 	kubeconfig string
 	logs       string
 }
@@ -28,14 +29,20 @@ func newRunCommand() *cobra.Command {
 	flags := new(runFlags)
 	cmd := &cobra.Command{
 		Use:   "run PACKAGE [flags] [-- OPERATOR-ARGUMENTS]",
-		Short: "Run an operator in a real control plane and watch its objects",
+		Short: "Run an operator, in memory or on a real control plane, and watch its objects",
 		Long: `Run builds the operator in PACKAGE, runs it, and shows the states of its objects and their children until Ctrl-C, which
 stops all processes that it started.
 
-PACKAGE is the operator's main package: a directory (in any module), a file in it, or an import path. Without
-KUBECONFIG, run starts a control plane: API server, controllers, scheduler, and a node whose Pods become ready without
-running. The first run builds the control plane, which takes minutes. With KUBECONFIG, it uses that cluster, and the
-installed definitions and applied objects remain there.
+PACKAGE is the operator's main package: a directory (in any module), a file in it, or an import path. --on says where
+it runs:
+
+  memory        an API server in memory, at once. Jobs complete, Deployments become available, and the garbage
+                collector works, but no container runs, no webhook is called, and RBAC is not enforced
+  controlplane  a real control plane: API server, controllers, scheduler, and a node whose Pods become ready without
+                running. The first run builds it, which takes minutes
+  cluster       that of KUBECONFIG, where the installed definitions and applied objects remain
+
+The default is the cluster of KUBECONFIG, or a control plane if it is not set.
 
 By convention, run installs the custom resource definitions in config/crd/bases or config/crd, and applies the objects
 in config/samples. It looks for these directories from PACKAGE up to the root of its module.
@@ -53,13 +60,14 @@ Exit codes:
 Conditions for --until:
 
 ` + indent(run.UntilSyntax),
-		Example: `  ctrlkit run ./examples/01_cronjob
+		Example: `  ctrlkit run --on memory ./examples/01_cronjob
+  ctrlkit run ./examples/01_cronjob
   ctrlkit run ./cmd --samples demo.yaml --logs       a kubebuilder project, with the operator's log
   ctrlkit run ./cmd -- --metrics-bind-address=0      arguments for the operator
   ctrlkit run . --for 30s | tee changes.txt          the changes of half a minute
   ctrlkit run . --until 'job/*=Complete' --timeout 2m
   ctrlkit run . --until 'job=Complete count >= 3' --until 'cronjob/hello:status.lastScheduleTime'
-  ctrlkit run . --kubeconfig=                        start a control plane although KUBECONFIG is set`,
+  ctrlkit run . --on controlplane                    start a control plane although KUBECONFIG is set`,
 		Args: packageArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -77,6 +85,7 @@ Conditions for --until:
 func (f *runFlags) declare(cmd *cobra.Command) {
 	o := &f.options
 	set := cmd.Flags()
+	set.StringVar(&f.on, "on", "", "run on memory, on a controlplane, or on a `CLUSTER` that is there (default cluster with KUBECONFIG, controlplane without)")
 	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig `FILE` of the cluster to use; empty starts a control plane (default $KUBECONFIG)")
 	set.Lookup("kubeconfig").DefValue = ""
 	set.StringArrayVar(&o.CRDs, "crds", nil, "`DIR` or file with the custom resource definitions to install, repeatable")
@@ -91,6 +100,7 @@ func (f *runFlags) declare(cmd *cobra.Command) {
 	set.DurationVar(&o.Timeout, "timeout", 0, "end with exit code 1 if the conditions do not hold after this `DURATION`")
 	_ = cmd.MarkFlagDirname("crds")
 	_ = cmd.MarkFlagFilename("samples", "yaml", "yml", "json")
+	_ = cmd.RegisterFlagCompletionFunc("on", cobra.FixedCompletions([]string{string(run.OnMemory), string(run.OnControlPlane), string(run.OnCluster)}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("watch", cobra.NoFileCompletions)
 	_ = cmd.RegisterFlagCompletionFunc("until", cobra.NoFileCompletions)
 }
@@ -115,6 +125,10 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	o := f.options
 	o.Package, o.Args = args[0], args[1:]
 	o.Kubeconfig = f.kubeconfig
+	var err error
+	if o.On, err = f.where(cmd); err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
 	switch f.logs {
 	case "":
 	case showLogs:
@@ -132,6 +146,27 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	o.Supervisor = []string{self, superviseName}
 	o.Out, o.Err = cmd.OutOrStdout(), cmd.ErrOrStderr()
 	return asExit(run.Run(cmd.Context(), o), len(o.Until) > 0)
+}
+
+// where returns on which cluster to run. --kubeconfig contradicts what starts a cluster; KUBECONFIG
+// alone does not.
+func (f *runFlags) where(cmd *cobra.Command) (run.Where, error) {
+	on := run.Where(f.on)
+	switch {
+	case on == "" && f.kubeconfig == "":
+		return run.OnControlPlane, nil
+	case on == "":
+		return run.OnCluster, nil
+	case on == run.OnCluster && f.kubeconfig == "":
+		return "", errors.New("--on cluster: no cluster is given: set KUBECONFIG, or --kubeconfig to a file")
+	case on == run.OnCluster:
+		return on, nil
+	case on != run.OnMemory && on != run.OnControlPlane:
+		return "", fmt.Errorf("--on %s: must be %s, %s or %s", f.on, run.OnMemory, run.OnControlPlane, run.OnCluster)
+	case cmd.Flags().Changed("kubeconfig") && f.kubeconfig != "":
+		return "", fmt.Errorf("--on %s and --kubeconfig exclude each other: it has a kubeconfig file of its own, which is printed", f.on)
+	}
+	return on, nil
 }
 
 // checkFlags checks that the flags make sense together.

@@ -31,12 +31,17 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	repository, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GOCACHE", strings.TrimSpace(string(goCache)))
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 			env.Setenv("GOWORK", "off")
+			env.Setenv("REPOSITORY", repository)
 			env.Setenv("KUBECONFIG", "")
 			return nil
 		},

@@ -65,7 +65,7 @@ func (r *runner) follow(ctx context.Context, world *World, display display) erro
 		case <-r.operator.ended:
 			return errors.Join(r.takeItems(world, display), ErrOperatorEnded)
 		case <-r.planeBroke():
-			return fmt.Errorf("the control plane failed: %w", r.plane.Err())
+			return fmt.Errorf("the cluster of the run failed: %w", r.plane.Err())
 		case <-ended:
 			return nil
 		case <-timedOut:

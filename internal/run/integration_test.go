@@ -36,6 +36,12 @@ func buildCommand(t *testing.T) string {
 	if _, err := controlplane.FindAssets(t.Context(), controlplane.AllParts, controlplane.BuildOptions{Progress: os.Stderr}); err != nil {
 		t.Fatal(err)
 	}
+	return buildProgram(t)
+}
+
+// buildProgram builds the command.
+func buildProgram(t *testing.T) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "ctrlkit")
 	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/ctrlkit").CombinedOutput(); err != nil {
 		t.Fatalf("building the command: %v\n%s", err, output)
@@ -54,10 +60,20 @@ type running struct {
 
 func start(t *testing.T, program string, args ...string) *running {
 	t.Helper()
+	return startWith(t, nil, program, "./testdata/greeter", args...)
+}
+
+// startWith starts a run of any operator. If stderr is not nil, it gets what the run says; else the
+// run keeps it.
+func startWith(t *testing.T, stderr io.Writer, program, operator string, args ...string) *running {
+	t.Helper()
 	r := &running{mark: fmt.Sprintf("%s=%s-%d", markVariable, t.Name(), time.Now().UnixNano())}
-	r.cmd = exec.Command(program, append([]string{"run", "./testdata/greeter"}, args...)...)
+	r.cmd = exec.Command(program, append([]string{"run", operator}, args...)...)
 	r.cmd.Env = append(os.Environ(), "KUBECONFIG=", r.mark)
 	r.cmd.Stderr = &r.stderr
+	if stderr != nil {
+		r.cmd.Stderr = stderr
+	}
 	stdout, err := r.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -152,6 +168,9 @@ func (r *running) wantNoProcesses(t *testing.T, within time.Duration) {
 		}
 	}
 }
+
+// killedWithin is how long processes may take to end when the run was killed.
+const killedWithin = 10 * time.Second
 
 var everyProcess = []string{"ctrlkit run", "supervise-operator", "/greeter", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
 
@@ -287,5 +306,5 @@ func TestRunLeavesNothingWhenItIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.end(t)
-	r.wantNoProcesses(t, 10*time.Second)
+	r.wantNoProcesses(t, killedWithin)
 }

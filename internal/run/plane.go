@@ -7,13 +7,75 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/sim/memory"
 )
+
+// Where says on which cluster an operator runs.
+type Where string
+
+// The clusters to run on.
+const (
+	OnCluster      Where = "cluster"      // one that is there, named by Options.Kubeconfig
+	OnControlPlane Where = "controlplane" // a real control plane, started for the run
+	OnMemory       Where = "memory"       // the API server in memory, started for the run
+)
+
+// limitsInMemory is what a person must know who believes what a run in memory shows.
+const limitsInMemory = "no container runs, no webhook is called, RBAC is not enforced; docs/run.md lists what else memory leaves out"
+
+// plane is a cluster that was started for the run, and is stopped with it.
+type plane interface {
+	Config() *rest.Config
+	Kubeconfig() string    // a file for the operator and for kubectl
+	Done() <-chan struct{} // closed when it has failed
+	Err() error            // why it has failed
+	Stop() error
+}
+
+var (
+	_ plane = (*controlplane.ControlPlane)(nil)
+	_ plane = (*memory.Cluster)(nil)
+)
+
+// startPlane starts the cluster of the run.
+func (r *runner) startPlane(ctx context.Context) error {
+	if r.On == OnMemory {
+		return r.startMemory()
+	}
+	return r.startControlPlane(ctx)
+}
+
+// startMemory starts a cluster in memory.
+func (r *runner) startMemory() error {
+	st := r.steps.begin("memory", "starting an API server in memory")
+	defer st.quit()
+	cluster, err := memory.Start(memory.Options{})
+	if err != nil {
+		return err
+	}
+	r.plane = cluster
+	if err := r.usePlane(); err != nil {
+		return err
+	}
+	st.done("an API server in this process, and players for Jobs, Deployments, ... and their Pods")
+	r.steps.remark("limits", limitsInMemory)
+	r.steps.remark("kubectl", "export KUBECONFIG="+r.plane.Kubeconfig())
+	return nil
+}
+
+// usePlane connects to the cluster that was started.
+func (r *runner) usePlane() (err error) {
+	r.cluster, err = newCluster(r.plane.Config())
+	return err
+}
 
 // startControlPlane builds the control plane if necessary, and starts it with all parts. It
 // installs the operator's definitions before the controllers start, so that the garbage collector
 // knows them at once.
-func (r *runner) startControlPlane(ctx context.Context) (err error) {
+func (r *runner) startControlPlane(ctx context.Context) error {
 	// A build reports its own progress.
 	assets, err := controlplane.FindAssets(ctx, controlplane.AllParts, controlplane.BuildOptions{Progress: r.Err})
 	if err != nil {
@@ -21,11 +83,12 @@ func (r *runner) startControlPlane(ctx context.Context) (err error) {
 	}
 	st := r.steps.begin("control plane", "starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and a node")
 	defer st.quit()
-	r.plane, err = controlplane.Start(ctx, controlplane.Options{Parts: controlplane.AllParts, Assets: assets, CRDs: r.crdFiles})
+	started, err := controlplane.Start(ctx, controlplane.Options{Parts: controlplane.AllParts, Assets: assets, CRDs: r.crdFiles})
 	if err != nil {
 		return interrupted(ctx, err)
 	}
-	if r.cluster, err = newCluster(r.plane.Config()); err != nil {
+	r.plane = started
+	if err := r.usePlane(); err != nil {
 		return err
 	}
 	version, err := r.cluster.version()
@@ -37,7 +100,7 @@ func (r *runner) startControlPlane(ctx context.Context) (err error) {
 	return nil
 }
 
-// planeBroke returns a channel that is closed when the control plane of this run has failed, or nil
+// planeBroke returns a channel that is closed when the cluster of this run has failed, or nil
 // if there is none.
 func (r *runner) planeBroke() <-chan struct{} {
 	if r.plane == nil {

@@ -16,15 +16,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/ctrlkit/ctrlkit/controlplane"
 )
 
 // Options say what to run and what to show.
 type Options struct {
 	Package    string   // of the operator: a directory, a file in it or an import path
 	Args       []string // for the operator
-	Kubeconfig string   // of the cluster to use; empty to start a control plane
+	On         Where    // the cluster to run on
+	Kubeconfig string   // of the cluster, for OnCluster
 	CRDs       []string // files and directories with definitions; nil to find them by convention
 	Samples    []string // files and directories with objects; nil to find them by convention
 	NoSamples  bool     // apply no samples
@@ -84,7 +83,7 @@ type runner struct {
 	conditions  []*Condition
 
 	cluster  *cluster
-	plane    *controlplane.ControlPlane // nil if a cluster was given
+	plane    plane // nil if a cluster was given
 	operator *operator
 	program  string    // path of the operator's program
 	logFile  *os.File  // nil without --logs=FILE
@@ -108,7 +107,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 	if err := r.plan(ctx); err != nil {
 		return err
 	}
-	if r.Kubeconfig != "" { // before the build, which may take minutes, in case the cluster does not answer
+	if r.On == OnCluster { // before the build, which may take minutes, in case the cluster does not answer
 		if err := r.connect(ctx); err != nil {
 			return err
 		}
@@ -126,8 +125,8 @@ func (r *runner) run(ctx context.Context) (err error) {
 			err = errors.Join(err, stopped)
 		}
 	}()
-	if r.Kubeconfig == "" {
-		if err := r.startControlPlane(ctx); err != nil {
+	if r.On != OnCluster {
+		if err := r.startPlane(ctx); err != nil {
 			return err
 		}
 	}
@@ -168,9 +167,9 @@ func (r *runner) stop() error {
 		st.done("the operator has ended; its objects remain in the cluster")
 		return nil
 	}
-	st.say("the control plane")
+	st.say("the cluster")
 	if err := r.plane.Stop(); err != nil {
-		return fmt.Errorf("stopping the control plane: %w", err)
+		return fmt.Errorf("stopping the cluster of the run: %w", err)
 	}
 	st.done("all processes have ended")
 	return nil

@@ -13,10 +13,13 @@ import (
 	kubeversion "k8s.io/apimachinery/pkg/version"
 )
 
+// kubernetesVersion is the version of Kubernetes that the server imitates.
+const kubernetesVersion = "v1.36.3-sim"
+
 // serveDiscovery answers requests that are not about objects: discovery, version and health.
 // Clients discover anew whenever they start, so that the answers are encoded once.
 func (c *catalog) serveDiscovery(r *Request) *Response {
-	if known, ok := c.answers.Load(r.Path + " " + r.Accept); ok && r.Method == http.MethodGet {
+	if known, ok := c.answers.Load(r.Path + " " + r.Accept); ok && r.Method == http.MethodGet && !r.wantsAggregated() {
 		return respond(http.StatusOK, known.([]byte))
 	}
 	response := c.discover(r)
@@ -31,8 +34,12 @@ func (c *catalog) discover(r *Request) *Response {
 	switch {
 	case r.Method != http.MethodGet:
 		return notFoundPath().response()
+	case r.wantsAggregated() && (path == "/api" || path == "/apis"):
+		return c.serveAggregated(path)
+	case path == openAPIPath || strings.HasPrefix(path, openAPIPath+"/"):
+		return c.serveOpenAPI(path)
 	case path == "/version":
-		return respond(http.StatusOK, []byte(`{"major":"1","minor":"36","gitVersion":"v1.36.3-sim","platform":"memory"}`))
+		return respond(http.StatusOK, []byte(`{"major":"1","minor":"36","gitVersion":"`+kubernetesVersion+`","platform":"memory"}`))
 	case path == "/healthz" || path == "/livez" || path == "/readyz":
 		return &Response{Code: http.StatusOK, Header: http.Header{"Content-Type": {"text/plain"}}, Body: []byte("ok")}
 	case path == "/api":

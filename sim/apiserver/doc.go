@@ -9,6 +9,9 @@
 //	if err := server.Install(crds...); err != nil { ... }
 //	mgr, err := ctrl.NewManager(server.Config(), ctrl.Options{})
 //
+// [Server.Handler] serves it over HTTP, for other processes and for kubectl; package memory makes a
+// cluster of it.
+//
 // Where the real server's libraries can be used, they are: for server-side apply, patches, the
 // schemas and CEL rules of CustomResourceDefinitions, and the validation of metadata. The rest
 // imitates upstream; package conformance sends the same random requests to both servers and
@@ -19,7 +22,10 @@
 //
 // Its limits:
 //
-//   - It speaks JSON, YAML and protobuf, but not CBOR; a table is answered with the objects.
+//   - It speaks JSON, YAML and protobuf, but not CBOR. Tables have the columns of a real server for
+//     custom resources and the usual built-in kinds; others have a name and an age.
+//   - Its OpenAPI documents are of version 3, with the schemas of all kinds, but without the limits
+//     of values that Kubernetes notes in comments only.
 //   - It calls no webhooks.
 //   - It authenticates nothing. It authorizes requests if there is an [Options].Authorizer and the
 //     request has a user.

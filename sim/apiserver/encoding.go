@@ -36,7 +36,7 @@ var codecs = sync.OnceValue(func() serializer.CodecFactory { return serializer.N
 // accepted is what a client wants an answer to be.
 type accepted struct {
 	info runtime.SerializerInfo
-	as   *schema.GroupVersionKind // PartialObjectMetadata or its list, or nil
+	as   *schema.GroupVersionKind // PartialObjectMetadata, its list, Table, or nil
 }
 
 // endpoint says what an endpoint can be asked for: custom resources have no protobuf, and a Status
@@ -50,7 +50,7 @@ func (e endpoint) AllowsMediaTypeTransform(_, subtype string, target *schema.Gro
 	case e.status || target.Group != metav1.GroupName || target.Version != "v1" && target.Version != "v1beta1":
 		return false
 	}
-	return target.Kind == "PartialObjectMetadata" || target.Kind == "PartialObjectMetadataList"
+	return target.Kind == "PartialObjectMetadata" || target.Kind == "PartialObjectMetadataList" || target.Kind == tableKind
 }
 
 func (endpoint) AllowsServerVersion(version string) bool { return version == "v1" }
@@ -67,7 +67,7 @@ func (e endpoint) negotiate(accept string) (a accepted, ok bool) {
 // requests are of this kind.
 func plain(accept string) bool {
 	return accept == "" || accept == "application/json" || accept == "*/*" ||
-		strings.HasPrefix(accept, "application/json") && !strings.Contains(accept, "as=Partial") && !strings.Contains(accept, "q=")
+		strings.HasPrefix(accept, "application/json") && !strings.Contains(accept, "as=Partial") && !strings.Contains(accept, "as="+tableKind) && !strings.Contains(accept, "q=")
 }
 
 // checkAccept returns the answer 406 if a kind has no form that the client accepts.
@@ -187,6 +187,9 @@ func convertAnswer(body []byte, accept string) ([]byte, string) {
 		return body, runtime.ContentTypeJSON
 	}
 	gvk := header.GroupVersionKind()
+	if gvk.Group == metav1.GroupName && gvk.Kind == tableKind {
+		return body, runtime.ContentTypeJSON // tables are made before, where the columns are known
+	}
 	known := builtin.Scheme().Recognizes(gvk)
 	a, ok := endpoint{custom: !known, status: header.Kind == "Status"}.negotiate(accept)
 	if !ok {
@@ -201,7 +204,7 @@ func convertAnswer(body []byte, accept string) ([]byte, string) {
 
 // encode returns an object, given as JSON, in the accepted form.
 func (a accepted) encode(body []byte, status bool) ([]byte, error) {
-	if a.as != nil && !status {
+	if a.as != nil && a.as.Kind != tableKind && !status {
 		obj, err := partial(body, a.as.GroupVersion())
 		if err != nil {
 			return nil, err
@@ -257,7 +260,8 @@ func (r *Request) Framing() Framing {
 	}
 	custom := !builtin.Serves(r.Resource)
 	a, ok := endpoint{custom: custom}.negotiate(r.Accept)
-	if !ok || a.info.StreamSerializer == nil || a.info.MediaType == runtime.ContentTypeJSON && a.as == nil {
+	switch {
+	case !ok, a.info.StreamSerializer == nil, a.info.MediaType == runtime.ContentTypeJSON && a.as == nil, a.as != nil && a.as.Kind == tableKind:
 		return Framing{}
 	}
 	return Framing{a}

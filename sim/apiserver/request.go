@@ -44,6 +44,7 @@ type Request struct {
 	User user.Info
 
 	unreadable *failure // if set, the answer to the request
+	remote     bool     // it came over the network
 }
 
 // ParseRequest reads an HTTP request and its body. It translates a body of YAML or protobuf into

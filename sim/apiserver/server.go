@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +27,11 @@ type Options struct {
 
 	// Seed determines UIDs and generated names: equal seeds and equal requests give equal objects.
 	Seed uint64
+
+	// History is how many changes the server remembers at least. Watches and lists that begin before
+	// them are answered with 410 Gone, as after the compaction of etcd. If it is 0, the server forgets
+	// nothing, which is for tests.
+	History int
 
 	// Authorizer decides which requests are allowed, among those with a [Request].User. It also
 	// answers SubjectAccessReviews and, if it is an authorizer.RuleResolver,
@@ -55,7 +62,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{
 		catalog:    builtinCatalog(),
-		store:      &store{tables: map[schema.GroupResource]*table{}, revision: 1},
+		store:      &store{tables: map[schema.GroupResource]*table{}, revision: 1, limit: o.History},
 		minter:     &minter{seed: o.Seed, minted: map[string]int{}},
 		authorizer: o.Authorizer,
 	}
@@ -235,6 +242,11 @@ func (s *Server) Serve(r *Request) *Response {
 	if failure := s.checkRequest(k, r); failure != nil {
 		return failure.response()
 	}
+	return k.withTable(r, s.answer(k, r))
+}
+
+// answer answers a request that passed all checks which do not depend on objects.
+func (s *Server) answer(k *kind, r *Request) *Response {
 	if k.review {
 		return reviewer{s.registry}.review(k, r)
 	}
@@ -278,6 +290,20 @@ func (s *Server) kindFor(r *Request) (*kind, *failure) {
 	return k, k.serves(r)
 }
 
+// whyMissing says why a subresource of a kind is missing, as far as there is a reason beyond effort.
+func (k *kind) whyMissing(subresource string) string {
+	name, _, _ := strings.Cut(subresource, "/")
+	switch {
+	case k.storage == podsStorage && slices.Contains([]string{"log", "exec", "attach", "portforward", "proxy"}, name):
+		return ", because no container runs"
+	case name == "proxy":
+		return ", because nothing listens behind it"
+	case name == "token":
+		return ", because nothing checks tokens"
+	}
+	return ""
+}
+
 // serves returns a failure if a request is for a subresource that the kind does not have.
 func (k *kind) serves(r *Request) *failure {
 	switch r.Subresource {
@@ -300,7 +326,7 @@ func (k *kind) serves(r *Request) *failure {
 			return k.servesPodAction(r)
 		}
 		if k.hasSubresource(r.Subresource) {
-			return notImplemented(fmt.Sprintf("the subresource %s of %s is not simulated", r.Subresource, k.gvr.Resource))
+			return notImplemented(fmt.Sprintf("the subresource %s of %s%s", r.Subresource, k.gvr.Resource, k.whyMissing(r.Subresource)))
 		}
 	}
 	if k.definition != nil {

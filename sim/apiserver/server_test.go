@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -363,5 +364,34 @@ func BenchmarkApply(b *testing.B) {
 func BenchmarkNew(b *testing.B) {
 	for b.Loop() {
 		apiserver.New(apiserver.Options{})
+	}
+}
+
+// A limited history forgets the oldest changes: a client that was away for too long has to list again.
+func TestHistoryIsLimited(t *testing.T) {
+	server := apiserver.New(apiserver.Options{History: 3})
+	w := world{t, server}
+	for i := range 12 {
+		if code, answer := w.do("POST", "/api/v1/namespaces/default/configmaps", fmt.Sprintf(`{"metadata":{"name":"c%02d"}}`, i)); code != 201 {
+			t.Fatal(answer)
+		}
+	}
+	_, list := w.do("GET", "/api/v1/namespaces/default/configmaps", "")
+	newest, err := strconv.Atoi(list["metadata"].(map[string]any)["resourceVersion"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for back, want := range map[int]int{0: 12, 1: 11, 3: 9} {
+		path := fmt.Sprintf("/api/v1/namespaces/default/configmaps?resourceVersionMatch=Exact&resourceVersion=%d", newest-back)
+		code, past := w.do("GET", path, "")
+		if items, _ := past["items"].([]any); code != 200 || len(items) != want {
+			t.Errorf("%d changes ago: %d with %d ConfigMaps, want %d", back, code, len(items), want)
+		}
+	}
+	for back, want := range map[int]int{3: 200, 11: 410} {
+		path := fmt.Sprintf("/api/v1/namespaces/default/configmaps?resourceVersionMatch=Exact&resourceVersion=%d", newest-back)
+		if code, _ := w.do("GET", path, ""); code != want {
+			t.Errorf("%d changes ago: %d, want %d", back, code, want)
+		}
 	}
 }

@@ -6,6 +6,7 @@ package apiserver
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -21,6 +22,7 @@ type store struct {
 	revision uint64
 	expired  uint64 // lists and watches from earlier revisions are refused
 	history  []event
+	limit    int // of the history; 0 means none
 	watches  []*Watch
 	onCommit func(event) // queues work for the controllers
 	onChange func(Change)
@@ -135,7 +137,7 @@ func (s *store) remove(w *writeContext, v *version) *version {
 
 // commit records a change and notifies watches, controllers and the observer.
 func (s *store) commit(w *writeContext, e event) {
-	s.history = append(s.history, e)
+	s.remember(e)
 	for _, watch := range s.watches {
 		watch.offer(e)
 	}
@@ -164,6 +166,16 @@ func (s *store) commit(w *writeContext, e event) {
 	}
 	c.Namespace, c.Name, c.UID = v.namespace, v.name, v.uid
 	s.onChange(c)
+}
+
+// remember adds a change to the history. If the history is limited, the older half is forgotten when it
+// has twice the limit.
+func (s *store) remember(e event) {
+	if s.limit > 0 && len(s.history) >= 2*s.limit {
+		s.expired = max(s.expired, s.history[s.limit-1].revision)
+		s.history = slices.Clone(s.history[s.limit:])
+	}
+	s.history = append(s.history, e)
 }
 
 func setResourceVersion(content map[string]any, revision uint64) {
@@ -249,24 +261,24 @@ func encode(content any) []byte {
 	return data
 }
 
-// at returns the objects of a resource as they were at a revision, in order. The history is
-// replayed from its beginning: this is a test server, and few lists ask for the past.
+// at returns the objects of a resource as they were at a revision, in order. The changes since then are
+// undone: few lists ask for the past, and if so, for that of a moment ago.
 func (s *store) at(t *table, revision uint64, namespace string) []*version {
 	if revision >= s.revision {
 		return t.sorted(namespace)
 	}
-	objects := map[key]*version{}
-	for _, e := range s.history {
-		if e.revision > revision {
+	objects := maps.Clone(t.objects)
+	for _, e := range slices.Backward(s.history) {
+		if e.revision <= revision {
 			break
 		}
 		if e.kind.storage != t.kind.storage {
 			continue
 		}
-		if e.new != nil {
-			objects[key{e.new.namespace, e.new.name}] = e.new
+		if e.old != nil {
+			objects[key{e.old.namespace, e.old.name}] = e.old
 		} else {
-			delete(objects, key{e.old.namespace, e.old.name})
+			delete(objects, key{e.new.namespace, e.new.name})
 		}
 	}
 	var list []*version

@@ -28,21 +28,25 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.roundTrip(r, request), nil
+}
+
+func (s *Server) roundTrip(r *http.Request, request *Request) *http.Response {
 	request.Actor = request.manager()
 	if request.Verb != "watch" {
 		response := s.Serve(request)
 		for s.Work() { //nolint:revive // each call does one piece of work
 		}
-		return response.HTTP(r), nil
+		return response.HTTP(r)
 	}
 	watch, refused := s.Watch(request)
 	if refused != nil {
-		return refused.HTTP(r), nil
+		return refused.HTTP(r)
 	}
 	framing := request.Framing()
 	response := (&Response{Code: http.StatusOK, Header: http.Header{"Content-Type": {framing.ContentType()}}}).HTTP(r)
 	response.Body, response.ContentLength = newStream(r.Context(), watch, framing), -1
-	return response, nil
+	return response
 }
 
 // stream is the body of a watch.

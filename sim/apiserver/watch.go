@@ -38,6 +38,7 @@ type Watch struct {
 	selection selection
 	bookmarks bool
 	timeout   time.Duration
+	table     func(object []byte) []byte // nil unless the client wants tables
 	pending   []Event
 	onPending func()
 	stopped   bool
@@ -66,6 +67,10 @@ func (s *Server) Watch(r *Request) (*Watch, *Response) {
 	w := &Watch{server: s, kind: k, selection: sel, bookmarks: r.Query.Get("allowWatchBookmarks") == "true"}
 	if seconds, err := strconv.ParseInt(r.Query.Get("timeoutSeconds"), 10, 32); err == nil {
 		w.timeout = time.Duration(seconds) * time.Second
+	}
+	var err error
+	if w.table, err = k.tableOf(r); err != nil {
+		return nil, fail(err).response()
 	}
 	if failure := s.startWatch(w, r); failure != nil {
 		return nil, failure.response()
@@ -118,9 +123,12 @@ func (w *Watch) addAll() {
 }
 
 func (w *Watch) eventOf(kind string, v *version) Event {
+	object := v.encode(w.kind.gvk)
+	if w.table != nil {
+		object = w.table(object)
+	}
 	return Event{
-		Type: kind, Resource: w.kind.gvr, Namespace: v.namespace, Name: v.name, ResourceVersion: strconv.FormatUint(v.revision, 10),
-		Object: v.encode(w.kind.gvk),
+		Type: kind, Resource: w.kind.gvr, Namespace: v.namespace, Name: v.name, ResourceVersion: strconv.FormatUint(v.revision, 10), Object: object,
 	}
 }
 

@@ -43,7 +43,7 @@ func play(t *testing.T, set player.Set, script func(t *theater)) {
 		h := &theater{T: t, cluster: cluster.New(server, tr, func() {}), trace: tr}
 		var err error
 		h.players, err = players.New(players.Options{
-			Set: set, Cluster: h.cluster, Scheme: clientgoscheme.Scheme, Trace: tr, Failed: func(text string) { t.Fatal(text) },
+			Set: set, Cluster: h.cluster, Scheme: clientgoscheme.Scheme, Trace: tr, MaxCalls: players.MaxCalls, Failed: func(text string) { t.Fatal(text) },
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,10 +32,17 @@ const (
 // what becomes of it.
 const OutcomeAnnotation = "sim.ctrlkit.dev/outcome"
 
+// The annotations of the Nodes of package controlplane, which work in memory as they do there. They
+// are for Pods whose restart policy is not Always.
+const (
+	RunsForAnnotation  = "controlplane.ctrlkit.dev/runs-for"  // how long a Pod runs until it ends: "10s"
+	ExitCodeAnnotation = "controlplane.ctrlkit.dev/exit-code" // of the containers of a Pod that ends
+)
+
 // How long Pods take, in virtual time.
 const (
 	podStarts = time.Second // from its creation until its containers run
-	podRuns   = time.Second // until one that ends has ended
+	podRuns   = time.Second // until one that ends has ended, unless [RunsForAnnotation] says how long
 	podEnds   = time.Second // from its deletion, unless the grace period is shorter
 )
 
@@ -43,7 +51,7 @@ const (
 // succeeds another second later.
 //
 // decide says what becomes of a Pod. It may be nil, and may return "" for what
-// [OutcomeAnnotation] says.
+// [OutcomeAnnotation] says, or else [RunsForAnnotation] and [ExitCodeAnnotation].
 func Pod(decide func(*corev1.Pod) Outcome) Player {
 	return New(func(s *Stage, pod *corev1.Pod) error {
 		outcome := Outcome("")
@@ -55,10 +63,32 @@ func Pod(decide func(*corev1.Pod) Outcome) Player {
 }
 
 func usualOutcome(pod *corev1.Pod) Outcome {
-	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "Job" {
-		return Succeed
+	owner := metav1.GetControllerOf(pod)
+	limited := pod.Annotations[RunsForAnnotation] != "" && pod.Spec.RestartPolicy != corev1.RestartPolicyAlways
+	switch {
+	case !limited && (owner == nil || owner.Kind != "Job"):
+		return Runs
+	case exitCode(pod) != 0:
+		return Fail
 	}
-	return Runs
+	return Succeed
+}
+
+// exitCode returns what [ExitCodeAnnotation] says; 0 if it does not say a number.
+func exitCode(pod *corev1.Pod) int32 {
+	code, err := strconv.ParseInt(pod.Annotations[ExitCodeAnnotation], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(code)
+}
+
+// runTime returns how long a Pod that ends runs.
+func runTime(pod *corev1.Pod) time.Duration {
+	if d, err := time.ParseDuration(pod.Annotations[RunsForAnnotation]); err == nil {
+		return d
+	}
+	return podRuns
 }
 
 func playPod(s *Stage, pod *corev1.Pod, outcome Outcome) error {
@@ -82,7 +112,7 @@ func playPod(s *Stage, pod *corev1.Pod, outcome Outcome) error {
 		return nil
 	}
 	runPod(s, pod, outcome)
-	if ends(pod, outcome) && s.until(pod.Status.StartTime.Add(podRuns)) {
+	if ends(pod, outcome) && s.until(pod.Status.StartTime.Add(runTime(pod))) {
 		finishPod(pod, outcome)
 	}
 	return s.UpdateStatus(pod)
@@ -183,7 +213,7 @@ func finishPod(pod *corev1.Pod, outcome Outcome) {
 	ended := &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: *pod.Status.StartTime, FinishedAt: now}
 	pod.Status.Phase = corev1.PodSucceeded
 	if outcome == Fail {
-		ended.Reason, ended.ExitCode = "Error", 1
+		ended.Reason, ended.ExitCode = "Error", cmp.Or(exitCode(pod), 1)
 		pod.Status.Phase = corev1.PodFailed
 	}
 	pod.Status.ContainerStatuses = containerStatuses(pod.Spec.Containers, false, corev1.ContainerState{Terminated: ended})

@@ -33,9 +33,9 @@ const (
 	maxRetry = time.Hour
 )
 
-// maxCalls is how often a player may be called for one object without an answer of After in between.
-// One that is called more often writes at each call.
-const maxCalls = 5000
+// MaxCalls is how often a player may be called for one object of a simulation. One that is called more
+// often writes at each call.
+const MaxCalls = 5000
 
 // Options are the parts of a run that players reach.
 type Options struct {
@@ -43,6 +43,10 @@ type Options struct {
 	Cluster *cluster.Cluster
 	Scheme  *runtime.Scheme
 	Trace   *trace.Trace
+
+	// MaxCalls is how often a player may be called for one object. 0 means that there is no limit:
+	// runs of hours in real time have none.
+	MaxCalls int
 
 	// Failed is called when a player can't be right: it has panicked, or it never stops.
 	Failed func(text string)
@@ -244,10 +248,7 @@ func (p *Players) play(t target) {
 		delete(p.failures, t)
 		return
 	}
-	if p.calls[t]++; p.calls[t] > maxCalls {
-		if p.calls[t] == maxCalls+1 {
-			p.Failed(fmt.Sprintf("the %s was called more than %d times for %s: it writes at each call", a.Name(), maxCalls, t.key))
-		}
+	if p.exhausted(t) {
 		return
 	}
 	stage := player.NewStage(world{p}, a.Name())
@@ -266,6 +267,18 @@ func (p *Players) play(t target) {
 	if d := stage.Again(); d > 0 {
 		p.call(t, time.Now().Add(d))
 	}
+}
+
+// exhausted counts a call, and reports whether there were too many for the object.
+func (p *Players) exhausted(t target) bool {
+	if p.MaxCalls == 0 {
+		return false
+	}
+	p.calls[t]++
+	if p.calls[t] == p.MaxCalls+1 {
+		p.Failed(fmt.Sprintf("the %s was called more than %d times for %s: it writes at each call", p.cast[t.actor].Name(), p.MaxCalls, t.key))
+	}
+	return p.calls[t] > p.MaxCalls
 }
 
 // world is the cluster as players see it.

@@ -28,7 +28,7 @@ func run(t *testing.T, d time.Duration, prepare func(p *Players), set ...player.
 		tr := trace.New()
 		server := apiserver.New(apiserver.Options{Now: time.Now, Seed: 1})
 		c := cluster.New(server, tr, func() {})
-		p, err := New(Options{Set: set, Cluster: c, Scheme: clientgoscheme.Scheme, Trace: tr, Failed: func(text string) { failed = append(failed, text) }})
+		p, err := New(Options{Set: set, Cluster: c, Scheme: clientgoscheme.Scheme, Trace: tr, MaxCalls: MaxCalls, Failed: func(text string) { failed = append(failed, text) }})
 		if err != nil {
 			t.Fatal(err)
 		}

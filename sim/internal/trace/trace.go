@@ -17,7 +17,7 @@ import (
 // New returns an empty trace of a run that begins now.
 func New() *Trace { return &Trace{Start: time.Now()} }
 
-// A Trace is what happened in one run, in order.
+// A Trace is what happened in one run, in order. A nil Trace records nothing.
 type Trace struct {
 	Start time.Time
 
@@ -40,6 +40,9 @@ func (e Entry) String() string {
 
 // Add records that something happened.
 func (t *Trace) Add(actor, what, text string) {
+	if t == nil {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.entries = append(t.entries, Entry{At: time.Since(t.Start), Actor: actor, What: what, Text: text})

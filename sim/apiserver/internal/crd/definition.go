@@ -59,6 +59,7 @@ type Version struct {
 	statusValidator validation.SchemaValidator
 	cel             *cel.Validator
 	converter       managedfields.TypeConverter
+	printer         *printer
 }
 
 // Scale holds the paths of the fields of a scale subresource.
@@ -162,6 +163,7 @@ func newVersion(definition *apiextensionsv1.CustomResourceDefinition, v *apiexte
 		}
 	}
 	version.cel = cel.NewValidator(version.structural, true, celconfig.PerCallLimit)
+	version.printer = newPrinter(v)
 	for _, f := range v.SelectableFields {
 		version.Selectable = append(version.Selectable, strings.TrimPrefix(f.JSONPath, "."))
 	}

@@ -1,0 +1,82 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"net/http"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Handler returns a handler that serves the API over HTTP, for clients in other processes, kubectl
+// among them. It does the background work that each request has caused, as [Server.RoundTrip] does.
+//
+// turn is locked while a request is answered, so that its holder knows of every change and can make
+// several of its own without another one in between. A watch is opened under turn and sends its events
+// without it. If turn is nil, requests are answered as they come.
+func (s *Server) Handler(turn sync.Locker) http.Handler {
+	if turn == nil {
+		turn = &sync.Mutex{}
+	}
+	return &handler{s, turn}
+}
+
+type handler struct {
+	server *Server
+	turn   sync.Locker
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// The body is read first: a client that is slow must not keep others from their turns.
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil {
+		write(w, r, fail(apierrors.NewBadRequest("reading the body of the request: "+err.Error())).response().HTTP(r))
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	request, err := ParseRequest(r)
+	if err != nil {
+		write(w, r, fail(err).response().HTTP(r))
+		return
+	}
+	request.remote = true
+	write(w, r, h.answer(r, request))
+}
+
+func (h *handler) answer(r *http.Request, request *Request) *http.Response {
+	h.turn.Lock()
+	defer h.turn.Unlock()
+	return h.server.roundTrip(r, request)
+}
+
+// write sends an answer. What a watch sends is flushed event by event.
+func write(w http.ResponseWriter, r *http.Request, response *http.Response) {
+	defer response.Body.Close() //nolint:errcheck // it closes no file
+	maps.Copy(w.Header(), response.Header)
+	w.WriteHeader(response.StatusCode)
+	if response.ContentLength >= 0 {
+		if r.Method != http.MethodHead {
+			_, _ = io.Copy(w, response.Body) //nolint:errcheck // the client is gone
+		}
+		return
+	}
+	control := http.NewResponseController(w)
+	buffer := make([]byte, 64<<10)
+	for control.Flush() == nil {
+		n, err := response.Body.Read(buffer)
+		if n > 0 {
+			if _, failed := w.Write(buffer[:n]); failed != nil {
+				return // the client is gone
+			}
+		}
+		if err != nil {
+			_ = control.Flush() //nolint:errcheck // as above
+			return
+		}
+	}
+}
