@@ -328,3 +328,33 @@ func newWidgetServer(t *testing.T) *apiserver.Server {
 	}
 	return server
 }
+
+// A Kubernetes event is the same object in both of its groups, where its fields have different names.
+func TestEventsInBothGroups(t *testing.T) {
+	const core, events = "/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default/events"
+	r := serve(t, apiserver.New(apiserver.Options{}))
+	r.create(events, `{"metadata":{"name":"new","namespace":"default"},"eventTime":"2030-01-01T00:00:00.000000Z","reportingController":"c","reportingInstance":"i",
+		"action":"a","reason":"R","type":"Normal","note":"hello","regarding":{"kind":"Pod","namespace":"default","name":"x"}}`)
+	r.create(core, `{"metadata":{"name":"old","namespace":"default"},"involvedObject":{"kind":"Pod","namespace":"default","name":"x"},"reason":"R","type":"Normal","message":"hello"}`)
+	for path, want := range map[string][]string{
+		core + "?fieldSelector=involvedObject.name=x": {`"involvedObject":{"kind":"Pod"`, `"message":"hello"`},
+		core + "?fieldSelector=involvedObject.name=y": nil,
+		core + "/new":   {`"involvedObject":{`, `"message":"hello"`, `"reportingComponent":"c"`},
+		events + "/old": {`"regarding":{`, `"note":"hello"`},
+		events:          {`"regarding":{`, `"note":"hello"`},
+		core + "/old":   {`"involvedObject":{`, `"message":"hello"`},
+	} {
+		body := r.read(r.send("GET", path, "application/json", ""))
+		for _, text := range want {
+			if strings.Count(body, text) != max(1, strings.Count(body, `"name":"new"`)+strings.Count(body, `"name":"old"`)) {
+				t.Errorf("GET %s: %s is missing somewhere in %s", path, text, body)
+			}
+		}
+		if want == nil && strings.Contains(body, "hello") {
+			t.Errorf("GET %s: %s", path, body)
+		}
+	}
+	if rows := r.table(core).Rows; len(rows) != 2 || rows[0].Cells[3] != "pod/x" || rows[1].Cells[3] != "pod/x" {
+		t.Errorf("the table of events is %+v", rows)
+	}
+}

@@ -191,13 +191,17 @@ func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 }
 
 // convert returns an object in another version of its kind. Only apiVersion and kind differ, as
-// with the conversion strategy None; the rest is shared with content.
+// with the conversion strategy None, and the names of the fields of Kubernetes events; the rest is
+// shared with content.
 func convert(content map[string]any, gvk schema.GroupVersionKind) map[string]any {
 	apiVersion := gvk.GroupVersion().String()
 	if content["apiVersion"] == apiVersion && content["kind"] == gvk.Kind {
 		return content
 	}
 	out := shallow(content)
+	if gvk.Kind == "Event" && (gvk.Group == "" || gvk.Group == "events.k8s.io") && out["apiVersion"] != nil {
+		renameEvent(out, gvk)
+	}
 	out["apiVersion"], out["kind"] = apiVersion, gvk.Kind
 	return out
 }

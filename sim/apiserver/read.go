@@ -101,7 +101,7 @@ func (k *kind) field(v *version, field string) string {
 	case "metadata.namespace":
 		return v.namespace
 	}
-	return builtin.Field(k.gvk, v.content, field)
+	return builtin.Field(k.gvk, v.contentAs(k), field)
 }
 
 // continuation is the content of a continue token.

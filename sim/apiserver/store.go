@@ -238,11 +238,14 @@ func (v *version) encodeItem(k *kind) []byte {
 	if k.definition != nil {
 		return v.encode(k.gvk)
 	}
-	const item = "item"
+	item := "item"
+	if k.storage == eventsStorage {
+		item += k.gvr.Group
+	}
 	if data, ok := v.encoded[item]; ok {
 		return data
 	}
-	content := shallow(v.content)
+	content := shallow(v.contentAs(k))
 	delete(content, "apiVersion")
 	delete(content, "kind")
 	if v.encoded == nil {

@@ -113,7 +113,9 @@ func collectionsOf(t *testing.T, plane *controlplane.ControlPlane) []string {
 	return paths
 }
 
-func notInMemory(groupVersion string) bool { return strings.HasPrefix(groupVersion, "apiregistration.k8s.io/") }
+func notInMemory(groupVersion string) bool {
+	return strings.HasPrefix(groupVersion, "apiregistration.k8s.io/")
+}
 
 // table asks for a table as kubectl does.
 func (g *target) table(t *testing.T, path string) metav1.Table {
