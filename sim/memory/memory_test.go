@@ -242,3 +242,17 @@ func TestAnnotationsAreThoseOfTheControlPlane(t *testing.T) {
 		t.Errorf("players know %s and %s", player.RunsForAnnotation, player.ExitCodeAnnotation)
 	}
 }
+
+// BenchmarkStart measures the start of a cluster. The first one of a process also reads the schemas of
+// all built-in kinds.
+func BenchmarkStart(b *testing.B) {
+	for b.Loop() {
+		cluster, err := memory.Start(memory.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := cluster.Stop(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
