@@ -172,8 +172,7 @@ func runExplained(t *testing.T, program string) {
 		t.Fatal(err)
 	}
 	r, kubeconfig := startToUse(t, program, example, "--", "--metrics-bind-address="+address)
-	r.until(t, "Simple default/one-by-zero  (created, )?NotReady")
-	r.until(t, "Simple default/seven-by-two  (created, )?Ready")
+	r.until(t, "Simple default/one-by-zero  .*divisor")
 	cmd := exec.CommandContext(t.Context(), program, "explain", "simple/one-by-zero", "--endpoint", "http://"+address, "--kubeconfig", kubeconfig)
 	output, err := cmd.CombinedOutput()
 	var exit *exec.ExitError

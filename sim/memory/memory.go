@@ -99,7 +99,7 @@ func (c *Cluster) cast(set player.Set) (err error) {
 	for _, o := range c.server.Objects() {
 		c.players.Changed(apiserver.Change{Type: "ADDED", Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, New: o.Content})
 	}
-	c.server.OnChange(func(change apiserver.Change) { // by whoever has the turn
+	c.server.OnChange(func(change apiserver.Change) { // by what has the turn
 		c.players.Changed(change)
 		select {
 		case c.changed <- struct{}{}:

@@ -52,16 +52,23 @@ var columns = sync.OnceValue(func() map[schema.GroupKind]kindColumns {
 })
 
 // newColumns returns columns from their names, separated by spaces: "_" stands for a space within a
-// name, and a name that ends in "*" is shown by "kubectl get -o wide" only. T is the Go type of the
-// objects in version v1, or an interface that it implements.
+// name. A name that ends in "*" is shown by "kubectl get -o wide" only, one in "#" is that of integers,
+// and one in "?" that of yes or no. T is the Go type of the objects in version v1, or an interface that
+// it implements.
 func newColumns[T any](names string, cells func(T) []any) kindColumns {
 	c := kindColumns{version: "v1"}
 	for _, name := range strings.Fields(names) {
-		name, wide := strings.CutSuffix(name, "*")
-		header := metav1.TableColumnDefinition{Name: strings.ReplaceAll(name, "_", " "), Type: "string"}
-		if wide {
+		header := metav1.TableColumnDefinition{Type: "string"}
+		switch name[len(name)-1] {
+		case '*':
 			header.Priority = 1
+		case '#':
+			header.Type = "integer"
+		case '?':
+			header.Type = "boolean"
 		}
+		name = strings.TrimRight(name, "*#?")
+		header.Name = strings.ReplaceAll(name, "_", " ")
 		switch name {
 		case "Name":
 			header.Format, header.Description = "name", metav1.ObjectMeta{}.SwaggerDoc()["name"]

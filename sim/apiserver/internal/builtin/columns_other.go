@@ -44,10 +44,10 @@ func otherColumns() map[schema.GroupKind]kindColumns {
 		{Group: "networking.k8s.io", Kind: "NetworkPolicy"}: newColumns("Name Pod-Selector Age", func(p *networkingv1.NetworkPolicy) []any {
 			return []any{p.Name, selectorText(&p.Spec.PodSelector), age(p)}
 		}),
-		{Group: "policy", Kind: "PodDisruptionBudget"}: newColumns("Name Min_Available Max_Unavailable Allowed_Disruptions Age", func(b *policyv1.PodDisruptionBudget) []any {
+		{Group: "policy", Kind: "PodDisruptionBudget"}: newColumns("Name Min_Available Max_Unavailable Allowed_Disruptions# Age", func(b *policyv1.PodDisruptionBudget) []any {
 			return []any{b.Name, orNA(b.Spec.MinAvailable), orNA(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed), age(b)}
 		}),
-		{Group: "scheduling.k8s.io", Kind: "PriorityClass"}: newColumns("Name Value Global-Default Age PreemptionPolicy", func(c *schedulingv1.PriorityClass) []any {
+		{Group: "scheduling.k8s.io", Kind: "PriorityClass"}: newColumns("Name Value# Global-Default? Age PreemptionPolicy", func(c *schedulingv1.PriorityClass) []any {
 			return []any{c.Name, int64(c.Value), c.GlobalDefault, age(c), string(ptr.Deref(c.PreemptionPolicy, ""))}
 		}),
 	}
@@ -102,17 +102,25 @@ func ingressCells(i *networkingv1.Ingress) []any {
 }
 
 func autoscalerColumns() kindColumns {
-	c := newColumns("Name Reference MinPods MaxPods Replicas Age", autoscalerCells)
+	c := newColumns("Name Reference Targets MinPods MaxPods Replicas Age", autoscalerCells)
 	c.version = "v2"
 	return c
 }
 
-// autoscalerCells leaves out the targets: nothing measures them.
+// autoscalerCells shows every metric as unknown: nothing measures them.
 func autoscalerCells(h *autoscalingv2.HorizontalPodAutoscaler) []any {
 	ref := h.Spec.ScaleTargetRef
 	least := "<unset>"
 	if h.Spec.MinReplicas != nil {
 		least = fmt.Sprint(*h.Spec.MinReplicas)
 	}
-	return []any{h.Name, ref.Kind + "/" + ref.Name, least, int64(h.Spec.MaxReplicas), int64(h.Status.CurrentReplicas), age(h)}
+	var targets []string
+	for _, m := range h.Spec.Metrics {
+		target := "<unknown>"
+		if m.Resource != nil && m.Resource.Target.AverageUtilization != nil {
+			target = fmt.Sprintf("%s: <unknown>/%d%%", m.Resource.Name, *m.Resource.Target.AverageUtilization)
+		}
+		targets = append(targets, target)
+	}
+	return []any{h.Name, ref.Kind + "/" + ref.Name, orNone(strings.Join(targets, ", ")), least, int64(h.Spec.MaxReplicas), int64(h.Status.CurrentReplicas), age(h)}
 }

@@ -21,7 +21,7 @@ func workloadColumns() map[schema.GroupKind]kindColumns {
 	return map[schema.GroupKind]kindColumns{
 		{Kind: "Pod"}:                     newColumns("Name Ready Status Restarts Age IP* Node* Nominated_Node* Readiness_Gates*", podCells),
 		{Group: "batch", Kind: "Job"}:     newColumns("Name Status Completions Duration Age Containers* Images* Selector*", jobCells),
-		{Group: "batch", Kind: "CronJob"}: newColumns("Name Schedule Timezone Suspend Active Last_Schedule Age Containers* Images* Selector*", cronJobCells),
+		{Group: "batch", Kind: "CronJob"}: newColumns("Name Schedule Timezone Suspend? Active# Last_Schedule Age Containers* Images* Selector*", cronJobCells),
 		{Group: "apps", Kind: "Deployment"}: newColumns("Name Ready Up-to-date Available Age Containers* Images* Selector*", func(d *appsv1.Deployment) []any {
 			containers, images := containerTexts(d.Spec.Template.Spec)
 			return []any{
@@ -29,7 +29,7 @@ func workloadColumns() map[schema.GroupKind]kindColumns {
 				int64(d.Status.AvailableReplicas), age(d), containers, images, selectorText(d.Spec.Selector),
 			}
 		}),
-		{Group: "apps", Kind: "ReplicaSet"}: newColumns("Name Desired Current Ready Age Containers* Images* Selector*", func(s *appsv1.ReplicaSet) []any {
+		{Group: "apps", Kind: "ReplicaSet"}: newColumns("Name Desired# Current# Ready# Age Containers* Images* Selector*", func(s *appsv1.ReplicaSet) []any {
 			containers, images := containerTexts(s.Spec.Template.Spec)
 			return []any{
 				s.Name, int64(ptr.Deref(s.Spec.Replicas, 1)), int64(s.Status.Replicas), int64(s.Status.ReadyReplicas), age(s), containers, images,
@@ -40,7 +40,7 @@ func workloadColumns() map[schema.GroupKind]kindColumns {
 			containers, images := containerTexts(s.Spec.Template.Spec)
 			return []any{s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, ptr.Deref(s.Spec.Replicas, 1)), age(s), containers, images}
 		}),
-		{Group: "apps", Kind: "DaemonSet"}: newColumns("Name Desired Current Ready Up-to-date Available Node_Selector Age Containers* Images* Selector*", func(s *appsv1.DaemonSet) []any {
+		{Group: "apps", Kind: "DaemonSet"}: newColumns("Name Desired# Current# Ready# Up-to-date# Available# Node_Selector Age Containers* Images* Selector*", func(s *appsv1.DaemonSet) []any {
 			containers, images := containerTexts(s.Spec.Template.Spec)
 			return []any{
 				s.Name, int64(s.Status.DesiredNumberScheduled), int64(s.Status.CurrentNumberScheduled), int64(s.Status.NumberReady),
