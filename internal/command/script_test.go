@@ -31,6 +31,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	modules, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
 	repository, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -42,6 +46,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 			env.Setenv("GOWORK", "off")
 			env.Setenv("REPOSITORY", repository)
+			env.Setenv("MODULES", strings.TrimSpace(string(modules)))
 			env.Setenv("KUBECONFIG", "")
 			return nil
 		},
