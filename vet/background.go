@@ -87,7 +87,7 @@ func (b *background) check(at inspector.Cursor, call *ast.CallExpr) {
 		return
 	}
 	message := fmt.Sprintf("%s is the context of %s: pass %s on, so that the call ends with it, or context.WithoutCancel(%[3]s) if it must not", text, target, ctx.Name)
-	if !b.program.inScope(ctx, call) {
+	if made := pathOf(b.program.callee(outer)) == "context"; made || !b.program.inScope(ctx, call) { // whether it must end with ctx is open
 		b.report(call, message)
 		return
 	}
