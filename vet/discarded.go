@@ -6,19 +6,12 @@ package vet
 import (
 	"fmt"
 	"go/ast"
-	"go/token"
 	"go/types"
-	"regexp"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
 	"golang.org/x/tools/go/types/typeutil"
-)
-
-const (
-	rootPath   = "github.com/ctrlkit/ctrlkit"
-	resultPath = "sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // Discarded reports calls whose result is an action or an outcome of this module and is thrown
@@ -29,6 +22,10 @@ const (
 // of package ctrlkit returns, or an action's Run; assigning the latter to blanks is
 // deliberate and not reported. A declaration with a type, such as `var _ ctrlkit.Action =
 // newThing()`, is an assertion and not reported either.
+//
+// Where a function that returns an outcome calls another one of its package, keeps the error, and
+// drops a result that has a time for another reconcile, that is reported too. It is not if the
+// caller returns a time of its own.
 //
 // A comment with a reason exempts its line, such as in a test of what making the action does:
 //
@@ -42,17 +39,17 @@ var Discarded = &analysis.Analyzer{
 	Doc: "report actions that are never run and outcomes that are never returned\n\n" +
 		"A call such as mgr.UpdateStatus() makes an action and does nothing else. If it is not run, as in\n" +
 		"\"defer mgr.UpdateStatus()\", the work is silently not done.",
-	URL:      "https://pkg.go.dev/github.com/ctrlkit/ctrlkit/vet#Discarded",
-	Requires: []*analysis.Analyzer{inspect.Analyzer},
+	URL:      documentation("discarded"),
+	Requires: []*analysis.Analyzer{inspect.Analyzer, programs},
 	Run:      runDiscarded,
 }
 
 func runDiscarded(pass *analysis.Pass) (any, error) {
-	exempt := exceptions(pass)
+	r, p := newReporter(pass), programOf(pass)
 	nodes := []ast.Node{(*ast.ExprStmt)(nil), (*ast.DeferStmt)(nil), (*ast.GoStmt)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil)}
 	pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).WithStack(nodes, func(n ast.Node, push bool, stack []ast.Node) bool { //nolint:forcetypeassert // what inspect.Analyzer documents
 		if push {
-			c := &checker{pass: pass, stack: stack, exempt: exempt}
+			c := &checker{reporter: r, program: p, stack: stack}
 			c.statement(n)
 		}
 		return true
@@ -62,43 +59,11 @@ func runDiscarded(pass *analysis.Pass) (any, error) {
 
 // A checker checks one statement.
 type checker struct {
-	pass *analysis.Pass
+	*reporter
+
+	program *program
 	// stack holds the nodes from the file down to the statement.
-	stack  []ast.Node
-	exempt map[place]bool
-}
-
-// A place is a line of a file; line 0 is the whole file.
-type place struct {
-	file string
-	line int
-}
-
-// exception is the form of a comment that exempts its line. Without a reason it exempts nothing.
-var exception = regexp.MustCompile(`^//nolint:(?:[\w-]+,)*discarded(?:,[\w-]+)*\s*//\s*\S`)
-
-func exceptions(pass *analysis.Pass) map[place]bool {
-	lines := map[place]bool{}
-	for _, file := range pass.Files {
-		for _, group := range file.Comments {
-			for _, comment := range group.List {
-				if !exception.MatchString(comment.Text) {
-					continue
-				}
-				at := placeOf(pass, comment.Pos())
-				if comment.Pos() < file.Package {
-					at.line = 0
-				}
-				lines[at] = true
-			}
-		}
-	}
-	return lines
-}
-
-func placeOf(pass *analysis.Pass, pos token.Pos) place {
-	p := pass.Fset.Position(pos)
-	return place{p.Filename, p.Line}
+	stack []ast.Node
 }
 
 // A discard is how a result is thrown away.
@@ -154,13 +119,41 @@ func (c *checker) call(expr ast.Expr, how discard, targets []ast.Expr) {
 	discarded := func(i int) bool { return how != byBlank || (i < len(targets) && isBlank(targets[i])) }
 	for i, result := range results {
 		if discarded(i) && isAction(result) {
-			c.report(call, c.actionMessage(call, how), c.runFix(call, how))
+			c.report(call, c.actionMessage(call, how), c.runFix(call, how)...)
 			return
 		}
 	}
 	if len(results) == 2 && isResult(results[0]) && discarded(0) && discarded(1) {
 		c.outcome(call, how)
 	}
+	if len(results) == 2 && isResult(results[0]) && discarded(0) {
+		c.dropped(call)
+	}
+}
+
+// dropped reports a call of a function of the package that returns times for another reconcile, if
+// the caller returns a result without them.
+func (c *checker) dropped(call *ast.CallExpr) {
+	callee := c.program.callee(call)
+	if callee == nil || !c.returnsOutcome() || !c.program.answersWithTime(callee, map[*types.Func]bool{}) {
+		return
+	}
+	if f, ok := c.enclosing(); !ok || c.program.requeues(f) {
+		return // it has a time of its own
+	}
+	c.report(call, fmt.Sprintf("%s returns when to reconcile again (%s), and the result is thrown away: return it with the error, or join it to the result of this function",
+		c.text(call.Fun), placeText(c.pass, callee.Pos())))
+}
+
+// enclosing returns the innermost function around the statement.
+func (c *checker) enclosing() (inspector.Cursor, bool) {
+	for i := len(c.stack) - 1; i >= 0; i-- {
+		switch c.stack[i].(type) {
+		case *ast.FuncLit, *ast.FuncDecl:
+			return c.pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().FindNode(c.stack[i]) //nolint:forcetypeassert // what inspect.Analyzer documents
+		}
+	}
+	return inspector.Cursor{}, false
 }
 
 // outcome reports a call that returns an outcome, if it comes from this module.
@@ -173,9 +166,9 @@ func (c *checker) outcome(call *ast.CallExpr, how discard) {
 	switch {
 	case receiver != nil && callee.Name() == "Run" && how != byBlank && isAction(c.receiverType(call)):
 		c.report(call, c.text(call.Fun)+" returns an outcome that is thrown away, errors included: return it, or join the action to the workflow ("+
-			"ctrlkit.Finally for what must always run)", c.returnFix(call, how, ""))
+			"ctrlkit.Finally for what must always run)", c.returnFix(call, how, "")...)
 	case receiver == nil && callee.Pkg() != nil && callee.Pkg().Path() == rootPath:
-		c.report(call, c.text(call.Fun)+" returns an outcome and does nothing by itself: return it", c.returnFix(call, how, ""))
+		c.report(call, c.text(call.Fun)+" returns an outcome and does nothing by itself: return it", c.returnFix(call, how, "")...)
 	}
 }
 
@@ -184,14 +177,6 @@ func (c *checker) receiverType(call *ast.CallExpr) types.Type {
 		return c.pass.TypesInfo.TypeOf(selector.X)
 	}
 	return nil
-}
-
-func (c *checker) report(call *ast.CallExpr, message string, fixes []analysis.SuggestedFix) {
-	begin, end := placeOf(c.pass, call.Pos()), placeOf(c.pass, call.End())
-	if c.exempt[begin] || c.exempt[end] || c.exempt[place{begin.file, 0}] {
-		return
-	}
-	c.pass.Report(analysis.Diagnostic{Pos: call.Pos(), End: call.End(), Message: message, SuggestedFixes: fixes})
 }
 
 func (c *checker) actionMessage(call *ast.CallExpr, how discard) string {
@@ -274,39 +259,16 @@ func (c *checker) contextName() string {
 		return ""
 	}
 	for _, field := range f.Params.List {
-		if !isNamed(c.pass.TypesInfo.TypeOf(field.Type), "context", "Context") {
+		if !isContext(c.pass.TypesInfo.TypeOf(field.Type)) {
 			continue
 		}
 		for _, name := range field.Names {
-			if name.Name != "_" && c.means(name) {
+			if name.Name != "_" && c.program.inScope(name, c.stack[len(c.stack)-1]) {
 				return name.Name
 			}
 		}
 	}
 	return ""
-}
-
-// means reports whether name is still the parameter of that name at the statement.
-func (c *checker) means(name *ast.Ident) bool {
-	pos := c.stack[len(c.stack)-1].Pos()
-	scope := c.pass.Pkg.Scope().Innermost(pos)
-	if scope == nil {
-		return false
-	}
-	_, object := scope.LookupParent(name.Name, pos)
-	return object != nil && object == c.pass.TypesInfo.Defs[name]
-}
-
-func resultsOf(t types.Type) []types.Type {
-	tuple, ok := t.(*types.Tuple)
-	if !ok {
-		return []types.Type{t}
-	}
-	results := make([]types.Type, tuple.Len())
-	for i := range results {
-		results[i] = tuple.At(i).Type()
-	}
-	return results
 }
 
 func isBlank(e ast.Expr) bool {
@@ -326,7 +288,7 @@ func isAction(t types.Type) bool {
 	}
 	return description.Params().Len() == 0 && description.Results().Len() == 1 &&
 		types.Identical(description.Results().At(0).Type(), types.Typ[types.String]) &&
-		run.Params().Len() == 1 && isNamed(run.Params().At(0).Type(), "context", "Context") &&
+		run.Params().Len() == 1 && isContext(run.Params().At(0).Type()) &&
 		run.Results().Len() == 2 && isResult(run.Results().At(0).Type()) && isError(run.Results().At(1).Type())
 }
 
@@ -337,13 +299,4 @@ func method(t types.Type, name string) *types.Signature {
 	}
 	signature, _ := f.Type().(*types.Signature)
 	return signature
-}
-
-func isResult(t types.Type) bool { return isNamed(t, resultPath, "Result") }
-
-func isError(t types.Type) bool { return types.Identical(t, types.Universe.Lookup("error").Type()) }
-
-func isNamed(t types.Type, path, name string) bool {
-	named, ok := types.Unalias(t).(*types.Named)
-	return ok && named.Obj().Name() == name && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == path
 }

@@ -1,15 +1,17 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vet finds mistakes in the use of this module that the compiler lets pass.
-//
-// An action does nothing until it is run, and an outcome does nothing until it is returned.
-// [Discarded] reports where one was made and thrown away:
+// Package vet finds mistakes in operators that the compiler lets pass: kinds that are read and never
+// watched, outcomes that are thrown away, clients and clocks that bypass those of the request,
+// changes of objects that belong to the cache, conditions that are not declared, and contexts that
+// are not passed on. docs/vet.md explains each analyzer.
 //
 //	defer mgr.UpdateCronJobStatus() // makes an action when the function ends, and never runs it
 //
-// The analyzer works with everything that drives analyzers of golang.org/x/tools/go/analysis. The
-// command `ctrlkit vet` runs it by itself, and ctrlkit-vet is a tool for `go vet`:
+// The analyzers look at one package at a time and accuse only where that package shows the mistake:
+// what they can't see is right. They work with everything that drives analyzers of
+// golang.org/x/tools/go/analysis. The command `ctrlkit vet` runs them by itself, and ctrlkit-vet is
+// a tool for `go vet`:
 //
 //	go install github.com/ctrlkit/ctrlkit/cmd/ctrlkit-vet@latest
 //	go vet -vettool=$(which ctrlkit-vet) ./...

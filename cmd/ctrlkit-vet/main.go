@@ -1,10 +1,10 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command ctrlkit-vet is a tool for go vet that reports actions that are never run and outcomes
-// that are never returned:
+// Command ctrlkit-vet is a tool for go vet with the analyzers of package vet:
 //
 //	go vet -vettool=$(which ctrlkit-vet) ./...
+//	go vet -vettool=$(which ctrlkit-vet) -unwatched -shared ./...
 package main
 
 import (
@@ -13,4 +13,4 @@ import (
 	"github.com/ctrlkit/ctrlkit/vet"
 )
 
-func main() { unitchecker.Main(vet.Discarded) }
+func main() { unitchecker.Main(vet.Analyzers()...) }

@@ -5,8 +5,10 @@ package command
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,31 +19,59 @@ import (
 	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/packages"
 
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 	"github.com/ctrlkit/ctrlkit/vet"
 )
 
 func newVetCommand() *cobra.Command {
 	o := &vetOptions{}
+	var analyzers strings.Builder
+	for _, a := range vet.Analyzers() {
+		summary, _, _ := strings.Cut(a.Doc, "\n")
+		fmt.Fprintf(&analyzers, "  %-11s %s\n", a.Name, strings.TrimPrefix(summary, "report "))
+	}
 	cmd := &cobra.Command{
 		Use:   "vet [PACKAGE]...",
-		Short: "Find actions that are never run and outcomes that are never returned",
-		Long: `Vet finds mistakes in the use of the library that the compiler accepts: actions that are created and never run, as in
-"defer mgr.UpdateStatus()", and outcomes such as ctrlkit.RequeueAfter(...) that are not returned.
+		Short: "Find mistakes in operators that the compiler accepts",
+		Long: `Vet finds mistakes in operators that the compiler accepts. Its analyzers report:
+
+` + analyzers.String() + `
+They work for operators of this library, and unwatched, shared and background for all that use controller-runtime. A
+comment with a reason exempts its line, or the file if it stands above the package clause:
+
+  defer mgr.Update() //nolint:discarded // it panics, which is what this test is about
 
 Packages are named as for the go command; the default is the package in the working directory. The exit code is 1 if
-there are findings. Editors and CI can run the same check through "go vet" with the program ctrlkit-vet (see
+there are findings. Editors and CI can run the same analyzers through "go vet" with the program ctrlkit-vet (see
 "go doc github.com/ctrlkit/ctrlkit/vet").`,
-		Example: `  ctrlkit vet ./...
-  ctrlkit vet --tests=false ./internal/controller`,
+		Example: `  ctrlkit vet ./...                                   all analyzers, all packages below this directory
+  ctrlkit vet --only unwatched,shared ./...           two analyzers
+  ctrlkit vet --skip clock --tests=false ./internal   all but one, and no test files
+  ctrlkit vet --json ./... | jq -r '.[].file'         for programs`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	cmd.Flags().BoolVar(&o.tests, "tests", true, "also check test files")
+	cmd.Flags().StringSliceVar(&o.only, "only", nil, "run these `analyzers` only")
+	cmd.Flags().StringSliceVar(&o.skip, "skip", nil, "do not run these `analyzers`")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print the findings as a JSON array")
+	for _, flag := range []string{"only", "skip"} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(analyzerNames(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // the flag is there
+		}
+	}
 	return cmd
 }
 
-type vetOptions struct{ tests bool }
+type vetOptions struct {
+	tests, json bool
+	only, skip  []string
+}
 
 func (o *vetOptions) run(cmd *cobra.Command, patterns []string) error {
+	analyzers, err := o.analyzers()
+	if err != nil {
+		return usageError(err)
+	}
 	config := &packages.Config{
 		Context: cmd.Context(),
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedTypes |
@@ -55,21 +85,78 @@ func (o *vetOptions) run(cmd *cobra.Command, patterns []string) error {
 	if err := loadErrors(loaded); err != nil {
 		return err
 	}
-	graph, err := checker.Analyze([]*analysis.Analyzer{vet.Discarded}, loaded, nil)
+	graph, err := checker.Analyze(analyzers, loaded, nil)
 	if err != nil {
 		return fmt.Errorf("analyzing packages: %w", err)
 	}
-	lines, err := findings(graph)
+	found, err := findings(graph)
 	if err != nil {
 		return err
 	}
-	for _, line := range lines {
-		fmt.Fprintln(cmd.OutOrStdout(), line)
+	if err := o.print(cmd.OutOrStdout(), found); err != nil {
+		return err
 	}
-	if len(lines) > 0 {
+	if len(found) > 0 {
 		return &exitError{code: exitFound}
 	}
 	return nil
+}
+
+func (o *vetOptions) print(w io.Writer, found []finding) error {
+	if o.json {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(found)
+	}
+	for _, f := range found {
+		if _, err := fmt.Fprintf(w, "%s:%d:%d: %s [%s]\n", f.File, f.Line, f.Column, f.Message, f.Analyzer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// analyzers returns those that the flags choose.
+func (o *vetOptions) analyzers() ([]*analysis.Analyzer, error) {
+	names := analyzerNames()
+	var errs []error
+	for _, flag := range []struct {
+		name   string
+		values []string
+	}{{"only", o.only}, {"skip", o.skip}} {
+		for _, value := range flag.values {
+			if slices.Contains(names, value) {
+				continue
+			}
+			hint := "the analyzers are " + strings.Join(names, ", ")
+			if near, ok := diag.Near(value, names); ok {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			errs = append(errs, fmt.Errorf("--%s: unknown analyzer %q; %s", flag.name, value, hint))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	var chosen []*analysis.Analyzer
+	for _, a := range vet.Analyzers() {
+		if (len(o.only) == 0 || slices.Contains(o.only, a.Name)) && !slices.Contains(o.skip, a.Name) {
+			chosen = append(chosen, a)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, errors.New("--only and --skip leave no analyzer to run")
+	}
+	return chosen, nil
+}
+
+func analyzerNames() []string {
+	var names []string
+	for _, a := range vet.Analyzers() {
+		names = append(names, a.Name)
+	}
+	return names
 }
 
 // loadErrors returns the errors that prevent the analysis of the packages.
@@ -86,33 +173,34 @@ func loadErrors(loaded []*packages.Package) error {
 	return errors.Join(errs...)
 }
 
+// A finding is what an analyzer reports at a place.
+type finding struct {
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Column   int    `json:"column"`
+	Analyzer string `json:"analyzer"`
+	Message  string `json:"message"`
+	URL      string `json:"url"`
+}
+
 // findings returns the findings, sorted by place. Each is reported once, although a file can belong
 // to a package and to its test.
-func findings(graph *checker.Graph) ([]string, error) {
-	type finding struct {
-		file         string
-		line, column int
-		text         string
-	}
-	var all []finding
+func findings(graph *checker.Graph) ([]finding, error) {
+	all := []finding{}
 	for _, action := range graph.Roots {
 		if action.Err != nil {
 			return nil, fmt.Errorf("analyzing %s: %w", action.Package.PkgPath, action.Err)
 		}
 		for _, d := range action.Diagnostics {
 			p := action.Package.Fset.Position(d.Pos)
-			all = append(all, finding{shortName(p.Filename), p.Line, p.Column, d.Message})
+			all = append(all, finding{shortName(p.Filename), p.Line, p.Column, action.Analyzer.Name, d.Message, action.Analyzer.URL})
 		}
 	}
 	slices.SortFunc(all, func(a, b finding) int {
-		return cmp.Or(strings.Compare(a.file, b.file), a.line-b.line, a.column-b.column, strings.Compare(a.text, b.text))
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column,
+			strings.Compare(a.Analyzer, b.Analyzer), strings.Compare(a.Message, b.Message))
 	})
-	all = slices.Compact(all)
-	lines := make([]string, len(all))
-	for i, f := range all {
-		lines[i] = fmt.Sprintf("%s:%d:%d: %s", f.file, f.line, f.column, f.text)
-	}
-	return lines, nil
+	return slices.Compact(all), nil
 }
 
 // shortName returns the path of a file relative to the working directory, if it is below that.

@@ -4,9 +4,11 @@
 package command
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,7 +37,11 @@ func moduleAt(t *testing.T, files map[string]string) {
 	files["go.sum"] = string(sums)
 	dir := t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,8 +74,8 @@ func TestVetFindsTheDiscardedAction(t *testing.T) {
 		"controller_test.go": "package controller\n\nfunc forTests() { update() }\n",
 	})
 	stdout, stderr, err := execute(t, "", "vet", "./...")
-	want := `controller.go:14:8: defer update(...) makes an action and never runs it: run it after the others with ctrlkit.Finally(workflow, update(...))
-controller_test.go:3:19: update(...) makes an action that is never run: make it part of the workflow, or run it with .Run(ctx)
+	want := `controller.go:14:8: defer update(...) makes an action and never runs it: run it after the others with ctrlkit.Finally(workflow, update(...)) [discarded]
+controller_test.go:3:19: update(...) makes an action that is never run: make it part of the workflow, or run it with .Run(ctx) [discarded]
 `
 	if diff := cmp.Diff(want, stdout); diff != "" || exitCode(err) != exitFound {
 		t.Errorf("exit code %d, %v %s (-want +got):\n%s", exitCode(err), err, stderr, diff)
@@ -87,5 +93,104 @@ func TestVetSaysWhatCannotBeLoaded(t *testing.T) {
 	moduleAt(t, map[string]string{"controller.go": "package controller\n\nvar x = y\n"})
 	if _, _, err := execute(t, "", "vet"); exitCode(err) != exitFound || errorText(err) == "" {
 		t.Errorf("returned %v, want an error about what is undefined", err)
+	}
+}
+
+// plants are one mistake for each analyzer, in a copy of the example 03_rwexternal: what is replaced
+// in which file. A comment names the analyzer that has to report the line.
+var plants = []struct{ file, code, planted string }{
+	{"input.go", "\t\"strconv\"\n", "\t\"strconv\"\n\t\"time\"\n\n\t\"sigs.k8s.io/controller-runtime/pkg/client\"\n"},
+	{"input.go", "type readInput struct{}", "type readInput struct{ client client.Client }"},
+	{"input.go", "func (readInput) Do(", "func (r readInput) Do("},
+	{"input.go", "\tkey := inputOf(req.Object)\n", `	key := inputOf(req.Object)
+	if time.Since(req.Object.CreationTimestamp.Time) < time.Second { // planted: clock
+		ctrlkit.Exit() // planted: discarded
+	}
+	if err := r.client.Get(ctx, key, &corev1.Secret{}); err != nil { // planted: bypass
+		return ctrlkit.RequeueIfError(err)
+	}
+	if _, err := step.GetOrWait[*corev1.ConfigMap](ctx, req, key); err != nil { // planted: unwatched
+		return ctrlkit.RequeueIfError(err)
+	}
+`},
+	{"input.go", "step.GetOrWait[*corev1.Secret](ctx, req, key)", "step.GetOrWait[*corev1.Secret](context.Background(), req, key) // planted: background"},
+	{"input.go", `MarkHealthy(v1.ConditionInputReady, "InputRead", "")`, `MarkHealthy("InputRead", "InputRead", "") // planted: undeclared`},
+	{"controller.go", "readInput{},", "readInput{client: mgr.GetClient()},"},
+	{"controller.go", "\t\treturn []client.ObjectKey{inputOf(obj)}", "\t\tobj.Spec.InputSecret = \"\" // planted: shared\n\t\treturn []client.ObjectKey{inputOf(obj)}"},
+}
+
+// exampleFiles returns the example 03_rwexternal as a package of the module of moduleAt.
+func exampleFiles(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, pattern := range []string{"*.go", "api/v1/*.go"} {
+		names, err := filepath.Glob("../../examples/03_rwexternal/" + pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("found no files for %s: %v", pattern, err)
+		}
+		for _, name := range names {
+			if base := filepath.Base(name); base == "main.go" || strings.HasSuffix(base, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code := strings.ReplaceAll(string(text), "github.com/ctrlkit/ctrlkit/examples/03_rwexternal", "example.com/operator")
+			files[filepath.Join(filepath.Dir(pattern), filepath.Base(name))] = strings.Replace(code, "package main\n", "package operator\n", 1)
+		}
+	}
+	return files
+}
+
+// One mistake for each analyzer, planted in an example, is reported with its line, and nothing else.
+func TestVetFindsWhatIsPlanted(t *testing.T) {
+	files := exampleFiles(t)
+	for _, p := range plants {
+		if strings.Count(files[p.file], p.code) != 1 {
+			t.Fatalf("%s has %q %d times: change the plants with the example", p.file, p.code, strings.Count(files[p.file], p.code))
+		}
+		files[p.file] = strings.Replace(files[p.file], p.code, p.planted, 1)
+	}
+	var want []string
+	for name, text := range files {
+		for i, line := range strings.Split(text, "\n") {
+			if _, analyzer, ok := strings.Cut(line, "// planted: "); ok {
+				want = append(want, fmt.Sprintf("%s:%d %s", name, i+1, analyzer))
+			}
+		}
+	}
+	moduleAt(t, files)
+	stdout, stderr, err := execute(t, "", "vet", "--json", "./...")
+	if exitCode(err) != exitFound {
+		t.Errorf("exit code %d, %v %s", exitCode(err), err, stderr)
+	}
+	var found []finding
+	if err := json.Unmarshal([]byte(stdout), &found); err != nil {
+		t.Fatalf("%v in %s", err, stdout)
+	}
+	var got []string
+	for _, f := range found {
+		got = append(got, fmt.Sprintf("%s:%d %s", f.File, f.Line, f.Analyzer))
+		if f.Message == "" || f.Column == 0 || !strings.HasSuffix(f.URL, "#"+f.Analyzer) {
+			t.Errorf("got %+v", f)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if len(want) != len(analyzerNames()) {
+		t.Errorf("planted %q, want one for each of %q", want, analyzerNames())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, stdout)
+	}
+
+	stdout, _, err = execute(t, "", "vet", "--only", "clock,shared", "--skip", "shared", ".")
+	if exitCode(err) != exitFound || strings.Count(stdout, "\n") != 1 || !strings.HasSuffix(stdout, "[clock]\n") {
+		t.Errorf("exit code %d and %s, want what clock reports", exitCode(err), stdout)
+	}
+	stdout, _, err = execute(t, "", "vet", "--json", "./api/...")
+	if err != nil || stdout != "[]\n" {
+		t.Errorf("%v and %q, want no findings", err, stdout)
 	}
 }

@@ -1,5 +1,5 @@
-// Package clean does nothing wrong.
-package clean
+// Package discardedright does nothing wrong.
+package discardedright
 
 import (
 	"context"
@@ -55,4 +55,41 @@ func reconcile(ctx context.Context) (ctrl.Result, error) {
 		return ctrlkit.RequeueIfError(err)
 	}
 	return ctrlkit.IgnoreExit(ctrlkit.Finally(kept, newCustom()).Run(ctx))
+}
+
+// parts returns a time only beside a failure, which the caller keeps.
+func parts(ctx context.Context) (ctrl.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return ctrl.Result{RequeueAfter: time.Second}, err
+	}
+	return ctrl.Result{}, nil
+}
+
+func timed(context.Context) (ctrl.Result, error) {
+	return ctrl.Result{RequeueAfter: time.Minute}, nil
+}
+
+func keepsTheError(ctx context.Context) (ctrl.Result, error) {
+	_, err := parts(ctx)
+	return ctrl.Result{}, err
+}
+
+// hasItsOwnTime reconciles again sooner or later.
+func hasItsOwnTime(ctx context.Context) (ctrl.Result, error) {
+	_, err := timed(ctx)
+	return ctrl.Result{RequeueAfter: time.Second}, err
+}
+
+// post can't return a result.
+func post(ctx context.Context) error {
+	_, err := timed(ctx)
+	return err
+}
+
+func joins(ctx context.Context) (ctrl.Result, error) {
+	result, err := timed(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return result, nil
 }

@@ -1,6 +1,6 @@
 //nolint:discarded // the whole file is meant as it stands
 
-package clean
+package discardedright
 
 func exempt() {
 	newCustom()

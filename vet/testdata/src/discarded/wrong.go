@@ -1,5 +1,5 @@
-// Package seed makes the mistakes that the analyser is for.
-package seed
+// Package discarded makes the mistakes that the analyzer is for.
+package discarded
 
 import (
 	"context"
@@ -49,13 +49,13 @@ func reconcile(ctx context.Context, mgr manager) (ctrl.Result, error) {
 
 func branches(ctx context.Context, mgr manager, n int) (ctrl.Result, error) {
 	if n == 1 {
-		return ctrlkit.Exit() // want `ctrlkit.Exit returns an outcome`
+		ctrlkit.Exit() // want `ctrlkit.Exit returns an outcome`
 	}
 	if n == 2 {
-		return mgr.UpdateCronJobStatus().Run(ctx) // want `makes an action that is never run`
+		mgr.UpdateCronJobStatus() // want `makes an action that is never run`
 	}
 	if n == 3 {
-		return mgr.UpdateCronJobStatus().Run(ctx) // want `Run returns an outcome that is thrown away`
+		mgr.UpdateCronJobStatus().Run(ctx) // want `Run returns an outcome that is thrown away`
 	}
 	if n == 4 {
 		ctx := "not a context"
@@ -68,4 +68,27 @@ func branches(ctx context.Context, mgr manager, n int) (ctrl.Result, error) {
 		ctrlkit.Exit() // want `ctrlkit.Exit returns an outcome`
 	}()
 	return ctrlkit.NoRequeue()
+}
+
+type reconciler struct{}
+
+// reconcileParts requeues.
+func (reconciler) reconcileParts(ctx context.Context, ready bool) (ctrl.Result, error) {
+	if !ready {
+		return ctrl.Result{RequeueAfter: time.Minute}, nil
+	}
+	return ctrl.Result{}, ctx.Err()
+}
+
+func (r reconciler) waitForParts(ctx context.Context) (ctrl.Result, error) {
+	return r.reconcileParts(ctx, false)
+}
+
+func (r reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	_, err := r.reconcileParts(ctx, false) // want `r.reconcileParts returns when to reconcile again \(wrong.go:\d+\), and the result is thrown away: return it with the error`
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	_, err = r.waitForParts(ctx) // want `r.waitForParts returns when to reconcile again`
+	return ctrl.Result{}, err
 }
