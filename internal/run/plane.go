@@ -19,9 +19,13 @@ func (r *runner) startControlPlane(ctx context.Context) (err error) {
 	if err != nil {
 		return interrupted(ctx, err)
 	}
+	flags, err := r.auditFlags()
+	if err != nil {
+		return err
+	}
 	st := r.steps.begin("control plane", "starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and a node")
 	defer st.quit()
-	r.plane, err = controlplane.Start(ctx, controlplane.Options{Parts: controlplane.AllParts, Assets: assets, CRDs: r.crdFiles})
+	r.plane, err = controlplane.Start(ctx, controlplane.Options{Parts: controlplane.AllParts, Assets: assets, CRDs: r.crdFiles, Flags: flags})
 	if err != nil {
 		return interrupted(ctx, err)
 	}

@@ -30,6 +30,8 @@ type Options struct {
 	NoSamples  bool     // apply no samples
 	Namespace  string   // for samples that have none
 	Watch      []string // further kinds for the top of the tree
+	RBAC       []string // files and directories with roles and bindings; nil to find them by convention
+	AsAccount  string   // run the operator as this ServiceAccount, "namespace/name" or OnlyAccount; empty as administrator
 	Logs       bool     // show the operator's log
 	LogFile    string   // write the operator's log to this file
 
@@ -85,6 +87,7 @@ type runner struct {
 
 	cluster  *cluster
 	plane    *controlplane.ControlPlane // nil if a cluster was given
+	account  *account                   // nil if the operator runs as administrator
 	operator *operator
 	program  string    // path of the operator's program
 	logFile  *os.File  // nil without --logs=FILE
@@ -118,7 +121,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() {
-		switch stopped := r.stop(); {
+		switch stopped := errors.Join(r.stop(), r.closeAudit()); {
 		case stopped == nil:
 		case errors.Is(err, ErrWatchingInterrupted): // an interruption is not a failure, and this is one
 			err = stopped
@@ -134,6 +137,9 @@ func (r *runner) run(ctx context.Context) (err error) {
 	if err := r.install(ctx); err != nil {
 		return err
 	}
+	if err := r.grant(ctx); err != nil {
+		return err
+	}
 
 	watching, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -146,9 +152,9 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 	if err := r.applySamples(ctx); err != nil {
-		return err
+		return r.judgePermissions(err)
 	}
-	return r.show(ctx)
+	return r.judgePermissions(r.show(ctx))
 }
 
 // stop stops all processes that were started.
