@@ -6,6 +6,7 @@ package step
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,20 +25,47 @@ type UseDeclarer[T client.Object] interface {
 
 // uses are those that are known when the controller is made.
 type uses struct {
-	mu   sync.Mutex
-	list []permission.Use // guarded by mu
+	mu       sync.Mutex                  // guards what follows
+	named    []permission.Use            // by WatchNamed
+	declared map[string][]permission.Use // by the name of a step, what it watches; nil until the controller is made
 }
 
-func (u *uses) add(use permission.Use) {
+func (u *uses) addNamed(use permission.Use) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.list = append(u.list, use)
+	u.named = append(u.named, use)
 }
 
-func (u *uses) all() []permission.Use {
+// setWatched records what a step watches, which it is asked only once for each controller.
+func (u *uses) setWatched(step string, watches []Watch) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return append([]permission.Use(nil), u.list...)
+	if u.declared == nil {
+		u.declared = map[string][]permission.Use{}
+	}
+	u.declared[step] = usesOfWatches(step, watches)
+}
+
+// watched returns what a step watches. known is false if the step was not asked.
+func (u *uses) watched(step string) (list []permission.Use, known bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	list, known = u.declared[step]
+	return list, known
+}
+
+func (u *uses) ofWatchNamed() []permission.Use {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.named)
+}
+
+func usesOfWatches(step string, watches []Watch) []permission.Use {
+	var list []permission.Use
+	for _, w := range watches {
+		list = append(list, permission.Use{Object: w.Object, Verbs: permission.Reads(), By: fmt.Sprintf("step %q: watches them", step)})
+	}
+	return list
 }
 
 // Needs returns what the operator has to be allowed to do for this engine, each need with who has
@@ -65,9 +93,9 @@ func (e *Engine[T]) Needs() ([]permission.Need, error) {
 		all = append(all, u)
 	}
 	for _, p := range e.plan.parts {
-		all = append(all, usesOf(p.step)...)
+		all = append(all, e.usesOf(p.step)...)
 	}
-	needs, err := permission.Needs(e.options.Client, append(all, e.uses.all()...)...)
+	needs, err := permission.Needs(e.options.Client, append(all, e.uses.ofWatchNamed()...)...)
 	if err != nil {
 		return nil, fmt.Errorf("needs of engine %q: %w", e.options.Name, err)
 	}
@@ -78,13 +106,11 @@ func (e *Engine[T]) Needs() ([]permission.Need, error) {
 }
 
 // usesOf returns what a step declares.
-func usesOf[T client.Object](s Step[T]) []permission.Use {
-	var all []permission.Use
+func (e *Engine[T]) usesOf(s Step[T]) []permission.Use {
 	by := fmt.Sprintf("step %q", s.Name())
-	if w, ok := s.(Watcher[T]); ok {
-		for _, watch := range w.Watches() {
-			all = append(all, permission.Use{Object: watch.Object, Verbs: permission.Reads(), By: by + ": watches them"})
-		}
+	all, known := e.uses.watched(s.Name())
+	if w, ok := s.(Watcher[T]); ok && !known { // the controller, when it is made, asks again
+		all = usesOfWatches(s.Name(), w.Watches())
 	}
 	if d, ok := s.(UseDeclarer[T]); ok {
 		for _, u := range d.Uses() {

@@ -64,7 +64,7 @@ func TestNeeds(t *testing.T) {
 		},
 		"declared uses": {
 			options: step.Options[*Thing]{Partial: true, Uses: []permission.Use{{Object: &corev1.ConfigMap{}, Verbs: []string{"create"}}}},
-			steps:   []step.Step[*Thing]{step.When(func(*step.Request[*Thing]) bool { return true }, using)},
+			steps:   []step.Step[*Thing]{step.When("always", func(*step.Request[*Thing]) bool { return true }, using)},
 			want:    "get configmaps, list configmaps, watch configmaps, create configmaps, patch nodes/status, " + reads,
 		},
 	} {
@@ -134,5 +134,37 @@ func TestNeedsNameMistakes(t *testing.T) {
 				t.Errorf("got the error %v, want one with %q", err, test.want)
 			}
 		})
+	}
+}
+
+// countingWatcher counts how often it is asked what it watches.
+type countingWatcher struct {
+	step.Step[*Thing]
+	asked *int
+}
+
+func (w countingWatcher) Watches() []step.Watch {
+	*w.asked++
+	return []step.Watch{{Object: &corev1.ConfigMap{}}}
+}
+
+// Once the controller is made, a step is not asked again what it watches: it may prepare for the
+// controller then.
+func TestNeedsAskNoStepAgain(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
+	asked := 0
+	engine, err := step.New(step.Options[*Thing]{Name: "things", Client: c}, countingWatcher{doing("A", passes), &asked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Wire(); err != nil {
+		t.Fatal(err)
+	}
+	needs, err := engine.Needs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked != 1 || needs[0].String() != "get configmaps" {
+		t.Errorf("the step was asked %d times, want once, and %s is needed first", asked, needs[0])
 	}
 }

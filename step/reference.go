@@ -40,7 +40,7 @@ import (
 //   - A filter that was given to b before, with WithEventFilter, hides the events that it drops.
 //   - The journal has the causes, as with [Engine.WrapHandler].
 func (e *Engine[T]) WatchNamed(b *builder.Builder, watched client.Object, named func(obj T) []client.ObjectKey, options ...builder.WatchesOption) *builder.Builder {
-	e.uses.add(permission.Use{Object: watched, Verbs: permission.Reads(), By: "engine " + e.options.Name + ": watches what its objects name"})
+	e.uses.addNamed(permission.Use{Object: watched, Verbs: permission.Reads(), By: "engine " + e.options.Name + ": watches what its objects name"})
 	return e.watchNamed(b, watched, &references.Index[T]{
 		Named: func(obj client.Object) []client.ObjectKey { return named(obj.(T)) }, //nolint:errcheck // the index passes only these
 	}, options...)
