@@ -47,7 +47,7 @@ func TestRBACOfAnyOperator(t *testing.T) {
 	table, _ := runRBAC(t)
 	for _, want := range []string{
 		`(?m)^RESOURCE +VERBS +ASKED BY$`,
-		`(?m)^deployments\.apps +.*create.* sim/testdata/guide/controller\.go:\d+`,
+		`(?m)^deployments\.apps +watch +the cache\n +create +sim/testdata/guide/controller\.go:\d+$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(table) {
 			t.Errorf("the table does not match %s:\n%s", want, table)

@@ -16,6 +16,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -107,32 +108,32 @@ func orderOf(m Manifest) int {
 }
 
 // auditFlags starts the audit, and returns the flags of the programs of the control plane.
-func (r *runner) auditFlags() (map[string][]string, error) {
-	if r.account == nil {
+func (a *account) auditFlags() (map[string][]string, error) {
+	if a == nil {
 		return nil, nil
 	}
 	var err error
-	if r.account.audit, err = newAudit(r.account.user.GetName()); err != nil {
+	if a.audit, err = newAudit(a.user.GetName()); err != nil {
 		return nil, err
 	}
-	return map[string][]string{"kube-apiserver": r.account.audit.flags()}, nil
+	return map[string][]string{"kube-apiserver": a.audit.flags()}, nil
 }
 
 // closeAudit ends the audit, if there is one.
-func (r *runner) closeAudit() error {
-	if r.account == nil || r.account.audit == nil {
+func (a *account) closeAudit() error {
+	if a == nil || a.audit == nil {
 		return nil
 	}
-	return r.account.audit.close()
+	return a.audit.close()
 }
 
 // refused returns a channel that is closed when the operator was refused something, or nil if it
 // runs as administrator.
-func (r *runner) refused() <-chan struct{} {
-	if r.account == nil {
+func (a *account) refused() <-chan struct{} {
+	if a == nil {
 		return nil
 	}
-	return r.account.audit.refused
+	return a.audit.refused
 }
 
 // grant applies the manifests, and writes the kubeconfig with which the operator is its
@@ -206,14 +207,14 @@ func (r *runner) judgePermissions(err error) error {
 	}
 	used, refusals := r.account.audit.seen()
 	if len(refusals) > 0 {
-		missing := fmt.Errorf("%w:\n%s", ErrRefused, indented(r.account.explain(refusals, r.kindsOfOwners())))
+		missing := fmt.Errorf("%w:\n%s", ErrRefused, indented(r.account.explain(refusals, kindsOfOwners(r.definitions))))
 		if err == nil || errors.Is(err, ErrRefused) {
 			return missing
 		}
 		return fmt.Errorf("%w\n%w", missing, err)
 	}
 	if err == nil || errors.Is(err, ErrWatchingInterrupted) {
-		r.listUnused(used)
+		r.account.listUnused(used, r.steps)
 	}
 	return err
 }
@@ -221,9 +222,9 @@ func (r *runner) judgePermissions(err error) error {
 func indented(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
 // kindsOfOwners are the resources of the operator's definitions, which own what it creates.
-func (r *runner) kindsOfOwners() []permission.Need {
+func kindsOfOwners(definitions []*apiextensionsv1.CustomResourceDefinition) []permission.Need {
 	var owners []permission.Need
-	for _, d := range r.definitions {
+	for _, d := range definitions {
 		owners = append(owners, permission.Need{Group: d.Spec.Group, Resource: d.Spec.Names.Plural + "/finalizers", Verb: "update"})
 	}
 	return owners
@@ -232,7 +233,12 @@ func (r *runner) kindsOfOwners() []permission.Need {
 // explain says which rules are missing, each once, in the order of the refusals.
 func (a *account) explain(refusals []refusal, owners []permission.Need) string {
 	var lines []string
+	named := map[string]bool{} // the same rule is missing in each namespace
 	for _, refused := range refusals {
+		if refused.need.Verb != "" && named[refused.need.String()] {
+			continue
+		}
+		named[refused.need.String()] = true
 		needs, answer := []permission.Need{refused.need}, ""
 		if refused.need.Verb == "" {
 			answer = fmt.Sprintf("a write to %s was refused: %s", refused.need.What(), refused.text)
@@ -261,16 +267,16 @@ func (a *account) explain(refusals []refusal, owners []permission.Need) string {
 }
 
 // listUnused lists the rules that no request has used, with the places that ask for them.
-func (r *runner) listUnused(used []permission.Need) {
-	unused := slices.DeleteFunc(r.account.policy.Compare(r.account.user, used).Unused, func(g rbac.Grant) bool {
+func (a *account) listUnused(used []permission.Need, steps *steps) {
+	unused := slices.DeleteFunc(a.policy.Compare(a.user, used).Unused, func(g rbac.Grant) bool {
 		// The check of owner references is no request.
 		return !slices.ContainsFunc(g.Rule.Resources, func(name string) bool { return !strings.HasSuffix(name, "/finalizers") })
 	})
 	if len(unused) == 0 {
-		r.steps.remark("permissions", "the operator has used all rules")
+		steps.remark("permissions", "the operator has used all rules")
 		return
 	}
-	requesting, err := markers.For(r.account.files)
+	requesting, err := markers.For(a.files)
 	if err != nil {
 		requesting = nil // they are only shown
 	}
@@ -281,7 +287,7 @@ func (r *runner) listUnused(used []permission.Need) {
 				text += ", requested by " + m.Place.String()
 			}
 		}
-		r.steps.remark("permissions", text)
+		steps.remark("permissions", text)
 	}
 }
 

@@ -128,12 +128,13 @@ func TestExplainRefusals(t *testing.T) {
 	a := &account{policy: policy, user: who}
 	owners := []permission.Need{{Group: "web.example.com", Resource: "websites/finalizers", Verb: "update"}}
 	create := permission.Need{Resource: "configmaps", Verb: "create", Targets: []permission.Target{{Namespace: "default"}}}
+	elsewhere := permission.Need{Resource: "configmaps", Verb: "create", Targets: []permission.Target{{Namespace: "other"}}}
 	for name, test := range map[string]struct {
 		refusals []refusal
 		want     string
 	}{
 		"twice": {
-			[]refusal{{create, refusedCreate}, {create, refusedCreate}},
+			[]refusal{{create, refusedCreate}, {elsewhere, refusedCreate}, {create, refusedCreate}},
 			"no rule allows system:serviceaccount:system:manager to create configmaps in namespace default\n" +
 				"  add the rule: {apiGroups: [\"\"], resources: [configmaps], verbs: [create]}\n" +
 				"  or the marker: // +kubebuilder:rbac:groups=\"\",resources=configmaps,verbs=create",

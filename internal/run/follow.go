@@ -66,7 +66,7 @@ func (r *runner) follow(ctx context.Context, world *World, display display) erro
 			return errors.Join(r.takeItems(world, display), ErrOperatorEnded)
 		case <-r.planeBroke():
 			return fmt.Errorf("the control plane failed: %w", r.plane.Err())
-		case <-r.refused():
+		case <-r.account.refused():
 			return errors.Join(r.takeItems(world, display), ErrRefused)
 		case <-ended:
 			return nil

@@ -19,7 +19,7 @@ func (r *runner) startControlPlane(ctx context.Context) (err error) {
 	if err != nil {
 		return interrupted(ctx, err)
 	}
-	flags, err := r.auditFlags()
+	flags, err := r.account.auditFlags()
 	if err != nil {
 		return err
 	}

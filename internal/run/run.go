@@ -121,7 +121,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() {
-		switch stopped := errors.Join(r.stop(), r.closeAudit()); {
+		switch stopped := errors.Join(r.stop(), r.account.closeAudit()); {
 		case stopped == nil:
 		case errors.Is(err, ErrWatchingInterrupted): // an interruption is not a failure, and this is one
 			err = stopped
