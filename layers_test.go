@@ -58,6 +58,7 @@ var layers = map[string]int{
 	"internal/explanation":    4, // what an operator says of itself, independent of the engine
 	"explain":                 5, // imports no engine: see independent
 	"observe":                 6,
+	"permission":              0,
 	"policy":                  1,
 	"policy/namespaces":       5, // its watch is of a step
 	"lifecycle":               6,
@@ -90,6 +91,7 @@ var layers = map[string]int{
 	"sim/internal/external":          0,
 	"sim/internal/cluster":           3,
 	"sim/internal/writes":            4,
+	"sim/internal/needs":             5,
 	"sim/internal/snapshot":          4,
 	"sim/internal/actor":             4,
 	"sim/internal/players":           5,
@@ -98,12 +100,13 @@ var layers = map[string]int{
 	"sim/internal/inject":            5,
 	"sim/memory":                     6,
 	"sim/apiserver":                  2,
-	"sim/apiserver/rbac":             0,
+	"sim/apiserver/rbac":             1,
 	"sim/apiserver/internal/crd":     0,
 	"sim/apiserver/internal/builtin": 1,
 	"sim/apiserver/conformance":      3,
 	"sim/internal/mutants":           8,
 	"sim/testdata/guide":             8,
+	"internal/markers":               2,
 	"internal/run":                   8,
 	"internal/command":               9,
 	"cmd/ctrlkit":                    10,

@@ -4,77 +4,60 @@
 package apply
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
+// Uses implements [step.UseDeclarer]: what is done with the declared kinds.
+func (c *children[T]) Uses() []permission.Use {
+	var uses []permission.Use
+	for _, k := range c.settings.kinds {
+		verbs, by := []string{"create", "patch", "delete"}, "keeps its children"
+		if k.former && !k.owned && !k.tracked {
+			verbs, by = []string{"delete"}, "deletes former children"
+		}
+		uses = append(uses, permission.Use{Object: k.object, Verbs: verbs, By: by})
+	}
+	if slices.ContainsFunc(c.settings.kinds, func(k *kind) bool { return k.owned }) {
+		// Owner references that block the deletion of the owner need it where the admission plugin
+		// OwnerReferencesPermissionEnforcement is on, as in OpenShift.
+		owner := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:errcheck // it is the type
+		uses = append(uses, permission.Use{Object: owner, Subresource: "finalizers", Verbs: []string{"update"}, By: "its children block the deletion of their owner"})
+	}
+	return uses
+}
+
 // Rules returns what the operator's role has to allow for a step of [Children], by the kinds that
-// it declares. The client knows their resources. A test compares them with the role of the
-// manifests; [Markers] has them as controller-gen wants them.
+// it declares. The client knows their resources. [step.Engine.Needs] has them with all else that an
+// engine needs.
 func Rules[T client.Object](c client.Client, children step.Step[T]) ([]rbacv1.PolicyRule, error) {
-	with, ok := children.(interface{ declared() *settings })
+	with, ok := children.(interface {
+		step.UseDeclarer[T]
+		declared() *settings
+	})
 	if !ok {
 		return nil, fmt.Errorf("step %q is not made by apply.Children: only such steps declare kinds", children.Name())
 	}
-	var rules []rbacv1.PolicyRule
+	uses := with.Uses()
 	for _, k := range with.declared().kinds {
-		mapping, err := mappingOf(c, k.object)
-		if err != nil {
-			return nil, err
-		}
-		verbs := []string{"get", "list", "watch", "create", "patch", "delete"}
-		if k.former && !k.owned && !k.tracked {
-			verbs = []string{"get", "list", "watch", "delete"}
-		}
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{mapping.Resource.Group}, Resources: []string{mapping.Resource.Resource}, Verbs: verbs})
+		uses = append(uses, permission.Use{Object: k.object, Verbs: permission.Reads()})
 	}
-	owner, err := mappingOf(c, reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)) //nolint:errcheck // it is the type
+	needs, err := permission.Needs(c, uses...)
 	if err != nil {
 		return nil, err
 	}
-	// Owner references that block the deletion of the owner need it where the admission plugin
-	// OwnerReferencesPermissionEnforcement is on, as in OpenShift.
-	rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{owner.Resource.Group}, Resources: []string{owner.Resource.Resource + "/finalizers"}, Verbs: []string{"update"}})
-	slices.SortFunc(rules, func(a, b rbacv1.PolicyRule) int {
-		return cmp.Or(cmp.Compare(a.APIGroups[0], b.APIGroups[0]), cmp.Compare(a.Resources[0], b.Resources[0]))
-	})
-	return rules, nil
+	return permission.Rules(needs), nil
 }
 
 func (c *children[T]) declared() *settings { return c.settings }
 
-func mappingOf(c client.Client, obj client.Object) (*meta.RESTMapping, error) {
-	gvk, err := c.GroupVersionKindFor(obj)
-	if err != nil {
-		return nil, fmt.Errorf("kind of %T: %w: register it with the scheme of the client", obj, err)
-	}
-	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return nil, fmt.Errorf("resource of %s: %w", gvk.Kind, err)
-	}
-	return mapping, nil
-}
-
-// Markers returns rules as comments that controller-gen makes a role of, one on a line.
-func Markers(rules []rbacv1.PolicyRule) string {
-	var text strings.Builder
-	for _, r := range rules {
-		groups := make([]string, len(r.APIGroups))
-		for i, group := range r.APIGroups {
-			if groups[i] = group; group == "" {
-				groups[i] = `""`
-			}
-		}
-		fmt.Fprintf(&text, "// +kubebuilder:rbac:groups=%s,resources=%s,verbs=%s\n", strings.Join(groups, ";"), strings.Join(r.Resources, ";"), strings.Join(r.Verbs, ";"))
-	}
-	return text.String()
-}
+// Markers returns rules as comments that controller-gen makes a role of, one on a line, as
+// [permission.Markers] does.
+func Markers(rules []rbacv1.PolicyRule) string { return permission.Markers(rules) }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
+	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -107,6 +109,21 @@ func (e *external[T]) Watches() []step.Watch {
 	}
 	for _, r := range e.options.References {
 		all = append(all, r.Watches()...)
+	}
+	return all
+}
+
+// Uses declares what the connector does, and what publishing needs.
+func (e *external[T]) Uses() []permission.Use {
+	var all []permission.Use
+	if d, ok := e.connector.(interface{ Uses() []permission.Use }); ok {
+		all = d.Uses()
+	}
+	if e.options.ConnectionSecret != nil {
+		owner := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:errcheck // it is the type
+		all = append(all,
+			permission.Use{Object: &corev1.Secret{}, Verbs: []string{"create", "patch"}, By: "publishes the connection details"},
+			permission.Use{Object: owner, Subresource: "finalizers", Verbs: []string{"update"}, By: "its Secrets block the deletion of their owner"})
 	}
 	return all
 }

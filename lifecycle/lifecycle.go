@@ -16,6 +16,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/policy/namespaces"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -55,6 +56,7 @@ var (
 	_ step.Watcher[client.Object]           = (*lifecycle[client.Object])(nil)
 	_ step.Gatekeeper[client.Object]        = (*lifecycle[client.Object])(nil)
 	_ step.ConditionDeclarer[client.Object] = (*lifecycle[client.Object])(nil)
+	_ step.UseDeclarer[client.Object]       = (*lifecycle[client.Object])(nil)
 )
 
 // New returns a step that reconciles objects by r. It is the only step of most engines; what has
@@ -90,6 +92,14 @@ func (l *lifecycle[T]) Watches() []step.Watch {
 		all = append(all, w.Watches()...)
 	}
 	return all
+}
+
+// Uses implements [step.UseDeclarer].
+func (l *lifecycle[T]) Uses() []permission.Use {
+	if d, ok := l.reconciler.(interface{ Uses() []permission.Use }); ok {
+		return d.Uses()
+	}
+	return nil
 }
 
 // Post implements [step.PostStep].

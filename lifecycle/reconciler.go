@@ -18,7 +18,7 @@ import (
 // [StatusUpdater] and [VerbChecker], and the methods Watches of [step.Watcher] and Conditions of
 // [step.ConditionDeclarer].
 //
-// The methods Watches, Conditions and Post of package step are called, too, if it has them.
+// The methods Watches, Uses, Conditions and Post of package step are called, too, if it has them.
 //
 // What the methods of all of them have in common:
 //

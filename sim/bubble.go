@@ -17,6 +17,7 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
+	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
@@ -33,7 +34,8 @@ type result struct {
 	trace       *trace.Trace
 	requests    int // of the operator, without Kubernetes Events
 	checkpoints []snapshot.Snapshot
-	leaked      bool // goroutines are left that do not end
+	leaked      bool              // goroutines are left that do not end
+	needs       []permission.Need // of the operator
 	run         *run
 }
 

@@ -6,13 +6,13 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
@@ -53,6 +53,9 @@ var known sync.Map // text to permissions
 
 // permissionsOf reads the RBAC files of a workload, once.
 func permissionsOf(w *Workload) (permissions, error) {
+	if os.Getenv(RBACVariable) == withoutRBAC {
+		return permissions{}, nil
+	}
 	if len(w.RBAC) == 0 {
 		if w.ServiceAccount != "" {
 			return permissions{}, errors.New("Workload.ServiceAccount has no effect without Workload.RBAC")
@@ -78,21 +81,11 @@ func permissionsOf(w *Workload) (permissions, error) {
 
 // accountOf returns the ServiceAccount of the operator.
 func accountOf(w *Workload, policy *rbac.Policy) (user.Info, error) {
-	if w.ServiceAccount != "" {
-		namespace, name, ok := strings.Cut(w.ServiceAccount, "/")
-		if !ok {
-			return nil, fmt.Errorf("Workload.ServiceAccount is %q, want namespace/name", w.ServiceAccount)
-		}
-		return apiserver.ServiceAccount(namespace, name), nil
+	who, err := policy.Account(w.ServiceAccount)
+	if err != nil {
+		return nil, fmt.Errorf("Workload.ServiceAccount: %w", err)
 	}
-	switch accounts := policy.Accounts(); len(accounts) {
-	case 0:
-		return apiserver.ServiceAccount("default", "operator"), nil
-	case 1:
-		return apiserver.ServiceAccount(accounts[0].Namespace, accounts[0].Name), nil
-	default:
-		return nil, fmt.Errorf("the bindings of Workload.RBAC name %d ServiceAccounts, %v: set Workload.ServiceAccount", len(accounts), accounts)
-	}
+	return who, nil
 }
 
 // refused records a request that the operator may not make.

@@ -9,6 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -22,7 +23,8 @@ type reference struct {
 	places []fault.Place
 	known  map[string]bool // the kinds of violations that it has shown itself
 	fails  bool            // a reconcile has failed at the end of a stage
-	unused []string        // the rules of Workload.RBAC that no run without faults has used
+	needs  []permission.Need
+	unused []string // the rules of Workload.RBAC that no run without faults has used
 }
 
 // endsExploration are the oracles that must hold in a run without faults: without a script that
@@ -68,6 +70,7 @@ func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 			return nil, other, err
 		}
 		r.Learn(other.checkpoints)
+		r.needs = permission.Merge(r.needs, other.needs)
 		unused := other.run.unusedRules()
 		r.unused = slices.DeleteFunc(r.unused, func(rule string) bool { return !slices.Contains(unused, rule) })
 	}
@@ -84,6 +87,7 @@ func (r *result) asReference() *reference {
 	watched, withholdable, usesClock := r.run.watches.kinds(), r.run.cluster.Withholdable(), r.run.processes.clockUsed()
 	return &reference{
 		known:     map[string]bool{},
+		needs:     r.needs,
 		unused:    r.run.unusedRules(),
 		Reference: r.run.judge.Reference(checkpoints, r.requests),
 		places: r.run.catalog.Places(len(checkpoints), func(p *fault.Place) {

@@ -6,6 +6,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim/report"
@@ -59,6 +61,7 @@ func (r *Report) explore(t *testing.T) {
 		t.Fatalf("sim: %v", err)
 	}
 	var list []report.Outcome
+	r.simulation.Needs = first.needs
 	without := outcome{Plan: first.plan.String(), Trace: first.trace.String(), Violations: first.violations, Writes: first.writes, Logs: first.trace.Logs()}
 	if len(without.Violations) > 0 && r.shard.first() {
 		list = append(list, r.outcome(orderOfReference, first.plan, without))
@@ -67,7 +70,11 @@ func (r *Report) explore(t *testing.T) {
 		r.fill(list, 0)
 		return
 	}
-	r.simulation.UnusedRules = ref.unused
+	r.simulation.UnusedRules, r.simulation.Needs = ref.unused, ref.needs
+	if os.Getenv(FaultsVariable) == withoutFaults {
+		r.fill(list, 0)
+		return
+	}
 	r.explorer.places, r.explorer.skipped = ref.places, r.settings.skipped
 	all := ref.plans(r.settings)
 	places := r.shard.of(all)
@@ -85,6 +92,11 @@ func (r *Report) explore(t *testing.T) {
 		}
 		r.Plans = append(r.Plans, plans[i])
 		list = append(list, r.outcome(places[i], plans[i], o))
+	}
+	for _, o := range outcomes {
+		if len(o.Needs) > 0 {
+			r.simulation.Needs = permission.Merge(r.simulation.Needs, o.Needs)
+		}
 	}
 	r.fill(list, len(plans)-len(r.Plans))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
+	"github.com/ctrlkit/ctrlkit/sim/internal/needs"
 	"github.com/ctrlkit/ctrlkit/sim/internal/players"
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
 	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
@@ -56,6 +57,7 @@ type run struct {
 	catalog   *inject.Catalog // nil unless reference is
 	watches   *watches
 	writes    *writes.Log
+	needs     *needs.Log
 	processes *processes
 	gateway   *gateway
 
@@ -77,7 +79,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 	}
 	r := &run{
 		workload: workload, plan: plan, scheme: schemeOf(workload), reference: ref, trace: trace.New(), externals: map[string]*inventory{},
-		account: allowed.account, usage: allowed.recorded(), writes: writes.New(),
+		account: allowed.account, usage: allowed.recorded(), writes: writes.New(), needs: needs.New(),
 	}
 	server := apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1, Authorizer: authorizerOf(r.usage), Refused: r.refused})
 	if err := server.InstallPrepared(prepared(crds)); err != nil {
@@ -143,6 +145,7 @@ func (r *run) changed(c apiserver.Change) {
 	}
 	r.cluster.Changed(c)
 	r.writes.Changed(c)
+	r.needs.Changed(c)
 	r.judge.Changed(c)
 	r.actors.Changed(c)
 	r.players.Changed(c)
@@ -172,7 +175,7 @@ func (r *run) drive(before int, script func()) *result {
 	violations := r.placed(r.judge.Violations())
 	return &result{
 		plan: r.plan, violations: violations, writes: r.writes.Evidence(violations, r.judge.Names()), fired: r.injector.Fired(), trace: r.trace, requests: r.gateway.requests,
-		checkpoints: r.checkpoints, leaked: leaked, run: r,
+		checkpoints: r.checkpoints, leaked: leaked, run: r, needs: r.needs.Needs(r.cluster.Server.ResourceFor),
 	}
 }
 

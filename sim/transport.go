@@ -31,6 +31,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	p := t.process
 	request.Actor = p.owner.Name
 	if request.User == nil {
+		p.run.needs.Sent(request)
 		request.User = p.run.account
 	}
 	event := request.Resource.Resource == "events" && request.Verb != "watch"

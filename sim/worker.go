@@ -21,6 +21,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim/report"
@@ -44,9 +45,10 @@ type outcome struct {
 	Writes     []*report.Write    `json:",omitempty"` // for each violation, the write that is most likely wrong
 	Fired      []bool             `json:",omitempty"`
 	Requests   int
-	Trace      string   `json:",omitempty"` // of a plan that has violated something
-	Logs       []string `json:",omitempty"`
-	Err        string   `json:",omitempty"`
+	Needs      []permission.Need `json:",omitempty"` // that the worker has not reported already
+	Trace      string            `json:",omitempty"` // of a plan that has violated something
+	Logs       []string          `json:",omitempty"`
+	Err        string            `json:",omitempty"`
 
 	unfinished bool // the exploration was stopped before the plan has ended
 }
@@ -80,6 +82,7 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 	results := os.NewFile(workerResults, "results")
 	defer results.Close() //nolint:errcheck // the process ends with it
 	encoder := json.NewEncoder(results)
+	news := newNeeds{}
 	ref, _, err := findReference(t, w, crds, s)
 	if err != nil {
 		t.Fatalf("the run without faults does not work in a worker: %v", err)
@@ -95,7 +98,7 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 			o.Err = err.Error()
 		} else {
 			o.Violations, o.Writes = ref.news(plan, result.violations, result.writes)
-			o.Fired, o.Requests = result.fired, result.requests
+			o.Fired, o.Requests, o.Needs = result.fired, result.requests, news.of(result.needs)
 			if len(o.Violations) > 0 {
 				o.Trace, o.Logs = result.trace.String(), lastLines(result.trace.Logs(), 40)
 			}

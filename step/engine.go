@@ -25,6 +25,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/cause"
 	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/permission"
 )
 
 // Options configure an engine. Name and Client are required, all else may be zero.
@@ -104,6 +105,10 @@ type Options[T client.Object] struct {
 	// generation of the status. What fails is in the declared conditions, the log and the journal.
 	Partial bool
 
+	// Uses are what the steps do with objects of other kinds, where they do not declare it
+	// themselves: see [UseDeclarer] and [Engine.Needs].
+	Uses []permission.Use
+
 	// Controller are options for the controller that [Engine.Complete] makes.
 	Controller controller.Options
 }
@@ -122,7 +127,8 @@ type Engine[T client.Object] struct {
 	causes     cause.Recorder
 	feed       track.Feed // of the event filter
 	sees       bool       // the feed misses no event
-	claim      *claim     // to the computed conditions, once the controller is made
+	uses       uses
+	claim      *claim // to the computed conditions, once the controller is made
 }
 
 var _ reconcile.Reconciler = (*Engine[client.Object])(nil)

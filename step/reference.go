@@ -18,6 +18,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/references"
+	"github.com/ctrlkit/ctrlkit/permission"
 )
 
 // WatchNamed adds a watch to b for objects that the reconciled ones name: a change of such an
@@ -39,6 +40,7 @@ import (
 //   - A filter that was given to b before, with WithEventFilter, hides the events that it drops.
 //   - The journal has the causes, as with [Engine.WrapHandler].
 func (e *Engine[T]) WatchNamed(b *builder.Builder, watched client.Object, named func(obj T) []client.ObjectKey, options ...builder.WatchesOption) *builder.Builder {
+	e.uses.addNamed(permission.Use{Object: watched, Verbs: permission.Reads(), By: "engine " + e.options.Name + ": watches what its objects name"})
 	return e.watchNamed(b, watched, &references.Index[T]{
 		Named: func(obj client.Object) []client.ObjectKey { return named(obj.(T)) }, //nolint:errcheck // the index passes only these
 	}, options...)

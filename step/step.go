@@ -17,7 +17,8 @@ import (
 
 // A Step is a part of the work for an object of type T. One value serves all objects, at the same
 // time: what belongs to one reconcile is in the [Request]. Further abilities are optional
-// interfaces: [Cleaner], [Claimer], [PostStep], [ConditionDeclarer], [Watcher] and [Gatekeeper].
+// interfaces: [Cleaner], [Claimer], [PostStep], [ConditionDeclarer], [Watcher], [UseDeclarer]
+// and [Gatekeeper].
 type Step[T client.Object] interface {
 	// Name names the step: short, unique in its engine, without a line break.
 	Name() string

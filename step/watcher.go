@@ -25,7 +25,9 @@ func (e *Engine[T]) watchDeclared(b *builder.Builder) error {
 		if !ok {
 			continue
 		}
-		for _, w := range watcher.Watches() {
+		watches := watcher.Watches()
+		e.uses.setWatched(p.step.Name(), watches)
+		for _, w := range watches {
 			gvk, err := e.options.Client.GroupVersionKindFor(w.Object)
 			if err != nil {
 				return fmt.Errorf("step %q watches %T: %w: register it with the scheme of the manager", p.step.Name(), w.Object, err)

@@ -46,7 +46,9 @@ func (e *Engine[T]) Wire() (Wiring, error) {
 		if !ok {
 			continue
 		}
-		for _, watch := range watcher.Watches() {
+		watches := watcher.Watches()
+		e.uses.setWatched(p.step.Name(), watches)
+		for _, watch := range watches {
 			gvk, err := e.options.Client.GroupVersionKindFor(watch.Object)
 			if err != nil {
 				return Wiring{}, fmt.Errorf("step %q watches %T: %w: register it with the scheme of the manager", p.step.Name(), watch.Object, err)

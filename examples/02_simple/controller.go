@@ -21,8 +21,8 @@ import (
 
 //go:generate go tool controller-gen rbac:roleName=simple-operator paths=. output:rbac:dir=config/rbac
 
-// addController adds the controller of Simples to a manager.
-func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
+// addController adds the controller of Simples to a manager, and returns its engine.
+func addController(mgr ctrl.Manager, observers ...journal.Observer) (*step.Engine[*v1.Simple], error) {
 	engine, err := step.New(step.Options[*v1.Simple]{
 		Name: "simple", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("simple-operator"), Observers: observers,
 		SkipUnchanged: true, // the result depends only on the spec
@@ -31,9 +31,9 @@ func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
 		step.Func("Divide", divide),
 	)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Simple{}))
+	return engine, engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Simple{}))
 }
 
 // ensureNonZeroDivisor maintains the condition DivisorNonZero, and ends the reconcile if the

@@ -70,7 +70,7 @@ func newManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, error)
 	if err != nil {
 		return nil, fmt.Errorf("making the operator observable: %w", err)
 	}
-	if err := addController(mgr, observer); err != nil {
+	if _, err := addController(mgr, observer); err != nil {
 		return nil, fmt.Errorf("adding the controller: %w", err)
 	}
 	return mgr, nil

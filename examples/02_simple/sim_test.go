@@ -20,7 +20,11 @@ var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
 
 // The operator ends in the same state whatever goes wrong.
 func TestSurvivesEverything(t *testing.T) {
-	sim.Run(t, sim.Workload{
+	sim.Run(t, simWorkload(t), sim.WithPairs(*simPairs))
+}
+
+func simWorkload(t *testing.T) sim.Workload {
+	return sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
 		Operator: func(ctx context.Context, p *sim.Process) error {
 			mgr, err := newManager(p.Config(), p.ManagerOptions())
@@ -40,7 +44,7 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Delete(simple)
 			w.Settle()
 		},
-	}, sim.WithPairs(*simPairs))
+	}
 }
 
 func simScheme(t *testing.T) *runtime.Scheme {

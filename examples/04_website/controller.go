@@ -37,8 +37,8 @@ import (
 //go:generate go tool controller-gen rbac:roleName=website-operator paths=. output:rbac:dir=config/rbac
 //go:generate go tool ctrlkit generate finalizer-policy --finalizer web.ctrlkit.dev/website --output config/admission/policy.yaml websites.v1.web.ctrlkit.dev
 
-// addController adds the controller of Websites to a manager.
-func addController(mgr ctrl.Manager, dns DNS, observers ...journal.Observer) error {
+// addController adds the controller of Websites to a manager, and returns its engine.
+func addController(mgr ctrl.Manager, dns DNS, observers ...journal.Observer) (*step.Engine[*v1.Website], error) {
 	engine, err := step.New(step.Options[*v1.Website]{
 		Name: "website", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("website-operator"),
 		Observers: observers, SkipUnchanged: true,
@@ -48,10 +48,10 @@ func addController(mgr ctrl.Manager, dns DNS, observers ...journal.Observer) err
 		step.External("DNS", dnsRecord{dns}.ensure, dnsRecord{dns}.remove),
 	)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Website{})
-	return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(site *v1.Website) []client.ObjectKey {
+	return engine, engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(site *v1.Website) []client.ObjectKey {
 		return []client.ObjectKey{{Name: site.Spec.CredentialsSecret}}
 	}))
 }

@@ -69,7 +69,7 @@ func newManager(config *rest.Config, options ctrl.Options, dns DNS) (ctrl.Manage
 	if err != nil {
 		return nil, fmt.Errorf("making the operator observable: %w", err)
 	}
-	if err := addController(mgr, dns, observer); err != nil {
+	if _, err := addController(mgr, dns, observer); err != nil {
 		return nil, fmt.Errorf("adding the controller: %w", err)
 	}
 	return mgr, nil

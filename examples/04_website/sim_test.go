@@ -24,7 +24,11 @@ var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
 
 // The operator ends in the same state whatever goes wrong, in the cluster and in the DNS.
 func TestSurvivesEverything(t *testing.T) {
-	sim.Run(t, sim.Workload{
+	sim.Run(t, simWorkload(t), sim.WithPairs(*simPairs))
+}
+
+func simWorkload(t *testing.T) sim.Workload {
+	return sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
 		Externals: []sim.External{{Name: "dns", Identity: sim.IdentityName}},
 		Quiet:     15 * time.Minute, // longer than the time after which a record is looked at again
@@ -50,7 +54,7 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Delete(site)
 			w.Settle()
 		},
-	}, sim.WithPairs(*simPairs))
+	}
 }
 
 // simDNS keeps the records in a system of the simulator, where calls fail and records outlive

@@ -47,6 +47,10 @@ The default is the cluster of KUBECONFIG, or a control plane if it is not set.
 By convention, run installs the custom resource definitions in config/crd/bases or config/crd, and applies the objects
 in config/samples. It looks for these directories from PACKAGE up to the root of its module.
 
+The operator is an administrator, unless --as-service-account runs it as the ServiceAccount that the bindings in
+config/rbac name. A request that no rule allows then ends the run with exit code 1, and the rule that is missing; in the
+end, the rules that nothing has used are listed.
+
 In a terminal it draws the objects as a tree and keeps it up to date. In a pipe it writes one line per change:
 
    12.3s  Job default/hello-28374  Complete
@@ -67,6 +71,7 @@ Conditions for --until:
   ctrlkit run . --for 30s | tee changes.txt          the changes of half a minute
   ctrlkit run . --until 'job/*=Complete' --timeout 2m
   ctrlkit run . --until 'job=Complete count >= 3' --until 'cronjob/hello:status.lastScheduleTime'
+  ctrlkit run . --as-service-account --for 1m        fail on a missing RBAC rule, and list those that nothing used
   ctrlkit run . --on controlplane                    start a control plane although KUBECONFIG is set`,
 		Args: packageArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
@@ -93,6 +98,9 @@ func (f *runFlags) declare(cmd *cobra.Command) {
 	set.BoolVar(&o.NoSamples, "no-samples", false, "apply no objects")
 	set.StringVarP(&o.Namespace, "namespace", "n", "default", "`NAMESPACE` of samples that have none")
 	set.StringArrayVar(&o.Watch, "watch", nil, "also show the objects of this `KIND`, repeatable")
+	set.StringVar(&o.AsAccount, "as-service-account", "", "run the operator as its ServiceAccount, which may do only what config/rbac allows; `NAMESPACE/NAME` if the bindings name several")
+	set.Lookup("as-service-account").NoOptDefVal = run.OnlyAccount
+	set.StringArrayVar(&o.RBAC, "rbac", nil, "`DIR` or file with the roles and bindings for --as-service-account, repeatable")
 	set.StringVar(&f.logs, "logs", "", "show the operator's log, or with --logs=`FILE` write it to a file")
 	set.Lookup("logs").NoOptDefVal = showLogs
 	set.DurationVar(&o.For, "for", 0, "end with exit code 0 after this `DURATION`")
@@ -173,6 +181,9 @@ func (f *runFlags) where(cmd *cobra.Command) (run.Where, error) {
 func checkFlags(cmd *cobra.Command, o run.Options) error {
 	if o.NoSamples && len(o.Samples) > 0 {
 		return errors.New("--samples and --no-samples exclude each other")
+	}
+	if len(o.RBAC) > 0 && o.AsAccount == "" {
+		return errors.New("--rbac has no effect without --as-service-account")
 	}
 	if o.For > 0 && len(o.Until) > 0 {
 		return errors.New("--for and --until exclude each other; --timeout limits --until")

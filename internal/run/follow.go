@@ -66,6 +66,8 @@ func (r *runner) follow(ctx context.Context, world *World, display display) erro
 			return errors.Join(r.takeItems(world, display), ErrOperatorEnded)
 		case <-r.planeBroke():
 			return fmt.Errorf("the cluster of the run failed: %w", r.plane.Err())
+		case <-r.account.refused():
+			return errors.Join(r.takeItems(world, display), ErrRefused)
 		case <-ended:
 			return nil
 		case <-timedOut:

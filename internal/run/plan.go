@@ -34,6 +34,9 @@ func (r *runner) plan(ctx context.Context) (err error) {
 	for _, definition := range r.definitions {
 		r.kinds = append(r.kinds, definedKind(definition))
 	}
+	if err := r.planAccount(); err != nil {
+		return err
+	}
 	return r.parseConditions()
 }
 

@@ -81,9 +81,13 @@ func (r *runner) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return interrupted(ctx, err)
 	}
+	flags, err := r.account.auditFlags()
+	if err != nil {
+		return err
+	}
 	st := r.steps.begin("control plane", "starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and a node")
 	defer st.quit()
-	started, err := controlplane.Start(ctx, controlplane.Options{Parts: controlplane.AllParts, Assets: assets, CRDs: r.crdFiles})
+	started, err := controlplane.Start(ctx, controlplane.Options{Parts: controlplane.AllParts, Assets: assets, CRDs: r.crdFiles, Flags: flags})
 	if err != nil {
 		return interrupted(ctx, err)
 	}

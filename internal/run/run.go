@@ -29,6 +29,8 @@ type Options struct {
 	NoSamples  bool     // apply no samples
 	Namespace  string   // for samples that have none
 	Watch      []string // further kinds for the top of the tree
+	RBAC       []string // files and directories with roles and bindings; nil to find them by convention
+	AsAccount  string   // run the operator as this ServiceAccount, "namespace/name" or OnlyAccount; empty as administrator
 	Logs       bool     // show the operator's log
 	LogFile    string   // write the operator's log to this file
 
@@ -83,7 +85,8 @@ type runner struct {
 	conditions  []*Condition
 
 	cluster  *cluster
-	plane    plane // nil if a cluster was given
+	plane    plane    // nil if a cluster was given
+	account  *account // nil if the operator runs as administrator
 	operator *operator
 	program  string    // path of the operator's program
 	logFile  *os.File  // nil without --logs=FILE
@@ -117,7 +120,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() {
-		switch stopped := r.stop(); {
+		switch stopped := errors.Join(r.stop(), r.account.closeAudit()); {
 		case stopped == nil:
 		case errors.Is(err, ErrWatchingInterrupted): // an interruption is not a failure, and this is one
 			err = stopped
@@ -133,6 +136,9 @@ func (r *runner) run(ctx context.Context) (err error) {
 	if err := r.install(ctx); err != nil {
 		return err
 	}
+	if err := r.grant(ctx); err != nil {
+		return err
+	}
 
 	watching, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -145,9 +151,9 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 	if err := r.applySamples(ctx); err != nil {
-		return err
+		return r.judgePermissions(err)
 	}
-	return r.show(ctx)
+	return r.judgePermissions(r.show(ctx))
 }
 
 // stop stops all processes that were started.

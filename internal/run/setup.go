@@ -124,6 +124,9 @@ func (r *runner) startOperator(program string) error {
 	if r.plane != nil {
 		kubeconfig = r.plane.Kubeconfig()
 	}
+	if r.account != nil {
+		kubeconfig = r.account.kubeconfig
+	}
 	operator, err := startOperator(r.Supervisor, append([]string{program}, r.Args...), []string{"KUBECONFIG=" + kubeconfig}, log)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -83,6 +84,9 @@ func (s Simulation) add(other Simulation) (Simulation, error) {
 	s.Plans.Missed += other.Plans.Missed
 	s.Violated = addCounts(s.Violated, other.Violated)
 	s.Findings = addFindings(s.Findings, other.Findings)
+	if len(s.Needs)+len(other.Needs) > 0 {
+		s.Needs = permission.Merge(s.Needs, other.Needs)
+	}
 	return s, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
@@ -48,6 +49,10 @@ type Simulation struct {
 	// UnusedRules are the RBAC rules of the operator that no run without faults has used. That is no
 	// finding: a rule may be for what the script does not do.
 	UnusedRules []string `json:"unusedRules,omitempty"`
+
+	// Needs are what the operator has needed permissions for, whether it has them or not, in the runs
+	// that are in the simulation.
+	Needs []permission.Need `json:"needs,omitempty"`
 
 	// Findings are all kinds of findings, the worst first. A finding that has CoveredBy follows the
 	// one that covers it.

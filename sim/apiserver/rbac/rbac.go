@@ -39,6 +39,7 @@ import (
 //     may do: discovery, and reviews of their own permissions.
 type Policy struct {
 	grants []grant
+	places places
 }
 
 // grant is a binding with the rules of its role.
@@ -53,7 +54,9 @@ type roleKey struct{ kind, namespace, name string }
 
 // New returns the policy of Roles, ClusterRoles, RoleBindings and ClusterRoleBindings. Objects of
 // other kinds have no effect.
-func New(objects ...runtime.Object) (*Policy, error) {
+func New(objects ...runtime.Object) (*Policy, error) { return newPolicy(objects, nil) }
+
+func newPolicy(objects []runtime.Object, places places) (*Policy, error) {
 	roles, bindings := map[roleKey][]rbacv1.PolicyRule{}, []runtime.Object(nil)
 	var clusterRoles []*rbacv1.ClusterRole
 	for _, obj := range objects {
@@ -73,7 +76,7 @@ func New(objects ...runtime.Object) (*Policy, error) {
 		}
 		roles[roleKey{kind: "ClusterRole", name: o.Name}] = rules
 	}
-	p := &Policy{grants: []grant{{subjects: allAuthenticated, rules: everyone}}}
+	p := &Policy{places: places, grants: []grant{{subjects: allAuthenticated, rules: everyone}}}
 	if len(bindings) == 0 {
 		for _, key := range slices.SortedFunc(maps.Keys(roles), compareRoles) {
 			p.grants = append(p.grants, grant{namespace: key.namespace, rules: roles[key]})
@@ -175,6 +178,32 @@ func (p *Policy) Accounts() []types.NamespacedName {
 	return slices.SortedFunc(maps.Keys(found), func(a, b types.NamespacedName) int {
 		return cmp.Compare(a.String(), b.String())
 	})
+}
+
+// Account returns the user of a ServiceAccount, given as "namespace/name". Without one, it is that
+// of the bindings, if they name only one.
+func (p *Policy) Account(name string) (user.Info, error) {
+	if name != "" {
+		namespace, name, ok := strings.Cut(name, "/")
+		if !ok {
+			return nil, fmt.Errorf("the ServiceAccount is %q, want namespace/name", namespace)
+		}
+		return userOf(namespace, name), nil
+	}
+	switch accounts := p.Accounts(); len(accounts) {
+	case 0:
+		return userOf("default", "operator"), nil
+	case 1:
+		return userOf(accounts[0].Namespace, accounts[0].Name), nil
+	default:
+		return nil, fmt.Errorf("the bindings name %d ServiceAccounts, %v: say which one is meant", len(accounts), accounts)
+	}
+}
+
+// userOf returns the user as which the Pods of a ServiceAccount make requests.
+func userOf(namespace, name string) user.Info {
+	groups := append(serviceaccount.MakeGroupNames(namespace), user.AllAuthenticated)
+	return &user.DefaultInfo{Name: serviceaccount.MakeUsername(namespace, name), Groups: groups}
 }
 
 // Authorize implements [authorizer.UnconditionalAuthorizer].

@@ -4,6 +4,7 @@
 package writes
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -68,6 +69,39 @@ func moduleOf(dir string) module {
 // none, because a library makes the write in a goroutine of its own, it returns the line of that
 // library.
 func Sites(pcs []uintptr) []report.Site { return theModule().sites(pcs) }
+
+// requesters are the results of [Requester], which is asked for the same stacks in each run.
+var requesters sync.Map // text of a stack to the requester
+
+// Requester returns who makes a request: the innermost line of the operator's code in a stack, the
+// package of a library that has none of it above itself, or nothing.
+func Requester(pcs []uintptr) string {
+	key := fmt.Sprint(pcs)
+	if known, ok := requesters.Load(key); ok {
+		return known.(string)
+	}
+	by := theModule().requester(pcs)
+	requesters.Store(key, by)
+	return by
+}
+
+func (m module) requester(pcs []uintptr) string {
+	library := ""
+	frames := runtime.CallersFrames(pcs)
+	for more := len(pcs) > 0; more; {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		switch m.kindOf(frame.Function, frame.File) {
+		case ownCode:
+			return report.Site{File: m.relative(frame.File), Line: frame.Line}.String()
+		case otherCode:
+			if library == "" {
+				library = packageOf(frame.Function)
+			}
+		}
+	}
+	return library
+}
 
 func (m module) sites(pcs []uintptr) []report.Site {
 	if len(pcs) == 0 {

@@ -1,0 +1,139 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/permission"
+)
+
+// A UseDeclarer is a [Step] that says what it does with objects besides watching them, so that the
+// permissions of the operator follow: see [Engine.Needs].
+type UseDeclarer[T client.Object] interface {
+	Step[T]
+	// Uses declares what the step does with objects of other kinds, and with the subresources of its
+	// own. What a [Watcher] watches it also reads, and what the engine writes needs no declaration.
+	Uses() []permission.Use
+}
+
+// uses are those that are known when the controller is made.
+type uses struct {
+	mu       sync.Mutex                  // guards what follows
+	named    []permission.Use            // by WatchNamed
+	declared map[string][]permission.Use // by the name of a step, what it watches; nil until the controller is made
+}
+
+func (u *uses) addNamed(use permission.Use) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.named = append(u.named, use)
+}
+
+// setWatched records what a step watches, which it is asked only once for each controller.
+func (u *uses) setWatched(step string, watches []Watch) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.declared == nil {
+		u.declared = map[string][]permission.Use{}
+	}
+	u.declared[step] = usesOfWatches(step, watches)
+}
+
+// watched returns what a step watches. known is false if the step was not asked.
+func (u *uses) watched(step string) (list []permission.Use, known bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	list, known = u.declared[step]
+	return list, known
+}
+
+func (u *uses) ofWatchNamed() []permission.Use {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.named)
+}
+
+func usesOfWatches(step string, watches []Watch) []permission.Use {
+	var list []permission.Use
+	for _, w := range watches {
+		list = append(list, permission.Use{Object: w.Object, Verbs: permission.Reads(), By: fmt.Sprintf("step %q: watches them", step)})
+	}
+	return list
+}
+
+// Needs returns what the operator has to be allowed to do for this engine, each need with who has
+// it. It follows from
+//
+//   - the kind of the engine: it is read, its status is written, and its metadata if there is a
+//     finalizer;
+//   - what the steps watch, and what they declare as a [UseDeclarer];
+//   - Options.Uses, and the watches of [Engine.WatchNamed], once they are made;
+//   - Options.Recorder, which writes Kubernetes events.
+//
+// What else a step does in its code is not known. A simulation shows it: a test compares Needs with
+// what sim.Needs returns, and both with the role.
+func (e *Engine[T]) Needs() ([]permission.Need, error) {
+	obj, by := client.Object(e.resource.newObject()), "engine "+e.options.Name
+	all := []permission.Use{{Object: obj, Verbs: permission.Reads(), By: by + ": reads what it reconciles"}}
+	if status := reflect.ValueOf(obj).Elem().FieldByName("Status"); status.IsValid() && (!e.options.Partial || len(e.plan.declared) > 0) {
+		all = append(all, permission.Use{Object: obj, Subresource: "status", Verbs: []string{"patch"}, By: by + ": saves the status"})
+	}
+	if e.finalizers.own != "" || len(e.finalizers.retired) > 0 {
+		all = append(all, permission.Use{Object: obj, Verbs: []string{"patch"}, By: by + ": keeps its finalizer"})
+	}
+	for _, u := range e.options.Uses {
+		u.By = declared(u.By, by)
+		all = append(all, u)
+	}
+	for _, p := range e.plan.parts {
+		all = append(all, e.usesOf(p.step)...)
+	}
+	needs, err := permission.Needs(e.options.Client, append(all, e.uses.ofWatchNamed()...)...)
+	if err != nil {
+		return nil, fmt.Errorf("needs of engine %q: %w", e.options.Name, err)
+	}
+	if e.options.Recorder != nil {
+		needs = append(needs, recorderNeeds(by)...)
+	}
+	return permission.Merge(needs), nil
+}
+
+// usesOf returns what a step declares.
+func (e *Engine[T]) usesOf(s Step[T]) []permission.Use {
+	by := fmt.Sprintf("step %q", s.Name())
+	all, known := e.uses.watched(s.Name())
+	if w, ok := s.(Watcher[T]); ok && !known { // the controller, when it is made, asks again
+		all = usesOfWatches(s.Name(), w.Watches())
+	}
+	if d, ok := s.(UseDeclarer[T]); ok {
+		for _, u := range d.Uses() {
+			u.By = declared(u.By, by)
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// declared returns who has a use that a step or the options declare.
+func declared(what, by string) string {
+	if what == "" {
+		return by
+	}
+	return by + ": " + what
+}
+
+// recorderNeeds are those of an event recorder.
+func recorderNeeds(by string) []permission.Need {
+	var needs []permission.Need
+	for _, verb := range []string{"create", "patch"} {
+		needs = append(needs, permission.Need{Group: "events.k8s.io", Resource: "events", Verb: verb, By: []string{by + ": records events"}})
+	}
+	return needs
+}

@@ -1,0 +1,170 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/permission"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// user is a step that says what it does with Nodes, and watches ConfigMaps.
+type user struct{ step.Step[*Thing] }
+
+var (
+	_ step.UseDeclarer[*Thing] = user{}
+	_ step.Watcher[*Thing]     = user{}
+)
+
+func (user) Uses() []permission.Use {
+	return []permission.Use{{Object: &corev1.Node{}, Subresource: "status", Verbs: []string{"patch"}, By: "marks Nodes"}}
+}
+
+func (user) Watches() []step.Watch { return []step.Watch{{Object: &corev1.ConfigMap{}, Owned: true}} }
+
+// conditioned is a step with a condition.
+type conditioned struct{ step.Step[*Thing] }
+
+func (conditioned) Conditions() []condition.Declaration {
+	return []condition.Declaration{{Type: "Marked"}}
+}
+
+func TestNeeds(t *testing.T) {
+	const reads = "get things.test.example.com, list things.test.example.com, watch things.test.example.com"
+	using := user{doing("Use", passes)}
+	for name, test := range map[string]struct {
+		options step.Options[*Thing]
+		steps   []step.Step[*Thing]
+		want    string
+	}{
+		"nothing but a step": {steps: []step.Step[*Thing]{doing("A", passes)}, want: reads + ", patch things.test.example.com/status"},
+		"a cleanup": {
+			steps: []step.Step[*Thing]{cleaning("A", passes, passes)}, want: reads + ", patch things.test.example.com, patch things.test.example.com/status",
+		},
+		"a retired finalizer": {
+			options: step.Options[*Thing]{RetiredFinalizers: []string{"example.com/old"}}, steps: []step.Step[*Thing]{doing("A", passes)},
+			want: reads + ", patch things.test.example.com, patch things.test.example.com/status",
+		},
+		"a part of what reconciles": {options: step.Options[*Thing]{Partial: true}, steps: []step.Step[*Thing]{doing("A", passes)}, want: reads},
+		"a part with a condition": {
+			options: step.Options[*Thing]{Partial: true}, steps: []step.Step[*Thing]{conditioned{doing("A", passes)}}, want: reads + ", patch things.test.example.com/status",
+		},
+		"a recorder": {
+			options: step.Options[*Thing]{Recorder: events.NewFakeRecorder(1), Partial: true}, steps: []step.Step[*Thing]{doing("A", passes)},
+			want: "create events.events.k8s.io, patch events.events.k8s.io, " + reads,
+		},
+		"declared uses": {
+			options: step.Options[*Thing]{Partial: true, Uses: []permission.Use{{Object: &corev1.ConfigMap{}, Verbs: []string{"create"}}}},
+			steps:   []step.Step[*Thing]{step.When("always", func(*step.Request[*Thing]) bool { return true }, using)},
+			want:    "get configmaps, list configmaps, watch configmaps, create configmaps, patch nodes/status, " + reads,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := test.options
+			o.Name, o.Client = "things", fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
+			engine, err := step.New(o, test.steps...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			needs, err := engine.Needs()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, n := range needs {
+				got = append(got, n.String())
+				if len(n.By) == 0 {
+					t.Errorf("%s is needed, and not said by what", n)
+				}
+			}
+			if diff := cmp.Diff(test.want, strings.Join(got, ", ")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Each need says who has it.
+func TestNeedsSayBy(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
+	engine, err := step.New(step.Options[*Thing]{Name: "things", Client: c}, user{cleaning("Use", passes, passes)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs, err := engine.Needs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range needs {
+		want := map[string]string{
+			"patch nodes/status": `step "Use": marks Nodes`, "list configmaps": `step "Use": watches them`,
+			"patch things.test.example.com/status": "engine things: saves the status", "get things.test.example.com": "engine things: reads what it reconciles",
+		}[n.String()]
+		if want != "" && (len(n.By) != 1 || n.By[0] != want) {
+			t.Errorf("%s is needed by %q, want %q", n, n.By, want)
+		}
+	}
+}
+
+// A declaration that can't be understood is named, with the step.
+func TestNeedsNameMistakes(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
+	for name, test := range map[string]struct {
+		use  permission.Use
+		want string
+	}{
+		"no verbs":            {permission.Use{Object: &corev1.Node{}}, `engine "things": a use of Node has no verbs`},
+		"a kind of no server": {permission.Use{Object: &corev1.Secret{}, Verbs: []string{"get"}}, `resource of Secret`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engine, err := step.New(step.Options[*Thing]{Name: "things", Client: c, Uses: []permission.Use{test.use}}, doing("A", passes))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := engine.Needs(); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got the error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// countingWatcher counts how often it is asked what it watches.
+type countingWatcher struct {
+	step.Step[*Thing]
+	asked *int
+}
+
+func (w countingWatcher) Watches() []step.Watch {
+	*w.asked++
+	return []step.Watch{{Object: &corev1.ConfigMap{}}}
+}
+
+// Once the controller is made, a step is not asked again what it watches: it may prepare for the
+// controller then.
+func TestNeedsAskNoStepAgain(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
+	asked := 0
+	engine, err := step.New(step.Options[*Thing]{Name: "things", Client: c}, countingWatcher{doing("A", passes), &asked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Wire(); err != nil {
+		t.Fatal(err)
+	}
+	needs, err := engine.Needs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked != 1 || needs[0].String() != "get configmaps" {
+		t.Errorf("the step was asked %d times, want once, and %s is needed first", asked, needs[0])
+	}
+}
