@@ -53,8 +53,11 @@ func (r *runner) planAccount() error {
 	if r.AsAccount == "" {
 		return nil
 	}
-	if r.Kubeconfig != "" {
-		return errors.New("--as-service-account needs a control plane of its own, whose audit shows what is refused: start one with --kubeconfig=")
+	switch r.On {
+	case OnMemory:
+		return errors.New("--as-service-account needs an API server that enforces RBAC, and the one in memory does not: use --on controlplane")
+	case OnCluster:
+		return errors.New("--as-service-account needs a control plane of its own, whose audit shows what is refused: use --on controlplane")
 	}
 	files, err := chosen(r.RBAC, r.project.RBACFiles)
 	if err != nil {
@@ -199,22 +202,22 @@ func (c *cluster) tokenOf(ctx context.Context, namespace, name string) (string, 
 	return token, err
 }
 
-// judgePermissions returns the error of a run whose operator was refused something, and otherwise
-// lists the rules that it has not used.
-func (r *runner) judgePermissions(err error) error {
-	if r.account == nil {
+// judge returns the error of a run whose operator was refused something, and otherwise lists the
+// rules that it has not used.
+func (a *account) judge(err error, definitions []*apiextensionsv1.CustomResourceDefinition, steps *steps) error {
+	if a == nil {
 		return err
 	}
-	used, refusals := r.account.audit.seen()
+	used, refusals := a.audit.seen()
 	if len(refusals) > 0 {
-		missing := fmt.Errorf("%w:\n%s", ErrRefused, indented(r.account.explain(refusals, kindsOfOwners(r.definitions))))
+		missing := fmt.Errorf("%w:\n%s", ErrRefused, indented(a.explain(refusals, kindsOfOwners(definitions))))
 		if err == nil || errors.Is(err, ErrRefused) {
 			return missing
 		}
 		return fmt.Errorf("%w\n%w", missing, err)
 	}
 	if err == nil || errors.Is(err, ErrWatchingInterrupted) {
-		r.account.listUnused(used, r.steps)
+		a.listUnused(used, steps)
 	}
 	return err
 }

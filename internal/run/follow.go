@@ -64,7 +64,7 @@ func (r *runner) follow(ctx context.Context, world *World, display display) erro
 			}
 		case <-r.operator.ended:
 			return errors.Join(r.takeItems(world, display), ErrOperatorEnded)
-		case <-r.planeBroke():
+		case <-failed(r.plane):
 			return fmt.Errorf("the cluster of the run failed: %w", r.plane.Err())
 		case <-r.account.refused():
 			return errors.Join(r.takeItems(world, display), ErrRefused)

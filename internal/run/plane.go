@@ -57,19 +57,13 @@ func (r *runner) startMemory() error {
 		return err
 	}
 	r.plane = cluster
-	if err := r.usePlane(); err != nil {
+	if r.cluster, err = newCluster(cluster.Config()); err != nil {
 		return err
 	}
 	st.done("an API server in this process, and players for Jobs, Deployments, ... and their Pods")
 	r.steps.remark("limits", limitsInMemory)
 	r.steps.remark("kubectl", "export KUBECONFIG="+r.plane.Kubeconfig())
 	return nil
-}
-
-// usePlane connects to the cluster that was started.
-func (r *runner) usePlane() (err error) {
-	r.cluster, err = newCluster(r.plane.Config())
-	return err
 }
 
 // startControlPlane builds the control plane if necessary, and starts it with all parts. It
@@ -92,7 +86,7 @@ func (r *runner) startControlPlane(ctx context.Context) error {
 		return interrupted(ctx, err)
 	}
 	r.plane = started
-	if err := r.usePlane(); err != nil {
+	if r.cluster, err = newCluster(started.Config()); err != nil {
 		return err
 	}
 	version, err := r.cluster.version()
@@ -104,13 +98,13 @@ func (r *runner) startControlPlane(ctx context.Context) error {
 	return nil
 }
 
-// planeBroke returns a channel that is closed when the cluster of this run has failed, or nil
-// if there is none.
-func (r *runner) planeBroke() <-chan struct{} {
-	if r.plane == nil {
+// failed returns a channel that is closed when the cluster of a run has failed, or nil if there is
+// none.
+func failed(p plane) <-chan struct{} {
+	if p == nil {
 		return nil
 	}
-	return r.plane.Done()
+	return p.Done()
 }
 
 // interrupted returns the cause of ctx if it has ended, and err otherwise.

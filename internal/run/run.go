@@ -151,9 +151,9 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 	if err := r.applySamples(ctx); err != nil {
-		return r.judgePermissions(err)
+		return r.account.judge(err, r.definitions, r.steps)
 	}
-	return r.judgePermissions(r.show(ctx))
+	return r.account.judge(r.show(ctx), r.definitions, r.steps)
 }
 
 // stop stops all processes that were started.
