@@ -1,0 +1,129 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"fmt"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
+)
+
+const (
+	ctrlkitModule       = "github.com/ctrlkit/ctrlkit"
+	ctrlkitTool         = ctrlkitModule + "/cmd/ctrlkit"
+	controllerGenModule = "sigs.k8s.io/controller-tools"
+	controllerGenTool   = controllerGenModule + "/cmd/controller-gen"
+
+	// controllerGenVersion is the version of controller-gen that new projects use, and by which the
+	// templates of generated files are.
+	controllerGenVersion = "v0.23.0"
+
+	goVersion = "1.26.0"
+)
+
+// Requirements are versions of modules.
+type Requirements struct {
+	Ctrlkit string
+	Replace string // a directory with ctrlkit, instead of the version; empty for none
+
+	ControllerRuntime string
+	Kubernetes        string // of k8s.io/api and its sisters
+}
+
+// newModule returns the go.mod of a new project. The go command completes it.
+func newModule(repo string, r Requirements) ([]byte, error) {
+	f := new(modfile.File)
+	if err := f.AddModuleStmt(repo); err != nil {
+		return nil, err
+	}
+	return extendModule(f, r, true)
+}
+
+// extendModule adds what a project requires to its go.mod, and leaves alone what is newer. A new
+// project gets the tools that its Makefile runs, too.
+func extendModule(f *modfile.File, r Requirements, tools bool) ([]byte, error) {
+	wanted := []struct{ path, version string }{{ctrlkitModule, r.Ctrlkit}}
+	if tools {
+		wanted = append(wanted, []struct{ path, version string }{
+			{"k8s.io/api", r.Kubernetes}, {"k8s.io/apimachinery", r.Kubernetes}, {"k8s.io/client-go", r.Kubernetes},
+			{"sigs.k8s.io/controller-runtime", r.ControllerRuntime}, {controllerGenModule, controllerGenVersion},
+		}...)
+		for _, tool := range []string{ctrlkitTool, controllerGenTool} {
+			if err := f.AddTool(tool); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if f.Go == nil {
+		if err := f.AddGoStmt(goVersion); err != nil {
+			return nil, err
+		}
+	}
+	for _, w := range wanted {
+		if now := required(f, w.path); now != "" && semver.Compare(now, w.version) >= 0 {
+			continue
+		}
+		if err := f.AddRequire(w.path, w.version); err != nil {
+			return nil, err
+		}
+	}
+	if r.Replace != "" {
+		if err := f.AddReplace(ctrlkitModule, "", r.Replace, ""); err != nil {
+			return nil, err
+		}
+	}
+	f.Cleanup()
+	return f.Format()
+}
+
+func required(f *modfile.File, path string) string {
+	for _, r := range f.Require {
+		if r.Mod.Path == path {
+			return r.Mod.Version
+		}
+	}
+	return ""
+}
+
+// module plans the go.mod of a project: a new one, or what the one that is there lacks.
+func (p *Plan) module(project *Project, r Requirements, tools bool) error {
+	old, err := readIfThere(p.Dir, modFile)
+	if err != nil {
+		return err
+	}
+	if old == nil {
+		content, err := newModule(project.Repo, r)
+		if err != nil {
+			return fmt.Errorf("writing %s: %w", modFile, err)
+		}
+		p.note(Change{Path: modFile, New: content})
+		return nil
+	}
+	f, err := modfile.Parse(modFile, old, nil)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", modFile, err)
+	}
+	if f.Module == nil || f.Module.Mod.Path != project.Repo {
+		return nameError("repo", "%s: %s is of another module", project.Repo, modFile)
+	}
+	content, err := extendModule(f, r, tools)
+	if err != nil {
+		return fmt.Errorf("extending %s: %w", modFile, err)
+	}
+	p.note(Change{Path: modFile, Old: old, New: content, Extends: true})
+	return nil
+}
+
+// ModulePath returns the path of the module in a directory, empty if it has no go.mod.
+func ModulePath(dir string) (string, error) {
+	content, err := readIfThere(dir, modFile)
+	if err != nil || content == nil {
+		return "", err
+	}
+	if path := modfile.ModulePath(content); path != "" {
+		return path, nil
+	}
+	return "", fmt.Errorf("%s in %s names no module", modFile, dir)
+}
