@@ -5,8 +5,10 @@ package scaffold
 
 import (
 	"fmt"
+	"slices"
 
 	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 )
 
@@ -61,14 +63,17 @@ func extendModule(f *modfile.File, r Requirements, tools bool) ([]byte, error) {
 			return nil, err
 		}
 	}
+	requirements := slices.Clone(f.Require)
 	for _, w := range wanted {
-		if now := required(f, w.path); now != "" && semver.Compare(now, w.version) >= 0 {
-			continue
-		}
-		if err := f.AddRequire(w.path, w.version); err != nil {
-			return nil, err
+		at := slices.IndexFunc(requirements, func(now *modfile.Require) bool { return now.Mod.Path == w.path })
+		switch {
+		case at < 0:
+			requirements = append(requirements, &modfile.Require{Mod: module.Version{Path: w.path, Version: w.version}})
+		case semver.Compare(requirements[at].Mod.Version, w.version) < 0:
+			requirements[at] = &modfile.Require{Mod: module.Version{Path: w.path, Version: w.version}}
 		}
 	}
+	f.SetRequireSeparateIndirect(requirements) // those of the project itself stand in the first block
 	if r.Replace != "" {
 		if err := f.AddReplace(ctrlkitModule, "", r.Replace, ""); err != nil {
 			return nil, err
@@ -76,15 +81,6 @@ func extendModule(f *modfile.File, r Requirements, tools bool) ([]byte, error) {
 	}
 	f.Cleanup()
 	return f.Format()
-}
-
-func required(f *modfile.File, path string) string {
-	for _, r := range f.Require {
-		if r.Mod.Path == path {
-			return r.Mod.Version
-		}
-	}
-	return ""
 }
 
 // module plans the go.mod of a project: a new one, or what the one that is there lacks.

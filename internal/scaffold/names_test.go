@@ -23,7 +23,7 @@ func TestBadNames(t *testing.T) {
 		{"group with the domain", func(_ *Project, a *API) { a.Group = "web.example.com" }, `--group "web.example.com" contains the domain example.com, which is added to it: write web`},
 		{"group is the domain", func(_ *Project, a *API) { a.Group = "example.com" }, `--group "example.com" contains the domain example.com, which is added to it: write web`},
 		{"keyword as group", func(_ *Project, a *API) { a.Group = "func" }, `--group "func" is a keyword of Go`},
-		{"long group", func(_ *Project, a *API) { a.Group = strings.Repeat("abcdefghi.", 24) + "abcdef" }, `with the domain it has 253`},
+		{"long group", func(_ *Project, a *API) { a.Group = strings.Repeat("abcdefghi.", 24) + "abcdef" }, `with the domain it has 258 characters, more than 253`},
 		{"version", func(_ *Project, a *API) { a.Version = "1" }, `--version "1": want a version of an API, such as v1, v1beta2 or v1alpha1`},
 		{"no kind", func(_ *Project, a *API) { a.Kind = "" }, `--kind is missing: name the kind in CamelCase, such as Guestbook`},
 		{"kind", func(_ *Project, a *API) { a.Kind = "guest-book" }, `--kind "guest-book": want CamelCase, such as GuestBook`},

@@ -4,6 +4,7 @@
 package published
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,6 +37,28 @@ func Proxy(dir, checkout, version string) error {
 		}
 	}
 	return nil
+}
+
+// Version returns a version for the checkout as it is now: no two contents have the same one, since
+// the go command takes for granted that what a version contains never changes.
+func Version(checkout string) (string, error) {
+	files, err := sources(checkout)
+	if err != nil {
+		return "", err
+	}
+	digest := sha256.New()
+	for _, f := range files {
+		content, err := f.Open()
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(digest, "%q\n", f.Path())
+		_, err = io.Copy(digest, content)
+		if err := errors.Join(err, content.Close()); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("v0.1.0-checkout.x%x", digest.Sum(nil)[:6]), nil
 }
 
 func publish(dir string, m module.Version, source string) error {

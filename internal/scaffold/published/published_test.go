@@ -11,8 +11,6 @@ import (
 	"testing"
 )
 
-const version = "v0.1.0"
-
 // A user installs the released command, and scaffolds an operator: it builds, passes its tests, and
 // needs nothing of this checkout. A second kind with a document does the same.
 func TestScaffoldedOperator(t *testing.T) {
@@ -20,11 +18,11 @@ func TestScaffoldedOperator(t *testing.T) {
 		t.Skip("it compiles the command and an operator, which takes minutes")
 	}
 	u := newUser(t)
-	u.run(".", "go", "install", "github.com/ctrlkit/ctrlkit/cmd/ctrlkit@"+version)
+	u.run(".", "go", "install", "github.com/ctrlkit/ctrlkit/cmd/ctrlkit@"+u.version)
 
 	u.run(".", "ctrlkit", "init", "guestbook")
 	mod := u.read("guestbook/go.mod")
-	if !strings.Contains(mod, "\tgithub.com/ctrlkit/ctrlkit "+version+"\n") || strings.Contains(mod, "replace") {
+	if !strings.Contains(mod, "\tgithub.com/ctrlkit/ctrlkit "+u.version+"\n") || strings.Contains(mod, "replace") {
 		t.Errorf("go.mod requires something else than the released version:\n%s", mod)
 	}
 	u.check("guestbook")
@@ -53,12 +51,13 @@ func (u *user) check(dir string) {
 	u.run(dir, "go", "mod", "tidy", "-diff")
 }
 
-// A user is a machine of its own: a home, a module cache and programs. What was compiled
-// before is shared, so that the test takes minutes and not a quarter of an hour.
+// A user has a home and programs of their own. The caches are those of this machine, so that only
+// ctrlkit is compiled again. What is put into the module cache is removed from it.
 type user struct {
-	t    *testing.T
-	home string
-	env  []string
+	t       *testing.T
+	home    string
+	version string // of ctrlkit
+	env     []string
 }
 
 func newUser(t *testing.T) *user {
@@ -69,27 +68,44 @@ func newUser(t *testing.T) *user {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Proxy(proxy, checkout, version); err != nil {
+	if u.version, err = Version(checkout); err != nil {
 		t.Fatal(err)
 	}
-	goEnv := func(name string) string {
-		output, err := exec.Command("go", "env", name).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.TrimSpace(string(output))
+	if err := Proxy(proxy, checkout, u.version); err != nil {
+		t.Fatal(err)
 	}
-	// The modules of others come from the cache of this machine, if they are in it.
-	others := "file://" + filepath.ToSlash(filepath.Join(goEnv("GOMODCACHE"), "cache", "download"))
+	output, err := exec.Command("go", "env", "GOPROXY", "GONOSUMDB", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := strings.Split(string(output), "\n")
+	t.Cleanup(func() { removeVersion(t, settings[2], u.version) })
 	bin := filepath.Join(u.home, "bin")
 	u.env = append(os.Environ(),
-		"GOPROXY=file://"+filepath.ToSlash(proxy)+","+others+","+goEnv("GOPROXY"),
-		"GONOSUMDB=github.com/ctrlkit/ctrlkit,"+goEnv("GONOSUMDB"),
-		"GOMODCACHE="+filepath.Join(u.home, "mod"), "GOFLAGS=-modcacherw", "GOWORK=off", "GOBIN="+bin,
+		"GOPROXY=file://"+filepath.ToSlash(proxy)+","+settings[0],
+		"GONOSUMDB=github.com/ctrlkit/ctrlkit,"+settings[1],
+		"GOFLAGS=-modcacherw", "GOWORK=off", "GOBIN="+bin,
 		"PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"),
 		"KUBECONFIG=",
 	)
 	return u
+}
+
+// removeVersion removes a version of ctrlkit from a module cache.
+func removeVersion(t *testing.T, cache, version string) {
+	for path := range modules {
+		for _, pattern := range []string{path + "@" + version, "cache/download/" + path + "/@v/" + version + ".*"} {
+			found, err := filepath.Glob(filepath.Join(cache, filepath.FromSlash(pattern)))
+			if err != nil {
+				t.Error(err)
+			}
+			for _, name := range found {
+				if err := os.RemoveAll(name); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
 }
 
 func (u *user) run(dir, name string, args ...string) string {
