@@ -114,8 +114,16 @@ func (p *Project) ControllerDir(a API) string {
 	return "internal/controller"
 }
 
-// addResource adds a kind to the text of a PROJECT file, which else stays as it is.
-func addResource(content []byte, p *Project, a API) []byte {
+// addResource adds a kind to the text of a PROJECT file, which else stays as it is, unless the file
+// has the kind.
+func addResource(content []byte, p *Project, a API) ([]byte, error) {
+	var there Project
+	if err := yaml.Unmarshal(content, &there); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", projectFile, err)
+	}
+	if there.has(a) {
+		return content, nil
+	}
 	var entry strings.Builder
 	fmt.Fprintf(&entry, "- api:\n    crdVersion: v1\n    namespaced: true\n  controller: true\n")
 	if p.Domain != "" {
@@ -132,7 +140,7 @@ func addResource(content []byte, p *Project, a API) []byte {
 		key := len(line) > 0 && line[0] >= 'a' && line[0] <= 'z'
 		switch {
 		case inside && key:
-			return joinAt(lines, i, entry.String())
+			return joinAt(lines, i, entry.String()), nil
 		case bytes.HasPrefix(line, []byte("resources:")):
 			inside = true
 		case bytes.HasPrefix(line, []byte("version:")):
@@ -141,11 +149,11 @@ func addResource(content []byte, p *Project, a API) []byte {
 	}
 	switch {
 	case inside:
-		return joinAt(lines, len(lines), entry.String())
+		return joinAt(lines, len(lines), entry.String()), nil
 	case at < 0:
 		at = len(lines)
 	}
-	return joinAt(lines, at, "resources:\n"+entry.String())
+	return joinAt(lines, at, "resources:\n"+entry.String()), nil
 }
 
 // joinAt joins lines with a text before the line of a number.

@@ -85,10 +85,8 @@ func (p *Plan) kind(project *Project, a API, v *values) error {
 		extend func(content []byte) ([]byte, []string, error)
 	}{
 		{file{"PROJECT", projectFile}, func(content []byte) ([]byte, []string, error) {
-			if project.has(a) {
-				return content, nil, nil
-			}
-			return addResource(content, project, a), nil, nil
+			content, err := addResource(content, project, a)
+			return content, nil, err
 		}},
 		{file{"main.go", mainFile}, func(content []byte) ([]byte, []string, error) {
 			editor, err := editMain(content)
