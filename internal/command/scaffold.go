@@ -99,8 +99,7 @@ func (a *asker) question(value *string, flag, text, byDefault string) {
 	}
 }
 
-// requirements returns what the project shall require: the ctrlkit of this command, and the
-// versions that it was built with.
+// requirements returns which ctrlkit the project shall require: that of this command.
 func (f *scaffoldFlags) requirements(cmd *cobra.Command) (scaffold.Requirements, error) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -116,21 +115,10 @@ func (f *scaffoldFlags) requirements(cmd *cobra.Command) (scaffold.Requirements,
 	return r, nil
 }
 
-// requirementsFrom returns the versions in the build information of this program. If it was not
-// built from a downloaded module, a directory takes the place of ctrlkit's version.
+// requirementsFrom returns the version in the build information of this program. If it was not built
+// from a downloaded module, a directory takes the place of the version.
 func requirementsFrom(info *debug.BuildInfo, replace, checkout string) (scaffold.Requirements, error) {
 	r := scaffold.Requirements{Ctrlkit: info.Main.Version}
-	for _, dep := range info.Deps {
-		switch dep.Path {
-		case "k8s.io/client-go":
-			r.Kubernetes = dep.Version
-		case "sigs.k8s.io/controller-runtime":
-			r.ControllerRuntime = dep.Version
-		}
-	}
-	if r.Kubernetes == "" || r.ControllerRuntime == "" {
-		return r, errors.New("this program does not know with which versions of Kubernetes it was built: build it with go build or go install")
-	}
 	released := info.Main.Sum != "" && info.Main.Replace == nil
 	if released && replace == "" {
 		return r, nil

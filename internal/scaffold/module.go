@@ -22,16 +22,16 @@ const (
 	// templates of generated files are.
 	controllerGenVersion = "v0.23.0"
 
-	goVersion = "1.26.0"
+	// These are the versions that ctrlkit requires itself; a test compares them with its go.mod.
+	goVersion                = "1.26.0"
+	kubernetesVersion        = "v0.37.2"
+	controllerRuntimeVersion = "v0.25.2"
 )
 
-// Requirements are versions of modules.
+// Requirements say which ctrlkit a project requires.
 type Requirements struct {
-	Ctrlkit string
+	Ctrlkit string // the version
 	Replace string // a directory with ctrlkit, instead of the version; empty for none
-
-	ControllerRuntime string
-	Kubernetes        string // of k8s.io/api and its sisters
 }
 
 // newModule returns the go.mod of a new project. The go command completes it.
@@ -49,8 +49,8 @@ func extendModule(f *modfile.File, r Requirements, tools bool) ([]byte, error) {
 	wanted := []struct{ path, version string }{{ctrlkitModule, r.Ctrlkit}}
 	if tools {
 		wanted = append(wanted, []struct{ path, version string }{
-			{"k8s.io/api", r.Kubernetes}, {"k8s.io/apimachinery", r.Kubernetes}, {"k8s.io/client-go", r.Kubernetes},
-			{"sigs.k8s.io/controller-runtime", r.ControllerRuntime}, {controllerGenModule, controllerGenVersion},
+			{"k8s.io/api", kubernetesVersion}, {"k8s.io/apimachinery", kubernetesVersion}, {"k8s.io/client-go", kubernetesVersion},
+			{"sigs.k8s.io/controller-runtime", controllerRuntimeVersion}, {controllerGenModule, controllerGenVersion},
 		}...)
 		for _, tool := range []string{ctrlkitTool, controllerGenTool} {
 			if err := f.AddTool(tool); err != nil {

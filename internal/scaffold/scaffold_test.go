@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files, then fail")
 
 // requirements are those of the tests: this checkout.
-var requirements = Requirements{Ctrlkit: "v0.0.0", Replace: checkoutDir(), ControllerRuntime: "v0.25.2", Kubernetes: "v0.37.2"}
+var requirements = Requirements{Ctrlkit: "v0.0.0", Replace: checkoutDir()}
 
 func checkoutDir() string {
 	dir, err := filepath.Abs("../..")
@@ -112,6 +112,19 @@ func TestAgainChangesNothing(t *testing.T) {
 		plan, err = CreateAPI(open(t, dir), second, requirements)
 		if err != nil || len(plan.Changes) > 0 {
 			t.Errorf("create api again: %v, %s", err, plan.Summary())
+		}
+	}
+}
+
+// A new project requires what this module does.
+func TestVersions(t *testing.T) {
+	content, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"\ngo " + goVersion + "\n", "\tk8s.io/client-go " + kubernetesVersion + "\n", "\tsigs.k8s.io/controller-runtime " + controllerRuntimeVersion + "\n"} {
+		if !strings.Contains(string(content), line) {
+			t.Errorf("go.mod does not have %q: change the constants", line)
 		}
 	}
 }
