@@ -69,7 +69,7 @@ func (f *createFlags) run(cmd *cobra.Command) error {
 	if err := f.names(cmd, project); err != nil {
 		return err
 	}
-	require, err := f.requirements(cmd)
+	require, err := f.requirements()
 	if err != nil {
 		return err
 	}

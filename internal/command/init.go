@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -65,7 +64,7 @@ func (f *initFlags) run(cmd *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	require, err := f.requirements(cmd)
+	require, err := f.requirements()
 	if err != nil {
 		return err
 	}
@@ -149,16 +148,22 @@ func (f *initFlags) again(p *scaffold.Project) error {
 }
 
 // plan plans the project. For one that is there, the children are those that it was written with,
-// unless a flag says otherwise.
-func (f *initFlags) plan(project *scaffold.Project, require scaffold.Requirements) (*scaffold.Plan, error) {
+// unless a flag says otherwise: with others, more files would differ.
+func (f *initFlags) plan(project *scaffold.Project, require scaffold.Requirements) (best *scaffold.Plan, err error) {
+	choices := []scaffold.Children{f.api.Children}
 	if f.api.Children == "" {
-		for _, f.api.Children = range slices.Backward(scaffold.AllChildren) {
-			if plan, err := scaffold.Init(project, f.api, require); err == nil && len(plan.Conflicts()) == 0 {
-				return plan, nil
-			}
+		choices = scaffold.AllChildren
+	}
+	for _, f.api.Children = range choices {
+		plan, err := scaffold.Init(project, f.api, require)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || len(plan.Conflicts()) < len(best.Conflicts()) {
+			best = plan
 		}
 	}
-	return scaffold.Init(project, f.api, require)
+	return best, nil
 }
 
 var notLabel = regexp.MustCompile(`[^a-z0-9]+`)

@@ -27,6 +27,8 @@ type scaffoldFlags struct {
 	force   bool
 	yes     bool
 	replace string
+
+	replaced string // the checkout that takes the place of a version without a flag
 }
 
 func (f *scaffoldFlags) declare(cmd *cobra.Command, group, version, kind string) {
@@ -100,7 +102,7 @@ func (a *asker) question(value *string, flag, text, byDefault string) {
 }
 
 // requirements returns which ctrlkit the project shall require: that of this command.
-func (f *scaffoldFlags) requirements(cmd *cobra.Command) (scaffold.Requirements, error) {
+func (f *scaffoldFlags) requirements() (scaffold.Requirements, error) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return scaffold.Requirements{}, errors.New("this program does not know its version: it has no build information")
@@ -110,7 +112,7 @@ func (f *scaffoldFlags) requirements(cmd *cobra.Command) (scaffold.Requirements,
 		return r, err
 	}
 	if r.Replace != "" && f.replace == "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "This ctrlkit is no released version: go.mod replaces it by its checkout, %s\n", r.Replace)
+		f.replaced = r.Replace
 	}
 	return r, nil
 }
@@ -188,6 +190,9 @@ func (f *scaffoldFlags) carryOut(cmd *cobra.Command, plan *scaffold.Plan, work a
 		return false, fmt.Errorf("writing the project: %w", err)
 	}
 	fmt.Fprint(out, plan.Summary())
+	if f.replaced != "" && plan.Has("go.mod") {
+		fmt.Fprintf(out, "This ctrlkit is no released version: go.mod replaces it by its checkout, %s\n", f.replaced)
+	}
 	if err := work.do(cmd.Context(), plan.Dir, out); err != nil {
 		return true, err
 	}
