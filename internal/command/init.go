@@ -81,8 +81,8 @@ func (f *initFlags) run(cmd *cobra.Command, dir string) error {
 	if dir != "." {
 		fmt.Fprintf(cmd.ErrOrStderr(), "  cd %s\n", dir)
 	}
-	fmt.Fprint(cmd.ErrOrStderr(), `  ctrlkit run ./cmd     run it on a control plane, with config/samples
-  go test ./...         test it, under every fault
+	fmt.Fprint(cmd.ErrOrStderr(), `  ctrlkit run --on memory ./cmd     run it, with config/samples
+  go test ./...                     test it, under every fault
 `)
 	return nil
 }
