@@ -22,9 +22,9 @@ demo: ## Run the CronJob operator on a real control plane until Ctrl-C
 
 .PHONY: test
 test: controlplane ## Run all tests; the library's with the race detector
-	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v -e /sim/internal/mutants -e '/external$$') # these are the next lines': they take minutes
+	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v -e /sim/internal/mutants -e '/external$$' -e /scaffold) # these are the next lines': they take minutes
 	$(GO) test -race -timeout 20m ./external -skip 'TestSurvivesEverything|TestMistakesAreFound|TestOnlyALostResultNeedsAPerson'
-	$(GO) test -timeout 40m ./sim/internal/mutants ./external ./sim/apiserver/conformance ./apply/internal/witness # what compares with the real API server, and counts allocations
+	$(GO) test -timeout 40m ./sim/internal/mutants ./external ./internal/scaffold/... ./sim/apiserver/conformance ./apply/internal/witness # what compares with the real API server, and counts allocations
 	$(GO) test -timeout 20m -run TestSequencesOnRealServer ./apply -real -sequences 10
 	cd examples && $(GO) test -timeout 20m ./...
 	cd bench && $(GO) test ./...

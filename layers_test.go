@@ -108,6 +108,8 @@ var layers = map[string]int{
 	"sim/testdata/guide":             8,
 	"internal/markers":               2,
 	"internal/run":                   8,
+	"internal/scaffold":              0,
+	"internal/scaffold/published":    0,
 	"internal/command":               9,
 	"cmd/ctrlkit":                    10,
 	"cmd/ctrlkit-vet":                10,

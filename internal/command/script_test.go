@@ -27,7 +27,12 @@ func TestMain(m *testing.M) {
 // The scripts have one command more than testscript's own: "exits CODE PROGRAM ..." runs a program
 // and wants this exit code of it.
 func TestScripts(t *testing.T) {
-	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
+	output, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	caches := strings.Fields(string(output))
+	checkout, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +47,9 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("GOCACHE", strings.TrimSpace(string(goCache)))
+			env.Setenv("GOCACHE", caches[0])
+			env.Setenv("GOMODCACHE", caches[1])
+			env.Setenv("CHECKOUT", checkout)
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 			env.Setenv("GOWORK", "off")
 			env.Setenv("REPOSITORY", repository)

@@ -1,0 +1,159 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// insertAt inserts lines before the line with a marker of kubebuilder, indented like the marker.
+// It reports whether there is such a line.
+func insertAt(content []byte, marker, text string) ([]byte, bool) {
+	lines := bytes.SplitAfter(content, []byte("\n"))
+	for i, line := range lines {
+		if !bytes.HasSuffix(bytes.TrimSpace(line), []byte("+kubebuilder:scaffold:"+marker)) {
+			continue
+		}
+		indent := string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
+		var indented strings.Builder
+		for added := range strings.Lines(text) {
+			if strings.TrimSpace(added) != "" {
+				indented.WriteString(indent)
+			}
+			indented.WriteString(added)
+		}
+		return joinAt(lines, i, indented.String()), true
+	}
+	return content, false
+}
+
+// addEntry adds a file to the resources of a kustomization, at a marker, unless it is there.
+func addEntry(content []byte, marker, name string) ([]byte, bool) {
+	for line := range bytes.Lines(content) {
+		if entry, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("- ")); ok && string(bytes.Trim(entry, `"'`)) == name {
+			return content, true
+		}
+	}
+	return insertAt(content, marker, "- "+name+"\n")
+}
+
+// A mainEditor adds what a kind needs to cmd/main.go.
+type mainEditor struct {
+	content []byte
+	clean   bool              // whether gofmt would leave it as it is
+	imports map[string]string // the names of packages by their paths
+	missing []string          // what had no marker, with its text
+}
+
+func editMain(content []byte) (*mainEditor, error) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), mainFile, content, parser.ImportsOnly)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", mainFile, err)
+	}
+	e := &mainEditor{content: content, imports: map[string]string{}}
+	for _, spec := range parsed.Imports {
+		if imported, err := strconv.Unquote(spec.Path.Value); err == nil {
+			e.imports[imported] = importName(spec, imported)
+		}
+	}
+	formatted, err := format.Source(content)
+	e.clean = err == nil && bytes.Equal(formatted, content)
+	return e, nil
+}
+
+func importName(spec *ast.ImportSpec, imported string) string {
+	if spec.Name != nil {
+		return spec.Name.Name
+	}
+	return path.Base(imported)
+}
+
+// use returns the name of a package, which it imports if main.go does not.
+func (e *mainEditor) use(imported, name string) string {
+	if known, ok := e.imports[imported]; ok && known != "_" {
+		return known
+	}
+	for base, n := name, 2; slices.Contains(slices.Collect(maps.Values(e.imports)), name); n++ {
+		name = base + strconv.Itoa(n)
+	}
+	e.imports[imported] = name
+	text := strconv.Quote(imported) + "\n"
+	if name != path.Base(imported) {
+		text = name + " " + text
+	}
+	e.insert("imports", text)
+	return name
+}
+
+func (e *mainEditor) insert(marker, text string) {
+	content, ok := insertAt(e.content, marker, text)
+	if !ok {
+		e.missing = append(e.missing, fmt.Sprintf("there is no line // +kubebuilder:scaffold:%s. Add this:\n%s", marker, text))
+	}
+	e.content = content
+}
+
+// add registers the types of a kind and adds its controller, unless that is there.
+func (e *mainEditor) add(v *values) {
+	types := e.use(v.APIPath, v.Alias)
+	controllerPath := path.Join(v.Repo, v.controllerDir)
+	controllerName := "controller"
+	if v.Package != "controller" {
+		controllerName = v.Package + "controller"
+	}
+	controllers := e.use(controllerPath, controllerName)
+	if register := types + ".AddToScheme(scheme)"; !bytes.Contains(e.content, []byte(register)) {
+		e.insert("scheme", "utilruntime.Must("+register+")\n")
+	}
+	setup := controllers + ".Setup" + v.Kind + "(mgr"
+	if bytes.Contains(e.content, []byte(setup)) {
+		return
+	}
+	observer := e.observer()
+	e.insert("builder", fmt.Sprintf(`if err := %s, %s); err != nil {
+	setupLog.Error(err, "Failed to create controller", "controller", %q)
+	os.Exit(1)
+}
+`, setup, observer, v.Controller))
+}
+
+// observer returns the variable with the observer of the manager, which the first kind makes.
+func (e *mainEditor) observer() string {
+	observe := e.use("github.com/ctrlkit/ctrlkit/observe", "observe")
+	call := ", err := " + observe + ".Manager(mgr)"
+	for line := range bytes.Lines(e.content) {
+		if name, ok := strings.CutSuffix(strings.TrimSpace(strings.Split(string(line), "//")[0]), call); ok {
+			return name
+		}
+	}
+	e.insert("builder", "observer"+call+` // metrics of reconciles, and the reports of ctrlkit explain
+if err != nil {
+	setupLog.Error(err, "Failed to make the operator observable")
+	os.Exit(1)
+}
+`)
+	return "observer"
+}
+
+// result returns the file, formatted if it was.
+func (e *mainEditor) result() ([]byte, error) {
+	if !e.clean {
+		return e.content, nil
+	}
+	formatted, err := format.Source(e.content)
+	if err != nil {
+		return nil, fmt.Errorf("formatting %s: %w", mainFile, err)
+	}
+	return formatted, nil
+}
