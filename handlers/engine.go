@@ -56,6 +56,10 @@ type StepsOptions[T client.Object] struct {
 	// SkipUnchanged is that of step.Options.
 	SkipUnchanged bool
 
+	// Unwatched is that of step.Options: kinds that the steps read on purpose although nothing
+	// watches them. What Related names is watched.
+	Unwatched []client.Object
+
 	// Resync has the engine reconcile unchanged objects, too, when the informer repeats them: see
 	// [KindOptions.Resync]. With SkipUnchanged it finds out whether it has missed something, and runs
 	// the steps only then.
@@ -91,21 +95,28 @@ func (x engineEntry[T]) prepare(r *Registry) (*entry, error) {
 	mistakes := checkRelated[T](e.related, r.scheme)
 	options := step.Options[T]{
 		Name: r.engineName(e.kind, x.name), Client: r.base, APIReader: r.live, Finalizer: o.Finalizer, Recorder: r.options.Recorder, Observers: r.options.Observers,
-		Failures: r.options.Failures, SkipUnchanged: o.SkipUnchanged, Partial: !o.Complete,
+		Failures: r.options.Failures, SkipUnchanged: o.SkipUnchanged, Unwatched: o.Unwatched, Partial: !o.Complete,
 	}
 	made, err := step.New(options, x.steps...)
 	if err != nil {
 		return nil, named(x.name, errors.Join(append(mistakes, err)...))
 	}
-	wiring, err := made.Wire()
+	if len(mistakes) > 0 {
+		return nil, named(x.name, errors.Join(mistakes...))
+	}
+	watched := []client.Object{e.object}
+	for i := range e.related {
+		watched = append(watched, e.related[i].watched)
+	}
+	wiring, err := made.Wire(watched...)
 	if err != nil {
-		mistakes = append(mistakes, err)
+		return nil, named(x.name, err)
 	}
 	for _, w := range wiring.Watches {
 		e.wired = append(e.wired, wired{w.Object, w.Filter, w.Handler})
 	}
 	e.engine, e.engineName, e.filters, e.complete = made, options.Name, wiring.Filters, o.Complete
-	return e, named(x.name, errors.Join(mistakes...))
+	return e, nil
 }
 
 // Status returns a handler that keeps one condition of the objects of a kind, and the part of their

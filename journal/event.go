@@ -149,6 +149,15 @@ type HotLoop struct {
 	Slowed time.Duration
 }
 
+// Unwatched says that a reconcile has read a kind of which no watch of the controller reports changes,
+// and has asked for no time: when what it has read changes, nothing reconciles the object.
+type Unwatched struct {
+	Step string // that has read it, empty if that is not known
+	// Object is one of those that were read. It has no name for a list, and no namespace for one of
+	// all namespaces.
+	Object Object
+}
+
 // Requeued says when the object is reconciled again, at the latest.
 type Requeued struct {
 	After time.Duration
@@ -193,6 +202,7 @@ func (Wrote) event()         {}
 func (Called) event()        {}
 func (Gated) event()         {}
 func (HotLoop) event()       {}
+func (Unwatched) event()     {}
 func (Requeued) event()      {}
 func (Finished) event()      {}
 
@@ -259,6 +269,17 @@ func (e HotLoop) String() string {
 		text += ", written by " + strings.Join(e.Managers, " and ")
 	}
 	return text
+}
+
+func (e Unwatched) String() string {
+	what := e.Object.String()
+	if e.Object.Name == "" {
+		what = "a list of " + what
+		if e.Object.Namespace != "" {
+			what += " in " + e.Object.Namespace
+		}
+	}
+	return "read " + what + ", which nothing watches"
 }
 
 func (e Requeued) String() string { return fmt.Sprintf("requeued within %v (%s)", e.After, e.Why) }

@@ -48,6 +48,9 @@ func TestEventString(t *testing.T) {
 		{journal.Called{What: "POST /buckets", Err: errBoom}, "called POST /buckets: boom"},
 		{journal.Kept{Step: "Parts", Children: []journal.Child{{Object: secret, State: journal.ChildReady}, {Object: db, State: journal.ChildFailed}}}, "Parts has 1 of 2 objects ready"},
 		{journal.Gated{Reason: "Paused", Message: "its owner wants it"}, "left alone: its owner wants it"},
+		{journal.Unwatched{Step: "A", Object: journal.Object{Kind: "Secret", Namespace: "default", Name: "x"}}, "read Secret default/x, which nothing watches"},
+		{journal.Unwatched{Object: journal.Object{Kind: "Secret", Namespace: "default"}}, "read a list of Secret in default, which nothing watches"},
+		{journal.Unwatched{Object: journal.Object{Kind: "Node"}}, "read a list of Node, which nothing watches"},
 		{journal.HotLoop{Reconciles: 12, Within: time.Minute}, "hot loop: 12 reconciles in 1m0s"},
 		{
 			journal.HotLoop{Reconciles: 12, Within: time.Minute, Fields: []string{".spec.a"}, Managers: []string{"x", "y"}},

@@ -23,7 +23,7 @@ func TestRingCountsWhatItKeeps(t *testing.T) {
 			events := []Event{
 				Triggered{Cause{Object: object}}, Started{Causes: []Cause{{Object: object}}}, Started{}, Finished{Result: result, Outcome: outcome},
 				Finished{Result: ResultConverged}, Wrote{Object: object, Fields: []string{texts.Draw(t, "field")}}, Gated{Message: fmt.Sprintf("%09000d", 1)},
-				StepEnded{Outcome: Outcome{Err: errors.Join(errors.New("a"), errors.New("x"))}}, ActionBlocked{By: []string{"a", "a"}}, HotLoop{Managers: []string{"b"}},
+				StepEnded{Outcome: Outcome{Err: errors.Join(errors.New("a"), errors.New("x"))}}, ActionBlocked{By: []string{"a", "a"}}, HotLoop{Managers: []string{"b"}}, Unwatched{Step: "a", Object: Object{Namespace: "b", Name: "x"}},
 			}
 			return events[rapid.IntRange(0, len(events)-1).Draw(t, "event")]
 		}

@@ -76,6 +76,8 @@ func logLine(event Event) (message string, values []any) {
 		return "Hot loop", []any{
 			"reconciles", e.Reconciles, "within", e.Within, "fields", e.Fields, "managers", e.Managers, "slowed", e.Slowed,
 		}
+	case Unwatched:
+		return "Read a kind that nothing watches", []any{"step", e.Step, "object", e.Object.String()}
 	case Requeued:
 		return "Requeued", []any{"after", e.After, "why", e.Why, "failures", e.Failures}
 	case Finished:

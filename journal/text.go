@@ -216,6 +216,9 @@ func withTexts(event Event, f func(string) string) Event {
 	case HotLoop:
 		e.Fields, e.Managers = eachText(e.Fields, f), eachText(e.Managers, f)
 		return e
+	case Unwatched:
+		e.Step, e.Object = f(e.Step), e.Object.withTexts(f)
+		return e
 	case Finished:
 		e.Outcome = e.Outcome.withTexts(f)
 		return e

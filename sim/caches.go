@@ -30,6 +30,7 @@ import (
 type caches struct {
 	mu        sync.Mutex
 	informers []*informer
+	handled   func(of runtime.Object) // is called for a kind whose events are handled; may be nil
 	objects   map[*informer]map[string]cached
 	altered   map[string]string // how objects were changed, by object
 }
@@ -44,6 +45,7 @@ func newCaches() *caches {
 // informer is one that shows the caches what it is about to store.
 type informer struct {
 	toolscache.SharedIndexInformer
+	of     runtime.Object // an empty one
 	kind   string
 	caches *caches
 }
@@ -54,7 +56,7 @@ func (c *caches) newInformer(lw toolscache.ListerWatcher, of runtime.Object, res
 	if kind == "" {
 		kind = reflect.Indirect(reflect.ValueOf(of)).Type().Name()
 	}
-	i := &informer{toolscache.NewSharedIndexInformer(lw, of, resync, indexers), kind, c}
+	i := &informer{toolscache.NewSharedIndexInformer(lw, of, resync, indexers), of, kind, c}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.informers = append(c.informers, i)
@@ -67,6 +69,30 @@ func (c *caches) haveSynced() bool {
 	informers := slices.Clone(c.informers)
 	c.mu.Unlock()
 	return !slices.ContainsFunc(informers, func(i *informer) bool { return !i.HasSynced() })
+}
+
+// AddEventHandler notes that the kind is watched.
+func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.noteHandler()
+	return i.SharedIndexInformer.AddEventHandler(h)
+}
+
+// AddEventHandlerWithResyncPeriod notes that the kind is watched.
+func (i *informer) AddEventHandlerWithResyncPeriod(h toolscache.ResourceEventHandler, period time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.noteHandler()
+	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(h, period)
+}
+
+// AddEventHandlerWithOptions notes that the kind is watched.
+func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, options toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.noteHandler()
+	return i.SharedIndexInformer.AddEventHandlerWithOptions(h, options)
+}
+
+func (i *informer) noteHandler() {
+	if i.caches.handled != nil {
+		i.caches.handled(i.of)
+	}
 }
 
 // SetTransform lets the object be noted after it was transformed: from then on it is shared.

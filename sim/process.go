@@ -33,6 +33,7 @@ type Process struct {
 	cancel  context.CancelCauseFunc
 	caches  *caches
 	results *reconciles
+	reads   *reads
 	began   time.Time
 
 	// Guarded by processes.mu:
@@ -42,7 +43,9 @@ type Process struct {
 }
 
 func newProcess(r *run, name string, cancel context.CancelCauseFunc) *Process {
-	return &Process{run: r, owner: &schedule.Owner{Name: name}, cancel: cancel, caches: newCaches(), results: newReconciles(), began: time.Now()}
+	p := &Process{run: r, owner: &schedule.Owner{Name: name}, cancel: cancel, caches: newCaches(), results: newReconciles(), reads: newReads(r), began: time.Now()}
+	p.caches.handled, p.results.reads = p.reads.handled, p.reads
+	return p
 }
 
 // Config returns what rest.InClusterConfig returns in a cluster, without a limit of the request
@@ -60,10 +63,11 @@ func (p *Process) Scheme() *runtime.Scheme { return p.run.scheme }
 
 // ManagerOptions returns the options of a manager in a simulation: the scheme of the workload, the
 // log of the simulation, a REST mapper that needs no requests, no servers, no leader election, no
-// check that names of controllers are unique, as each run makes them anew, and caches whose
-// objects the simulator watches. An operator that replaces Logger or Cache.NewInformer works, too,
-// but the simulator does not see then whether its last reconciles have failed, or whether it
-// changes objects of its caches in place.
+// check that names of controllers are unique, as each run makes them anew, caches whose objects the
+// simulator watches, and a client whose reads it sees. An operator that replaces Logger,
+// Cache.NewInformer or NewClient works, too, but the simulator does not see then whether its last
+// reconciles have failed, whether it changes objects of its caches in place, or whether it reads
+// what it does not watch.
 func (p *Process) ManagerOptions() ctrl.Options {
 	return ctrl.Options{
 		Scheme:                 p.Scheme(),
@@ -73,6 +77,7 @@ func (p *Process) ManagerOptions() ctrl.Options {
 		HealthProbeBindAddress: "0",
 		Controller:             config.Controller{SkipNameValidation: new(true)},
 		Cache:                  cache.Options{NewInformer: p.caches.newInformer},
+		NewClient:              p.reads.newClient,
 	}
 }
 

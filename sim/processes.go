@@ -186,6 +186,9 @@ func (ps *processes) failing() []judge.Failing {
 // idle returns what the processes are like while the operator is idle.
 func (ps *processes) idle(checkpoint int) judge.Idle {
 	i := judge.Idle{Checkpoint: checkpoint, Failing: ps.failing()}
+	for _, p := range ps.alive() {
+		i.Unwatched = append(i.Unwatched, p.reads.unwatched()...)
+	}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for _, p := range ps.list {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 )
 
@@ -23,6 +24,8 @@ import (
 type reconciles struct {
 	mu      sync.Mutex
 	failing map[[2]string]string // errors, by controller and object
+
+	reads *reads // is notified when a reconcile ends
 }
 
 func newReconciles() *reconciles { return &reconciles{failing: map[[2]string]string{}} }
@@ -54,6 +57,7 @@ type resultSink struct {
 	pending []any // values that LogSink does not have yet: most loggers never log
 
 	controller, namespace, name string
+	id                          types.UID // of the reconcile; empty outside
 }
 
 // full returns the sink that logs, with all values.
@@ -73,6 +77,10 @@ func (s resultSink) Info(level int, message string, pairs ...any) {
 		s.results.mu.Lock()
 		delete(s.results.failing, s.key())
 		s.results.mu.Unlock()
+		s.ended(message == "Reconcile successful")
+	}
+	if message == track.UnwatchedMessage && s.id != "" && s.results.reads != nil {
+		s.results.reads.said(s.id, s.key(), textOf(pairs, track.UnwatchedKind), textOf(pairs, track.UnwatchedStep))
 	}
 	if s.LogSink.Enabled(level) {
 		s.full().Info(level, message, pairs...)
@@ -85,8 +93,27 @@ func (s resultSink) Error(err error, message string, pairs ...any) {
 		s.results.mu.Lock()
 		s.results.failing[s.key()] = fmt.Sprint(err)
 		s.results.mu.Unlock()
+		s.ended(false)
 	}
 	s.full().Error(err, message, pairs...)
+}
+
+// ended notes the end of a reconcile. Sleeps says that it has asked for no time.
+func (s resultSink) ended(sleeps bool) {
+	if s.id != "" && s.results.reads != nil {
+		s.results.reads.ended(s.id, s.key(), sleeps)
+	}
+}
+
+// textOf returns the text of a key among key-value pairs.
+func textOf(pairs []any, key string) string {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i] == key {
+			text, _ := pairs[i+1].(string)
+			return text
+		}
+	}
+	return ""
 }
 
 func (s resultSink) key() [2]string { return [2]string{s.controller, s.namespace + "/" + s.name} }
@@ -94,7 +121,10 @@ func (s resultSink) key() [2]string { return [2]string{s.controller, s.namespace
 // WithValues returns a sink of the same results: controllers say in values of which object they
 // log.
 func (s resultSink) WithValues(pairs ...any) logr.LogSink {
-	for i := 0; i+1 < len(pairs); i += 2 {
+	for i := 0; i+1 < len(pairs) && s.id == ""; i += 2 { // what a reconcile adds later is about others
+		if id, ok := pairs[i+1].(types.UID); ok && pairs[i] == "reconcileID" {
+			s.id = id
+		}
 		value, ok := pairs[i+1].(string)
 		if !ok {
 			continue

@@ -267,7 +267,7 @@ func (r *Report) print(t testing.TB) {
 	reportProgress(message{Test: t.Name(), Done: s.Plans.Run, Total: s.Plans.Total, Bad: len(s.Worst()), Summary: text, Elapsed: elapsed})
 }
 
-// off lists what the test has switched off.
+// off lists what the test has switched off or declared.
 func (s *settings) off() []report.Off {
 	var list []report.Off
 	for _, name := range slices.Sorted(maps.Keys(s.without)) {
@@ -275,6 +275,12 @@ func (s *settings) off() []report.Off {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(s.skipped)) {
 		list = append(list, report.Off{Fault: kind.String(), Reason: s.skipped[kind]})
+	}
+	for _, kind := range slices.Sorted(maps.Keys(s.rules.Keeps)) {
+		list = append(list, report.Off{Declared: "keeps " + kind, Reason: s.rules.Keeps[kind]})
+	}
+	for _, kind := range slices.Sorted(maps.Keys(s.rules.Unwatched)) {
+		list = append(list, report.Off{Declared: "reads " + kind + " without a watch", Reason: s.rules.Unwatched[kind]})
 	}
 	return list
 }

@@ -67,6 +67,15 @@ func ComesAndGoes(conditions ...string) Option {
 // oracle no-orphans does not demand that they go. The reason is printed with the result.
 func Keeps(kind, reason string) Option { return func(s *settings) { s.rules.Keeps[kind] = reason } }
 
+// Unwatched declares a kind ("nodes", "jobs.batch") that the operator reads by design although
+// nothing watches it and no time is requested, because a change need not be noticed at once: the
+// oracle no-lost-wake-up does not demand it. The reason is printed with the result.
+//
+// An engine of package step declares such kinds itself, with Options.Unwatched.
+func Unwatched(kind, reason string) Option {
+	return func(s *settings) { s.rules.Unwatched[kind] = reason }
+}
+
 var (
 	planFlag  = flag.String("sim.plan", "", "run only this `plan` of a simulation, and print what happened")
 	shardFlag = flag.String("sim.shard", "", "run only a part of the plans: the `i/n`-th, such as 2/4")
@@ -75,7 +84,7 @@ var (
 )
 
 func newSettings(options []Option) *settings {
-	s := &settings{without: oracleSet{}, skipped: map[fault.Kind]string{}, rules: judge.Rules{ComesAndGoes: map[string]bool{}, Keeps: map[string]string{}}}
+	s := &settings{without: oracleSet{}, skipped: map[fault.Kind]string{}, rules: judge.Rules{ComesAndGoes: map[string]bool{}, Keeps: map[string]string{}, Unwatched: map[string]string{}}}
 	for _, o := range options {
 		o(s)
 	}

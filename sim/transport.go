@@ -59,6 +59,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case answer.Err != nil:
 		return nil, answer.Err
 	}
+	p.reads.passed(r.Context(), request, answer.Response.Code)
 	response := answer.Response.HTTP(r)
 	if body != nil && answer.Response.Code == http.StatusOK {
 		response.Body, response.ContentLength = body, -1

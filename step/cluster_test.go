@@ -49,6 +49,26 @@ type cluster struct {
 	ended    map[string]journal.Result
 	requests map[string]int // of operators: "get ConfigMap"
 	causes   map[string][]string
+
+	unwatched map[string][]journal.Entry
+}
+
+// unwatchedOf returns what an operator has read of kinds that nothing watches.
+func (c *cluster) unwatchedOf(name string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var texts []string
+	for _, e := range c.unwatched[name] {
+		texts = append(texts, e.Event.String())
+	}
+	return texts
+}
+
+// isAccused reports whether an operator has done so for a Thing.
+func (c *cluster) isAccused(name, thing string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.unwatched[name], func(e journal.Entry) bool { return e.Object.Name == thing })
 }
 
 // inCluster runs a test in a cluster with a Thing, in a bubble.
@@ -56,7 +76,7 @@ func inCluster(t *testing.T, test func(c *cluster)) {
 	t.Helper()
 	bubble(t, func(t *testing.T) {
 		ctrl.SetLogger(logr.Discard())
-		c := &cluster{t: t, loops: map[string][]journal.HotLoop{}, runs: map[string]int{}, ended: map[string]journal.Result{}, requests: map[string]int{}, causes: map[string][]string{}}
+		c := &cluster{t: t, loops: map[string][]journal.HotLoop{}, runs: map[string]int{}, ended: map[string]journal.Result{}, requests: map[string]int{}, causes: map[string][]string{}, unwatched: map[string][]journal.Entry{}}
 		c.server = apiserver.New(apiserver.Options{Now: time.Now})
 		if err := c.server.Install(definition()); err != nil {
 			t.Fatal(err)
@@ -161,6 +181,14 @@ type operator struct {
 	// of is the name of the only Thing that it reconciles, also when a ConfigMap changes; it is for
 	// all if empty.
 	of string
+	// unwatched is what it declares, and logger what it logs with.
+	unwatched []client.Object
+	logger    logr.Logger
+	// watchIn is watchWith with the cache of the manager, and watchesLater what a step watches later.
+	watchIn      func(e *step.Engine[*Thing], b *builder.Builder, c cache.Cache) *builder.Builder
+	watchesLater client.Object
+	// unstarted has the manager not start, and the engine read without its cache.
+	unstarted bool
 }
 
 // start starts an operator, which ends with the test, and returns its engine.
@@ -169,8 +197,11 @@ func (c *cluster) start(o operator) *step.Engine[*Thing] {
 	config := rest.CopyConfig(c.server.Config())
 	config.Transport = distant{config.Transport, c}
 	options := ctrl.Options{
-		Scheme: clusterScheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: clusterScheme(), Logger: o.logger, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true), RecoverPanic: new(false)},
+	}
+	if o.logger.GetSink() == nil {
+		options.Logger = logr.Discard()
 	}
 	if o.strip {
 		options.Cache.DefaultTransform = cache.TransformStripManagedFields()
@@ -178,8 +209,16 @@ func (c *cluster) start(o operator) *step.Engine[*Thing] {
 	options.Cache.DefaultNamespaces = o.namespaces
 	mgr, err := ctrl.NewManager(config, options)
 	c.must(err)
+	reader := mgr.GetClient()
+	if o.unstarted {
+		reader = c.as("operator")
+	}
+	if o.watchesLater != nil {
+		o.steps = append(o.steps, watching{doing("Watch", passes), step.Watch{Object: o.watchesLater, Owned: true, Later: mgr.GetCache()}})
+	}
 	engine, err := step.New(step.Options[*Thing]{
-		Name: o.name, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Observers: []journal.Observer{c.observer(o.name)}, SkipUnchanged: o.skipUnchanged,
+		Name: o.name, Client: reader, APIReader: mgr.GetAPIReader(), Observers: []journal.Observer{c.observer(o.name)}, SkipUnchanged: o.skipUnchanged,
+		Unwatched: o.unwatched,
 	}, o.steps...)
 	c.must(err)
 	mine := predicate.NewPredicateFuncs(func(obj client.Object) bool { return o.of == "" || obj.GetName() == o.of })
@@ -195,7 +234,13 @@ func (c *cluster) start(o operator) *step.Engine[*Thing] {
 	if o.watchWith != nil {
 		b = o.watchWith(engine, b)
 	}
+	if o.watchIn != nil {
+		b = o.watchIn(engine, b, mgr.GetCache())
+	}
 	c.must(engine.Complete(b))
+	if o.unstarted {
+		return engine
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -221,6 +266,8 @@ func (c *cluster) observer(name string) journal.Observer {
 			c.causes[name] = append(c.causes[name], e.Object.Name+": "+ev.Cause.String())
 		case journal.HotLoop:
 			c.loops[name] = append(c.loops[name], ev)
+		case journal.Unwatched:
+			c.unwatched[name] = append(c.unwatched[name], e)
 		case journal.StepBegan:
 			c.runs[name]++
 		case journal.Finished:

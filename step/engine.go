@@ -99,6 +99,16 @@ type Options[T client.Object] struct {
 	// the same, if anything triggers a reconcile.
 	SkipUnchanged bool
 
+	// Unwatched are kinds that the steps read on purpose although nothing watches them, as empty
+	// objects: what they read of them does not change, or a change need not be noticed until the
+	// object is reconciled for another reason.
+	//
+	//	Unwatched: []client.Object{&corev1.Node{}, &corev1.Namespace{}},
+	//
+	// Of all other kinds the engine reports, in the log and in the journal, that a step reads one
+	// whose changes reconcile nothing; see [Engine.Complete].
+	Unwatched []client.Object
+
 	// Partial is for one of several engines that reconcile the objects of one kind, such as those
 	// of package handlers. The engine keeps the conditions that its steps declare, and leaves alone
 	// what can have one author only: Ready, Reconciling, Stalled, Paused and the observed
@@ -129,6 +139,7 @@ type Engine[T client.Object] struct {
 	sees       bool       // the feed misses no event
 	uses       uses
 	claim      *claim // to the computed conditions, once the controller is made
+	unwatched  unwatched
 }
 
 var _ reconcile.Reconciler = (*Engine[client.Object])(nil)
@@ -156,6 +167,9 @@ func New[T client.Object](options Options[T], steps ...Step[T]) (*Engine[T], err
 	r := &e.resource
 	r.client, r.apiReader, r.owner = options.Client, options.APIReader, options.Name
 	r.gvk, r.kind, r.status = gvk, gvk.GroupKind(), statusTypeOf(obj)
+	if e.unwatched.declared, err = kindsOf(options.Client, options.Unwatched); err != nil {
+		mistakes = append(mistakes, fmt.Errorf("Options.Unwatched: %w", err))
+	}
 	c := &e.causes
 	c.Controller, c.Kind, c.Client, c.Observer = options.Name, r.kind, options.Client, e.observer
 	c.Namespaced = sync.OnceValue(func() bool { return namespaced(options.Client, obj) })
@@ -214,6 +228,11 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 //     is noticed when the object is reconciled for another reason, as without the engine. Prefer
 //     builder.WithPredicates, for each watch: with Options.SkipUnchanged, an idle object then
 //     costs no reads.
+//   - A kind that a step reads through its request, and that no watch of b or of the steps reports,
+//     is reported once in the log, and in the journal of each object concerned, when a reconcile
+//     ends without a requested time: what it waits for may come unnoticed. Watch the kind, request
+//     a time, or list it in Options.Unwatched. With a source in b whose kind can't be known, such as
+//     a channel, nothing is reported.
 //   - A second engine of the same manager for a kind that has conditions is an error: both would
 //     compute Ready.
 func (e *Engine[T]) Complete(b *builder.Builder) error {
@@ -224,8 +243,12 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 	if err := e.claimConditions(); err != nil {
 		return err
 	}
-	if err := e.watchDeclared(b); err != nil {
+	later, err := e.watchDeclared(b)
+	if err != nil {
 		return err
+	}
+	if kinds, known := watchedBy(b, e.options.Client); known {
+		e.unwatched.watch(e.resource.kind, append(kinds, later...))
 	}
 	e.sees = !filtered[T](b)
 	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.EventFilter()).Complete(e)

@@ -79,7 +79,7 @@ func (r *run[T]) prepareRecord(ctx context.Context) {
 	w.disputes = r.memory.hot.Disputes(ctx, e.options.Client, r.self(), r.read)
 	w.record.Journal, w.record.Owner = r.journal, e.options.Name
 	w.record.Self, w.record.APIReader = r.read, e.options.APIReader
-	w.record.ReadOnly = refusePatch
+	w.record.ReadOnly, w.record.Watched = refusePatch, e.unwatched.watched
 	w.record.Watch(&r.memory.hot, r.memory.hot.Reads())
 	if e.options.SkipUnchanged {
 		w.record.NoteInputs()
@@ -183,6 +183,7 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 	} else if over := r.memory.hot.UntilOver(r.now); over > 0 && (result.RequeueAfter == 0 || over < result.RequeueAfter) {
 		result.RequeueAfter = over
 	}
+	r.noteUnwatched(ctx, how, out)
 	result.Priority = out.priority
 	after := result.RequeueAfter
 	if out.err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/references"
 )
 
-// watchDeclared adds the watches that steps declare.
-func (e *Engine[T]) watchDeclared(b *builder.Builder) error {
+// watchDeclared adds the watches that steps declare. It returns the kinds that may come later.
+func (e *Engine[T]) watchDeclared(b *builder.Builder) (later []schema.GroupKind, err error) {
 	for _, p := range e.plan.parts {
 		watcher, ok := p.step.(Watcher[T])
 		if !ok {
@@ -30,16 +30,17 @@ func (e *Engine[T]) watchDeclared(b *builder.Builder) error {
 		for _, w := range watches {
 			gvk, err := e.options.Client.GroupVersionKindFor(w.Object)
 			if err != nil {
-				return fmt.Errorf("step %q watches %T: %w: register it with the scheme of the manager", p.step.Name(), w.Object, err)
+				return nil, fmt.Errorf("step %q watches %T: %w: register it with the scheme of the manager", p.step.Name(), w.Object, err)
 			}
 			if w.Later != nil {
 				e.watchLater(b, w, gvk, e.handlerOf(w))
+				later = append(later, gvk.GroupKind())
 				continue
 			}
 			e.watch(b, w, gvk.GroupKind())
 		}
 	}
-	return nil
+	return later, nil
 }
 
 func (e *Engine[T]) watch(b *builder.Builder, w Watch, kind schema.GroupKind) {

@@ -37,9 +37,17 @@ type WiredWatch struct {
 // Wire returns what the engine is to be connected to. It is called once, instead of
 // [Engine.Complete]. The error names a watch of a kind that the scheme does not have.
 //
+// Watched are the reconciled kind and all other kinds of which the caller requests reconciles by
+// itself, as empty objects. With them, the engine reports a kind that steps read and nothing
+// watches, as that of [Engine.Complete] does; without any it does not.
+//
 // The caller passes each event of the reconciled kind, and of the watched ones, to the filters, after
 // the cache of Options.Client has it.
-func (e *Engine[T]) Wire() (Wiring, error) {
+func (e *Engine[T]) Wire(watched ...client.Object) (Wiring, error) {
+	kinds, err := kindsOf(e.options.Client, watched)
+	if err != nil {
+		return Wiring{}, err
+	}
 	w := Wiring{Filters: []predicate.Predicate{e.EventFilter()}}
 	for _, p := range e.plan.parts {
 		watcher, ok := p.step.(Watcher[T])
@@ -53,6 +61,7 @@ func (e *Engine[T]) Wire() (Wiring, error) {
 			if err != nil {
 				return Wiring{}, fmt.Errorf("step %q watches %T: %w: register it with the scheme of the manager", p.step.Name(), watch.Object, err)
 			}
+			kinds = append(kinds, gvk.GroupKind())
 			filter := noting{gvk.GroupKind(), watch.Note, watch.Changed}
 			if watch.NamedBy != nil {
 				r := &references.Index[T]{Named: watch.NamedBy, NamedAs: watch.NamedAs}
@@ -68,5 +77,8 @@ func (e *Engine[T]) Wire() (Wiring, error) {
 		}
 	}
 	e.sees = true
+	if len(watched) > 0 {
+		e.unwatched.watch(e.resource.kind, kinds)
+	}
 	return w, nil
 }

@@ -128,7 +128,7 @@ func (p *page) adviseController(c *Controller, add adder) {
 			add(p.describe(s.Name), "%s. The operator continues by itself when it is. Its state, with its events:", lacks)
 		}
 		for _, w := range s.Waits {
-			adviseWait(name, w, add)
+			c.adviseWait(name, w, add)
 		}
 	}
 	if c.Failure != "" {
@@ -161,10 +161,15 @@ func (p *page) describe(name string) string {
 // objectName matches the name of an object: "Secret shop/db-password".
 var objectName = regexp.MustCompile(`^[A-Z][A-Za-z]* \S+$`)
 
-func adviseWait(name string, w journal.Wait, add adder) {
+func (c *Controller) adviseWait(name string, w journal.Wait, add adder) {
 	remedy := "Check what delays it"
 	if objectName.MatchString(w.For) {
 		remedy = "Create it unless another controller does"
+	}
+	if i := slices.IndexFunc(c.Unwatched, func(u Unwatched) bool { return u.isIn(w.For) }); i >= 0 && w.Every == 0 {
+		add("", "%s waits for %s, which nothing watches: the operator does not notice when it comes, a mistake of its authors. "+
+			"%s, and then change this object, for example an annotation, so that it is reconciled.", name, short(w.For), remedy)
+		return
 	}
 	within := ""
 	if w.Every > 0 {

@@ -46,6 +46,16 @@ var scenes = map[string]func(*testing.T) *explanation.Explanation{
 		time.Sleep(12 * time.Minute)
 		return s.explain()
 	},
+	"unwatched-secret": func(t *testing.T) *explanation.Explanation {
+		s := newScene(t, readPassword{}, done("CreateDatabase"))
+		if _, err := s.engine.Wire(&Database{}); err != nil {
+			t.Fatal(err)
+		}
+		s.create()
+		s.settle()
+		time.Sleep(12 * time.Minute)
+		return s.explain()
+	},
 	"poll": func(t *testing.T) *explanation.Explanation {
 		s := newScene(t, returns("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.PollFor("database db to be available", 10*time.Second) }))
 		s.create()

@@ -54,6 +54,8 @@ type current struct {
 	ran      bool // whether a step ran
 	requeued bool
 	deleting bool
+
+	unwatched []Unwatched
 }
 
 func (r *reading) read(e journal.Entry) {
@@ -71,6 +73,8 @@ func (r *reading) read(e journal.Entry) {
 			last := &r.Runs[len(r.Runs)-1]
 			last.Writes = append(last.Writes, writeOf(ev))
 		}
+	case journal.Unwatched:
+		r.current.unwatched = append(r.current.unwatched, Unwatched{ev.Step, ev.Object})
 	case journal.Requeued:
 		r.Next, r.Why, r.Failures, r.current.requeued = e.Time.Add(ev.After), ev.Why, ev.Failures, true
 	case journal.Finished:
@@ -116,7 +120,7 @@ func (r *reading) finish(e journal.Entry, ev journal.Finished) {
 	}
 	if r.current.ran {
 		settle(r.current.steps, ev, r.current.deleting)
-		r.Steps = r.keepSince(r.current.steps, e.Time)
+		r.Steps, r.Unwatched = r.keepSince(r.current.steps, e.Time), r.current.unwatched
 		r.known = r.known || len(r.Runs) > 0
 	}
 	if ev.Result != journal.ResultStale {

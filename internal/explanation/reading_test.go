@@ -241,6 +241,19 @@ func TestController(t *testing.T) {
 			"what was in the queue", []minute{{journal.Triggered{Cause: journal.Cause{Kind: journal.CauseOwnChange, Verb: "created"}}}, fine},
 			explanation.Controller{Result: journal.ResultDone},
 		},
+		{
+			"a kind that nothing watches, also when nothing has changed since",
+			[]minute{
+				{begun, began("Read"), ended("Read", journal.Outcome{}), journal.Unwatched{Step: "Read", Object: secret}, finished(journal.ResultDone, journal.Outcome{})},
+				{begun, finished(journal.ResultConverged, journal.Outcome{})},
+			},
+			explanation.Controller{Result: journal.ResultConverged, Unwatched: []explanation.Unwatched{{Step: "Read", Object: secret}}},
+		},
+		{
+			"a kind that is not read any more",
+			[]minute{{begun, began("Read"), ended("Read", journal.Outcome{}), journal.Unwatched{Step: "Read", Object: secret}, finished(journal.ResultDone, journal.Outcome{})}, fine},
+			explanation.Controller{Result: journal.ResultDone},
+		},
 		{"a reconcile that runs", []minute{fine, {begun}}, explanation.Controller{Result: journal.ResultDone, Running: at(1)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -41,6 +41,9 @@ type Controller struct {
 	// Gated is why the object is left alone, empty if it is not.
 	Gated   string   `json:"gated,omitempty"`
 	HotLoop *HotLoop `json:"hotLoop,omitempty"`
+	// Unwatched are kinds that the last reconcile which ran steps has read, and that nothing watches:
+	// it has asked for no time, so that nothing reconciles the object when they change.
+	Unwatched []Unwatched `json:"unwatched,omitempty"`
 	// Queued are the causes of a reconcile that has not begun.
 	Queued []string `json:"queued,omitempty"`
 	Runs   []Run    `json:"runs,omitempty"` // the latest last
@@ -61,6 +64,13 @@ type HotLoop struct {
 	// Managers are the field managers of the other writers; empty if there are none, or they are
 	// not known.
 	Managers []string `json:"managers,omitempty"`
+}
+
+// An Unwatched is a read of a kind that nothing watches.
+type Unwatched struct {
+	Step string `json:"step,omitempty"` // empty if it is not known
+	// Object is one of those that were read. It has no name for a list.
+	Object journal.Object `json:"object"`
 }
 
 // States of steps and actions.

@@ -22,6 +22,11 @@ func (p *page) steps(c *Controller) {
 	if c.Failure != "" {
 		p.line("  %s outside the steps: %s", marks[StateFailed], short(c.Failure))
 	}
+	shown := c.Unwatched[:min(len(c.Unwatched), mostUnwatched)]
+	for _, u := range shown {
+		p.line("  ! %s, which nothing watches: a change is noticed at the next resync, or never", short(u.what(c)))
+	}
+	p.more(len(c.Unwatched) - len(shown))
 	if len(c.Steps) == 0 && c.Failure == "" {
 		p.line("  none has run lately")
 	}

@@ -19,6 +19,7 @@ const (
 	mostFinalizers = 10
 	mostSteps      = 30 // of a controller, and actions of a step
 	mostWrites     = 10 // of a reconcile
+	mostUnwatched  = 5  // kinds of a controller
 	mostAdvice     = 4  // about the object, and from each controller
 )
 

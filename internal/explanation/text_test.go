@@ -51,7 +51,8 @@ func everywhere(text string) *explanation.Explanation {
 		Report: &explanation.Report{Object: journal.Object{Kind: text, Name: text}, Controllers: []explanation.Controller{{
 			Name: text, Finalizer: "y", Result: journal.Result(text), Steps: []explanation.Step{step, waiting, odd}, Failure: text, Class: text, Remedy: text,
 			HotLoop: &explanation.HotLoop{What: text, Managers: []string{text}}, Queued: []string{text},
-			Runs: []explanation.Run{{Began: at(0), Result: journal.Result(text), Causes: []string{text}, Writes: []explanation.Write{{What: text, Error: text}}}},
+			Unwatched: []explanation.Unwatched{{Step: text, Object: journal.Object{Kind: text, Namespace: text, Name: text}}, {Object: journal.Object{Kind: text, Namespace: text}}},
+			Runs:      []explanation.Run{{Began: at(0), Result: journal.Result(text), Causes: []string{text}, Writes: []explanation.Write{{What: text, Error: text}}}},
 		}}},
 		Now: at(1),
 	}
@@ -130,10 +131,14 @@ func TestWriteIsBounded(t *testing.T) {
 	for i := range writes {
 		writes[i] = explanation.Write{What: fmt.Sprint("create Secret ", i)}
 	}
+	unwatched := make([]explanation.Unwatched, 300)
+	for i := range unwatched {
+		unwatched[i] = explanation.Unwatched{Step: "Wait", Object: journal.Object{Kind: fmt.Sprint("Kind", i), Name: "x"}}
+	}
 	obj := zone("False", map[string]any{"deletionTimestamp": at(0).Format(time.RFC3339), "finalizers": finalizers})
 	obj.Object["status"] = map[string]any{"conditions": conditions}
 	x := &explanation.Explanation{Object: obj, Resource: "zones.example.com", Now: at(1), Report: reportOf(explanation.Controller{
-		Name: "a", Finalizer: "ours.io/a",
+		Name: "a", Finalizer: "ours.io/a", Unwatched: unwatched,
 		Steps: []explanation.Step{{Name: "Run", State: explanation.StateFailed, Since: at(0), Error: "it broke", Actions: actions}, {Name: "Wait", State: explanation.StateWaiting, Since: at(0), Waits: waits}},
 		Runs:  []explanation.Run{{Began: at(0), Result: journal.ResultFailed, Writes: writes}},
 	})}
@@ -147,6 +152,7 @@ func TestWriteIsBounded(t *testing.T) {
 		"\n  ours.io/a   of this operator", "  … and 2990 more\n",
 		"    ✗ Broken     fails, for 60s: it broke\n", "    … and 470 more, all done\n",
 		"  - Broken fails (TransientError): wait.\n", "  - Wait waits for thing 0. Check what delays it;", "  - It is kept by finalizer x.io/f3,", "  … and 3492 more\n",
+		"  ! Wait reads Kind4 x, which nothing watches", "  … and 295 more\n",
 		"wrote: create Secret 9\n", "… and 190 more\n",
 		"more characters)", "\nNot everything is shown; -o json shows it\n",
 	} {

@@ -38,6 +38,7 @@ func (r *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	obj = r.record.target(key, obj)
 	err := r.Client.Get(ctx, key, obj, opts...)
 	r.record.got(key, obj, err)
+	r.noteUnwatched(ctx, obj, key, err)
 	r.read(ctx, obj, key, err, false)
 	return err
 }
@@ -47,7 +48,9 @@ func (r *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 	err := r.Client.List(ctx, list, opts...)
 	r.record.listed(list, opts, err)
 	o := client.ListOptions{}
-	r.read(ctx, list, client.ObjectKey{Namespace: o.ApplyOptions(opts).Namespace}, err, false)
+	key := client.ObjectKey{Namespace: o.ApplyOptions(opts).Namespace}
+	r.noteUnwatched(ctx, list, key, err)
+	r.read(ctx, list, key, err, false)
 	return err
 }
 

@@ -23,6 +23,7 @@ func (l *Reader) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	obj = l.client.record.target(key, obj)
 	err := l.Reader.Get(ctx, key, obj, opts...)
 	l.client.record.noteUncached()
+	l.client.noteUnwatched(ctx, obj, key, err)
 	l.client.read(ctx, obj, key, err, true)
 	return err
 }
@@ -32,6 +33,8 @@ func (l *Reader) List(ctx context.Context, list client.ObjectList, opts ...clien
 	err := l.Reader.List(ctx, list, opts...)
 	l.client.record.noteUncached()
 	o := client.ListOptions{}
-	l.client.read(ctx, list, client.ObjectKey{Namespace: o.ApplyOptions(opts).Namespace}, err, true)
+	key := client.ObjectKey{Namespace: o.ApplyOptions(opts).Namespace}
+	l.client.noteUnwatched(ctx, list, key, err)
+	l.client.read(ctx, list, key, err, true)
 	return err
 }

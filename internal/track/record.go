@@ -51,6 +51,9 @@ type Record struct {
 	Save     func(ctx context.Context) error
 	ReadOnly func(fields []string) error
 
+	// Watched are the kinds whose changes reach the controller; nil if that is not known.
+	Watched *Watched
+
 	mu      sync.Mutex // for all below
 	history History    // nil when the reconcile has ended
 	fenced  bool
@@ -70,6 +73,8 @@ type Record struct {
 	children []input
 	// absent are the objects that were read last and were not there.
 	absent map[absentee]bool
+	// unwatched are reads of kinds that nothing watches.
+	unwatched []UnwatchedRead
 
 	parent *Record // where the writes are noted, if not here
 }

@@ -37,6 +37,7 @@ const (
 	ConditionsStay     Name = "conditions-stay"     // types of conditions do not vanish
 	TransitionTime     Name = "transition-time"     // lastTransitionTime moves with the status, and only then
 	CacheUntouched     Name = "cache-untouched"     // objects in the caches of the operator are not changed in place
+	NoLostWakeUp       Name = "no-lost-wake-up"     // what a reconcile reads is watched, or it asks for a time
 	BoundedRequests    Name = "bounded-requests"    // the number of requests is bounded, and how often an object is created
 	SaysWhy            Name = "says-why"            // an object that is stuck has a condition that says why
 	NoGoroutineLeft    Name = "no-goroutine-left"   // the operator ends when its context is canceled, with all goroutines

@@ -101,6 +101,10 @@ var table = []Entry{
 		Name: CacheUntouched, Class: ClassStuck, Meaning: "The operator changes an object of its cache in place: other readers see what is not in the cluster.",
 		Remedy: "Change a DeepCopy. Predicates, handlers and mapping functions get the object of the cache itself.",
 	},
+	{
+		Name: NoLostWakeUp, Class: ClassStuck, Meaning: "The operator does not notice when what it has read changes, or comes: its object stays as it is until something else reconciles it.",
+		Remedy: "Watch the kind, with Owns or Watches, or return a time. If a change need not be noticed, declare it with sim.Unwatched, and for an engine of ctrlkit with Options.Unwatched.",
+	},
 	{Name: ScriptRuns, Class: ClassStuck, Meaning: "The script of the workload can't be carried out: users can't do what it does."},
 	{
 		Name: BecomesIdle, Class: ClassLoop, Meaning: "The operator works without an end, although nothing changes any more.",

@@ -75,11 +75,13 @@ type Count struct {
 	Plans  int         `json:"plans"`
 }
 
-// Off is an oracle or a kind of faults that a test has switched off.
+// Off is an oracle or a kind of faults that a test has switched off, or what it has declared to be
+// meant, so that an oracle does not demand it.
 type Off struct {
-	Oracle oracle.Name `json:"oracle,omitempty"`
-	Fault  string      `json:"fault,omitempty"`
-	Reason string      `json:"reason"`
+	Oracle   oracle.Name `json:"oracle,omitempty"`
+	Fault    string      `json:"fault,omitempty"`
+	Declared string      `json:"declared,omitempty"` // "reads nodes without a watch"
+	Reason   string      `json:"reason"`
 }
 
 // A Finding is one way in which an oracle was violated.

@@ -229,6 +229,10 @@ func (s *Simulation) Summary() string {
 		fmt.Fprintf(&b, "\n  %-22s violated in %d plans", c.Oracle, c.Plans)
 	}
 	for _, off := range s.Off {
+		if off.Declared != "" {
+			fmt.Fprintf(&b, "\n  declared: the operator %s: %s", off.Declared, off.Reason)
+			continue
+		}
 		if off.Fault != "" {
 			fmt.Fprintf(&b, "\n  faults %q left out: %s", off.Fault, off.Reason)
 		} else {

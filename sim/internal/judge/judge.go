@@ -96,6 +96,7 @@ func oracles() []registered {
 		{oracle.TransitionTime, transitionTime{}},
 		{oracle.ReadyWhenDone, readyWhenDone{claims: map[types.UID]*claim{}, users: map[types.UID]time.Time{}}},
 		{oracle.CacheUntouched, cacheUntouched{}},
+		{oracle.NoLostWakeUp, noLostWakeUp{}},
 		{oracle.NoSecret, noSecret{}},
 		{oracle.BoundedRequests, boundedRequests{}},
 		{oracle.SaysWhy, saysWhy{}},
@@ -121,6 +122,7 @@ type Options struct {
 type Rules struct {
 	ComesAndGoes map[string]bool   // types of conditions that are there for a time only
 	Keeps        map[string]string // kinds ("persistentvolumeclaims") that outlive their owners, with the reasons
+	Unwatched    map[string]string // kinds ("nodes") that are read on purpose although nothing watches them, with the reasons
 }
 
 // A Judge watches one run.
@@ -266,6 +268,7 @@ type Idle struct {
 	Checkpoint int // which one of the script; 0 after the proof that the operator is idle
 	Failing    []Failing
 	Altered    []string // objects of caches that were changed in place, and how
+	Unwatched  []Unwatched
 }
 
 // Failing is an object whose last reconcile has returned an error.

@@ -64,6 +64,11 @@ func Twins() []Twin {
 		of("meshed", meshedWorkload, Right),
 		of("rivals", rivalWorkload, Right),
 		of("upgrade", upgradeWorkload, Right),
+		of("reader", readerWorkload, Right),
+		of("reader-polls", readerWorkload, readsAndPolls),
+		of("step-reader", stepReaderWorkload, Right),
+		of("step-reader-on-purpose", stepReaderWorkload, stepReadsOnPurpose),
+		of("step-reader-until-later", stepReaderWorkload, stepReadsUntilLater),
 	}
 	for _, p := range playedTwins() {
 		twins = append(twins, of("played-"+p.name, p.workload, Right))
@@ -80,6 +85,7 @@ func All() []Mutant {
 	for _, family := range [][]Mutant{
 		childMutants(), podMutants(), externalMutants(), tokenMutants(), keeperMutants(), revisionMutants(), fleetMutants(),
 		setMutants(), meshedMutants(), rivalMutants(), upgradeMutants(),
+		readerMutants(),
 	} {
 		list = append(list, family...)
 	}

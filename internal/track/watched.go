@@ -1,0 +1,138 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package track
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// UnwatchedMessage is the message that an engine logs for a kind that its steps read and nothing
+// watches. Package sim looks for it.
+const UnwatchedMessage = "Reading a kind that nothing watches"
+
+// The keys of the values that an engine logs with [UnwatchedMessage].
+const (
+	UnwatchedKind = "readKind" // "Secret", "Job.batch"
+	UnwatchedStep = "step"
+)
+
+// Watched are the kinds whose changes reach a controller, or do not matter to it. It is safe for
+// concurrent use.
+type Watched struct {
+	kinds map[schema.GroupKind]bool
+	// read has the types that were read. It is replaced with a larger one, because reads of it are
+	// many and new types are few.
+	read atomic.Pointer[map[kindKey]unwatchedKind]
+	mu   sync.Mutex // for replacing read
+}
+
+// An unwatchedKind is a kind that nothing watches; zero for one that is watched, or not known.
+type unwatchedKind = schema.GroupKind
+
+// NewWatched returns the set of these kinds.
+func NewWatched(kinds []schema.GroupKind) *Watched {
+	w := &Watched{kinds: make(map[schema.GroupKind]bool, len(kinds))}
+	for _, kind := range kinds {
+		w.kinds[kind] = true
+	}
+	return w
+}
+
+// unwatched returns the kind of an object or a list if nothing watches it.
+func (w *Watched) unwatched(obj runtime.Object, c client.Client) unwatchedKind {
+	key := kindKey{t: reflect.TypeOf(obj)}
+	if standsForAny(obj) {
+		key.gvk = obj.GetObjectKind().GroupVersionKind()
+	}
+	if read := w.read.Load(); read != nil {
+		if kind, ok := (*read)[key]; ok {
+			return kind
+		}
+	}
+	return w.add(key, obj, c)
+}
+
+// add looks at a type that was not read before.
+func (w *Watched) add(key kindKey, obj runtime.Object, c client.Client) unwatchedKind {
+	gvk, err := c.GroupVersionKindFor(obj)
+	if err != nil {
+		return unwatchedKind{} // the read has failed
+	}
+	kind := gvk.GroupKind()
+	if meta.IsListType(obj) {
+		kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+	}
+	if w.kinds[kind] {
+		kind = unwatchedKind{}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	larger := make(map[kindKey]unwatchedKind)
+	if read := w.read.Load(); read != nil {
+		maps.Copy(larger, *read)
+	}
+	larger[key] = kind
+	w.read.Store(&larger)
+	return kind
+}
+
+// An UnwatchedRead is a read of a kind that nothing watches.
+type UnwatchedRead struct {
+	Step string // empty if it is not known
+	// Object has no name for a list.
+	Object journal.Object
+	absent bool
+}
+
+// Kind returns the kind that was read.
+func (u UnwatchedRead) Kind() schema.GroupKind {
+	return schema.GroupKind{Group: u.Object.Group, Kind: u.Object.Kind}
+}
+
+// noteUnwatched notes that an object or a list was read, if nothing watches its kind. A read that has
+// failed says nothing, and ends in a retry.
+func (r *Client) noteUnwatched(ctx context.Context, obj runtime.Object, key client.ObjectKey, err error) {
+	w := r.record.Watched
+	if w == nil || err != nil && !apierrors.IsNotFound(err) {
+		return
+	}
+	if kind := w.unwatched(obj, r.Client); kind.Kind != "" {
+		r.record.noteUnwatched(UnwatchedRead{StepFrom(ctx), journal.ObjectOf(kind, key), err != nil})
+	}
+}
+
+// noteUnwatched keeps one read for each kind: that of an object which was not there, if there is one,
+// because it may be waited for.
+func (r *Record) noteUnwatched(read UnwatchedRead) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.unwatched, func(u UnwatchedRead) bool { return u.Kind() == read.Kind() })
+	switch {
+	case i < 0:
+		r.unwatched = append(r.unwatched, read)
+	case read.absent && !r.unwatched[i].absent:
+		r.unwatched[i] = read
+	}
+}
+
+// Unwatched returns reads of kinds that nothing watches, one for each kind.
+func (r *Record) Unwatched() []UnwatchedRead {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unwatched
+}
