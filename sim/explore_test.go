@@ -21,6 +21,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/sim/report"
 )
 
 // placesOfARun are those of a run with two reads and a checkpoint.
@@ -100,14 +101,21 @@ func TestPairs(t *testing.T) {
 func TestOptions(t *testing.T) {
 	s := newSettings([]Option{
 		WithPairs(3), WithSeed(4), WithStopOn(oracle.SameEnd, oracle.NoLeak), WithoutOracle(oracle.SameWork, "a"), WithoutFault(fault.Drift, "b"),
-		ComesAndGoes("A", "B"), Keeps("persistentvolumeclaims", "c"),
+		ComesAndGoes("A", "B"), Keeps("persistentvolumeclaims", "c"), Unwatched("nodes", "d"),
 	})
 	want := &settings{
 		pairs: 3, seed: 4, until: []oracle.Name{oracle.SameEnd, oracle.NoLeak},
 		without: oracleSet{oracle.SameWork: "a"}, skipped: map[fault.Kind]string{fault.Drift: "b"},
-		rules: judge.Rules{ComesAndGoes: map[string]bool{"A": true, "B": true}, Keeps: map[string]string{"persistentvolumeclaims": "c"}},
+		rules: judge.Rules{ComesAndGoes: map[string]bool{"A": true, "B": true}, Keeps: map[string]string{"persistentvolumeclaims": "c"}, Unwatched: map[string]string{"nodes": "d"}},
 	}
 	if diff := cmp.Diff(want, s, cmp.AllowUnexported(settings{})); diff != "" {
+		t.Error(diff)
+	}
+	off := []report.Off{
+		{Oracle: oracle.SameWork, Reason: "a"}, {Fault: fault.Drift.String(), Reason: "b"}, {Declared: "keeps persistentvolumeclaims", Reason: "c"},
+		{Declared: "reads nodes without a watch", Reason: "d"},
+	}
+	if diff := cmp.Diff(off, s.off()); diff != "" {
 		t.Error(diff)
 	}
 }

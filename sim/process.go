@@ -43,7 +43,7 @@ type Process struct {
 }
 
 func newProcess(r *run, name string, cancel context.CancelCauseFunc) *Process {
-	p := &Process{run: r, owner: &schedule.Owner{Name: name}, cancel: cancel, caches: newCaches(), results: newReconciles(), reads: newReads(r), began: time.Now()}
+	p := &Process{run: r, owner: &schedule.Owner{Name: name}, cancel: cancel, caches: newCaches(), results: newReconciles(), reads: newReads(r.scheme, r.cluster.Server.ResourceFor), began: time.Now()}
 	p.caches.handled, p.results.reads = p.reads.handled, p.reads
 	return p
 }

@@ -53,9 +53,9 @@ type read struct {
 	engine bool // an engine of package step has made it, which knows more
 }
 
-func newReads(r *run) *reads {
+func newReads(scheme *apiruntime.Scheme, resource func(schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)) *reads {
 	return &reads{
-		scheme: r.scheme, resource: r.cluster.Server.ResourceFor,
+		scheme: scheme, resource: resource,
 		watched: map[schema.GroupResource]bool{}, outside: map[schema.GroupResource]bool{}, running: map[types.UID]map[schema.GroupResource]read{},
 		last: map[[2]string]map[schema.GroupResource]read{}, reported: map[judge.Unwatched]bool{},
 	}
@@ -97,7 +97,7 @@ func (c readingClient) note(ctx context.Context, obj apiruntime.Object, key clie
 		return
 	}
 	if resource, ok := c.reads.resourceOf(obj); ok {
-		c.reads.note(ctx, resource, key)
+		c.reads.note(controller.ReconcileIDFromContext(ctx), resource, key)
 	}
 }
 
@@ -114,9 +114,9 @@ func (r *reads) resourceOf(obj apiruntime.Object) (schema.GroupResource, bool) {
 	return resource.GroupResource(), err == nil
 }
 
-// note notes a read of a kind, with the line of code that makes it.
-func (r *reads) note(ctx context.Context, of schema.GroupResource, key client.ObjectKey) {
-	id := controller.ReconcileIDFromContext(ctx)
+// note notes a read of a kind, with the line of code that makes it. Id is that of the reconcile, empty
+// outside.
+func (r *reads) note(id types.UID, of schema.GroupResource, key client.ObjectKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, known := r.running[id][of]; known || r.watched[of] {
@@ -136,6 +136,7 @@ func (r *reads) note(ctx context.Context, of schema.GroupResource, key client.Ob
 // passed notes a request that the server has answered, also of clients that a manager has not made.
 func (r *reads) passed(ctx context.Context, request *apiserver.Request, code int) {
 	of := request.Resource.GroupResource()
+	id := controller.ReconcileIDFromContext(ctx)
 	fromInformer := func() bool { return passes(writes.Stack(2), "k8s.io/client-go/tools/cache.(*Reflector)") }
 	switch {
 	case request.Verb == "watch":
@@ -143,8 +144,8 @@ func (r *reads) passed(ctx context.Context, request *apiserver.Request, code int
 			r.watch(of)
 		}
 	case !cluster.IsRead(request) || code != http.StatusOK && code != http.StatusNotFound:
-	case controller.ReconcileIDFromContext(ctx) != "" || !fromInformer():
-		r.note(ctx, of, client.ObjectKey{Namespace: request.Namespace, Name: request.Name})
+	case id != "" || !fromInformer():
+		r.note(id, of, client.ObjectKey{Namespace: request.Namespace, Name: request.Name})
 	}
 }
 

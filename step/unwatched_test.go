@@ -89,7 +89,7 @@ type unwatchedCase struct {
 	// declared is read on purpose.
 	declared []client.Object
 	// unstarted has the manager not start, and the engine read without a cache: in a bubble, a watch
-	// of metadata does not end (kubernetes/kubernetes, Filter of package watch).
+	// of metadata does not end.
 	unstarted bool
 	want      []string // in the journal: each time
 }

@@ -147,7 +147,7 @@ func TestFindingsAreGroupedByCause(t *testing.T) {
 func TestGoldenText(t *testing.T) {
 	s := simulation(fabricated(t))
 	s.Stopped, s.Plans.Total = TimeLimit, 1073
-	s.Off = []Off{{Oracle: oracle.SameWork, Reason: "a job each time"}, {Fault: fault.JumpClock.String(), Reason: "it has no clock"}}
+	s.Off = []Off{{Oracle: oracle.SameWork, Reason: "a job each time"}, {Fault: fault.JumpClock.String(), Reason: "it has no clock"}, {Declared: "reads nodes without a watch", Reason: "they do not change"}}
 	s.Findings[3].Example.Note = "only without streaming lists"
 	d := &Document{Simulations: []Simulation{*s, {Test: "TestGood", Package: "example.com/op/controllers", Number: 2}}}
 	var b strings.Builder

@@ -60,6 +60,7 @@ var checks = map[oracle.Name]func(*testing.T) map[string]check{
 	oracle.NoLeak:             noLeakChecks,
 	oracle.NoLateFinalizer:    noLateFinalizerChecks,
 	oracle.NoNoopWrites:       noNoopWritesChecks,
+	oracle.NoLostWakeUp:       noLostWakeUpChecks,
 	oracle.NoOrphans:          noOrphansChecks,
 	oracle.NoPanic:            noPanicChecks,
 	oracle.NoSecret:           noSecretChecks,
