@@ -77,7 +77,7 @@ func TestGuideToSteps(t *testing.T) {
 			examples.WriteString(text)
 		}
 	}
-	for page, least := range map[string]int{"docs/steps.md": 4, "docs/moving.md": 4, "docs/children.md": 2, "docs/policy.md": 3, "docs/lifecycle.md": 4, "docs/external.md": 3, "docs/crds.md": 3, "docs/rbac.md": 1} {
+	for page, least := range map[string]int{"docs/steps.md": 4, "docs/moving.md": 10, "docs/children.md": 2, "docs/policy.md": 3, "docs/lifecycle.md": 4, "docs/external.md": 3, "docs/crds.md": 3, "docs/rbac.md": 1} {
 		guide, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

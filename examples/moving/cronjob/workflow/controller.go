@@ -1,0 +1,209 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller reconciles CronJobs with an engine of one step, which runs a workflow.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/moving/cronjob/runs"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// The conditions of a CronJob.
+const (
+	available   = "Available"
+	progressing = "Progressing"
+	degraded    = "Degraded"
+)
+
+// A Clock has the time. Tests have one of their own.
+type Clock interface{ Now() time.Time }
+
+type realClock struct{}
+
+func (realClock) Now() time.Time { return time.Now() }
+
+// CronJobReconciler starts a Job at each time of the schedule of a CronJob.
+type CronJobReconciler struct {
+	client.Client
+	Scheme *runtime.Scheme
+	Clock
+
+	once   sync.Once
+	engine *step.Engine[*v1.CronJob]
+	err    error
+}
+
+// Reconcile is for tests that call it without a manager.
+func (r *CronJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	engine, err := r.newEngine(nil, nil)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return engine.Reconcile(ctx, req)
+}
+
+// newEngine returns the engine, which the first call creates.
+func (r *CronJobReconciler) newEngine(live client.Reader, recorder events.EventRecorder) (*step.Engine[*v1.CronJob], error) {
+	r.once.Do(func() {
+		r.engine, r.err = step.New(step.Options[*v1.CronJob]{Name: "cronjob", Client: r.Client, APIReader: live, Recorder: recorder},
+			runJobs{r})
+	})
+	return r.engine, r.err
+}
+
+// runJobs is the step that starts the runs of a CronJob, and deletes old Jobs.
+type runJobs struct{ *CronJobReconciler }
+
+var _ step.ConditionDeclarer[*v1.CronJob] = runJobs{}
+
+func (runJobs) Name() string { return "RunJobs" }
+
+func (runJobs) Conditions() []condition.Declaration {
+	return []condition.Declaration{
+		{Type: available, Weight: condition.WeightInformational},
+		{Type: progressing, Weight: condition.WeightInformational},
+		{Type: degraded, Polarity: condition.PolarityAbnormalTrue},
+	}
+}
+
+func (s runJobs) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
+	return step.RunWorkflow(ctx, req, func(req *step.Request[*v1.CronJob]) ctrlkit.Action {
+		r := &run{Request: req, now: s.Now()}
+		return ctrlkit.Sequential(
+			ctrlkit.NewAction("ReadJobs", r.readJobs),
+			ctrlkit.Join(
+				ctrlkit.NewAction("DeleteOld", r.deleteOld),
+				ctrlkit.If(!req.Object.Spec.Suspended(), ctrlkit.NewAction("StartRun", r.startRun)),
+			),
+		)
+	})
+}
+
+// A run is one reconcile of a CronJob. Its methods are the actions.
+type run struct {
+	*step.Request[*v1.CronJob]
+	now  time.Time
+	jobs runs.Jobs // since ReadJobs
+}
+
+// readJobs reads the Jobs, and says in the status how they are.
+func (r *run) readJobs(ctx context.Context) (ctrl.Result, error) {
+	list := &batchv1.JobList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(r.Object.Namespace), client.MatchingFields{runs.OwnerField: r.Object.Name}); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing the Jobs: %w", err)
+	}
+	r.jobs = runs.Of(list)
+	status := &r.Object.Status
+	status.Active = runs.References(r.jobs.Active)
+	if last := status.LastScheduleTime; !r.jobs.Last.IsZero() && (last == nil || r.jobs.Last.After(last.Time)) {
+		status.LastScheduleTime = &metav1.Time{Time: r.jobs.Last} // it stays when the Job is deleted
+	}
+	setConditions(r.Request, r.jobs)
+	return ctrlkit.NoRequeue()
+}
+
+func setConditions(req *step.Request[*v1.CronJob], found runs.Jobs) {
+	req.Conditions.MarkHealthy(degraded, "AsExpected", "")
+	req.Conditions.MarkUnhealthy(progressing, condition.SeverityInfo, "NoJobsActive", "no Jobs are active")
+	if n := len(found.Active); n > 0 {
+		req.Conditions.MarkHealthy(progressing, "JobsActive", fmt.Sprintf("%d Jobs are active", n))
+	}
+	switch active, failed := len(found.Active), len(found.Failed); {
+	case req.Object.Spec.Suspended():
+		req.Conditions.MarkUnhealthy(available, condition.SeverityInfo, "Suspended", "no Jobs are started")
+	case failed > 0:
+		req.Conditions.MarkUnhealthy(degraded, condition.SeverityWarning, "JobsFailed", fmt.Sprintf("%d Jobs have failed", failed))
+		req.Conditions.MarkUnhealthy(available, condition.SeverityWarning, "JobsFailed", fmt.Sprintf("%d Jobs have failed", failed))
+	case active > 0:
+		req.Conditions.MarkHealthy(available, "JobsActive", fmt.Sprintf("%d Jobs are active", active))
+	default:
+		req.Conditions.MarkHealthy(available, "AllJobsCompleted", "all Jobs are complete")
+	}
+}
+
+// startRun creates the Job of the run that is due, if there is one.
+func (r *run) startRun(ctx context.Context) (ctrl.Result, error) {
+	due, next, err := runs.Times(r.Object, r.now)
+	if err != nil {
+		r.Conditions.MarkUnhealthy(degraded, condition.SeverityError, "InvalidSchedule", err.Error())
+		return ctrlkit.NoRequeue() // a change of the schedule triggers the next reconcile
+	}
+	if !due.IsZero() && (r.Object.Spec.ConcurrencyPolicy != v1.ForbidConcurrent || len(r.jobs.Active) == 0) {
+		if err := r.start(ctx, due); err != nil {
+			r.Conditions.MarkUnhealthy(degraded, condition.SeverityWarning, "JobCreationFailed", err.Error())
+			return ctrl.Result{}, err
+		}
+	}
+	return ctrlkit.ContinueAndRequeueAfter(next.Sub(r.now))
+}
+
+func (r *run) start(ctx context.Context, due time.Time) error {
+	if r.Object.Spec.ConcurrencyPolicy == v1.ReplaceConcurrent {
+		if err := deleteJobs(ctx, r.Client, r.jobs.Active); err != nil {
+			return err
+		}
+	}
+	if err := step.EnsureChild(ctx, r.Request, runs.New(r.Object, due)); err != nil {
+		return err
+	}
+	r.Object.Status.LastScheduleTime = &metav1.Time{Time: due}
+	return nil
+}
+
+// deleteOld deletes the Jobs that are too many.
+func (r *run) deleteOld(ctx context.Context) (ctrl.Result, error) {
+	old := slices.Concat(
+		runs.TooMany(r.jobs.Failed, r.Object.Spec.FailedJobsHistoryLimit),
+		runs.TooMany(r.jobs.Complete, r.Object.Spec.SuccessfulJobsHistoryLimit),
+	)
+	if len(old) == 0 {
+		return ctrlkit.NoRequeue()
+	}
+	if err := r.Save(ctx); err != nil { // without its Job, only the status knows of a run
+		return ctrl.Result{}, err
+	}
+	return ctrlkit.RequeueIfError(deleteJobs(ctx, r.Client, old))
+}
+
+func deleteJobs(ctx context.Context, c client.Client, jobs []*batchv1.Job) error {
+	var errs []error
+	for _, job := range jobs {
+		if err := c.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("deleting Job %q: %w", job.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// SetupWithManager adds the controller to a manager.
+func (r *CronJobReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Clock == nil {
+		r.Clock = realClock{}
+	}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, runs.OwnerField, runs.OwnerOf); err != nil {
+		return err
+	}
+	engine, err := r.newEngine(mgr.GetAPIReader(), mgr.GetEventRecorder("cronjob"))
+	if err != nil {
+		return err
+	}
+	return engine.Complete(ctrl.NewControllerManagedBy(mgr).Named("cronjob").For(&v1.CronJob{}).Owns(&batchv1.Job{}))
+}
