@@ -142,7 +142,9 @@ func (s startRun) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.
 	found, _ := step.Lookup(req, jobs)
 	if !due.IsZero() && (cronJob.Spec.ConcurrencyPolicy != v1.ForbidConcurrent || len(found.Active) == 0) {
 		if err := start(ctx, req, due, found.Active); err != nil {
-			req.Conditions.MarkUnhealthy(degraded, condition.SeverityWarning, "JobCreationFailed", err.Error())
+			for _, c := range []string{available, degraded} {
+				req.Conditions.MarkUnhealthy(c, condition.SeverityWarning, "JobCreationFailed", err.Error())
+			}
 			return ctrl.Result{}, err
 		}
 	}

@@ -148,7 +148,9 @@ func (r *run) startRun(ctx context.Context) (ctrl.Result, error) {
 	}
 	if !due.IsZero() && (r.Object.Spec.ConcurrencyPolicy != v1.ForbidConcurrent || len(r.jobs.Active) == 0) {
 		if err := r.start(ctx, due); err != nil {
-			r.Conditions.MarkUnhealthy(degraded, condition.SeverityWarning, "JobCreationFailed", err.Error())
+			for _, c := range []string{available, degraded} {
+				r.Conditions.MarkUnhealthy(c, condition.SeverityWarning, "JobCreationFailed", err.Error())
+			}
 			return ctrl.Result{}, err
 		}
 	}
