@@ -284,6 +284,22 @@ func TestOldJobsAreDeletedAlthoughNoneCanBeCreated(t *testing.T) {
 	})
 }
 
+// A Job of another owner is not the Job of a run, although it has its name. Stage steps does not look.
+func TestAForeignJobIsNotTheRun(t *testing.T) {
+	forStages(t, func(t *testing.T, s stage) {
+		w := newWorld(t)
+		c := w.direct()
+		w.must(w.client.Create(t.Context(), newCronJob()))
+		w.must(w.client.Create(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: atOne}, Spec: newJobSpec()}))
+		w.settle()
+		r := s.of(c, c.Scheme(), &clock{midnight.Add(time.Hour)})
+		_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+		if refused, want := err != nil, s.name != "steps"; refused != want {
+			t.Errorf("got error %v, want one: %t", err, want)
+		}
+	})
+}
+
 // The guide says how many lines of code each stage has.
 func TestLinesInTheGuide(t *testing.T) {
 	guide, err := os.ReadFile("../../../docs/moving.md")
