@@ -33,8 +33,8 @@ func newRunCommand() *cobra.Command {
 		Long: `Run builds the operator in PACKAGE, runs it, and shows the states of its objects and their children until Ctrl-C, which
 stops all processes that it started.
 
-PACKAGE is the operator's main package: a directory (in any module), a file in it, or an import path. --on says where
-it runs:
+PACKAGE is the operator's main package: a directory (in any module), a file in it, or an import path. A directory that
+is no main package stands for the directory cmd in it. --on says where it runs:
 
   memory        an API server in memory, at once. Jobs complete, Deployments become available, and the garbage
                 collector works, but no container runs, no webhook is called, and RBAC is not enforced

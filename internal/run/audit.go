@@ -139,9 +139,9 @@ func (a *audit) receive(w http.ResponseWriter, r *http.Request) {
 
 // add adds an event. The lock is held.
 func (a *audit) add(e auditEvent) {
-	n := e.need()
+	needs := e.needs()
 	if e.Status.Code == http.StatusForbidden {
-		if missing, ok := e.missing(n); ok {
+		if missing, ok := e.missing(needs[0]); ok {
 			a.refusals = append(a.refusals, refusal{missing, e.Status.Message})
 			if a.settling == nil {
 				a.settling = time.AfterFunc(settleFor, func() { close(a.refused) })
@@ -149,10 +149,21 @@ func (a *audit) add(e auditEvent) {
 		}
 		return // what is refused is no use of a rule
 	}
-	a.needs = permission.Merge(a.needs, []permission.Need{n})
+	a.needs = permission.Merge(a.needs, needs)
 }
 
-// need returns what a request needs.
+// needs returns what a request needs, first of all its verb. A patch or an update that has created
+// its object needs the permission to create it, too.
+func (e auditEvent) needs() []permission.Need {
+	n := e.need()
+	if e.Status.Code == http.StatusCreated && (n.Verb == "patch" || n.Verb == "update") {
+		create := n
+		create.Verb = "create"
+		return []permission.Need{n, create}
+	}
+	return []permission.Need{n}
+}
+
 func (e auditEvent) need() permission.Need {
 	if e.ObjectRef == nil {
 		path, _, _ := strings.Cut(e.RequestURI, "?")

@@ -51,6 +51,8 @@ func TestAudit(t *testing.T) {
 		"of another user":    {eventOf("admin", "get", maps, 200, ""), "", ""},
 		"refused":            {eventOf(auditedUser, "create", maps, 403, refusedCreate), "", "create configmaps"},
 		"a patch creates":    {eventOf(auditedUser, "patch", maps, 403, refusedCreate), "", "create configmaps"},
+		"a patch created":    {eventOf(auditedUser, "patch", maps, 201, ""), "create configmaps, patch configmaps", ""},
+		"an update created":  {eventOf(auditedUser, "update", maps, 201, ""), "create configmaps, update configmaps", ""},
 		"an owner reference": {eventOf(auditedUser, "create", maps, 403, `configmaps "x" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>`), "", " configmaps"},
 		"a quota":            {eventOf(auditedUser, "create", maps, 403, `configmaps "x" is forbidden: exceeded quota: small`), "", ""},
 		"a namespace that goes": {

@@ -16,6 +16,10 @@ func (r *runner) plan(ctx context.Context) (err error) {
 	if r.project, err = FindProject(ctx, r.Package); err != nil {
 		return err
 	}
+	if instead := r.project.instead; instead != "" {
+		r.steps.remark("package", fmt.Sprintf("%s, because %s is no main package", instead, r.Package))
+		r.Package = instead
+	}
 	if r.crdFiles, err = chosen(r.CRDs, r.project.CRDFiles); err != nil {
 		return err
 	}

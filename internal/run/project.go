@@ -24,12 +24,35 @@ type Project struct {
 
 	workDir string // in which the go command runs
 	pattern string // the package argument of the go command
+	instead string // the directory that was taken instead of the one that was named; empty if none was
 }
 
 // FindProject asks the go command about the package that arg names: a directory, a Go file in it,
 // or an import path. The directory may be in another module than the current one. The package must
-// be a command.
+// be a command. For a directory that is none, such as the root of a project of kubebuilder's, it is
+// the one in the directory cmd there.
 func FindProject(ctx context.Context, arg string) (*Project, error) {
+	p, err := findPackage(ctx, arg)
+	if err == nil || !isDir(arg) || !isDir(filepath.Join(arg, "cmd")) {
+		return p, err
+	}
+	instead := filepath.Join(arg, "cmd")
+	if filepath.IsLocal(instead) { // as users write it
+		instead = "." + string(filepath.Separator) + instead
+	}
+	if p, errOfCmd := findPackage(ctx, instead); errOfCmd == nil {
+		p.instead = instead
+		return p, nil
+	}
+	return nil, err // of what was named
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+func findPackage(ctx context.Context, arg string) (*Project, error) {
 	p := &Project{workDir: ".", pattern: arg}
 	if info, err := os.Stat(arg); err == nil {
 		p.workDir, p.pattern = arg, "."

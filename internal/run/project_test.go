@@ -139,6 +139,35 @@ func TestFindProject(t *testing.T) {
 	}
 }
 
+// The root of a project of kubebuilder's stands for its cmd, also with a package in it.
+func TestFindProjectInCmd(t *testing.T) {
+	const module = `
+-- go.mod --
+module example.com/tiny
+
+go 1.24
+-- cmd/main.go --
+package main
+
+func main() {}
+`
+	for name, files := range map[string]string{"no package": "", "a library": "-- tiny.go --\npackage tiny\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(layOut(t, module+files))
+			project, err := FindProject(t.Context(), ".")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := "." + string(filepath.Separator) + "cmd"; project.ImportPath != "example.com/tiny/cmd" || project.instead != want {
+				t.Errorf("got %+v, want %s", project, want)
+			}
+			if project, err = FindProject(t.Context(), "./cmd"); err != nil || project.instead != "" {
+				t.Errorf("got %+v, %v", project, err)
+			}
+		})
+	}
+}
+
 func TestBuild(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("GOCACHE", goCache(t))
