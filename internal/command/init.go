@@ -30,8 +30,8 @@ func newInitCommand() *cobra.Command {
 manifests, Dockerfile, CI, and tests of three sorts (of a step, of the operator under every fault, and on a real control
 plane). It then runs "go mod tidy".
 
-The layout is kubebuilder's (go.kubebuilder.io/v4), so that kubebuilder works on the result, and "ctrlkit create api"
-adds further kinds. To add a kind to a project that exists, use that command alone.
+The layout is kubebuilder's (go.kubebuilder.io/v4), so that "ctrlkit create api" and "kubebuilder create api" add further
+kinds. To add a kind to a project that exists, use that command alone.
 
 In a terminal, init asks for the names that no flag gives. A file that exists with another content is never overwritten
 without --force. Init again changes nothing.`,
@@ -137,7 +137,7 @@ func (f *initFlags) again(p *scaffold.Project) error {
 		is    string
 	}{
 		{"project-name", &f.name, p.Name}, {"domain", &f.domain, p.Domain}, {"repo", &f.repo, p.Repo},
-		{"group", &f.api.Group, first.Group}, {"version", &f.api.Version, first.Version}, {"kind", &f.api.Kind, first.Kind}, {"plural", &f.api.Plural, first.Plural},
+		{"group", &f.api.Group, first.Group}, {"version", &f.api.Version, first.Version}, {"kind", &f.api.Kind, first.Kind}, {"plural", &f.api.Plural, fallback(first.Plural, scaffold.Plural(strings.ToLower(first.Kind)))},
 	} {
 		if *name.given != "" && *name.given != name.is {
 			return &exitError{exitUsage, fmt.Errorf("--%s %s: %s is a project already, in which it is %s. ctrlkit create api adds a kind", name.flag, *name.given, p.Dir, name.is)}

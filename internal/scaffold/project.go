@@ -130,8 +130,11 @@ func addResource(content []byte, p *Project, a API) ([]byte, error) {
 		fmt.Fprintf(&entry, "  domain: %s\n", p.Domain)
 	}
 	fmt.Fprintf(&entry, "  group: %s\n  kind: %s\n  path: %s\n", a.Group, a.Kind, path.Join(p.Repo, p.apiDir(a)))
-	// kubebuilder would guess the plural by rules of its own.
-	fmt.Fprintf(&entry, "  plural: %s\n", a.plural())
+	// Without a plural, kubebuilder uses that of English. It refuses webhooks for a kind with one that
+	// its own flags do not give.
+	if a.plural() != Plural(strings.ToLower(a.Kind)) {
+		fmt.Fprintf(&entry, "  plural: %s\n", a.plural())
+	}
 	fmt.Fprintf(&entry, "  version: %s\n", a.Version)
 
 	lines := bytes.SplitAfter(content, []byte("\n"))
