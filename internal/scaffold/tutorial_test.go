@@ -144,7 +144,7 @@ func (r *reader) do(b tutorialBlock) {
 		r.interrupt()
 		r.change(b)
 	default:
-		r.t.Fatalf("nobody knows what to do with this block: %s", b)
+		r.t.Fatalf("no rule says what to do with this block: %s", b)
 	}
 }
 
