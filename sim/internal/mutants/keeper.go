@@ -99,7 +99,7 @@ type keeper struct {
 // usersOf returns the Widgets that need a Secret.
 func (r *keeper) usersOf(ctx context.Context, secret client.Object) []reconcile.Request {
 	if r.bug == changesCache {
-		secret.SetLabels(map[string]string{"seen": "true"})
+		secret.SetLabels(map[string]string{"seen": "true"}) //nolint:shared // the mistake of this mutant
 	}
 	list := &WidgetList{}
 	if err := r.List(ctx, list, client.InNamespace(secret.GetNamespace())); err != nil {
