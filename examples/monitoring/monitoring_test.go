@@ -107,7 +107,7 @@ func check(known map[string][]string, text string) []string {
 			has[name] = true
 		}
 		for _, m := range s.LabelMatchers {
-			if m.Name != labels.MetricName {
+			if m.Name != model.MetricNameLabel {
 				problems = append(problems, checkMatcher(s.Name, m, slices.Concat(own, scraped))...)
 			}
 		}
