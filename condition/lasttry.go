@@ -6,6 +6,7 @@ package condition
 import (
 	"cmp"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -33,6 +34,9 @@ func (s *Set) MarkLastTryFailed(conditionTypes []string, message string) {
 		}
 		s.doubted[conditionType] = true
 		generation := c.ObservedGeneration
+		if before := meta.FindStatusCondition(s.list.before, conditionType); before != nil {
+			generation = before.ObservedGeneration // MarkLastTryPassed may have changed it in this reconcile
+		}
 		s.list.put(conditionType, metav1.ConditionUnknown, ReasonLastTryFailed, cmp.Or(message, ReasonLastTryFailed))
 		c.ObservedGeneration = generation
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ctrlkit/ctrlkit/condition"
 )
@@ -133,5 +134,23 @@ func TestSetIsSafeForConcurrentUse(t *testing.T) {
 	set.Summarize()
 	if got := texts(set.Conditions()); len(got) == 0 || got[0] != "Ready=False Broken: Degraded: Broken (and 2 more)" && got[0] != "Ready=False Broken: Degraded: Broken (and 1 more)" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A try that has passed and one that has failed, in one reconcile: the condition is about the
+// generation that was stored, whether or not an earlier try had failed.
+func TestLastTryFailedKeepsTheGeneration(t *testing.T) {
+	for _, before := range []metav1.Condition{
+		stored("Degraded", isFalse, "Fine", ""),
+		stored("Degraded", metav1.ConditionUnknown, condition.ReasonLastTryFailed, "no permission"),
+	} {
+		obj := newDatabase(before)
+		obj.Generation = before.ObservedGeneration + 1
+		set := newSet(t, obj)
+		set.MarkLastTryPassed([]string{"Degraded"})
+		set.MarkLastTryFailed([]string{"Degraded"}, "no permission")
+		if c, _ := set.Get("Degraded"); c.ObservedGeneration != before.ObservedGeneration {
+			t.Errorf("after %s: generation %d, want %d", before.Reason, c.ObservedGeneration, before.ObservedGeneration)
+		}
 	}
 }
