@@ -186,8 +186,18 @@ var oracleCases = map[oracle.Name]oracleCase{
 		}),
 		want: "the operator panicked, and controller-runtime recovered it:",
 	},
+	oracle.NoLostWakeUp: {
+		twins: oneMistake(func(ctx context.Context, o *operation, wrong bool) error {
+			if !wrong {
+				o.requeueAfter = time.Hour
+			}
+			return o.Get(ctx, client.ObjectKey{Namespace: "default", Name: "credentials"}, &corev1.Secret{})
+		}),
+		want: "controller deployment has read secrets default/credentials at sim/oracles_test.go:",
+	},
 	oracle.NoSecret: {
 		twins: oneMistake(func(ctx context.Context, o *operation, wrong bool) error {
+			o.requeueAfter = time.Hour // nothing watches Secrets
 			secret := &corev1.Secret{}
 			if err := o.Get(ctx, client.ObjectKey{Namespace: "default", Name: "credentials"}, secret); err != nil {
 				return err

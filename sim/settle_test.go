@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +28,8 @@ func retriesLate(ignores bool) Workload {
 	w.Quiet = time.Minute
 	w.Operator = Manager(func(mgr ctrl.Manager, _ *Process) error {
 		late := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](3*time.Minute, 3*time.Minute)
-		return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).WithOptions(controller.Options{RateLimiter: late}).Complete(reconcile.Func(
+		return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}).
+			WithOptions(controller.Options{RateLimiter: late}).Complete(reconcile.Func(
 			func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 				o := &operation{Client: mgr.GetClient(), obj: &appsv1.Deployment{}}
 				if err := o.Get(ctx, r.NamespacedName, o.obj); err != nil || o.obj.DeletionTimestamp != nil {

@@ -47,8 +47,12 @@ var programs = &analysis.Analyzer{
 	},
 }
 
+// programOf returns the program for one analyzer. What is known is shared by all, which run at the
+// same time; what they are looking at is not.
 func programOf(pass *analysis.Pass) *program {
-	return pass.ResultOf[programs].(*program) //nolint:forcetypeassert // its result type
+	own := *pass.ResultOf[programs].(*program) //nolint:forcetypeassert // its result type
+	own.enclosing = map[types.Object]bool{}
+	return &own
 }
 
 func newProgram(pass *analysis.Pass, in *inspector.Inspector) *program {
