@@ -6,6 +6,8 @@ DEMO        = ./examples/01_cronjob
 FUZZTIME   ?= 5m
 PLATFORMS  ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 WORKSPACE   = . ./examples ./bench ./internal/pictures
+# The tests that read all of the repository's code. They have one goroutine, and are ten times as slow with the race detector.
+SOURCES     = ^(TestHouse|TestCallsGoOneWay|TestArchitectureIsTrue|TestWords|TestBannedDependencies|TestLayers|TestAPI)$$
 # Modules that are not in the workspace are built with GOWORK=off.
 KUBERNETES  = controlplane/kubernetes
 WRANGLER    = bench/wrangler
@@ -22,9 +24,10 @@ demo: ## Run the CronJob operator on a real control plane until Ctrl-C
 
 .PHONY: test
 test: controlplane ## Run all tests; the library's with the race detector
-	$(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v -e /sim/internal/mutants -e '/external$$' -e /scaffold) # these are the next lines': they take minutes
+	$(GO) test -race -timeout 30m -skip '$(SOURCES)' $$($(GO) list ./... | grep -v -e /sim/internal/mutants -e '/external$$' -e /scaffold) # these are the next lines': they take minutes
 	$(GO) test -race -timeout 20m ./external -skip 'TestSurvivesEverything|TestMistakesAreFound|TestOnlyALostResultNeedsAPerson'
-	$(GO) test -timeout 40m ./sim/internal/mutants ./external ./internal/scaffold/... ./sim/apiserver/conformance ./apply/internal/witness # what compares with the real API server, and counts allocations
+	$(GO) test -run '$(SOURCES)' .
+	$(GO) test -timeout 40m ./sim/internal/mutants ./external ./reference ./internal/scaffold/... ./sim/apiserver/conformance ./apply/internal/witness # what compares with the real API server, and counts allocations
 	$(GO) test -timeout 20m -run TestSequencesOnRealServer ./apply -real -sequences 10
 	cd examples && $(GO) test -timeout 20m ./...
 	cd bench && $(GO) test ./...
