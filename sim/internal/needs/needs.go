@@ -185,8 +185,12 @@ func (l *Log) Needs(resourceFor func(schema.GroupVersionKind) (gvr schema.GroupV
 				found.Targets = append(found.Targets, t)
 			}
 			found.By = requesters(n.stacks)
-			if len(found.By) == 0 && (verb == "list" || verb == "watch") {
+			switch {
+			case len(found.By) > 0: // its code is known
+			case verb == "list" || verb == "watch":
 				found.By = []string{"the cache"}
+			case of.resource == "events":
+				found.By = []string{"the event recorder"} // it has a goroutine of its own
 			}
 			list = append(list, found)
 		}

@@ -74,7 +74,8 @@ func Sites(pcs []uintptr) []report.Site { return theModule().sites(pcs) }
 var requesters sync.Map // text of a stack to the requester
 
 // Requester returns who makes a request: the innermost line of the operator's code in a stack, the
-// package of a library that has none of it above itself, or nothing.
+// innermost package of a library that has none of it above itself, or nothing. Of a library, the
+// package is one that can be imported, if there is one.
 func Requester(pcs []uintptr) string {
 	key := fmt.Sprint(pcs)
 	if known, ok := requesters.Load(key); ok {
@@ -95,7 +96,7 @@ func (m module) requester(pcs []uintptr) string {
 		case ownCode:
 			return report.Site{File: m.relative(frame.File), Line: frame.Line}.String()
 		case otherCode:
-			if library == "" {
+			if library == "" || strings.Contains(library, "/internal/") {
 				library = packageOf(frame.Function)
 			}
 		}
