@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	pairs       = flag.Int("pairs", 25, "run so many `pairs` of faults against each right twin")
+	pairs       = flag.Int("pairs", 10, "run so many `pairs` of faults against each right twin")
 	repetitions = flag.Int("repetitions", 2, "run the plan that shows a mutant so many `times`")
 )
 
