@@ -59,8 +59,8 @@ func (p *progressWriter) clear() {
 	}
 }
 
-// showProgress shows the progress in the file until ctx is done, and returns the result of each
-// test.
+// showProgress shows the progress in the file until ctx is done, and returns the last of each test,
+// which has a summary if the test has ended.
 func showProgress(ctx context.Context, w *progressWriter, file string) []progress {
 	f, err := os.Open(file)
 	if err != nil {
@@ -68,7 +68,7 @@ func showProgress(ctx context.Context, w *progressWriter, file string) []progres
 	}
 	defer f.Close() //nolint:errcheck // only read from
 	lines := bufio.NewReader(f)
-	var ended []progress
+	var all []progress
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
 	partial := "" // of a line
@@ -78,16 +78,15 @@ func showProgress(ctx context.Context, w *progressWriter, file string) []progres
 		if err == nil {
 			var p progress
 			if json.Unmarshal([]byte(partial), &p) == nil {
-				if w.show(p); p.Summary != "" {
-					ended = append(ended, p)
-				}
+				w.show(p)
+				all = update(all, p)
 			}
 			partial = ""
 			continue
 		}
 		if last {
 			w.clear()
-			return ended
+			return all
 		}
 		select {
 		case <-ctx.Done():
@@ -97,18 +96,35 @@ func showProgress(ctx context.Context, w *progressWriter, file string) []progres
 	}
 }
 
-// table prints the results of the simulations.
-func table(w io.Writer, ended []progress) {
-	if len(ended) == 0 {
-		fmt.Fprintln(w, "no simulation has finished: does a test of these packages call sim.Run?")
+// update replaces the progress of a test that has not ended, or adds it.
+func update(all []progress, p progress) []progress {
+	for i := range all {
+		if all[i].Test == p.Test && all[i].Summary == "" {
+			if p.Found == "" { // with it, there are no numbers
+				all[i] = p
+			}
+			return all
+		}
+	}
+	return append(all, p)
+}
+
+// table prints the results of the simulations, and how far those came that did not end.
+func table(w io.Writer, all []progress) {
+	if len(all) == 0 {
+		fmt.Fprintln(w, "no simulation was run: does a test of these packages call sim.Run?")
 		return
 	}
 	width := len("simulation")
-	for _, p := range ended {
+	for _, p := range all {
 		width = max(width, len(p.Test))
 	}
 	fmt.Fprintf(w, "\n%-*s  %6s  %8s  %s\n", width, "simulation", "plans", "findings", "time")
-	for _, p := range ended {
+	for _, p := range all {
+		if p.Summary == "" {
+			fmt.Fprintf(w, "%-*s  %6d  %8d  stopped after %d of %d plans\n", width, p.Test, p.Done, p.Bad, p.Done, p.Total)
+			continue
+		}
 		fmt.Fprintf(w, "%-*s  %6d  %8d  %s\n", width, p.Test, p.Done, p.Bad, p.Elapsed.Round(100*time.Millisecond))
 		for _, line := range strings.Split(p.Summary, "\n")[1:] {
 			fmt.Fprintf(w, "%s%s\n", strings.Repeat(" ", width), line)
