@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/testr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,7 +88,9 @@ func start(t *testing.T, plane *controlplane.ControlPlane, name string) {
 // await returns an object as soon as it is as wanted.
 func await(t *testing.T, user client.WithWatch, name string, done func(*v1.Simple) bool) *v1.Simple {
 	t.Helper()
-	w, err := user.Watch(t.Context(), &v1.SimpleList{}, client.InNamespace("default"), client.MatchingFields{"metadata.name": name})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // a failure shows the log of the operator
+	defer cancel()
+	w, err := user.Watch(ctx, &v1.SimpleList{}, client.InNamespace("default"), client.MatchingFields{"metadata.name": name})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/testr"
 	corev1 "k8s.io/api/core/v1"
@@ -185,7 +186,9 @@ func start(t *testing.T, plane *controlplane.ControlPlane, name string) {
 // await returns an object as soon as it is as wanted.
 func await(t *testing.T, user client.WithWatch, name string, done func(*v1.RWExternal) bool) *v1.RWExternal {
 	t.Helper()
-	w, err := user.Watch(t.Context(), &v1.RWExternalList{}, client.InNamespace("default"), client.MatchingFields{"metadata.name": name})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // a failure shows the log of the operator
+	defer cancel()
+	w, err := user.Watch(ctx, &v1.RWExternalList{}, client.InNamespace("default"), client.MatchingFields{"metadata.name": name})
 	if err != nil {
 		t.Fatal(err)
 	}

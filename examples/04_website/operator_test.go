@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/testr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -136,7 +137,9 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 // await returns an object as soon as it is as wanted.
 func await(t *testing.T, user client.WithWatch, name string, done func(*v1.Website) bool) *v1.Website {
 	t.Helper()
-	w, err := user.Watch(t.Context(), &v1.WebsiteList{}, client.InNamespace("default"), client.MatchingFields{"metadata.name": name})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // a failure shows the log of the operator
+	defer cancel()
+	w, err := user.Watch(ctx, &v1.WebsiteList{}, client.InNamespace("default"), client.MatchingFields{"metadata.name": name})
 	if err != nil {
 		t.Fatal(err)
 	}
