@@ -148,7 +148,10 @@ func (f *feed) missing(err error) {
 	}
 }
 
-var errNotServed = errors.New("the kind is not served")
+var (
+	errNotServed = errors.New("the kind is not served")
+	errNotKnown  = errors.New("its objects are not known yet")
+)
 
 // run feeds the listeners until ctx is done or the kind has disappeared.
 func (f *feed) run(ctx context.Context) error {
@@ -167,9 +170,7 @@ func (f *feed) run(ctx context.Context) error {
 	disappeared := false
 	if err == nil {
 		f.awaitSync(ctx, lost)
-		select {
-		case <-ctx.Done():
-		case <-lost:
+		if f.awaitEnd(ctx, lost); ctx.Err() == nil {
 			disappeared = true
 			drain(ctx)
 		}
@@ -202,7 +203,7 @@ func (f *feed) attach(informer cache.Informer) (lost chan struct{}, err error) {
 func (f *feed) attachOne(l *listener) error {
 	options := toolscache.HandlerOptions{}
 	if f.options.Resync > 0 {
-		options.ResyncPeriod = &f.options.Resync
+		options.ResyncPeriod = new(time.Duration(0)) // the feed repeats them itself
 	}
 	registration, err := f.informer.AddEventHandlerWithOptions(informing{l.events}, options)
 	l.registration = registration
@@ -374,7 +375,7 @@ func (f *feed) get(ctx context.Context, name client.ObjectKey) (obj client.Objec
 	return obj, true, nil
 }
 
-// list reads all objects from the cache.
+// list reads all objects from the cache. The error is errNotKnown if their events follow.
 func (f *feed) list(ctx context.Context, options ...client.ListOption) ([]client.Object, error) {
 	f.reading.RLock()
 	defer f.reading.RUnlock()
@@ -382,7 +383,7 @@ func (f *feed) list(ctx context.Context, options ...client.ListOption) ([]client
 	known := f.informer != nil && f.informer.HasSynced()
 	f.mu.Unlock()
 	if !known {
-		return nil, fmt.Errorf("the objects of %s are not known", f.key)
+		return nil, fmt.Errorf("%s: %w", f.key, errNotKnown)
 	}
 	list, err := newListOf(f.object, f.cache.scheme)
 	if err != nil {

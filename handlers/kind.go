@@ -164,7 +164,10 @@ func (k *kind) register(ctx context.Context, entries []*entry) error {
 		return nil // the events of all objects follow
 	}
 	objects, err := k.feed.list(ctx, client.UnsafeDisableDeepCopy)
-	if err != nil {
+	switch {
+	case errors.Is(err, errNotKnown):
+		return nil // the kind has just disappeared
+	case err != nil:
 		return err
 	}
 	now := time.Now()

@@ -61,9 +61,8 @@ type KindOptions struct {
 	Workers int
 
 	// Resync is how often unchanged objects are repeated to handlers that ask for it. By default
-	// it is the SyncPeriod of the cache of the manager, ten hours if that is zero. A shorter period
-	// than that counts only if the handlers are the first users of the informer: Kubernetes' client
-	// does not shorten that of one that runs.
+	// it is the SyncPeriod of the cache of the manager, ten hours if that is zero. The period is
+	// that of this registry: other users of the cache keep theirs.
 	Resync time.Duration
 
 	// NewQueue makes the queue, for limits that all objects of a kind share: see
@@ -210,6 +209,7 @@ func (r *Registry) add(entries []*entry) error {
 	}
 	for _, k := range order {
 		errs = append(errs, k.register(r.context(), byKind[k]))
+		r.startFeedLocked(k.feed)
 		if r.ctx != nil {
 			errs = append(errs, r.startLocked(k))
 		}
@@ -240,7 +240,8 @@ func (r *Registry) kindOf(e *entry) *kind {
 	return k
 }
 
-// feedOf returns the feed of a kind, which it starts if it is new.
+// feedOf returns the feed of a kind. A new one is to be started by startFeedLocked when it has a
+// listener: a feed is running as soon as all its listeners have the objects that exist.
 func (r *Registry) feedOf(key kindKey, object client.Object) *feed {
 	f := r.feeds[key]
 	if f == nil {
@@ -254,12 +255,16 @@ func (r *Registry) feedOf(key kindKey, object client.Object) *feed {
 			report: func(cause string) { r.noteKind(key, cause) },
 		}
 		r.feeds[key] = f
-		if r.ctx != nil {
-			f.start(r.ctx)
-			r.ending[f.done] = true
-		}
 	}
 	return f
+}
+
+// startFeedLocked starts a feed unless it is started, or nothing is.
+func (r *Registry) startFeedLocked(f *feed) {
+	if r.ctx != nil && !r.ending[f.done] {
+		f.start(r.ctx)
+		r.ending[f.done] = true
+	}
 }
 
 // relateLocked adds the watches of a handler.
@@ -276,6 +281,7 @@ func (r *Registry) relateLocked(k *kind, e *entry) error {
 		w := watch{l(f), f}
 		r.watches[e] = append(r.watches[e], w)
 		errs = append(errs, f.listen(w.listener))
+		r.startFeedLocked(f)
 	}
 	for i := range e.related {
 		listen(e.related[i].watched, func(f *feed) *listener { return relate(k, e, &e.related[i], f) })
