@@ -151,6 +151,27 @@ func TestResyncOfAHandlerWithOnRemove(t *testing.T) {
 	})
 }
 
+// The period is kept also where another one uses the informer already, whose period client-go does
+// not shorten.
+func TestResyncOfARunningInformer(t *testing.T) {
+	inWorld(t, func(o *handlers.Options) { o.Default.Resync = time.Minute }, func(w *world) {
+		w.create(newConfigMap("a", nil))
+		w.start()
+		_, err := w.mgr.GetCache().GetInformer(w.ctx, &corev1.ConfigMap{})
+		w.must(err)
+		time.Sleep(time.Second)
+		one := w.noting("one")
+		one.Resync = true
+		w.register(one)
+		time.Sleep(time.Second)
+		w.takeCalls()
+		time.Sleep(time.Minute)
+		w.expect("after a resync", "one:a")
+		time.Sleep(time.Minute)
+		w.expect("after another one", "one:a")
+	})
+}
+
 // Handlers that would share a field owner, a finalizer or conditions are refused.
 func TestCollisionsAreRefused(t *testing.T) {
 	none := func(context.Context, *Project) (ctrl.Result, error) { return ctrl.Result{}, nil }
