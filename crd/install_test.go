@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,8 +59,8 @@ func TestOnRealServer(t *testing.T) {
 	for name, test := range upgrades {
 		t.Run(name, func(t *testing.T) {
 			c := connect(t, plane.Config())
+			defer c.remove() // also after a failure: the next one begins without a definition
 			test(c)
-			c.remove()
 		})
 	}
 	t.Run("names that are taken", func(t *testing.T) {
@@ -92,6 +93,17 @@ func (c *cluster) remove() {
 	}
 }
 
+// awaitCategory waits until the API server has accepted a category of Widgets.
+func (c *cluster) awaitCategory(category string) {
+	c.t.Helper()
+	err := wait.PollUntilContextTimeout(c.ctx, 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		return slices.Contains(c.get().Status.AcceptedNames.Categories, category), nil
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 func testUnchanged(c *cluster) {
 	first := widgets(fields("v1", "size"))
 	first.Labels = map[string]string{"app": "widgets"}
@@ -104,6 +116,7 @@ func testUnchanged(c *cluster) {
 	c.patch(`{"metadata":{"labels":{"theirs":"x"}}}`)
 	c.mustInstall(0, crd.Options{}, first)
 	c.patch(`{"spec":{"names":{"categories":["all"]}}}`)
+	c.awaitCategory("all")                 // which is a write of the API server's
 	c.mustInstall(1, crd.Options{}, first) // which repairs it
 	if err := c.client.Get(c.ctx, client.ObjectKey{Namespace: "default", Name: "a"}, widget("v1")); err != nil {
 		c.t.Errorf("the object is lost: %v", err)
