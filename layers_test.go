@@ -35,6 +35,7 @@ var layers = map[string]int{
 	"summary":                  0,
 	"crd":                      0,
 	"internal/definitions":     0,
+	"internal/rings":           0,
 	"internal/release":         0,
 
 	// The tower.

@@ -20,7 +20,7 @@ import (
 const validity = 365 * 24 * time.Hour
 
 // An authority issues the certificates of one control plane. Its key exists
-// in memory only.
+// in memory only, unless the control plane is shared.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey

@@ -12,6 +12,7 @@ import (
 // The files in the directory of a control plane.
 const (
 	authorityFile         = "ca.crt"
+	authorityKeyFile      = "ca.key" // only of a shared control plane
 	servingFile           = "serving.crt"
 	servingKeyFile        = "serving.key"
 	serviceAccountKeyFile = "service-accounts.key"

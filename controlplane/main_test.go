@@ -27,5 +27,8 @@ func TestMain(m *testing.M) {
 		os.Exit(beChild(kind))
 	}
 	log.SetLogger(logr.New(log.NullLogSink{})) // controller-runtime complains without one
+	if err := os.Unsetenv(controlplanetest.Variable); err != nil { // these tests need their own
+		panic(err)
+	}
 	os.Exit(shared.Main(m))
 }

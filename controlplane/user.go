@@ -20,6 +20,12 @@ import (
 // kubeconfigName is the name of the cluster, the user and the context in kubeconfig files.
 const kubeconfigName = "ctrlkit"
 
+// The rate limits of clients, far above the defaults.
+const (
+	clientQPS   = 1000
+	clientBurst = 2000
+)
+
 // Config returns the configuration of an administrator. Each call returns a copy, which the caller
 // may change. Its rate limits are far above the defaults.
 func (c *ControlPlane) Config() *rest.Config {
@@ -47,15 +53,23 @@ func (c *ControlPlane) AddUser(name string, groups ...string) (*rest.Config, err
 		return nil, fmt.Errorf("adding user %q: %w", name, err)
 	}
 	return &rest.Config{
-		Host: fmt.Sprintf("https://127.0.0.1:%d", c.port.number),
+		Host: c.host(),
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData:   c.authority.bundle(),
 			CertData: pair.certificate,
 			KeyData:  pair.key,
 		},
-		QPS:   1000,
-		Burst: 2000,
+		QPS:   clientQPS,
+		Burst: clientBurst,
 	}, nil
+}
+
+// host returns the address of the API server.
+func (c *ControlPlane) host() string {
+	if c.port == nil { // attached
+		return c.admin.Host
+	}
+	return fmt.Sprintf("https://127.0.0.1:%d", c.port.number)
 }
 
 // WriteKubeconfig adds the control plane to a kubeconfig file under the name ctrlkit, and makes it

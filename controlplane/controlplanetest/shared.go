@@ -11,6 +11,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane"
 )
 
+// Variable is the environment variable with the directory of the control plane to attach to.
+const Variable = "CTRLKIT_CONTROLPLANE"
+
 // A Shared is one control plane for all tests of a package. It is started for the first test that
 // calls ForTest, so that a run of other tests does not pay for it:
 //
@@ -19,6 +22,11 @@ import (
 //	func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 //
 // The tests stay independent of each other by using a namespace each.
+//
+// The tests of several packages share one control plane if the environment variable
+// CTRLKIT_CONTROLPLANE names the directory of a running one, as [controlplane.ControlPlane.Share]
+// returns it. It may have more parts than the options ask for, and objects of other tests. Tests that
+// can't live with that call [Start].
 type Shared struct {
 	// Options are those of the control plane. They must not be changed after
 	// the first call of ForTest.
@@ -29,12 +37,19 @@ type Shared struct {
 	err   error
 }
 
-// ForTest returns the shared control plane. The first call starts it. ForTest fails the test if the
+// ForTest returns the shared control plane. The first call starts it, or
+// attaches to the one of the environment. ForTest fails the test if the
 // control plane could not be started, in this call or an earlier one, and if one of its processes
 // has ended.
 func (s *Shared) ForTest(tb testing.TB) *controlplane.ControlPlane {
 	tb.Helper()
-	s.once.Do(func() { s.plane, s.err = start(tb, s.Options) })
+	s.once.Do(func() {
+		if dir := os.Getenv(Variable); dir != "" {
+			s.plane, s.err = controlplane.Attach(tb.Context(), dir, s.Options)
+			return
+		}
+		s.plane, s.err = start(tb, s.Options)
+	})
 	if s.err != nil {
 		tb.Fatal(s.err)
 	}

@@ -1,0 +1,67 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package controlplane_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
+)
+
+func TestAttachUsesAControlPlaneOfAnotherProcess(t *testing.T) {
+	rings.Test(t, "starts a control plane")
+	started := shared.ForTest(t)
+	dir, err := started.Share()
+	if err != nil {
+		t.Fatal(err)
+	}
+	attached, err := controlplane.Attach(t.Context(), dir, controlplane.Options{Parts: controlplane.PartControllerManager, CRDs: []string{"testdata/crds"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newNamespace(t, newClient(t, attached.Config()))
+	jane, err := attached.AddUser("jane")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := newClient(t, jane).List(t.Context(), &corev1.NamespaceList{}); !apierrors.IsForbidden(err) {
+		t.Errorf("jane lists namespaces: %v, want that she is known and may not", err)
+	}
+	if err := attached.Stop(); err != nil {
+		t.Error(err)
+	}
+	newNamespace(t, newClient(t, started.Config())) // it still runs
+}
+
+func TestAttachSaysWhyNot(t *testing.T) {
+	rings.Test(t, "starts a control plane")
+	_, err := controlplane.Attach(t.Context(), t.TempDir(), controlplane.Options{})
+	if err == nil || !strings.Contains(err.Error(), "is it still running?") {
+		t.Errorf("of a directory without a control plane: %v", err)
+	}
+	bare, err := controlplane.Start(t.Context(), controlplane.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := bare.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	dir, err := bare.Share()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = controlplane.Attach(t.Context(), dir, controlplane.Options{Parts: controlplane.PartNodes})
+	if err == nil || !strings.Contains(err.Error(), "nodes") {
+		t.Errorf("of one without Nodes: %v", err)
+	}
+}

@@ -1,0 +1,41 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rings says in which ring of the test suite a test runs:
+//
+//   - make unit is go test -short: what needs no process, no compiler, and no second of time.
+//   - make test is go test: each promise shown once for real, with samples of the simulations.
+//   - make explore runs everything else, such as all plans of the simulations, for as long as
+//     it is given.
+//
+// A test that says nothing runs in the first two.
+package rings
+
+import (
+	"os"
+	"testing"
+)
+
+// Variable is the environment variable that lets the tests of the third ring run. The explorer
+// sets it, and the lines that it prints to run a finding again.
+const Variable = "EXPLORE"
+
+// Test leaves a test to make test and make explore. Why says what it needs: "starts a control
+// plane", "compiles programs", "takes two seconds".
+func Test(tb testing.TB, why string) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skipf("make test runs it: it %s", why)
+	}
+}
+
+// Explore leaves a test to make explore. Why says what it needs: "takes minutes".
+func Explore(tb testing.TB, why string) {
+	tb.Helper()
+	if !Exploring() {
+		tb.Skipf("make explore runs it: it %s", why)
+	}
+}
+
+// Exploring reports whether the tests of the third ring run.
+func Exploring() bool { return os.Getenv(Variable) != "" }
