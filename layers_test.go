@@ -36,6 +36,7 @@ var layers = map[string]int{
 	"crd":                      0,
 	"internal/definitions":     0,
 	"internal/rings":           0,
+	"internal/suite":           3,
 	"internal/release":         0,
 
 	// The tower.
