@@ -29,12 +29,12 @@ func hashes(parts []part) (map[string]string, error) {
 	if len(dirs) == 0 {
 		return nil, errors.New("nothing to explore")
 	}
-	args := []string{"list", "-test", "-json=Dir,ForTest,ImportPath,Deps"}
+	args := []string{"list", "-deps", "-test", "-json=Dir,ForTest,ImportPath,Deps"}
 	for dir := range dirs {
 		args = append(args, dir)
 	}
-	slices.Sort(args[3:])
-	packages, err := list(append(args, "-deps"))
+	slices.Sort(args[4:])
+	packages, err := list(args)
 	if err != nil {
 		return nil, err
 	}
