@@ -29,7 +29,7 @@ var updateAPI = flag.Bool("update-api", false, "rewrite testdata/api, then fail"
 //	go test -run TestAPI . -update-api
 func TestAPI(t *testing.T) {
 	recorded := map[string]bool{}
-	for _, p := range listPackages(t, "./...") {
+	for _, p := range ownPackages(t) {
 		dir := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 		if slices.ContainsFunc(strings.Split(dir, "/"), func(part string) bool {
 			return part == "internal" || part == "cmd" || part == "testdata" || part == "conformance"
@@ -37,9 +37,7 @@ func TestAPI(t *testing.T) {
 			continue // not for import
 		}
 		got, err := apiOf(p.ImportPath, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		name := "ctrlkit.txt"
 		if dir != "" {
 			name = strings.ReplaceAll(dir, "/", "_") + ".txt"
@@ -48,9 +46,7 @@ func TestAPI(t *testing.T) {
 		checkAPI(t, filepath.Join("testdata", "api", name), got)
 	}
 	entries, err := os.ReadDir(filepath.Join("testdata", "api"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		if !recorded[e.Name()] {
 			t.Errorf("testdata/api/%s is about a package that is not public any more: remove it", e.Name())
@@ -69,12 +65,8 @@ func checkAPI(t *testing.T, path, got string) {
 			path, cmp.Diff(string(want), got))
 		return
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(got), 0o644))
 	t.Errorf("%s was rewritten: read the difference, and commit it", path)
 }
 
@@ -170,13 +162,9 @@ const (
 	two = 2
 )
 `
-	if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte(src), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "p.go"), []byte(src), 0o644))
 	got, err := apiOf("example.com/p", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, want := range []string{"Field int", "func (e *Exported) Method(n int) error\n", "One = 1"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)

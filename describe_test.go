@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -40,12 +39,8 @@ func TestDescribe(t *testing.T) {
 		{ctrlkit.Join(foreignAction{a}), "Join(foreign)"},
 		{ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { x := g.Add(a); y := g.Add(b); g.Add(c, y, x) }), "Graph(A, B, C after A and B)"},
 	} {
-		if got := tt.action.Description(); got != tt.want {
-			t.Errorf("Description: got %s, want %s", got, tt.want)
-		}
-		if got := ctrlkit.Describe(tt.action).String(); got != tt.want {
-			t.Errorf("Describe: got %s, want %s", got, tt.want)
-		}
+		same(t, "Description", tt.want, tt.action.Description())
+		same(t, "Describe", tt.want, ctrlkit.Describe(tt.action).String())
 	}
 }
 
@@ -53,9 +48,7 @@ func TestDescribedWrapperKeepsItsInside(t *testing.T) {
 	var j journal
 	got := ctrlkit.Describe(ctrlkit.Join(describedAction{foreignAction{j.ok("A")}}))
 	want := outline.Node{Kind: outline.KindJoin, Children: []outline.Node{{Kind: outline.KindOnce, Label: "mine"}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("node (-want +got):\n%s", diff)
-	}
+	same(t, "node", want, got)
 }
 
 type describedAction struct{ foreignAction }

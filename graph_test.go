@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -39,9 +38,7 @@ func TestGraphRunsInOrderAndBeside(t *testing.T) {
 			g.Add(takes("Service", time.Second), config)
 			g.Add(takes("Monitor", time.Second), pods, pods)
 		}).Run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		j.want(t, "Config at 1s", "Service at 2s", "Disk at 3s", "Pods at 4s", "Monitor at 5s")
 	})
 }
@@ -62,9 +59,7 @@ func TestGraphIsAsCompleteAsPossible(t *testing.T) {
 		g.Add(j.ok("G"), again)
 	})
 	result, err := w.Run(background())
-	if diff := cmp.Diff([]string{"E", "Fails", "Fine", "G", "Requeues", "Waits"}, j.sorted()); diff != "" {
-		t.Errorf("actions run (-want +got):\n%s", diff)
-	}
+	same(t, "actions run", []string{"E", "Fails", "Fine", "G", "Requeues", "Waits"}, j.sorted())
 	want := "Fails: boom; Waits: waiting for the world; B is blocked by Fails; C is blocked by Fails; " +
 		"D is blocked by Fails, Waits; F is blocked by Requeues"
 	if text(err) != want {
@@ -74,9 +69,7 @@ func TestGraphIsAsCompleteAsPossible(t *testing.T) {
 	for _, b := range ctrlkit.BlockedActions(err) {
 		names = append(names, b.Action)
 	}
-	if got := strings.Join(names, " "); got != "B C D F" {
-		t.Errorf("blocked: %s", got)
-	}
+	same(t, "blocked", "B C D F", strings.Join(names, " "))
 	result, err = ctrlkit.IgnoreExit(result, err)
 	if text(err) != "Fails: boom" || result.RequeueAfter != time.Second {
 		t.Errorf("at the root: %v after %s, want the real error after 1s", err, result.RequeueAfter)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -63,9 +62,7 @@ func TestHooksSeeEveryActionOnce(t *testing.T) {
 			nop := func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }
 			_, _ = build(ctrlkit.NewAction("A", nop), ctrlkit.NewAction("B", nop)).Run(ctx)
 			want := []string{"hook after A: <nil>", "hook after B: <nil>", "hook before A", "hook before B"}
-			if diff := cmp.Diff(want, j.sorted()); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			same(t, "calls", want, j.sorted())
 		})
 	}
 }

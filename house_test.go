@@ -4,6 +4,7 @@
 package ctrlkit_test
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -19,6 +20,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/go/packages"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // The limits of the house. A type, a file or a function that outgrows one of them holds something
@@ -49,9 +52,7 @@ func TestHouse(t *testing.T) {
 		}
 		return h.add(filepath.ToSlash(path), src)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, problem := range h.problems() {
 		t.Error(problem)
 	}
@@ -154,12 +155,10 @@ func receiverOf(fn *ast.FuncDecl) string {
 // Between two files of an engine or of the simulator calls go one way, or through an interface, so
 // that a reader can follow them without coming back.
 func TestCallsGoOneWay(t *testing.T) {
-	config := &packages.Config{Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes |
-		packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps, Env: append(os.Environ(), "GOWORK=off")}
+	rings.Test(t, "compiles what the packages import")
+	config := &packages.Config{Mode: packages.LoadSyntax, Env: append(os.Environ(), "GOWORK=off")}
 	loaded, err := packages.Load(config, "./step/...", "./sim", "./sim/fault", "./sim/oracle", "./sim/internal/...")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range loaded {
 		for _, e := range p.Errors {
 			t.Error(e)
@@ -230,12 +229,8 @@ func TestHouseTestCanFail(t *testing.T) {
 		if name == "a table in a test" {
 			path = "p_test.go"
 		}
-		if err := h.add(path, []byte(tt.src)); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(h.problems(), "\n"); got != tt.want {
-			t.Errorf("%s: got %q, want %q", name, got, tt.want)
-		}
+		must(t, h.add(path, []byte(tt.src)))
+		same(t, name, tt.want, strings.Join(h.problems(), "\n"))
 	}
 }
 
@@ -251,9 +246,7 @@ func TestCallsGoOneWayCanFail(t *testing.T) {
 		var files []*ast.File
 		for path, src := range map[string]string{"a.go": a, "b.go": tt.b} {
 			file, err := parser.ParseFile(fset, path, src, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			files = append(files, file)
 		}
 		info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
@@ -270,15 +263,13 @@ func TestCallsGoOneWayCanFail(t *testing.T) {
 // The map names a file for each station of the ways through the house, and each package.
 func TestArchitectureIsTrue(t *testing.T) {
 	text, err := os.ReadFile("docs/architecture.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, match := range regexp.MustCompile("`([a-z0-9_/]+\\.go)`").FindAllStringSubmatch(string(text), -1) {
 		if _, err := os.Stat(match[1]); err != nil {
 			t.Errorf("docs/architecture.md names a file that is not there: %v", err)
 		}
 	}
-	for _, p := range listPackages(t, "./...") {
+	for _, p := range ownPackages(t) {
 		dir := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 		if !isOnMap(string(text), dir) {
 			t.Errorf("docs/architecture.md has no line for package %q", dir)
@@ -318,6 +309,7 @@ var wordy = map[string]string{
 }
 
 func TestWords(t *testing.T) {
+	rings.Test(t, "takes seconds")
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		path = filepath.ToSlash(path)
 		switch {
@@ -332,14 +324,10 @@ func TestWords(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for i, line := range strings.Split(string(text), "\n") {
-			if word := oldWords.FindString(line); word != "" {
-				t.Errorf("%s:%d: %q is not a word of docs/glossary.md: %s", path, i+1, word, strings.TrimSpace(line))
-			}
+		for _, at := range oldWords.FindAllIndex(text, -1) {
+			t.Errorf("%s:%d: %q is not a word of docs/glossary.md", path, 1+bytes.Count(text[:at[0]], []byte("\n")), text[at[0]:at[1]])
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

@@ -151,12 +151,8 @@ func TestJoinRules(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var j journal
 			got, err := ctrlkit.Join(j.ends("A", tt.a, nil), j.ends("B", tt.b, nil)).Run(background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("joined result (-want +got):\n%s", diff)
-			}
+			must(t, err)
+			same(t, "joined result", tt.want, got)
 		})
 	}
 }

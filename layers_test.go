@@ -14,7 +14,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 const module = "github.com/ctrlkit/ctrlkit"
@@ -161,7 +164,7 @@ var banned = map[string]string{
 }
 
 func TestLayers(t *testing.T) {
-	for _, p := range listPackages(t, "./...") {
+	for _, p := range ownPackages(t) {
 		from := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 		layer, ok := layerOf(from)
 		if !ok {
@@ -216,7 +219,10 @@ func layerOf(dir string) (int, bool) {
 }
 
 func TestBannedDependencies(t *testing.T) {
-	for _, p := range listPackages(t, "-deps", "-test", "./...") {
+	rings.Test(t, "lists the dependencies of all packages")
+	packages, err := listPackages("-deps", "-test", "./...")
+	must(t, err)
+	for _, p := range packages {
 		if why := isBanned(p.ImportPath); why != "" {
 			t.Errorf("the library depends on %s: %s", p.ImportPath, why)
 		}
@@ -286,23 +292,32 @@ type listedPackage struct {
 	Imports    []string
 }
 
-func listPackages(t *testing.T, args ...string) []listedPackage {
+// ownPackages returns the packages of the module. The go command is asked once.
+func ownPackages(t *testing.T) []listedPackage {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Imports"}, args...)...)
+	packages, err := own()
+	must(t, err)
+	return packages
+}
+
+var own = sync.OnceValues(func() ([]listedPackage, error) { return listPackages("./...") })
+
+func listPackages(args ...string) ([]listedPackage, error) {
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports"}, args...)...)
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", cmd, err, &stderr)
+		return nil, fmt.Errorf("%s: %w\n%s", cmd, err, &stderr)
 	}
 	var packages []listedPackage
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listedPackage
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			return packages
+			return packages, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		packages = append(packages, p)
 	}

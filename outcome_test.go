@@ -142,9 +142,7 @@ func TestWaits(t *testing.T) {
 	)
 	result, err := w.Run(background())
 	want := []ctrlkit.Wait{{Action: "Secret", For: "Secret default/db"}, {Action: "Bucket", For: "the bucket", Every: time.Minute}}
-	if diff := cmp.Diff(want, ctrlkit.Waits(err)); diff != "" {
-		t.Errorf("waits (-want +got):\n%s", diff)
-	}
+	same(t, "waits", want, ctrlkit.Waits(err))
 	if result.RequeueAfter != time.Minute {
 		t.Errorf("got %s, want a requeue after a minute", result.RequeueAfter)
 	}
@@ -153,5 +151,20 @@ func TestWaits(t *testing.T) {
 	}
 	if ctrlkit.Waits(nil) != nil || ctrlkit.Waits(errBoom) != nil {
 		t.Error("there is nothing to wait for")
+	}
+}
+
+// same checks that got is want. What says of what, and may be empty in a test that checks one thing.
+func same[T any](t testing.TB, what string, want, got T, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

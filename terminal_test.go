@@ -182,21 +182,15 @@ func TestControllerIsNotSilenced(t *testing.T) {
 						return ctrlkit.IgnoreExit(tt.action.Run(ctx))
 					}),
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				err = c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 					queue.Add(reconcile.Request{})
 					return nil
 				}))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				defer cancel()
-				if err := c.Start(ctx); err != nil {
-					t.Fatal(err)
-				}
+				must(t, c.Start(ctx))
 				if reconciles < tt.min || reconciles > tt.max {
 					t.Errorf("%d reconciles in two seconds, want %d to %d", reconciles, tt.min, tt.max)
 				}

@@ -163,9 +163,7 @@ func checkTimeoutError(t *testing.T, err error, stillRunning bool) {
 	if !strings.Contains(timeout.Error(), text(timeout.Err)) {
 		t.Errorf("%q does not say %q", timeout, timeout.Err)
 	}
-	if got := errors.Is(err, ctrlkit.ErrStillRunning); got != stillRunning {
-		t.Errorf("is something still running: got %t, want %t", got, stillRunning)
-	}
+	same(t, "is something still running: got", stillRunning, errors.Is(err, ctrlkit.ErrStillRunning))
 }
 
 // flakyAction returns an action under a Retry that succeeds at every third attempt.
@@ -333,9 +331,7 @@ func TestAbandonedActionNeverRunsTwiceAtOnce(t *testing.T) {
 			ran <- err
 		}()
 		synctest.Wait() // the other object's action is running
-		if n := most.Load(); n != 1 {
-			t.Errorf("%d runs for one object at once", n)
-		}
+		same(t, "runs for one object at once", 1, most.Load())
 		close(release)
 		if err := <-ran; err != nil {
 			t.Errorf("the action of another object: %v", err)

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -51,9 +50,7 @@ func (j *journal) waits(name string) ctrlkit.Action {
 
 func (j *journal) want(t *testing.T, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, j.ran); diff != "" {
-		t.Errorf("actions run (-want +got):\n%s", diff)
-	}
+	same(t, "actions run", want, j.ran)
 }
 
 func (j *journal) sorted() []string { return slices.Sorted(slices.Values(j.ran)) }

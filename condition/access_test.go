@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
 
 	"github.com/ctrlkit/ctrlkit/condition"
 )
@@ -57,9 +58,7 @@ func TestAccess(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, want := range [][]metav1.Condition{{stored("A", isTrue, "A", "")}, {}, nil} {
-				if err := condition.Store(tt.obj, want); err != nil {
-					t.Fatal(err)
-				}
+				must(t, condition.Store(tt.obj, want))
 				got, err := condition.Of(tt.obj)
 				if diff := cmp.Diff(want, got); err != nil || diff != "" {
 					t.Errorf("got error %v and conditions (-want +got):\n%s", err, diff)
@@ -113,4 +112,19 @@ func TestAccessFromTwoGoroutines(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// same checks that got is want. What says of what, and may be empty in a test that checks one thing.
+func same[T any](t rapid.TB, what string, want, got T, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

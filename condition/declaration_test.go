@@ -14,9 +14,7 @@ func TestSeverities(t *testing.T) {
 	for severity, want := range map[condition.Severity]string{
 		condition.SeverityInfo: "info", condition.SeverityWarning: "warning", condition.SeverityError: "error", 0: "no severity", 4: "no severity", -1: "no severity",
 	} {
-		if got := severity.String(); got != want {
-			t.Errorf("severity %d: got %q, want %q", severity, got, want)
-		}
+		same(t, "severity", want, severity.String())
 	}
 	if condition.SeverityInfo >= condition.SeverityWarning || condition.SeverityWarning >= condition.SeverityError {
 		t.Error("the worst is not the last")

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -66,9 +65,7 @@ func TestLastTryOfAnInformationalCondition(t *testing.T) {
 	obj := newDatabase(stored("Missed", isFalse, "OnSchedule", "none was missed"))
 	declared := []condition.Declaration{{Type: "Missed", Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational}}
 	set, err := condition.NewSet(obj, condition.Options{Declared: declared, Now: later})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	set.MarkLastTryFailed([]string{"Missed"}, "no permission")
 	if c, _ := set.Get("Missed"); c.Reason != "OnSchedule" {
 		t.Errorf("got %s %s", c.Status, c.Reason)
@@ -82,12 +79,8 @@ func TestLastTryFailedIsNotCounted(t *testing.T) {
 	set.MarkFailed(condition.SeverityError, "Forbidden", "no permission")
 	set.MarkLastTryFailed([]string{"Degraded"}, "no permission")
 	set.Summarize()
-	if diff := cmp.Diff("no permission", get(t, set, condition.Ready).Message); diff != "" {
-		t.Errorf("Ready (-want +got):\n%s", diff)
-	}
-	if got := set.WorstSeverity(); got != 0 {
-		t.Errorf("the worst that was set is %v, want none", got)
-	}
+	same(t, "Ready", "no permission", get(t, set, condition.Ready).Message)
+	same(t, "the worst that", 0, set.WorstSeverity())
 }
 
 func TestMarkObservedExcept(t *testing.T) {
@@ -96,9 +89,7 @@ func TestMarkObservedExcept(t *testing.T) {
 	set := newSet(t, d)
 	set.MarkObserved("SecretFound")
 	for conditionType, want := range map[string]int64{"Degraded": 5, "SecretFound": 1} {
-		if got := get(t, set, conditionType).ObservedGeneration; got != want {
-			t.Errorf("%s is about generation %d, want %d", conditionType, got, want)
-		}
+		same(t, conditionType, want, get(t, set, conditionType).ObservedGeneration)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -38,9 +37,7 @@ func TestMark(t *testing.T) {
 			set := newSet(t, newDatabase())
 			tt.do(set)
 			c := get(t, set, tt.conditionType)
-			if got := texts([]metav1.Condition{c})[0]; got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			same(t, "", tt.want, texts([]metav1.Condition{c})[0])
 			if c.ObservedGeneration != 1 || !c.LastTransitionTime.Time.Equal(noon.Add(time.Hour)) {
 				t.Errorf("got generation %d and time %v, want 1 and a whole hour after noon", c.ObservedGeneration, c.LastTransitionTime)
 			}
@@ -90,14 +87,10 @@ func TestMarkObserved(t *testing.T) {
 	d := newDatabase(stored("SecretFound", isTrue, "Found", ""), stored("Scanned", isTrue, "Done", ""))
 	d.Generation = 5
 	set := newSet(t, d)
-	if got := get(t, set, "SecretFound").ObservedGeneration; got != 1 {
-		t.Errorf("before MarkObserved, SecretFound is about generation %d, want 1", got)
-	}
+	same(t, "before MarkObserved, SecretFound", 1, get(t, set, "SecretFound").ObservedGeneration)
 	set.MarkObserved()
 	for conditionType, want := range map[string]int64{"SecretFound": 5, "Degraded": 5, "BackupDone": 5, "Scanned": 1} {
-		if got := get(t, set, conditionType).ObservedGeneration; got != want {
-			t.Errorf("%s is about generation %d, want %d", conditionType, got, want)
-		}
+		same(t, conditionType, want, get(t, set, conditionType).ObservedGeneration)
 	}
 }
 
@@ -177,12 +170,8 @@ func TestResetToPaused(t *testing.T) {
 			set.MarkFailed(condition.SeverityError, "NoAnswer", "")
 			set.Summarize()
 			set.ResetToPaused("Wanted", "its owner wants it")
-			if diff := cmp.Diff(tt.want, texts(set.Conditions())); diff != "" {
-				t.Errorf("conditions (-want +got):\n%s", diff)
-			}
-			if got := set.WorstSeverity(); got != 0 {
-				t.Errorf("something is still %v", got)
-			}
+			same(t, "conditions", tt.want, texts(set.Conditions()))
+			same(t, "something", 0, set.WorstSeverity())
 		})
 	}
 }

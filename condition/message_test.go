@@ -71,9 +71,7 @@ func TestKeepMessages(t *testing.T) {
 			d.Generation = tt.generation
 			set := newSet(t, d)
 			tt.do(set)
-			if got := set.MessagesChanged(); got != tt.isNew {
-				t.Errorf("there are new messages: got %t, want %t", got, tt.isNew)
-			}
+			same(t, "there", tt.isNew, set.MessagesChanged())
 			held := set.KeepMessages()
 			if want := tt.isNew && tt.generation == 1; held != want {
 				t.Errorf("messages were held: got %t, want %t", held, want)
@@ -82,9 +80,7 @@ func TestKeepMessages(t *testing.T) {
 			for _, conditionType := range conditionTypes {
 				got = append(got, get(t, set, conditionType).Message)
 			}
-			if got := strings.Join(got, " "); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			same(t, "", tt.want, strings.Join(got, " "))
 		})
 	}
 }
@@ -102,9 +98,7 @@ func TestLongMessages(t *testing.T) {
 			set := newSet(t, newDatabase())
 			set.MarkUnhealthy("SecretFound", condition.SeverityInfo, "A", tt.message)
 			set.MarkUnhealthy("Degraded", condition.SeverityInfo, "B", "another")
-			if got := get(t, set, "SecretFound").Message; got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			same(t, "", tt.want, get(t, set, "SecretFound").Message)
 			set.Summarize()
 			got := get(t, set, condition.Ready).Message
 			if len(got) > 1024 || !utf8.ValidString(got) || !strings.HasPrefix(got, "SecretFound: ") || !strings.HasSuffix(got, " (and 1 more)") {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -113,9 +112,7 @@ func TestConditionsHold(t *testing.T) {
 			}
 			once := obj.copy()
 			reconcile(t, obj, now.Add(time.Hour), todo)
-			if diff := cmp.Diff(once.Status.Conditions, obj.Status.Conditions); diff != "" {
-				t.Errorf("the same again makes other conditions (-once +twice):\n%s", diff)
-			}
+			same(t, "the same again makes other conditions (-once +twice)", once.Status.Conditions, obj.Status.Conditions)
 		}
 	})
 }
@@ -130,16 +127,12 @@ func isForeign(c metav1.Condition) bool { return c.Type == foreign(1).Type }
 
 func reconcile(t *rapid.T, obj *database, now time.Time, todo []operation) {
 	set, err := condition.NewSet(obj, condition.Options{Declared: declared, Retired: []string{"Retired"}, Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	set.SetPaused("", "") // as every reconcile of an object that is not paused does
 	for _, o := range todo {
 		o.do(set)
 	}
-	if err := set.Store(obj); err != nil {
-		t.Fatal(err)
-	}
+	must(t, set.Store(obj))
 	if !slices.ContainsFunc(obj.Status.Conditions, isForeign) {
 		t.Fatal("the condition of another controller is gone")
 	}

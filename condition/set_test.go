@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -22,9 +21,7 @@ var later = noon.Add(time.Hour + 300*time.Millisecond)
 func newSet(t *testing.T, d *database, retired ...string) *condition.Set {
 	t.Helper()
 	set, err := condition.NewSet(d, condition.Options{Declared: declared, Retired: retired, Now: later})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return set
 }
 
@@ -88,9 +85,7 @@ func TestNewSet(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, newDatabase(tt.before...), tt.retired...)
-			if diff := cmp.Diff(tt.want, texts(set.Conditions())); diff != "" {
-				t.Errorf("conditions (-want +got):\n%s", diff)
-			}
+			same(t, "conditions", tt.want, texts(set.Conditions()))
 		})
 	}
 }
@@ -108,9 +103,7 @@ func TestSetIsACopy(t *testing.T) {
 	want := slices.Clone(d.Status.Conditions)
 	set := newSet(t, d, "Old")
 	set.MarkHealthy("SecretFound", "Found", "")
-	if diff := cmp.Diff(want, d.Status.Conditions); diff != "" {
-		t.Errorf("on the object (-want +got):\n%s", diff)
-	}
+	same(t, "on the object", want, d.Status.Conditions)
 	d.Status.Conditions[0] = stored("SecretFound", isTrue, "Found", "a step has written here itself")
 	set.Summarize()
 	if changes := set.Changes(); len(changes) == 0 || changes[1].Type != "SecretFound" {
@@ -133,9 +126,7 @@ func TestOrder(t *testing.T) {
 		got = append(got, c.Type)
 	}
 	want := []string{condition.Ready, condition.Reconciling, condition.Paused, "SecretFound", "Degraded", "BackupDone", "Z", "A"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("types (-want +got):\n%s", diff)
-	}
+	same(t, "types", want, got)
 }
 
 // Two authors of the conditions of one object agree on their order.
@@ -143,36 +134,24 @@ func TestOrderOfPartialSets(t *testing.T) {
 	d := &database{}
 	store := func(mine string) {
 		set, err := condition.NewSet(d, condition.Options{Declared: []condition.Declaration{{Type: mine}}, Partial: true, Now: later})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		set.MarkHealthy(mine, "Fine", "")
-		if err := set.Store(d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.Store(d))
 	}
 	for _, mine := range []string{"One", "Two", "One", "Two"} {
 		store(mine)
 	}
 	conditions, err := condition.Of(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"One=True Fine", "Two=True Fine"}, texts(conditions)); diff != "" {
-		t.Errorf("the last author has put its own first (-want +got):\n%s", diff)
-	}
+	must(t, err)
+	same(t, "the last author has put its own first", []string{"One=True Fine", "Two=True Fine"}, texts(conditions))
 }
 
 func TestStore(t *testing.T) {
 	d := newDatabase()
 	set := newSet(t, d)
 	set.Summarize()
-	if err := set.Store(d); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(set.Conditions(), d.Status.Conditions); diff != "" {
-		t.Errorf("on the object (-set +object):\n%s", diff)
-	}
+	must(t, set.Store(d))
+	same(t, "on the object (-set +object)", set.Conditions(), d.Status.Conditions)
 	if err := set.Store(&metav1.ObjectMeta{}); !errors.Is(err, condition.ErrNone) {
 		t.Errorf("got error %v, want %v", err, condition.ErrNone)
 	}

@@ -4,6 +4,7 @@
 package condition_test
 
 import (
+	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -47,9 +48,7 @@ func TestSimilar(t *testing.T) {
 		{"a short id is a word", "commit abc1de", "commit abc2ff", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := condition.Similar(tt.a, tt.b); got != tt.want {
-				t.Errorf("%q and %q: got %t, want %t", tt.a, tt.b, got, tt.want)
-			}
+			same(t, fmt.Sprint(tt.a), tt.want, condition.Similar(tt.a, tt.b))
 		})
 	}
 }

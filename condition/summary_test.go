@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -145,12 +144,8 @@ func TestSummarize(t *testing.T) {
 			tt.do(set)
 			set.Summarize()
 			got := slices.DeleteFunc(set.Conditions(), func(c metav1.Condition) bool { return set.Declared(c.Type) })
-			if diff := cmp.Diff(tt.want, texts(got)); diff != "" {
-				t.Errorf("what is computed (-want +got):\n%s", diff)
-			}
-			if got := set.WorstSeverity(); got != tt.worst {
-				t.Errorf("the worst declared one is of severity %v, want %v", got, tt.worst)
-			}
+			same(t, "what", tt.want, texts(got))
+			same(t, "the worst decl", tt.worst, set.WorstSeverity())
 		})
 	}
 }
@@ -178,9 +173,7 @@ func TestReadyIsAboutThePresentGeneration(t *testing.T) {
 			set := newSet(t, d)
 			tt.do(set)
 			set.Summarize()
-			if got := texts(set.Conditions())[0]; got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			same(t, "", tt.want, texts(set.Conditions())[0])
 		})
 	}
 }
@@ -226,9 +219,7 @@ func TestChanges(t *testing.T) {
 				}
 				got = append(got, change{c.Type, c.Severity})
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("changes (-want +got):\n%s", diff)
-			}
+			same(t, "changes", tt.want, got)
 		})
 	}
 }

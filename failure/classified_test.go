@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -108,9 +109,7 @@ func TestReasons(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := failure.Mark(apierrors.NewNotFound(secrets, "db"), failure.WithReason(tt.reason))
-			if got := failure.Classify(err).Reason; got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			same(t, "", tt.want, failure.Classify(err).Reason)
 		})
 	}
 }
@@ -134,5 +133,13 @@ func TestMistakesOfTheCaller(t *testing.T) {
 			}()
 			tt.do()
 		})
+	}
+}
+
+// same checks that got is want. What says of what, and may be empty in a test that checks one thing.
+func same[T any](t rapid.TB, what string, want, got T, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -27,9 +27,7 @@ func TestLimiterDoubles(t *testing.T) {
 		if !about(delay, want) {
 			t.Errorf("after failure %d it waits %v, want %v", i+1, delay, want)
 		}
-		if got := l.When("db"); got != delay {
-			t.Errorf("after failure %d the queue gets %v, want %v", i+1, got, delay)
-		}
+		same(t, "after failure", delay, l.When("db"))
 	}
 }
 
@@ -43,12 +41,8 @@ func TestLimiterIsPerKey(t *testing.T) {
 		t.Errorf("the first failure of b is number %d and waits %v", failures, delay)
 	}
 	l.Forget("a")
-	if got := l.NumRequeues("a"); got != 0 {
-		t.Errorf("a is forgotten and has %d failures", got)
-	}
-	if got := l.NumRequeues("b"); got != 1 {
-		t.Errorf("b has %d failures, want 1", got)
-	}
+	same(t, "a", 0, l.NumRequeues("a"))
+	same(t, "b has", 1, l.NumRequeues("b"))
 	if failures, delay := l.Failed("a", slow); failures != 1 || !about(delay, time.Minute) {
 		t.Errorf("the first failure of a since is number %d and waits %v", failures, delay)
 	}
@@ -95,13 +89,9 @@ func TestLimiterIsAskedLate(t *testing.T) {
 	l.Failed("db", slow)
 	_, want := l.Failed("db", slow)
 	for range 2 {
-		if got := l.When("db"); got != want {
-			t.Errorf("the queue gets %v, want %v", got, want)
-		}
+		same(t, "the queue gets", want, l.When("db"))
 	}
-	if got := l.NumRequeues("db"); got != 2 {
-		t.Errorf("there are %d failures, want 2", got)
-	}
+	same(t, "there", 2, l.NumRequeues("db"))
 }
 
 func TestLimiterFromTwoGoroutines(t *testing.T) {
@@ -120,7 +110,5 @@ func TestLimiterFromTwoGoroutines(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := l.NumRequeues(0); got != 668 {
-		t.Errorf("there are %d failures of 0, want 668", got)
-	}
+	same(t, "there", 668, l.NumRequeues(0))
 }

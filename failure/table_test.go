@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,9 +150,7 @@ func TestTerminalErrorOfAWorkflow(t *testing.T) {
 }
 
 func TestNoError(t *testing.T) {
-	if diff := cmp.Diff(failure.Classification{}, failure.Classify(nil)); diff != "" {
-		t.Errorf("the classification of no error (-want +got):\n%s", diff)
-	}
+	same(t, "the classification of no error", failure.Classification{}, failure.Classify(nil))
 	if got := failure.Causes(nil); got != nil {
 		t.Errorf("causes of no error: %v", got)
 	}
@@ -231,9 +228,7 @@ func TestJoiningIsAnAlgebra(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := errs.Draw(t, "a"), errs.Draw(t, "b"), errs.Draw(t, "c")
 		left, right := failure.Classify(errors.Join(errors.Join(a, b), c)), failure.Classify(errors.Join(a, errors.Join(b, c)))
-		if diff := cmp.Diff(left, right); diff != "" {
-			t.Errorf("it depends on how they are joined:\n%s", diff)
-		}
+		same(t, "it depends on how they", left, right)
 		there, back := failure.Classify(errors.Join(a, b)), failure.Classify(errors.Join(b, a))
 		if there.Severity != back.Severity || there.Backoff != back.Backoff || there.RetryAfter != back.RetryAfter || there.Silent(1) != back.Silent(1) {
 			t.Errorf("it depends on the order:\n%+v\n%+v", there, back)
@@ -384,9 +379,7 @@ func TestRetryAfterOfServers(t *testing.T) {
 		{"we know better, and wrap it", fmt.Errorf("a: %w", failure.Mark(apierrors.NewTooManyRequests("slow down", 7), failure.WithRetryAfter(time.Hour))), time.Hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := failure.Classify(tt.err).RetryAfter; got != tt.want {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
+			same(t, "", tt.want, failure.Classify(tt.err).RetryAfter)
 		})
 	}
 }
@@ -439,9 +432,7 @@ func TestBackoffsOfOnesOwn(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			table := failure.Table{Backoffs: map[failure.Class]failure.Backoff{failure.ClassTransient: tt.own}}
-			if got := table.Classify(errBoom).Backoff; got != tt.want {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
+			same(t, "", tt.want, table.Classify(errBoom).Backoff)
 			if got, want := table.Classify(context.Canceled), failure.Classify(context.Canceled); got != want {
 				t.Errorf("another class has %v, want %v", got, want)
 			}
@@ -472,9 +463,7 @@ func TestUnavailable(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, err := range []error{tt.err, errors.Join(errBoom, tt.err)} {
-				if got := failure.IsUnavailable(err); got != tt.want {
-					t.Errorf("%v: got %t, want %t", err, got, tt.want)
-				}
+				same(t, fmt.Sprint(err), tt.want, failure.IsUnavailable(err))
 			}
 		})
 	}

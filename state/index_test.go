@@ -8,7 +8,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,13 +28,9 @@ func TestRegisterTwice(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	c, err := cache.New(&rest.Config{Host: "localhost:1"}, cache.Options{Scheme: scheme.Scheme, Mapper: mapper})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 2 {
-		if err := byData.Register(t.Context(), c, &corev1.ConfigMap{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, byData.Register(t.Context(), c, &corev1.ConfigMap{}))
 	}
 }
 
@@ -75,9 +70,7 @@ func TestControllerName(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			obj := withOwners(configMap("ns", "x", nil), test.owners...)
-			if diff := cmp.Diff(test.want, ControllerName(obj, "shop.example.com", "Shop")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "(-want +got)", test.want, ControllerName(obj, "shop.example.com", "Shop"))
 		})
 	}
 }

@@ -147,9 +147,7 @@ func TestMemoWaiterReadsForItselfWhenTheReaderGaveUp(t *testing.T) {
 						t.Errorf("a waiter got %v, want what it read itself", err)
 					}
 				}
-				if got := calls.Load(); got != 1 {
-					t.Errorf("%d reads by those who waited, want 1", got)
-				}
+				same(t, "reads by those who waited", 1, calls.Load())
 			})
 		})
 	}

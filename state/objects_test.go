@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 )
 
 var target = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "target", UID: "target-uid"}}
@@ -41,9 +42,7 @@ func TestOwnedByComparesUIDs(t *testing.T) {
 		*configMap("ns", "without-an-owner", nil),
 		*withOwners(configMap("ns", "shared", nil), otherOwns, targetOwns),
 	}
-	if diff := cmp.Diff([]string{"ns/ours", "ns/shared"}, names(OwnedBy(target, items))); diff != "" {
-		t.Errorf("owned (-want +got):\n%s", diff)
-	}
+	same(t, "owned", []string{"ns/ours", "ns/shared"}, names(OwnedBy(target, items)))
 }
 
 func TestCheckOwner(t *testing.T) {
@@ -79,9 +78,7 @@ func TestControlledByIsTheControllerAlone(t *testing.T) {
 		*withOwners(configMap("ns", "namesakes", nil), controlling(otherOwns)),
 		*configMap("ns", "without-an-owner", nil),
 	}
-	if diff := cmp.Diff([]string{"ns/ours"}, names(ControlledBy(target, items))); diff != "" {
-		t.Errorf("controlled (-want +got):\n%s", diff)
-	}
+	same(t, "controlled", []string{"ns/ours"}, names(ControlledBy(target, items)))
 }
 
 func TestCheckController(t *testing.T) {
@@ -120,9 +117,7 @@ func TestOnly(t *testing.T) {
 		t.Fatalf("Only of three = %v, %v", got, err)
 	}
 	want := []types.NamespacedName{{Name: "c"}, {Namespace: "ns", Name: "a"}, {Namespace: "ns", Name: "b"}}
-	if diff := cmp.Diff(want, several.Found); diff != "" {
-		t.Errorf("found (-want +got):\n%s", diff)
-	}
+	same(t, "found", want, several.Found)
 	if want := "at most one object may match, but 3 do: c, ns/a, ns/b"; err.Error() != want {
 		t.Errorf("error: %v\nwant:  %s", err, want)
 	}
@@ -131,28 +126,20 @@ func TestOnly(t *testing.T) {
 func TestSortedLeavesItsArgumentAlone(t *testing.T) {
 	items := []corev1.ConfigMap{*configMap("b", "a", nil), *configMap("a", "b", nil), *configMap("a", "a", nil)}
 	sorted := Sorted(items)
-	if diff := cmp.Diff([]string{"a/a", "a/b", "b/a"}, names(sorted)); diff != "" {
-		t.Errorf("sorted (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"b/a", "a/b", "a/a"}, names(items)); diff != "" {
-		t.Errorf("the argument (-want +got):\n%s", diff)
-	}
+	same(t, "sorted", []string{"a/a", "a/b", "b/a"}, names(sorted))
+	same(t, "the argument", []string{"b/a", "a/b", "a/a"}, names(items))
 }
 
 func TestNamed(t *testing.T) {
 	items := []corev1.ConfigMap{*configMap("b", "x", nil), *configMap("a", "y", nil), *configMap("a", "x", nil)}
-	if diff := cmp.Diff([]string{"b/x", "a/x"}, names(Named("x", items))); diff != "" {
-		t.Errorf("named (-want +got):\n%s", diff)
-	}
+	same(t, "named", []string{"b/x", "a/x"}, names(Named("x", items)))
 }
 
 func TestCopiesAreDeep(t *testing.T) {
 	items := []corev1.ConfigMap{*configMap("ns", "a", map[string]string{"k": "v"})}
 	copies := Copies(items)
 	copies[0].Labels["k"] = "changed"
-	if got := items[0].Labels["k"]; got != "v" {
-		t.Errorf("the original has %q after the copy was changed", got)
-	}
+	same(t, "the original has", "v", items[0].Labels["k"])
 	if Copies[corev1.ConfigMap](nil) != nil {
 		t.Error("the copy of nil is not nil")
 	}
@@ -177,5 +164,20 @@ func TestCopyOfAKindWithDeepCopyObjectAlone(t *testing.T) {
 	}
 	if Copy[sparse](nil) != nil {
 		t.Error("the copy of nil is not nil")
+	}
+}
+
+// same checks that got is want. What says of what, and may be empty in a test that checks one thing.
+func same[T any](t rapid.TB, what string, want, got T, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -32,9 +32,7 @@ func TestUncopied(t *testing.T) {
 	if _, err := Get(t.Context(), Uncopied(reader), Selection{Namespace: "ns", Name: "a"}, &corev1.ConfigMap{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := (Selection{Namespace: "ns"}).List(t.Context(), Uncopied(reader), &corev1.ConfigMapList{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (Selection{Namespace: "ns"}).List(t.Context(), Uncopied(reader), &corev1.ConfigMapList{}))
 	if got := reader.get.UnsafeDisableDeepCopy; got == nil || !*got {
 		t.Error("the object that Get reads is copied")
 	}

@@ -117,9 +117,7 @@ func TestKey(t *testing.T) {
 		a := selections.Draw(t, "a")
 		b := rapid.OneOf(selections, rapid.Just(a)).Draw(t, "b")
 		equal := a.Namespace == b.Namespace && a.Name == b.Name && equalMaps(a.Labels, b.Labels) && equalMaps(a.Fields, b.Fields)
-		if got := a.Key() == b.Key(); got != equal {
-			t.Errorf("equal keys: %t, equal selections: %t\n%s\n%s", got, equal, a.Key(), b.Key())
-		}
+		same(t, "equal keys", equal, a.Key() == b.Key())
 	})
 }
 

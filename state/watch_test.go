@@ -9,7 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
@@ -88,9 +87,7 @@ func TestEnqueue(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, enqueued(t, indexed(), test.from, test.to)); diff != "" {
-				t.Errorf("enqueued (-want +got):\n%s", diff)
-			}
+			same(t, "enqueued", test.want, enqueued(t, indexed(), test.from, test.to))
 		})
 	}
 }
@@ -104,9 +101,7 @@ func TestNameIndex(t *testing.T) {
 		return selection, err
 	})
 	want := []string{offerSecret(secretNamed("ns", "one")).Key()}
-	if diff := cmp.Diff(want, index.Values(selecting("ns", "a", "one"))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	same(t, "(-want +got)", want, index.Values(selecting("ns", "a", "one")))
 	if got := index.Values(selecting("ns", "e", "")); got != nil {
 		t.Errorf("a target that selects nothing is found by %q", got)
 	}
@@ -114,9 +109,7 @@ func TestNameIndex(t *testing.T) {
 
 func TestEnqueueWithoutIndexEnqueuesAll(t *testing.T) {
 	want := []string{"ns/a", "ns/b", "ns/c", "ns/e", "other/d"}
-	if diff := cmp.Diff(want, enqueued(t, targets().Build(), secretNamed("ns", "one"), secretNamed("ns", "one"))); diff != "" {
-		t.Errorf("enqueued (-want +got):\n%s", diff)
-	}
+	same(t, "enqueued", want, enqueued(t, targets().Build(), secretNamed("ns", "one"), secretNamed("ns", "one")))
 }
 
 // broken is a reader that cannot read.

@@ -39,9 +39,7 @@ func TestEnsureChildDoesNotTakeOverWhatAppears(t *testing.T) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(thingVersion, &Thing{}, &ThingList{})
 	metav1.AddToGroupVersion(scheme, thingVersion)
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientgoscheme.AddToScheme(scheme))
 	thing := newThing()
 	thing.UID = ""
 	req := steptest.NewRequest(t, thing, steptest.WithScheme(scheme))
@@ -63,16 +61,12 @@ func TestEnsureChildDoesNotTakeOverWhatAppears(t *testing.T) {
 		t.Errorf("got %+v, want %s at the next try", classified, step.ReasonOwnedByAnother)
 	}
 	got := &corev1.ConfigMap{}
-	if err := server.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, got))
 	if len(got.OwnerReferences) > 0 || got.Data["ours"] != "" {
 		t.Errorf("it was taken over: %+v", got)
 	}
 
-	if err := server.Delete(t.Context(), got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Delete(t.Context(), got))
 	if err := errors.Join(ensure(), ensure()); err != nil {
 		t.Errorf("the name is free, and got %v", err)
 	}

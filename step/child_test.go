@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,9 +30,7 @@ func kitScheme(t *testing.T) *runtime.Scheme {
 	s := runtime.NewScheme()
 	s.AddKnownTypes(thingVersion, &Thing{}, &ThingList{})
 	metav1.AddToGroupVersion(s, thingVersion)
-	if err := clientgoscheme.AddToScheme(s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientgoscheme.AddToScheme(s))
 	return s
 }
 
@@ -69,18 +66,14 @@ func (c *counting) Apply(ctx context.Context, obj runtime.ApplyConfiguration, op
 func readMap(t *testing.T, req *step.Request[*Thing]) *corev1.ConfigMap {
 	t.Helper()
 	obj := &corev1.ConfigMap{}
-	if err := req.APIReader.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, obj); err != nil {
-		t.Fatal(err)
-	}
+	must(t, req.APIReader.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, obj))
 	return obj
 }
 
 func ensureMap(t *testing.T, req *step.Request[*Thing], data map[string]string) {
 	t.Helper()
 	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}, Data: data} // its namespace is that of the Thing
-	if err := step.EnsureChild(t.Context(), req, child); err != nil {
-		t.Fatal(err)
-	}
+	must(t, step.EnsureChild(t.Context(), req, child))
 	if !metav1.IsControlledBy(child, req.Object) || child.ResourceVersion == "" {
 		t.Errorf("afterwards the child is %+v", child.ObjectMeta)
 	}
@@ -109,15 +102,11 @@ func TestEnsureChild(t *testing.T) {
 			if tt.before != nil {
 				obj := readMap(t, req)
 				tt.before(obj)
-				if err := writes.Client.Update(t.Context(), obj, client.FieldOwner("another")); err != nil {
-					t.Fatal(err)
-				}
+				must(t, writes.Client.Update(t.Context(), obj, client.FieldOwner("another")))
 			}
 			writes.applies, writes.stale = 0, tt.stale
 			ensureMap(t, req, tt.data)
-			if diff := cmp.Diff(tt.want, readMap(t, req).Data); diff != "" {
-				t.Errorf("data (-want +got):\n%s", diff)
-			}
+			same(t, "data", tt.want, readMap(t, req).Data)
 			if writes.applies != tt.applies {
 				t.Errorf("it was applied %d times, want %d", writes.applies, tt.applies)
 			}
@@ -149,9 +138,7 @@ func TestEnsureChildWithDefaults(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			req, writes := kitRequest(t)
 			for range 3 {
-				if err := step.EnsureChild(t.Context(), req, child()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, step.EnsureChild(t.Context(), req, child()))
 			}
 			if writes.applies != 1 {
 				t.Errorf("it was applied %d times, want once", writes.applies)
@@ -185,15 +172,11 @@ func TestEnsureChildOfOthers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			req, writes := kitRequest(t, tt.there)
 			if tt.delete {
-				if err := req.Client.Delete(t.Context(), tt.there.DeepCopy()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, req.Client.Delete(t.Context(), tt.there.DeepCopy()))
 			}
 			writes.stale = tt.stale
 			err := step.EnsureChild(t.Context(), req, configMap("child", map[string]string{"a": "ours"}))
-			if got := readMap(t, req).Data["a"]; got != "theirs" {
-				t.Errorf("the object of others has %q", got)
-			}
+			same(t, "the object of others has", "theirs", readMap(t, req).Data["a"])
 			if tt.wait != "" {
 				if waits := ctrlkit.Waits(err); len(waits) != 1 || waits[0].For != tt.wait {
 					t.Errorf("got %v, want a wait for %s", err, tt.wait)

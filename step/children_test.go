@@ -43,9 +43,7 @@ func TestChildThatNeverComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStaleChildren(t)
 		w.reconcile(t, 1, 0)
-		if err := w.Client.Delete(t.Context(), w.child()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Client.Delete(t.Context(), w.child()))
 		w.reconcile(t, 1, time.Second)
 		time.Sleep(time.Second)
 		w.reconcile(t, 1, time.Second)
@@ -84,9 +82,7 @@ func newStaleChildren(t *testing.T) *staleChildren {
 			}
 			return ctrlkit.RequeueIfError(err)
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.engine = engine
 	return w
 }
@@ -107,9 +103,7 @@ func (w *staleChildren) Get(ctx context.Context, key client.ObjectKey, obj clien
 func (w *staleChildren) reconcile(t *testing.T, did int, after time.Duration) {
 	t.Helper()
 	result, err := w.engine.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "one"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if w.did != did || result.RequeueAfter != after {
 		t.Fatalf("the step was run %d times, the next reconcile is in %s; want %d and %s", w.did, result.RequeueAfter, did, after)
 	}

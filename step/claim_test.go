@@ -22,9 +22,7 @@ import (
 func complete[T client.Object](t *testing.T, mgr manager.Manager, name string, obj T) error {
 	t.Helper()
 	e, err := step.New(step.Options[T]{Name: name, Client: mgr.GetClient(), Controller: controller.Options{SkipNameValidation: new(true)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return e.Complete(ctrl.NewControllerManagedBy(mgr).For(obj))
 }
 
@@ -33,31 +31,23 @@ func newIdleManager(t *testing.T) manager.Manager {
 	options := ctrl.Options{Scheme: newScheme()}
 	options.Metrics.BindAddress = "0"
 	mgr, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return mgr
 }
 
 func TestTwoEnginesOfOneKind(t *testing.T) {
 	mgr := newIdleManager(t)
-	if err := complete(t, mgr, "first", &Thing{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, complete(t, mgr, "first", &Thing{}))
 	err := complete(t, mgr, "second", &Thing{})
 	if err == nil || !strings.Contains(err.Error(), `"first"`) || !strings.Contains(err.Error(), `"second"`) {
 		t.Errorf("got %v, want both named", err)
 	}
 	t.Run("another manager", func(t *testing.T) {
-		if err := complete(t, newIdleManager(t), "second", &Thing{}); err != nil {
-			t.Error(err)
-		}
+		must(t, complete(t, newIdleManager(t), "second", &Thing{}))
 	})
 	t.Run("a kind without conditions of ours", func(t *testing.T) {
 		for _, name := range []string{"first", "second"} {
-			if err := complete(t, mgr, name, &corev1.ConfigMap{}); err != nil {
-				t.Error(err)
-			}
+			must(t, complete(t, mgr, name, &corev1.ConfigMap{}))
 		}
 	})
 	runtime.KeepAlive(mgr)

@@ -78,9 +78,7 @@ func inCluster(t *testing.T, test func(c *cluster)) {
 		ctrl.SetLogger(logr.Discard())
 		c := &cluster{t: t, loops: map[string][]journal.HotLoop{}, runs: map[string]int{}, ended: map[string]journal.Result{}, requests: map[string]int{}, causes: map[string][]string{}, unwatched: map[string][]journal.Entry{}}
 		c.server = apiserver.New(apiserver.Options{Now: time.Now})
-		if err := c.server.Install(definition()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.server.Install(definition()))
 		c.user = c.as("user")
 		c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}))
 		test(c)
@@ -123,9 +121,7 @@ func definition() *apiextensionsv1.CustomResourceDefinition {
 
 func (c *cluster) must(err error) {
 	c.t.Helper()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 }
 
 func clusterScheme() *runtime.Scheme {
@@ -246,9 +242,7 @@ func (c *cluster) start(o operator) *step.Engine[*Thing] {
 	go func() { ended <- mgr.Start(ctx) }()
 	c.t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			c.t.Error(err)
-		}
+		must(c.t, <-ended)
 	})
 	return engine
 }

@@ -70,17 +70,11 @@ func TestExternalIsRemoved(t *testing.T) {
 // A request that was made by hand does not need an engine.
 func TestRequestMadeByHand(t *testing.T) {
 	req := &step.Request[*Thing]{Object: newThing()}
-	if err := req.EnsureFresh(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, req.EnsureFresh(t.Context()))
 	req.Snapshot()
 	req.Object.Status.Size = 3
-	if got := req.Snapshot().Status.Size; got != 0 {
-		t.Errorf("the snapshot has size %d, want that of before", got)
-	}
-	if err := req.Failure(); err != nil {
-		t.Error(err)
-	}
+	same(t, "the snapshot has size", 0, req.Snapshot().Status.Size)
+	must(t, req.Failure())
 	ran := false
 	_, err := step.RunWorkflow(t.Context(), req, func(*step.Request[*Thing]) ctrlkit.Action {
 		return ctrlkit.NewAction("run", func(context.Context) (ctrl.Result, error) { ran = true; return ctrlkit.NoRequeue() })

@@ -120,12 +120,8 @@ func TestPanicIsAFailure(t *testing.T) {
 			if len(log) == 0 || log[len(log)-1] != "Post A" {
 				t.Errorf("calls: got %v, want Post A at the end", log)
 			}
-			if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False Panic: ") {
-				t.Errorf("Ready: got %q, want it to report the panic", got)
-			}
-			if got := w.conditionOf(condition.Stalled); !strings.HasPrefix(got, "True Panic") {
-				t.Errorf("Stalled: got %q", got)
-			}
+			w.begins(condition.Ready, "False Panic: ")
+			w.begins(condition.Stalled, "True Panic")
 		})
 	}
 }
@@ -167,9 +163,7 @@ func TestSuccessForgetsFailures(t *testing.T) {
 	}
 	err = nil
 	w.must()
-	if got := e.Limiter().NumRequeues(thingRequest); got != 0 {
-		t.Errorf("got %d failures, want 0", got)
-	}
+	same(t, "failures", 0, e.Limiter().NumRequeues(thingRequest))
 }
 
 func TestReadFails(t *testing.T) {
@@ -196,9 +190,7 @@ func TestTerminalErrorsAreTriedAgain(t *testing.T) {
 	if action := (*ctrlkit.ActionError)(nil); !errors.Is(err, errFirst) || !errors.As(err, &action) {
 		t.Errorf("%v does not show what it is made of", err)
 	}
-	if got := w.conditionOf(condition.Stalled); !strings.HasPrefix(got, "True TerminalError: ") {
-		t.Errorf("Stalled is %q", got)
-	}
+	w.begins(condition.Stalled, "True TerminalError: ")
 }
 
 func panics(value any) doFunc {

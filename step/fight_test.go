@@ -216,9 +216,7 @@ func TestFightsAreNamed(t *testing.T) {
 					t.Error("nothing was found")
 					return
 				}
-				if diff := cmp.Diff(test.by, found[0].Managers); diff != "" {
-					t.Errorf("managers (-want +got):\n%s", diff)
-				}
+				same(t, "managers", test.by, found[0].Managers)
 				if got := c.ready(); !strings.Contains(got, "False HotLoop: ") || !strings.Contains(got, test.want) {
 					t.Errorf("Ready: got %q, want %q in it", got, test.want)
 				}

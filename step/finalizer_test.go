@@ -37,13 +37,9 @@ func TestFinalizerComesBeforeEveryDo(t *testing.T) {
 	}
 	w.engine(doing("First", seen), cleaning("Second", logged(&log, "Do", seen), passes))
 	w.must()
-	if diff := cmp.Diff([]string{"patch Thing a", "patch status of Thing a"}, w.takeWrites()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	w.wrote("patch Thing a", "patch status of Thing a")
 	w.must()
-	if got := w.takeWrites(); len(got) > 0 {
-		t.Errorf("the second reconcile wrote %v", got)
-	}
+	w.wrote()
 	if len(log) != 2 {
 		t.Errorf("the Cleaner ran %d times, want 2", len(log))
 	}
@@ -97,9 +93,7 @@ func TestWhoGetsAFinalizer(t *testing.T) {
 			w := newWorld(t, obj)
 			w.engine(test.steps...)
 			w.must()
-			if diff := cmp.Diff(test.want, w.thing().Finalizers); diff != "" {
-				t.Errorf("finalizers (-want +got):\n%s", diff)
-			}
+			same(t, "finalizers", test.want, w.thing().Finalizers)
 			if got, want := w.thing().Status.Size, 7; test.steps[0].Name() == "Put" && got != want {
 				t.Errorf("status.size: got %d, want %d: what was changed before the finalizer was written is kept", got, want)
 			}
@@ -151,17 +145,13 @@ func TestNoDoWithoutTheFinalizer(t *testing.T) {
 			if err := run(); !errors.Is(err, test.err) || !strings.Contains(err.Error(), finalizer) {
 				t.Errorf("got %v, want %v and the finalizer", err, test.err)
 			}
-			if diff := cmp.Diff([]string{"Post A"}, log); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			same(t, "calls", []string{"Post A"}, log)
 			if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, test.ready) || (test.ready == "") != (got == "") {
 				t.Errorf("Ready: got %q, want %q", got, test.ready)
 			}
 			w.fault = nil
 			w.must()
-			if diff := cmp.Diff([]string{"Post A", "Do A", "Post A"}, log); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			same(t, "calls", []string{"Post A", "Do A", "Post A"}, log)
 		})
 	}
 }
@@ -181,16 +171,10 @@ func TestCleanupEndsWithTheFinalizer(t *testing.T) {
 	if obj := w.thing(); obj != nil {
 		t.Errorf("the object is still there: %v", obj.Finalizers)
 	}
-	if diff := cmp.Diff([]string{"patch Thing a"}, w.takeWrites()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
-	if got := w.lastResult(); got != journal.ResultDeleted {
-		t.Errorf("finished: %q", got)
-	}
+	w.wrote("patch Thing a")
+	w.ended(journal.ResultDeleted)
 	w.must()
-	if got := w.lastResult(); got != journal.ResultGone {
-		t.Errorf("finished: %q", got)
-	}
+	w.ended(journal.ResultGone)
 }
 
 func TestCleanupThatDoesNotPassKeepsTheFinalizer(t *testing.T) {
@@ -216,20 +200,12 @@ func TestCleanupThatDoesNotPassKeepsTheFinalizer(t *testing.T) {
 			if (err != nil) != test.fails || result.RequeueAfter != test.after {
 				t.Errorf("got %v, %v", result, err)
 			}
-			if diff := cmp.Diff([]string{finalizer}, w.thing().Finalizers); diff != "" {
-				t.Errorf("finalizers (-want +got):\n%s", diff)
-			}
-			if got := w.conditionOf(condition.Ready); got != test.ready {
-				t.Errorf("Ready: got %q, want %q", got, test.ready)
-			}
+			same(t, "finalizers", []string{finalizer}, w.thing().Finalizers)
+			w.is(condition.Ready, test.ready)
 			w.takeWrites()
 			_, _ = w.reconcile()
-			if diff := cmp.Diff([]string{"A", "A"}, log); diff != "" {
-				t.Errorf("cleanups (-want +got):\n%s", diff)
-			}
-			if got := w.takeWrites(); len(got) > 0 {
-				t.Errorf("the same again wrote %v", got)
-			}
+			same(t, "cleanups", []string{"A", "A"}, log)
+			w.wrote()
 		})
 	}
 }
@@ -250,36 +226,22 @@ func TestOtherFinalizersKeepTheObject(t *testing.T) {
 	var log []string
 	e := w.engine(full(&log, "A", passes, passes, nil))
 	w.must()
-	if diff := cmp.Diff([]string{foreignFinalizer}, w.thing().Finalizers); diff != "" {
-		t.Errorf("finalizers (-want +got):\n%s", diff)
-	}
+	same(t, "finalizers", []string{foreignFinalizer}, w.thing().Finalizers)
 	want := `False CleanedUp: it is being deleted, our cleanup is done, and it is kept by finalizer "` + foreignFinalizer + `", which another controller has to remove`
-	if got := w.conditionOf(condition.Ready); got != want {
-		t.Errorf("Ready: got %q, want %q", got, want)
-	}
-	if diff := cmp.Diff([]string{"patch Thing a", "patch status of Thing a"}, w.takeWrites()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	w.is(condition.Ready, want)
+	w.wrote("patch Thing a", "patch status of Thing a")
 	for range 20 { // no hot loop: nothing is asked for, nothing is written, nothing is cleaned up again
 		if got := w.must(); got.RequeueAfter != 0 {
 			t.Fatalf("it is requeued after %v", got.RequeueAfter)
 		}
 	}
-	if got := w.takeWrites(); len(got) > 0 {
-		t.Errorf("writes: %v", got)
-	}
-	if got := count(log, "Cleanup A"); got != 1 {
-		t.Errorf("it was cleaned up %d times, want once", got)
-	}
+	w.wrote()
+	same(t, "calls", 1, count(log, "Cleanup A"))
 	t.Run("after a restart", func(t *testing.T) {
 		w.engine(full(&log, "A", passes, passes, nil))
 		w.must()
-		if got := count(log, "Cleanup A"); got != 1 {
-			t.Errorf("it was cleaned up %d times, want once", got)
-		}
-		if got := w.takeWrites(); len(got) > 0 {
-			t.Errorf("writes: %v", got)
-		}
+		same(t, "calls", 1, count(log, "Cleanup A"))
+		w.wrote()
 	})
 	t.Run("gone at last", func(t *testing.T) {
 		last := w.thing()
@@ -288,9 +250,7 @@ func TestOtherFinalizersKeepTheObject(t *testing.T) {
 		if _, err := e.Reconcile(t.Context(), thingRequest); err != nil {
 			t.Error(err)
 		}
-		if got := count(log, "Cleanup A"); got != 1 {
-			t.Errorf("it was cleaned up %d times, want once", got)
-		}
+		same(t, "calls", 1, count(log, "Cleanup A"))
 	})
 }
 
@@ -312,16 +272,10 @@ func TestAnObjectWithoutOurFinalizerIsNotCleanedUp(t *testing.T) {
 	w.engine(full(&log, "A", passes, passes, nil))
 	w.must()
 	w.must()
-	if diff := cmp.Diff([]string{"Post A", "Post A"}, log); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"patch status of Thing a"}, w.takeWrites()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	same(t, "calls", []string{"Post A", "Post A"}, log)
+	w.wrote("patch status of Thing a")
 	want := `False Deleting: it is being deleted, and it is kept by finalizer "` + foreignFinalizer + `", which another controller has to remove`
-	if got := w.conditionOf(condition.Ready); got != want {
-		t.Errorf("Ready: got %q, want %q", got, want)
-	}
+	w.is(condition.Ready, want)
 }
 
 func TestDeletionWithoutACleaner(t *testing.T) {
@@ -332,9 +286,7 @@ func TestDeletionWithoutACleaner(t *testing.T) {
 	if len(log) > 0 {
 		t.Errorf("calls: %v", log)
 	}
-	if diff := cmp.Diff([]string{foreignFinalizer}, w.thing().Finalizers); diff != "" {
-		t.Errorf("finalizers (-want +got):\n%s", diff)
-	}
+	same(t, "finalizers", []string{foreignFinalizer}, w.thing().Finalizers)
 }
 
 func TestTheFinalizerCantBeRemoved(t *testing.T) {
@@ -345,9 +297,7 @@ func TestTheFinalizerCantBeRemoved(t *testing.T) {
 	if err := w.fails(); !strings.Contains(err.Error(), "no permission") {
 		t.Errorf("got %v", err)
 	}
-	if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False Forbidden: ") {
-		t.Errorf("Ready: got %q, want it to say why the object stays", got)
-	}
+	w.begins(condition.Ready, "False Forbidden: ")
 	w.fault = nil
 	w.must()
 	if w.thing() != nil {
@@ -367,9 +317,7 @@ func TestCleanedUpIsNotHidden(t *testing.T) {
 	}}}
 	w.engine(complaint)
 	w.must()
-	if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False CleanedUp: ") {
-		t.Errorf("Ready is %q", got)
-	}
+	w.begins(condition.Ready, "False CleanedUp: ")
 	w.engine(complaint)
 	w.must()
 	if cleanups != 1 {
@@ -391,7 +339,5 @@ func TestAFinalizerFromThePolicyIsAdopted(t *testing.T) {
 	w := newWorld(t, obj)
 	w.engine(cleaning("A", passes, passes))
 	w.must()
-	if diff := cmp.Diff([]string{"patch status of Thing a"}, w.takeWrites()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	w.wrote("patch status of Thing a")
 }

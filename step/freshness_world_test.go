@@ -31,33 +31,23 @@ func TestTheFenceOfObjectsOfTheEpoch(t *testing.T) {
 		}))
 		return func(name string) (live int) {
 			t.Helper()
-			w.takeLive()
+			w.take(&w.live)
 			if _, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: name}}); err != nil {
 				t.Fatal(err)
 			}
-			return len(w.takeLive())
+			return len(w.take(&w.live))
 		}
 	}
 	reads := start()
-	if got := reads("a"); got != 1 {
-		t.Errorf("%d live reads for the first object, want one", got)
-	}
+	same(t, "live reads for the first object", 1, reads("a"))
 	edited := thing("edited")
-	if err := w.server.Get(t.Context(), client.ObjectKeyFromObject(edited), edited); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.server.Get(t.Context(), client.ObjectKeyFromObject(edited), edited))
 	edited.Labels = map[string]string{"color": "blue"}
-	if err := w.server.Update(t.Context(), edited); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.server.Update(t.Context(), edited))
 	w.create(thing("new"))
 	for name, want := range map[string]int{"new": 0, "edited": 0, "untouched": 1} {
-		if got := reads(name); got != want {
-			t.Errorf("%s: %d live reads, want %d", name, got, want)
-		}
+		same(t, name, want, reads(name))
 	}
 	reads = start() // another process knows of no write of its own
-	if got := reads("new"); got != 1 {
-		t.Errorf("%d live reads after a restart, want one", got)
-	}
+	same(t, "live reads after a restart", 1, reads("new"))
 }

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -92,9 +91,7 @@ func TestGroupAndWhen(t *testing.T) {
 			})
 			w.engine(steps...)
 			_, _ = w.reconcile()
-			if diff := cmp.Diff(test.want, log); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			same(t, "calls", test.want, log)
 			if posts != all {
 				t.Errorf("Post was called %d times for %d steps", posts, all)
 			}
@@ -111,9 +108,7 @@ func TestConditionsOfStepsThatAreNotNeeded(t *testing.T) {
 	ready := func(found, degraded, ready string) {
 		t.Helper()
 		for kind, want := range map[string]string{"Found": found, "Degraded": degraded, "Ready": ready} {
-			if got := w.conditionOf(kind); got != want {
-				t.Errorf("%s: got %q, want %q", kind, got, want)
-			}
+			w.is(kind, want)
 		}
 	}
 	w.must()
@@ -124,9 +119,7 @@ func TestConditionsOfStepsThatAreNotNeeded(t *testing.T) {
 	w.edit(func(obj *Thing) { obj.Spec.Size = 0 })
 	w.must()
 	ready("True NotNeeded", "False NotNeeded", "True Ready")
-	if got := len(recorded[journal.StepSkipped](w)); got != 2 {
-		t.Errorf("the journal has %d skipped steps, want 2", got)
-	}
+	same(t, "the journal has", 2, len(recorded[journal.StepSkipped](w)))
 }
 
 func TestWorkflow(t *testing.T) {
@@ -150,23 +143,17 @@ func TestWorkflow(t *testing.T) {
 		if !errors.Is(err, errFirst) || !errors.As(err, &failed) {
 			t.Errorf("got %v", err)
 		}
-		if got := w.thing().Status.Size; got != i+1 {
-			t.Errorf("the workflow was built %d times, want %d: anew for each reconcile", got, i+1)
-		}
+		same(t, "the workflow", i+1, w.thing().Status.Size)
 	}
 	began, ended := recorded[journal.ActionBegan](w), recorded[journal.ActionEnded](w)
 	if len(began) != 6 || len(ended) != 6 {
 		t.Fatalf("the journal has %d and %d actions, want 6", len(began), len(ended))
 	}
-	if diff := cmp.Diff(journal.ActionBegan{Step: "Run", Action: "good"}, began[0]); diff != "" {
-		t.Errorf("began (-want +got):\n%s", diff)
-	}
+	same(t, "began", journal.ActionBegan{Step: "Run", Action: "good"}, began[0])
 	if o := ended[1].Outcome; !errors.Is(o.Err, errFirst) || o.Class != "TemporaryError" {
 		t.Errorf("the outcome of the bad action: %+v", o)
 	}
-	if diff := cmp.Diff([]journal.Wait{{For: "Secret default/db"}}, ended[2].Outcome.Waits); diff != "" {
-		t.Errorf("waits (-want +got):\n%s", diff)
-	}
+	same(t, "waits", []journal.Wait{{For: "Secret default/db"}}, ended[2].Outcome.Waits)
 	w.remove(newThing())
 	w.must()
 	if w.thing() != nil {
@@ -249,9 +236,7 @@ func TestGroupInTheJournal(t *testing.T) {
 		for _, e := range recorded[journal.StepBegan](w) {
 			began = append(began, e.Step)
 		}
-		if diff := cmp.Diff([]string{"a", "b", "c"}, began); diff != "" {
-			t.Errorf("begun (-want +got):\n%s", diff)
-		}
+		same(t, "begun", []string{"a", "b", "c"}, began)
 		writes := 0
 		for _, e := range recorded[journal.Wrote](w) {
 			if e.Object.Kind == "ConfigMap" {
@@ -325,9 +310,7 @@ func TestGroupsInside(t *testing.T) {
 			t.Errorf("it took %s, want 3s", took)
 		}
 		slices.Sort(log)
-		if diff := cmp.Diff([]string{"a", "b", "c", "d", "e", "f", "z"}, log); diff != "" {
-			t.Errorf("steps (-want +got):\n%s", diff)
-		}
+		same(t, "steps", []string{"a", "b", "c", "d", "e", "f", "z"}, log)
 	})
 }
 
@@ -411,9 +394,7 @@ func TestGroupIsCancelled(t *testing.T) {
 		if _, err := e.Reconcile(ctx, thingRequest); !errors.Is(err, context.Canceled) {
 			t.Errorf("got error %v", err)
 		}
-		if n := begun.Load(); n != 16 {
-			t.Errorf("%d steps were begun, want 16", n)
-		}
+		same(t, "steps were begun", 16, begun.Load())
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -63,19 +62,11 @@ func TestAnotherClientUndoesWhatWeWrite(t *testing.T) {
 			t.Errorf("the steps ran %d times in ten minutes", runs)
 		}
 		found := recorded[journal.HotLoop](w)[0]
-		if diff := cmp.Diff([]string{".metadata.labels.tier"}, found.Fields); diff != "" {
-			t.Errorf("fields (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff([]string{"helm"}, found.Managers); diff != "" {
-			t.Errorf("managers (-want +got):\n%s", diff)
-		}
+		same(t, "fields", []string{".metadata.labels.tier"}, found.Fields)
+		same(t, "managers", []string{"helm"}, found.Managers)
 		want := `.metadata.labels.tier of Thing default/a is written again and again: field manager "helm" writes it too, stop one of the two`
-		if got := w.conditionOf(condition.Ready); got != "False HotLoop: "+want {
-			t.Errorf("Ready: got %q, want %q", got, want)
-		}
-		if diff := cmp.Diff([]string{"HotLoop: " + want}, first(w.takeEvents(), 1)); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
+		w.is(condition.Ready, "False HotLoop: "+want)
+		same(t, "events", []string{"HotLoop: " + want}, first(w.takeEvents(), 1))
 		if !strings.Contains(fmt.Sprint(recorded[journal.Requeued](w)), "hot loop") {
 			t.Error("the journal does not say why it waits")
 		}
@@ -164,12 +155,8 @@ func TestEchoes(t *testing.T) {
 		}
 		want := ".status.counters.odd[key of Thing default/a is written again and again: a step gives it another value each time"
 		found := recorded[journal.HotLoop](w)
-		if diff := cmp.Diff([]string{".status.counters.odd[key"}, found[0].Fields); diff != "" {
-			t.Errorf("fields (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff([]string{"HotLoop: " + want}, w.takeEvents()); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
+		same(t, "fields", []string{".status.counters.odd[key"}, found[0].Fields)
+		w.said("HotLoop: " + want)
 		before := n
 		for range 10 {
 			if got := w.must(); got.RequeueAfter != time.Second {
@@ -252,9 +239,7 @@ func TestAChildIsFoughtOver(t *testing.T) {
 			return c.Update(ctx, cm)
 		}, func(w *world) {
 			patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"size":"theirs"}}`))
-			if err := w.server.Patch(context.Background(), configMap("child", nil), patch); err != nil {
-				w.tb.Fatal(err)
-			}
+			must(w.tb, w.server.Patch(context.Background(), configMap("child", nil), patch))
 		}, ".data.size of ConfigMap default/child is written again and again", []string{".data.size"}, []string{"helm"}},
 		{"updated, with a status that moves", func(ctx context.Context, c client.Client) error {
 			b := newThing()
@@ -266,25 +251,17 @@ func TestAChildIsFoughtOver(t *testing.T) {
 		}, func(w *world) {
 			b := newThing()
 			b.Name = "b"
-			if err := w.server.Get(context.Background(), client.ObjectKeyFromObject(b), b); err != nil {
-				w.tb.Fatal(err)
-			}
+			must(w.tb, w.server.Get(context.Background(), client.ObjectKeyFromObject(b), b))
 			b.Generation, b.Spec.Size = b.Generation+1, 0
-			if err := w.server.Update(context.Background(), b); err != nil {
-				w.tb.Fatal(err)
-			}
+			must(w.tb, w.server.Update(context.Background(), b))
 			b.Status.Size++
-			if err := w.server.Status().Update(context.Background(), b); err != nil {
-				w.tb.Fatal(err)
-			}
+			must(w.tb, w.server.Status().Update(context.Background(), b))
 		}, ".spec.size of Thing default/b is written again and again", []string{".spec.size"}, nil},
 		{"patched", func(ctx context.Context, c client.Client) error {
 			return c.Patch(ctx, configMap("child", nil), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"size":"ours"}}`)))
 		}, func(w *world) {
 			patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"size":"theirs"}}`))
-			if err := w.server.Patch(context.Background(), configMap("child", nil), patch); err != nil {
-				w.tb.Fatal(err)
-			}
+			must(w.tb, w.server.Patch(context.Background(), configMap("child", nil), patch))
 		}, ".data.size of ConfigMap default/child is written again and again", []string{".data.size"}, []string{"helm"}},
 		{"created", func(ctx context.Context, c client.Client) error {
 			return client.IgnoreAlreadyExists(c.Create(ctx, configMap("other", map[string]string{"size": "ours"})))
@@ -297,9 +274,7 @@ func TestAChildIsFoughtOver(t *testing.T) {
 				b.Name = "b"
 				w := newWorld(t, newThing(), b, configMap("child", nil))
 				child := configMap("child", nil)
-				if err := w.server.Get(t.Context(), client.ObjectKeyFromObject(child), child); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.server.Get(t.Context(), client.ObjectKeyFromObject(child), child))
 				child.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "helm", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)}}
 				options := w.options()
 				options.APIReader = managed{w.liveReader(), child.ManagedFields}
@@ -317,12 +292,8 @@ func TestAChildIsFoughtOver(t *testing.T) {
 				if len(found) != 1 {
 					t.Fatalf("found %d times, want once: then it is slowed", len(found))
 				}
-				if diff := cmp.Diff(test.fields, found[0].Fields); diff != "" {
-					t.Errorf("fields (-want +got):\n%s", diff)
-				}
-				if diff := cmp.Diff(test.by, found[0].Managers); diff != "" {
-					t.Errorf("managers (-want +got):\n%s", diff)
-				}
+				same(t, "fields", test.fields, found[0].Fields)
+				same(t, "managers", test.by, found[0].Managers)
 				if got := fmt.Sprint(w.takeEvents()); !strings.Contains(got, "HotLoop: "+test.want) {
 					t.Errorf("events: %s", got)
 				}

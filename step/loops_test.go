@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -359,12 +358,8 @@ func TestAPauseIsNotSlowed(t *testing.T) {
 		}
 		w.edit(func(obj *Thing) { metav1.SetMetaDataAnnotation(&obj.ObjectMeta, step.PauseAnnotation, "true") })
 		w.must()
-		if got := w.lastResult(); got != journal.ResultPaused {
-			t.Errorf("the reconcile ended as %q, want %q", got, journal.ResultPaused)
-		}
-		if got := w.conditionOf(condition.Paused); !strings.HasPrefix(got, "True Paused") {
-			t.Errorf("Paused: %q", got)
-		}
+		w.ended(journal.ResultPaused)
+		w.begins(condition.Paused, "True Paused")
 	})
 }
 

@@ -70,9 +70,7 @@ func TestACacheThatStaysStaleIsNotAwaitedForEver(t *testing.T) {
 		if err := w.conflicts(); runs != 2 { // the resource version keeps it from doing harm
 			t.Errorf("the steps ran %d times: %v", runs, err)
 		}
-		if got := w.thing().Status.Size; got != 1 {
-			t.Errorf("status.size: got %d, want 1: something newer was overwritten", got)
-		}
+		same(t, "status.size", 1, w.thing().Status.Size)
 	})
 }
 
@@ -86,16 +84,12 @@ func TestACacheThatDoesNotKnowThatTheObjectIsGone(t *testing.T) {
 		if got := w.must(); w.lastResult() != journal.ResultStale || got.RequeueAfter <= 0 {
 			t.Errorf("got %v, %s", got, w.lastResult())
 		}
-		if got := count(log, "Cleanup A"); got != 1 {
-			t.Errorf("it was cleaned up %d times", got)
-		}
+		same(t, "calls", 1, count(log, "Cleanup A"))
 		pass(11 * time.Second)
 		_, _ = w.reconcile() // to clean up again does no harm
 		w.catchUp()
 		w.must()
-		if got := w.lastResult(); got != journal.ResultGone {
-			t.Errorf("finished: %q", got)
-		}
+		w.ended(journal.ResultGone)
 	})
 }
 
@@ -150,9 +144,7 @@ func TestTimersAndBackoffsAreCauses(t *testing.T) {
 		}
 		check := func(want string) {
 			t.Helper()
-			if got := causes(); got != want {
-				t.Errorf("got %q, want %q", got, want)
-			}
+			same(t, "", want, causes())
 		}
 		check("start")
 		pass(time.Second)
@@ -171,9 +163,7 @@ func TestTimersAndBackoffsAreCauses(t *testing.T) {
 		check("unknown") // stale
 		pass(time.Second)
 		check("timer")
-		if got := w.lastResult(); got != journal.ResultStale {
-			t.Errorf("finished: %q", got)
-		}
+		w.ended(journal.ResultStale)
 	})
 }
 
@@ -195,7 +185,7 @@ func TestAFenceKeepsAnOldObjectFromWritingChildren(t *testing.T) {
 		if got := w.takeWrites(); len(got) != 0 {
 			t.Errorf("an old object has written %v", got)
 		}
-		if got := w.takeLive(); len(got) != 1 {
+		if got := w.take(&w.live); len(got) != 1 {
 			t.Errorf("live reads: %v, want one: from then on the version is known that the cache has to reach", got)
 		}
 		w.catchUp()
@@ -203,16 +193,16 @@ func TestAFenceKeepsAnOldObjectFromWritingChildren(t *testing.T) {
 		if got := w.takeWrites(); count(got, "create ConfigMap child-blue") != 1 {
 			t.Errorf("writes: %v", got)
 		}
-		w.takeLive()
+		w.take(&w.live)
 		for range 5 {
 			_, _ = w.reconcile()
 		}
-		if got := w.takeLive(); len(got) > 0 {
+		if got := w.take(&w.live); len(got) > 0 {
 			t.Errorf("it asks again: %v", got)
 		}
 		w.engineWith(options, doing("A", passes)) // another process
 		w.must()
-		if got := w.takeLive(); len(got) > 0 {
+		if got := w.take(&w.live); len(got) > 0 {
 			t.Errorf("nothing was written, and it asked: %v", got)
 		}
 	})
@@ -283,7 +273,7 @@ func TestTheFinalizerIsAFence(t *testing.T) {
 		return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child", nil)))
 	}, passes))
 	w.must()
-	if got := w.takeLive(); len(got) > 0 {
+	if got := w.take(&w.live); len(got) > 0 {
 		t.Errorf("live reads: %v", got)
 	}
 }
@@ -305,7 +295,5 @@ func TestTheFenceIsSafeForConcurrentUse(t *testing.T) {
 		return ctrlkit.ParallelJoin(actions...)
 	}))
 	w.must()
-	if got := len(w.takeWrites()); got != 5 {
-		t.Errorf("%d writes, want 5", got)
-	}
+	same(t, "writes", 5, len(w.takeWrites()))
 }

@@ -72,13 +72,9 @@ func TestNeeds(t *testing.T) {
 			o := test.options
 			o.Name, o.Client = "things", fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
 			engine, err := step.New(o, test.steps...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			needs, err := engine.Needs()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var got []string
 			for _, n := range needs {
 				got = append(got, n.String())
@@ -97,13 +93,9 @@ func TestNeeds(t *testing.T) {
 func TestNeedsSayBy(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
 	engine, err := step.New(step.Options[*Thing]{Name: "things", Client: c}, user{cleaning("Use", passes, passes)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	needs, err := engine.Needs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, n := range needs {
 		want := map[string]string{
 			"patch nodes/status": `step "Use": marks Nodes`, "list configmaps": `step "Use": watches them`,
@@ -127,9 +119,7 @@ func TestNeedsNameMistakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			engine, err := step.New(step.Options[*Thing]{Name: "things", Client: c, Uses: []permission.Use{test.use}}, doing("A", passes))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := engine.Needs(); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got the error %v, want one with %q", err, test.want)
 			}
@@ -154,16 +144,12 @@ func TestNeedsAskNoStepAgain(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
 	asked := 0
 	engine, err := step.New(step.Options[*Thing]{Name: "things", Client: c}, countingWatcher{doing("A", passes), &asked})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := engine.Wire(); err != nil {
 		t.Fatal(err)
 	}
 	needs, err := engine.Needs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if asked != 1 || needs[0].String() != "get configmaps" {
 		t.Errorf("the step was asked %d times, want once, and %s is needed first", asked, needs[0])
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,9 +99,7 @@ func TestLostFinalizer(t *testing.T) {
 			if test.name == "the last state has it" && !slices.Equal(cleaned, []int{42}) {
 				t.Errorf("it was cleaned up from %v, want the last state", cleaned)
 			}
-			if got := w.takeWrites(); len(got) > 0 {
-				t.Errorf("writes: %v", got)
-			}
+			w.wrote()
 		})
 	}
 }
@@ -136,16 +133,10 @@ func TestLostFinalizerOfAnObjectThatHasASuccessor(t *testing.T) {
 		w.fails()
 		w.must()
 		want := []string{"Cleanup uid-a", "Cleanup uid-a", "Cleanup uid-a", "Cleanup uid-a", "Do uid-b"}
-		if diff := cmp.Diff(want, log); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff([]string{finalizer}, w.thing().Finalizers); diff != "" {
-			t.Errorf("finalizers (-want +got):\n%s", diff)
-		}
+		same(t, "calls", want, log)
+		same(t, "finalizers", []string{finalizer}, w.thing().Finalizers)
 		w.must()
-		if got := count(log, "Cleanup uid-a"); got != 4 {
-			t.Errorf("it was cleaned up again after it had passed: %d times", got)
-		}
+		same(t, "calls", 4, count(log, "Cleanup uid-a"))
 	})
 }
 
@@ -162,9 +153,7 @@ func TestLostFinalizerMayWriteBesideAFence(t *testing.T) {
 	if got := w.must(); got.RequeueAfter != 0 {
 		t.Errorf("the cleanup waits %v", got.RequeueAfter)
 	}
-	if diff := cmp.Diff([]string{"delete ConfigMap child"}, w.takeWrites()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	w.wrote("delete ConfigMap child")
 }
 
 func TestAnotherObjectOfTheNameIsAnotherObject(t *testing.T) {
@@ -206,9 +195,7 @@ func TestASuccessorSaysWhatItWaitsFor(t *testing.T) {
 		gone(e, old)
 		check := func(ready string) {
 			t.Helper()
-			if got := w.conditionOf(condition.Ready); got != ready {
-				t.Errorf("Ready: got %q, want %q", got, ready)
-			}
+			w.is(condition.Ready, ready)
 		}
 		if got := w.must(); got.RequeueAfter <= 0 {
 			t.Error("nothing would end the wait")
@@ -220,9 +207,7 @@ func TestASuccessorSaysWhatItWaitsFor(t *testing.T) {
 		w.fails()
 		check("False PredecessorNotCleanedUp: " + text + "A: the first thing broke")
 		w.fails()
-		if diff := cmp.Diff([]string{"patch status of Thing a"}, w.takeWrites()); diff != "" {
-			t.Errorf("writes (-want +got):\n%s", diff)
-		}
+		w.wrote("patch status of Thing a")
 		if got := w.takeEvents(); len(got) != 1 || !strings.HasPrefix(got[0], step.ReasonPredecessor) {
 			t.Errorf("events: %v", got)
 		}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -73,9 +72,7 @@ func TestWritesCarryTheFieldOwner(t *testing.T) {
 						got = append(got, e.Manager)
 					}
 				}
-				if diff := cmp.Diff([]string{"things"}, got); diff != "" {
-					t.Errorf("managers besides the user (-want +got):\n%s", diff)
-				}
+				same(t, "managers besides the user", []string{"things"}, got)
 			})
 		})
 	}

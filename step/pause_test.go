@@ -6,8 +6,6 @@ package step_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -57,12 +55,8 @@ func TestPause(t *testing.T) {
 			if len(log) > 0 {
 				t.Errorf("it was not left alone: %v", log)
 			}
-			if diff := cmp.Diff([]string{"patch status of Thing a"}, w.takeWrites()); diff != "" {
-				t.Errorf("writes (-want +got):\n%s", diff)
-			}
-			if got := w.conditionOf(condition.Paused); got != test.want {
-				t.Errorf("Paused: got %q, want %q", got, test.want)
-			}
+			w.wrote("patch status of Thing a")
+			w.is(condition.Paused, test.want)
 			if got := len(recorded[journal.Gated](w)); got != 1 || w.lastResult() != journal.ResultPaused {
 				t.Errorf("the journal says %d times that it is left alone, and %q", got, w.lastResult())
 			}
@@ -89,14 +83,10 @@ func TestPauseKeepsTheOtherConditions(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.Type, got, want)
 		}
 	}
-	if got := w.thing().Status.ObservedGeneration; got != 1 {
-		t.Errorf("status.observedGeneration: got %d, want 1: generation 2 was not reconciled", got)
-	}
+	same(t, "status.observedGeneration", 1, w.thing().Status.ObservedGeneration)
 	w.edit(func(obj *Thing) { obj.Annotations = nil })
 	w.fails()
-	if got := w.conditionOf(condition.Paused); got != "" {
-		t.Errorf("Paused: got %q, want none", got)
-	}
+	w.is(condition.Paused, "")
 	if got := w.thing().Status.ObservedGeneration; got != 2 || len(log) != 2 {
 		t.Errorf("status.observedGeneration: got %d, want 2; calls %v", got, log)
 	}

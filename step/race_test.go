@@ -79,9 +79,7 @@ func TestLostWhileRead(t *testing.T) {
 	c := &losingClient{Client: fake.NewClientBuilder().WithScheme(newRaceScheme(t)).WithObjects(obj).Build()}
 	made := make(map[types.UID]bool)
 	engine, err := step.New(step.Options[*corev1.ConfigMap]{Name: "race", Client: c, Finalizer: raceFinalizer}, raceKeeper(made))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	reconcileOnce := func() {
 		t.Helper()
 		if _, err := engine.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)}); err != nil {
@@ -138,13 +136,9 @@ func installRacePolicy(t *testing.T, plane *controlplane.ControlPlane) {
 	t.Helper()
 	user := newRaceUser(t, plane)
 	policy, binding, err := admission.FinalizerPolicy(corev1.SchemeGroupVersion.WithResource("configmaps"), raceFinalizer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, obj := range []client.Object{policy, binding} {
-		if err := user.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+		must(t, user.Create(t.Context(), obj))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -200,9 +194,7 @@ func newRace(t *testing.T, plane *controlplane.ControlPlane) *race {
 		changed: make(chan struct{}, 1), pairs: make(map[string]*pair), kept: make(map[types.UID]string),
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "race-"}}
-	if err := r.user.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.user.Create(t.Context(), namespace))
 	r.namespace = namespace.Name
 	r.config.QPS = -1
 	r.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -216,18 +208,14 @@ func newRaceUser(t *testing.T, plane *controlplane.ControlPlane) client.WithWatc
 	config := plane.Config()
 	config.QPS = -1
 	user, err := client.NewWithWatch(config, client.Options{Scheme: newRaceScheme(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return user
 }
 
 func newRaceScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clientgoscheme.AddToScheme(scheme))
 	return scheme
 }
 
@@ -314,9 +302,7 @@ func (r *race) run() (lost int) {
 			err := r.user.Delete(r.t.Context(), obj.DeepCopy())
 			r.note(name, func(p *pair) { p.refused = err })
 		})
-		if err := r.user.Create(r.t.Context(), obj.DeepCopy()); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, r.user.Create(r.t.Context(), obj.DeepCopy()))
 	}
 	deletions.Wait()
 	r.awaitNothingLeft()
@@ -373,9 +359,7 @@ func (r *race) left() (objects int, kept map[types.UID]string) {
 func (r *race) watch() {
 	r.t.Helper()
 	w, err := r.user.Watch(r.t.Context(), &corev1.ConfigMapList{}, client.InNamespace(r.namespace))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	r.t.Cleanup(w.Stop)
 	go func() {
 		for ev := range w.ResultChan() {
@@ -396,19 +380,13 @@ func (r *race) startOperator() (stop func()) {
 	options.Metrics.BindAddress = "0"
 	options.Cache.DefaultNamespaces = map[string]cache.Config{r.namespace: {}}
 	mgr, err := ctrl.NewManager(r.config, options)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	engine, err := step.New(step.Options[*corev1.ConfigMap]{
 		Name: "race", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Finalizer: raceFinalizer, SkipUnchanged: true,
 		Controller: controller.Options{MaxConcurrentReconciles: 4, SkipNameValidation: new(true)},
 	}, r)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if err := engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{})); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
+	must(r.t, engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{})))
 	ctx, cancel := context.WithCancel(r.t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()

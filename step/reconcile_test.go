@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -70,9 +69,7 @@ func TestOrder(t *testing.T) {
 			if err := w.fails(); !errors.Is(err, errThird) {
 				t.Errorf("got %v, want the error of the Post in it", err)
 			}
-			if diff := cmp.Diff(test.want, log); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			same(t, "calls", test.want, log)
 		})
 	}
 }
@@ -138,12 +135,8 @@ func TestPostHasTimeAfterTheContextIsDone(t *testing.T) {
 	if atPost != nil {
 		t.Errorf("the context of Post was done: %v", atPost)
 	}
-	if got := w.thing().Status.Size; got != 7 {
-		t.Errorf("status.size: got %d, want 7: what was done is not lost", got)
-	}
-	if got := w.conditionOf(condition.Ready); got != "" {
-		t.Errorf("Ready: got %q, want none: that the operator stops is not the object's business", got)
-	}
+	same(t, "status.size", 7, w.thing().Status.Size)
+	w.is(condition.Ready, "")
 }
 
 func TestResults(t *testing.T) {
@@ -172,15 +165,11 @@ func TestResults(t *testing.T) {
 			w := newWorld(t, newThing())
 			w.engine(doing("A", test.do))
 			result, err := w.reconcile()
-			if diff := cmp.Diff(reconcile.Result{RequeueAfter: test.want}, result); diff != "" {
-				t.Errorf("result (-want +got):\n%s", diff)
-			}
+			same(t, "result", reconcile.Result{RequeueAfter: test.want}, result)
 			if (err != nil) != test.fails {
 				t.Errorf("error: %v", err)
 			}
-			if got := w.lastResult(); got != test.how {
-				t.Errorf("finished: got %q, want %q", got, test.how)
-			}
+			w.ended(test.how)
 		})
 	}
 }
@@ -192,18 +181,14 @@ func TestTheSoonestTimeCounts(t *testing.T) {
 		step.Group("g", doing("B", continues(time.Minute)), doing("C", continues(time.Second))),
 		doing("D", continues(time.Hour)),
 	)
-	if got := w.must().RequeueAfter; got != time.Second {
-		t.Errorf("got %v, want %v", got, time.Second)
-	}
+	same(t, "", time.Second, w.must().RequeueAfter)
 }
 
 func TestGone(t *testing.T) {
 	w := newWorld(t)
 	var log []string
 	w.engine(full(&log, "A", passes, passes, nil))
-	if diff := cmp.Diff(reconcile.Result{}, w.must()); diff != "" {
-		t.Errorf("result (-want +got):\n%s", diff)
-	}
+	same(t, "result", reconcile.Result{}, w.must())
 	if len(log) > 0 || w.lastResult() != journal.ResultGone {
 		t.Errorf("calls %v, finished %q", log, w.lastResult())
 	}
@@ -218,9 +203,7 @@ func TestTheCacheIsNotChanged(t *testing.T) {
 	w.engine(doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
 		req.Object.Status.Counters["a"]++
 		req.Object.Labels = map[string]string{"x": "y"}
-		if got := req.Snapshot().Status.Counters["a"]; got != 1 {
-			t.Errorf("the snapshot has changed: %d", got)
-		}
+		same(t, "the snapshot has changed", 1, req.Snapshot().Status.Counters["a"])
 		return ctrlkit.NoRequeue()
 	}))
 	w.must()
@@ -252,9 +235,7 @@ func TestObjectsAreReconciledAtTheSameTime(t *testing.T) {
 		}()
 	}
 	for range objects {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		must(t, <-done)
 	}
 }
 
@@ -282,7 +263,5 @@ func TestTheJournalHasSteps(t *testing.T) {
 		"patch status of Thing default/a (.status.conditions, .status.observedGeneration)",
 		"finished: waiting",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("journal (-want +got):\n%s", diff)
-	}
+	same(t, "journal", want, got)
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,9 +43,7 @@ func installThings(t *testing.T, server *apiserver.Server) {
 			}},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // namedBy returns what a Thing of the test names: in annotations, which takes no type of its own.
@@ -102,9 +99,7 @@ func newNamedScene(t *testing.T) (s *namedScene, start func()) {
 
 func (s *namedScene) must(err error) {
 	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 }
 
 func (s *namedScene) create(obj client.Object) { s.must(s.user.Create(s.t.Context(), obj)) }
@@ -119,9 +114,7 @@ func (s *namedScene) want(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.reconciled)
-	if diff := cmp.Diff(names, slices.Compact(s.reconciled)); diff != "" {
-		s.t.Errorf("reconciled (-want +got):\n%s", diff)
-	}
+	same(s.t, "reconciled", names, slices.Compact(s.reconciled))
 	s.reconciled = nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -61,18 +60,12 @@ func removedWhileCleanupFails(t *testing.T) {
 	gone(e, last)
 	w.must()
 	w.must()
-	if got := cleanups(log); got != 1 {
-		t.Errorf("%d cleanups, want that before the finalizer was removed", got)
-	}
+	same(t, "cleanups", 1, cleanups(log))
 	want := []string{`FinalizerRemoved: another client has removed finalizer "` + finalizer + `": the object is gone, and nothing is cleaned up`}
-	if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	w.said(want...)
 	w.create(successor())
 	w.must()
-	if got := w.conditionOf(condition.Ready); got != "True Ready" {
-		t.Errorf("a successor of the name is %q", got)
-	}
+	w.is(condition.Ready, "True Ready")
 }
 
 func removedBeforeTheEvent(t *testing.T) {
@@ -89,9 +82,7 @@ func removedBeforeTheEvent(t *testing.T) {
 		}
 		gone(e, last)
 		w.must()
-		if got := cleanups(log); got != 1 {
-			t.Errorf("%d cleanups", got)
-		}
+		same(t, "cleanups", 1, cleanups(log))
 	})
 }
 
@@ -109,18 +100,12 @@ func removedBesideAForeignOne(t *testing.T) {
 	for range 3 {
 		w.must()
 	}
-	if got := cleanups(log); got != 1 {
-		t.Errorf("%d cleanups", got)
-	}
+	same(t, "cleanups", 1, cleanups(log))
 	want := []string{`FinalizerRemoved: another client has removed finalizer "` + finalizer + `": the object is being deleted, and nothing is cleaned up`}
-	if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	w.said(want...)
 	ready := `False FinalizerRemoved: it is being deleted, another client has removed our finalizer "` + finalizer +
 		`", so nothing is cleaned up, and it is kept by finalizer "` + foreignFinalizer + `", which another controller has to remove`
-	if got := w.conditionOf(condition.Ready); got != ready {
-		t.Errorf("Ready: got %q, want %q", got, ready)
-	}
+	w.is(condition.Ready, ready)
 	t.Run("after a restart", func(t *testing.T) {
 		e = w.engine(full(&log, "A", passes, passes, nil))
 		w.takeWrites()
@@ -132,9 +117,7 @@ func removedBesideAForeignOne(t *testing.T) {
 	last := w.removeFinalizers()
 	gone(e, last)
 	w.must()
-	if got := cleanups(log); got != 1 {
-		t.Errorf("%d cleanups", got)
-	}
+	same(t, "cleanups", 1, cleanups(log))
 }
 
 func removedBeforeCleanup(t *testing.T) {
@@ -145,9 +128,7 @@ func removedBeforeCleanup(t *testing.T) {
 	w.remove(newThing())
 	gone(e, w.removeFinalizers())
 	w.must()
-	if got := cleanups(log); got != 0 {
-		t.Errorf("%d cleanups", got)
-	}
+	same(t, "cleanups", 0, cleanups(log))
 }
 
 func removedPastTheCache(t *testing.T) {
@@ -167,9 +148,7 @@ func removedPastTheCache(t *testing.T) {
 	}
 	w.catchUp()
 	w.must()
-	if got := cleanups(log); got != 0 {
-		t.Errorf("%d cleanups", got)
-	}
+	same(t, "cleanups", 0, cleanups(log))
 }
 
 // A finalizer that was removed from an object that is not being deleted stays removed, also after a
@@ -191,9 +170,7 @@ func TestAFinalizerRemovedFromALivingObject(t *testing.T) {
 	if got := w.takeEvents(); len(got) != 1 || !strings.HasPrefix(got[0], "FinalizerRemoved: ") || !strings.Contains(got[0], step.FinalizerRemovedAnnotation) {
 		t.Errorf("events: %v", got)
 	}
-	if got := count(log, "Do A"); got != 4 {
-		t.Errorf("Do was called %d times: the object is still ours", got)
-	}
+	same(t, "Do", 4, count(log, "Do A"))
 	w.engine(steps()) // another process
 	w.takeWrites()
 	w.must()
@@ -208,9 +185,7 @@ func TestAFinalizerRemovedFromALivingObject(t *testing.T) {
 		w.remove(last)
 		gone(e, last)
 		w.must()
-		if got := count(log, "Cleanup A"); got != 0 {
-			t.Errorf("%d cleanups", got)
-		}
+		same(t, "cleanups", 0, count(log, "Cleanup A"))
 	})
 	t.Run("taken back by removing the annotation", func(t *testing.T) {
 		w.edit(func(obj *Thing) { obj.Annotations = nil })
@@ -295,9 +270,7 @@ func TestNoClientHasRemovedTheFinalizer(t *testing.T) {
 		return cleaned
 	}
 	t.Run("replaced while the watch was interrupted", func(t *testing.T) {
-		if diff := cmp.Diff([]string{"uid-a"}, replaced(func(*Thing) {})); diff != "" {
-			t.Errorf("cleaned up (-want +got):\n%s", diff)
-		}
+		same(t, "cleaned up", []string{"uid-a"}, replaced(func(*Thing) {}))
 	})
 	t.Run("replaced, and it was being deleted", func(t *testing.T) {
 		now := metav1.Now()
@@ -315,9 +288,7 @@ func TestNoClientHasRemovedTheFinalizer(t *testing.T) {
 		w.remove(newThing())
 		e.EventFilter().Delete(event.DeleteEvent{Object: newThing(), DeleteStateUnknown: true})
 		w.must()
-		if got := count(log, "Cleanup A"); got != 1 {
-			t.Errorf("%d cleanups, want one: the write may have arrived", got)
-		}
+		same(t, "cleanups", 1, count(log, "Cleanup A"))
 	})
 }
 

@@ -41,9 +41,7 @@ func TestFinalizersRemovedByHand(t *testing.T) {
 	plane := controlplanetest.Start(t, controlplane.Options{})
 	user := newRaceUser(t, plane)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "removed-"}}
-	if err := user.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	must(t, user.Create(t.Context(), namespace))
 	people := &people{user: user, removed: make(map[types.UID]time.Time), cleaned: make(map[types.UID]bool)}
 	stop := people.startOperator(t, plane, namespace.Name)
 	seed := uint64(time.Now().UnixNano())
@@ -158,19 +156,13 @@ func (p *people) startOperator(t *testing.T, plane *controlplane.ControlPlane, n
 	config := plane.Config()
 	config.QPS = -1
 	mgr, err := ctrl.NewManager(config, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	engine, err := step.New(step.Options[*corev1.ConfigMap]{
 		Name: "removed", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Finalizer: raceFinalizer,
 		Controller: controller.Options{MaxConcurrentReconciles: 4, SkipNameValidation: new(true)},
 	}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{})))
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()

@@ -54,26 +54,20 @@ func TestSaveBeforeActing(t *testing.T) {
 	w.fault = nil
 	w.engine(doing("A", do)) // another process
 	w.must()
-	if diff := cmp.Diff([]string{"token-0"}, made); diff != "" {
-		t.Errorf("made (-want +got):\n%s", diff)
-	}
+	same(t, "made", []string{"token-0"}, made)
 	if got := w.thing(); got.Status.Phase != "token-0" || got.Labels["token"] != "yes" || got.Labels["by"] != "them" || w.conditionOf(condition.Ready) != "True Ready" {
 		t.Errorf("got %+v", got)
 	}
 	w.takeWrites()
 	w.must()
-	if got := w.takeWrites(); len(got) > 0 {
-		t.Errorf("nothing has changed, and it wrote %v", got)
-	}
+	w.wrote()
 }
 
 func TestSaveWritesOnlyWhatHasChanged(t *testing.T) {
 	w := newWorld(t, newThing())
 	var writes [][]string
 	save := func(ctx context.Context, req *step.Request[*Thing]) {
-		if err := req.Save(ctx); err != nil {
-			t.Error(err)
-		}
+		must(t, req.Save(ctx))
 		writes = append(writes, w.takeWrites())
 	}
 	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
@@ -89,9 +83,7 @@ func TestSaveWritesOnlyWhatHasChanged(t *testing.T) {
 	}))
 	w.must()
 	want := [][]string{nil, {"patch status of Thing a"}, nil, {"patch Thing a"}, {"patch Thing a", "patch status of Thing a"}}
-	if diff := cmp.Diff(want, writes, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	same(t, "writes", want, writes, cmpopts.EquateEmpty())
 	if got := w.thing(); got.Status.Size != 2 || len(got.Labels) > 0 {
 		t.Errorf("got %+v", got)
 	}
@@ -203,9 +195,7 @@ func TestAStepThatReadsTheObjectAgain(t *testing.T) {
 			if got.Status.Size != 7 || got.Status.Phase != "saved" || got.Spec.Size != 5 || got.Labels["by"] != "them" {
 				t.Errorf("got %+v", got)
 			}
-			if got := w.conditionOf("Available"); got != "True Because" {
-				t.Errorf("Available: %q", got)
-			}
+			w.is("Available", "True Because")
 		})
 	}
 }
@@ -227,9 +217,7 @@ func TestAStepThatReadsTheObjectElsewhere(t *testing.T) {
 		return ctrlkit.NoRequeue()
 	}))
 	_, _ = w.reconcile()
-	if diff := cmp.Diff([]int{0, 5}, sizes); diff != "" {
-		t.Errorf("sizes of the request's object and of the newest (-want +got):\n%s", diff)
-	}
+	same(t, "sizes of the request's object and of the newest", []int{0, 5}, sizes)
 	if !apierrors.IsNotFound(gone) {
 		t.Errorf("the object is gone, and reading it again: %v", gone)
 	}
@@ -281,17 +269,11 @@ func TestConditionsThatAreSetOnTheObject(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 			}
-			if got := w.conditionOf(test.kind); !strings.HasPrefix(got, test.want) {
-				t.Errorf("%s: got %q, want %q", test.kind, got, test.want)
-			}
-			if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, test.ready) {
-				t.Errorf("Ready: got %q, want %q", got, test.ready)
-			}
+			w.begins(test.kind, test.want)
+			w.begins(condition.Ready, test.ready)
 			w.takeWrites()
 			_, _ = w.reconcile()
-			if got := w.takeWrites(); len(got) > 0 {
-				t.Errorf("the same again wrote %v", got)
-			}
+			w.wrote()
 		})
 	}
 }
@@ -307,9 +289,7 @@ func TestAContextThatAStepHasCanceled(t *testing.T) {
 	if err := w.fails(); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False TemporaryError: A: asking the bank: context canceled") {
-		t.Errorf("Ready: %q", got)
-	}
+	w.begins(condition.Ready, "False TemporaryError: A: asking the bank: context canceled")
 	if got := w.takeEvents(); len(got) != 1 {
 		t.Errorf("events: %v", got)
 	}
@@ -342,13 +322,9 @@ func TestLiveReadsAreNotSkipped(t *testing.T) {
 	}))
 	w.must()
 	w.must()
-	if err := w.server.Update(t.Context(), configMap("input", map[string]string{"size": "2"})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.server.Update(t.Context(), configMap("input", map[string]string{"size": "2"})))
 	w.must()
-	if got := w.thing().Status.Phase; got != "2" {
-		t.Errorf("status.phase: %q", got)
-	}
+	same(t, "status.phase", "2", w.thing().Status.Phase)
 }
 
 // Steps of a group save while the others change the object.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -57,18 +56,10 @@ func TestAFinalizerIsRetired(t *testing.T) {
 			if obj := w.thing(); obj != nil {
 				got = obj.Finalizers
 			}
-			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("finalizers (-want +got):\n%s", diff)
-			}
-			if got := count(w.takeWrites(), "patch Thing a"); got != test.writes {
-				t.Errorf("%d patches of the metadata, want %d", got, test.writes)
-			}
-			if got := count(log, "Cleanup A"); got != test.cleaned {
-				t.Errorf("%d cleanups, want %d", got, test.cleaned)
-			}
-			if got := w.takeEvents(); len(got) > 0 {
-				t.Errorf("events: %v", got)
-			}
+			same(t, "finalizers", test.want, got, cmpopts.EquateEmpty())
+			same(t, "patches of the metadata", test.writes, count(w.takeWrites(), "patch Thing a"))
+			same(t, "cleanups", test.cleaned, count(log, "Cleanup A"))
+			w.said()
 		})
 	}
 	t.Run("one that is not named is hinted at", func(t *testing.T) {

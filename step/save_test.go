@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -57,17 +56,11 @@ func TestWrites(t *testing.T) {
 			w := newWorld(t, newThing())
 			w.engine(test.step)
 			_, _ = w.reconcile()
-			if diff := cmp.Diff(test.want, w.takeWrites()); diff != "" {
-				t.Errorf("writes (-want +got):\n%s", diff)
-			}
+			w.wrote(test.want...)
 			before := w.thing()
 			_, _ = w.reconcile()
-			if got := w.takeWrites(); len(got) > 0 {
-				t.Errorf("nothing has changed, and it wrote %v", got)
-			}
-			if diff := cmp.Diff(before, w.thing()); diff != "" {
-				t.Errorf("the object has changed:\n%s", diff)
-			}
+			w.wrote()
+			same(t, "the object has changed", before, w.thing())
 		})
 	}
 }
@@ -90,9 +83,7 @@ func TestMetadataIsSavedBesideTheFinalizer(t *testing.T) {
 	if obj := w.thing(); obj.Annotations["id"] != "bucket-1" || obj.Status.Size != 7 || !slices.Contains(obj.Finalizers, finalizer) {
 		t.Errorf("after the first reconcile: %+v", obj)
 	}
-	if diff := cmp.Diff([]string{"patch Thing a", "patch Thing a", "patch status of Thing a"}, w.takeWrites()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	w.wrote("patch Thing a", "patch Thing a", "patch status of Thing a")
 	w.must()
 	if got := w.takeWrites(); made != 1 || len(got) > 0 {
 		t.Errorf("%d buckets were made, and the second reconcile wrote %v", made, got)
@@ -110,9 +101,7 @@ func TestAStepMayKeepFinalizersOfItsOwn(t *testing.T) {
 	w.must()
 	w.must()
 	w.must()
-	if diff := cmp.Diff([]string{finalizer, foreignFinalizer}, w.thing().Finalizers); diff != "" {
-		t.Errorf("finalizers (-want +got):\n%s", diff)
-	}
+	same(t, "finalizers", []string{finalizer, foreignFinalizer}, w.thing().Finalizers)
 }
 
 func TestNothingNewerIsOverwritten(t *testing.T) {
@@ -144,9 +133,7 @@ func TestNothingNewerIsOverwritten(t *testing.T) {
 			}
 			interfere = false
 			w.must()
-			if got := w.thing().Status.Size; got != 43 {
-				t.Errorf("status.size: got %d, want 43", got)
-			}
+			same(t, "status.size", 43, w.thing().Status.Size)
 		})
 	}
 }
@@ -164,13 +151,9 @@ func TestConflictsAreSilentAtFirst(t *testing.T) {
 			t.Fatalf("after %d conflicts Ready is %q", i, got)
 		}
 	}
-	if got := w.takeWrites(); len(got) > 0 {
-		t.Errorf("writes: %v", got)
-	}
+	w.wrote()
 	w.fails()
-	if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False Conflict: ") {
-		t.Errorf("after 6 conflicts Ready is %q", got)
-	}
+	w.begins(condition.Ready, "False Conflict: ")
 }
 
 func TestStatusIsKeptWhenTheMetadataCantBeWritten(t *testing.T) {
@@ -183,17 +166,11 @@ func TestStatusIsKeptWhenTheMetadataCantBeWritten(t *testing.T) {
 	if err := w.fails(); !strings.Contains(err.Error(), "writing the metadata") || failure.Classify(err).Class != failure.ClassForbidden {
 		t.Errorf("got %v", err)
 	}
-	if got := w.thing().Status.Size; got != 7 {
-		t.Errorf("status.size: got %d, want 7", got)
-	}
-	if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False Forbidden: writing the metadata: ") {
-		t.Errorf("Ready: got %q", got)
-	}
+	same(t, "status.size", 7, w.thing().Status.Size)
+	w.begins(condition.Ready, "False Forbidden: writing the metadata: ")
 	w.takeWrites()
 	w.fails()
-	if diff := cmp.Diff([]string{"patch Thing a"}, w.takeWrites()); diff != "" {
-		t.Errorf("the same again: writes (-want +got):\n%s", diff)
-	}
+	w.wrote("patch Thing a")
 	w.fault = nil
 	w.must()
 	if got := w.conditionOf(condition.Ready); got != "True Ready" || w.thing().Labels["size"] != "7" {
@@ -220,9 +197,7 @@ func TestTheObjectGoesMeanwhile(t *testing.T) {
 	}))
 	w.conflicts()
 	w.must()
-	if got := w.lastResult(); got != journal.ResultGone {
-		t.Errorf("finished: %q", got)
-	}
+	w.ended(journal.ResultGone)
 }
 
 func TestWhatIsNotOursIsRefused(t *testing.T) {

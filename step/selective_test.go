@@ -38,12 +38,8 @@ func TestSelectiveCleaner(t *testing.T) {
 		})})
 		w.must()
 		w.must()
-		if got := slices.Contains(w.thing().Finalizers, finalizer); got != cleans {
-			t.Errorf("cleans: %t, has the finalizer: %t", cleans, got)
-		}
-		if err := w.client.Delete(t.Context(), w.thing()); err != nil {
-			t.Fatal(err)
-		}
+		same(t, "cleans", cleans, slices.Contains(w.thing().Finalizers, finalizer))
+		must(t, w.client.Delete(t.Context(), w.thing()))
 		w.must()
 		if w.thing() != nil || (cleaned == 1) != cleans {
 			t.Errorf("cleans: %t, cleaned up %d times, the object is there: %t", cleans, cleaned, w.thing() != nil)

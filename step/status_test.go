@@ -61,9 +61,7 @@ func TestAStatusWithRequiredFields(t *testing.T) {
 	options.Client = server
 	e := w.engineWith(options, doing("A", passes))
 	w.must()
-	if got := w.conditionOf(condition.Ready); got != "True Ready" {
-		t.Errorf("Ready: %q", got)
-	}
+	w.is(condition.Ready, "True Ready")
 	if _, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(second)}); err != nil {
 		t.Error(err)
 	}
@@ -137,16 +135,12 @@ func TestAnObservedGenerationBehindAPointer(t *testing.T) {
 		e, err := step.New(step.Options[*Hidden]{Name: "hidden", Client: server}, step.Func("A", func(context.Context, *step.Request[*Hidden]) (ctrl.Result, error) {
 			return ctrlkit.NoRequeue()
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := e.Reconcile(t.Context(), thingRequest); err != nil {
 			t.Error(err)
 		}
 		got := &Hidden{}
-		if err := server.Get(t.Context(), thingRequest.NamespacedName, got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Get(t.Context(), thingRequest.NamespacedName, got))
 		if observed != nil && got.Status.ObservedGeneration != 3 {
 			t.Errorf("status.observedGeneration: %d, want 3", got.Status.ObservedGeneration)
 		}

@@ -6,11 +6,9 @@ package step_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -44,12 +42,8 @@ func TestConditionsAreInitialisedAndRetired(t *testing.T) {
 		foreign,
 	}
 	ignore := cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime", "ObservedGeneration")
-	if diff := cmp.Diff(want, w.thing().Status.Conditions, ignore); diff != "" {
-		t.Errorf("conditions (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(foreign, *meta.FindStatusCondition(w.thing().Status.Conditions, foreign.Type)); diff != "" {
-		t.Errorf("the condition of another has changed (-want +got):\n%s", diff)
-	}
+	same(t, "conditions", want, w.thing().Status.Conditions, ignore)
+	same(t, "the condition of another has changed", foreign, *meta.FindStatusCondition(w.thing().Status.Conditions, foreign.Type))
 }
 
 func TestReadyReconcilingStalled(t *testing.T) {
@@ -105,16 +99,10 @@ func TestReadyReconcilingStalled(t *testing.T) {
 			w.engine(keeping("A", test.do, "Found"))
 			_, _ = w.reconcile()
 			for kind, want := range map[string]string{"Ready": test.ready, "Reconciling": test.reconciling, "Stalled": test.stalled} {
-				if got := w.conditionOf(kind); got != want {
-					t.Errorf("%s: got %q, want %q", kind, got, want)
-				}
+				w.is(kind, want)
 			}
-			if got := w.thing().Status.ObservedGeneration; got != 4 {
-				t.Errorf("status.observedGeneration: got %d, want 4", got)
-			}
-			if got := meta.FindStatusCondition(w.thing().Status.Conditions, "Ready").ObservedGeneration; got != 4 {
-				t.Errorf("observedGeneration of Ready: got %d, want 4", got)
-			}
+			same(t, "status.observedGeneration", 4, w.thing().Status.ObservedGeneration)
+			same(t, "observedGeneration of Ready", 4, meta.FindStatusCondition(w.thing().Status.Conditions, "Ready").ObservedGeneration)
 		})
 	}
 }
@@ -133,15 +121,11 @@ func TestNotReadyBeforeAllStepsAreReached(t *testing.T) {
 	w := newWorld(t, newThing())
 	w.engine(doing("A", again(time.Minute)), doing("B", passes))
 	w.must()
-	if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False ") {
-		t.Errorf("Ready: got %q although B was not reached", got)
-	}
+	w.begins(condition.Ready, "False ")
 	w = newWorld(t, newThing())
 	w.engine(doing("B", passes), doing("A", again(time.Minute)))
 	w.must()
-	if got := w.conditionOf(condition.Ready); got != "True Ready" {
-		t.Errorf("Ready: got %q although all steps were reached", got)
-	}
+	w.is(condition.Ready, "True Ready")
 }
 
 func TestObservedGenerationOfDeclaredConditions(t *testing.T) {
@@ -160,14 +144,10 @@ func TestObservedGenerationOfDeclaredConditions(t *testing.T) {
 	w.edit(func(obj *Thing) { obj.Spec.Size = 1 })
 	err = errFirst
 	w.fails()
-	if got := observed(); got != 1 {
-		t.Errorf("after a failure: got %d, want 1: it was not evaluated for generation 2", got)
-	}
+	same(t, "after a failure", 1, observed())
 	err = nil
 	w.must()
-	if got := observed(); got != 2 {
-		t.Errorf("after success: got %d, want 2", got)
-	}
+	same(t, "after success", 2, observed())
 }
 
 func TestTransitionTimesMoveWithTheStatus(t *testing.T) {
@@ -211,9 +191,7 @@ func TestATypeWithoutConditions(t *testing.T) {
 			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "seen", "true")
 			return ctrl.Result{}, errFirst
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := e.Reconcile(t.Context(), thingRequest); !errors.Is(err, errFirst) {
 		t.Errorf("got %v", err)
 	}
@@ -221,7 +199,5 @@ func TestATypeWithoutConditions(t *testing.T) {
 	if err := w.server.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, got); err != nil || got.Labels["seen"] != "true" {
 		t.Errorf("got %v, %v", got.Labels, err)
 	}
-	if diff := cmp.Diff([]string{"patch ConfigMap a"}, w.takeWrites()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	w.wrote("patch ConfigMap a")
 }

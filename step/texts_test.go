@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -111,9 +110,7 @@ func TestHeldTexts(t *testing.T) {
 			{time.Second, nil, "True Ready"},
 		} {
 			pass(step.after)
-			if got := ready(step.err); got != step.want {
-				t.Errorf("got %q, want %q", got, step.want)
-			}
+			same(t, "", step.want, ready(step.err))
 		}
 	})
 }
@@ -191,9 +188,7 @@ func TestOneEventPerTransition(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			do = test.do
 			_, _ = w.reconcile()
-			if diff := cmp.Diff(test.want, w.takeEvents(), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("events (-want +got):\n%s", diff)
-			}
+			same(t, "events", test.want, w.takeEvents(), cmpopts.EquateEmpty())
 		})
 	}
 }
@@ -203,14 +198,10 @@ func TestNoEventForWhatWasNotWritten(t *testing.T) {
 	w.fault = failOn("patch status", conflictError())
 	w.engine(doing("A", failsWith(errFirst)))
 	w.fails()
-	if got := w.takeEvents(); len(got) > 0 {
-		t.Errorf("events: %v", got)
-	}
+	w.said()
 	w.fault = nil
 	w.fails()
-	if diff := cmp.Diff([]string{"TemporaryError: A: the first thing broke"}, w.takeEvents()); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	w.said("TemporaryError: A: the first thing broke")
 }
 
 // A new text that is due is written, also when the conditions are computed a second time because
@@ -229,8 +220,6 @@ func TestANewTextBesideAFailureToSave(t *testing.T) {
 		err = errSecond
 		w.fails()
 		want := "False TemporaryError: A: the second thing broke"
-		if got := w.conditionOf(condition.Ready); got != want {
-			t.Errorf("Ready: got %q, want %q", got, want)
-		}
+		w.is(condition.Ready, want)
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,9 +93,7 @@ func TestTheJournalHasWrites(t *testing.T) {
 					got = append(got, wrote)
 				}
 			}
-			if diff := cmp.Diff(test.want, got, cmpopts.EquateErrors()); diff != "" {
-				t.Errorf("writes (-want +got):\n%s", diff)
-			}
+			same(t, "writes", test.want, got, cmpopts.EquateErrors())
 		})
 	}
 }
@@ -126,9 +123,7 @@ func TestTheJournalHasReads(t *testing.T) {
 		got = append(got, text+read.String())
 	}
 	want := []string{"A: no read ConfigMap default/absent", "A: read live Thing default/a", "A: read live ConfigMapList", "A: read ConfigMapList"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("reads (-want +got):\n%s", diff)
-	}
+	same(t, "reads", want, got)
 }
 
 // A patch is made before it is sent: the answer changes the object that it is made from.
@@ -152,7 +147,5 @@ func TestAPatchFromTwoObjectsIsSent(t *testing.T) {
 	if err := w.server.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, got); err != nil || got.Data["a"] != "2" {
 		t.Errorf("got %v, %v", got.Data, err)
 	}
-	if diff := cmp.Diff([]string{".data.a"}, recorded[journal.Wrote](w)[0].Fields); diff != "" {
-		t.Errorf("fields (-want +got):\n%s", diff)
-	}
+	same(t, "fields", []string{".data.a"}, recorded[journal.Wrote](w)[0].Fields)
 }

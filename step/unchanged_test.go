@@ -61,13 +61,9 @@ func listed(name string) *corev1.ConfigMap {
 func TestSkipUnchanged(t *testing.T) {
 	update := func(w *world, name string) {
 		cm := configMap(name, nil)
-		if err := w.server.Get(context.Background(), client.ObjectKeyFromObject(cm), cm); err != nil {
-			w.tb.Fatal(err)
-		}
+		must(w.tb, w.server.Get(context.Background(), client.ObjectKeyFromObject(cm), cm))
 		cm.Data = map[string]string{"new": "data"}
-		if err := w.server.Update(context.Background(), cm); err != nil {
-			w.tb.Fatal(err)
-		}
+		must(w.tb, w.server.Update(context.Background(), cm))
 	}
 	tests := []struct {
 		name   string
@@ -100,19 +96,15 @@ func TestSkipUnchanged(t *testing.T) {
 				if *runs != 2 {
 					t.Fatalf("the steps ran %d times, want 2", *runs)
 				}
-				w.takeLive()
+				w.take(&w.live)
 				test.change(w)
 				_, _ = w.reconcile()
-				if got := *runs > 2; got != test.runs {
-					t.Errorf("the steps ran again: %v, want %v; finished: %s", got, test.runs, w.lastResult())
-				}
-				if got := w.takeLive(); len(got) > 0 {
+				same(t, "the steps ran again", test.runs, *runs > 2)
+				if got := w.take(&w.live); len(got) > 0 {
 					t.Errorf("live reads: %v", got)
 				}
 				if !test.runs {
-					if got := w.lastResult(); got != journal.ResultConverged {
-						t.Errorf("finished: %q", got)
-					}
+					w.ended(journal.ResultConverged)
 				}
 			})
 		})
@@ -255,9 +247,7 @@ func TestAnnotate(t *testing.T) {
 			if err := req.APIReader.Get(ctx, client.ObjectKeyFromObject(req.Object), &now); err != nil || now.Annotations["example.com/a"] != value {
 				t.Errorf("after Annotate, the API server has %v and error %v, want %q", now.Annotations, err, value)
 			}
-			if got := req.FieldOwner(); got != "things" {
-				t.Errorf("the field owner is %q", got)
-			}
+			same(t, "the field owner", "things", req.FieldOwner())
 			return ctrlkit.NoRequeue()
 		})
 		for _, value = range []string{"1", "1", "2", ""} {

@@ -67,9 +67,7 @@ func TestIdleObjectsAndTheirWatches(t *testing.T) {
 					before := c.ran("things")
 					test.happen(c)
 					pass(time.Second)
-					if got := c.ran("things") > before; got != test.runs {
-						t.Errorf("the steps ran: %v, want %v", got, test.runs)
-					}
+					same(t, "the steps ran", test.runs, c.ran("things") > before)
 					reconcileOnce()
 					before = c.ran("things")
 					if reconcileOnce(); c.ran("things") != before || c.ended["things"] != journal.ResultConverged {

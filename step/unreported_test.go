@@ -47,6 +47,13 @@ func (h *watched) Observe(_ context.Context, entry journal.Entry) {
 	}
 }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-1"}
 }
@@ -96,9 +103,7 @@ func (h *watched) start(listed ...client.Object) {
 	h.t.Helper()
 	var err error
 	h.engine, err = New(Options[*corev1.ConfigMap]{Name: "own", Client: h.client, SkipUnchanged: true, Observers: []journal.Observer{h}}, Func("Read", h.do))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	h.engine.sees, h.events = true, h.engine.EventFilter()
 	for _, obj := range listed {
 		h.events.Create(event.CreateEvent{Object: obj, IsInInitialList: true})
@@ -128,40 +133,30 @@ func (h *watched) do(ctx context.Context, req *Request[*corev1.ConfigMap]) (ctrl
 func (h *watched) reconcile() ctrl.Result {
 	h.t.Helper()
 	result, err := h.engine.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "own"}})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	return result
 }
 
 // touch changes an object, and returns its state before and after.
 func (h *watched) touch(obj client.Object) event.UpdateEvent {
 	h.t.Helper()
-	if err := h.client.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj))
 	before := obj.DeepCopyObject().(client.Object) //nolint:errcheck // a copy has the type
 	obj.SetLabels(map[string]string{"changed": "yes"})
-	if err := h.client.Update(h.t.Context(), obj); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.client.Update(h.t.Context(), obj))
 	h.reads = 0
 	return event.UpdateEvent{ObjectOld: before, ObjectNew: obj}
 }
 
 func (h *watched) create(obj client.Object) event.CreateEvent {
 	h.t.Helper()
-	if err := h.client.Create(h.t.Context(), obj); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.client.Create(h.t.Context(), obj))
 	return event.CreateEvent{Object: obj}
 }
 
 func (h *watched) remove(obj client.Object) event.DeleteEvent {
 	h.t.Helper()
-	if err := h.client.Delete(h.t.Context(), obj); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.client.Delete(h.t.Context(), obj))
 	return event.DeleteEvent{Object: obj}
 }
 

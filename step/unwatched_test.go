@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -209,9 +208,7 @@ func TestUnwatchedReads(t *testing.T) {
 				}
 				got := c.unwatchedOf("things")
 				slices.Sort(got)
-				if diff := cmp.Diff(test.want, slices.Compact(got)); diff != "" {
-					t.Errorf("in the journal (-want +got):\n%s", diff)
-				}
+				same(t, "in the journal", test.want, slices.Compact(got))
 				for _, name := range []string{"a", "b"} {
 					if len(test.want) > 0 && !c.isAccused("things", name) {
 						t.Errorf("Thing %s is not accused", name)
@@ -297,9 +294,7 @@ func TestUnwatchedReadsOfOtherPrograms(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, newThing(), configMap("x", nil))
 			e := w.engine(doing("Read", then(gets(func() client.Object { return &corev1.ConfigMap{} }), ctrlkit.NoRequeue)))
-			if err := test.wire(e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, test.wire(e))
 			w.must()
 			w.must() // the first one has written
 			if got := recorded[journal.Unwatched](w); len(got) != test.want {

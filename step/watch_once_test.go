@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -65,13 +64,9 @@ func TestOwnedAndNamedWatch(t *testing.T) {
 		pass(5 * time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		if diff := cmp.Diff([]string{"ConfigMap", "ConfigMap"}, noted); diff != "" {
-			t.Errorf("noted: deleted and created (-want +got):\n%s", diff)
-		}
+		same(t, "noted: deleted and created", []string{"ConfigMap", "ConfigMap"}, noted)
 		slices.Sort(ran)
-		if diff := cmp.Diff([]string{"a", "b"}, slices.Compact(ran)); diff != "" {
-			t.Errorf("reconciled (-want +got):\n%s", diff)
-		}
+		same(t, "reconciled", []string{"a", "b"}, slices.Compact(ran))
 		var causes []string
 		for _, cause := range c.triggered("things") {
 			if strings.Contains(cause, "ConfigMap") {
@@ -83,8 +78,6 @@ func TestOwnedAndNamedWatch(t *testing.T) {
 			"a: ConfigMap default/child created", "a: ConfigMap default/child created", "a: ConfigMap default/child deleted",
 			"b: ConfigMap default/child created", "b: ConfigMap default/child created", "b: ConfigMap default/child deleted",
 		}
-		if diff := cmp.Diff(want, causes); diff != "" {
-			t.Errorf("causes (-want +got):\n%s", diff)
-		}
+		same(t, "causes", want, causes)
 	})
 }

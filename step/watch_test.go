@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -93,9 +92,7 @@ func TestCauses(t *testing.T) {
 			for _, cause := range recorded[journal.Started](w)[0].Causes {
 				got = append(got, cause.String())
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("causes (-want +got):\n%s", diff)
-			}
+			same(t, "causes", test.want, got)
 			w.must()
 			if got := recorded[journal.Started](w)[1].Causes; len(got) != 1 || got[0].Kind != journal.CauseUnknown {
 				t.Errorf("the causes are reported twice: %v", got)
@@ -129,21 +126,15 @@ func TestTriggeredIsRecordedAtOnce(t *testing.T) {
 	want := []journal.Triggered{{Cause: journal.Cause{
 		Kind: journal.CauseChildChange, Verb: "created", Times: 1, Object: journal.Object{Kind: "ConfigMap", Namespace: "default", Name: "child"},
 	}}}
-	if diff := cmp.Diff(want, recorded[journal.Triggered](w)); diff != "" {
-		t.Errorf("triggered (-want +got):\n%s", diff)
-	}
-	if got := w.entries[0].Object.String(); got != "Thing default/a" {
-		t.Errorf("it has %s", got)
-	}
+	same(t, "triggered", want, recorded[journal.Triggered](w))
+	same(t, "it has", "Thing default/a", w.entries[0].Object.String())
 }
 
 func TestOwnersWithoutANamespace(t *testing.T) {
 	w := newWorld(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}})
 	e, err := step.New(step.Options[*corev1.Node]{Name: "nodes", Client: w.client, Observers: []journal.Observer{w}},
 		step.Func("A", func(context.Context, *step.Request[*corev1.Node]) (ctrl.Result, error) { return ctrlkit.NoRequeue() }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e.EventFilter().Create(event.CreateEvent{Object: childOf("child", metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n"})})
 	if _, err := e.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil {
 		t.Fatal(err)
@@ -208,9 +199,7 @@ func TestForeignChanges(t *testing.T) {
 				"foreign change: ConfigMap default/foreign created", "foreign change: ConfigMap default/foreign updated 2 times",
 				"foreign change: ConfigMap default/foreign deleted", "foreign change: ConfigMap default/foreign notified",
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("causes (-want +got):\n%s", diff)
-			}
+			same(t, "causes", want, got)
 		})
 	}
 }

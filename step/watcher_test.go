@@ -4,6 +4,7 @@
 package step_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -68,9 +69,7 @@ func TestDeclaredWatchOfNamedObjects(t *testing.T) {
 		} {
 			before := c.ran("things")
 			happens.do()
-			if got := c.ran("things") > before; got != happens.runs {
-				t.Errorf("%s: the step ran: %v, want %v", happens.name, got, happens.runs)
-			}
+			same(t, fmt.Sprint(happens.name, ": the step ran"), happens.runs, c.ran("things") > before)
 		}
 		if noted == 0 {
 			t.Error("the function was not asked")

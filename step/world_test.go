@@ -20,9 +20,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -50,6 +54,7 @@ type world struct {
 // A tester is a *testing.T or a *rapid.T.
 type tester interface {
 	Helper()
+	Errorf(format string, args ...any)
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 }
@@ -67,7 +72,7 @@ func newWorld(tb tester, objects ...client.Object) *world {
 func (w *world) liveReader() client.Reader {
 	return interceptor.NewClient(w.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if err := w.ask(&w.live, "live get "+w.kind(obj)+" "+key.Name); err != nil {
+			if err := w.ask(&w.live, "live get "+kindOf(obj)+" "+key.Name); err != nil {
 				return err
 			}
 			return c.Get(ctx, key, obj, opts...)
@@ -75,9 +80,8 @@ func (w *world) liveReader() client.Reader {
 	})
 }
 
-// kind returns the kind of an object.
-func (w *world) kind(obj runtime.Object) string {
-	gvk, err := w.server.GroupVersionKindFor(obj)
+func kindOf(obj runtime.Object) string {
+	gvk, err := apiutil.GVKForObject(obj, newScheme())
 	if err != nil {
 		return fmt.Sprintf("%T", obj)
 	}
@@ -98,12 +102,12 @@ func (w *world) ask(in *[]string, request string) error {
 
 func (w *world) intercept(reads *[]string) interceptor.Funcs {
 	write := func(verb string, obj client.Object) error {
-		return w.ask(&w.writes, verb+" "+w.kind(obj)+" "+obj.GetName())
+		return w.ask(&w.writes, verb+" "+kindOf(obj)+" "+obj.GetName())
 	}
 	return interceptor.Funcs{
 		Get: w.interceptGet(reads),
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if err := w.ask(reads, "list "+w.kind(list)); err != nil {
+			if err := w.ask(reads, "list "+kindOf(list)); err != nil {
 				return err
 			}
 			return c.List(ctx, list, opts...)
@@ -150,7 +154,7 @@ func (w *world) intercept(reads *[]string) interceptor.Funcs {
 // interceptGet reads from the world's stale cache where it has one.
 func (w *world) interceptGet(reads *[]string) func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 	return func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-		if err := w.ask(reads, "get "+w.kind(obj)+" "+key.Name); err != nil {
+		if err := w.ask(reads, "get "+kindOf(obj)+" "+key.Name); err != nil {
 			return err
 		}
 		w.mu.Lock()
@@ -199,9 +203,7 @@ func (w *world) engine(steps ...step.Step[*Thing]) *step.Engine[*Thing] {
 func (w *world) engineWith(options step.Options[*Thing], steps ...step.Step[*Thing]) *step.Engine[*Thing] {
 	w.tb.Helper()
 	e, err := step.New(options, steps...)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	must(w.tb, err)
 	w.reconcile = func() (reconcile.Result, error) { return e.Reconcile(context.Background(), thingRequest) }
 	return e
 }
@@ -253,9 +255,7 @@ func (w *world) thing() *Thing {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil {
-		w.tb.Fatal(err)
-	}
+	must(w.tb, err)
 	return obj
 }
 
@@ -268,9 +268,7 @@ func (w *world) edit(change func(*Thing)) {
 	if obj.Spec != spec {
 		obj.Generation++
 	}
-	if err := w.server.Update(context.Background(), obj); err != nil {
-		w.tb.Fatal(err)
-	}
+	must(w.tb, w.server.Update(context.Background(), obj))
 }
 
 // editStatus changes the status of the Thing a as another controller would.
@@ -278,30 +276,21 @@ func (w *world) editStatus(change func(*Thing)) {
 	w.tb.Helper()
 	obj := w.thing()
 	change(obj)
-	if err := w.server.Status().Update(context.Background(), obj); err != nil {
-		w.tb.Fatal(err)
-	}
+	must(w.tb, w.server.Status().Update(context.Background(), obj))
 }
 
 func (w *world) create(obj client.Object) {
 	w.tb.Helper()
-	if err := w.server.Create(context.Background(), obj); err != nil {
-		w.tb.Fatal(err)
-	}
+	must(w.tb, w.server.Create(context.Background(), obj))
 }
 
 func (w *world) remove(obj client.Object) {
 	w.tb.Helper()
-	if err := w.server.Delete(context.Background(), obj); err != nil {
-		w.tb.Fatal(err)
-	}
+	must(w.tb, w.server.Delete(context.Background(), obj))
 }
 
 // takeWrites returns the writes since it was called last.
 func (w *world) takeWrites() []string { return w.take(&w.writes) }
-
-// takeLive returns the reads past the cache since it was called last.
-func (w *world) takeLive() []string { return w.take(&w.live) }
 
 // takeEvents returns the events since it was called last.
 func (w *world) takeEvents() []string { return w.take(&w.events) }
@@ -346,6 +335,52 @@ func (w *world) conditionOf(kind string) string {
 		return "no object"
 	}
 	return describe(obj, kind)
+}
+
+// is checks a condition of the Thing a.
+func (w *world) is(kind, want string) {
+	w.tb.Helper()
+	same(w.tb, kind, want, w.conditionOf(kind))
+}
+
+// begins checks how a condition of the Thing a begins.
+func (w *world) begins(kind, want string) {
+	w.tb.Helper()
+	if got := w.conditionOf(kind); !strings.HasPrefix(got, want) {
+		w.tb.Errorf("%s: got %q, want it to begin with %q", kind, got, want)
+	}
+}
+
+// wrote checks the writes since it was called last, and said the events.
+func (w *world) wrote(want ...string) {
+	w.tb.Helper()
+	same(w.tb, "writes", want, w.takeWrites(), cmpopts.EquateEmpty())
+}
+
+func (w *world) said(want ...string) {
+	w.tb.Helper()
+	same(w.tb, "events", want, w.takeEvents(), cmpopts.EquateEmpty())
+}
+
+// ended checks how the last reconcile ended.
+func (w *world) ended(want journal.Result) {
+	w.tb.Helper()
+	same(w.tb, "finished", want, w.lastResult())
+}
+
+// same checks that got is want. What says of what, and may be empty in a test that checks one thing.
+func same[T any](tb tester, what string, want, got T, options ...cmp.Option) {
+	tb.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		tb.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func must(tb tester, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
 }
 
 func describe(obj *Thing, kind string) string {

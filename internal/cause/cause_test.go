@@ -32,9 +32,7 @@ func (o *observed) Observe(_ context.Context, e journal.Entry) {
 func newRecorder(t *testing.T) (*Recorder, *observed) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, corev1.AddToScheme(scheme))
 	entries := &observed{}
 	return &Recorder{
 		Controller: "pods", Kind: schema.GroupKind{Kind: "Pod"}, Client: fake.NewClientBuilder().WithScheme(scheme).Build(),
@@ -72,18 +70,14 @@ func TestCausesAreTakenOnce(t *testing.T) {
 		{journal.Cause{Kind: journal.CauseOwnChange, Verb: "updated", Times: 2}, "2"},
 		{journal.Cause{Kind: journal.CauseOwnChange, Verb: "deleted", Times: 1}, "3"},
 	}
-	if diff := cmp.Diff(want, seen, cmp.AllowUnexported(Seen{})); diff != "" {
-		t.Errorf("causes (-want +got):\n%s", diff)
-	}
+	same(t, "causes", want, seen, cmp.AllowUnexported(Seen{}))
 	if again := r.Take(key); len(again) > 0 || len(r.pending) > 0 {
 		t.Errorf("they are taken again: %v, and kept: %v", again, r.pending)
 	}
 	reported := observed{
 		"pods: Pod default/a: own change (updated)", "pods: Pod default/a: own change (updated)", "pods: Pod default/a: own change (deleted)",
 	}
-	if diff := cmp.Diff(reported, *entries); diff != "" {
-		t.Errorf("reported (-want +got):\n%s", diff)
-	}
+	same(t, "reported", reported, *entries)
 }
 
 // There is a start of every object when an operator starts: it is a cause, and not reported.
@@ -93,9 +87,7 @@ func TestAStartIsNotReported(t *testing.T) {
 	if len(*entries) > 0 {
 		t.Errorf("reported %v", *entries)
 	}
-	if diff := cmp.Diff([]string{"start"}, take(r, key)); diff != "" {
-		t.Errorf("causes (-want +got):\n%s", diff)
-	}
+	same(t, "causes", []string{"start"}, take(r, key))
 }
 
 // An event of a child is a cause of the owners of the kind of the controller.
@@ -120,9 +112,7 @@ func TestCausesOfOwners(t *testing.T) {
 			r, entries := newRecorder(t)
 			r.Namespaced = func() bool { return test.namespaced }
 			r.Child(ownedBy(test.owner), "", "updated")
-			if diff := cmp.Diff(test.want, take(r, test.key)); diff != "" {
-				t.Errorf("causes (-want +got):\n%s", diff)
-			}
+			same(t, "causes", test.want, take(r, test.key))
 			if test.want == nil && test.owner.Name == "a" && len(*entries) > 0 {
 				t.Errorf("reported %v", *entries)
 			}
@@ -172,5 +162,20 @@ func TestCausesOfManyObjectsAreReleased(t *testing.T) {
 	r.Take(key)
 	if r.pending == nil {
 		t.Error("a small map is made again for each event")
+	}
+}
+
+// same checks that got is want. What says of what, and may be empty in a test that checks one thing.
+func same[T any](t testing.TB, what string, want, got T, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

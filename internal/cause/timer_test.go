@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -38,9 +36,7 @@ func TestCausesOfATimer(t *testing.T) {
 			for _, cause := range timer.Causes(test.seen, test.written, now) {
 				got = append(got, cause.Kind)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("causes (-want +got):\n%s", diff)
-			}
+			same(t, "causes", test.want, got)
 		})
 	}
 }
@@ -62,9 +58,7 @@ func TestATimerBesideEvents(t *testing.T) {
 	for _, cause := range timer.Causes(seen, "", now.Add(time.Second)) {
 		got = append(got, cause.String())
 	}
-	if diff := cmp.Diff([]string{"own change (updated) 3 times", "timer"}, got); diff != "" {
-		t.Errorf("causes (-want +got):\n%s", diff)
-	}
+	same(t, "causes", []string{"own change (updated) 3 times", "timer"}, got)
 	timer.Set(now, 0, false)
 	if timer.Due(now.Add(time.Hour)) {
 		t.Error("it is due, though nothing was requested")

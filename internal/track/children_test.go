@@ -44,18 +44,14 @@ func TestExpectedChildren(t *testing.T) {
 				test.write(t, c)
 				var expected Expected
 				expected.Expect(record)
-				if got := expected.Stale(t.Context(), stale, time.Now()); got != test.want {
-					t.Errorf("stale: got %v, want %v", got, test.want)
-				}
+				same(t, "stale", test.want, expected.Stale(t.Context(), stale, time.Now()))
 				forgotten := expected
 				forgotten.Forget()
 				if forgotten.Stale(t.Context(), stale, time.Now()) {
 					t.Error("forgotten children are waited for")
 				}
 				late := expected
-				if got := late.Stale(t.Context(), stale, time.Now().Add(longestExpected)); got != test.want {
-					t.Errorf("stale after %v: got %v, want %v", longestExpected, got, test.want)
-				}
+				same(t, "stale after", test.want, late.Stale(t.Context(), stale, time.Now().Add(longestExpected)))
 				if late.Stale(t.Context(), stale, time.Now().Add(longestExpected+1)) {
 					t.Error("they are waited for too long")
 				}

@@ -4,9 +4,8 @@
 package track
 
 import (
+	"fmt"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestFieldsOfAPatch(t *testing.T) {
@@ -23,9 +22,7 @@ func TestFieldsOfAPatch(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, test.fields([]byte(test.patch))); diff != "" {
-				t.Errorf("fields (-want +got):\n%s", diff)
-			}
+			same(t, "fields", test.want, test.fields([]byte(test.patch)))
 		})
 	}
 }
@@ -40,8 +37,6 @@ func TestRelatedPaths(t *testing.T) {
 		{".status.conditions[Ready]", ".status.conditions", true},
 		{".spec.a", ".spec.ab", false},
 	} {
-		if got := Related(test.a, test.b); got != test.want {
-			t.Errorf("%s and %s: got %v, want %v", test.a, test.b, got, test.want)
-		}
+		same(t, fmt.Sprint(test.a), test.want, Related(test.a, test.b))
 	}
 }

@@ -57,9 +57,7 @@ func TestInputs(t *testing.T) {
 			inputs := record.Inputs()
 			test.change(t, server)
 			for range 2 { // it reads into the same object
-				if got := inputs.Unchanged(t.Context(), server); got != test.want {
-					t.Errorf("unchanged: got %v, want %v", got, test.want)
-				}
+				same(t, "unchanged", test.want, inputs.Unchanged(t.Context(), server))
 			}
 		})
 	}

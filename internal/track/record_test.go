@@ -8,7 +8,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -70,9 +69,7 @@ func TestWritesAreNoted(t *testing.T) {
 			}
 			for _, w := range writes {
 				got := append([]string{w.Verb, w.Subresource, w.Owner}, w.Sent.Paths()...)
-				if diff := cmp.Diff(test.want, got); diff != "" {
-					t.Errorf("write (-want +got):\n%s", diff)
-				}
+				same(t, "write", test.want, got)
 			}
 		})
 	}

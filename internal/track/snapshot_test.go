@@ -29,16 +29,10 @@ func TestLeaves(t *testing.T) {
 	want := map[string]any{
 		".metadata.labels[x.y/z]": "1", ".metadata.finalizers": []any{"example.com/f"}, ".spec.hostname": "host",
 	}
-	if diff := cmp.Diff(want, s.Leaves("")); diff != "" {
-		t.Errorf("the object (-want +got):\n%s", diff)
-	}
+	same(t, "the object", want, s.Leaves(""))
 	status := map[string]any{".status.phase": "Running", ".status.conditions[Up]": map[string]any{"type": "Up", "status": "True"}}
-	if diff := cmp.Diff(status, s.Leaves("status")); diff != "" {
-		t.Errorf("the status (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(status, SnapshotOf(filledPod(time.Unix(2, 0))).Leaves("status")); diff != "" {
-		t.Errorf("the status later (-want +got):\n%s", diff)
-	}
+	same(t, "the status", status, s.Leaves("status"))
+	same(t, "the status later", status, SnapshotOf(filledPod(time.Unix(2, 0))).Leaves("status"))
 }
 
 // The answer of the API server does not change with the object that the step has.

@@ -38,9 +38,7 @@ func TestForeignChanges(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := test.now.Foreign(test.before, ours); got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
+			same(t, "", test.want, test.now.Foreign(test.before, ours))
 		})
 	}
 }
@@ -64,11 +62,7 @@ func TestVersionsOfReads(t *testing.T) {
 	record.Watch(nil, NewVersions())
 	c := NewClient(server, record)
 	get(t, c, "a")
-	if got := len(record.Reads().of); got != 1 {
-		t.Errorf("%d versions after a Get, want one", got)
-	}
+	same(t, "versions after a Get", 1, len(record.Reads().of))
 	must(t, c.List(t.Context(), &corev1.PodList{}))
-	if got := len(record.Reads().of); got != 2 {
-		t.Errorf("%d versions after a List, want two", got)
-	}
+	same(t, "versions after a List", 2, len(record.Reads().of))
 }

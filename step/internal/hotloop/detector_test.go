@@ -83,9 +83,7 @@ func TestFights(t *testing.T) {
 			if !found.Fight || !found.First || found.Count != sameWrites || rounds != test.rounds {
 				t.Errorf("after %d reconciles: %+v", rounds, found)
 			}
-			if diff := cmp.Diff(test.paths, found.Paths); diff != "" {
-				t.Errorf("paths (-want +got):\n%s", diff)
-			}
+			equal(t, "paths", test.paths, found.Paths)
 			if got := c.detector.Text(); len(got) < len(test.text) || got[:len(test.text)] != test.text {
 				t.Errorf("text: got %q, want it to begin with %q", got, test.text)
 			}
@@ -242,9 +240,7 @@ func TestWhatIsNotSlowedDown(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			obj := c.get("self")
 			test.change(obj)
-			if got := c.detector.Slows(obj, c.now); got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
+			equal(t, "", test.want, c.detector.Slows(obj, c.now))
 		})
 	}
 }
@@ -268,9 +264,7 @@ func TestARemovedPolicyIsNotSlowedDown(t *testing.T) {
 
 func TestAHotLoopIsOver(t *testing.T) {
 	c := newCluster(t)
-	if got := c.detector.UntilOver(c.now); got != 0 {
-		t.Errorf("there is none, and it is over in %v", got)
-	}
+	equal(t, "there", 0, c.detector.UntilOver(c.now))
 	fight(c)
 	over := c.detector.UntilOver(c.now)
 	if want := 2*time.Second + loopWindow; over != want {
@@ -296,9 +290,7 @@ func TestAChangeOfTheSpecEndsAHotLoop(t *testing.T) {
 	c.must(c.server.Update(t.Context(), obj))
 	c.reconcile(func(*operator) {})
 	c.detector.Expire(c.now)
-	if got := c.detector.Text(); got != "" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, "", "", c.detector.Text())
 }
 
 // A field owner that a step names in a write is one of ours.

@@ -23,9 +23,7 @@ func TestAnEcho(t *testing.T) {
 		t.Fatalf("after %d reconciles: %+v", rounds, found)
 	}
 	want := "update of Pod default/self is written again and again: a step gives it another value each time"
-	if got := c.detector.Text(); got != want {
-		t.Errorf("text: got %q, want %q", got, want)
-	}
+	equal(t, "text", want, c.detector.Text())
 
 	// While it is in a hot loop, fewer reconciles prove that it has not ended.
 	found, rounds = c.rounds(100, time.Millisecond, do, func() {})

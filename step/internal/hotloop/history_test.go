@@ -134,9 +134,7 @@ func TestAcceptedDisputes(t *testing.T) {
 			target.wrote(7, 1, true, start, loopWindow)
 			target.wrote(7, 1, true, start, loopWindow)
 			h.accept(Disputes{idOf(self): {7: test.found}, 99: {}}, test.at)
-			if got := len(target.facts); got != test.want {
-				t.Errorf("%d facts are kept, want %d", got, test.want)
-			}
+			equal(t, "facts are kept", test.want, len(target.facts))
 		})
 	}
 }

@@ -35,9 +35,7 @@ func TestTextsOfALoop(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			loop := &Loop{Write: &track.Write{Verb: test.verb, Object: self}, Fight: test.fight, Paths: test.paths, Managers: test.managers}
-			if got := loop.text("things"); got != test.want {
-				t.Errorf("got  %q\nwant %q", got, test.want)
-			}
+			equal(t, "", test.want, loop.text("things"))
 		})
 	}
 }

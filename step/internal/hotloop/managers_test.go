@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -68,9 +67,7 @@ func TestManagers(t *testing.T) {
 			loop := &Loop{Fight: true, Paths: test.paths, Write: &track.Write{
 				Verb: "patch", Object: self, Before: track.SnapshotOf(before), After: track.SnapshotOf(disputedPod("ours", corev1.ConditionTrue)),
 			}}
-			if diff := cmp.Diff(test.want, loop.managers([]string{"things", "things-2"})); diff != "" {
-				t.Errorf("managers (-want +got):\n%s", diff)
-			}
+			equal(t, "managers", test.want, loop.managers([]string{"things", "things-2"}))
 		})
 	}
 }

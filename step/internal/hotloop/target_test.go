@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -99,9 +98,7 @@ func TestFieldsAreCompared(t *testing.T) {
 			if count != test.count {
 				t.Errorf("count: got %d, want %d", count, test.count)
 			}
-			if diff := cmp.Diff(test.paths, paths); diff != "" {
-				t.Errorf("paths (-want +got):\n%s", diff)
-			}
+			equal(t, "paths", test.paths, paths)
 		})
 	}
 }
@@ -115,9 +112,7 @@ func TestSeveralFieldsAreUndone(t *testing.T) {
 		w := patched(labelled(fmt.Sprint(2*i+1), theirs...), labelled(fmt.Sprint(2*i+2), ours...), ".metadata.labels")
 		paths, _ = target.compare(w, start, loopWindow)
 	}
-	if diff := cmp.Diff([]string{".metadata.labels.a", ".metadata.labels.b"}, paths); diff != "" {
-		t.Errorf("paths (-want +got):\n%s", diff)
-	}
+	equal(t, "paths", []string{".metadata.labels.a", ".metadata.labels.b"}, paths)
 }
 
 // Another object of the same name has another history.
@@ -143,9 +138,7 @@ func TestVersionsOfATarget(t *testing.T) {
 		{nil, false}, {&track.Snapshot{Absent: true}, false},
 	}
 	for _, test := range tests {
-		if got := target.newerThan(test.state); got != test.want {
-			t.Errorf("%+v is older: got %v, want %v", test.state, got, test.want)
-		}
+		equal(t, "is older: got", test.want, target.newerThan(test.state))
 	}
 	if !target.is("10") || target.is("11") {
 		t.Error("it does not know its version")
@@ -236,8 +229,6 @@ func TestUnknownDeletions(t *testing.T) {
 // An object that is being deleted is as good as gone.
 func TestATerminatingObjectIsGone(t *testing.T) {
 	for _, state := range []*track.Snapshot{{Terminating: true}, {Absent: true}} {
-		if got := factsIn(state).of(existence); got != gone {
-			t.Errorf("%+v: got %d", state, got)
-		}
+		equal(t, "got", gone, factsIn(state).of(existence))
 	}
 }
