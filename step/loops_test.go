@@ -23,6 +23,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -55,6 +56,7 @@ func watchThree(b *builder.Builder) *builder.Builder {
 // An operator that applies its children in every reconcile is in no hot loop, also while they
 // change by themselves.
 func TestAppliesInEveryReconcile(t *testing.T) {
+	rings.Test(t, "simulates two hours")
 	tests := []struct {
 		name string
 		read bool
@@ -186,6 +188,7 @@ func ownChild(obj *Thing, name string, data map[string]string) *corev1.ConfigMap
 
 // What looks like a hot loop, and is none.
 func TestLegitimateWrites(t *testing.T) {
+	rings.Test(t, "simulates two hours")
 	merge := func(format string, args ...any) client.Patch {
 		return client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, args...))
 	}

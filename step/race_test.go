@@ -19,7 +19,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,37 +29,42 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/admission"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-var racePairs = flag.Int("race-pairs", 1000, "let so many `pairs` of a deletion and a first reconcile race, with the policy and without")
+var racePairs = flag.Int("race-pairs", 50, "let so many `pairs` of a deletion and a first reconcile race, with the policy and without")
 
 const raceFinalizer = "test.ctrlkit.dev/race"
 
-// An object is deleted at the instant at which its finalizer is written. The API server may accept
-// both and let the object go: what Do has made is cleaned up all the same.
-func TestFinalizerRace(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a control plane")
-	}
+// What the engine promises of finalizers holds on a real API server, too, which has objects go as
+// soon as nothing keeps them. The policy of the last test is for all namespaces.
+func TestFinalizersOnAControlPlane(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	plane := controlplanetest.Start(t, controlplane.Options{})
 	t.Run("without the policy", func(t *testing.T) {
-		race := newRace(t, plane)
-		// The write of the finalizer is the first that the operator sends for an object.
-		race.beforeWrite = race.delete
-		if lost := race.run(); lost == 0 && *racePairs >= 1000 {
-			t.Error("no finalizer was lost: the race did not occur, and nothing was tested")
-		}
+		t.Run("removed by hand", func(t *testing.T) {
+			t.Parallel()
+			testRemovedByHand(t, plane)
+		})
+		t.Run("race", func(t *testing.T) {
+			t.Parallel()
+			race := newRace(t, plane)
+			// The write of the finalizer is the first that the operator sends for an object.
+			race.beforeWrite = race.delete
+			if lost := race.run(); lost == 0 && *racePairs >= 1000 {
+				t.Error("no finalizer was lost: the race did not occur, and nothing was tested")
+			}
+		})
 	})
-	t.Run("with the policy", func(t *testing.T) {
+	t.Run("race with the policy", func(t *testing.T) {
 		installRacePolicy(t, plane)
 		race := newRace(t, plane)
 		// No finalizer is written, so that the first thing that the operator does for an object is
@@ -75,61 +79,23 @@ func TestFinalizerRace(t *testing.T) {
 // An object goes between the moment at which a reconcile reads it and that at which it looks what
 // was lost: the reconcile works with what it has read, so that the cleanup comes after it.
 func TestLostWhileRead(t *testing.T) {
-	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one", UID: "1", Finalizers: []string{raceFinalizer}}}
-	c := &losingClient{Client: fake.NewClientBuilder().WithScheme(newRaceScheme(t)).WithObjects(obj).Build()}
-	made := make(map[types.UID]bool)
-	engine, err := step.New(step.Options[*corev1.ConfigMap]{Name: "race", Client: c, Finalizer: raceFinalizer}, raceKeeper(made))
-	must(t, err)
-	reconcileOnce := func() {
-		t.Helper()
-		if _, err := engine.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)}); err != nil {
-			t.Fatal(err)
-		}
+	w := newWorld(t, newThing())
+	var log []string
+	e := w.engine(full(&log, "A", passes, passes, nil))
+	w.must()
+	w.lag()
+	last := w.thing()
+	w.fault = func(string) error { // while the engine reads the cache, which still has the object
+		w.fault = nil
+		gone(e, last)
+		return nil
 	}
-	reconcileOnce()
-	if !made["1"] {
-		t.Fatal("Do was not called")
-	}
-	c.afterGet = func(last client.Object) { engine.EventFilter().Delete(event.DeleteEvent{Object: last}) }
-	reconcileOnce()
-	reconcileOnce() // it was asked for by the event
-	if made["1"] {
-		t.Error("something is left of an object that is gone")
-	}
-}
-
-// A losingClient loses an object after it was read, if it is set to.
-type losingClient struct {
-	client.Client
-	afterGet func(client.Object)
-	lost     bool
-}
-
-func (c *losingClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if c.lost {
-		return apierrors.NewNotFound(corev1.Resource("configmaps"), key.Name)
-	}
-	err := c.Client.Get(ctx, key, obj, opts...)
-	if c.afterGet != nil {
-		c.afterGet(obj.DeepCopyObject().(client.Object)) //nolint:errcheck // a copy has the type
-		c.lost = true
-	}
-	return err
-}
-
-// raceKeeper is a step that makes something for an object.
-type raceKeeper map[types.UID]bool
-
-func (raceKeeper) Name() string { return "Keep" }
-
-func (k raceKeeper) Do(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
-	k[req.Object.UID] = true
-	return ctrlkit.NoRequeue()
-}
-
-func (k raceKeeper) Cleanup(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
-	delete(k, req.Object.UID)
-	return ctrlkit.NoRequeue()
+	w.must()
+	w.catchUp()
+	w.remove(newThing())
+	w.removeFinalizers()
+	w.must() // it was asked for by the event
+	same(t, "cleanups", 1, cleanups(log))
 }
 
 func installRacePolicy(t *testing.T, plane *controlplane.ControlPlane) {
@@ -193,9 +159,7 @@ func newRace(t *testing.T, plane *controlplane.ControlPlane) *race {
 		beforeWrite: func(string) {}, beforeDo: func(string) {},
 		changed: make(chan struct{}, 1), pairs: make(map[string]*pair), kept: make(map[types.UID]string),
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "race-"}}
-	must(t, r.user.Create(t.Context(), namespace))
-	r.namespace = namespace.Name
+	r.namespace = newRaceNamespace(t, r.user)
 	r.config.QPS = -1
 	r.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return racingTripper(func(request *http.Request) (*http.Response, error) { return r.write(next, request) })
@@ -210,6 +174,13 @@ func newRaceUser(t *testing.T, plane *controlplane.ControlPlane) client.WithWatc
 	user, err := client.NewWithWatch(config, client.Options{Scheme: newRaceScheme(t)})
 	must(t, err)
 	return user
+}
+
+func newRaceNamespace(t *testing.T, user client.Client) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "race-"}}
+	must(t, user.Create(t.Context(), namespace))
+	return namespace.Name
 }
 
 func newRaceScheme(t *testing.T) *runtime.Scheme {
@@ -282,7 +253,7 @@ var _ step.Cleaner[*corev1.ConfigMap] = (*race)(nil)
 // objects went although they had the finalizer.
 func (r *race) run() (lost int) {
 	r.t.Helper()
-	stop := r.startOperator()
+	stop := startRaceOperator(r.t, r.config, r.namespace, step.Options[*corev1.ConfigMap]{Name: "race", SkipUnchanged: true}, r)
 	r.watch()
 	for i := range *racePairs {
 		name := fmt.Sprintf("pair-%d", i)
@@ -373,30 +344,28 @@ func (r *race) watch() {
 	}()
 }
 
-// startOperator returns when the operator sees what happens in the namespace.
-func (r *race) startOperator() (stop func()) {
-	r.t.Helper()
-	options := ctrl.Options{Scheme: r.user.Scheme(), Logger: logr.Discard()}
-	options.Metrics.BindAddress = "0"
-	options.Cache.DefaultNamespaces = map[string]cache.Config{r.namespace: {}}
-	mgr, err := ctrl.NewManager(r.config, options)
-	must(r.t, err)
-	engine, err := step.New(step.Options[*corev1.ConfigMap]{
-		Name: "race", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Finalizer: raceFinalizer, SkipUnchanged: true,
-		Controller: controller.Options{MaxConcurrentReconciles: 4, SkipNameValidation: new(true)},
-	}, r)
-	must(r.t, err)
-	must(r.t, engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{})))
-	ctx, cancel := context.WithCancel(r.t.Context())
+// startRaceOperator starts an operator in a namespace, and returns when it sees what happens there.
+func startRaceOperator(t *testing.T, config *rest.Config, namespace string, options step.Options[*corev1.ConfigMap], s step.Step[*corev1.ConfigMap]) (stop func()) {
+	t.Helper()
+	manager := ctrl.Options{Scheme: newRaceScheme(t), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}}
+	manager.Cache.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	mgr, err := ctrl.NewManager(config, manager)
+	must(t, err)
+	options.Client, options.APIReader, options.Finalizer = mgr.GetClient(), mgr.GetAPIReader(), raceFinalizer
+	options.Controller = controller.Options{MaxConcurrentReconciles: 4, SkipNameValidation: new(true)}
+	engine, err := step.New(options, s)
+	must(t, err)
+	must(t, engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{})))
+	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
-		r.t.Fatal("the cache was not filled")
+		t.Fatal("the cache was not filled")
 	}
 	return func() {
 		cancel()
 		if err := <-stopped; err != nil && !errors.Is(err, context.Canceled) {
-			r.t.Errorf("the operator ended: %v", err)
+			t.Errorf("the operator ended: %v", err)
 		}
 	}
 }

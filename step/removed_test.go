@@ -13,43 +13,34 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// People take our finalizer off 100 objects, at random moments of their lives, while most cleanups
-// fail at first: no reconcile that begins afterwards cleans one up. Beside them are as many that
-// are left alone, and all of these are cleaned up.
-func TestFinalizersRemovedByHand(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a control plane")
-	}
-	t.Parallel()
-	const objects = 100
-	plane := controlplanetest.Start(t, controlplane.Options{})
-	user := newRaceUser(t, plane)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "removed-"}}
-	must(t, user.Create(t.Context(), namespace))
-	people := &people{user: user, removed: make(map[types.UID]time.Time), cleaned: make(map[types.UID]bool)}
-	stop := people.startOperator(t, plane, namespace.Name)
+// People take our finalizer off objects, at random moments of their lives, while most cleanups fail
+// at first: no reconcile that begins afterwards cleans one up. Beside them are as many that are
+// left alone, and all of these are cleaned up.
+func testRemovedByHand(t *testing.T, plane *controlplane.ControlPlane) {
+	objects := *racePairs
+	config := plane.Config()
+	config.QPS = -1
+	people := &people{user: newRaceUser(t, plane), removed: make(map[types.UID]time.Time), cleaned: make(map[types.UID]bool)}
+	namespace := newRaceNamespace(t, people.user)
+	stop := startRaceOperator(t, config, namespace, step.Options[*corev1.ConfigMap]{Name: "removed"}, people)
 	seed := uint64(time.Now().UnixNano())
 	t.Log("seed ", seed)
 	var all sync.WaitGroup
 	for i := range 2 * objects {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
-		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: fmt.Sprint("object-", i)}}
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("object-", i)}}
 		all.Go(func() {
 			if err := people.live(t.Context(), obj, random, i < objects); err != nil {
 				t.Errorf("%s: %v", obj.Name, err)
@@ -145,35 +136,6 @@ func (p *people) remove(ctx context.Context, obj *corev1.ConfigMap) error {
 			}
 		}
 		return err
-	}
-}
-
-func (p *people) startOperator(t *testing.T, plane *controlplane.ControlPlane, namespace string) (stop func()) {
-	t.Helper()
-	options := ctrl.Options{Scheme: newRaceScheme(t), Logger: logr.Discard()}
-	options.Metrics.BindAddress = "0"
-	options.Cache.DefaultNamespaces = map[string]cache.Config{namespace: {}}
-	config := plane.Config()
-	config.QPS = -1
-	mgr, err := ctrl.NewManager(config, options)
-	must(t, err)
-	engine, err := step.New(step.Options[*corev1.ConfigMap]{
-		Name: "removed", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Finalizer: raceFinalizer,
-		Controller: controller.Options{MaxConcurrentReconciles: 4, SkipNameValidation: new(true)},
-	}, p)
-	must(t, err)
-	must(t, engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{})))
-	ctx, cancel := context.WithCancel(t.Context())
-	stopped := make(chan error, 1)
-	go func() { stopped <- mgr.Start(ctx) }()
-	if !mgr.GetCache().WaitForCacheSync(ctx) {
-		t.Fatal("the cache was not filled")
-	}
-	return func() {
-		cancel()
-		if err := <-stopped; err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("the operator ended: %v", err)
-		}
 	}
 }
 

@@ -18,11 +18,13 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // An error whose text changes at each try makes no write at each try.
 func TestNoStatusStorm(t *testing.T) {
+	rings.Test(t, "takes seconds")
 	t.Parallel()
 	// words is a source of random words that is the same in each run of the test.
 	seed := uint32(1)
