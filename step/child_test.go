@@ -35,7 +35,7 @@ func kitScheme(t *testing.T) *runtime.Scheme {
 }
 
 // kitRequest returns a request for a Thing, whose writes are counted.
-func kitRequest(t *testing.T, objects ...client.Object) (*step.Request[*Thing], *counting) {
+func kitRequest(t *testing.T, objects ...client.Object) (*request, *counting) {
 	t.Helper()
 	thing := newThing()
 	thing.UID = ""
@@ -63,14 +63,14 @@ func (c *counting) Apply(ctx context.Context, obj runtime.ApplyConfiguration, op
 	return c.Client.Apply(ctx, obj, opts...)
 }
 
-func readMap(t *testing.T, req *step.Request[*Thing]) *corev1.ConfigMap {
+func readMap(t *testing.T, req *request) *corev1.ConfigMap {
 	t.Helper()
 	obj := &corev1.ConfigMap{}
 	must(t, req.APIReader.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, obj))
 	return obj
 }
 
-func ensureMap(t *testing.T, req *step.Request[*Thing], data map[string]string) {
+func ensureMap(t *testing.T, req *request, data map[string]string) {
 	t.Helper()
 	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}, Data: data} // its namespace is that of the Thing
 	must(t, step.EnsureChild(t.Context(), req, child))
@@ -196,7 +196,7 @@ func TestEnsureChildOfANamesake(t *testing.T) {
 	left := configMap("child", nil)
 	left.OwnerReferences = []metav1.OwnerReference{{APIVersion: "test.example.com/v1", Kind: "Thing", Name: "a", UID: "before", Controller: new(true)}}
 	w := newWorld(t, newThing(), left)
-	req := &step.Request[*Thing]{Object: newThing(), Client: w.server}
+	req := &request{Object: newThing(), Client: w.server}
 	err := step.EnsureChild(t.Context(), req, configMap("child", nil))
 	if waits := ctrlkit.Waits(err); len(waits) != 1 || waits[0].For != "ConfigMap default/child to be gone" {
 		t.Errorf("got %v, want a wait", err)

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -24,15 +23,15 @@ const claimedAnnotation = "test.example.com/id"
 // A claiming step claims an id, and cleans up.
 type claiming struct {
 	step.Cleaner[*Thing]
-	claim func(req *step.Request[*Thing]) error
+	claim func(req *request) error
 }
 
-func (c claiming) Claim(_ context.Context, req *step.Request[*Thing]) error { return c.claim(req) }
+func (c claiming) Claim(_ context.Context, req *request) error { return c.claim(req) }
 
 var _ step.Claimer[*Thing] = claiming{}
 
-func claimID(id string) func(*step.Request[*Thing]) error {
-	return func(req *step.Request[*Thing]) error {
+func claimID(id string) func(*request) error {
+	return func(req *request) error {
 		metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, claimedAnnotation, id)
 		return nil
 	}
@@ -42,7 +41,7 @@ func claimID(id string) func(*step.Request[*Thing]) error {
 func TestAClaimIsWrittenWithTheFinalizer(t *testing.T) {
 	w := newWorld(t, newThing())
 	id := "one"
-	do := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	do := does(func(_ context.Context, req *request) {
 		server := w.thing()
 		if !slices.Contains(server.Finalizers, finalizer) || server.Annotations[claimedAnnotation] != id {
 			t.Errorf("Do was reached with finalizers %v and annotations %v", server.Finalizers, server.Annotations)
@@ -50,9 +49,8 @@ func TestAClaimIsWrittenWithTheFinalizer(t *testing.T) {
 		if req.Object.Annotations[claimedAnnotation] != id || req.Object.ResourceVersion != server.ResourceVersion {
 			t.Error("the object of the request is another one")
 		}
-		return ctrlkit.NoRequeue()
-	}
-	w.engine(doing("First", passes), claiming{cleaning("Second", do, passes), func(req *step.Request[*Thing]) error { return claimID(id)(req) }})
+	})
+	w.engine(doing("First", passes), claiming{cleaning("Second", do, passes), func(req *request) error { return claimID(id)(req) }})
 	w.must()
 	w.wrote("patch Thing a", "patch status of Thing a")
 	if w.must(); len(w.takeWrites()) > 0 {
@@ -69,7 +67,7 @@ func TestAClaimThatChangesNothing(t *testing.T) {
 	obj := newThing()
 	obj.Finalizers = []string{finalizer}
 	w := newWorld(t, obj)
-	w.engine(claiming{cleaning("A", passes, passes), func(*step.Request[*Thing]) error { return nil }})
+	w.engine(claiming{cleaning("A", passes, passes), func(*request) error { return nil }})
 	w.must()
 	w.wrote("patch status of Thing a")
 }
@@ -78,16 +76,16 @@ func TestAClaimThatChangesNothing(t *testing.T) {
 func TestWithoutAClaim(t *testing.T) {
 	refused := errors.New("the owner is another one")
 	for name, test := range map[string]struct {
-		claim func(*step.Request[*Thing]) error
+		claim func(*request) error
 		want  string // of the condition Ready
 	}{
-		"an error": {func(*step.Request[*Thing]) error { return refused }, "False TemporaryError"},
-		"a wait":   {func(*step.Request[*Thing]) error { _, err := ctrlkit.WaitFor("the owner"); return err }, "False Waiting"},
-		"a change of the spec": {func(req *step.Request[*Thing]) error {
+		"an error": {func(*request) error { return refused }, "False TemporaryError"},
+		"a wait":   {func(*request) error { _, err := ctrlkit.WaitFor("the owner"); return err }, "False Waiting"},
+		"a change of the spec": {func(req *request) error {
 			req.Object.Spec.Size++
 			return nil
 		}, "False TerminalError"},
-		"a panic": {func(*step.Request[*Thing]) error { panic("no") }, "False Panic"},
+		"a panic": {func(*request) error { panic("no") }, "False Panic"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newThing())
@@ -105,7 +103,7 @@ func TestWithoutAClaim(t *testing.T) {
 func TestNothingToClaim(t *testing.T) {
 	w := newWorld(t, newThing())
 	var log []string
-	claim := func(*step.Request[*Thing]) error { return fmt.Errorf("a policy: %w", step.ErrNothingToClaim) }
+	claim := func(*request) error { return fmt.Errorf("a policy: %w", step.ErrNothingToClaim) }
 	w.engine(claiming{cleaning("A", logged(&log, "Do", passes), passes), claim})
 	w.must()
 	if got := w.thing(); len(got.Finalizers) > 0 || len(log) != 1 {

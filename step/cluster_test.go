@@ -85,6 +85,11 @@ func inCluster(t *testing.T, test func(c *cluster)) {
 	})
 }
 
+func runInCluster(t *testing.T, name string, test func(t *testing.T, c *cluster)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inCluster(t, func(c *cluster) { test(c.t, c) }) })
+}
+
 // definition is that of Things.
 func definition() *apiextensionsv1.CustomResourceDefinition {
 	whole := apiextensionsv1.JSONSchemaProps{Type: "integer"}

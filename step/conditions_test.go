@@ -24,7 +24,7 @@ func TestConditionsOfAStepThatFails(t *testing.T) {
 	w := newWorld(t, newThing())
 	var err error
 	sets := true
-	w.engine(keeping("Write", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engine(keeping("Write", func(_ context.Context, req *request) (ctrl.Result, error) {
 		if sets {
 			req.Conditions.MarkHealthy("OutputReady", "OutputWritten", "")
 		}
@@ -52,7 +52,7 @@ func TestConditionsOfAStepThatFails(t *testing.T) {
 // What a step says itself before it fails stays.
 func TestConditionsThatAStepSetsBeforeItFails(t *testing.T) {
 	w := newWorld(t, newThing())
-	w.engine(keeping("Write", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engine(keeping("Write", func(_ context.Context, req *request) (ctrl.Result, error) {
 		req.Conditions.MarkHealthy("Found", "Found", "")
 		req.Conditions.MarkUnhealthy("OutputReady", condition.SeverityError, "Taken", "it is taken")
 		return ctrl.Result{}, errFirst
@@ -79,7 +79,7 @@ func TestConditionsOfAStepThatWaits(t *testing.T) {
 			w := newWorld(t, newThing())
 			settled := false
 			do := func(kind string, then func() (ctrl.Result, error)) step.Step[*Thing] {
-				return keeping("Keep "+kind, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				return keeping("Keep "+kind, func(_ context.Context, req *request) (ctrl.Result, error) {
 					if !settled {
 						req.Conditions.MarkHealthy(kind, "Fine", "")
 						return ctrlkit.NoRequeue()
@@ -115,23 +115,21 @@ func TestMessagesOfAnotherFailure(t *testing.T) {
 		{"another of several at once", "db-1 at 10.0.0.1 refuses the password", "db-2 at 10.9.9.9 refuses the password", time.Minute, 10 * time.Minute},
 		{"another number", "volume 7 is full", "volume 9 is full", time.Hour, 10 * time.Minute},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t, newThing())
-				text := tt.before
-				w.engine(doing("A", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
-					return ctrl.Result{}, errors.New(text)
-				}))
-				w.fails()
-				pass(tt.at)
-				text = tt.after
-				w.fails()
-				pass(tt.within)
-				w.fails()
-				if got, want := w.conditionOf(condition.Ready), "False TemporaryError: A: "+tt.after; got != want {
-					t.Errorf("Ready: got %q, want %q", got, want)
-				}
-			})
+		runInBubble(t, tt.name, func(t *testing.T) {
+			w := newWorld(t, newThing())
+			text := tt.before
+			w.engine(doing("A", func(context.Context, *request) (ctrl.Result, error) {
+				return ctrl.Result{}, errors.New(text)
+			}))
+			w.fails()
+			pass(tt.at)
+			text = tt.after
+			w.fails()
+			pass(tt.within)
+			w.fails()
+			if got, want := w.conditionOf(condition.Ready), "False TemporaryError: A: "+tt.after; got != want {
+				t.Errorf("Ready: got %q, want %q", got, want)
+			}
 		})
 	}
 }
@@ -141,7 +139,7 @@ func TestMessagesWithANumberThatChanges(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		i := 0
-		w.engine(doing("A", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+		w.engine(doing("A", func(context.Context, *request) (ctrl.Result, error) {
 			i++
 			return ctrl.Result{}, fmt.Errorf("request %d has failed", i)
 		}))
@@ -162,7 +160,7 @@ func TestMessagesWithANumberThatChanges(t *testing.T) {
 // A Post may wait: the object is reconciled again, and nothing has failed. It does not keep an
 // object that is being deleted.
 func TestPostThatWaits(t *testing.T) {
-	post := func(context.Context, *step.Request[*Thing]) error {
+	post := func(context.Context, *request) error {
 		_, err := ctrlkit.PollFor("the replicas to drain", 10*time.Second)
 		return err
 	}

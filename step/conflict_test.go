@@ -21,13 +21,12 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 func TestSaveDoesNotOverwrite(t *testing.T) {
 	w := newWorld(t, newThing())
 	var got error
-	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 		w.editStatus(func(obj *Thing) { obj.Status.Phase = "theirs" })
 		req.Object.Status.Phase = "ours"
 		got = req.Save(ctx)
@@ -52,7 +51,7 @@ func TestForeignChangesDoNotDiscardTheStatus(t *testing.T) {
 				options.APIReader = w.liveReader()
 			}
 			made := 0
-			steps := cleaning("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			steps := cleaning("A", does(func(_ context.Context, req *request) {
 				if req.Object.Status.Size == 0 {
 					made++
 					req.Object.Status.Size = 7
@@ -67,8 +66,7 @@ func TestForeignChangesDoNotDiscardTheStatus(t *testing.T) {
 						meta.SetStatusCondition(&obj.Status.Conditions, foreign)
 					})
 				}
-				return ctrlkit.NoRequeue()
-			}, passes)
+			}), passes)
 			w.engineWith(options, steps)
 			w.must()
 			w.must()
@@ -92,15 +90,15 @@ func TestForeignChangesBeforeASaveStay(t *testing.T) {
 	foreign := metav1.Condition{Type: "example.com/Scanned", Status: metav1.ConditionTrue, Reason: "Clean", LastTransitionTime: metav1.Now().Rfc3339Copy()}
 	tests := []struct {
 		name  string
-		again func(ctx context.Context, w *world, req *step.Request[*Thing]) error // between the Save and the end
+		again func(ctx context.Context, w *world, req *request) error // between the Save and the end
 	}{
-		{"the end", func(context.Context, *world, *step.Request[*Thing]) error { return nil }},
-		{"a second Save", func(ctx context.Context, _ *world, req *step.Request[*Thing]) error {
+		{"the end", func(context.Context, *world, *request) error { return nil }},
+		{"a second Save", func(ctx context.Context, _ *world, req *request) error {
 			req.Object.Status.Phase = "second"
 			req.Object.OwnerReferences = append(req.Object.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "b", UID: "b"})
 			return req.Save(ctx)
 		}},
-		{"a second Save and another client", func(ctx context.Context, w *world, req *step.Request[*Thing]) error {
+		{"a second Save and another client", func(ctx context.Context, w *world, req *request) error {
 			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "by", "others") })
 			req.Object.Status.Phase = "second"
 			return req.Save(ctx)
@@ -109,7 +107,7 @@ func TestForeignChangesBeforeASaveStay(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, newThing())
-			w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 				if req.Object.Status.Size == 7 {
 					return ctrlkit.NoRequeue()
 				}
@@ -145,16 +143,15 @@ func TestForeignChangesBeforeASaveStay(t *testing.T) {
 func TestATransitionTimeOfAnotherClientStays(t *testing.T) {
 	w := newWorld(t, newThing())
 	text := "one"
-	do := func(*step.Request[*Thing]) {}
-	w.engine(keeping("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	do := func(*request) {}
+	w.engine(keeping("A", does(func(_ context.Context, req *request) {
 		req.Conditions.MarkHealthy("Found", "Found", text)
 		do(req)
-		return ctrlkit.NoRequeue()
-	}, "Found"))
+	}), "Found"))
 	w.must()
 	later := metav1.Now().Add(time.Hour).Truncate(time.Second)
 	text = "two"
-	do = func(*step.Request[*Thing]) {
+	do = func(*request) {
 		w.editStatus(func(obj *Thing) {
 			meta.FindStatusCondition(obj.Status.Conditions, "Found").LastTransitionTime = metav1.NewTime(later)
 		})
@@ -173,15 +170,14 @@ func TestABusyCoWriterStarvesNothing(t *testing.T) {
 		options := w.options()
 		options.APIReader = w.liveReader()
 		cleanups := 0
-		w.engineWith(options, cleaning("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		w.engineWith(options, cleaning("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			pass(300 * time.Millisecond)
 			req.Object.Status.Size = 7
 			return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(req.Client.Create(ctx, configMap("child", nil))))
-		}, func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+		}, does(func(context.Context, *request) {
 			pass(2 * time.Second)
 			cleanups++
-			return ctrlkit.NoRequeue()
-		}))
+		})))
 		ctx, stop := context.WithCancel(t.Context())
 		var coWriter sync.WaitGroup
 		defer coWriter.Wait()

@@ -76,8 +76,8 @@ func TestNewListsAllMistakes(t *testing.T) {
 	}
 }
 
-func always(*step.Request[*Thing]) bool { return true }
-func never(*step.Request[*Thing]) bool  { return false }
+func always(*request) bool { return true }
+func never(*request) bool  { return false }
 
 func withFinalizer(o step.Options[*Thing], finalizer string) step.Options[*Thing] {
 	o.Finalizer = finalizer

@@ -36,7 +36,7 @@ func TestExternalOfAnObjectThatIsGone(t *testing.T) {
 			options := w.options()
 			options.APIReader = w.liveReader()
 			buckets := 0
-			w.engineWith(options, step.External("Bucket", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+			w.engineWith(options, step.External("Bucket", func(context.Context, *request) (ctrl.Result, error) {
 				buckets++
 				return ctrlkit.ContinueAndRequeueAfter(time.Hour)
 			}, passes))
@@ -52,7 +52,7 @@ func TestExternalIsRemoved(t *testing.T) {
 	w := newWorld(t, deletedThing(finalizer))
 	broken := errors.New("the bucket is not empty")
 	removes := 0
-	w.engine(step.External("Bucket", passes, func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engine(step.External("Bucket", passes, func(context.Context, *request) (ctrl.Result, error) {
 		if removes++; removes == 1 {
 			return ctrl.Result{}, broken
 		}
@@ -69,20 +69,20 @@ func TestExternalIsRemoved(t *testing.T) {
 
 // A request that was made by hand does not need an engine.
 func TestRequestMadeByHand(t *testing.T) {
-	req := &step.Request[*Thing]{Object: newThing()}
+	req := &request{Object: newThing()}
 	must(t, req.EnsureFresh(t.Context()))
 	req.Snapshot()
 	req.Object.Status.Size = 3
 	same(t, "the snapshot has size", 0, req.Snapshot().Status.Size)
 	must(t, req.Failure())
 	ran := false
-	_, err := step.RunWorkflow(t.Context(), req, func(*step.Request[*Thing]) ctrlkit.Action {
+	_, err := step.RunWorkflow(t.Context(), req, func(*request) ctrlkit.Action {
 		return ctrlkit.NewAction("run", func(context.Context) (ctrl.Result, error) { ran = true; return ctrlkit.NoRequeue() })
 	})
 	if err != nil || !ran {
 		t.Errorf("the workflow ran: %t, with error %v", ran, err)
 	}
-	if _, err := step.Workflow("W", func(*step.Request[*Thing]) ctrlkit.Action { return ctrlkit.Sequential() }).Do(t.Context(), req); err != nil {
+	if _, err := step.Workflow("W", func(*request) ctrlkit.Action { return ctrlkit.Sequential() }).Do(t.Context(), req); err != nil {
 		t.Error(err)
 	}
 	if _, err := step.External("E", passes, passes).Do(t.Context(), req); err != nil {

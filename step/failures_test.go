@@ -52,7 +52,7 @@ func TestErrorsAreJoined(t *testing.T) {
 
 func TestPanicIsAFailure(t *testing.T) {
 	errBug := errors.New("a bug")
-	gone := func(*step.Request[*Thing]) bool { panic(errBug) }
+	gone := func(*request) bool { panic(errBug) }
 	tests := []struct {
 		name  string
 		obj   *Thing
@@ -66,7 +66,7 @@ func TestPanicIsAFailure(t *testing.T) {
 		}},
 		{"in Post", newThing(), func(log *[]string) []step.Step[*Thing] {
 			return []step.Step[*Thing]{
-				posting{doing("P", passes), func(context.Context, *step.Request[*Thing]) error { panic(errBug) }},
+				posting{doing("P", passes), func(context.Context, *request) error { panic(errBug) }},
 				full(log, "A", passes, passes, nil),
 			}
 		}},
@@ -78,13 +78,13 @@ func TestPanicIsAFailure(t *testing.T) {
 		}},
 		{"in the function that builds a workflow", newThing(), func(log *[]string) []step.Step[*Thing] {
 			return []step.Step[*Thing]{
-				step.Workflow("W", func(*step.Request[*Thing]) ctrlkit.Action { panic(errBug) }),
+				step.Workflow("W", func(*request) ctrlkit.Action { panic(errBug) }),
 				full(log, "A", passes, passes, nil),
 			}
 		}},
 		{"on a goroutine of a workflow", newThing(), func(log *[]string) []step.Step[*Thing] {
 			return []step.Step[*Thing]{
-				step.Workflow("W", func(*step.Request[*Thing]) ctrlkit.Action {
+				step.Workflow("W", func(*request) ctrlkit.Action {
 					return ctrlkit.ParallelJoin(ctrlkit.NewAction("bad", func(context.Context) (ctrl.Result, error) { panic(errBug) }))
 				}),
 				full(log, "A", passes, passes, nil),
@@ -92,11 +92,10 @@ func TestPanicIsAFailure(t *testing.T) {
 		}},
 		{"setting what is not declared", newThing(), func(log *[]string) []step.Step[*Thing] {
 			return []step.Step[*Thing]{
-				doing("C", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+				doing("C", does(func(_ context.Context, req *request) {
 					defer func() { _ = recover(); panic(errBug) }()
 					req.Conditions.MarkHealthy("Undeclared", "Fine", "")
-					return ctrlkit.NoRequeue()
-				}),
+				})),
 				full(log, "A", passes, passes, nil),
 			}
 		}},
@@ -157,7 +156,7 @@ func TestBackoffIsThatOfTheClass(t *testing.T) {
 func TestSuccessForgetsFailures(t *testing.T) {
 	w := newWorld(t, newThing())
 	var err error
-	e := w.engine(doing("A", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrl.Result{}, err }))
+	e := w.engine(doing("A", func(context.Context, *request) (ctrl.Result, error) { return ctrl.Result{}, err }))
 	for err = errFirst; e.Limiter().NumRequeues(thingRequest) < 3; {
 		w.fails()
 	}
@@ -194,5 +193,5 @@ func TestTerminalErrorsAreTriedAgain(t *testing.T) {
 }
 
 func panics(value any) doFunc {
-	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { panic(value) }
+	return func(context.Context, *request) (ctrl.Result, error) { panic(value) }
 }

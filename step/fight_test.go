@@ -30,7 +30,7 @@ import (
 func TestReplacesChildren(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		c.start(operator{name: "things", watch: watchThree, steps: []step.Step[*Thing]{
-			doing("Replace", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			doing("Replace", func(ctx context.Context, req *request) (ctrl.Result, error) {
 				child := configMap("child", nil)
 				err := req.Client.Get(ctx, client.ObjectKeyFromObject(child), child)
 				switch {
@@ -61,7 +61,7 @@ func TestReplacesChildren(t *testing.T) {
 // Two operators that write different values to one field: each reports the other.
 func TestTwoOperatorsFight(t *testing.T) {
 	update := func(value string) doFunc {
-		return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return func(ctx context.Context, req *request) (ctrl.Result, error) {
 			cm := configMap("shared", nil)
 			if err := req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm); err != nil {
 				return ctrlkit.RequeueIfError(err)
@@ -75,12 +75,12 @@ func TestTwoOperatorsFight(t *testing.T) {
 		}
 	}
 	apply := func(value string) doFunc {
-		return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Apply(ctx, corev1ac.ConfigMap("shared", "default").WithData(map[string]string{"tier": value}), client.ForceOwnership))
 		}
 	}
 	patch := func(value string) doFunc {
-		return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("shared", nil), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"tier":%q}}`, value))))
 		}
 	}
@@ -96,32 +96,30 @@ func TestTwoOperatorsFight(t *testing.T) {
 		{"both patch without reading", patch, patch, true},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				shared := configMap("shared", map[string]string{"tier": "", "other": "x"})
-				c.must(c.as("bystander").Create(t.Context(), shared))
-				c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
-				c.start(operator{name: "left", of: "a", strip: test.strip, steps: []step.Step[*Thing]{doing("Write", test.left("left"))}})
-				c.start(operator{name: "right", of: "b", strip: test.strip, steps: []step.Step[*Thing]{doing("Write", test.right("right"))}})
-				pass(time.Minute)
-				if len(c.found("left"))+len(c.found("right")) == 0 {
-					t.Error("nothing was found within a minute")
+		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
+			shared := configMap("shared", map[string]string{"tier": "", "other": "x"})
+			c.must(c.as("bystander").Create(t.Context(), shared))
+			c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
+			c.start(operator{name: "left", of: "a", strip: test.strip, steps: []step.Step[*Thing]{doing("Write", test.left("left"))}})
+			c.start(operator{name: "right", of: "b", strip: test.strip, steps: []step.Step[*Thing]{doing("Write", test.right("right"))}})
+			pass(time.Minute)
+			if len(c.found("left"))+len(c.found("right")) == 0 {
+				t.Error("nothing was found within a minute")
+			}
+			pass(2 * time.Minute) // who does not read what it writes needs longer, while the other is slowed down
+			for name, other := range map[string]string{"left": "right", "right": "left"} {
+				found := c.found(name)
+				if len(found) == 0 {
+					t.Errorf("%s: nothing was found", name)
+					continue
 				}
-				pass(2 * time.Minute) // who does not read what it writes needs longer, while the other is slowed down
-				for name, other := range map[string]string{"left": "right", "right": "left"} {
-					found := c.found(name)
-					if len(found) == 0 {
-						t.Errorf("%s: nothing was found", name)
-						continue
-					}
-					if diff := cmp.Diff([]string{".data.tier"}, found[0].Fields); diff != "" {
-						t.Errorf("fields of %s (-want +got):\n%s", name, diff)
-					}
-					if diff := cmp.Diff([]string{other}, found[0].Managers); diff != "" {
-						t.Errorf("managers of %s (-want +got):\n%s", name, diff)
-					}
+				if diff := cmp.Diff([]string{".data.tier"}, found[0].Fields); diff != "" {
+					t.Errorf("fields of %s (-want +got):\n%s", name, diff)
 				}
-			})
+				if diff := cmp.Diff([]string{other}, found[0].Managers); diff != "" {
+					t.Errorf("managers of %s (-want +got):\n%s", name, diff)
+				}
+			}
 		})
 	}
 }
@@ -140,22 +138,22 @@ func TestFightsAreNamed(t *testing.T) {
 		want  string // in Ready
 		by    []string
 	}{
-		{"a field of a child", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a field of a child", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), merge(`{"data":{"size":"ours"}}`)))
 		}, func(c *cluster) error {
 			return c.as("helm").Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"size":"theirs"}}`))
 		}, false, `.data.size of ConfigMap default/child is written again and again: field manager "helm" writes it too, stop one of the two`, []string{"helm"}},
-		{"a field of a child, with a JSON patch", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a field of a child, with a JSON patch", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), client.RawPatch("application/json-patch+json", []byte(`[{"op":"add","path":"/metadata/labels/example.com~1tier","value":"ours"}]`))))
 		}, func(c *cluster) error {
 			return c.as("helm").Patch(c.t.Context(), configMap("child", nil), merge(`{"metadata":{"labels":{"example.com/tier":"theirs"}}}`))
 		}, false, `.metadata.labels[example.com/tier] of ConfigMap default/child is written again and again: field manager "helm"`, []string{"helm"}},
-		{"a field that is taken away, which leaves no manager", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a field that is taken away, which leaves no manager", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), merge(`{"data":{"size":"ours"}}`)))
 		}, func(c *cluster) error {
 			return c.as("helm").Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"size":null}}`))
 		}, false, `.data.size of ConfigMap default/child is written again and again: another client undoes it, which the managed fields do not name`, nil},
-		{"a second copy of the operator", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a second copy of the operator", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), merge(`{"data":{"size":"ours"}}`)))
 		}, func(c *cluster) error {
 			return c.as("things").Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"size":"theirs"}}`))
@@ -172,20 +170,20 @@ func TestFightsAreNamed(t *testing.T) {
 			}
 			return c.as("meddler").Status().Update(c.t.Context(), obj)
 		}, true, `.status.conditions[Ready] of Thing default/a is written again and again: field manager "meddler" writes it too`, []string{"meddler"}},
-		{"a list of which another manager owns an item that is not disputed", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a list of which another manager owns an item that is not disputed", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), merge(`{"metadata":{"finalizers":["example.com/kept","example.com/ours"]}}`)))
 		}, func(c *cluster) error {
 			return c.as("helm").Patch(c.t.Context(), configMap("child", nil), merge(`{"metadata":{"finalizers":["example.com/kept"]}}`))
 		}, false, `.metadata.finalizers of ConfigMap default/child is written again and again: another client undoes it`, nil},
-		{"a child that is deleted", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a child that is deleted", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(req.Client.Create(ctx, ownChild(req.Object, "child", nil))))
 		}, func(c *cluster) error { return c.as("reaper").Delete(c.t.Context(), child) }, false,
 			"ConfigMap default/child is created again and again: another client deletes it", nil},
-		{"a child that is deleted, and applied again", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a child that is deleted, and applied again", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Apply(ctx, corev1ac.ConfigMap("child", "default").WithOwnerReferences(owned(req.Object))))
 		}, func(c *cluster) error { return c.as("reaper").Delete(c.t.Context(), child) }, false,
 			"ConfigMap default/child is created again and again: another client deletes it", nil},
-		{"a child that is created", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a child that is created", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			cm := configMap("child", nil)
 			if err := req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm); err != nil {
 				return ctrlkit.RequeueIfError(client.IgnoreNotFound(err))
@@ -197,30 +195,28 @@ func TestFightsAreNamed(t *testing.T) {
 			`ConfigMap default/child is deleted again and again: field manager "helm" creates it, stop one of the two`, []string{"helm"}},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				mine := ownChild(c.thing(), "child", map[string]string{"size": "", "other": "x"})
-				mine.Labels = map[string]string{"a": "b"}
-				if strings.Contains(test.want, "finalizers") {
-					mine.Finalizers = []string{"example.com/kept"}
-				}
-				c.must(c.as("bystander").Create(t.Context(), mine))
-				c.start(operator{name: "things", strip: test.strip, watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: []step.Step[*Thing]{doing("Write", test.do)}})
-				c.everySecond(time.Minute, func(int) {
-					if len(c.found("things")) == 0 {
-						_ = test.spoil(c) // while the operator has not written, there may be nothing to spoil
-					}
-				})
-				found := c.found("things")
-				if len(found) == 0 {
-					t.Error("nothing was found")
-					return
-				}
-				same(t, "managers", test.by, found[0].Managers)
-				if got := c.ready(); !strings.Contains(got, "False HotLoop: ") || !strings.Contains(got, test.want) {
-					t.Errorf("Ready: got %q, want %q in it", got, test.want)
+		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
+			mine := ownChild(c.thing(), "child", map[string]string{"size": "", "other": "x"})
+			mine.Labels = map[string]string{"a": "b"}
+			if strings.Contains(test.want, "finalizers") {
+				mine.Finalizers = []string{"example.com/kept"}
+			}
+			c.must(c.as("bystander").Create(t.Context(), mine))
+			c.start(operator{name: "things", strip: test.strip, watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: []step.Step[*Thing]{doing("Write", test.do)}})
+			c.everySecond(time.Minute, func(int) {
+				if len(c.found("things")) == 0 {
+					_ = test.spoil(c) // while the operator has not written, there may be nothing to spoil
 				}
 			})
+			found := c.found("things")
+			if len(found) == 0 {
+				t.Error("nothing was found")
+				return
+			}
+			same(t, "managers", test.by, found[0].Managers)
+			if got := c.ready(); !strings.Contains(got, "False HotLoop: ") || !strings.Contains(got, test.want) {
+				t.Errorf("Ready: got %q, want %q in it", got, test.want)
+			}
 		})
 	}
 }

@@ -26,15 +26,14 @@ const foreignFinalizer = "other.example.com/hold"
 func TestFinalizerComesBeforeEveryDo(t *testing.T) {
 	w := newWorld(t, newThing())
 	var log []string
-	seen := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	seen := does(func(_ context.Context, req *request) {
 		if !slices.Contains(w.thing().Finalizers, finalizer) {
 			t.Error("the finalizer is not on the server")
 		}
 		if !slices.Contains(req.Object.Finalizers, finalizer) || !slices.Contains(req.Snapshot().Finalizers, finalizer) {
 			t.Error("the finalizer is not on the object of the request")
 		}
-		return ctrlkit.NoRequeue()
-	}
+	})
 	w.engine(doing("First", seen), cleaning("Second", logged(&log, "Do", seen), passes))
 	w.must()
 	w.wrote("patch Thing a", "patch status of Thing a")
@@ -47,11 +46,10 @@ func TestFinalizerComesBeforeEveryDo(t *testing.T) {
 
 func TestWhoGetsAFinalizer(t *testing.T) {
 	found := step.NewKey[bool]("found")
-	put := doing("Put", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	put := doing("Put", does(func(_ context.Context, req *request) {
 		step.Put(req, found, true)
 		req.Object.Status.Size = 7
-		return ctrlkit.NoRequeue()
-	})
+	}))
 	tests := []struct {
 		name  string
 		steps []step.Step[*Thing]
@@ -74,10 +72,10 @@ func TestWhoGetsAFinalizer(t *testing.T) {
 		{"others are left alone, last", []step.Step[*Thing]{cleaning("A", passes, passes)}, []string{finalizer, foreignFinalizer}, []string{finalizer, foreignFinalizer}},
 		{"a workflow", []step.Step[*Thing]{step.WorkflowWithCleanup("A", noAction, noAction)}, nil, []string{finalizer}},
 		{
-			"wanted since an earlier step", []step.Step[*Thing]{put, step.When("found", func(req *step.Request[*Thing]) bool {
+			"wanted since an earlier step", []step.Step[*Thing]{put, step.When("found", func(req *request) bool {
 				got, _ := step.Lookup(req, found)
 				return got
-			}, cleaning("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			}, cleaning("A", func(_ context.Context, req *request) (ctrl.Result, error) {
 				if !slices.Contains(req.Snapshot().Finalizers, finalizer) {
 					return ctrl.Result{}, errors.New("done without the finalizer")
 				}
@@ -110,7 +108,7 @@ func TestWhoGetsAFinalizer(t *testing.T) {
 	}
 }
 
-func noAction(*step.Request[*Thing]) ctrlkit.Action {
+func noAction(*request) ctrlkit.Action {
 	return ctrlkit.NewAction("nothing", func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() })
 }
 
@@ -160,7 +158,7 @@ func TestCleanupEndsWithTheFinalizer(t *testing.T) {
 	w := newWorld(t, deletedThing(finalizer))
 	w.engine(
 		keeping("K", passes, "Found"),
-		cleaning("A", passes, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		cleaning("A", passes, func(_ context.Context, req *request) (ctrl.Result, error) {
 			if !slices.Contains(w.thing().Finalizers, finalizer) {
 				t.Error("the finalizer went before the cleanup")
 			}
@@ -212,7 +210,7 @@ func TestCleanupThatDoesNotPassKeepsTheFinalizer(t *testing.T) {
 
 func TestAFailureOfPostDoesNotKeepTheObject(t *testing.T) {
 	w := newWorld(t, deletedThing(finalizer))
-	w.engine(poster{cleaner{doing("A", passes), passes}, func(context.Context, *step.Request[*Thing]) error { return errFirst }})
+	w.engine(poster{cleaner{doing("A", passes), passes}, func(context.Context, *request) error { return errFirst }})
 	if err := w.fails(); !errors.Is(err, errFirst) {
 		t.Errorf("got %v", err)
 	}
@@ -310,11 +308,10 @@ func TestTheFinalizerCantBeRemoved(t *testing.T) {
 func TestCleanedUpIsNotHidden(t *testing.T) {
 	w := newWorld(t, deletedThing(foreignFinalizer, finalizer))
 	cleanups := 0
-	complaint := complaining{cleaner{doing("A", passes), func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	complaint := complaining{cleaner{doing("A", passes), does(func(_ context.Context, req *request) {
 		cleanups++
 		req.Conditions.MarkUnhealthy("Found", condition.SeverityError, "Removed", "it was removed")
-		return ctrlkit.NoRequeue()
-	}}}
+	})}}
 	w.engine(complaint)
 	w.must()
 	w.begins(condition.Ready, "False CleanedUp: ")

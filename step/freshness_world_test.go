@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // An object that was written since the process has first written one of its kind is not older than
@@ -26,7 +25,7 @@ func TestTheFenceOfObjectsOfTheEpoch(t *testing.T) {
 	options := w.options()
 	options.APIReader = w.liveReader()
 	start := func() func(name string) int {
-		e := w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		e := w.engineWith(options, doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(req.Client.Create(ctx, configMap(req.Object.Name, nil))))
 		}))
 		return func(name string) (live int) {

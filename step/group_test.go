@@ -83,7 +83,7 @@ func TestGroupAndWhen(t *testing.T) {
 				all++
 				return poster{
 					cleaner{doing(name, logged(&log, "Do "+name, do)), logged(&log, "Cleanup "+name, do)},
-					func(context.Context, *step.Request[*Thing]) error {
+					func(context.Context, *request) error {
 						posts++
 						return nil
 					},
@@ -102,7 +102,7 @@ func TestGroupAndWhen(t *testing.T) {
 func TestConditionsOfStepsThatAreNotNeeded(t *testing.T) {
 	w := newWorld(t, newThing())
 	w.engine(
-		step.When("it has a size", func(req *step.Request[*Thing]) bool { return req.Object.Spec.Size > 0 },
+		step.When("it has a size", func(req *request) bool { return req.Object.Spec.Size > 0 },
 			keeper{doing("A", failsWith(errFirst)), []condition.Declaration{{Type: "Found"}, {Type: "Degraded", Polarity: condition.PolarityAbnormalTrue}}}),
 	)
 	ready := func(found, degraded, ready string) {
@@ -128,7 +128,7 @@ func TestWorkflow(t *testing.T) {
 	action := func(name string, result func() (ctrl.Result, error)) ctrlkit.Action {
 		return ctrlkit.NewAction(name, func(context.Context) (ctrl.Result, error) { return result() })
 	}
-	w.engine(step.WorkflowWithCleanup("Run", func(req *step.Request[*Thing]) ctrlkit.Action {
+	w.engine(step.WorkflowWithCleanup("Run", func(req *request) ctrlkit.Action {
 		builds++
 		req.Object.Status.Size = builds
 		return ctrlkit.JoinOrdered(
@@ -173,48 +173,41 @@ func TestACompositeIsNoStep(t *testing.T) {
 // Two steps that wait for each other pass only if they run at the same time. Run it with -race.
 func TestGroupRunsAtTheSameTime(t *testing.T) {
 	for _, phase := range []string{"Do", "Cleanup"} {
-		t.Run(phase, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				obj, work := newThing(), 0
-				if phase == "Cleanup" {
-					obj = deletedThing(finalizer)
-				}
-				w := newWorld(t, obj)
-				met := make(chan struct{})
-				key := step.NewKey[int]("size")
-				a := func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-					met <- struct{}{}
-					req.Object.Status.Size = 3
-					req.Conditions.MarkHealthy("A", "Fine", "")
-					step.Put(req, key, 1)
-					_ = req.Client.Get(ctx, thingRequest.NamespacedName, &Thing{})
-					return ctrlkit.NoRequeue()
-				}
-				b := func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-					<-met
-					req.Object.Status.Counters = map[string]int{"b": 1}
-					req.Conditions.MarkUnhealthy("B", condition.SeverityInfo, "Slow", "it is slow")
-					step.Lookup(req, key)
-					_ = req.Client.Get(ctx, thingRequest.NamespacedName, &Thing{})
-					return ctrlkit.NoRequeue()
-				}
-				w.engine(step.Group("g",
-					keeper{cleaning("A", a, a), []condition.Declaration{{Type: "A"}}}, keeper{cleaning("B", b, b), []condition.Declaration{{Type: "B"}}},
-				), doing("C", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
-					work++
-					return ctrlkit.NoRequeue()
-				}))
-				w.must()
-				if phase == "Cleanup" {
-					return
-				}
-				if got := w.thing().Status; got.Size != 3 || got.Counters["b"] != 1 || work != 1 {
-					t.Errorf("got status %+v, and what follows ran %d times", got, work)
-				}
-				if a, b := w.conditionOf("A"), w.conditionOf("B"); a != "True Fine" || b != "False Slow: it is slow" {
-					t.Errorf("conditions %q and %q", a, b)
-				}
+		runInBubble(t, phase, func(t *testing.T) {
+			obj, work := newThing(), 0
+			if phase == "Cleanup" {
+				obj = deletedThing(finalizer)
+			}
+			w := newWorld(t, obj)
+			met := make(chan struct{})
+			key := step.NewKey[int]("size")
+			a := does(func(ctx context.Context, req *request) {
+				met <- struct{}{}
+				req.Object.Status.Size = 3
+				req.Conditions.MarkHealthy("A", "Fine", "")
+				step.Put(req, key, 1)
+				_ = req.Client.Get(ctx, thingRequest.NamespacedName, &Thing{})
 			})
+			b := does(func(ctx context.Context, req *request) {
+				<-met
+				req.Object.Status.Counters = map[string]int{"b": 1}
+				req.Conditions.MarkUnhealthy("B", condition.SeverityInfo, "Slow", "it is slow")
+				step.Lookup(req, key)
+				_ = req.Client.Get(ctx, thingRequest.NamespacedName, &Thing{})
+			})
+			w.engine(step.Group("g",
+				keeper{cleaning("A", a, a), []condition.Declaration{{Type: "A"}}}, keeper{cleaning("B", b, b), []condition.Declaration{{Type: "B"}}},
+			), doing("C", does(func(context.Context, *request) { work++ })))
+			w.must()
+			if phase == "Cleanup" {
+				return
+			}
+			if got := w.thing().Status; got.Size != 3 || got.Counters["b"] != 1 || work != 1 {
+				t.Errorf("got status %+v, and what follows ran %d times", got, work)
+			}
+			if a, b := w.conditionOf("A"), w.conditionOf("B"); a != "True Fine" || b != "False Slow: it is slow" {
+				t.Errorf("conditions %q and %q", a, b)
+			}
 		})
 	}
 }
@@ -225,7 +218,7 @@ func TestGroupInTheJournal(t *testing.T) {
 		w := newWorld(t, newThing())
 		var steps []step.Step[*Thing]
 		for _, name := range []string{"a", "b", "c"} {
-			steps = append(steps, doing(name, func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			steps = append(steps, doing(name, func(ctx context.Context, req *request) (ctrl.Result, error) {
 				pass(time.Second) // all have begun
 				return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap(name, nil)))
 			}))
@@ -258,18 +251,15 @@ func TestGroupJoinsInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		failsLate := func(after time.Duration, text string) doFunc {
-			return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+			return func(context.Context, *request) (ctrl.Result, error) {
 				pass(after)
 				return ctrl.Result{}, errors.New(text)
 			}
 		}
 		passed := false
 		w.engine(step.Group("g", doing("A", failsLate(2*time.Second, "one")), doing("B", failsLate(time.Second, "two")),
-			doing("P", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { panic("bug") }),
-			doing("D", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
-				passed = true
-				return ctrlkit.NoRequeue()
-			})))
+			doing("P", func(context.Context, *request) (ctrl.Result, error) { panic("bug") }),
+			doing("D", does(func(context.Context, *request) { passed = true }))))
 		got := w.fails().Error()
 		if !passed || !ordered(got, "A: one", "B: two", "P: ") {
 			t.Errorf("got %q, and the step that passes ran: %t", got, passed)
@@ -295,13 +285,12 @@ func TestGroupsInside(t *testing.T) {
 		var log []string
 		var mu sync.Mutex
 		at := func(name string) step.Step[*Thing] {
-			return doing(name, func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+			return doing(name, does(func(context.Context, *request) {
 				pass(time.Second)
 				mu.Lock()
 				defer mu.Unlock()
 				log = append(log, name)
-				return ctrlkit.NoRequeue()
-			})
+			}))
 		}
 		w.engine(step.Group("g", step.When("w", always, at("a"), at("b")), step.Group("h", at("c"), at("d")), step.When("v", never, at("x")), step.GroupOrdered("o", at("e"), at("f"))), at("z"))
 		began := time.Now()
@@ -319,25 +308,20 @@ func TestGroupsInside(t *testing.T) {
 func TestFinalizerInAGroup(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
-		size := func(req *step.Request[*Thing]) bool { return req.Object.Status.Size > 0 }
+		size := func(req *request) bool { return req.Object.Status.Size > 0 }
 		var steps []step.Step[*Thing]
 		steps = append(steps, step.When("always", always,
-			doing("Size", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-				req.Object.Status.Size = 1
-				return ctrlkit.NoRequeue()
-			}),
-			step.When("it has a size", size, cleaning("Clean", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			doing("Size", does(func(_ context.Context, req *request) { req.Object.Status.Size = 1 })),
+			step.When("it has a size", size, cleaning("Clean", does(func(_ context.Context, req *request) {
 				if !slices.Contains(req.Object.Finalizers, finalizer) {
 					t.Error("the object has no finalizer")
 				}
-				return ctrlkit.NoRequeue()
-			}, passes))))
+			}), passes))))
 		for _, name := range []string{"a", "b", "c"} {
-			steps = append(steps, doing(name, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			steps = append(steps, doing(name, does(func(_ context.Context, req *request) {
 				_ = req.Object.ResourceVersion
 				_ = len(req.Object.Finalizers) + len(req.Snapshot().Finalizers)
-				return ctrlkit.NoRequeue()
-			}))
+			})))
 		}
 		w.engine(step.Group("g", steps...))
 		w.must()
@@ -355,7 +339,7 @@ func TestGroupIsBounded(t *testing.T) {
 		running, most := 0, 0
 		var steps []step.Step[*Thing]
 		for i := range 40 {
-			steps = append(steps, doing(fmt.Sprint(i), func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+			steps = append(steps, doing(fmt.Sprint(i), does(func(context.Context, *request) {
 				mu.Lock()
 				running++
 				most = max(most, running)
@@ -364,8 +348,7 @@ func TestGroupIsBounded(t *testing.T) {
 				mu.Lock()
 				running--
 				mu.Unlock()
-				return ctrlkit.NoRequeue()
-			}))
+			})))
 		}
 		w.engine(step.Group("g", steps...))
 		w.must()
@@ -383,7 +366,7 @@ func TestGroupIsCancelled(t *testing.T) {
 		var begun atomic.Int32
 		var steps []step.Step[*Thing]
 		for i := range 20 {
-			steps = append(steps, doing(fmt.Sprint(i), func(ctx context.Context, _ *step.Request[*Thing]) (ctrl.Result, error) {
+			steps = append(steps, doing(fmt.Sprint(i), func(ctx context.Context, _ *request) (ctrl.Result, error) {
 				begun.Add(1)
 				<-ctx.Done()
 				return ctrl.Result{}, ctx.Err()
@@ -402,8 +385,8 @@ func TestGroupIsCancelled(t *testing.T) {
 func TestRequestInAParallelWorkflow(t *testing.T) {
 	w := newWorld(t, newThing())
 	key := step.NewKey[int]("n")
-	w.engine(keeping("Run", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		return step.RunWorkflow(ctx, req, func(req *step.Request[*Thing]) ctrlkit.Action {
+	w.engine(keeping("Run", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		return step.RunWorkflow(ctx, req, func(req *request) ctrlkit.Action {
 			var actions []ctrlkit.Action
 			for i := range 10 {
 				actions = append(actions, ctrlkit.NewAction(fmt.Sprint(i), func(context.Context) (ctrl.Result, error) {

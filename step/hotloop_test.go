@@ -18,7 +18,6 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // labelling is a Do that wants a label.
@@ -97,42 +96,40 @@ func TestAHotLoopEnds(t *testing.T) {
 		{"the spec is changed", false, func(w *world) { w.edit(func(obj *Thing) { obj.Spec.Size++ }) }, 5 * time.Second},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t, newThing())
-				options := w.options()
-				options.SkipUnchanged = test.skipUnchanged
-				w.engineWith(options, doing("A", labelling(func(*Thing) string { return "ours" })))
-				var result ctrl.Result
-				for range 20 {
-					result = w.must()
-					w.edit(func(obj *Thing) { obj.Labels["tier"] = "theirs" })
-				}
-				if !strings.HasPrefix(w.conditionOf(condition.Ready), "False HotLoop") {
-					pass(result.RequeueAfter)
-					result = w.must()
-				}
-				if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False HotLoop: ") {
-					t.Fatalf("Ready: got %q", got)
-				}
-				w.edit(func(obj *Thing) { obj.Labels["tier"] = "ours" })
-				test.end(w)
-				start := time.Now()
+		runInBubble(t, test.name, func(t *testing.T) {
+			w := newWorld(t, newThing())
+			options := w.options()
+			options.SkipUnchanged = test.skipUnchanged
+			w.engineWith(options, doing("A", labelling(func(*Thing) string { return "ours" })))
+			var result ctrl.Result
+			for range 20 {
 				result = w.must()
-				for w.conditionOf(condition.Ready) != "True Ready" {
-					if result.RequeueAfter == 0 || time.Since(start) > test.most {
-						t.Fatalf("after %v nothing would requeue it (%v), and Ready is %q", time.Since(start), result, w.conditionOf(condition.Ready))
-					}
-					pass(result.RequeueAfter)
-					result = w.must()
+				w.edit(func(obj *Thing) { obj.Labels["tier"] = "theirs" })
+			}
+			if !strings.HasPrefix(w.conditionOf(condition.Ready), "False HotLoop") {
+				pass(result.RequeueAfter)
+				result = w.must()
+			}
+			if got := w.conditionOf(condition.Ready); !strings.HasPrefix(got, "False HotLoop: ") {
+				t.Fatalf("Ready: got %q", got)
+			}
+			w.edit(func(obj *Thing) { obj.Labels["tier"] = "ours" })
+			test.end(w)
+			start := time.Now()
+			result = w.must()
+			for w.conditionOf(condition.Ready) != "True Ready" {
+				if result.RequeueAfter == 0 || time.Since(start) > test.most {
+					t.Fatalf("after %v nothing would requeue it (%v), and Ready is %q", time.Since(start), result, w.conditionOf(condition.Ready))
 				}
-				if result.RequeueAfter != 0 {
-					t.Errorf("it is over, and requeued after %v", result.RequeueAfter)
-				}
-				if time.Since(start) > test.most {
-					t.Errorf("it took %v", time.Since(start))
-				}
-			})
+				pass(result.RequeueAfter)
+				result = w.must()
+			}
+			if result.RequeueAfter != 0 {
+				t.Errorf("it is over, and requeued after %v", result.RequeueAfter)
+			}
+			if time.Since(start) > test.most {
+				t.Errorf("it took %v", time.Since(start))
+			}
 		})
 	}
 }
@@ -177,7 +174,7 @@ func TestEchoes(t *testing.T) {
 // Writes that another client has triggered are no hot loop, however many.
 func TestNoHotLoop(t *testing.T) {
 	t.Parallel()
-	child := func(ctx context.Context, req *step.Request[*Thing], value int) (*corev1.ConfigMap, bool) {
+	child := func(ctx context.Context, req *request, value int) (*corev1.ConfigMap, bool) {
 		cm := &corev1.ConfigMap{}
 		if req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "child"}, cm) != nil {
 			return nil, false
@@ -192,31 +189,29 @@ func TestNoHotLoop(t *testing.T) {
 	}{
 		{"the status follows the spec", changing(func(obj *Thing) { obj.Status.Size = obj.Spec.Size })},
 		{"a label follows the spec", labelling(func(obj *Thing) string { return fmt.Sprint(obj.Spec.Size) })},
-		{"a child follows the spec, updated", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a child follows the spec, updated", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			cm, same := child(ctx, req, req.Object.Spec.Size)
 			if same {
 				return ctrlkit.NoRequeue()
 			}
 			return ctrlkit.RequeueIfError(req.Client.Update(ctx, cm))
 		}},
-		{"a child follows the spec, patched", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a child follows the spec, patched", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"size":"%d"}}`, req.Object.Spec.Size))
 			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), patch))
 		}},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t, newThing(), configMap("child", nil))
-				w.engine(doing("A", test.do))
-				for i := range 30 {
-					w.edit(func(obj *Thing) { obj.Spec.Size = i })
-					w.must()
-				}
-				if found := recorded[journal.HotLoop](w); len(found) > 0 {
-					t.Errorf("found %v", found)
-				}
-			})
+		runInBubble(t, test.name, func(t *testing.T) {
+			w := newWorld(t, newThing(), configMap("child", nil))
+			w.engine(doing("A", test.do))
+			for i := range 30 {
+				w.edit(func(obj *Thing) { obj.Spec.Size = i })
+				w.must()
+			}
+			if found := recorded[journal.HotLoop](w); len(found) > 0 {
+				t.Errorf("found %v", found)
+			}
 		})
 	}
 }
@@ -268,36 +263,32 @@ func TestAChildIsFoughtOver(t *testing.T) {
 		}, func(w *world) { w.remove(configMap("other", nil)) }, "ConfigMap default/other is created again and again: another client deletes it", nil, nil},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				b := newThing()
-				b.Name = "b"
-				w := newWorld(t, newThing(), b, configMap("child", nil))
-				child := configMap("child", nil)
-				must(t, w.server.Get(t.Context(), client.ObjectKeyFromObject(child), child))
-				child.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "helm", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)}}
-				options := w.options()
-				options.APIReader = managed{w.liveReader(), child.ManagedFields}
-				w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-					return ctrlkit.RequeueIfError(test.write(ctx, req.Client))
-				}))
-				for range 12 {
-					before := len(w.writes)
-					w.must()
-					if len(w.writes) > before && len(recorded[journal.HotLoop](w)) == 0 {
-						test.undo(w)
-					}
+		runInBubble(t, test.name, func(t *testing.T) {
+			b := newThing()
+			b.Name = "b"
+			w := newWorld(t, newThing(), b, configMap("child", nil))
+			child := configMap("child", nil)
+			must(t, w.server.Get(t.Context(), client.ObjectKeyFromObject(child), child))
+			child.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "helm", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)}}
+			options := w.options()
+			options.APIReader = managed{w.liveReader(), child.ManagedFields}
+			w.engineWith(options, doing("A", tries(func(ctx context.Context, req *request) error { return test.write(ctx, req.Client) })))
+			for range 12 {
+				before := len(w.writes)
+				w.must()
+				if len(w.writes) > before && len(recorded[journal.HotLoop](w)) == 0 {
+					test.undo(w)
 				}
-				found := recorded[journal.HotLoop](w)
-				if len(found) != 1 {
-					t.Fatalf("found %d times, want once: then it is slowed", len(found))
-				}
-				same(t, "fields", test.fields, found[0].Fields)
-				same(t, "managers", test.by, found[0].Managers)
-				if got := fmt.Sprint(w.takeEvents()); !strings.Contains(got, "HotLoop: "+test.want) {
-					t.Errorf("events: %s", got)
-				}
-			})
+			}
+			found := recorded[journal.HotLoop](w)
+			if len(found) != 1 {
+				t.Fatalf("found %d times, want once: then it is slowed", len(found))
+			}
+			same(t, "fields", test.fields, found[0].Fields)
+			same(t, "managers", test.by, found[0].Managers)
+			if got := fmt.Sprint(w.takeEvents()); !strings.Contains(got, "HotLoop: "+test.want) {
+				t.Errorf("events: %s", got)
+			}
 		})
 	}
 }

@@ -7,9 +7,6 @@ import (
 	"context"
 	"testing"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -18,16 +15,15 @@ func TestTypedData(t *testing.T) {
 	text := step.NewKey[string]("text")
 	w := newWorld(t, newThing())
 	w.engine(
-		doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		doing("A", does(func(_ context.Context, req *request) {
 			if _, ok := step.Lookup(req, first); ok {
 				t.Error("something is there from another reconcile")
 			}
 			step.Put(req, first, 1)
 			step.Put(req, text, "one")
 			step.Put(req, text, "two")
-			return ctrlkit.NoRequeue()
-		}),
-		doing("B", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		})),
+		doing("B", does(func(_ context.Context, req *request) {
 			if got, ok := step.Lookup(req, first); got != 1 || !ok {
 				t.Errorf("first: got %d, %v", got, ok)
 			}
@@ -37,8 +33,7 @@ func TestTypedData(t *testing.T) {
 			if got, ok := step.Lookup(req, text); got != "two" || !ok {
 				t.Errorf("text: got %q, %v", got, ok)
 			}
-			return ctrlkit.NoRequeue()
-		}),
+		})),
 	)
 	w.must()
 	w.must()

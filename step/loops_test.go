@@ -30,7 +30,7 @@ import (
 )
 
 // applyThree applies three children, without reading them.
-func applyThree(req *step.Request[*Thing]) (ctrl.Result, error) {
+func applyThree(req *request) (ctrl.Result, error) {
 	labels := map[string]string{"app": req.Object.Name}
 	children := []runtime.ApplyConfiguration{
 		corev1ac.ConfigMap("config", "default").WithOwnerReferences(owned(req.Object)).WithData(map[string]string{"size": fmt.Sprint(req.Object.Spec.Size)}),
@@ -65,38 +65,36 @@ func TestAppliesInEveryReconcile(t *testing.T) {
 		{"after reading them", true},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				c.start(operator{name: "things", watch: watchThree, steps: []step.Step[*Thing]{
-					doing("Apply", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-						if test.read {
-							for name, obj := range map[string]client.Object{"config": &corev1.ConfigMap{}, "service": &corev1.Service{}, "app": &appsv1.Deployment{}} {
-								if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, obj); client.IgnoreNotFound(err) != nil {
-									return ctrlkit.RequeueIfError(err)
-								}
+		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
+			c.start(operator{name: "things", watch: watchThree, steps: []step.Step[*Thing]{
+				doing("Apply", func(ctx context.Context, req *request) (ctrl.Result, error) {
+					if test.read {
+						for name, obj := range map[string]client.Object{"config": &corev1.ConfigMap{}, "service": &corev1.Service{}, "app": &appsv1.Deployment{}} {
+							if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, obj); client.IgnoreNotFound(err) != nil {
+								return ctrlkit.RequeueIfError(err)
 							}
 						}
-						return applyThree(req)
-					}),
-				}})
-				deleted := configMap("config", nil)
-				c.everySecond(time.Hour, func(second int) {
-					if second%10 == 0 || second < 60 {
-						c.rollOut(second % 7)
 					}
-					if second == 1800 {
-						c.must(c.user.Delete(t.Context(), deleted))
-					}
-				})
-				c.noHotLoop("things")
-				c.must(c.user.Get(t.Context(), client.ObjectKeyFromObject(deleted), &corev1.ConfigMap{}))
-				if got := c.ran("things"); got < 400 {
-					t.Errorf("the step ran %d times in an hour, want at every change of a child", got)
+					return applyThree(req)
+				}),
+			}})
+			deleted := configMap("config", nil)
+			c.everySecond(time.Hour, func(second int) {
+				if second%10 == 0 || second < 60 {
+					c.rollOut(second % 7)
 				}
-				if got := c.requested("GET app"); test.read && got > 0 || got > 400 {
-					t.Errorf("%d live reads of a child that changes every second", got)
+				if second == 1800 {
+					c.must(c.user.Delete(t.Context(), deleted))
 				}
 			})
+			c.noHotLoop("things")
+			c.must(c.user.Get(t.Context(), client.ObjectKeyFromObject(deleted), &corev1.ConfigMap{}))
+			if got := c.ran("things"); got < 400 {
+				t.Errorf("the step ran %d times in an hour, want at every change of a child", got)
+			}
+			if got := c.requested("GET app"); test.read && got > 0 || got > 400 {
+				t.Errorf("%d live reads of a child that changes every second", got)
+			}
 		})
 	}
 }
@@ -113,33 +111,31 @@ func TestAnApplyThatChangesNothingMayBeSkipped(t *testing.T) {
 		{"without a cache nothing would show that the child changes", false, false},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				c.start(operator{name: "things", skipUnchanged: true, watch: watchThree, steps: []step.Step[*Thing]{
-					doing("Apply", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-						if test.read {
-							if err := req.Client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("elsewhere")); err != nil {
-								return ctrlkit.RequeueIfError(err)
-							}
+		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
+			c.start(operator{name: "things", skipUnchanged: true, watch: watchThree, steps: []step.Step[*Thing]{
+				doing("Apply", func(ctx context.Context, req *request) (ctrl.Result, error) {
+					if test.read {
+						if err := req.Client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("elsewhere")); err != nil {
+							return ctrlkit.RequeueIfError(err)
 						}
-						return ctrlkit.RequeueIfError(req.Client.Apply(ctx, corev1ac.ConfigMap("config", "default").
-							WithOwnerReferences(owned(req.Object)).WithData(map[string]string{"a": "b"}), client.ForceOwnership))
-					}),
-				}})
-				pass(time.Minute)
-				before := c.ran("things")
-				bystander := configMap("bystander", nil)
-				bystander.OwnerReferences = []metav1.OwnerReference{{APIVersion: thingVersion.String(), Kind: "Thing", Name: "a", UID: c.thing().UID, Controller: new(true)}}
-				c.must(c.user.Create(t.Context(), bystander))
-				pass(time.Minute)
-				if skipped := c.ran("things") == before; skipped != test.skips {
-					t.Errorf("it was skipped: %v, want %v", skipped, test.skips)
-				}
-				child := configMap("config", nil)
-				c.must(c.user.Delete(t.Context(), child))
-				pass(time.Minute)
-				c.must(c.user.Get(t.Context(), client.ObjectKeyFromObject(child), child))
-			})
+					}
+					return ctrlkit.RequeueIfError(req.Client.Apply(ctx, corev1ac.ConfigMap("config", "default").
+						WithOwnerReferences(owned(req.Object)).WithData(map[string]string{"a": "b"}), client.ForceOwnership))
+				}),
+			}})
+			pass(time.Minute)
+			before := c.ran("things")
+			bystander := configMap("bystander", nil)
+			bystander.OwnerReferences = []metav1.OwnerReference{{APIVersion: thingVersion.String(), Kind: "Thing", Name: "a", UID: c.thing().UID, Controller: new(true)}}
+			c.must(c.user.Create(t.Context(), bystander))
+			pass(time.Minute)
+			if skipped := c.ran("things") == before; skipped != test.skips {
+				t.Errorf("it was skipped: %v, want %v", skipped, test.skips)
+			}
+			child := configMap("config", nil)
+			c.must(c.user.Delete(t.Context(), child))
+			pass(time.Minute)
+			c.must(c.user.Get(t.Context(), client.ObjectKeyFromObject(child), child))
 		})
 	}
 }
@@ -147,34 +143,32 @@ func TestAnApplyThatChangesNothingMayBeSkipped(t *testing.T) {
 // An operator that deletes a child in every reconcile until it has gone is in no hot loop.
 func TestPollsATerminatingChild(t *testing.T) {
 	for _, read := range []bool{false, true} {
-		t.Run(fmt.Sprintf("read first: %v", read), func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				child := configMap("child", nil)
-				child.Finalizers = []string{"example.com/kept"}
-				c.must(c.user.Create(t.Context(), child))
-				c.start(operator{name: "things", steps: []step.Step[*Thing]{
-					doing("Delete", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-						obj := configMap("child", nil)
-						if read {
-							if err := req.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-								return ctrlkit.RequeueIfError(client.IgnoreNotFound(err))
-							}
-						}
-						if err := req.Client.Delete(ctx, obj); err != nil {
+		runInCluster(t, fmt.Sprintf("read first: %v", read), func(t *testing.T, c *cluster) {
+			child := configMap("child", nil)
+			child.Finalizers = []string{"example.com/kept"}
+			c.must(c.user.Create(t.Context(), child))
+			c.start(operator{name: "things", steps: []step.Step[*Thing]{
+				doing("Delete", func(ctx context.Context, req *request) (ctrl.Result, error) {
+					obj := configMap("child", nil)
+					if read {
+						if err := req.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 							return ctrlkit.RequeueIfError(client.IgnoreNotFound(err))
 						}
-						return ctrlkit.PollFor("the child to go", 2*time.Second)
-					}),
-				}})
-				c.everySecond(time.Hour, nil)
-				c.noHotLoop("things")
-				if got := c.ran("things"); got < 1700 {
-					t.Errorf("it was reconciled %d times in an hour, want every two seconds", got)
-				}
-				if got := c.requested("GET child"); got > 100 {
-					t.Errorf("%d live reads of the child", got)
-				}
-			})
+					}
+					if err := req.Client.Delete(ctx, obj); err != nil {
+						return ctrlkit.RequeueIfError(client.IgnoreNotFound(err))
+					}
+					return ctrlkit.PollFor("the child to go", 2*time.Second)
+				}),
+			}})
+			c.everySecond(time.Hour, nil)
+			c.noHotLoop("things")
+			if got := c.ran("things"); got < 1700 {
+				t.Errorf("it was reconciled %d times in an hour, want every two seconds", got)
+			}
+			if got := c.requested("GET child"); got > 100 {
+				t.Errorf("%d live reads of the child", got)
+			}
 		})
 	}
 }
@@ -192,9 +186,9 @@ func TestLegitimateWrites(t *testing.T) {
 	merge := func(format string, args ...any) client.Patch {
 		return client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, args...))
 	}
-	every := func(d time.Duration, do func(ctx context.Context, req *step.Request[*Thing], n int) error) doFunc {
+	every := func(d time.Duration, do func(ctx context.Context, req *request, n int) error) doFunc {
 		n, last := 0, time.Time{}
-		return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return func(ctx context.Context, req *request) (ctrl.Result, error) {
 			if wait := d - req.Now.Sub(last); wait > 0 {
 				return ctrlkit.RequeueAfter(wait)
 			}
@@ -211,11 +205,11 @@ func TestLegitimateWrites(t *testing.T) {
 		// others do something after each second.
 		others func(c *cluster, second int)
 	}{
-		{"a value of the status that flaps", every(5*time.Second, func(_ context.Context, req *step.Request[*Thing], n int) error {
+		{"a value of the status that flaps", every(5*time.Second, func(_ context.Context, req *request, n int) error {
 			req.Object.Status.Size = n % 2
 			return nil
 		}), nil},
-		{"a label of a child that flaps in one reconcile", every(5*time.Second, func(ctx context.Context, req *step.Request[*Thing], _ int) error {
+		{"a label of a child that flaps in one reconcile", every(5*time.Second, func(ctx context.Context, req *request, _ int) error {
 			for _, value := range []string{"a", "b"} {
 				if err := req.Client.Patch(ctx, configMap("child", nil), merge(`{"metadata":{"labels":{"x":%q}}}`, value)); err != nil {
 					return err
@@ -223,7 +217,7 @@ func TestLegitimateWrites(t *testing.T) {
 			}
 			return nil
 		}), nil},
-		{"a request that another controller takes away when it has served it", every(10*time.Second, func(ctx context.Context, req *step.Request[*Thing], n int) error {
+		{"a request that another controller takes away when it has served it", every(10*time.Second, func(ctx context.Context, req *request, n int) error {
 			cm := configMap("child", nil)
 			if err := req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm); err != nil {
 				return err
@@ -236,15 +230,15 @@ func TestLegitimateWrites(t *testing.T) {
 				c.must(c.user.Patch(c.t.Context(), cm, merge(`{"metadata":{"annotations":{"restart":null}}}`)))
 			}
 		}},
-		{"a child that others change elsewhere", every(5*time.Second, func(ctx context.Context, req *step.Request[*Thing], _ int) error {
+		{"a child that others change elsewhere", every(5*time.Second, func(ctx context.Context, req *request, _ int) error {
 			return req.Client.Patch(ctx, configMap("child", nil), merge(`{"data":{"size":"ours"}}`))
 		}), func(c *cluster, second int) {
 			c.must(c.user.Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"other":"%d"}}`, second)))
 		}},
-		{"different JSON patches", every(5*time.Second, func(ctx context.Context, req *step.Request[*Thing], n int) error {
+		{"different JSON patches", every(5*time.Second, func(ctx context.Context, req *request, n int) error {
 			return req.Client.Patch(ctx, configMap("child", nil), client.RawPatch("application/json-patch+json", fmt.Appendf(nil, `[{"op":"add","path":"/data","value":{"n":"%d"}}]`, n)))
 		}), nil},
-		{"deletions that match nothing", every(5*time.Second, func(ctx context.Context, req *step.Request[*Thing], _ int) error {
+		{"deletions that match nothing", every(5*time.Second, func(ctx context.Context, req *request, _ int) error {
 			for i := range 6 {
 				if err := req.Client.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace("default"), client.MatchingLabels{"n": fmt.Sprint(i)}); err != nil {
 					return err
@@ -252,17 +246,17 @@ func TestLegitimateWrites(t *testing.T) {
 			}
 			return client.IgnoreNotFound(req.Client.Delete(ctx, configMap("absent", nil)))
 		}), nil},
-		{"dry runs", every(5*time.Second, func(ctx context.Context, req *step.Request[*Thing], _ int) error {
+		{"dry runs", every(5*time.Second, func(ctx context.Context, req *request, _ int) error {
 			return req.Client.Patch(ctx, configMap("child", nil), merge(`{"data":{"size":"dry"}}`), client.DryRunAll)
 		}), nil},
-		{"a field that another client has changed back twice", every(5*time.Second, func(ctx context.Context, req *step.Request[*Thing], _ int) error {
+		{"a field that another client has changed back twice", every(5*time.Second, func(ctx context.Context, req *request, _ int) error {
 			return req.Client.Patch(ctx, configMap("child", nil), merge(`{"data":{"size":"ours"}}`))
 		}), func(c *cluster, second int) {
 			if second == 20 || second == 40 {
 				c.must(c.user.Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"size":"theirs"}}`)))
 			}
 		}},
-		{"a roll-out in small steps", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a roll-out in small steps", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			cm := configMap("child", nil)
 			if err := req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm); err != nil {
 				return ctrlkit.RequeueIfError(err)
@@ -278,7 +272,7 @@ func TestLegitimateWrites(t *testing.T) {
 				pass(3 * time.Millisecond)
 			}
 		}},
-		{"many children, one in each reconcile", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"many children, one in each reconcile", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			list := &corev1.ConfigMapList{}
 			if err := req.Client.List(ctx, list, client.InNamespace("default")); err != nil || len(list.Items) > 150 {
 				return ctrlkit.RequeueIfError(err)
@@ -289,20 +283,18 @@ func TestLegitimateWrites(t *testing.T) {
 		{"phases, one in each reconcile", changing(func(obj *Thing) { obj.Status.Size = min(obj.Status.Size+1, 40) }), nil},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				c.must(c.user.Create(t.Context(), ownChild(c.thing(), "child", map[string]string{"size": "", "ready": "0"})))
-				c.start(operator{name: "things", watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: []step.Step[*Thing]{doing("Write", test.do)}})
-				c.everySecond(10*time.Minute, func(second int) {
-					if test.others != nil {
-						test.others(c, second)
-					}
-				})
-				c.noHotLoop("things")
-				if got := c.ran("things"); got < 30 {
-					t.Errorf("the step ran %d times", got)
+		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
+			c.must(c.user.Create(t.Context(), ownChild(c.thing(), "child", map[string]string{"size": "", "ready": "0"})))
+			c.start(operator{name: "things", watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: []step.Step[*Thing]{doing("Write", test.do)}})
+			c.everySecond(10*time.Minute, func(second int) {
+				if test.others != nil {
+					test.others(c, second)
 				}
 			})
+			c.noHotLoop("things")
+			if got := c.ran("things"); got < 30 {
+				t.Errorf("the step ran %d times", got)
+			}
 		})
 	}
 }
@@ -313,7 +305,7 @@ func TestEchoesThroughAChild(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		c.must(c.user.Create(t.Context(), ownChild(c.thing(), "child", map[string]string{"a": "b"})))
 		c.start(operator{name: "things", watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: []step.Step[*Thing]{
-			doing("Write", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
 				patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"at":"%d"}}`, req.Now.UnixNano()))
 				return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), patch))
 			}),
@@ -333,7 +325,7 @@ func TestEchoesThroughAChild(t *testing.T) {
 func TestAPollIsNoEcho(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
-		w.engine(doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		w.engine(doing("A", func(_ context.Context, req *request) (ctrl.Result, error) {
 			req.Object.Status.Size++
 			return ctrlkit.RequeueAfter(100 * time.Millisecond)
 		}))
@@ -370,7 +362,7 @@ func TestAPauseIsNotSlowed(t *testing.T) {
 func TestAChangeOfPolicyIsNotSlowed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w, ran := newWorld(t, newThing()), 0
-		w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			ran++
 			return labelling(func(*Thing) string { return "ours" })(ctx, req)
 		}))

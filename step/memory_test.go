@@ -98,12 +98,11 @@ func TestACacheThatIsStaleAfterALongReconcile(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		runs := 0
-		w.engine(doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		w.engine(doing("A", does(func(_ context.Context, req *request) {
 			pass(2 * time.Minute)
 			runs++
 			req.Object.Status.Size++
-			return ctrlkit.NoRequeue()
-		}))
+		})))
 		w.lag()
 		w.must()
 		if got := w.must(); w.lastResult() != journal.ResultStale || got.RequeueAfter <= 0 || runs != 1 {
@@ -132,7 +131,7 @@ func TestTimersAndBackoffsAreCauses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		do := again(time.Minute)
-		e := w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { return do(ctx, req) }))
+		e := w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) { return do(ctx, req) }))
 		causes := func() string {
 			_, _ = w.reconcile()
 			started := recorded[journal.Started](w)
@@ -172,7 +171,7 @@ func TestAFenceKeepsAnOldObjectFromWritingChildren(t *testing.T) {
 		w := newWorld(t, newThing())
 		options := w.options()
 		options.APIReader = w.liveReader()
-		w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		w.engineWith(options, doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child-"+req.Object.Labels["color"], nil)))
 		}))
 		w.lag()
@@ -215,11 +214,10 @@ func TestAStepThatIgnoresTheFence(t *testing.T) {
 		options := w.options()
 		options.APIReader, options.SkipUnchanged = w.liveReader(), true
 		runs := 0
-		w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		w.engineWith(options, doing("A", does(func(ctx context.Context, req *request) {
 			runs++
 			_ = req.Client.Create(ctx, configMap("child", nil))
-			return ctrlkit.NoRequeue()
-		}))
+		})))
 		w.lag()
 		w.edit(func(obj *Thing) { obj.Labels = map[string]string{"color": "blue"} })
 		for range 3 {
@@ -237,9 +235,9 @@ func TestTheFenceOfAnObjectThatIsGone(t *testing.T) {
 	w := newWorld(t, newThing())
 	options := w.options()
 	options.APIReader = w.liveReader()
-	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child", nil)))
-	}))
+	w.engineWith(options, doing("A", tries(func(ctx context.Context, req *request) error {
+		return req.Client.Create(ctx, configMap("child", nil))
+	})))
 	w.lag()
 	w.remove(newThing())
 	_, _ = w.reconcile()
@@ -253,9 +251,9 @@ func TestTheFenceCantAsk(t *testing.T) {
 	w.fault = failOn("live get", errFirst)
 	options := w.options()
 	options.APIReader = w.liveReader()
-	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child", nil)))
-	}))
+	w.engineWith(options, doing("A", tries(func(ctx context.Context, req *request) error {
+		return req.Client.Create(ctx, configMap("child", nil))
+	})))
 	w.fails()
 	if got := w.takeWrites(); count(got, "create ConfigMap child") != 0 {
 		t.Errorf("writes: %v", got)
@@ -269,9 +267,9 @@ func TestTheFinalizerIsAFence(t *testing.T) {
 	w := newWorld(t, newThing())
 	options := w.options()
 	options.APIReader = w.liveReader()
-	w.engineWith(options, cleaning("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child", nil)))
-	}, passes))
+	w.engineWith(options, cleaning("A", tries(func(ctx context.Context, req *request) error {
+		return req.Client.Create(ctx, configMap("child", nil))
+	}), passes))
 	w.must()
 	if got := w.take(&w.live); len(got) > 0 {
 		t.Errorf("live reads: %v", got)
@@ -284,7 +282,7 @@ func TestTheFenceIsSafeForConcurrentUse(t *testing.T) {
 	options := w.options()
 	options.APIReader = w.liveReader()
 	options.SkipUnchanged = true
-	w.engineWith(options, step.Workflow("A", func(req *step.Request[*Thing]) ctrlkit.Action {
+	w.engineWith(options, step.Workflow("A", func(req *request) ctrlkit.Action {
 		var actions []ctrlkit.Action
 		for _, name := range []string{"one", "two", "three", "four"} {
 			actions = append(actions, ctrlkit.NewAction(name, func(ctx context.Context) (ctrl.Result, error) {

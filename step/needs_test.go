@@ -64,7 +64,7 @@ func TestNeeds(t *testing.T) {
 		},
 		"declared uses": {
 			options: step.Options[*Thing]{Partial: true, Uses: []permission.Use{{Object: &corev1.ConfigMap{}, Verbs: []string{"create"}}}},
-			steps:   []step.Step[*Thing]{step.When("always", func(*step.Request[*Thing]) bool { return true }, using)},
+			steps:   []step.Step[*Thing]{step.When("always", func(*request) bool { return true }, using)},
 			want:    "get configmaps, list configmaps, watch configmaps, create configmaps, patch nodes/status, " + reads,
 		},
 	} {

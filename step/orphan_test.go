@@ -77,13 +77,12 @@ func TestLostFinalizer(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
 			var cleaned []int
-			e := w.engine(cleaning("A", passes, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			e := w.engine(cleaning("A", passes, does(func(_ context.Context, req *request) {
 				cleaned = append(cleaned, req.Object.Spec.Size)
 				if req.Conditions != nil {
 					req.Object.Status.Size = 1
 				}
-				return ctrlkit.NoRequeue()
-			}))
+			})))
 			if test.before != nil {
 				test.before(t, w, e)
 			}
@@ -109,13 +108,13 @@ func TestLostFinalizerOfAnObjectThatHasASuccessor(t *testing.T) {
 		w := newWorld(t)
 		var log []string
 		uid := func(verb string, then doFunc) doFunc {
-			return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			return func(ctx context.Context, req *request) (ctrl.Result, error) {
 				log = append(log, verb+" "+string(req.Object.UID))
 				return then(ctx, req)
 			}
 		}
 		outcomes := []doFunc{failsWith(errFirst), waits("the bucket to be empty"), panics("a bug"), passes}
-		e := w.engine(cleaning("A", uid("Do", passes), uid("Cleanup", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		e := w.engine(cleaning("A", uid("Do", passes), uid("Cleanup", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			next := outcomes[0]
 			outcomes = outcomes[1:]
 			return next(ctx, req)
@@ -144,7 +143,7 @@ func TestLostFinalizerMayWriteBesideAFence(t *testing.T) {
 	w := newWorld(t, configMap("child", nil))
 	options := w.options()
 	options.APIReader = w.liveReader()
-	e := w.engineWith(options, cleaning("A", passes, func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	e := w.engineWith(options, cleaning("A", passes, func(ctx context.Context, req *request) (ctrl.Result, error) {
 		return ctrlkit.RequeueIfError(client.IgnoreNotFound(req.Client.Delete(ctx, configMap("child", nil))))
 	}))
 	last := newThing()
@@ -188,7 +187,7 @@ func TestASuccessorSaysWhatItWaitsFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		cleanup, did := waits("the bucket to be empty"), 0
-		e := w.engine(cleaning("A", changing(func(*Thing) { did++ }), func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { return cleanup(ctx, req) }))
+		e := w.engine(cleaning("A", changing(func(*Thing) { did++ }), func(ctx context.Context, req *request) (ctrl.Result, error) { return cleanup(ctx, req) }))
 		old := newThing()
 		old.Finalizers = []string{finalizer}
 		w.create(successor())

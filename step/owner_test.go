@@ -55,32 +55,30 @@ func TestWritesCarryTheFieldOwner(t *testing.T) {
 		}, &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				// Without a field there would be no managed fields, and then the API server tracks
-				// none until something is applied.
-				c.must(c.user.Create(t.Context(), configMap("child", map[string]string{"x": "y"})))
-				c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
-				c.start(operator{name: "things", of: "a", steps: []step.Step[*Thing]{doing("Write", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-					return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(test.write(ctx, req.Client, req.Object)))
-				})}})
-				pass(10 * time.Second)
-				c.must(c.user.Get(t.Context(), client.ObjectKeyFromObject(test.of), test.of))
-				var got []string
-				for _, e := range test.of.GetManagedFields() {
-					if e.Manager != "user" {
-						got = append(got, e.Manager)
-					}
+		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
+			// Without a field there would be no managed fields, and then the API server tracks
+			// none until something is applied.
+			c.must(c.user.Create(t.Context(), configMap("child", map[string]string{"x": "y"})))
+			c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
+			c.start(operator{name: "things", of: "a", steps: []step.Step[*Thing]{doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
+				return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(test.write(ctx, req.Client, req.Object)))
+			})}})
+			pass(10 * time.Second)
+			c.must(c.user.Get(t.Context(), client.ObjectKeyFromObject(test.of), test.of))
+			var got []string
+			for _, e := range test.of.GetManagedFields() {
+				if e.Manager != "user" {
+					got = append(got, e.Manager)
 				}
-				same(t, "managers besides the user", []string{"things"}, got)
-			})
+			}
+			same(t, "managers besides the user", []string{"things"}, got)
 		})
 	}
 }
 
 func TestAFieldOwnerOfAStepWins(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		c.start(operator{name: "things", steps: []step.Step[*Thing]{doing("Write", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		c.start(operator{name: "things", steps: []step.Step[*Thing]{doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Apply(ctx, corev1ac.ConfigMap("child", "default").WithData(map[string]string{"a": "b"}), client.FieldOwner("special")))
 		})}})
 		pass(10 * time.Second)

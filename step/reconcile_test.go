@@ -25,7 +25,7 @@ import (
 func full(log *[]string, name string, do, cleanup doFunc, post error) step.Step[*Thing] {
 	return poster{
 		cleaner{doing(name, logged(log, "Do "+name, do)), logged(log, "Cleanup "+name, cleanup)},
-		func(context.Context, *step.Request[*Thing]) error {
+		func(context.Context, *request) error {
 			addTo(log, "Post "+name)
 			return post
 		},
@@ -75,15 +75,15 @@ func TestOrder(t *testing.T) {
 }
 
 func waits(what string) doFunc {
-	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.WaitFor(what) }
+	return func(context.Context, *request) (ctrl.Result, error) { return ctrlkit.WaitFor(what) }
 }
 
 func again(d time.Duration) doFunc {
-	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.RequeueAfter(d) }
+	return func(context.Context, *request) (ctrl.Result, error) { return ctrlkit.RequeueAfter(d) }
 }
 
 func continues(d time.Duration) doFunc {
-	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+	return func(context.Context, *request) (ctrl.Result, error) {
 		return ctrlkit.ContinueAndRequeueAfter(d)
 	}
 }
@@ -102,7 +102,7 @@ func TestPostKnowsWhatFailed(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, newThing())
 			var got error
-			w.engine(posting{doing("A", test.do), func(_ context.Context, req *step.Request[*Thing]) error {
+			w.engine(posting{doing("A", test.do), func(_ context.Context, req *request) error {
 				got = req.Failure()
 				return nil
 			}})
@@ -119,12 +119,12 @@ func TestPostHasTimeAfterTheContextIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	atPost := errors.New("Post was not called")
 	e := w.engine(posting{
-		doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		doing("A", func(_ context.Context, req *request) (ctrl.Result, error) {
 			req.Object.Status.Size = 7
 			cancel()
 			return ctrl.Result{}, ctx.Err()
 		}),
-		func(ctx context.Context, _ *step.Request[*Thing]) error {
+		func(ctx context.Context, _ *request) error {
 			atPost = ctx.Err()
 			return nil
 		},
@@ -150,11 +150,11 @@ func TestResults(t *testing.T) {
 		{"done", passes, 0, journal.ResultDone, false},
 		{"requeue", continues(time.Minute), time.Minute, journal.ResultDone, false},
 		{"wait", waits("Secret default/db"), 0, journal.ResultWaiting, false},
-		{"poll", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+		{"poll", func(context.Context, *request) (ctrl.Result, error) {
 			return ctrlkit.PollFor("the bucket", 3*time.Second)
 		}, 3 * time.Second, journal.ResultWaiting, false},
 		{"exit", failsWith(ctrlkit.ErrExit), 0, journal.ResultDone, false},
-		{"deprecated requeue", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+		{"deprecated requeue", func(context.Context, *request) (ctrl.Result, error) {
 			//lint:ignore SA1019 deprecated upstream, and honored when a step returns it
 			return ctrl.Result{Requeue: true}, nil
 		}, time.Second, journal.ResultDone, false},
@@ -200,12 +200,11 @@ func TestTheCacheIsNotChanged(t *testing.T) {
 	cached.ResourceVersion = w.thing().ResourceVersion
 	cached.Status.Counters = map[string]int{"a": 1}
 	w.cache[thingRequest.NamespacedName] = cached
-	w.engine(doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engine(doing("A", does(func(_ context.Context, req *request) {
 		req.Object.Status.Counters["a"]++
 		req.Object.Labels = map[string]string{"x": "y"}
 		same(t, "the snapshot has changed", 1, req.Snapshot().Status.Counters["a"])
-		return ctrlkit.NoRequeue()
-	}))
+	})))
 	w.must()
 	if cached.Status.Counters["a"] != 1 || cached.Labels != nil {
 		t.Errorf("the cached object was changed: %+v", cached)
@@ -221,10 +220,7 @@ func TestObjectsAreReconciledAtTheSameTime(t *testing.T) {
 		w.create(obj)
 		objects = append(objects, obj)
 	}
-	e := w.engine(cleaning("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		req.Object.Status.Size = len(req.Object.Name)
-		return ctrlkit.NoRequeue()
-	}, passes))
+	e := w.engine(cleaning("A", does(func(_ context.Context, req *request) { req.Object.Status.Size = len(req.Object.Name) }), passes))
 	done := make(chan error)
 	for _, obj := range objects {
 		go func() {

@@ -76,12 +76,11 @@ func newNamedScene(t *testing.T) (s *namedScene, start func()) {
 	})
 	s.must(err)
 	engine, err := step.New(step.Options[*Thing]{Name: "named", Client: mgr.GetClient(), Observers: []journal.Observer{s.events}},
-		doing("Note", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		doing("Note", does(func(_ context.Context, req *request) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.reconciled = append(s.reconciled, req.Object.Name)
-			return ctrlkit.NoRequeue()
-		}))
+		})))
 	s.must(err)
 	s.must(engine.Complete(engine.WatchNamed(ctrl.NewControllerManagedBy(mgr).For(&Thing{}), &corev1.ConfigMap{}, namedBy)))
 	return s, func() {
@@ -165,7 +164,7 @@ func TestGetOrWait(t *testing.T) {
 	far := configMap("there", nil)
 	far.Namespace = "kube-system"
 	w := newWorld(t, newThing(), configMap("there", map[string]string{"a": "1"}), far, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
-	req := &step.Request[*Thing]{Object: newThing(), Client: w.client}
+	req := &request{Object: newThing(), Client: w.client}
 	for _, tt := range []struct {
 		name string
 		get  func() (client.Object, error)

@@ -236,27 +236,24 @@ func TestAFinalizerRemovedFromALivingObjectIsRecorded(t *testing.T) {
 // The right twins: no client has removed it, so that the finalizer is put there, and the
 // cleanup is pending.
 func TestNoClientHasRemovedTheFinalizer(t *testing.T) {
-	t.Run("the cache is older than the write of the finalizer", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			w := newWorld(t, newThing())
-			w.engine(full(new([]string), "A", passes, passes, nil))
-			w.lag()
-			w.must()
-			pass(time.Minute) // long enough to continue with the old one
-			_, _ = w.reconcile()
-			w.catchUp()
-			w.must()
-			if got := w.thing(); len(got.Annotations) > 0 || !slices.Contains(got.Finalizers, finalizer) || len(w.takeEvents()) > 0 {
-				t.Errorf("finalizers %v, annotations %v", got.Finalizers, got.Annotations)
-			}
-		})
+	runInBubble(t, "the cache is older than the write of the finalizer", func(t *testing.T) {
+		w := newWorld(t, newThing())
+		w.engine(full(new([]string), "A", passes, passes, nil))
+		w.lag()
+		w.must()
+		pass(time.Minute) // long enough to continue with the old one
+		_, _ = w.reconcile()
+		w.catchUp()
+		w.must()
+		if got := w.thing(); len(got.Annotations) > 0 || !slices.Contains(got.Finalizers, finalizer) || len(w.takeEvents()) > 0 {
+			t.Errorf("finalizers %v, annotations %v", got.Finalizers, got.Annotations)
+		}
 	})
 	replaced := func(change func(old *Thing)) (cleaned []string) {
 		w := newWorld(t)
-		e := w.engine(cleaning("A", passes, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		e := w.engine(cleaning("A", passes, does(func(_ context.Context, req *request) {
 			cleaned = append(cleaned, string(req.Object.UID))
-			return ctrlkit.NoRequeue()
-		}))
+		})))
 		w.create(newThing())
 		w.must()
 		old := w.thing()
@@ -298,11 +295,11 @@ func TestWhatEndsACleanup(t *testing.T) {
 		cleanup doFunc
 		gone    bool
 	}{
-		{"ContinueAndRequeueAfter does not interrupt it", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+		{"ContinueAndRequeueAfter does not interrupt it", func(context.Context, *request) (ctrl.Result, error) {
 			return ctrlkit.ContinueAndRequeueAfter(time.Minute)
 		}, true},
 		{"RequeueAfter does", again(time.Minute), false},
-		{"Exit does: the cleanups after it are not done", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.Exit() }, false},
+		{"Exit does: the cleanups after it are not done", func(context.Context, *request) (ctrl.Result, error) { return ctrlkit.Exit() }, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -338,7 +335,7 @@ func TestFinalizersRemovedAtAnyMoment(t *testing.T) {
 				return nil
 			}
 			began := false
-			e = w.engineWith(options, cleaning("A", passes, func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+			e = w.engineWith(options, cleaning("A", passes, func(context.Context, *request) (ctrl.Result, error) {
 				if began {
 					after++
 				}

@@ -31,7 +31,7 @@ func TestSaveBeforeActing(t *testing.T) {
 	w := newWorld(t, newThing())
 	crash := true
 	var made []string
-	do := func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	do := func(ctx context.Context, req *request) (ctrl.Result, error) {
 		if req.Object.Status.Phase == "" {
 			req.Object.Status.Phase = fmt.Sprint("token-", len(made))
 			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "token", "yes")
@@ -66,11 +66,11 @@ func TestSaveBeforeActing(t *testing.T) {
 func TestSaveWritesOnlyWhatHasChanged(t *testing.T) {
 	w := newWorld(t, newThing())
 	var writes [][]string
-	save := func(ctx context.Context, req *step.Request[*Thing]) {
+	save := func(ctx context.Context, req *request) {
 		must(t, req.Save(ctx))
 		writes = append(writes, w.takeWrites())
 	}
-	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engine(doing("A", does(func(ctx context.Context, req *request) {
 		save(ctx, req)
 		req.Object.Status.Size = 1
 		save(ctx, req)
@@ -79,8 +79,7 @@ func TestSaveWritesOnlyWhatHasChanged(t *testing.T) {
 		save(ctx, req)
 		req.Object.Status.Size, req.Object.Labels = 2, nil
 		save(ctx, req)
-		return ctrlkit.NoRequeue()
-	}))
+	})))
 	w.must()
 	want := [][]string{nil, {"patch status of Thing a"}, nil, {"patch Thing a"}, {"patch Thing a", "patch status of Thing a"}}
 	same(t, "writes", want, writes, cmpopts.EquateEmpty())
@@ -91,7 +90,7 @@ func TestSaveWritesOnlyWhatHasChanged(t *testing.T) {
 
 func TestSaveRefusesTheSpec(t *testing.T) {
 	w := newWorld(t, newThing())
-	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 		req.Object.Spec.Size, req.Object.Status.Size = 3, 7
 		return ctrl.Result{}, req.Save(ctx)
 	}))
@@ -105,36 +104,36 @@ func TestSaveRefusesTheSpec(t *testing.T) {
 
 // Who moves a reconciler here brings along the line that saves the status.
 func TestAStepThatSavesTheObjectItself(t *testing.T) {
-	patch := func(ctx context.Context, req *step.Request[*Thing], change func()) error {
+	patch := func(ctx context.Context, req *request, change func()) error {
 		before := req.Object.DeepCopyObject().(*Thing)
 		change()
 		return req.Client.Patch(ctx, req.Object, client.MergeFrom(before))
 	}
 	tests := []struct {
 		name   string
-		do     func(ctx context.Context, req *step.Request[*Thing]) error
+		do     func(ctx context.Context, req *request) error
 		writes []string
 		fails  string
 	}{
-		{"Status().Update", func(ctx context.Context, req *step.Request[*Thing]) error {
+		{"Status().Update", func(ctx context.Context, req *request) error {
 			req.Object.Status.Size = 7
 			return req.Client.Status().Update(ctx, req.Object)
 		}, []string{"patch status of Thing a"}, ""},
-		{"Status().Patch", func(ctx context.Context, req *step.Request[*Thing]) error {
+		{"Status().Patch", func(ctx context.Context, req *request) error {
 			before := req.Object.DeepCopyObject().(*Thing)
 			req.Object.Status.Size = 7
 			return req.Client.Status().Patch(ctx, req.Object, client.MergeFrom(before))
 		}, []string{"patch status of Thing a"}, ""},
-		{"Update", func(ctx context.Context, req *step.Request[*Thing]) error {
+		{"Update", func(ctx context.Context, req *request) error {
 			req.Object.Status.Size = 7
 			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "a", "b")
 			return req.Client.Update(ctx, req.Object)
 		}, []string{"patch Thing a", "patch status of Thing a"}, ""},
-		{"Patch", func(ctx context.Context, req *step.Request[*Thing]) error {
+		{"Patch", func(ctx context.Context, req *request) error {
 			req.Object.Status.Size = 7
 			return patch(ctx, req, func() { metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "a", "b") })
 		}, []string{"patch Thing a", "patch status of Thing a"}, ""},
-		{"Patch of the spec", func(ctx context.Context, req *step.Request[*Thing]) error {
+		{"Patch of the spec", func(ctx context.Context, req *request) error {
 			req.Object.Status.Size = 7
 			return patch(ctx, req, func() { req.Object.Spec.Size = 3 })
 		}, []string{"patch status of Thing a"}, ".spec.size"},
@@ -142,9 +141,7 @@ func TestAStepThatSavesTheObjectItself(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, newThing())
-			w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-				return ctrlkit.RequeueIfError(test.do(ctx, req))
-			}))
+			w.engine(doing("A", tries(func(ctx context.Context, req *request) error { return test.do(ctx, req) })))
 			_, err := w.reconcile()
 			if (err != nil) != (test.fails != "") || err != nil && (!errors.Is(err, step.ErrReadOnlyField) || !strings.Contains(err.Error(), test.fails)) {
 				t.Errorf("got %v", err)
@@ -164,9 +161,9 @@ func TestAStepThatSavesTheObjectItself(t *testing.T) {
 // the write meets no conflict. What the step has changed, what was saved and what other clients
 // have changed all stay.
 func TestAStepThatReadsTheObjectAgain(t *testing.T) {
-	readers := map[string]func(req *step.Request[*Thing]) client.Reader{
-		"Client": func(req *step.Request[*Thing]) client.Reader { return req.Client },
-		"Live":   func(req *step.Request[*Thing]) client.Reader { return req.APIReader },
+	readers := map[string]func(req *request) client.Reader{
+		"Client": func(req *request) client.Reader { return req.Client },
+		"Live":   func(req *request) client.Reader { return req.APIReader },
 	}
 	for name, reader := range readers {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +171,7 @@ func TestAStepThatReadsTheObjectAgain(t *testing.T) {
 			options := w.options()
 			options.APIReader = w.liveReader()
 			w.cache[thingRequest.NamespacedName] = w.thing() // which does not come to know of what is saved
-			w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			w.engineWith(options, doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 				req.Object.Status.Phase = "saved"
 				if err := req.Client.Status().Update(ctx, req.Object); err != nil {
 					return ctrl.Result{}, err
@@ -205,7 +202,7 @@ func TestAStepThatReadsTheObjectElsewhere(t *testing.T) {
 	w := newWorld(t, newThing())
 	var sizes []int
 	var gone error
-	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 		w.edit(func(obj *Thing) { obj.Spec.Size = 5 })
 		newest := &Thing{}
 		if err := req.Client.Get(ctx, client.ObjectKeyFromObject(req.Object), newest); err != nil {
@@ -226,7 +223,7 @@ func TestAStepThatReadsTheObjectElsewhere(t *testing.T) {
 // The client that a reconciler has kept from before writes past the request. The error says so.
 func TestAStepThatWritesTheObjectPastTheRequest(t *testing.T) {
 	w := newWorld(t, newThing())
-	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 		req.Object.Status.Size++
 		return ctrlkit.RequeueIfError(w.client.Status().Update(ctx, req.Object))
 	}))
@@ -242,10 +239,9 @@ func TestAStepThatWritesTheObjectPastTheRequest(t *testing.T) {
 // It also brings along the line that sets a condition.
 func TestConditionsThatAreSetOnTheObject(t *testing.T) {
 	set := func(kind string, status metav1.ConditionStatus) doFunc {
-		return func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return does(func(_ context.Context, req *request) {
 			meta.SetStatusCondition(&req.Object.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Because", Message: "it is so"})
-			return ctrlkit.NoRequeue()
-		}
+		})
 	}
 	tests := []struct {
 		name        string
@@ -281,7 +277,7 @@ func TestConditionsThatAreSetOnTheObject(t *testing.T) {
 // A step that cancels a context of its own has failed like any other.
 func TestAContextThatAStepHasCanceled(t *testing.T) {
 	w := newWorld(t, newThing())
-	w.engine(doing("A", func(ctx context.Context, _ *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engine(doing("A", func(ctx context.Context, _ *request) (ctrl.Result, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
 		return ctrl.Result{}, fmt.Errorf("asking the bank: %w", ctx.Err())
@@ -296,7 +292,7 @@ func TestAContextThatAStepHasCanceled(t *testing.T) {
 	t.Run("when the operator stops it is silent", func(t *testing.T) {
 		w := newWorld(t, newThing())
 		ctx, stop := context.WithCancel(t.Context())
-		e := w.engine(doing("A", func(ctx context.Context, _ *step.Request[*Thing]) (ctrl.Result, error) {
+		e := w.engine(doing("A", func(ctx context.Context, _ *request) (ctrl.Result, error) {
 			stop()
 			return ctrl.Result{}, ctx.Err()
 		}))
@@ -312,7 +308,7 @@ func TestLiveReadsAreNotSkipped(t *testing.T) {
 	w := newWorld(t, newThing(), configMap("input", map[string]string{"size": "1"}))
 	options := w.options()
 	options.APIReader, options.SkipUnchanged = w.liveReader(), true
-	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engineWith(options, doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 		input := configMap("input", nil)
 		if err := req.APIReader.Get(ctx, client.ObjectKeyFromObject(input), input); err != nil {
 			return ctrl.Result{}, err
@@ -330,17 +326,17 @@ func TestLiveReadsAreNotSkipped(t *testing.T) {
 // Steps of a group save while the others change the object.
 func TestSaveInAGroup(t *testing.T) {
 	w := newWorld(t, newThing())
-	save := func(req *step.Request[*Thing]) ctrlkit.Action {
+	save := func(req *request) ctrlkit.Action {
 		return ctrlkit.NewAction("save", func(ctx context.Context) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Save(ctx))
 		})
 	}
 	w.engine(step.Group("g",
-		doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			req.Object.Status.Size = 7
 			return ctrlkit.ParallelJoin(save(req), save(req)).Run(ctx)
 		}),
-		doing("B", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		doing("B", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			req.Object.Status.Phase = "done"
 			return ctrlkit.RequeueIfError(req.Client.Status().Update(ctx, req.Object))
 		}),

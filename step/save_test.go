@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -23,10 +22,7 @@ import (
 
 // changing returns a Do that changes the object.
 func changing(change func(obj *Thing)) doFunc {
-	return func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		change(req.Object)
-		return ctrlkit.NoRequeue()
-	}
+	return does(func(_ context.Context, req *request) { change(req.Object) })
 }
 
 func TestWrites(t *testing.T) {
@@ -39,13 +35,13 @@ func TestWrites(t *testing.T) {
 	}{
 		{"conditions", doing("A", passes), []string{"patch status of Thing a"}},
 		{"status", doing("A", changing(size)), []string{"patch status of Thing a"}},
-		{"status after an error", doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"status after an error", doing("A", func(_ context.Context, req *request) (ctrl.Result, error) {
 			size(req.Object)
 			return ctrl.Result{}, errFirst
 		}), []string{"patch status of Thing a"}},
 		{"metadata", doing("A", changing(label)), []string{"patch Thing a", "patch status of Thing a"}},
 		{"both", doing("A", changing(func(obj *Thing) { label(obj); size(obj) })), []string{"patch Thing a", "patch status of Thing a"}},
-		{"from Post", posting{doing("A", passes), func(_ context.Context, req *step.Request[*Thing]) error {
+		{"from Post", posting{doing("A", passes), func(_ context.Context, req *request) error {
 			label(req.Object)
 			size(req.Object)
 			return nil
@@ -116,14 +112,13 @@ func TestNothingNewerIsOverwritten(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, newThing())
 			interfere := true
-			w.engine(doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			w.engine(doing("A", does(func(_ context.Context, req *request) {
 				test.do(req.Object)
 				if interfere {
 					w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "by", "them") })
 					w.editStatus(func(obj *Thing) { obj.Status.Size = 42 })
 				}
-				return ctrlkit.NoRequeue()
-			}))
+			})))
 			w.conflicts()
 			if got := w.thing(); got.Labels["by"] != "them" || got.Status.Size != 42 || len(got.Status.Conditions) > 0 {
 				t.Errorf("it was overwritten: %v", got)
@@ -141,7 +136,7 @@ func TestNothingNewerIsOverwritten(t *testing.T) {
 func TestConflictsAreSilentAtFirst(t *testing.T) {
 	w := newWorld(t, newThing())
 	err := error(nil)
-	w.engine(doing("A", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrl.Result{}, err }))
+	w.engine(doing("A", func(context.Context, *request) (ctrl.Result, error) { return ctrl.Result{}, err }))
 	w.must()
 	w.takeWrites()
 	err = fmt.Errorf("writing the child: %w", conflictError())
@@ -191,10 +186,7 @@ func TestTheStatusCantBeWritten(t *testing.T) {
 
 func TestTheObjectGoesMeanwhile(t *testing.T) {
 	w := newWorld(t, newThing())
-	w.engine(doing("A", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
-		w.remove(newThing())
-		return ctrlkit.NoRequeue()
-	}))
+	w.engine(doing("A", does(func(context.Context, *request) { w.remove(newThing()) })))
 	w.conflicts()
 	w.must()
 	w.ended(journal.ResultGone)

@@ -18,7 +18,7 @@ import (
 // A selective cleans up after objects with an annotation.
 type selective struct{ step.Cleaner[*Thing] }
 
-func (selective) Cleans(req *step.Request[*Thing]) bool {
+func (selective) Cleans(req *request) bool {
 	return req.Object.Annotations["cleans"] != ""
 }
 
@@ -32,7 +32,7 @@ func TestSelectiveCleaner(t *testing.T) {
 		}
 		w := newWorld(t, obj)
 		cleaned := 0
-		w.engine(selective{cleaning("A", passes, func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+		w.engine(selective{cleaning("A", passes, func(context.Context, *request) (ctrl.Result, error) {
 			cleaned++
 			return ctrl.Result{}, nil
 		})})

@@ -89,19 +89,19 @@ func (s *sequence) steps(depth int, prefix string) []step.Step[*Thing] {
 				s.changes["status "+name] = rapid.Bool().Draw(s.rt, name+" changes the status")
 				s.changes["metadata "+name] = rapid.Bool().Draw(s.rt, name+" changes the metadata")
 			})
-			post := func(context.Context, *step.Request[*Thing]) error {
+			post := func(context.Context, *request) error {
 				s.posts = append(s.posts, name)
 				_, err := s.outcome("Post " + name)
 				return err
 			}
-			do := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			do := func(_ context.Context, req *request) (ctrl.Result, error) {
 				if s.cleans && !slices.Contains(s.world.thing().Finalizers, finalizer) {
 					s.rt.Error("a Do before the finalizer")
 				}
 				s.change(name, req.Object)
 				return s.outcome("Do " + name)
 			}
-			cleanup := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+			cleanup := func(_ context.Context, req *request) (ctrl.Result, error) {
 				s.change(name, req.Object)
 				result, err := s.outcome("Cleanup " + name)
 				s.stopped = s.stopped || err != nil || result.RequeueAfter > 0

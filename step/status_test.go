@@ -87,13 +87,12 @@ func TestLargeIntegersStayExact(t *testing.T) {
 	const large = 1<<63 - 1
 	for _, interfere := range []bool{false, true} {
 		w := newWorld(t, newThing())
-		w.engine(doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		w.engine(doing("A", does(func(_ context.Context, req *request) {
 			req.Object.Status.Size, req.Object.Status.Counters = large, map[string]int{"a": -large}
 			if interfere {
 				w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "by", "them") })
 			}
-			return ctrlkit.NoRequeue()
-		}))
+		})))
 		w.must()
 		if got := w.thing().Status; got.Size != large || got.Counters["a"] != -large {
 			t.Errorf("interfere %v: got %d and %d", interfere, got.Size, got.Counters["a"])

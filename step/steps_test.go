@@ -14,19 +14,37 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-type doFunc = func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error)
+type (
+	request = step.Request[*Thing]
+	doFunc  = func(ctx context.Context, req *request) (ctrl.Result, error)
+)
 
 // passes is a Do, or a Cleanup, with nothing to do.
-func passes(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrlkit.NoRequeue() }
+func passes(context.Context, *request) (ctrl.Result, error) { return ctrlkit.NoRequeue() }
+
+// does is a Do that passes after what it does.
+func does(do func(ctx context.Context, req *request)) doFunc {
+	return func(ctx context.Context, req *request) (ctrl.Result, error) {
+		do(ctx, req)
+		return ctrlkit.NoRequeue()
+	}
+}
+
+// tries is a Do that passes without an error.
+func tries(do func(ctx context.Context, req *request) error) doFunc {
+	return func(ctx context.Context, req *request) (ctrl.Result, error) {
+		return ctrlkit.RequeueIfError(do(ctx, req))
+	}
+}
 
 // failsWith is a Do that fails.
 func failsWith(err error) doFunc {
-	return func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrl.Result{}, err }
+	return func(context.Context, *request) (ctrl.Result, error) { return ctrl.Result{}, err }
 }
 
 // logged is a Do that notes that it was called.
 func logged(log *[]string, text string, then doFunc) doFunc {
-	return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	return func(ctx context.Context, req *request) (ctrl.Result, error) {
 		addTo(log, text)
 		return then(ctx, req)
 	}
@@ -49,7 +67,7 @@ type cleaner struct {
 	cleanup doFunc
 }
 
-func (c cleaner) Cleanup(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+func (c cleaner) Cleanup(ctx context.Context, req *request) (ctrl.Result, error) {
 	return c.cleanup(ctx, req)
 }
 
@@ -60,18 +78,18 @@ func cleaning(name string, do, cleanup doFunc) step.Cleaner[*Thing] {
 // A poster is a step with a Cleanup and a Post.
 type poster struct {
 	cleaner
-	post func(ctx context.Context, req *step.Request[*Thing]) error
+	post func(ctx context.Context, req *request) error
 }
 
-func (p poster) Post(ctx context.Context, req *step.Request[*Thing]) error { return p.post(ctx, req) }
+func (p poster) Post(ctx context.Context, req *request) error { return p.post(ctx, req) }
 
 // posting is a step without a Cleanup that has a Post.
 type posting struct {
 	step.Step[*Thing]
-	post func(ctx context.Context, req *step.Request[*Thing]) error
+	post func(ctx context.Context, req *request) error
 }
 
-func (p posting) Post(ctx context.Context, req *step.Request[*Thing]) error { return p.post(ctx, req) }
+func (p posting) Post(ctx context.Context, req *request) error { return p.post(ctx, req) }
 
 // A keeper is a step with conditions.
 type keeper struct {

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -48,17 +47,13 @@ func TestConditionsAreInitialisedAndRetired(t *testing.T) {
 
 func TestReadyReconcilingStalled(t *testing.T) {
 	set := func(severity condition.Severity) doFunc {
-		return func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return does(func(_ context.Context, req *request) {
 			req.Conditions.MarkUnhealthy("Found", severity, "NotFound", "there is no Secret")
-			return ctrlkit.NoRequeue()
-		}
+		})
 	}
-	healthy := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		req.Conditions.MarkHealthy("Found", "Found", "")
-		return ctrlkit.NoRequeue()
-	}
+	healthy := does(func(_ context.Context, req *request) { req.Conditions.MarkHealthy("Found", "Found", "") })
 	then := func(first, second doFunc) doFunc {
-		return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return func(ctx context.Context, req *request) (ctrl.Result, error) {
 			_, _ = first(ctx, req)
 			return second(ctx, req)
 		}
@@ -132,7 +127,7 @@ func TestObservedGenerationOfDeclaredConditions(t *testing.T) {
 	w := newWorld(t, newThing())
 	err := error(nil)
 	once := false
-	w.engine(keeping("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engine(keeping("A", func(_ context.Context, req *request) (ctrl.Result, error) {
 		if !once { // later it stays as it is
 			req.Conditions.MarkHealthy("Found", "Found", "")
 			once = true
@@ -154,7 +149,7 @@ func TestTransitionTimesMoveWithTheStatus(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		var err error
-		w.engine(doing("A", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrl.Result{}, err }))
+		w.engine(doing("A", func(context.Context, *request) (ctrl.Result, error) { return ctrl.Result{}, err }))
 		w.must()
 		changed := func() time.Time {
 			return meta.FindStatusCondition(w.thing().Status.Conditions, "Ready").LastTransitionTime.UTC()

@@ -19,7 +19,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // An error whose text changes at each try makes no write at each try.
@@ -40,49 +39,47 @@ func TestNoStatusStorm(t *testing.T) {
 		"numbers": func(i int) string { return fmt.Sprintf("request %d failed after %v", i, time.Duration(i)) },
 		"words":   func(int) string { return "the server says " + word() + " " + word() },
 	}
-	dos := map[string]func(req *step.Request[*Thing], text string) (ctrl.Result, error){
-		"error": func(_ *step.Request[*Thing], text string) (ctrl.Result, error) {
+	dos := map[string]func(req *request, text string) (ctrl.Result, error){
+		"error": func(_ *request, text string) (ctrl.Result, error) {
 			return ctrl.Result{}, errors.New(text)
 		},
-		"condition and error": func(req *step.Request[*Thing], text string) (ctrl.Result, error) {
+		"condition and error": func(req *request, text string) (ctrl.Result, error) {
 			req.Conditions.MarkUnhealthy("Found", condition.SeverityWarning, "Failing", text)
 			return ctrl.Result{}, errors.New(text)
 		},
-		"several errors": func(_ *step.Request[*Thing], text string) (ctrl.Result, error) {
+		"several errors": func(_ *request, text string) (ctrl.Result, error) {
 			return ctrl.Result{}, errors.Join(errors.New(text), errFirst)
 		},
 	}
 	for textName, text := range texts {
 		for doName, do := range dos {
-			t.Run(doName+" with "+textName, func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					w := newWorld(t, newThing())
-					options := w.options()
-					options.Observers = nil
-					i := 0
-					w.engineWith(options, keeping("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-						i++
-						return do(req, text(i))
-					}, "Found"))
-					reconciles, writes := 300, 0
-					if textName == "words" && doName == "error" {
-						reconciles = 10000
+			runInBubble(t, doName+" with "+textName, func(t *testing.T) {
+				w := newWorld(t, newThing())
+				options := w.options()
+				options.Observers = nil
+				i := 0
+				w.engineWith(options, keeping("A", func(_ context.Context, req *request) (ctrl.Result, error) {
+					i++
+					return do(req, text(i))
+				}, "Found"))
+				reconciles, writes := 300, 0
+				if textName == "words" && doName == "error" {
+					reconciles = 10000
+				}
+				for range reconciles {
+					w.fails()
+					if len(w.writes) != writes { // from then on the cache has it; to ask the fake client each time takes its time
+						writes = len(w.writes)
+						w.cache[thingRequest.NamespacedName] = w.thing()
 					}
-					for range reconciles {
-						w.fails()
-						if len(w.writes) != writes { // from then on the cache has it; to ask the fake client each time takes its time
-							writes = len(w.writes)
-							w.cache[thingRequest.NamespacedName] = w.thing()
-						}
-						pass(10 * time.Millisecond)
-					}
-					if got := len(w.takeWrites()); got == 0 || got > 4 {
-						t.Errorf("%d writes in %d reconciles", got, reconciles)
-					}
-					if got := len(w.takeEvents()); got == 0 || got > 4 {
-						t.Errorf("%d events in %d reconciles", got, reconciles)
-					}
-				})
+					pass(10 * time.Millisecond)
+				}
+				if got := len(w.takeWrites()); got == 0 || got > 4 {
+					t.Errorf("%d writes in %d reconciles", got, reconciles)
+				}
+				if got := len(w.takeEvents()); got == 0 || got > 4 {
+					t.Errorf("%d events in %d reconciles", got, reconciles)
+				}
 			})
 		}
 	}
@@ -93,7 +90,7 @@ func TestHeldTexts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		var err error
-		w.engine(doing("A", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) { return ctrl.Result{}, err }))
+		w.engine(doing("A", func(context.Context, *request) (ctrl.Result, error) { return ctrl.Result{}, err }))
 		ready := func(next error) string {
 			err = next
 			_, _ = w.reconcile()
@@ -123,7 +120,7 @@ func TestHeldTextsOfTerminalFailures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		var remaining int
-		w.engine(doing("A", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+		w.engine(doing("A", func(context.Context, *request) (ctrl.Result, error) {
 			names := strings.Repeat("x", remaining) // not a number, of which changes are held
 			return ctrl.Result{}, failure.Mark(errors.New("in the way: "+names), failure.WithClass(failure.ClassTerminal))
 		}))
@@ -150,17 +147,13 @@ func TestHeldTextsOfTerminalFailures(t *testing.T) {
 func TestOneEventPerTransition(t *testing.T) {
 	w := newWorld(t, newThing())
 	var do doFunc
-	w.engine(keeping("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { return do(ctx, req) }, "Found"))
+	w.engine(keeping("A", func(ctx context.Context, req *request) (ctrl.Result, error) { return do(ctx, req) }, "Found"))
 	unhealthy := func(severity condition.Severity, reason string) doFunc {
-		return func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return does(func(_ context.Context, req *request) {
 			req.Conditions.MarkUnhealthy("Found", severity, reason, "there is no Secret")
-			return ctrlkit.NoRequeue()
-		}
+		})
 	}
-	healthy := func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		req.Conditions.MarkHealthy("Found", "Found", "")
-		return ctrlkit.NoRequeue()
-	}
+	healthy := does(func(_ context.Context, req *request) { req.Conditions.MarkHealthy("Found", "Found", "") })
 	for _, test := range []struct {
 		name string
 		do   doFunc
@@ -170,19 +163,19 @@ func TestOneEventPerTransition(t *testing.T) {
 		{"a condition becomes unhealthy", unhealthy(condition.SeverityWarning, "NotFound"), []string{"NotFound: there is no Secret"}},
 		{"it stays unhealthy", unhealthy(condition.SeverityWarning, "NotFound"), nil},
 		{"for another reason", unhealthy(condition.SeverityWarning, "Empty"), []string{"Empty: there is no Secret"}},
-		{"something worse besides", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"something worse besides", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			_, _ = unhealthy(condition.SeverityWarning, "Empty")(ctx, req)
 			return ctrl.Result{}, forbiddenError()
 		}, []string{`Forbidden: A: things.test.example.com "a" is forbidden: no permission (and 1 more)`}},
 		{"what is worse is over", unhealthy(condition.SeverityWarning, "Empty"), nil},
 		{"it is on its way", unhealthy(condition.SeverityInfo, "Pending"), nil},
 		{"it becomes healthy", healthy, nil},
-		{"an error", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"an error", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			_, _ = healthy(ctx, req)
 			return ctrl.Result{}, errFirst
 		}, []string{"TemporaryError: A: the first thing broke"}},
 		{"the error stays", failsWith(errFirst), nil},
-		{"a wait is none", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"a wait is none", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			_, _ = healthy(ctx, req)
 			return ctrlkit.WaitFor("the bucket")
 		}, nil},
@@ -213,7 +206,7 @@ func TestANewTextBesideAFailureToSave(t *testing.T) {
 		w := newWorld(t, newThing())
 		w.fault = failOn("patch Thing", errThird)
 		err := errFirst
-		w.engine(doing("A", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		w.engine(doing("A", func(_ context.Context, req *request) (ctrl.Result, error) {
 			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "size", "7")
 			return ctrl.Result{}, err
 		}))

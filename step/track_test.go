@@ -17,7 +17,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 func TestTheJournalHasWrites(t *testing.T) {
@@ -79,9 +78,7 @@ func TestTheJournalHasWrites(t *testing.T) {
 			other := newThing()
 			other.Name = "b"
 			w := newWorld(t, newThing(), other, configMap("child", nil))
-			w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-				return ctrlkit.RequeueIfError(test.write(ctx, req.Client))
-			}))
+			w.engine(doing("A", tries(func(ctx context.Context, req *request) error { return test.write(ctx, req.Client) })))
 			w.must()
 			var got []journal.Wrote
 			for _, wrote := range recorded[journal.Wrote](w) {
@@ -102,13 +99,12 @@ func TestTheJournalHasReads(t *testing.T) {
 	w := newWorld(t, newThing())
 	options := w.options()
 	options.APIReader = w.liveReader()
-	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engineWith(options, doing("A", does(func(ctx context.Context, req *request) {
 		_ = req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "absent"}, &corev1.ConfigMap{})
 		_ = req.APIReader.Get(ctx, thingRequest.NamespacedName, &Thing{})
 		_ = req.APIReader.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("default"))
 		_ = req.Client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("default"))
-		return ctrlkit.NoRequeue()
-	}))
+	})))
 	w.must()
 	var got []string
 	for _, read := range recorded[journal.Read](w) {
@@ -129,7 +125,7 @@ func TestTheJournalHasReads(t *testing.T) {
 // A patch is made before it is sent: the answer changes the object that it is made from.
 func TestAPatchFromTwoObjectsIsSent(t *testing.T) {
 	w := newWorld(t, newThing(), configMap("child", map[string]string{"a": "1"}))
-	w.engine(doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 		cm := &corev1.ConfigMap{}
 		if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "child"}, cm); err != nil {
 			return ctrl.Result{}, err

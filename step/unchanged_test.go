@@ -29,7 +29,7 @@ func skipping(t *testing.T, do doFunc, objects ...client.Object) (w *world, runs
 	options.APIReader = w.liveReader()
 	options.SkipUnchanged = true
 	runs = new(int)
-	w.engineWith(options, doing("A", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	w.engineWith(options, doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 		*runs++
 		return do(ctx, req)
 	}))
@@ -37,7 +37,7 @@ func skipping(t *testing.T, do doFunc, objects ...client.Object) (w *world, runs
 }
 
 // reading is a Do that reads a ConfigMap, one that is not there, and lists those with a label.
-func reading(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+func reading(ctx context.Context, req *request) (ctrl.Result, error) {
 	if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "input"}, &corev1.ConfigMap{}); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -87,26 +87,24 @@ func TestSkipUnchanged(t *testing.T) {
 		{"the input can't be read", func(w *world) { w.fault = failOn("get ConfigMap input", errFirst) }, true},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w, runs := skipping(t, reading, configMap("input", nil), configMap("partial", nil), configMap("bystander", nil),
-					listed("listed-1"), listed("listed-2"))
-				w.must() // writes the conditions
-				w.must() // sees that it is done
-				if *runs != 2 {
-					t.Fatalf("the steps ran %d times, want 2", *runs)
-				}
-				w.take(&w.live)
-				test.change(w)
-				_, _ = w.reconcile()
-				same(t, "the steps ran again", test.runs, *runs > 2)
-				if got := w.take(&w.live); len(got) > 0 {
-					t.Errorf("live reads: %v", got)
-				}
-				if !test.runs {
-					w.ended(journal.ResultConverged)
-				}
-			})
+		runInBubble(t, test.name, func(t *testing.T) {
+			w, runs := skipping(t, reading, configMap("input", nil), configMap("partial", nil), configMap("bystander", nil),
+				listed("listed-1"), listed("listed-2"))
+			w.must() // writes the conditions
+			w.must() // sees that it is done
+			if *runs != 2 {
+				t.Fatalf("the steps ran %d times, want 2", *runs)
+			}
+			w.take(&w.live)
+			test.change(w)
+			_, _ = w.reconcile()
+			same(t, "the steps ran again", test.runs, *runs > 2)
+			if got := w.take(&w.live); len(got) > 0 {
+				t.Errorf("live reads: %v", got)
+			}
+			if !test.runs {
+				w.ended(journal.ResultConverged)
+			}
 		})
 	}
 }
@@ -138,20 +136,16 @@ func TestNotUnchanged(t *testing.T) {
 		{"after a failure", failsWith(errFirst)},
 		{"after a panic", panics("a bug")},
 		{"after a wait", waits("the bucket")},
-		{"after a write to a child", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"after a write to a child", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			n++
 			return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap(fmt.Sprint("child-", n), nil)))
 		}},
 		{"after a write to the status", changing(func(obj *Thing) { n++; obj.Status.Size = n })},
-		{"after a read that failed", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"after a read that failed", does(func(ctx context.Context, req *request) {
 			_ = req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "broken"}, &corev1.ConfigMap{})
-			return ctrlkit.NoRequeue()
-		}},
-		{"after a list that failed", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-			_ = req.Client.List(ctx, &corev1.PodList{})
-			return ctrlkit.NoRequeue()
-		}},
-		{"after too many reads", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		})},
+		{"after a list that failed", does(func(ctx context.Context, req *request) { _ = req.Client.List(ctx, &corev1.PodList{}) })},
+		{"after too many reads", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			for range 65 {
 				if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "input"}, &corev1.ConfigMap{}); err != nil {
 					return ctrl.Result{}, err
@@ -159,29 +153,26 @@ func TestNotUnchanged(t *testing.T) {
 			}
 			return ctrlkit.NoRequeue()
 		}},
-		{"after the read of a subresource", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{"after the read of a subresource", does(func(ctx context.Context, req *request) {
 			_ = req.Client.SubResource("scale").Get(ctx, configMap("input", nil), configMap("input", nil))
-			return ctrlkit.NoRequeue()
-		}},
+		})},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w, runs := skipping(t, test.do, configMap("input", nil))
-				w.fault = func(request string) error {
-					if strings.HasSuffix(request, "ConfigMap broken") || strings.HasPrefix(request, "list PodList") {
-						return errFirst
-					}
-					return nil
+		runInBubble(t, test.name, func(t *testing.T) {
+			w, runs := skipping(t, test.do, configMap("input", nil))
+			w.fault = func(request string) error {
+				if strings.HasSuffix(request, "ConfigMap broken") || strings.HasPrefix(request, "list PodList") {
+					return errFirst
 				}
-				for i := range 4 {
-					_, _ = w.reconcile()
-					if *runs != i+1 {
-						t.Fatalf("reconcile %d did not run the steps", i+1)
-					}
-					pass(2 * time.Second)
+				return nil
+			}
+			for i := range 4 {
+				_, _ = w.reconcile()
+				if *runs != i+1 {
+					t.Fatalf("reconcile %d did not run the steps", i+1)
 				}
-			})
+				pass(2 * time.Second)
+			}
 		})
 	}
 }
@@ -214,10 +205,7 @@ func TestWithoutSkipUnchanged(t *testing.T) {
 func TestSkipUnchangedDependsOnMore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		changes := uint64(1)
-		w, runs := skipping(t, func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-			req.DependOn(func() uint64 { return changes })
-			return ctrlkit.NoRequeue()
-		})
+		w, runs := skipping(t, does(func(_ context.Context, req *request) { req.DependOn(func() uint64 { return changes }) }))
 		for _, want := range []int{1, 2, 2} { // the first one writes the conditions
 			if w.must(); *runs != want {
 				t.Fatalf("the step ran %d times, want %d", *runs, want)
@@ -239,7 +227,7 @@ func TestSkipUnchangedDependsOnMore(t *testing.T) {
 func TestAnnotate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		value := "1"
-		w, _ := skipping(t, func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		w, _ := skipping(t, func(ctx context.Context, req *request) (ctrl.Result, error) {
 			if err := req.Annotate(ctx, "example.com/a", value); err != nil {
 				return ctrlkit.RequeueIfError(err)
 			}

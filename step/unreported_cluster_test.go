@@ -48,39 +48,37 @@ func TestIdleObjectsAndTheirWatches(t *testing.T) {
 	}
 	for _, namespaces := range []map[string]cache.Config{nil, {"default": {}}} {
 		for _, test := range tests {
-			t.Run(test.name, func(t *testing.T) {
-				inCluster(t, func(c *cluster) {
-					for _, obj := range []client.Object{
-						secret("named"), secret("other"),
-						&corev1.Service{ObjectMeta: object("mapped"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
-					} {
-						c.must(c.user.Create(t.Context(), obj))
-					}
-					engine := c.start(operator{name: "things", skipUnchanged: true, namespaces: namespaces, steps: []step.Step[*Thing]{doing("A", readingAll)}, watchWith: watchingAll})
-					pass(5 * time.Second)
-					reconcileOnce := func() {
-						synctest.Wait() // the worker of the controller is idle
-						_, err := engine.Reconcile(t.Context(), thingRequest)
-						c.must(err)
-					}
-					reconcileOnce() // it compares
-					before := c.ran("things")
-					test.happen(c)
-					pass(time.Second)
-					same(t, "the steps ran", test.runs, c.ran("things") > before)
-					reconcileOnce()
-					before = c.ran("things")
-					if reconcileOnce(); c.ran("things") != before || c.ended["things"] != journal.ResultConverged {
-						t.Errorf("it is not idle again: %s", c.ended["things"])
-					}
-				})
+			runInCluster(t, test.name, func(t *testing.T, c *cluster) {
+				for _, obj := range []client.Object{
+					secret("named"), secret("other"),
+					&corev1.Service{ObjectMeta: object("mapped"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
+				} {
+					c.must(c.user.Create(t.Context(), obj))
+				}
+				engine := c.start(operator{name: "things", skipUnchanged: true, namespaces: namespaces, steps: []step.Step[*Thing]{doing("A", readingAll)}, watchWith: watchingAll})
+				pass(5 * time.Second)
+				reconcileOnce := func() {
+					synctest.Wait() // the worker of the controller is idle
+					_, err := engine.Reconcile(t.Context(), thingRequest)
+					c.must(err)
+				}
+				reconcileOnce() // it compares
+				before := c.ran("things")
+				test.happen(c)
+				pass(time.Second)
+				same(t, "the steps ran", test.runs, c.ran("things") > before)
+				reconcileOnce()
+				before = c.ran("things")
+				if reconcileOnce(); c.ran("things") != before || c.ended["things"] != journal.ResultConverged {
+					t.Errorf("it is not idle again: %s", c.ended["things"])
+				}
 			})
 		}
 	}
 }
 
 // readingAll is a Do that keeps a ConfigMap, and reads a Secret and a Service.
-func readingAll(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+func readingAll(ctx context.Context, req *request) (ctrl.Result, error) {
 	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}, Data: map[string]string{"a": "b"}}
 	if err := step.EnsureChild(ctx, req, child); err != nil {
 		return ctrlkit.RequeueIfError(err)

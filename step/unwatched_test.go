@@ -33,11 +33,11 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-type unwatchedDo = func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error)
+type unwatchedDo = func(ctx context.Context, req *request) (ctrl.Result, error)
 
 // then returns a Do that reads, and ends with an outcome.
-func then(read func(ctx context.Context, req *step.Request[*Thing]) error, end func() (ctrl.Result, error)) unwatchedDo {
-	return func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+func then(read func(ctx context.Context, req *request) error, end func() (ctrl.Result, error)) unwatchedDo {
+	return func(ctx context.Context, req *request) (ctrl.Result, error) {
 		if err := client.IgnoreNotFound(read(ctx, req)); err != nil {
 			return ctrlkit.RequeueIfError(err)
 		}
@@ -46,8 +46,8 @@ func then(read func(ctx context.Context, req *step.Request[*Thing]) error, end f
 }
 
 // gets returns what reads the object default/x into a new object.
-func gets(obj func() client.Object) func(ctx context.Context, req *step.Request[*Thing]) error {
-	return func(ctx context.Context, req *step.Request[*Thing]) error {
+func gets(obj func() client.Object) func(ctx context.Context, req *request) error {
+	return func(ctx context.Context, req *request) error {
 		return req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "x"}, obj())
 	}
 }
@@ -112,21 +112,21 @@ func unwatchedCases() []unwatchedCase {
 		{name: "a cached read", do: then(get, done), want: []string{accused}},
 		{name: "a wait", do: then(get, func() (ctrl.Result, error) { return ctrlkit.WaitFor("Secret default/x") }), want: []string{accused}},
 		{name: "an exit", do: then(get, ctrlkit.Exit), want: []string{accused}},
-		{name: "a read of what is not there", do: then(func(ctx context.Context, req *step.Request[*Thing]) error {
+		{name: "a read of what is not there", do: then(func(ctx context.Context, req *request) error {
 			return errors.Join(get(ctx, req), client.IgnoreNotFound(req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "y"}, aSecret())))
 		}, done), want: []string{"read Secret default/y, which nothing watches"}},
-		{name: "a list", do: then(func(ctx context.Context, req *step.Request[*Thing]) error {
+		{name: "a list", do: then(func(ctx context.Context, req *request) error {
 			return req.Client.List(ctx, &corev1.SecretList{}, client.InNamespace("default"))
 		}, done), want: []string{"read a list of Secret in default, which nothing watches"}},
-		{name: "a live read", do: then(func(ctx context.Context, req *step.Request[*Thing]) error {
+		{name: "a live read", do: then(func(ctx context.Context, req *request) error {
 			return req.APIReader.Get(ctx, client.ObjectKey{Namespace: "default", Name: "x"}, aSecret())
 		}, done), want: []string{accused}},
-		{name: "a live list", do: then(func(ctx context.Context, req *step.Request[*Thing]) error {
+		{name: "a live list", do: then(func(ctx context.Context, req *request) error {
 			return req.APIReader.List(ctx, &corev1.SecretList{})
 		}, done), want: []string{"read a list of Secret, which nothing watches"}},
 		{name: "an unstructured read", do: then(gets(unstructuredSecret), done), want: []string{accused}},
 		{name: "a read of metadata", unstarted: true, do: then(gets(secretMetadata), done), want: []string{accused}},
-		{name: "two kinds, of which one is watched", do: then(func(ctx context.Context, req *step.Request[*Thing]) error {
+		{name: "two kinds, of which one is watched", do: then(func(ctx context.Context, req *request) error {
 			return errors.Join(get(ctx, req), client.IgnoreNotFound(gets(func() client.Object { return &corev1.ConfigMap{} })(ctx, req)))
 		}, done), watch: watched(func(b *builder.Builder) { b.Owns(&corev1.ConfigMap{}) }), want: []string{accused}},
 		{name: "another kind is declared", do: then(get, done), declared: []client.Object{&corev1.ConfigMap{}}, want: []string{accused}},
@@ -145,7 +145,7 @@ func unwatchedCases() []unwatchedCase {
 		{name: "its metadata is watched", unstarted: true, do: then(get, done), watch: watched(func(b *builder.Builder) { b.WatchesMetadata(&corev1.Secret{}, toNothing) })},
 		{name: "watched unstructured", do: then(get, done), watch: watched(func(b *builder.Builder) { b.Watches(unstructuredSecret(), toNothing) })},
 		{name: "partial metadata is watched", unstarted: true, do: then(get, done), watch: watched(func(b *builder.Builder) { b.Watches(secretMetadata(), toNothing) })},
-		{name: "watched, and listed live", do: then(func(ctx context.Context, req *step.Request[*Thing]) error {
+		{name: "watched, and listed live", do: then(func(ctx context.Context, req *request) error {
 			return req.APIReader.List(ctx, &corev1.SecretList{})
 		}, done), watch: watched(func(b *builder.Builder) { b.Owns(&corev1.Secret{}) })},
 		{name: "a source of the kind", do: then(get, done), watch: from(sourceOf)},
@@ -160,11 +160,11 @@ func unwatchedCases() []unwatchedCase {
 		{name: "a poll", do: then(get, func() (ctrl.Result, error) { return ctrlkit.PollFor("Secret default/x", time.Hour) })},
 		{name: "a failure", do: then(get, func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errors.New("broken")) })},
 		{name: "another object of its own kind", do: then(gets(func() client.Object { return &Thing{} }), done)},
-		{name: "the answer to a write", do: func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		{name: "the answer to a write", do: func(ctx context.Context, req *request) (ctrl.Result, error) {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}
 			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, secret, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"Yg=="}}`))))
 		}},
-		{name: "a kind that the server does not have", do: then(func(ctx context.Context, req *step.Request[*Thing]) error {
+		{name: "a kind that the server does not have", do: then(func(ctx context.Context, req *request) error {
 			u := &unstructured.Unstructured{}
 			u.SetAPIVersion("absent.example.com/v1")
 			u.SetKind("Absent")
@@ -181,51 +181,49 @@ func unwatchedCases() []unwatchedCase {
 // the log, and for each object in the journal. Whatever reconciles the object again is no mistake.
 func TestUnwatchedReads(t *testing.T) {
 	for _, test := range unwatchedCases() {
-		t.Run(test.name, func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				c.must(c.user.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}))
-				c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
-				logged := &logLines{}
-				o := operator{name: "things", steps: []step.Step[*Thing]{doing("Read", test.do)}, unwatched: test.declared, logger: funcr.New(logged.add, funcr.Options{})}
-				if test.extra != nil {
-					o.steps = append(o.steps, test.extra)
+		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
+			c.must(c.user.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}))
+			c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
+			logged := &logLines{}
+			o := operator{name: "things", steps: []step.Step[*Thing]{doing("Read", test.do)}, unwatched: test.declared, logger: funcr.New(logged.add, funcr.Options{})}
+			if test.extra != nil {
+				o.steps = append(o.steps, test.extra)
+			}
+			if test.watch != nil {
+				o.watchIn = test.watch
+			}
+			if o.unstarted = test.unstarted; o.unstarted {
+				e := c.start(o)
+				for _, name := range []string{"a", "b", "a", "b"} { // the first reconcile of each writes
+					_, err := e.Reconcile(log.IntoContext(t.Context(), o.logger.WithValues("controller", "things")), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: name}})
+					c.must(err)
 				}
-				if test.watch != nil {
-					o.watchIn = test.watch
+			} else {
+				c.start(o)
+				pass(30 * time.Second)
+			}
+			if c.ran("things") == 0 {
+				t.Fatal("the steps have not run")
+			}
+			got := c.unwatchedOf("things")
+			slices.Sort(got)
+			same(t, "in the journal", test.want, slices.Compact(got))
+			for _, name := range []string{"a", "b"} {
+				if len(test.want) > 0 && !c.isAccused("things", name) {
+					t.Errorf("Thing %s is not accused", name)
 				}
-				if o.unstarted = test.unstarted; o.unstarted {
-					e := c.start(o)
-					for _, name := range []string{"a", "b", "a", "b"} { // the first reconcile of each writes
-						_, err := e.Reconcile(log.IntoContext(t.Context(), o.logger.WithValues("controller", "things")), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: name}})
-						c.must(err)
-					}
-				} else {
-					c.start(o)
-					pass(30 * time.Second)
-				}
-				if c.ran("things") == 0 {
-					t.Fatal("the steps have not run")
-				}
-				got := c.unwatchedOf("things")
-				slices.Sort(got)
-				same(t, "in the journal", test.want, slices.Compact(got))
-				for _, name := range []string{"a", "b"} {
-					if len(test.want) > 0 && !c.isAccused("things", name) {
-						t.Errorf("Thing %s is not accused", name)
-					}
-				}
-				lines := logged.with("Reading a kind that nothing watches")
-				if len(lines) != len(test.want) {
-					t.Errorf("%d lines in the log, want %d:\n%s", len(lines), len(test.want), strings.Join(lines, "\n"))
-				}
-				for _, line := range lines {
-					for _, want := range []string{`"readKind"="Secret"`, `"step"="Read"`, `"controller"="things"`, "Engine.WatchNamed", "RequeueAfter", "Options.Unwatched"} {
-						if !strings.Contains(line, want) {
-							t.Errorf("the log does not say %s: %s", want, line)
-						}
+			}
+			lines := logged.with("Reading a kind that nothing watches")
+			if len(lines) != len(test.want) {
+				t.Errorf("%d lines in the log, want %d:\n%s", len(lines), len(test.want), strings.Join(lines, "\n"))
+			}
+			for _, line := range lines {
+				for _, want := range []string{`"readKind"="Secret"`, `"step"="Read"`, `"controller"="things"`, "Engine.WatchNamed", "RequeueAfter", "Options.Unwatched"} {
+					if !strings.Contains(line, want) {
+						t.Errorf("the log does not say %s: %s", want, line)
 					}
 				}
-			})
+			}
 		})
 	}
 }
@@ -247,7 +245,7 @@ func TestALaterWatchIsOne(t *testing.T) {
 func TestUnwatchedReadsBeforeAWrite(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		reads := then(gets(aSecret), ctrlkit.NoRequeue)
-		c.start(operator{name: "things", steps: []step.Step[*Thing]{doing("Read", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		c.start(operator{name: "things", steps: []step.Step[*Thing]{doing("Read", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			if req.Object.Annotations["seen"] == "" {
 				metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, "seen", "yes")
 				return reads(ctx, req)

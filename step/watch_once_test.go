@@ -35,7 +35,7 @@ func TestOwnedAndNamedWatch(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		var mu sync.Mutex
 		var noted, ran []string
-		keep := doing("Keep", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		keep := doing("Keep", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			mu.Lock()
 			ran = append(ran, req.Object.Name)
 			mu.Unlock()

@@ -31,41 +31,39 @@ func TestClaimsAreWitnessed(t *testing.T) {
 			return []step.Step[*Thing]{cleaning("Other", passes, passes), do}
 		}, had: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				key := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "a"}}
-				edit := func(change func(obj *Thing)) {
-					obj := &Thing{}
-					c.must(c.user.Get(t.Context(), key.NamespacedName, obj))
-					change(obj)
-					c.must(c.user.Update(t.Context(), obj))
-				}
-				had, was := false, false
-				reconcile := func() {
-					do := claiming{cleaning("A", passes, passes), func(req *step.Request[*Thing]) error {
-						had, was = req.HasFinalizer(), req.WasClaimed()
-						return claimID("one")(req)
-					}}
-					e, err := step.New(step.Options[*Thing]{Name: "things", Client: c.as("things"), Finalizer: finalizer}, tt.steps(do)...)
-					c.must(err)
-					_, err = e.Reconcile(t.Context(), key)
-					c.must(err)
-				}
-				if tt.admitted {
-					edit(func(obj *Thing) { obj.Finalizers = []string{finalizer} })
-				}
-				reconcile()
-				if was {
-					t.Error("it was claimed before the first claim")
-				}
-				if tt.strip != nil {
-					edit(tt.strip)
-				}
-				reconcile() // in another process
-				if had != tt.had || was != tt.was {
-					t.Errorf("finalizer %t, claimed %t, want %t, %t", had, was, tt.had, tt.was)
-				}
-			})
+		runInCluster(t, name, func(t *testing.T, c *cluster) {
+			key := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "a"}}
+			edit := func(change func(obj *Thing)) {
+				obj := &Thing{}
+				c.must(c.user.Get(t.Context(), key.NamespacedName, obj))
+				change(obj)
+				c.must(c.user.Update(t.Context(), obj))
+			}
+			had, was := false, false
+			reconcile := func() {
+				do := claiming{cleaning("A", passes, passes), func(req *request) error {
+					had, was = req.HasFinalizer(), req.WasClaimed()
+					return claimID("one")(req)
+				}}
+				e, err := step.New(step.Options[*Thing]{Name: "things", Client: c.as("things"), Finalizer: finalizer}, tt.steps(do)...)
+				c.must(err)
+				_, err = e.Reconcile(t.Context(), key)
+				c.must(err)
+			}
+			if tt.admitted {
+				edit(func(obj *Thing) { obj.Finalizers = []string{finalizer} })
+			}
+			reconcile()
+			if was {
+				t.Error("it was claimed before the first claim")
+			}
+			if tt.strip != nil {
+				edit(tt.strip)
+			}
+			reconcile() // in another process
+			if had != tt.had || was != tt.was {
+				t.Errorf("finalizer %t, claimed %t, want %t, %t", had, was, tt.had, tt.was)
+			}
 		})
 	}
 }
