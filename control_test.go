@@ -48,9 +48,7 @@ func TestIf(t *testing.T) {
 				j.ran = nil
 			}
 			_ = tt.action.Description()
-			if asked != 0 {
-				t.Error("the condition was asked before the run")
-			}
+			same(t, "asked", 0, asked)
 			if _, err := tt.action.Run(background()); text(err) != tt.err {
 				t.Errorf("got error %q, want %q", text(err), tt.err)
 			}
@@ -116,9 +114,8 @@ func TestRetryDoesNotRepeatAPanic(t *testing.T) {
 		attempts := 0
 		a := ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) { attempts++; panic("no") })
 		_, err := ctrlkit.Retry(wait.Backoff{Duration: time.Hour, Steps: 3}, a).Run(t.Context())
-		if attempts != 1 || text(err) != "A: panic: no" {
-			t.Errorf("%d attempts with %v, want one", attempts, err)
-		}
+		same(t, "attempts", 1, attempts)
+		same(t, "error", "A: panic: no", text(err))
 	})
 }
 
@@ -164,9 +161,7 @@ func TestRetryWaitsAsItsBackoffSaysInEachRun(t *testing.T) {
 		for range 2 {
 			begin := time.Now()
 			_, _ = w.Run(t.Context())
-			if took := time.Since(begin); took != time.Second {
-				t.Errorf("waited %s between the attempts, want 1s", took)
-			}
+			same(t, "time", time.Second, time.Since(begin))
 		}
 	})
 }
@@ -230,12 +225,9 @@ func TestOnce(t *testing.T) {
 			w := join(ctrlkit.Sequential(shared, j.ok("never")), ctrlkit.If(true, shared), foreignAction{shared})
 			for reconcile := range int32(3) {
 				got, err := w.Run(background())
-				if got.RequeueAfter != time.Minute || text(err) != "Shared: boom; foreign: Shared: boom" {
-					t.Errorf("got %v, %v", got, err)
-				}
-				if runs.Load() != reconcile+1 {
-					t.Errorf("%d runs after %d reconciles", runs.Load(), reconcile+1)
-				}
+				same(t, "requeued after", time.Minute, got.RequeueAfter)
+				same(t, "error", "Shared: boom; foreign: Shared: boom", text(err))
+				same(t, "runs.Load", reconcile+1, runs.Load())
 			}
 			j.want(t)
 		})
@@ -250,9 +242,8 @@ func TestRetryDoesNotWaitForAFailedOnce(t *testing.T) {
 		shared := ctrlkit.Once(j.fails("A"))
 		begin := time.Now()
 		_, err := ctrlkit.Retry(backoff, shared).Run(t.Context())
-		if text(err) != "A: boom" || time.Since(begin) != 0 {
-			t.Errorf("got %v after %s, want A: boom at once", err, time.Since(begin))
-		}
+		same(t, "error", "A: boom", text(err))
+		same(t, "time", 0, time.Since(begin))
 		j.want(t, "A")
 		j.ran = nil
 		if _, err = ctrlkit.Retry(backoff, ctrlkit.JoinOrdered(shared, j.fails("B"))).Run(t.Context()); text(err) != "after 4 attempts: A: boom; B: boom" {
@@ -329,9 +320,7 @@ func TestOnceIsAwaitedWhileItEnds(t *testing.T) {
 			return ctrlkit.RequeueIfError(errBoom)
 		}))
 		_, err := ctrlkit.ParallelJoin(ctrlkit.Timeout(time.Second, slowly), ctrlkit.Sequential(nap("Later"), slowly)).Run(t.Context())
-		if text(err) != "Shared: boom" {
-			t.Error(err)
-		}
+		same(t, "error", "Shared: boom", text(err))
 	})
 }
 
@@ -384,9 +373,8 @@ func TestFinally(t *testing.T) {
 		t.Run(tt.body.Description(), func(t *testing.T) {
 			j.ran = nil
 			got, err := ctrlkit.Finally(tt.body, j.ends("Tail", ctrl.Result{RequeueAfter: 5}, nil)).Run(background())
-			if text(err) != tt.want || got.RequeueAfter != 5 {
-				t.Errorf("got %v, %v, want error %q after 5ns", got, err, tt.want)
-			}
+			same(t, "error", tt.want, text(err))
+			same(t, "requeued after", 5, got.RequeueAfter)
 			if len(j.ran) == 0 || j.ran[len(j.ran)-1] != "Tail" {
 				t.Errorf("ran %v: the tail is missing", j.ran)
 			}
@@ -394,9 +382,7 @@ func TestFinally(t *testing.T) {
 	}
 	t.Run("both fail", func(t *testing.T) {
 		_, err := ctrlkit.Finally(j.fails("A"), j.fails("Tail")).Run(background())
-		if text(err) != "A: boom; Tail: boom" {
-			t.Error(err)
-		}
+		same(t, "error", "A: boom; Tail: boom", text(err))
 	})
 }
 

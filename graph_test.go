@@ -62,18 +62,15 @@ func TestGraphIsAsCompleteAsPossible(t *testing.T) {
 	same(t, "actions run", []string{"E", "Fails", "Fine", "G", "Requeues", "Waits"}, j.sorted())
 	want := "Fails: boom; Waits: waiting for the world; B is blocked by Fails; C is blocked by Fails; " +
 		"D is blocked by Fails, Waits; F is blocked by Requeues"
-	if text(err) != want {
-		t.Errorf("got error\n%v\nwant\n%s", err, want)
-	}
+	same(t, "error", want, text(err))
 	var names []string
 	for _, b := range ctrlkit.BlockedActions(err) {
 		names = append(names, b.Action)
 	}
 	same(t, "blocked", "B C D F", strings.Join(names, " "))
 	result, err = ctrlkit.IgnoreExit(result, err)
-	if text(err) != "Fails: boom" || result.RequeueAfter != time.Second {
-		t.Errorf("at the root: %v after %s, want the real error after 1s", err, result.RequeueAfter)
-	}
+	same(t, "error", "Fails: boom", text(err))
+	same(t, "requeued after", time.Second, result.RequeueAfter)
 }
 
 func TestGraphWhoseActionsOnlyWaitIsNotAnError(t *testing.T) {

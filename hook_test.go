@@ -128,9 +128,7 @@ func TestHookThatPanics(t *testing.T) {
 		a := ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }, ctrlkit.WithHook(panicking{"after"}))
 		_, err := ctrlkit.JoinOrdered(a, j.ok("B")).Run(ctrlkit.ContextWithHook(background(), recorder{"outer", &j}))
 		j.want(t, "outer before A", "outer after A: A: hook: panic: after", "outer before B", "B", "outer after B: <nil>")
-		if text(err) != "A: hook: panic: after" {
-			t.Error(err)
-		}
+		same(t, "error", "A: hook: panic: after", text(err))
 	})
 	t.Run("blocked", func(t *testing.T) {
 		var j journal

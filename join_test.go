@@ -233,9 +233,8 @@ func TestSequential(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var j journal
 			got, err := ctrlkit.Sequential(j.ok("A"), tt.second, j.ok("C")).Run(background())
-			if diff := cmp.Diff(tt.want, got); diff != "" || text(err) != tt.err {
-				t.Errorf("got error %q, want %q; result (-want +got):\n%s", text(err), tt.err, diff)
-			}
+			same(t, "got", tt.want, got)
+			same(t, "error", tt.err, text(err))
 			j.want(t, strings.Fields(tt.ran)...)
 		})
 	}
@@ -255,9 +254,8 @@ func TestContinueAndRequeueAfterContinuesAndRequeues(t *testing.T) {
 		j.ok("never"),
 	)
 	got, err := ctrlkit.IgnoreExit(w.Run(background()))
-	if err != nil || got.RequeueAfter != 3*time.Second {
-		t.Errorf("got %v after %s, want no error after 3s", err, got.RequeueAfter)
-	}
+	must(t, err)
+	same(t, "requeued after", 3*time.Second, got.RequeueAfter)
 	j.want(t, "A", "B", "C")
 }
 
@@ -271,9 +269,8 @@ func TestParallelJoinRunsBesideOneAnother(t *testing.T) {
 		}
 		begin := time.Now()
 		_, err := ctrlkit.ParallelJoin(nap("A"), nap("B"), nap("C")).Run(t.Context())
-		if err != nil || time.Since(begin) != time.Second {
-			t.Errorf("three naps of 1s took %s with error %v", time.Since(begin), err)
-		}
+		must(t, err)
+		same(t, "time", time.Second, time.Since(begin))
 	})
 }
 

@@ -47,12 +47,8 @@ func TestIgnoreExit(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ctrlkit.IgnoreExit(ctrl.Result{RequeueAfter: 5}, tt.err)
-			if text(err) != tt.want {
-				t.Errorf("got error %q, want %q", text(err), tt.want)
-			}
-			if got.RequeueAfter != 5 {
-				t.Errorf("the result was changed to %v", got)
-			}
+			same(t, "error", tt.want, text(err))
+			same(t, "requeued after", 5, got.RequeueAfter)
 		})
 	}
 }
@@ -78,9 +74,7 @@ func TestIgnoreExitKeepsErrorsOfOthersWhole(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := ctrlkit.IgnoreExit(ctrl.Result{}, tt.err)
-			if text(err) != tt.want {
-				t.Errorf("got error %q, want %q", text(err), tt.want)
-			}
+			same(t, "error", tt.want, text(err))
 			if errors.Is(tt.err, errBoom) && !errors.Is(err, errBoom) {
 				t.Error("errors.Is does not find a cause")
 			}
@@ -111,9 +105,8 @@ func TestIgnoreExitNeverRequeuesLater(t *testing.T) {
 		{ctrl.Result{Requeue: true, RequeueAfter: time.Millisecond}, ctrl.Result{RequeueAfter: time.Millisecond}},
 	} {
 		got, err := ctrlkit.IgnoreExit(tt.in, nil)
-		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
-			t.Errorf("%v: error %v, result (-want +got):\n%s", tt.in, err, diff)
-		}
+		same(t, "got", tt.want, got)
+		must(t, err)
 	}
 }
 
@@ -143,9 +136,7 @@ func TestWaits(t *testing.T) {
 	result, err := w.Run(background())
 	want := []ctrlkit.Wait{{Action: "Secret", For: "Secret default/db"}, {Action: "Bucket", For: "the bucket", Every: time.Minute}}
 	same(t, "waits", want, ctrlkit.Waits(err))
-	if result.RequeueAfter != time.Minute {
-		t.Errorf("got %s, want a requeue after a minute", result.RequeueAfter)
-	}
+	same(t, "requeued after", time.Minute, result.RequeueAfter)
 	if _, err := ctrlkit.IgnoreExit(result, err); text(err) != "Fails: boom" {
 		t.Errorf("got %v, want the real error alone", err)
 	}

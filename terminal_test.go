@@ -83,9 +83,7 @@ func TestTerminalErrorSilencesNothing(t *testing.T) {
 			if got := isTerminal(rootErr); got != tt.dropped || !errors.Is(rootErr, errTerminal) {
 				t.Errorf("controller-runtime drops the request: got %t, want %t, by the error %v", got, tt.dropped, rootErr)
 			}
-			if root != result {
-				t.Errorf("the result has become %v, want %v", root, result)
-			}
+			same(t, "root", result, root)
 			if _, again := ctrlkit.IgnoreExit(root, rootErr); isTerminal(again) != tt.dropped || again.Error() != rootErr.Error() {
 				t.Errorf("a second time it is %v", again)
 			}

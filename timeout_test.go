@@ -49,9 +49,8 @@ func TestTimeoutPassesOnWhatComesInTime(t *testing.T) {
 	var j journal
 	want := ctrl.Result{RequeueAfter: time.Minute}
 	got, err := ctrlkit.Timeout(time.Second, j.ends("A", want, errBoom)).Run(background())
-	if got != want || text(err) != "A: boom" {
-		t.Errorf("got %v and %v", got, err)
-	}
+	same(t, "got", want, got)
+	same(t, "error", "A: boom", text(err))
 }
 
 func TestTimeoutReturnsAtItsDeadline(t *testing.T) {
@@ -358,9 +357,7 @@ func TestNextRunAwaitsTheAbandonedOne(t *testing.T) {
 		if _, err := w.Run(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if most.Load() != 1 {
-			t.Errorf("%d runs at once", most.Load())
-		}
+		same(t, "most.Load", 1, most.Load())
 	})
 }
 

@@ -60,9 +60,8 @@ func TestAccess(t *testing.T) {
 			for _, want := range [][]metav1.Condition{{stored("A", isTrue, "A", "")}, {}, nil} {
 				must(t, condition.Store(tt.obj, want))
 				got, err := condition.Of(tt.obj)
-				if diff := cmp.Diff(want, got); err != nil || diff != "" {
-					t.Errorf("got error %v and conditions (-want +got):\n%s", err, diff)
-				}
+				must(t, err)
+				same(t, "got", want, got)
 			}
 		})
 	}

@@ -52,9 +52,7 @@ func TestLastTry(t *testing.T) {
 					got = text
 				}
 			}
-			if got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			same(t, "got", tt.want, got)
 		})
 	}
 }

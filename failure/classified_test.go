@@ -85,9 +85,7 @@ func TestOptions(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, err := range []error{tt.err, fmt.Errorf("around: %w", tt.err), errors.Join(tt.err)} {
-				if diff := cmp.Diff(tt.want, failure.Classify(err)); diff != "" {
-					t.Errorf("%v (-want +got):\n%s", err, diff)
-				}
+				same(t, "failure.Classify", tt.want, failure.Classify(err))
 			}
 		})
 	}

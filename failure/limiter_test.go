@@ -21,9 +21,8 @@ func TestLimiterDoubles(t *testing.T) {
 	l := failure.NewLimiter[string]()
 	for i, want := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 3 * time.Minute} {
 		failures, delay := l.Failed("db", slow)
-		if failures != i+1 || l.NumRequeues("db") != i+1 {
-			t.Errorf("failure %d is counted as %d and %d", i+1, failures, l.NumRequeues("db"))
-		}
+		same(t, "failures", i+1, failures)
+		same(t, "NumRequeues", i+1, l.NumRequeues("db"))
 		if !about(delay, want) {
 			t.Errorf("after failure %d it waits %v, want %v", i+1, delay, want)
 		}

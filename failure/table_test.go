@@ -110,9 +110,7 @@ func TestClasses(t *testing.T) {
 		for _, w := range wraps {
 			t.Run(tt.name+"/"+w.name, func(t *testing.T) {
 				v := failure.Classify(w.wrap(tt.err))
-				if v.Class != tt.class {
-					t.Errorf("got %s, want %s", v.Class, tt.class)
-				}
+				same(t, "Class", tt.class, v.Class)
 				if v.Reason != string(tt.class) || v.Severity == 0 || v.Remedy == "" || v.Backoff.Initial <= 0 || v.Backoff.Max < v.Backoff.Initial {
 					t.Errorf("the classification is not complete: %+v", v)
 				}
@@ -164,9 +162,7 @@ func TestSeverities(t *testing.T) {
 		failure.ClassForbidden: condition.SeverityError, failure.ClassInvalid: condition.SeverityError, failure.ClassTerminal: condition.SeverityError, failure.ClassPanic: condition.SeverityError,
 	}
 	for _, tt := range known {
-		if got := failure.Classify(tt.err); got.Severity != want[tt.class] {
-			t.Errorf("%s: got severity %v, want %v", tt.name, got.Severity, want[tt.class])
-		}
+		same(t, "Classify.Severity", want[tt.class], failure.Classify(tt.err).Severity)
 	}
 }
 
@@ -204,9 +200,7 @@ func TestJoinedErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := failure.Classify(errors.Join(tt.errs...))
-			if v.Class != tt.class {
-				t.Errorf("got %s, want %s", v.Class, tt.class)
-			}
+			same(t, "Class", tt.class, v.Class)
 			if want := (failure.Backoff{Initial: tt.first, Max: tt.most}); v.Backoff != want || v.RetryAfter != tt.after {
 				t.Errorf("got backoff %v and %v, want %v and %v", v.Backoff, v.RetryAfter, want, tt.after)
 			}
@@ -321,9 +315,7 @@ func TestSilent(t *testing.T) {
 					break
 				}
 			}
-			if loud != tt.loud {
-				t.Errorf("loud from failure %d on, want %d", loud, tt.loud)
-			}
+			same(t, "loud", tt.loud, loud)
 		})
 	}
 }

@@ -59,9 +59,7 @@ func TestCheckOwner(t *testing.T) {
 		t.Fatalf("CheckOwner of another's object = %v, %v", got, err)
 	}
 	want := "ns/theirs is not owned by ns/target but by ConfigMap target: delete it, or make the target an owner"
-	if err.Error() != want {
-		t.Errorf("error: %v\nwant:  %s", err, want)
-	}
+	same(t, "error", want, err.Error())
 }
 
 func controlling(owner metav1.OwnerReference) metav1.OwnerReference {

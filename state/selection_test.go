@@ -139,7 +139,5 @@ func TestNamespaceOf(t *testing.T) {
 	}
 	got, err := NamespaceOf(configMap("", "target", nil))
 	wantError(t, err, "the target target has no namespace to read from: write namespace=NAME")
-	if got != "" {
-		t.Errorf("NamespaceOf = %q beside an error", got)
-	}
+	same(t, "got", "", got)
 }

@@ -57,14 +57,11 @@ func TestEnsureChildDoesNotTakeOverWhatAppears(t *testing.T) {
 	if err := ensure(); !apierrors.IsConflict(err) || failure.Classify(err).Class != failure.ClassConflict {
 		t.Errorf("got %v, want a conflict", err)
 	}
-	if classified := failure.Classify(ensure()); classified.Reason != step.ReasonOwnedByAnother {
-		t.Errorf("got %+v, want %s at the next try", classified, step.ReasonOwnedByAnother)
-	}
+	same(t, "Classify.Reason", step.ReasonOwnedByAnother, failure.Classify(ensure()).Reason)
 	got := &corev1.ConfigMap{}
 	must(t, server.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, got))
-	if len(got.OwnerReferences) > 0 || got.Data["ours"] != "" {
-		t.Errorf("it was taken over: %+v", got)
-	}
+	none(t, "OwnerReferences", got.OwnerReferences)
+	same(t, "Data", "", got.Data["ours"])
 
 	must(t, server.Delete(t.Context(), got))
 	if err := errors.Join(ensure(), ensure()); err != nil {

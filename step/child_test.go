@@ -107,9 +107,7 @@ func TestEnsureChild(t *testing.T) {
 			writes.applies, writes.stale = 0, tt.stale
 			ensureMap(t, req, tt.data)
 			same(t, "data", tt.want, readMap(t, req).Data)
-			if writes.applies != tt.applies {
-				t.Errorf("it was applied %d times, want %d", writes.applies, tt.applies)
-			}
+			same(t, "writes.applies", tt.applies, writes.applies)
 		})
 	}
 }
@@ -140,9 +138,7 @@ func TestEnsureChildWithDefaults(t *testing.T) {
 			for range 3 {
 				must(t, step.EnsureChild(t.Context(), req, child()))
 			}
-			if writes.applies != 1 {
-				t.Errorf("it was applied %d times, want once", writes.applies)
-			}
+			same(t, "writes.applies", 1, writes.applies)
 		})
 	}
 }

@@ -313,9 +313,7 @@ func (c *cluster) everySecond(d time.Duration, do func(second int)) {
 // noHotLoop fails the test if an operator was found in a hot loop.
 func (c *cluster) noHotLoop(name string) {
 	c.t.Helper()
-	if loops := c.found(name); len(loops) > 0 {
-		c.t.Errorf("%d hot loops, the first is %v", len(loops), loops[0])
-	}
+	none(c.t, "found", c.found(name))
 	if got := c.ready(); strings.Contains(got, step.ReasonHotLoop) {
 		c.t.Errorf("Ready: %s", got)
 	}

@@ -94,9 +94,8 @@ func TestConditionsOfAStepThatWaits(t *testing.T) {
 			w.must()
 			for kind, want := range tt.want {
 				c := meta.FindStatusCondition(w.thing().Status.Conditions, kind)
-				if c.Status != "True" || c.ObservedGeneration != want {
-					t.Errorf("%s is %s and about generation %d, want True and %d", kind, c.Status, c.ObservedGeneration, want)
-				}
+				same(t, "Status", "True", c.Status)
+				same(t, "ObservedGeneration", want, c.ObservedGeneration)
 			}
 		})
 	}
@@ -166,9 +165,7 @@ func TestPostThatWaits(t *testing.T) {
 	}
 	w := newWorld(t, newThing())
 	w.engine(posting{doing("A", passes), post})
-	if result := w.must(); result.RequeueAfter != 10*time.Second {
-		t.Errorf("got %v", result)
-	}
+	same(t, "requeued after", 10*time.Second, w.must().RequeueAfter)
 	if got, want := w.conditionOf(condition.Ready), "False Waiting: waits for the replicas to drain"; got != want {
 		t.Errorf("Ready: got %q, want %q", got, want)
 	}

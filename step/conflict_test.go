@@ -209,8 +209,6 @@ func TestABusyCoWriterStarvesNothing(t *testing.T) {
 		})
 		w.remove(newThing())
 		until("cleanup", func() bool { return w.thing() == nil })
-		if cleanups != 1 {
-			t.Errorf("it was cleaned up %d times, want once", cleanups)
-		}
+		same(t, "cleanups", 1, cleanups)
 	})
 }

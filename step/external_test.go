@@ -41,9 +41,7 @@ func TestExternalOfAnObjectThatIsGone(t *testing.T) {
 				return ctrlkit.ContinueAndRequeueAfter(time.Hour)
 			}, passes))
 			_, _ = w.reconcile()
-			if buckets != tt.want {
-				t.Errorf("%d buckets were made, want %d", buckets, tt.want)
-			}
+			same(t, "buckets", tt.want, buckets)
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,12 +112,8 @@ func TestTwoOperatorsFight(t *testing.T) {
 					t.Errorf("%s: nothing was found", name)
 					continue
 				}
-				if diff := cmp.Diff([]string{".data.tier"}, found[0].Fields); diff != "" {
-					t.Errorf("fields of %s (-want +got):\n%s", name, diff)
-				}
-				if diff := cmp.Diff([]string{other}, found[0].Managers); diff != "" {
-					t.Errorf("managers of %s (-want +got):\n%s", name, diff)
-				}
+				same(t, "found.Fields", []string{".data.tier"}, found[0].Fields)
+				same(t, "found.Managers", []string{other}, found[0].Managers)
 			}
 		})
 	}

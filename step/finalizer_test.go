@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -116,9 +115,8 @@ func TestFinalizerCanBeNamed(t *testing.T) {
 	w := newWorld(t, newThing())
 	e := w.engineWith(withFinalizer(w.options(), "example.com/named"), cleaning("A", passes, passes))
 	w.must()
-	if diff := cmp.Diff([]string{"example.com/named"}, w.thing().Finalizers); diff != "" || e.Finalizer() != "example.com/named" {
-		t.Errorf("finalizers (-want +got):\n%s", diff)
-	}
+	same(t, "thing.Finalizers", []string{"example.com/named"}, w.thing().Finalizers)
+	same(t, "Finalizer", "example.com/named", e.Finalizer())
 }
 
 func TestNoDoWithoutTheFinalizer(t *testing.T) {
@@ -195,9 +193,8 @@ func TestCleanupThatDoesNotPassKeepsTheFinalizer(t *testing.T) {
 				cleaning("Never", passes, logged(&log, "Never", passes)),
 				cleaning("A", passes, logged(&log, "A", test.cleanup)))
 			result, err := w.reconcile()
-			if (err != nil) != test.fails || result.RequeueAfter != test.after {
-				t.Errorf("got %v, %v", result, err)
-			}
+			same(t, "test.fails", test.fails, err != nil)
+			same(t, "requeued after", test.after, result.RequeueAfter)
 			same(t, "finalizers", []string{finalizer}, w.thing().Finalizers)
 			w.is(condition.Ready, test.ready)
 			w.takeWrites()
@@ -281,9 +278,7 @@ func TestDeletionWithoutACleaner(t *testing.T) {
 	var log []string
 	w.engine(doing("A", logged(&log, "Do", passes)))
 	w.must()
-	if len(log) > 0 {
-		t.Errorf("calls: %v", log)
-	}
+	none(t, "log", log)
 	same(t, "finalizers", []string{foreignFinalizer}, w.thing().Finalizers)
 }
 
@@ -317,9 +312,7 @@ func TestCleanedUpIsNotHidden(t *testing.T) {
 	w.begins(condition.Ready, "False CleanedUp: ")
 	w.engine(complaint)
 	w.must()
-	if cleanups != 1 {
-		t.Errorf("it was cleaned up %d times, want once", cleanups)
-	}
+	same(t, "cleanups", 1, cleanups)
 }
 
 // complaining is a step with a Cleanup and the condition Found.

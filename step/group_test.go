@@ -92,9 +92,7 @@ func TestGroupAndWhen(t *testing.T) {
 			w.engine(steps...)
 			_, _ = w.reconcile()
 			same(t, "calls", test.want, log)
-			if posts != all {
-				t.Errorf("Post was called %d times for %d steps", posts, all)
-			}
+			same(t, "posts", all, posts)
 		})
 	}
 }
@@ -234,14 +232,10 @@ func TestGroupInTheJournal(t *testing.T) {
 		for _, e := range recorded[journal.Wrote](w) {
 			if e.Object.Kind == "ConfigMap" {
 				writes++
-				if e.Step != e.Object.Name {
-					t.Errorf("the journal says that step %q has written ConfigMap %q", e.Step, e.Object.Name)
-				}
+				same(t, "Step", e.Object.Name, e.Step)
 			}
 		}
-		if writes != 3 {
-			t.Errorf("the journal has %d writes, want 3", writes)
-		}
+		same(t, "writes", 3, writes)
 	})
 }
 
@@ -295,9 +289,7 @@ func TestGroupsInside(t *testing.T) {
 		w.engine(step.Group("g", step.When("w", always, at("a"), at("b")), step.Group("h", at("c"), at("d")), step.When("v", never, at("x")), step.GroupOrdered("o", at("e"), at("f"))), at("z"))
 		began := time.Now()
 		w.must()
-		if took := time.Since(began); took != 3*time.Second {
-			t.Errorf("it took %s, want 3s", took)
-		}
+		same(t, "time", 3*time.Second, time.Since(began))
 		slices.Sort(log)
 		same(t, "steps", []string{"a", "b", "c", "d", "e", "f", "z"}, log)
 	})
@@ -352,9 +344,7 @@ func TestGroupIsBounded(t *testing.T) {
 		}
 		w.engine(step.Group("g", steps...))
 		w.must()
-		if most != 16 {
-			t.Errorf("%d ran at the same time, want 16", most)
-		}
+		same(t, "most", 16, most)
 	})
 }
 

@@ -124,9 +124,7 @@ func TestAHotLoopEnds(t *testing.T) {
 				pass(result.RequeueAfter)
 				result = w.must()
 			}
-			if result.RequeueAfter != 0 {
-				t.Errorf("it is over, and requeued after %v", result.RequeueAfter)
-			}
+			same(t, "requeued after", 0, result.RequeueAfter)
 			if time.Since(start) > test.most {
 				t.Errorf("it took %v", time.Since(start))
 			}
@@ -160,9 +158,7 @@ func TestEchoes(t *testing.T) {
 				t.Fatalf("while it is slowed: %v", got)
 			}
 		}
-		if n != before {
-			t.Error("a step ran while it was slowed")
-		}
+		same(t, "n", before, n)
 		pass(time.Second)
 		w.must()
 		if n == before {
@@ -209,9 +205,7 @@ func TestNoHotLoop(t *testing.T) {
 				w.edit(func(obj *Thing) { obj.Spec.Size = i })
 				w.must()
 			}
-			if found := recorded[journal.HotLoop](w); len(found) > 0 {
-				t.Errorf("found %v", found)
-			}
+			none(t, "hot loops", recorded[journal.HotLoop](w))
 		})
 	}
 }

@@ -37,7 +37,5 @@ func TestTypedData(t *testing.T) {
 	)
 	w.must()
 	w.must()
-	if first.String() != "same" {
-		t.Errorf("the key calls itself %q", first)
-	}
+	same(t, "first.String", "same", first.String())
 }

@@ -129,9 +129,7 @@ func TestAnApplyThatChangesNothingMayBeSkipped(t *testing.T) {
 			bystander.OwnerReferences = []metav1.OwnerReference{{APIVersion: thingVersion.String(), Kind: "Thing", Name: "a", UID: c.thing().UID, Controller: new(true)}}
 			c.must(c.user.Create(t.Context(), bystander))
 			pass(time.Minute)
-			if skipped := c.ran("things") == before; skipped != test.skips {
-				t.Errorf("it was skipped: %v, want %v", skipped, test.skips)
-			}
+			same(t, "it was skipped", test.skips, c.ran("things") == before)
 			child := configMap("config", nil)
 			c.must(c.user.Delete(t.Context(), child))
 			pass(time.Minute)
@@ -332,9 +330,7 @@ func TestAPollIsNoEcho(t *testing.T) {
 		for range 200 {
 			pass(w.must().RequeueAfter)
 		}
-		if found := recorded[journal.HotLoop](w); len(found) > 0 {
-			t.Errorf("found %v", found)
-		}
+		none(t, "hot loops", recorded[journal.HotLoop](w))
 	})
 }
 
@@ -383,9 +379,8 @@ func TestAChangeOfPolicyIsNotSlowed(t *testing.T) {
 			ran = 0
 			w.edit(func(obj *Thing) { obj.Annotations = test.annotations })
 			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", "theirs") })
-			if w.must(); ran > 0 != test.want {
-				t.Errorf("%v: the step ran: %v, want %v", test.annotations, ran > 0, test.want)
-			}
+			w.must()
+			same(t, "test.want", test.want, ran > 0)
 		}
 	})
 }

@@ -35,20 +35,16 @@ func TestAStaleCache(t *testing.T) {
 		w.lag()
 		w.must()
 		for range 3 {
-			if got := w.must(); got.RequeueAfter != time.Second || w.lastResult() != journal.ResultStale {
-				t.Errorf("got %v, %s", got, w.lastResult())
-			}
+			same(t, "requeued after", time.Second, w.must().RequeueAfter)
+			w.ended(journal.ResultStale)
 			pass(time.Second)
 		}
-		if runs != 1 {
-			t.Errorf("the steps ran %d times on an old object", runs)
-		}
+		same(t, "runs", 1, runs)
 		w.takeWrites()
 		w.catchUp()
 		w.must()
-		if got := w.takeWrites(); runs != 2 || len(got) > 0 {
-			t.Errorf("the steps ran %d times, writes %v", runs, got)
-		}
+		same(t, "runs", 2, runs)
+		w.wrote()
 	})
 }
 
@@ -122,9 +118,7 @@ func TestANewObjectIsNotStale(t *testing.T) {
 	other.UID, other.ResourceVersion = "uid-b", "1"
 	w.cache[thingRequest.NamespacedName] = other
 	_, _ = w.reconcile()
-	if runs != 2 {
-		t.Errorf("the steps ran %d times, want 2", runs)
-	}
+	same(t, "runs", 2, runs)
 }
 
 func TestTimersAndBackoffsAreCauses(t *testing.T) {
@@ -189,21 +183,15 @@ func TestAFenceKeepsAnOldObjectFromWritingChildren(t *testing.T) {
 		}
 		w.catchUp()
 		w.must()
-		if got := w.takeWrites(); count(got, "create ConfigMap child-blue") != 1 {
-			t.Errorf("writes: %v", got)
-		}
+		same(t, "writes", 1, count(w.takeWrites(), "create ConfigMap child-blue"))
 		w.take(&w.live)
 		for range 5 {
 			_, _ = w.reconcile()
 		}
-		if got := w.take(&w.live); len(got) > 0 {
-			t.Errorf("it asks again: %v", got)
-		}
+		none(t, "live reads", w.take(&w.live))
 		w.engineWith(options, doing("A", passes)) // another process
 		w.must()
-		if got := w.take(&w.live); len(got) > 0 {
-			t.Errorf("nothing was written, and it asked: %v", got)
-		}
+		none(t, "live reads", w.take(&w.live))
 	})
 }
 
@@ -225,9 +213,8 @@ func TestAStepThatIgnoresTheFence(t *testing.T) {
 				t.Error("nothing would end the wait for the cache")
 			}
 		}
-		if got := w.takeWrites(); runs != 3 || len(got) > 0 {
-			t.Errorf("%d runs, writes %v", runs, got)
-		}
+		same(t, "runs", 3, runs)
+		w.wrote()
 	})
 }
 
@@ -241,9 +228,7 @@ func TestTheFenceOfAnObjectThatIsGone(t *testing.T) {
 	w.lag()
 	w.remove(newThing())
 	_, _ = w.reconcile()
-	if got := w.takeWrites(); count(got, "create ConfigMap child") != 0 {
-		t.Errorf("an object that is gone has written %v", got)
-	}
+	same(t, "count", 0, count(w.takeWrites(), "create ConfigMap child"))
 }
 
 func TestTheFenceCantAsk(t *testing.T) {
@@ -255,9 +240,7 @@ func TestTheFenceCantAsk(t *testing.T) {
 		return req.Client.Create(ctx, configMap("child", nil))
 	})))
 	w.fails()
-	if got := w.takeWrites(); count(got, "create ConfigMap child") != 0 {
-		t.Errorf("writes: %v", got)
-	}
+	same(t, "writes", 0, count(w.takeWrites(), "create ConfigMap child"))
 	w.fault = nil
 	w.must()
 }
@@ -271,9 +254,7 @@ func TestTheFinalizerIsAFence(t *testing.T) {
 		return req.Client.Create(ctx, configMap("child", nil))
 	}), passes))
 	w.must()
-	if got := w.take(&w.live); len(got) > 0 {
-		t.Errorf("live reads: %v", got)
-	}
+	none(t, "live reads", w.take(&w.live))
 }
 
 // Actions of a workflow may pass the fence beside one another.

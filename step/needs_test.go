@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -82,9 +81,7 @@ func TestNeeds(t *testing.T) {
 					t.Errorf("%s is needed, and not said by what", n)
 				}
 			}
-			if diff := cmp.Diff(test.want, strings.Join(got, ", ")); diff != "" {
-				t.Error(diff)
-			}
+			same(t, "strings.Join", test.want, strings.Join(got, ", "))
 		})
 	}
 }
@@ -150,7 +147,6 @@ func TestNeedsAskNoStepAgain(t *testing.T) {
 	}
 	needs, err := engine.Needs()
 	must(t, err)
-	if asked != 1 || needs[0].String() != "get configmaps" {
-		t.Errorf("the step was asked %d times, want once, and %s is needed first", asked, needs[0])
-	}
+	same(t, "asked", 1, asked)
+	same(t, "needs.String", "get configmaps", needs[0].String())
 }

@@ -149,9 +149,7 @@ func TestLostFinalizerMayWriteBesideAFence(t *testing.T) {
 	last := newThing()
 	last.Finalizers = []string{finalizer}
 	e.EventFilter().Delete(event.DeleteEvent{Object: last})
-	if got := w.must(); got.RequeueAfter != 0 {
-		t.Errorf("the cleanup waits %v", got.RequeueAfter)
-	}
+	same(t, "requeued after", 0, w.must().RequeueAfter)
 	w.wrote("delete ConfigMap child")
 }
 
@@ -216,8 +214,6 @@ func TestASuccessorSaysWhatItWaitsFor(t *testing.T) {
 		cleanup = passes
 		w.must()
 		check("True Ready")
-		if did != 1 {
-			t.Errorf("Do was called %d times", did)
-		}
+		same(t, "did", 1, did)
 	})
 }

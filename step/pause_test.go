@@ -52,17 +52,14 @@ func TestPause(t *testing.T) {
 				}
 				return
 			}
-			if len(log) > 0 {
-				t.Errorf("it was not left alone: %v", log)
-			}
+			none(t, "log", log)
 			w.wrote("patch status of Thing a")
 			w.is(condition.Paused, test.want)
 			if got := len(recorded[journal.Gated](w)); got != 1 || w.lastResult() != journal.ResultPaused {
 				t.Errorf("the journal says %d times that it is left alone, and %q", got, w.lastResult())
 			}
-			if result := w.must(); result.RequeueAfter != 0 || len(w.takeWrites()) > 0 {
-				t.Errorf("the next reconcile is not quiet: %v", result)
-			}
+			same(t, "requeued after", 0, w.must().RequeueAfter)
+			w.wrote()
 		})
 	}
 }

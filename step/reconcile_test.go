@@ -166,9 +166,7 @@ func TestResults(t *testing.T) {
 			w.engine(doing("A", test.do))
 			result, err := w.reconcile()
 			same(t, "result", reconcile.Result{RequeueAfter: test.want}, result)
-			if (err != nil) != test.fails {
-				t.Errorf("error: %v", err)
-			}
+			same(t, "error", test.fails, err != nil)
 			w.ended(test.how)
 		})
 	}
@@ -189,9 +187,8 @@ func TestGone(t *testing.T) {
 	var log []string
 	w.engine(full(&log, "A", passes, passes, nil))
 	same(t, "result", reconcile.Result{}, w.must())
-	if len(log) > 0 || w.lastResult() != journal.ResultGone {
-		t.Errorf("calls %v, finished %q", log, w.lastResult())
-	}
+	none(t, "log", log)
+	w.ended(journal.ResultGone)
 }
 
 func TestTheCacheIsNotChanged(t *testing.T) {

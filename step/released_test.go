@@ -271,9 +271,7 @@ func TestNoClientHasRemovedTheFinalizer(t *testing.T) {
 	})
 	t.Run("replaced, and it was being deleted", func(t *testing.T) {
 		now := metav1.Now()
-		if got := replaced(func(old *Thing) { old.DeletionTimestamp = &now }); len(got) > 0 {
-			t.Errorf("cleaned up %v, although it went only because its finalizer was removed", got)
-		}
+		none(t, "replaced", replaced(func(old *Thing) { old.DeletionTimestamp = &now }))
 	})
 	t.Run("the final state is not known, and the answer to the write was lost", func(t *testing.T) {
 		w := newWorld(t, newThing())

@@ -297,9 +297,8 @@ func TestAContextThatAStepHasCanceled(t *testing.T) {
 			return ctrl.Result{}, ctx.Err()
 		}))
 		_, _ = e.Reconcile(ctx, thingRequest)
-		if got := w.conditionOf(condition.Ready); got != "" || len(w.takeEvents()) > 0 {
-			t.Errorf("Ready: %q", got)
-		}
+		w.is(condition.Ready, "")
+		w.said()
 	})
 }
 

@@ -73,17 +73,14 @@ func TestMetadataIsSavedBesideTheFinalizer(t *testing.T) {
 		}
 		obj.Status.Size = 7
 	}), passes))
-	if got := w.must(); got.RequeueAfter != 0 {
-		t.Errorf("the next reconcile is after %v", got.RequeueAfter)
-	}
+	same(t, "requeued after", 0, w.must().RequeueAfter)
 	if obj := w.thing(); obj.Annotations["id"] != "bucket-1" || obj.Status.Size != 7 || !slices.Contains(obj.Finalizers, finalizer) {
 		t.Errorf("after the first reconcile: %+v", obj)
 	}
 	w.wrote("patch Thing a", "patch Thing a", "patch status of Thing a")
 	w.must()
-	if got := w.takeWrites(); made != 1 || len(got) > 0 {
-		t.Errorf("%d buckets were made, and the second reconcile wrote %v", made, got)
-	}
+	same(t, "made", 1, made)
+	w.wrote()
 }
 
 func TestAStepMayKeepFinalizersOfItsOwn(t *testing.T) {
@@ -168,9 +165,8 @@ func TestStatusIsKeptWhenTheMetadataCantBeWritten(t *testing.T) {
 	w.wrote("patch Thing a")
 	w.fault = nil
 	w.must()
-	if got := w.conditionOf(condition.Ready); got != "True Ready" || w.thing().Labels["size"] != "7" {
-		t.Errorf("Ready: got %q, labels %v", got, w.thing().Labels)
-	}
+	w.is(condition.Ready, "True Ready")
+	same(t, "thing.Labels", "7", w.thing().Labels["size"])
 }
 
 func TestTheStatusCantBeWritten(t *testing.T) {
@@ -214,20 +210,16 @@ func TestWhatIsNotOursIsRefused(t *testing.T) {
 				t.Errorf("got %v, want ErrReadOnlyField and %q", err, test.want)
 			}
 			got := w.thing()
-			if got.Spec.Size != 0 || got.GenerateName != "" {
-				t.Errorf("it was written: %+v", got)
-			}
-			if got.Status.Size != 7 || got.Labels["size"] != "7" {
-				t.Errorf("what is ours was not written: %+v", got)
-			}
+			same(t, "Spec.Size", 0, got.Spec.Size)
+			same(t, "GenerateName", "", got.GenerateName)
+			same(t, "Status.Size", 7, got.Status.Size)
+			same(t, "Labels", "7", got.Labels["size"])
 			if ready := w.conditionOf(condition.Ready); !strings.HasPrefix(ready, "False TerminalError: ") || !strings.Contains(ready, test.want) {
 				t.Errorf("Ready: got %q", ready)
 			}
 			w.takeWrites()
 			w.fails()
-			if again := w.takeWrites(); len(again) > 0 {
-				t.Errorf("the same again wrote %v", again)
-			}
+			w.wrote()
 		})
 	}
 }

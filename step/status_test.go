@@ -65,9 +65,7 @@ func TestAStatusWithRequiredFields(t *testing.T) {
 	if _, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(second)}); err != nil {
 		t.Error(err)
 	}
-	if server.refused != 1 {
-		t.Errorf("%d status patches were refused, want that of the first object only", server.refused)
-	}
+	same(t, "server.refused", 1, server.refused)
 }
 
 func TestADefinitionWithoutStatusSubresource(t *testing.T) {

@@ -83,9 +83,7 @@ func TestTheJournalHasWrites(t *testing.T) {
 			var got []journal.Wrote
 			for _, wrote := range recorded[journal.Wrote](w) {
 				if wrote.Object.Name != "a" {
-					if wrote.Step != "A" {
-						t.Errorf("written by %q", wrote.Step)
-					}
+					same(t, "wrote.Step", "A", wrote.Step)
 					wrote.Step = ""
 					got = append(got, wrote)
 				}

@@ -99,9 +99,7 @@ func TestSkipUnchanged(t *testing.T) {
 			test.change(w)
 			_, _ = w.reconcile()
 			same(t, "the steps ran again", test.runs, *runs > 2)
-			if got := w.take(&w.live); len(got) > 0 {
-				t.Errorf("live reads: %v", got)
-			}
+			none(t, "live reads", w.take(&w.live))
 			if !test.runs {
 				w.ended(journal.ResultConverged)
 			}
@@ -117,13 +115,11 @@ func TestSkipUnchangedKeepsATime(t *testing.T) {
 			t.Fatalf("got %v after %d runs", got, *runs)
 		}
 		pass(40 * time.Second)
-		if got := w.must(); got.RequeueAfter != 20*time.Second || *runs != 2 {
-			t.Errorf("got %v after %d runs, want what is left of the minute", got, *runs)
-		}
+		same(t, "requeued after", 20*time.Second, w.must().RequeueAfter)
+		same(t, "runs", 2, *runs)
 		pass(20 * time.Second)
-		if got := w.must(); got.RequeueAfter != time.Minute || *runs != 3 {
-			t.Errorf("got %v after %d runs", got, *runs)
-		}
+		same(t, "requeued after", time.Minute, w.must().RequeueAfter)
+		same(t, "runs", 3, *runs)
 	})
 }
 
@@ -184,9 +180,7 @@ func TestOneDoneReconcileAfterAFailureIsNeeded(t *testing.T) {
 	w.edit(func(obj *Thing) { obj.Labels = map[string]string{step.PauseAnnotation: "x"} })
 	w.must()
 	w.must()
-	if *runs != 3 {
-		t.Errorf("the steps ran %d times, want 3", *runs)
-	}
+	same(t, "runs", 3, *runs)
 }
 
 func TestWithoutSkipUnchanged(t *testing.T) {
@@ -196,9 +190,7 @@ func TestWithoutSkipUnchanged(t *testing.T) {
 	for range 4 {
 		w.must()
 	}
-	if runs != 4 {
-		t.Errorf("the steps ran %d times, want 4", runs)
-	}
+	same(t, "runs", 4, runs)
 }
 
 // What a step knows of the cluster by a watch of its own counts as what it has read.
@@ -213,12 +205,10 @@ func TestSkipUnchangedDependsOnMore(t *testing.T) {
 		}
 		for _, changes = range []uint64{7, 0} {
 			before := *runs
-			if w.must(); *runs != before+1 {
-				t.Errorf("the step ran %d times after a change, want once", *runs-before)
-			}
-			if w.must(); *runs != before+1 {
-				t.Errorf("the step ran %d times although nothing has changed", *runs-before-1)
-			}
+			w.must()
+			same(t, "runs", before+1, *runs)
+			w.must()
+			same(t, "runs", before+1, *runs)
 		}
 	})
 }

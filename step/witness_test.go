@@ -61,9 +61,8 @@ func TestClaimsAreWitnessed(t *testing.T) {
 				edit(tt.strip)
 			}
 			reconcile() // in another process
-			if had != tt.had || was != tt.was {
-				t.Errorf("finalizer %t, claimed %t, want %t, %t", had, was, tt.had, tt.was)
-			}
+			same(t, "had", tt.had, had)
+			same(t, "was", tt.was, was)
 		})
 	}
 }

@@ -376,6 +376,14 @@ func same[T any](tb tester, what string, want, got T, options ...cmp.Option) {
 	}
 }
 
+// none checks that there are none of what.
+func none[E any](tb tester, what string, got []E) {
+	tb.Helper()
+	if len(got) > 0 {
+		tb.Errorf("%s: %v, want none", what, got)
+	}
+}
+
 func must(tb tester, err error) {
 	tb.Helper()
 	if err != nil {

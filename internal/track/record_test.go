@@ -95,9 +95,7 @@ func TestTheStateBeforeAWrite(t *testing.T) {
 			t.Errorf("write %d changed %+v", i+1, changes)
 		}
 	}
-	if writes[2].Before != writes[1].After {
-		t.Error("the second write does not begin with the answer to the first one")
-	}
+	same(t, "writes.Before", writes[1].After, writes[2].Before)
 }
 
 // A write that is answered with a known version changed nothing.
@@ -169,9 +167,7 @@ func TestAFence(t *testing.T) {
 		server := newServer(t, "a", "b")
 		c := NewClient(server, record)
 		get(t, c, "a")
-		if asked != 0 {
-			t.Error("a read asks the fence")
-		}
+		same(t, "asked", 0, asked)
 		writes := map[string]func() error{
 			"create":        func() error { return c.Create(t.Context(), pod("new")) },
 			"update":        func() error { return c.Update(t.Context(), get(t, server, "a")) },
@@ -188,9 +184,7 @@ func TestAFence(t *testing.T) {
 		if err := c.DeleteAllOf(t.Context(), pod(""), client.InNamespace("default")); !errors.Is(err, want) {
 			t.Errorf("delete all: got %v, want %v", err, want)
 		}
-		if asked != 1 {
-			t.Errorf("it was asked %d times", asked)
-		}
+		same(t, "asked", 1, asked)
 		if err := record.Unfenced().MayWrite(t.Context()); err != nil {
 			t.Errorf("a write of the reconciled object: %v", err)
 		}
@@ -222,9 +216,7 @@ func TestTheObjectOfTheRequest(t *testing.T) {
 	before := obj.DeepCopy()
 	obj.Labels = map[string]string{"tier": "ours"}
 	must(t, c.Get(t.Context(), key("a"), obj))
-	if obj.Labels["tier"] != "ours" {
-		t.Error("a read has changed it")
-	}
+	same(t, "Labels", "ours", obj.Labels["tier"])
 	must(t, c.Update(t.Context(), obj))
 	must(t, c.Patch(t.Context(), obj, client.MergeFrom(before)))
 	must(t, c.Status().Update(t.Context(), obj))

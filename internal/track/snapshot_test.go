@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -61,9 +60,7 @@ func TestTrimmed(t *testing.T) {
 		{"items keep their places", []any{"", "x", map[string]any{"a": ""}}, []any{"", "x", map[string]any{"a": ""}}},
 	}
 	for _, test := range tests {
-		if diff := cmp.Diff(test.want, Trimmed(test.in)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.name, diff)
-		}
+		same(t, "Trimmed", test.want, Trimmed(test.in))
 	}
 }
 
@@ -84,9 +81,7 @@ func TestChanges(t *testing.T) {
 	}
 	for _, test := range tests {
 		w := &Write{Sent: SentPaths(test.fields...), Before: SnapshotOf(before), After: SnapshotOf(after)}
-		if diff := cmp.Diff(test.want, w.Changes()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.name, diff)
-		}
+		same(t, "Changes", test.want, w.Changes())
 	}
 	if got := (&Write{After: SnapshotOf(after)}).Changes(); got != nil {
 		t.Errorf("of an unknown state: %v", got)

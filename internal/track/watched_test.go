@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -78,9 +77,7 @@ func TestUnwatchedReadsOfARecord(t *testing.T) {
 					c.noteUnwatched(t.Context(), obj, client.ObjectKey{Namespace: "default", Name: name}, err)
 				})
 			}
-			if diff := cmp.Diff(test.want, c.record.Unwatched(), cmpopts.IgnoreUnexported(UnwatchedRead{})); diff != "" {
-				t.Error(diff)
-			}
+			same(t, "record.Unwatched", test.want, c.record.Unwatched(), cmpopts.IgnoreUnexported(UnwatchedRead{}))
 		})
 	}
 }

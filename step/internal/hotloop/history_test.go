@@ -34,9 +34,7 @@ func TestAHistoryIsBounded(t *testing.T) {
 	if len(h) != mostTargets {
 		t.Errorf("it knows %d objects, want %d", len(h), mostTargets)
 	}
-	if h.known(self) != first {
-		t.Error("it has dropped an object that was written recently")
-	}
+	equal(t, "known", first, h.known(self))
 	if h.known(named("0")) != nil {
 		t.Error("it has kept the object that was written longest ago")
 	}
@@ -88,15 +86,11 @@ func TestDisputes(t *testing.T) {
 	if len(got) != 2 || c.live != 2 {
 		t.Fatalf("%d disputes after %d reads, want 2 each", len(got), c.live)
 	}
-	if value := got[idOf(named("disputed"))].of(path); value != hashOf("theirs") {
-		t.Error("the value of the other client is not known")
-	}
+	equal(t, "of", hashOf("theirs"), got[idOf(named("disputed"))].of(path))
 	if value := got[idOf(named("deleted"))]; value.of(existence) != gone || value.of(path) != nothing {
 		t.Error("an object that is not there has values")
 	}
-	if value := got[idOf(named("disputed"))].of(existence); value != there {
-		t.Error("an object that is there is gone")
-	}
+	equal(t, "of", there, got[idOf(named("disputed"))].of(existence))
 
 	// A cache that does not have our last write shows no dispute.
 	c.detector.history.known(named("disputed")).version = "1000"

@@ -95,9 +95,7 @@ func TestFieldsAreCompared(t *testing.T) {
 			var target target
 			target.compare(patched(labelled("1", "tier", "old"), labelled("2", "tier", "ours"), tier), start, loopWindow)
 			paths, count := target.compare(test.second, start.Add(time.Second), loopWindow)
-			if count != test.count {
-				t.Errorf("count: got %d, want %d", count, test.count)
-			}
+			equal(t, "count", test.count, count)
 			equal(t, "paths", test.paths, paths)
 		})
 	}
