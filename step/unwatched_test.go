@@ -218,7 +218,7 @@ func TestUnwatchedReads(t *testing.T) {
 				t.Errorf("%d lines in the log, want %d:\n%s", len(lines), len(test.want), strings.Join(lines, "\n"))
 			}
 			for _, line := range lines {
-				for _, want := range []string{`"readKind"="Secret"`, `"step"="Read"`, `"controller"="things"`, "Engine.WatchNamed", "requeued after", "Options.Unwatched"} {
+				for _, want := range []string{`"readKind"="Secret"`, `"step"="Read"`, `"controller"="things"`, "Engine.WatchNamed", "RequeueAfter", "Options.Unwatched"} {
 					if !strings.Contains(line, want) {
 						t.Errorf("the log does not say %s: %s", want, line)
 					}
