@@ -100,17 +100,13 @@ func TestHookThatPanics(t *testing.T) {
 		want []string
 		err  string
 	}{
-		{
-			"before", []string{"outer before A", "outer after A: A: hook: panic: before", "outer before B", "outer after B: B: hook: panic: before"},
-			"A: hook: panic: before; B: hook: panic: before",
+		{"before", []string{"outer before A", "outer after A: A: hook: panic: before", "outer before B", "outer after B: B: hook: panic: before"},
+			"A: hook: panic: before; B: hook: panic: before"},
+		{"after", []string{
+			"outer before A", "inner before A", "A", "inner after A: A: boom", "outer after A: A: boom; A: hook: panic: after",
+			"outer before B", "inner before B", "B", "inner after B: <nil>", "outer after B: B: hook: panic: after",
 		},
-		{
-			"after", []string{
-				"outer before A", "inner before A", "A", "inner after A: A: boom", "outer after A: A: boom; A: hook: panic: after",
-				"outer before B", "inner before B", "B", "inner after B: <nil>", "outer after B: B: hook: panic: after",
-			},
-			"A: boom; A: hook: panic: after; B: hook: panic: after",
-		},
+			"A: boom; A: hook: panic: after; B: hook: panic: after"},
 	} {
 		t.Run(tt.when, func(t *testing.T) {
 			var j journal

@@ -110,17 +110,13 @@ func TestTransitionTime(t *testing.T) {
 		{"another status", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkUnknown("Degraded", "Fine", "") }, hour},
 		{"not set", stored("Degraded", isFalse, "Fine", ""), func(*condition.Set) {}, noon},
 		{"observed", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkObserved() }, noon},
-		{
-			"there and back in one reconcile", stored("Degraded", isFalse, "Fine", ""),
+		{"there and back in one reconcile", stored("Degraded", isFalse, "Fine", ""),
 			func(s *condition.Set) {
 				s.MarkUnknown("Degraded", "Asking", "asks")
 				s.MarkHealthy("Degraded", "Fine", "")
-			}, noon,
-		},
-		{
-			"a time that was missing", metav1.Condition{Type: "Degraded", Status: isFalse, Reason: "Fine"},
-			func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", "") }, hour,
-		},
+			}, noon},
+		{"a time that was missing", metav1.Condition{Type: "Degraded", Status: isFalse, Reason: "Fine"},
+			func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", "") }, hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, newDatabase(tt.before))
@@ -154,15 +150,11 @@ func TestResetToPaused(t *testing.T) {
 		before []metav1.Condition
 		want   []string
 	}{
-		{
-			"all else stays as it was",
+		{"all else stays as it was",
 			[]metav1.Condition{stored("Degraded", isTrue, "Slow", "slow"), stored(condition.Ready, isTrue, "Ready", ""), stored("Old", isTrue, "Old", "")},
-			[]string{"Ready=True Ready", "Paused=True Wanted: its owner wants it", "Degraded=True Slow: slow", "Old=True Old"},
-		},
-		{
-			"never reconciled", nil,
-			[]string{"Ready=Unknown Wanted: its owner wants it", "Paused=True Wanted: its owner wants it"},
-		},
+			[]string{"Ready=True Ready", "Paused=True Wanted: its owner wants it", "Degraded=True Slow: slow", "Old=True Old"}},
+		{"never reconciled", nil,
+			[]string{"Ready=Unknown Wanted: its owner wants it", "Paused=True Wanted: its owner wants it"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, newDatabase(tt.before...), "Old")

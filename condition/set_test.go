@@ -57,31 +57,23 @@ func TestNewSet(t *testing.T) {
 		want    []string
 	}{
 		{"nothing is there", nil, nil, []string{"SecretFound=" + notReached, "Degraded=" + notReached, "BackupDone=" + notReached}},
-		{
-			"some are there", []metav1.Condition{stored("Degraded", isFalse, "Fine", "")}, nil,
-			[]string{"SecretFound=" + notReached, "Degraded=False Fine", "BackupDone=" + notReached},
-		},
-		{
-			"others' conditions stay, in their order, behind ours",
+		{"some are there", []metav1.Condition{stored("Degraded", isFalse, "Fine", "")}, nil,
+			[]string{"SecretFound=" + notReached, "Degraded=False Fine", "BackupDone=" + notReached}},
+		{"others' conditions stay, in their order, behind ours",
 			[]metav1.Condition{stored("Z", isTrue, "Z", ""), stored("Ready", isTrue, "Ready", ""), stored("A", isTrue, "A", "")}, nil,
-			[]string{"Ready=True Ready", "SecretFound=" + notReached, "Degraded=" + notReached, "BackupDone=" + notReached, "Z=True Z", "A=True A"},
-		},
-		{
-			"retired ones go, unless they are declared or computed",
+			[]string{"Ready=True Ready", "SecretFound=" + notReached, "Degraded=" + notReached, "BackupDone=" + notReached, "Z=True Z", "A=True A"}},
+		{"retired ones go, unless they are declared or computed",
 			[]metav1.Condition{stored("Ready", isTrue, "Ready", ""), stored("Old", isTrue, "Old", ""), stored("SecretFound", isTrue, "Found", "")},
 			[]string{"Old", "SecretFound", "Ready", "NeverThere"},
-			[]string{"Ready=True Ready", "SecretFound=True Found", "Degraded=" + notReached, "BackupDone=" + notReached},
-		},
-		{
-			"of ours that are there twice the first stays; others' are left alone",
+			[]string{"Ready=True Ready", "SecretFound=True Found", "Degraded=" + notReached, "BackupDone=" + notReached}},
+		{"of ours that are there twice the first stays; others' are left alone",
 			[]metav1.Condition{
 				stored("SecretFound", isTrue, "First", ""), stored("Ready", isFalse, "First", ""), stored("A", isTrue, "First", ""),
 				stored("SecretFound", isTrue, "Second", ""), stored("Ready", isTrue, "Second", ""), stored("A", isTrue, "Second", ""),
 			}, nil,
 			[]string{
 				"Ready=False First", "SecretFound=True First", "Degraded=" + notReached, "BackupDone=" + notReached, "A=True First", "A=True Second",
-			},
-		},
+			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, newDatabase(tt.before...), tt.retired...)

@@ -24,118 +24,86 @@ func TestSummarize(t *testing.T) {
 		worst condition.Severity
 	}{
 		{"all good", allGood, []string{"Ready=True Ready"}, 0},
-		{
-			"nothing was set", func(*condition.Set) {},
+		{"nothing was set", func(*condition.Set) {},
 			[]string{
 				"Ready=False NotReached: SecretFound: not evaluated yet",
 				"Reconciling=True NotReached: SecretFound: not evaluated yet",
-			}, 0,
+			}, 0},
+		{"info", func(s *condition.Set) {
+			allGood(s)
+			s.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")
 		},
-		{
-			"info", func(s *condition.Set) {
-				allGood(s)
-				s.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")
-			},
-			[]string{"Ready=False NotFound: SecretFound: waits for it", "Reconciling=True NotFound: SecretFound: waits for it"}, condition.SeverityInfo,
+			[]string{"Ready=False NotFound: SecretFound: waits for it", "Reconciling=True NotFound: SecretFound: waits for it"}, condition.SeverityInfo},
+		{"warning", func(s *condition.Set) {
+			allGood(s)
+			s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
 		},
-		{
-			"warning", func(s *condition.Set) {
-				allGood(s)
-				s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
-			},
-			[]string{"Ready=False Slow: Degraded: it is slow", "Reconciling=True Slow: Degraded: it is slow"}, condition.SeverityWarning,
+			[]string{"Ready=False Slow: Degraded: it is slow", "Reconciling=True Slow: Degraded: it is slow"}, condition.SeverityWarning},
+		{"error", func(s *condition.Set) {
+			allGood(s)
+			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "replace the disk")
 		},
-		{
-			"error", func(s *condition.Set) {
-				allGood(s)
-				s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "replace the disk")
-			},
-			[]string{"Ready=False Broken: Degraded: replace the disk", "Stalled=True Broken: Degraded: replace the disk"}, condition.SeverityError,
+			[]string{"Ready=False Broken: Degraded: replace the disk", "Stalled=True Broken: Degraded: replace the disk"}, condition.SeverityError},
+		{"unknown", func(s *condition.Set) { allGood(s); s.MarkUnknown("Degraded", "NoAnswer", "silence") },
+			[]string{"Ready=False NoAnswer: Degraded: silence", "Reconciling=True NoAnswer: Degraded: silence"}, condition.SeverityInfo},
+		{"what informs does not count", func(s *condition.Set) {
+			allGood(s)
+			s.MarkUnhealthy("BackupDone", condition.SeverityError, "Full", "the disk is full")
 		},
-		{
-			"unknown", func(s *condition.Set) { allGood(s); s.MarkUnknown("Degraded", "NoAnswer", "silence") },
-			[]string{"Ready=False NoAnswer: Degraded: silence", "Reconciling=True NoAnswer: Degraded: silence"}, condition.SeverityInfo,
+			[]string{"Ready=True Ready"}, 0},
+		{"the worst", func(s *condition.Set) {
+			s.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")
+			s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
 		},
-		{
-			"what informs does not count", func(s *condition.Set) {
-				allGood(s)
-				s.MarkUnhealthy("BackupDone", condition.SeverityError, "Full", "the disk is full")
-			},
-			[]string{"Ready=True Ready"}, 0,
+			[]string{"Ready=False Slow: Degraded: it is slow (and 1 more)", "Reconciling=True Slow: Degraded: it is slow (and 1 more)"}, condition.SeverityWarning},
+		{"the first declared of those that are equally bad", func(s *condition.Set) {
+			s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
+			s.MarkUnhealthy("SecretFound", condition.SeverityWarning, "NotFound", "it is gone")
 		},
-		{
-			"the worst", func(s *condition.Set) {
-				s.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")
-				s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
-			},
-			[]string{"Ready=False Slow: Degraded: it is slow (and 1 more)", "Reconciling=True Slow: Degraded: it is slow (and 1 more)"}, condition.SeverityWarning,
+			[]string{"Ready=False NotFound: SecretFound: it is gone (and 1 more)", "Reconciling=True NotFound: SecretFound: it is gone (and 1 more)"}, condition.SeverityWarning},
+		{"the type is not said twice", func(s *condition.Set) {
+			allGood(s)
+			s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "Degraded: it is slow")
 		},
-		{
-			"the first declared of those that are equally bad", func(s *condition.Set) {
-				s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
-				s.MarkUnhealthy("SecretFound", condition.SeverityWarning, "NotFound", "it is gone")
-			},
-			[]string{"Ready=False NotFound: SecretFound: it is gone (and 1 more)", "Reconciling=True NotFound: SecretFound: it is gone (and 1 more)"}, condition.SeverityWarning,
+			[]string{"Ready=False Slow: Degraded: it is slow", "Reconciling=True Slow: Degraded: it is slow"}, condition.SeverityInfo},
+		{"bad and then good", func(s *condition.Set) {
+			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
+			allGood(s)
 		},
-		{
-			"the type is not said twice", func(s *condition.Set) {
-				allGood(s)
-				s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "Degraded: it is slow")
-			},
-			[]string{"Ready=False Slow: Degraded: it is slow", "Reconciling=True Slow: Degraded: it is slow"}, condition.SeverityInfo,
+			[]string{"Ready=True Ready"}, 0},
+		{"failed", func(s *condition.Set) {
+			allGood(s)
+			s.MarkFailed(condition.SeverityWarning, "NoAnswer", "calling the server: no answer")
 		},
-		{
-			"bad and then good", func(s *condition.Set) {
-				s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
-				allGood(s)
-			},
-			[]string{"Ready=True Ready"}, 0,
+			[]string{"Ready=False NoAnswer: calling the server: no answer", "Reconciling=True NoAnswer: calling the server: no answer"}, 0},
+		{"failed without a message", func(s *condition.Set) { allGood(s); s.MarkFailed(condition.SeverityError, "NoAnswer", "") },
+			[]string{"Ready=False NoAnswer: NoAnswer", "Stalled=True NoAnswer: NoAnswer"}, 0},
+		{"failed twice: the worst stays", func(s *condition.Set) {
+			allGood(s)
+			s.MarkFailed(condition.SeverityInfo, "A", "first")
+			s.MarkFailed(condition.SeverityError, "B", "second")
+			s.MarkFailed(condition.SeverityError, "C", "third")
 		},
-		{
-			"failed", func(s *condition.Set) {
-				allGood(s)
-				s.MarkFailed(condition.SeverityWarning, "NoAnswer", "calling the server: no answer")
-			},
-			[]string{"Ready=False NoAnswer: calling the server: no answer", "Reconciling=True NoAnswer: calling the server: no answer"}, 0,
+			[]string{"Ready=False B: second", "Stalled=True B: second"}, 0},
+		{"failed, and a condition that is as bad", func(s *condition.Set) {
+			allGood(s)
+			s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
+			s.MarkFailed(condition.SeverityWarning, "NoAnswer", "no answer")
 		},
-		{
-			"failed without a message", func(s *condition.Set) { allGood(s); s.MarkFailed(condition.SeverityError, "NoAnswer", "") },
-			[]string{"Ready=False NoAnswer: NoAnswer", "Stalled=True NoAnswer: NoAnswer"}, 0,
+			[]string{"Ready=False NoAnswer: no answer (and 1 more)", "Reconciling=True NoAnswer: no answer (and 1 more)"}, condition.SeverityWarning},
+		{"failed, and a condition that is worse", func(s *condition.Set) {
+			allGood(s)
+			s.MarkFailed(condition.SeverityWarning, "NoAnswer", "no answer")
+			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
 		},
-		{
-			"failed twice: the worst stays", func(s *condition.Set) {
-				allGood(s)
-				s.MarkFailed(condition.SeverityInfo, "A", "first")
-				s.MarkFailed(condition.SeverityError, "B", "second")
-				s.MarkFailed(condition.SeverityError, "C", "third")
-			},
-			[]string{"Ready=False B: second", "Stalled=True B: second"}, 0,
+			[]string{"Ready=False Broken: Degraded: broken (and 1 more)", "Stalled=True Broken: Degraded: broken (and 1 more)"}, condition.SeverityError},
+		{"summarized again", func(s *condition.Set) {
+			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
+			s.Summarize()
+			allGood(s)
+			s.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")
 		},
-		{
-			"failed, and a condition that is as bad", func(s *condition.Set) {
-				allGood(s)
-				s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
-				s.MarkFailed(condition.SeverityWarning, "NoAnswer", "no answer")
-			},
-			[]string{"Ready=False NoAnswer: no answer (and 1 more)", "Reconciling=True NoAnswer: no answer (and 1 more)"}, condition.SeverityWarning,
-		},
-		{
-			"failed, and a condition that is worse", func(s *condition.Set) {
-				allGood(s)
-				s.MarkFailed(condition.SeverityWarning, "NoAnswer", "no answer")
-				s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
-			},
-			[]string{"Ready=False Broken: Degraded: broken (and 1 more)", "Stalled=True Broken: Degraded: broken (and 1 more)"}, condition.SeverityError,
-		},
-		{
-			"summarized again", func(s *condition.Set) {
-				s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
-				s.Summarize()
-				allGood(s)
-				s.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")
-			},
-			[]string{"Ready=False NotFound: SecretFound: waits for it", "Reconciling=True NotFound: SecretFound: waits for it"}, condition.SeverityInfo,
-		},
+			[]string{"Ready=False NotFound: SecretFound: waits for it", "Reconciling=True NotFound: SecretFound: waits for it"}, condition.SeverityInfo},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			// Whatever an earlier reconcile has computed is replaced.
@@ -195,17 +163,13 @@ func TestChanges(t *testing.T) {
 		{"nothing but what is new", func(*condition.Set) {}, []change{{"BackupDone", condition.SeverityInfo}}},
 		{"a message", func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", "very") }, []change{{"BackupDone", condition.SeverityInfo}}},
 		{"a good reason", func(s *condition.Set) { s.MarkHealthy("Degraded", "Better", "") }, []change{{"Degraded", 0}, {"BackupDone", condition.SeverityInfo}}},
-		{
-			"a status", func(s *condition.Set) {
-				s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
-				s.MarkHealthy("BackupDone", "Done", "")
-			},
-			[]change{{condition.Ready, condition.SeverityError}, {"Degraded", condition.SeverityError}, {"BackupDone", 0}},
+		{"a status", func(s *condition.Set) {
+			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
+			s.MarkHealthy("BackupDone", "Done", "")
 		},
-		{
-			"a failure", func(s *condition.Set) { s.MarkFailed(condition.SeverityWarning, "NoAnswer", "") },
-			[]change{{condition.Ready, condition.SeverityWarning}, {"BackupDone", condition.SeverityInfo}},
-		},
+			[]change{{condition.Ready, condition.SeverityError}, {"Degraded", condition.SeverityError}, {"BackupDone", 0}}},
+		{"a failure", func(s *condition.Set) { s.MarkFailed(condition.SeverityWarning, "NoAnswer", "") },
+			[]change{{condition.Ready, condition.SeverityWarning}, {"BackupDone", condition.SeverityInfo}}},
 		{"a pause is none", func(s *condition.Set) { s.SetPaused("Wanted", "") }, []change{{"BackupDone", condition.SeverityInfo}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

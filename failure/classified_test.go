@@ -60,28 +60,18 @@ func TestOptions(t *testing.T) {
 		{"a reason", failure.Mark(missing, failure.WithReason("NoSecret")), change(plain, func(v *failure.Classification) { v.Reason = "NoSecret" })},
 		{"a remedy", failure.Mark(missing, failure.WithRemedy("make it")), change(plain, func(v *failure.Classification) { v.Remedy = "make it" })},
 		{"a time", failure.Mark(missing, failure.WithRetryAfter(time.Hour)), change(plain, func(v *failure.Classification) { v.RetryAfter = time.Hour })},
-		{
-			"the later option", failure.Mark(missing, failure.WithReason("A"), failure.WithReason("B")),
-			change(plain, func(v *failure.Classification) { v.Reason = "B" }),
-		},
-		{
-			"what an inner error says is kept, unless an outer one says it anew",
+		{"the later option", failure.Mark(missing, failure.WithReason("A"), failure.WithReason("B")),
+			change(plain, func(v *failure.Classification) { v.Reason = "B" })},
+		{"what an inner error says is kept, unless an outer one says it anew",
 			failure.Mark(fmt.Errorf("a: %w", failure.Mark(missing, failure.WithClass(failure.ClassForbidden), failure.WithReason("A"), failure.WithRemedy("w"))), failure.WithReason("B")),
-			change(forbidden, func(v *failure.Classification) { v.Reason, v.Remedy = "B", "w" }),
-		},
-		{
-			"what one of several joined errors says is not about the whole",
+			change(forbidden, func(v *failure.Classification) { v.Reason, v.Remedy = "B", "w" })},
+		{"what one of several joined errors says is not about the whole",
 			failure.Mark(errors.Join(failure.Mark(errBoom, failure.WithReason("A"), failure.WithSeverity(condition.SeverityInfo)), missing), failure.WithRemedy("w")),
-			change(plain, func(v *failure.Classification) { v.Remedy, v.Backoff.Initial = "w", 100*time.Millisecond }),
-		},
-		{
-			"about a terminal error", failure.Mark(reconcile.TerminalError(missing), failure.WithReason("A")),
-			change(failure.Classify(reconcile.TerminalError(missing)), func(v *failure.Classification) { v.Reason = "A" }),
-		},
-		{
-			"inside a terminal error", reconcile.TerminalError(failure.Mark(errors.Join(missing, errBoom), failure.WithReason("A"))),
-			change(failure.Classify(reconcile.TerminalError(missing)), func(v *failure.Classification) { v.Reason = "A" }),
-		},
+			change(plain, func(v *failure.Classification) { v.Remedy, v.Backoff.Initial = "w", 100*time.Millisecond })},
+		{"about a terminal error", failure.Mark(reconcile.TerminalError(missing), failure.WithReason("A")),
+			change(failure.Classify(reconcile.TerminalError(missing)), func(v *failure.Classification) { v.Reason = "A" })},
+		{"inside a terminal error", reconcile.TerminalError(failure.Mark(errors.Join(missing, errBoom), failure.WithReason("A"))),
+			change(failure.Classify(reconcile.TerminalError(missing)), func(v *failure.Classification) { v.Reason = "A" })},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, err := range []error{tt.err, fmt.Errorf("around: %w", tt.err), errors.Join(tt.err)} {

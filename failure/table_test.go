@@ -193,10 +193,8 @@ func TestJoinedErrors(t *testing.T) {
 		{"throttled, and what may be tried sooner", []error{throttled(7), errBoom}, failure.ClassTransient, 100 * time.Millisecond, 7 * time.Second, 0},
 		{"throttled, and what wants to be tried later", []error{throttled(7), terminal}, failure.ClassTerminal, 7 * time.Second, 7 * time.Second, 0},
 		{"throttled, and another server says nothing", []error{throttled(7), throttled(0)}, failure.ClassThrottled, time.Second, 7 * time.Second, 0},
-		{
-			"a conflict with a mark", []error{failure.Mark(conflict, failure.WithSeverity(condition.SeverityError)), errBoom},
-			failure.ClassConflict, 20 * time.Millisecond, 30 * time.Second, 0,
-		},
+		{"a conflict with a mark", []error{failure.Mark(conflict, failure.WithSeverity(condition.SeverityError)), errBoom},
+			failure.ClassConflict, 20 * time.Millisecond, 30 * time.Second, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := failure.Classify(errors.Join(tt.errs...))

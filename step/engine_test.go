@@ -39,27 +39,19 @@ func TestNewListsAllMistakes(t *testing.T) {
 		{"a step without a name", w.options(), []step.Step[*Thing]{doing("", passes)}, []string{"step 1", "name"}},
 		{"a step with a line break", w.options(), []step.Step[*Thing]{doing("a\nb", passes)}, []string{"step 1", `"a\nb"`}},
 		{"two steps of a name", w.options(), []step.Step[*Thing]{doing("Same", passes), doing("Same", passes)}, []string{`two steps have the name "Same"`}},
-		{
-			"two steps of a name, deep inside", w.options(),
+		{"two steps of a name, deep inside", w.options(),
 			[]step.Step[*Thing]{doing("Same", passes), step.Group("g", step.When("w", always, doing("Same", passes)))},
-			[]string{`two steps have the name "Same"`},
-		},
+			[]string{`two steps have the name "Same"`}},
 		{"a condition that is computed", w.options(), []step.Step[*Thing]{declaring("S", condition.Ready)}, []string{`"Ready"`}},
 		{"a condition twice", w.options(), []step.Step[*Thing]{declaring("S", "Found"), declaring("T", "Found")}, []string{`"Found"`, "twice"}},
 		{"a finalizer that no step needs", withFinalizer(w.options(), "example.com/x"), []step.Step[*Thing]{doing("S", passes)}, []string{`"example.com/x"`}},
-		{
-			"a finalizer that is none", withFinalizer(w.options(), "x"), []step.Step[*Thing]{cleaning("S", passes, passes)},
-			[]string{`"x"`, "qualified name"},
-		},
-		{
-			"all at once", withFinalizer(step.Options[*Thing]{Name: "Two Words", Client: w.client}, "x"),
+		{"a finalizer that is none", withFinalizer(w.options(), "x"), []step.Step[*Thing]{cleaning("S", passes, passes)},
+			[]string{`"x"`, "qualified name"}},
+		{"all at once", withFinalizer(step.Options[*Thing]{Name: "Two Words", Client: w.client}, "x"),
 			[]step.Step[*Thing]{cleaning("", passes, passes), declaring("Same", "Ready"), declaring("Same", "Found")},
-			[]string{`"Two Words"`, "step 1", `two steps have the name "Same"`, `"Ready"`, `finalizer "x"`},
-		},
-		{
-			"all at once, and no client", step.Options[*Thing]{Name: "Two Words"}, []step.Step[*Thing]{doing("", passes)},
-			[]string{`"Two Words"`, "step 1", "no client"},
-		},
+			[]string{`"Two Words"`, "step 1", `two steps have the name "Same"`, `"Ready"`, `finalizer "x"`}},
+		{"all at once, and no client", step.Options[*Thing]{Name: "Two Words"}, []step.Step[*Thing]{doing("", passes)},
+			[]string{`"Two Words"`, "step 1", "no client"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -59,29 +59,23 @@ func TestWhoGetsAFinalizer(t *testing.T) {
 		{"something to clean up", []step.Step[*Thing]{cleaning("A", passes, passes)}, nil, []string{finalizer}},
 		{"in a group", []step.Step[*Thing]{step.Group("g", cleaning("A", passes, passes))}, nil, []string{finalizer}},
 		{"not wanted", []step.Step[*Thing]{step.When("never", never, cleaning("A", passes, passes))}, nil, nil},
-		{
-			"not wanted any more", []step.Step[*Thing]{step.When("never", never, cleaning("A", passes, passes))},
-			[]string{finalizer}, []string{finalizer},
-		},
-		{
-			"wanted by the inner condition only", []step.Step[*Thing]{step.When("never", never, step.When("always", always, cleaning("A", passes, passes)))},
-			nil, nil,
-		},
+		{"not wanted any more", []step.Step[*Thing]{step.When("never", never, cleaning("A", passes, passes))},
+			[]string{finalizer}, []string{finalizer}},
+		{"wanted by the inner condition only", []step.Step[*Thing]{step.When("never", never, step.When("always", always, cleaning("A", passes, passes)))},
+			nil, nil},
 		{"others are left alone", []step.Step[*Thing]{cleaning("A", passes, passes)}, []string{foreignFinalizer}, []string{foreignFinalizer, finalizer}},
 		{"others are left alone, last", []step.Step[*Thing]{cleaning("A", passes, passes)}, []string{finalizer, foreignFinalizer}, []string{finalizer, foreignFinalizer}},
 		{"a workflow", []step.Step[*Thing]{step.WorkflowWithCleanup("A", noAction, noAction)}, nil, []string{finalizer}},
-		{
-			"wanted since an earlier step", []step.Step[*Thing]{put, step.When("found", func(req *request) bool {
-				got, _ := step.Lookup(req, found)
-				return got
-			}, cleaning("A", func(_ context.Context, req *request) (ctrl.Result, error) {
-				if !slices.Contains(req.Snapshot().Finalizers, finalizer) {
-					return ctrl.Result{}, errors.New("done without the finalizer")
-				}
-				return ctrlkit.NoRequeue()
-			}, passes))},
-			nil, []string{finalizer},
-		},
+		{"wanted since an earlier step", []step.Step[*Thing]{put, step.When("found", func(req *request) bool {
+			got, _ := step.Lookup(req, found)
+			return got
+		}, cleaning("A", func(_ context.Context, req *request) (ctrl.Result, error) {
+			if !slices.Contains(req.Snapshot().Finalizers, finalizer) {
+				return ctrl.Result{}, errors.New("done without the finalizer")
+			}
+			return ctrlkit.NoRequeue()
+		}, passes))},
+			nil, []string{finalizer}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -22,18 +22,12 @@ func TestPause(t *testing.T) {
 		{"True", "True", false, `True Paused: annotation ctrlkit.dev/paused is "True": nothing is done until it is removed`},
 		{"false", "false", false, ""},
 		{"False", "False", false, ""},
-		{
-			"a word", "yes", false,
-			`True InvalidValue: annotation ctrlkit.dev/paused is "yes", which is neither "true" nor "false": nothing is done until it is`,
-		},
-		{
-			"nothing", "", false,
-			`True InvalidValue: annotation ctrlkit.dev/paused is "", which is neither "true" nor "false": nothing is done until it is`,
-		},
-		{
-			"the deletion, too", "true", true,
-			`True Paused: annotation ctrlkit.dev/paused is "true": nothing is done until it is removed; the deletion waits for that, too`,
-		},
+		{"a word", "yes", false,
+			`True InvalidValue: annotation ctrlkit.dev/paused is "yes", which is neither "true" nor "false": nothing is done until it is`},
+		{"nothing", "", false,
+			`True InvalidValue: annotation ctrlkit.dev/paused is "", which is neither "true" nor "false": nothing is done until it is`},
+		{"the deletion, too", "true", true,
+			`True Paused: annotation ctrlkit.dev/paused is "true": nothing is done until it is removed; the deletion waits for that, too`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

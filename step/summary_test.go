@@ -68,23 +68,15 @@ func TestReadyReconcilingStalled(t *testing.T) {
 		{"info", set(condition.SeverityInfo), "False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", ""},
 		{"warning", set(condition.SeverityWarning), "False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", ""},
 		{"error", set(condition.SeverityError), "False NotFound: Found: there is no Secret", "", "True NotFound: Found: there is no Secret"},
-		{
-			"an error of its own", then(healthy, failsWith(errFirst)),
-			"False TemporaryError: A: the first thing broke", "True TemporaryError: A: the first thing broke", "",
-		},
-		{
-			"a terminal error of its own", then(healthy, failsWith(reconcile.TerminalError(errFirst))),
-			"False TerminalError: A: terminal error: the first thing broke", "", "True TerminalError: A: terminal error: the first thing broke",
-		},
-		{
-			"a condition that is worse than the error", then(set(condition.SeverityError), failsWith(errFirst)),
-			"False NotFound: Found: there is no Secret", "", "True NotFound: Found: there is no Secret",
-		},
+		{"an error of its own", then(healthy, failsWith(errFirst)),
+			"False TemporaryError: A: the first thing broke", "True TemporaryError: A: the first thing broke", ""},
+		{"a terminal error of its own", then(healthy, failsWith(reconcile.TerminalError(errFirst))),
+			"False TerminalError: A: terminal error: the first thing broke", "", "True TerminalError: A: terminal error: the first thing broke"},
+		{"a condition that is worse than the error", then(set(condition.SeverityError), failsWith(errFirst)),
+			"False NotFound: Found: there is no Secret", "", "True NotFound: Found: there is no Secret"},
 		{"a wait", then(healthy, waits("Secret default/db")), "False Waiting: waits for Secret default/db", "True Waiting: waits for Secret default/db", ""},
-		{
-			"a wait that a condition explains", then(set(condition.SeverityInfo), waits("Secret default/db")),
-			"False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", "",
-		},
+		{"a wait that a condition explains", then(set(condition.SeverityInfo), waits("Secret default/db")),
+			"False NotFound: Found: there is no Secret", "True NotFound: Found: there is no Secret", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

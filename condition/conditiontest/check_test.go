@@ -37,18 +37,14 @@ func TestCheck(t *testing.T) {
 	}{
 		{"right", func(t testing.TB) { conditiontest.Check(t, newDatabase(ready())) }, nil},
 		{"wrong", func(t testing.TB) { conditiontest.Check(t, newDatabase(unready())) }, []string{"Database default/db:" + sayWhy}},
-		{
-			"wrong, of a kind that is not known, in no namespace", func(t testing.TB) { conditiontest.Check(t, nameless) },
-			[]string{"conditiontest_test.database db:" + sayWhy},
-		},
+		{"wrong, of a kind that is not known, in no namespace", func(t testing.TB) { conditiontest.Check(t, nameless) },
+			[]string{"conditiontest_test.database db:" + sayWhy}},
 		{"a right change", func(t testing.TB) {
 			conditiontest.CheckChange(t, newDatabase(unready()), newDatabase(at(ready(), time.Second)))
 		}, nil},
-		{
-			"a wrong change", func(t testing.TB) { conditiontest.CheckChange(t, newDatabase(ready()), newDatabase(about(ready(), 1))) },
+		{"a wrong change", func(t testing.TB) { conditiontest.CheckChange(t, newDatabase(ready()), newDatabase(about(ready(), 1))) },
 			[]string{`Database default/db: status.conditions[0] "Ready": observedGeneration fell from 3 to 1: ` +
-				`copy metadata.generation of the object that was reconciled, and write with its resourceVersion [never-back]`},
-		},
+				`copy metadata.generation of the object that was reconciled, and write with its resourceVersion [never-back]`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var l listener

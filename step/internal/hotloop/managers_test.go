@@ -50,11 +50,9 @@ func TestManagers(t *testing.T) {
 		{"us, and another client", tier, []metav1.ManagedFieldsEntry{entry("things", 2, ownsTier), entry("helm", 1, ownsTier)}, []string{"helm"}},
 		{"another name of ours", tier, []metav1.ManagedFieldsEntry{entry("things-2", 2, ownsTier), entry("helm", 1, ownsTier)}, []string{"helm"}},
 		{"only us", tier, []metav1.ManagedFieldsEntry{entry("things", 1, ownsTier)}, []string{"things"}},
-		{
-			"the last three, the newest first", tier,
+		{"the last three, the newest first", tier,
 			[]metav1.ManagedFieldsEntry{entry("a", 1, ownsTier), entry("d", 4, ownsTier), entry("b", 2, ownsTier), entry("c", 3, ownsTier), entry("c", 0, ownsTier)},
-			[]string{"d", "c", "b"},
-		},
+			[]string{"d", "c", "b"}},
 		{"no time", tier, []metav1.ManagedFieldsEntry{{Manager: "old", FieldsV1: metav1.NewFieldsV1(ownsTier)}, entry("new", 1, ownsTier)}, []string{"new", "old"}},
 		{"fields that are no set", tier, []metav1.ManagedFieldsEntry{entry("helm", 1, `{"x"`), {Manager: "old"}}, nil},
 		{"the object itself", nil, []metav1.ManagedFieldsEntry{entry("helm", 1, ownsOther), entry("things", 2, ownsTier)}, []string{"helm"}},
