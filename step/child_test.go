@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -24,22 +23,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
-// kitScheme returns the scheme for tests with an API server.
-func kitScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	s := runtime.NewScheme()
-	s.AddKnownTypes(thingVersion, &Thing{}, &ThingList{})
-	metav1.AddToGroupVersion(s, thingVersion)
-	must(t, clientgoscheme.AddToScheme(s))
-	return s
-}
-
 // kitRequest returns a request for a Thing, whose writes are counted.
 func kitRequest(t *testing.T, objects ...client.Object) (*request, *counting) {
 	t.Helper()
 	thing := newThing()
 	thing.UID = ""
-	req := steptest.NewRequest(t, thing, steptest.WithScheme(kitScheme(t)), steptest.WithObjects(objects...))
+	req := steptest.NewRequest(t, thing, steptest.WithScheme(newScheme()), steptest.WithObjects(objects...))
 	counted := &counting{Client: req.Client}
 	req.Client = counted
 	return req, counted

@@ -68,7 +68,7 @@ type staleChildren struct {
 func newStaleChildren(t *testing.T) *staleChildren {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one", UID: "1"}}
-	w := &staleChildren{Client: fake.NewClientBuilder().WithScheme(newRaceScheme(t)).WithObjects(secret).Build()}
+	w := &staleChildren{Client: fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(secret).Build()}
 	engine, err := step.New(step.Options[*corev1.Secret]{Name: "keeper", Client: w},
 		step.Func("Keep", func(ctx context.Context, req *step.Request[*corev1.Secret]) (ctrl.Result, error) {
 			w.did++

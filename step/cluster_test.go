@@ -15,9 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/internal/definitions"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -78,7 +77,9 @@ func inCluster(t *testing.T, test func(c *cluster)) {
 		ctrl.SetLogger(logr.Discard())
 		c := &cluster{t: t, loops: map[string][]journal.HotLoop{}, runs: map[string]int{}, ended: map[string]journal.Result{}, requests: map[string]int{}, causes: map[string][]string{}, unwatched: map[string][]journal.Entry{}}
 		c.server = apiserver.New(apiserver.Options{Now: time.Now})
-		must(t, c.server.Install(definition()))
+		things, err := definitions.Read("testdata")
+		must(t, err)
+		must(t, c.server.Install(things...))
 		c.user = c.as("user")
 		c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}))
 		test(c)
@@ -90,61 +91,22 @@ func runInCluster(t *testing.T, name string, test func(t *testing.T, c *cluster)
 	t.Run(name, func(t *testing.T) { inCluster(t, func(c *cluster) { test(c.t, c) }) })
 }
 
-// definition is that of Things.
-func definition() *apiextensionsv1.CustomResourceDefinition {
-	whole := apiextensionsv1.JSONSchemaProps{Type: "integer"}
-	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
-	conditions := apiextensionsv1.JSONSchemaProps{
-		Type: "array", XListType: new("map"), XListMapKeys: []string{"type"},
-		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
-			Type: "object", Required: []string{"type"}, Properties: map[string]apiextensionsv1.JSONSchemaProps{
-				"type": text, "status": text, "reason": text, "message": text, "lastTransitionTime": text, "observedGeneration": whole,
-			},
-		}},
-	}
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "things." + thingVersion.Group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: thingVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "things", Singular: "thing", Kind: "Thing", ListKind: "ThingList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-						"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": whole}},
-						"status": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-							"size": whole, "observedGeneration": whole, "conditions": conditions,
-							"counters": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &whole}},
-						}},
-					},
-				}},
-			}},
-		},
-	}
-}
-
 func (c *cluster) must(err error) {
 	c.t.Helper()
 	must(c.t, err)
 }
 
-func clusterScheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	s.AddKnownTypes(thingVersion, &Thing{}, &ThingList{})
-	metav1.AddToGroupVersion(s, thingVersion)
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme} {
-		if err := add(s); err != nil {
-			panic(err)
-		}
+func (c *cluster) create(objects ...client.Object) {
+	c.t.Helper()
+	for _, obj := range objects {
+		c.must(c.user.Create(c.t.Context(), obj))
 	}
-	return s
 }
 
 // as returns a client of its own field manager.
 func (c *cluster) as(manager string) client.Client {
 	c.t.Helper()
-	cl, err := client.New(c.server.Config(), client.Options{Scheme: clusterScheme(), FieldOwner: manager})
+	cl, err := client.New(c.server.Config(), client.Options{Scheme: newScheme(), FieldOwner: manager})
 	c.must(err)
 	return cl
 }
@@ -198,7 +160,7 @@ func (c *cluster) start(o operator) *step.Engine[*Thing] {
 	config := rest.CopyConfig(c.server.Config())
 	config.Transport = distant{config.Transport, c}
 	options := ctrl.Options{
-		Scheme: clusterScheme(), Logger: o.logger, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: newScheme(), Logger: o.logger, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true), RecoverPanic: new(false)},
 	}
 	if o.logger.GetSink() == nil {

@@ -35,7 +35,7 @@ func TestReplacesChildren(t *testing.T) {
 				switch {
 				case apierrors.IsNotFound(err):
 					child = configMap("child", map[string]string{"a": "b"})
-					if err := controllerutil.SetControllerReference(req.Object, child, clusterScheme()); err != nil {
+					if err := controllerutil.SetControllerReference(req.Object, child, newScheme()); err != nil {
 						return ctrl.Result{}, err
 					}
 					req.Object.Status.Counters = map[string]int{"active": 1}
@@ -98,7 +98,7 @@ func TestTwoOperatorsFight(t *testing.T) {
 		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
 			shared := configMap("shared", map[string]string{"tier": "", "other": "x"})
 			c.must(c.as("bystander").Create(t.Context(), shared))
-			c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
+			c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
 			c.start(operator{name: "left", of: "a", strip: test.strip, steps: []step.Step[*Thing]{doing("Write", test.left("left"))}})
 			c.start(operator{name: "right", of: "b", strip: test.strip, steps: []step.Step[*Thing]{doing("Write", test.right("right"))}})
 			pass(time.Minute)

@@ -127,7 +127,7 @@ func TestAnApplyThatChangesNothingMayBeSkipped(t *testing.T) {
 			before := c.ran("things")
 			bystander := configMap("bystander", nil)
 			bystander.OwnerReferences = []metav1.OwnerReference{{APIVersion: thingVersion.String(), Kind: "Thing", Name: "a", UID: c.thing().UID, Controller: new(true)}}
-			c.must(c.user.Create(t.Context(), bystander))
+			c.create(bystander)
 			pass(time.Minute)
 			same(t, "it was skipped", test.skips, c.ran("things") == before)
 			child := configMap("config", nil)
@@ -144,7 +144,7 @@ func TestPollsATerminatingChild(t *testing.T) {
 		runInCluster(t, fmt.Sprintf("read first: %v", read), func(t *testing.T, c *cluster) {
 			child := configMap("child", nil)
 			child.Finalizers = []string{"example.com/kept"}
-			c.must(c.user.Create(t.Context(), child))
+			c.create(child)
 			c.start(operator{name: "things", steps: []step.Step[*Thing]{
 				doing("Delete", func(ctx context.Context, req *request) (ctrl.Result, error) {
 					obj := configMap("child", nil)
@@ -282,7 +282,7 @@ func TestLegitimateWrites(t *testing.T) {
 	}
 	for _, test := range tests {
 		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
-			c.must(c.user.Create(t.Context(), ownChild(c.thing(), "child", map[string]string{"size": "", "ready": "0"})))
+			c.create(ownChild(c.thing(), "child", map[string]string{"size": "", "ready": "0"}))
 			c.start(operator{name: "things", watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: []step.Step[*Thing]{doing("Write", test.do)}})
 			c.everySecond(10*time.Minute, func(second int) {
 				if test.others != nil {
@@ -301,7 +301,7 @@ func TestLegitimateWrites(t *testing.T) {
 // too.
 func TestEchoesThroughAChild(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		c.must(c.user.Create(t.Context(), ownChild(c.thing(), "child", map[string]string{"a": "b"})))
+		c.create(ownChild(c.thing(), "child", map[string]string{"a": "b"}))
 		c.start(operator{name: "things", watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: []step.Step[*Thing]{
 			doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
 				patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"at":"%d"}}`, req.Now.UnixNano()))

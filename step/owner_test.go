@@ -58,8 +58,8 @@ func TestWritesCarryTheFieldOwner(t *testing.T) {
 		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
 			// Without a field there would be no managed fields, and then the API server tracks
 			// none until something is applied.
-			c.must(c.user.Create(t.Context(), configMap("child", map[string]string{"x": "y"})))
-			c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
+			c.create(configMap("child", map[string]string{"x": "y"}))
+			c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
 			c.start(operator{name: "things", of: "a", steps: []step.Step[*Thing]{doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
 				return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(test.write(ctx, req.Client, req.Object)))
 			})}})

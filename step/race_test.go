@@ -20,11 +20,9 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -171,7 +169,7 @@ func newRaceUser(t *testing.T, plane *controlplane.ControlPlane) client.WithWatc
 	t.Helper()
 	config := plane.Config()
 	config.QPS = -1
-	user, err := client.NewWithWatch(config, client.Options{Scheme: newRaceScheme(t)})
+	user, err := client.NewWithWatch(config, client.Options{Scheme: newScheme()})
 	must(t, err)
 	return user
 }
@@ -181,13 +179,6 @@ func newRaceNamespace(t *testing.T, user client.Client) string {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "race-"}}
 	must(t, user.Create(t.Context(), namespace))
 	return namespace.Name
-}
-
-func newRaceScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	must(t, clientgoscheme.AddToScheme(scheme))
-	return scheme
 }
 
 type racingTripper func(*http.Request) (*http.Response, error)
@@ -347,7 +338,7 @@ func (r *race) watch() {
 // startRaceOperator starts an operator in a namespace, and returns when it sees what happens there.
 func startRaceOperator(t *testing.T, config *rest.Config, namespace string, options step.Options[*corev1.ConfigMap], s step.Step[*corev1.ConfigMap]) (stop func()) {
 	t.Helper()
-	manager := ctrl.Options{Scheme: newRaceScheme(t), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}}
+	manager := ctrl.Options{Scheme: newScheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}}
 	manager.Cache.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	mgr, err := ctrl.NewManager(config, manager)
 	must(t, err)

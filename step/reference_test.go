@@ -7,156 +7,74 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/step"
 )
-
-// installThings has a server know Things.
-func installThings(t *testing.T, server *apiserver.Server) {
-	t.Helper()
-	err := server.Install(&apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "things.test.example.com"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: thingVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Thing", ListKind: "ThingList", Plural: "things", Singular: "thing"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: thingVersion.Version, Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", XPreserveUnknownFields: new(true),
-				}},
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-			}},
-		},
-	})
-	must(t, err)
-}
 
 // namedBy returns what a Thing of the test names: in annotations, which takes no type of its own.
 func namedBy(obj *Thing) []client.ObjectKey {
 	return []client.ObjectKey{{Name: obj.Annotations["map"]}, {Namespace: obj.Annotations["namespace"], Name: obj.Annotations["other"]}}
 }
 
-// namedScene is an engine that watches what its objects name, with a manager, on an API server in
-// memory.
-type namedScene struct {
-	t      *testing.T
-	user   client.Client
-	events *world // it only observes
-	stop   func()
-
-	mu         sync.Mutex
-	reconciled []string
-}
-
-// newNamedScene sets the engine up, and returns what starts its manager.
-func newNamedScene(t *testing.T) (s *namedScene, start func()) {
-	server := apiserver.New(apiserver.Options{})
-	installThings(t, server)
-	s = &namedScene{t: t, events: &world{}}
-	var err error
-	s.user, err = client.New(server.Config(), client.Options{Scheme: kitScheme(t)})
-	s.must(err)
-	mgr, err := ctrl.NewManager(server.Config(), ctrl.Options{
-		Scheme: kitScheme(t), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-	})
-	s.must(err)
-	engine, err := step.New(step.Options[*Thing]{Name: "named", Client: mgr.GetClient(), Observers: []journal.Observer{s.events}},
-		doing("Note", does(func(_ context.Context, req *request) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.reconciled = append(s.reconciled, req.Object.Name)
-		})))
-	s.must(err)
-	s.must(engine.Complete(engine.WatchNamed(ctrl.NewControllerManagedBy(mgr).For(&Thing{}), &corev1.ConfigMap{}, namedBy)))
-	return s, func() {
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- mgr.Start(ctx) }()
-		s.stop = func() {
-			cancel()
-			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-		}
-	}
-}
-
-func (s *namedScene) must(err error) {
-	s.t.Helper()
-	must(s.t, err)
-}
-
-func (s *namedScene) create(obj client.Object) { s.must(s.user.Create(s.t.Context(), obj)) }
-func (s *namedScene) update(obj client.Object) { s.must(s.user.Update(s.t.Context(), obj)) }
-func (s *namedScene) remove(obj client.Object) { s.must(s.user.Delete(s.t.Context(), obj)) }
-
-// want checks which objects were reconciled since it was called before.
-func (s *namedScene) want(names ...string) {
-	s.t.Helper()
-	time.Sleep(10 * time.Second) // until the manager is idle
-	synctest.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	slices.Sort(s.reconciled)
-	same(s.t, "reconciled", names, slices.Compact(s.reconciled))
-	s.reconciled = nil
-}
-
 func TestWatchNamed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, start := newNamedScene(t)
+	inCluster(t, func(c *cluster) {
 		thing := func(name string, annotations map[string]string) *Thing {
 			return &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: annotations}}
 		}
-		a, b := thing("a", map[string]string{"map": "one"}), thing("b", map[string]string{"other": "one", "namespace": "kube-system", "map": "two"})
-		s.create(a)
-		s.create(b)
-		s.create(thing("c", nil))
-		start()
-		s.want("a", "b", "c")
-
-		one := configMap("one", nil)
-		s.create(one)
-		s.want("a")
-		far := configMap("one", nil)
-		far.Namespace = "kube-system"
-		s.create(far)
-		s.want("b")
-		s.create(configMap("none", nil))
-		s.want()
-		if got := recorded[journal.Triggered](s.events); len(got) == 0 || got[len(got)-1].Cause.String() != "ConfigMap kube-system/one created" {
-			t.Errorf("the journal has the causes %v", got)
+		a, b := c.thing(), thing("b", map[string]string{"other": "one", "namespace": "kube-system", "map": "two"})
+		a.Annotations = map[string]string{"map": "one"}
+		c.must(c.user.Update(t.Context(), a))
+		c.create(b, thing("c", nil))
+		var log []string
+		c.start(operator{
+			name: "named", steps: []step.Step[*Thing]{doing("Note", does(func(_ context.Context, req *request) { addTo(&log, req.Object.Name) }))},
+			watchWith: func(e *step.Engine[*Thing], b *builder.Builder) *builder.Builder {
+				return e.WatchNamed(b, &corev1.ConfigMap{}, namedBy)
+			},
+		})
+		wants := func(names ...string) { // since it was called before
+			t.Helper()
+			pass(10 * time.Second)
+			slices.Sort(log)
+			same(t, "reconciled", names, slices.Compact(log), cmpopts.EquateEmpty())
+			log = nil
 		}
+		wants("a", "b", "c")
 
-		s.must(s.user.Get(t.Context(), client.ObjectKeyFromObject(a), a))
+		one, two, far := configMap("one", nil), configMap("two", nil), configMap("one", nil)
+		far.Namespace = "kube-system"
+		c.create(one)
+		wants("a")
+		c.create(far)
+		wants("b")
+		c.create(configMap("none", nil))
+		wants()
+		causes := c.triggered("named")
+		same(t, "the last cause", "b: ConfigMap kube-system/one created", causes[len(causes)-1])
+
+		a = c.thing()
 		a.Annotations = map[string]string{"map": "two"}
-		s.update(a)
-		s.want("a")
+		c.must(c.user.Update(t.Context(), a))
+		wants("a")
 		one.Data = map[string]string{"a": "1"}
-		s.update(one)
-		s.want() // not any more
-		s.create(configMap("two", nil))
-		s.want("a", "b")
-		s.remove(b)
-		s.want()
-		s.remove(configMap("two", nil))
-		s.want("a")
-		s.stop()
+		c.must(c.user.Update(t.Context(), one))
+		wants() // not any more
+		c.create(two)
+		wants("a", "b")
+		c.must(c.user.Delete(t.Context(), b))
+		wants()
+		c.must(c.user.Delete(t.Context(), two))
+		wants("a")
 	})
 }
 

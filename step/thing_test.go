@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -74,9 +76,7 @@ var newScheme = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	s.AddKnownTypes(thingVersion, &Thing{}, &ThingList{})
 	metav1.AddToGroupVersion(s, thingVersion)
-	if err := corev1.AddToScheme(s); err != nil {
-		panic(err)
-	}
+	utilruntime.Must(clientgoscheme.AddToScheme(s))
 	return s
 })
 

@@ -53,7 +53,7 @@ func TestIdleObjectsAndTheirWatches(t *testing.T) {
 					secret("named"), secret("other"),
 					&corev1.Service{ObjectMeta: object("mapped"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
 				} {
-					c.must(c.user.Create(t.Context(), obj))
+					c.create(obj)
 				}
 				engine := c.start(operator{name: "things", skipUnchanged: true, namespaces: namespaces, steps: []step.Step[*Thing]{doing("A", readingAll)}, watchWith: watchingAll})
 				pass(5 * time.Second)

@@ -182,8 +182,8 @@ func unwatchedCases() []unwatchedCase {
 func TestUnwatchedReads(t *testing.T) {
 	for _, test := range unwatchedCases() {
 		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
-			c.must(c.user.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}))
-			c.must(c.user.Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
+			c.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}})
+			c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
 			logged := &logLines{}
 			o := operator{name: "things", steps: []step.Step[*Thing]{doing("Read", test.do)}, unwatched: test.declared, logger: funcr.New(logged.add, funcr.Options{})}
 			if test.extra != nil {

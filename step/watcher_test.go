@@ -46,8 +46,8 @@ func TestDeclaredWatchOfNamedObjects(t *testing.T) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	}
 	inCluster(t, func(c *cluster) {
-		c.must(c.user.Create(t.Context(), secret("a")))
-		c.must(c.user.Create(t.Context(), secret("b")))
+		c.create(secret("a"))
+		c.create(secret("b"))
 		noted := 0
 		c.start(operator{name: "things", steps: []step.Step[*Thing]{watcher{doing("A", passes), &noted}}})
 		pass(5 * time.Second)
