@@ -37,7 +37,8 @@ func kitRequest(t *testing.T, objects ...client.Object) (*request, *counting) {
 type counting struct {
 	client.Client
 	applies int
-	stale   bool // the cache does not have anything
+	stale   bool         // the cache does not have anything
+	before  func() error // an Apply, nil if nothing happens
 }
 
 func (c *counting) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -49,6 +50,11 @@ func (c *counting) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 
 func (c *counting) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	c.applies++
+	if c.before != nil {
+		if err := c.before(); err != nil {
+			return err
+		}
+	}
 	return c.Client.Apply(ctx, obj, opts...)
 }
 
@@ -206,17 +212,31 @@ func TestEnsureChildOfAnotherNamespace(t *testing.T) {
 func TestEnsureChildFails(t *testing.T) {
 	req, writes := kitRequest(t)
 	broken := errors.New("the line is dead")
-	req.Client = failingApply{writes, broken}
+	writes.before = func() error { return broken }
 	if err := step.EnsureChild(t.Context(), req, configMap("child", nil)); !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "applying ConfigMap default/child: ") {
 		t.Errorf("got %v", err)
 	}
 }
 
-type failingApply struct {
-	client.Client
-	err error
-}
+// An object that another client creates at the same instant is not taken over, also if there is no
+// field that both set.
+func TestEnsureChildDoesNotTakeOverWhatAppears(t *testing.T) {
+	req, writes := kitRequest(t)
+	writes.before = func() error {
+		writes.before = nil
+		return writes.Client.Create(t.Context(), configMap("child", map[string]string{"theirs": "1"}))
+	}
+	ensure := func() error {
+		return step.EnsureChild(t.Context(), req, configMap("child", map[string]string{"ours": "1"}))
+	}
+	if err := ensure(); !apierrors.IsConflict(err) || failure.Classify(err).Class != failure.ClassConflict {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	same(t, "the next try", step.ReasonOwnedByAnother, failure.Classify(ensure()).Reason)
+	got := readMap(t, req)
+	none(t, "owners", got.OwnerReferences)
+	same(t, "data", map[string]string{"theirs": "1"}, got.Data)
 
-func (f failingApply) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-	return f.err
+	must(t, req.Client.Delete(t.Context(), got)) // the name is free
+	must(t, errors.Join(ensure(), ensure()))
 }
