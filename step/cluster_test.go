@@ -136,7 +136,7 @@ func (d distant) RoundTrip(r *http.Request) (*http.Response, error) {
 type operator struct {
 	name          string
 	skipUnchanged bool
-	steps         []step.Step[*Thing]
+	steps         steps
 	watch         func(b *builder.Builder) *builder.Builder
 	watchWith     func(e *step.Engine[*Thing], b *builder.Builder) *builder.Builder
 	namespaces    map[string]cache.Config // of the cache, all if nil

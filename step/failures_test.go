@@ -54,57 +54,29 @@ func TestPanicIsAFailure(t *testing.T) {
 	errBug := errors.New("a bug")
 	gone := func(*request) bool { panic(errBug) }
 	tests := []struct {
-		name  string
-		obj   *Thing
-		steps func(log *[]string) []step.Step[*Thing]
+		name string
+		obj  *Thing
+		bad  step.Step[*Thing]
 	}{
-		{"in Do", newThing(), func(log *[]string) []step.Step[*Thing] {
-			return []step.Step[*Thing]{full(log, "A", panics(errBug), passes, nil)}
-		}},
-		{"in Cleanup", deletedThing(finalizer), func(log *[]string) []step.Step[*Thing] {
-			return []step.Step[*Thing]{full(log, "A", passes, panics(errBug), nil)}
-		}},
-		{"in Post", newThing(), func(log *[]string) []step.Step[*Thing] {
-			return []step.Step[*Thing]{
-				posting{doing("P", passes), func(context.Context, *request) error { panic(errBug) }},
-				full(log, "A", passes, passes, nil),
-			}
-		}},
-		{"in the condition of When", newThing(), func(log *[]string) []step.Step[*Thing] {
-			return []step.Step[*Thing]{step.When("gone", gone, doing("W", passes)), full(log, "A", passes, passes, nil)}
-		}},
-		{"in the condition of When around a Cleaner", newThing(), func(log *[]string) []step.Step[*Thing] {
-			return []step.Step[*Thing]{step.When("gone", gone, full(log, "A", passes, passes, nil))}
-		}},
-		{"in the function that builds a workflow", newThing(), func(log *[]string) []step.Step[*Thing] {
-			return []step.Step[*Thing]{
-				step.Workflow("W", func(*request) ctrlkit.Action { panic(errBug) }),
-				full(log, "A", passes, passes, nil),
-			}
-		}},
-		{"on a goroutine of a workflow", newThing(), func(log *[]string) []step.Step[*Thing] {
-			return []step.Step[*Thing]{
-				step.Workflow("W", func(*request) ctrlkit.Action {
-					return ctrlkit.ParallelJoin(ctrlkit.NewAction("bad", func(context.Context) (ctrl.Result, error) { panic(errBug) }))
-				}),
-				full(log, "A", passes, passes, nil),
-			}
-		}},
-		{"setting what is not declared", newThing(), func(log *[]string) []step.Step[*Thing] {
-			return []step.Step[*Thing]{
-				doing("C", does(func(_ context.Context, req *request) {
-					defer func() { _ = recover(); panic(errBug) }()
-					req.Conditions.MarkHealthy("Undeclared", "Fine", "")
-				})),
-				full(log, "A", passes, passes, nil),
-			}
-		}},
+		{"in Do", newThing(), doing("P", panics(errBug))},
+		{"in Cleanup", deletedThing(finalizer), cleaning("P", passes, panics(errBug))},
+		{"in Post", newThing(), posting{doing("P", passes), func(context.Context, *request) error { panic(errBug) }}},
+		{"in the condition of When", newThing(), step.When("gone", gone, doing("W", passes))},
+		{"in the condition of When around a Cleaner", newThing(), step.When("gone", gone, cleaning("W", passes, passes))},
+		{"in the function that builds a workflow", newThing(), step.Workflow("W", func(*request) ctrlkit.Action { panic(errBug) })},
+		{"on a goroutine of a workflow", newThing(), step.Workflow("W", func(*request) ctrlkit.Action {
+			return ctrlkit.ParallelJoin(ctrlkit.NewAction("bad", func(context.Context) (ctrl.Result, error) { panic(errBug) }))
+		})},
+		{"setting what is not declared", newThing(), doing("C", does(func(_ context.Context, req *request) {
+			defer func() { _ = recover(); panic(errBug) }()
+			req.Conditions.MarkHealthy("Undeclared", "Fine", "")
+		}))},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, test.obj)
 			var log []string
-			w.engine(test.steps(&log)...)
+			w.engine(test.bad, full(&log, "A", passes, passes, nil))
 			err := w.fails()
 			var panicked *ctrlkit.PanicError
 			if !errors.As(err, &panicked) {

@@ -21,14 +21,13 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // An operator that replaces a child every 20 seconds, and keeps in its status what is active, is in
 // no hot loop.
 func TestReplacesChildren(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		c.start(operator{name: "things", watch: watchThree, steps: []step.Step[*Thing]{
+		c.start(operator{name: "things", watch: watchThree, steps: steps{
 			doing("Replace", func(ctx context.Context, req *request) (ctrl.Result, error) {
 				child := configMap("child", nil)
 				err := req.Client.Get(ctx, client.ObjectKeyFromObject(child), child)
@@ -99,8 +98,8 @@ func TestTwoOperatorsFight(t *testing.T) {
 			shared := configMap("shared", map[string]string{"tier": "", "other": "x"})
 			c.must(c.as("bystander").Create(t.Context(), shared))
 			c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
-			c.start(operator{name: "left", of: "a", strip: test.strip, steps: []step.Step[*Thing]{doing("Write", test.left("left"))}})
-			c.start(operator{name: "right", of: "b", strip: test.strip, steps: []step.Step[*Thing]{doing("Write", test.right("right"))}})
+			c.start(operator{name: "left", of: "a", strip: test.strip, steps: steps{doing("Write", test.left("left"))}})
+			c.start(operator{name: "right", of: "b", strip: test.strip, steps: steps{doing("Write", test.right("right"))}})
 			pass(time.Minute)
 			if len(c.found("left"))+len(c.found("right")) == 0 {
 				t.Error("nothing was found within a minute")
@@ -197,7 +196,7 @@ func TestFightsAreNamed(t *testing.T) {
 				mine.Finalizers = []string{"example.com/kept"}
 			}
 			c.must(c.as("bystander").Create(t.Context(), mine))
-			c.start(operator{name: "things", strip: test.strip, watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: []step.Step[*Thing]{doing("Write", test.do)}})
+			c.start(operator{name: "things", strip: test.strip, watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: steps{doing("Write", test.do)}})
 			c.everySecond(time.Minute, func(int) {
 				if len(c.found("things")) == 0 {
 					_ = test.spoil(c) // while the operator has not written, there may be nothing to spoil

@@ -66,7 +66,7 @@ func TestAppliesInEveryReconcile(t *testing.T) {
 	}
 	for _, test := range tests {
 		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
-			c.start(operator{name: "things", watch: watchThree, steps: []step.Step[*Thing]{
+			c.start(operator{name: "things", watch: watchThree, steps: steps{
 				doing("Apply", func(ctx context.Context, req *request) (ctrl.Result, error) {
 					if test.read {
 						for name, obj := range map[string]client.Object{"config": &corev1.ConfigMap{}, "service": &corev1.Service{}, "app": &appsv1.Deployment{}} {
@@ -112,7 +112,7 @@ func TestAnApplyThatChangesNothingMayBeSkipped(t *testing.T) {
 	}
 	for _, test := range tests {
 		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
-			c.start(operator{name: "things", skipUnchanged: true, watch: watchThree, steps: []step.Step[*Thing]{
+			c.start(operator{name: "things", skipUnchanged: true, watch: watchThree, steps: steps{
 				doing("Apply", func(ctx context.Context, req *request) (ctrl.Result, error) {
 					if test.read {
 						if err := req.Client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("elsewhere")); err != nil {
@@ -145,7 +145,7 @@ func TestPollsATerminatingChild(t *testing.T) {
 			child := configMap("child", nil)
 			child.Finalizers = []string{"example.com/kept"}
 			c.create(child)
-			c.start(operator{name: "things", steps: []step.Step[*Thing]{
+			c.start(operator{name: "things", steps: steps{
 				doing("Delete", func(ctx context.Context, req *request) (ctrl.Result, error) {
 					obj := configMap("child", nil)
 					if read {
@@ -283,7 +283,7 @@ func TestLegitimateWrites(t *testing.T) {
 	for _, test := range tests {
 		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
 			c.create(ownChild(c.thing(), "child", map[string]string{"size": "", "ready": "0"}))
-			c.start(operator{name: "things", watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: []step.Step[*Thing]{doing("Write", test.do)}})
+			c.start(operator{name: "things", watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: steps{doing("Write", test.do)}})
 			c.everySecond(10*time.Minute, func(second int) {
 				if test.others != nil {
 					test.others(c, second)
@@ -302,7 +302,7 @@ func TestLegitimateWrites(t *testing.T) {
 func TestEchoesThroughAChild(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		c.create(ownChild(c.thing(), "child", map[string]string{"a": "b"}))
-		c.start(operator{name: "things", watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: []step.Step[*Thing]{
+		c.start(operator{name: "things", watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: steps{
 			doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
 				patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"at":"%d"}}`, req.Now.UnixNano()))
 				return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), patch))

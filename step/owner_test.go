@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // Every write of a step carries the name of the engine, unless the step names another field owner.
@@ -60,7 +59,7 @@ func TestWritesCarryTheFieldOwner(t *testing.T) {
 			// none until something is applied.
 			c.create(configMap("child", map[string]string{"x": "y"}))
 			c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
-			c.start(operator{name: "things", of: "a", steps: []step.Step[*Thing]{doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
+			c.start(operator{name: "things", of: "a", steps: steps{doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
 				return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(test.write(ctx, req.Client, req.Object)))
 			})}})
 			pass(10 * time.Second)
@@ -78,7 +77,7 @@ func TestWritesCarryTheFieldOwner(t *testing.T) {
 
 func TestAFieldOwnerOfAStepWins(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		c.start(operator{name: "things", steps: []step.Step[*Thing]{doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		c.start(operator{name: "things", steps: steps{doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Apply(ctx, corev1ac.ConfigMap("child", "default").WithData(map[string]string{"a": "b"}), client.FieldOwner("special")))
 		})}})
 		pass(10 * time.Second)

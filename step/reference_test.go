@@ -37,7 +37,7 @@ func TestWatchNamed(t *testing.T) {
 		c.create(b, thing("c", nil))
 		var log []string
 		c.start(operator{
-			name: "named", steps: []step.Step[*Thing]{doing("Note", does(func(_ context.Context, req *request) { addTo(&log, req.Object.Name) }))},
+			name: "named", steps: steps{doing("Note", does(func(_ context.Context, req *request) { addTo(&log, req.Object.Name) }))},
 			watchWith: func(e *step.Engine[*Thing], b *builder.Builder) *builder.Builder {
 				return e.WatchNamed(b, &corev1.ConfigMap{}, namedBy)
 			},

@@ -16,6 +16,7 @@ import (
 
 type (
 	request = step.Request[*Thing]
+	steps   = []step.Step[*Thing]
 	doFunc  = func(ctx context.Context, req *request) (ctrl.Result, error)
 )
 

@@ -45,7 +45,7 @@ func TestOwnedAndNamedWatch(t *testing.T) {
 			return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}}))
 		})
 		c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
-		c.start(operator{name: "things", steps: []step.Step[*Thing]{watching{keep, step.Watch{
+		c.start(operator{name: "things", steps: steps{watching{keep, step.Watch{
 			Object: &corev1.ConfigMap{}, Owned: true,
 			Named: func(client.Object, schema.GroupKind) []client.ObjectKey {
 				return []client.ObjectKey{{Namespace: "default", Name: "b"}}

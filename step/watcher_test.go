@@ -49,7 +49,7 @@ func TestDeclaredWatchOfNamedObjects(t *testing.T) {
 		c.create(secret("a"))
 		c.create(secret("b"))
 		noted := 0
-		c.start(operator{name: "things", steps: []step.Step[*Thing]{watcher{doing("A", passes), &noted}}})
+		c.start(operator{name: "things", steps: steps{watcher{doing("A", passes), &noted}}})
 		pass(5 * time.Second)
 		for _, happens := range []struct {
 			name string

@@ -14,11 +14,11 @@ import (
 
 // What shows a process that knows nothing whether an object was claimed.
 func TestClaimsAreWitnessed(t *testing.T) {
-	claims := func(do step.Step[*Thing]) []step.Step[*Thing] { return []step.Step[*Thing]{do} }
+	claims := func(do step.Step[*Thing]) steps { return steps{do} }
 	for name, tt := range map[string]struct {
 		admitted bool // the finalizer is there before the operator is
 		strip    func(obj *Thing)
-		steps    func(do step.Step[*Thing]) []step.Step[*Thing]
+		steps    func(do step.Step[*Thing]) steps
 		had, was bool
 	}{
 		"claimed":                           {steps: claims, had: true, was: true},
@@ -27,8 +27,8 @@ func TestClaimsAreWitnessed(t *testing.T) {
 			admitted: true, strip: func(obj *Thing) { obj.Annotations = nil }, steps: claims, had: true,
 		},
 		"a person has removed the finalizer": {strip: func(obj *Thing) { obj.Finalizers = nil }, steps: claims},
-		"another step needs the finalizer": {steps: func(do step.Step[*Thing]) []step.Step[*Thing] {
-			return []step.Step[*Thing]{cleaning("Other", passes, passes), do}
+		"another step needs the finalizer": {steps: func(do step.Step[*Thing]) steps {
+			return steps{cleaning("Other", passes, passes), do}
 		}, had: true},
 	} {
 		runInCluster(t, name, func(t *testing.T, c *cluster) {
