@@ -8,6 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/ctrlkit/ctrlkit/internal/references"
 )
 
 // The order of the gates is a contract: see "The life of a reconcile" in docs/architecture.md.
@@ -28,5 +32,28 @@ func TestGatesInOrder(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("gates (-want +got):\n%s", diff)
+	}
+}
+
+// A filter that the builder had before hides events. Which it has, is found in a field of the
+// builder that is not exported: this test fails if a new version calls it otherwise.
+func TestFiltersOfABuilder(t *testing.T) {
+	tests := []struct {
+		name string
+		add  func(b *builder.Builder)
+		want bool
+	}{
+		{"none", func(*builder.Builder) {}, false},
+		{"those of WatchNamed", func(b *builder.Builder) { b.WithEventFilter(&references.Index[*corev1.ConfigMap]{}) }, false},
+		{"another one", func(b *builder.Builder) { b.WithEventFilter(predicate.GenerationChangedPredicate{}) }, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			b := &builder.Builder{}
+			test.add(b)
+			if got := filtered[*corev1.ConfigMap](b); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
 	}
 }

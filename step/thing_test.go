@@ -84,7 +84,9 @@ var newMapper = sync.OnceValue(func() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{thingVersion, corev1.SchemeGroupVersion})
 	m.Add(thingVersion.WithKind("Thing"), meta.RESTScopeNamespace)
 	m.Add(thingVersion.WithKind("Hidden"), meta.RESTScopeNamespace)
-	m.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	for _, kind := range []string{"ConfigMap", "Secret", "Service", "ServiceAccount"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
 	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	return m
 })

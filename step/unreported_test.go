@@ -1,116 +1,75 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package step
+package step_test
 
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/internal/references"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// A watched is an engine for ConfigMaps whose step reads a Secret, one that is not there, a Node,
-// the ServiceAccounts of its namespace, and a Service. The test delivers the events of its watches.
+// A watched world has an engine whose step reads a Secret, one that is not there, a Node, the
+// ServiceAccounts of its namespace, and a Service. The test delivers the events of its watches.
 type watched struct {
-	t      *testing.T
-	client client.Client
-	engine *Engine[*corev1.ConfigMap]
+	*world
 	events predicate.Predicate
-
-	reads, runs int
-	after       time.Duration    // the step requests it
-	onRead      func(key string) // called when something was read: "Secret a"
-	results     []journal.Result
+	runs   int
+	after  time.Duration // the step requests it
 }
 
-func (h *watched) Observe(_ context.Context, entry journal.Entry) {
-	if finished, ok := entry.Event.(journal.Finished); ok {
-		h.results = append(h.results, finished.Result)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func meta(name string) metav1.ObjectMeta {
+func named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-1"}
 }
 
-// arranged are the objects that are there, the Service last.
+// arranged are the objects that are there beside the Thing, the Service last.
 func arranged() []client.Object {
 	return []client.Object{
-		&corev1.ConfigMap{ObjectMeta: meta("own")}, &corev1.Secret{ObjectMeta: meta("a")}, &corev1.ServiceAccount{ObjectMeta: meta("a")},
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, &corev1.Service{ObjectMeta: meta("a")},
+		&corev1.Secret{ObjectMeta: named("a")}, &corev1.ServiceAccount{ObjectMeta: named("a")},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, &corev1.Service{ObjectMeta: named("a")},
 	}
 }
 
-// newWatched returns an engine that has found its object unchanged once, without a read.
+// newWatched returns a world whose engine has found its object unchanged once, without a read.
 func newWatched(t *testing.T) *watched {
 	t.Helper()
-	log.SetLogger(logr.Discard())
-	h := &watched{t: t}
-	server := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithGlobalResourceVersionCounter().WithObjects(arranged()...).Build()
-	h.client = interceptor.NewClient(server, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			h.reads++
-			if _, ok := obj.(*corev1.Node); ok {
-				key.Namespace = "" // as the cache does
-			}
-			err := c.Get(ctx, key, obj, opts...)
-			if gvk, e := c.GroupVersionKindFor(obj); h.onRead != nil && e == nil {
-				h.onRead(gvk.Kind + " " + key.Name)
-			}
-			return err
-		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			h.reads++
-			return c.List(ctx, list, opts...)
-		},
-	})
-	h.start(arranged()...)
-	h.reconcile() // runs the step
-	h.reads = 0
-	if h.reconcile(); h.runs != 1 || h.reads != 0 {
-		t.Fatalf("the step ran %d times, want once; then there were %d reads", h.runs, h.reads)
-	}
+	h := &watched{world: newWorld(t, append(arranged(), newThing())...)}
+	h.start(true, arranged()...)
+	h.must() // writes the conditions
+	h.must() // runs the step
+	h.reads, h.runs = nil, 0
+	h.idle("after two reconciles")
 	return h
 }
 
-// start makes the engine, as a process that begins does, whose watches list these objects.
-func (h *watched) start(listed ...client.Object) {
-	h.t.Helper()
-	var err error
-	h.engine, err = New(Options[*corev1.ConfigMap]{Name: "own", Client: h.client, SkipUnchanged: true, Observers: []journal.Observer{h}}, Func("Read", h.do))
-	must(h.t, err)
-	h.engine.sees, h.events = true, h.engine.EventFilter()
-	for _, obj := range listed {
+// start makes the engine, as a process that begins does, whose watches list these objects. Unless it
+// is wired it may miss events.
+func (h *watched) start(wired bool, listed ...client.Object) {
+	h.tb.Helper()
+	options := h.options()
+	options.SkipUnchanged = true
+	e := h.engineWith(options, doing("Read", h.do))
+	if wired {
+		_, err := e.Wire()
+		must(h.tb, err)
+	}
+	h.events = e.EventFilter()
+	for _, obj := range append(listed, h.thing()) {
 		h.events.Create(event.CreateEvent{Object: obj, IsInInitialList: true})
 	}
 }
 
-func (h *watched) do(ctx context.Context, req *Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+func (h *watched) do(ctx context.Context, req *request) (ctrl.Result, error) {
 	h.runs++
 	key := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: "default", Name: name} }
 	for name, obj := range map[string]client.Object{"a": &corev1.Secret{}, "absent": &corev1.Secret{}, "n": &corev1.Node{}} {
@@ -130,41 +89,40 @@ func (h *watched) do(ctx context.Context, req *Request[*corev1.ConfigMap]) (ctrl
 	return ctrlkit.NoRequeue()
 }
 
-func (h *watched) reconcile() ctrl.Result {
-	h.t.Helper()
-	result, err := h.engine.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "own"}})
-	must(h.t, err)
-	return result
+// idle checks that a reconcile reads nothing.
+func (h *watched) idle(when string) {
+	h.tb.Helper()
+	h.reads = nil
+	h.must()
+	none(h.tb, "reads "+when, h.reads)
+	h.ended(journal.ResultConverged)
 }
 
 // touch changes an object, and returns its state before and after.
 func (h *watched) touch(obj client.Object) event.UpdateEvent {
-	h.t.Helper()
-	must(h.t, h.client.Get(h.t.Context(), client.ObjectKeyFromObject(obj), obj))
+	h.tb.Helper()
+	must(h.tb, h.server.Get(context.Background(), client.ObjectKeyFromObject(obj), obj))
 	before := obj.DeepCopyObject().(client.Object) //nolint:errcheck // a copy has the type
 	obj.SetLabels(map[string]string{"changed": "yes"})
-	must(h.t, h.client.Update(h.t.Context(), obj))
-	h.reads = 0
+	must(h.tb, h.server.Update(context.Background(), obj))
 	return event.UpdateEvent{ObjectOld: before, ObjectNew: obj}
 }
 
-func (h *watched) create(obj client.Object) event.CreateEvent {
-	h.t.Helper()
-	must(h.t, h.client.Create(h.t.Context(), obj))
+func (h *watched) creation(obj client.Object) event.CreateEvent {
+	h.create(obj)
 	return event.CreateEvent{Object: obj}
 }
 
-func (h *watched) remove(obj client.Object) event.DeleteEvent {
-	h.t.Helper()
-	must(h.t, h.client.Delete(h.t.Context(), obj))
+func (h *watched) deletion(obj client.Object) event.DeleteEvent {
+	h.remove(obj)
 	return event.DeleteEvent{Object: obj}
 }
 
 // What the watches of a controller report decides whether an idle object is read, and what is read
 // decides whether its steps run.
 func TestSkipUnreported(t *testing.T) {
-	secret := func(name string) *corev1.Secret { return &corev1.Secret{ObjectMeta: meta(name)} }
-	same := func(obj client.Object) event.UpdateEvent { return event.UpdateEvent{ObjectOld: obj, ObjectNew: obj} }
+	secret := func(name string) *corev1.Secret { return &corev1.Secret{ObjectMeta: named(name)} }
+	unchanged := func(obj client.Object) event.UpdateEvent { return event.UpdateEvent{ObjectOld: obj, ObjectNew: obj} }
 	tests := []struct {
 		name        string
 		happen      func(h *watched)
@@ -172,21 +130,21 @@ func TestSkipUnreported(t *testing.T) {
 	}{
 		{"nothing", func(*watched) {}, false, false},
 		{"an input changes", func(h *watched) { h.events.Update(h.touch(secret("a"))) }, true, true},
-		{"an input is gone", func(h *watched) { h.events.Delete(h.remove(secret("a"))) }, true, true},
-		{"an absent one comes", func(h *watched) { h.events.Create(h.create(secret("absent"))) }, true, true},
-		{"an object of a list comes", func(h *watched) { h.events.Create(h.create(&corev1.ServiceAccount{ObjectMeta: meta("b")})) }, true, true},
+		{"an input is gone", func(h *watched) { h.events.Delete(h.deletion(secret("a"))) }, true, true},
+		{"an absent one comes", func(h *watched) { h.events.Create(h.creation(secret("absent"))) }, true, true},
+		{"an object of a list comes", func(h *watched) { h.events.Create(h.creation(&corev1.ServiceAccount{ObjectMeta: named("b")})) }, true, true},
 		{"an input without a namespace changes", func(h *watched) {
 			h.events.Update(h.touch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
 		}, true, true},
-		{"the object changes", func(h *watched) { h.events.Update(h.touch(&corev1.ConfigMap{ObjectMeta: meta("own")})) }, true, true},
-		{"the object is gone", func(h *watched) { h.events.Delete(h.remove(&corev1.ConfigMap{ObjectMeta: meta("own")})) }, true, false},
-		{"another object changes", func(h *watched) { h.events.Create(h.create(secret("other"))) }, false, false},
+		{"the object changes", func(h *watched) { h.events.Update(h.touch(newThing())) }, true, true},
+		{"the object is gone", func(h *watched) { h.events.Delete(h.deletion(newThing())) }, true, false},
+		{"another object changes", func(h *watched) { h.events.Create(h.creation(secret("other"))) }, false, false},
 		{"an event that changes nothing", func(h *watched) { h.events.Generic(event.GenericEvent{Object: secret("a")}) }, true, false},
 		{"a resync", func(h *watched) {
-			a, own := secret("a"), &corev1.ConfigMap{ObjectMeta: meta("own")}
+			a, own := secret("a"), newThing()
 			a.ResourceVersion, own.ResourceVersion = "1", "2"
-			h.events.Update(same(a))
-			h.events.Update(same(own))
+			h.events.Update(unchanged(a))
+			h.events.Update(unchanged(own))
 		}, false, false},
 		{"another object of the same name and version", func(h *watched) {
 			a, b := secret("a"), secret("a")
@@ -195,34 +153,27 @@ func TestSkipUnreported(t *testing.T) {
 		}, true, false},
 		{"only metadata is watched", func(h *watched) {
 			h.touch(secret("a"))
-			h.events.Generic(event.GenericEvent{Object: &metav1.PartialObjectMetadata{ObjectMeta: meta("a")}})
+			h.events.Generic(event.GenericEvent{Object: &metav1.PartialObjectMetadata{ObjectMeta: named("a")}})
 		}, false, false},
 		{"a change that no event has reported yet", func(h *watched) { h.touch(secret("a")) }, false, false},
-		{"an hour", func(*watched) { time.Sleep(time.Hour) }, true, true},
-		{"a restart", func(h *watched) { h.start(arranged()...) }, true, true},
+		{"an hour", func(*watched) { pass(time.Hour) }, true, true},
+		{"a restart", func(h *watched) { h.start(true, arranged()...) }, true, true},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newWatched(t)
-				h.reconcile()
-				if h.reads != 0 || h.results[len(h.results)-1] != journal.ResultConverged {
-					t.Fatalf("an idle object costs %d reads, and is %s", h.reads, h.results[len(h.results)-1])
-				}
-				test.happen(h)
-				h.reads, h.runs = 0, 0
-				h.reconcile()
-				if (h.reads > 0) != test.reads || (h.runs > 0) != test.runs {
-					t.Errorf("%d reads and %d runs, want any: %v, %v", h.reads, h.runs, test.reads, test.runs)
-				}
-				if test.runs { // and the object becomes idle again
-					h.reconcile()
-				}
-				h.reads = 0
-				if h.reconcile(); h.reads > 0 && h.results[len(h.results)-1] == journal.ResultConverged {
-					t.Errorf("%d reads of an object that is idle again", h.reads)
-				}
-			})
+		runInBubble(t, test.name, func(t *testing.T) {
+			h := newWatched(t)
+			test.happen(h)
+			h.reads, h.runs = nil, 0
+			h.must()
+			same(t, "reads", test.reads, len(h.reads) > 0)
+			same(t, "runs", test.runs, h.runs > 0)
+			if h.thing() == nil {
+				return
+			}
+			if test.runs { // and the object becomes idle again
+				h.must()
+			}
+			h.idle("of an object that is idle again")
 		})
 	}
 }
@@ -230,123 +181,87 @@ func TestSkipUnreported(t *testing.T) {
 // A change that comes while the inputs are compared, or while the steps run, is compared by the next
 // reconcile.
 func TestAChangeDuringAReconcile(t *testing.T) {
-	secret := &corev1.Secret{ObjectMeta: meta("a")}
+	changes := func(h *watched) func(string) {
+		return func(read string) {
+			if read == "Secret a" { // it was just read as it was before
+				h.onRead = nil
+				h.events.Update(h.touch(&corev1.Secret{ObjectMeta: named("a")}))
+			}
+		}
+	}
 	t.Run("while it compares", func(t *testing.T) {
 		h := newWatched(t)
-		h.events.Generic(event.GenericEvent{Object: secret}) // so that it compares
-		h.onRead = func(key string) {
-			if h.onRead = nil; key != "ConfigMap own" {
-				t.Fatalf("%s is read first", key)
-			}
-			h.onRead = func(key string) {
-				if key == "Secret a" { // it was just read as it was before
-					h.onRead = nil
-					h.events.Update(h.touch(&corev1.Secret{ObjectMeta: meta("a")}))
-				}
-			}
+		h.events.Generic(event.GenericEvent{Object: &corev1.Secret{ObjectMeta: named("a")}}) // so that it compares
+		h.onRead = func(read string) {
+			same(t, "the first read", "Thing a", read)
+			h.onRead = changes(h)
 		}
-		h.runs = 0
-		h.reconcile()
-		if h.runs != 0 {
-			t.Fatal("the step has run: the change came too early")
-		}
-		if h.reconcile(); h.runs != 1 {
-			t.Errorf("the step ran %d times, want once", h.runs)
-		}
+		h.must()
+		same(t, "runs before the change", 0, h.runs)
+		h.must()
+		same(t, "runs", 1, h.runs)
 	})
 	t.Run("while the step runs", func(t *testing.T) {
 		h := newWatched(t)
-		h.onRead = func(key string) {
-			if key == "Secret a" && h.runs > 0 {
-				h.onRead = nil
-				h.events.Update(h.touch(&corev1.Secret{ObjectMeta: meta("a")}))
+		h.events.Update(h.touch(newThing()))
+		h.onRead = func(read string) {
+			if h.runs > 0 {
+				changes(h)(read)
 			}
 		}
-		h.events.Update(h.touch(&corev1.ConfigMap{ObjectMeta: meta("own")}))
-		h.runs = 0
-		h.reconcile()
+		h.must()
 		if h.onRead != nil {
 			t.Fatal("nothing has changed meanwhile")
 		}
-		if h.reconcile(); h.runs != 2 {
-			t.Errorf("the step ran %d times, want twice", h.runs)
-		}
+		h.must()
+		same(t, "runs", 2, h.runs)
 	})
 }
 
-// An input of a type that no watch reports is compared each time.
-func TestAnInputThatIsNotWatched(t *testing.T) {
-	h := newWatched(t)
-	h.start(arranged()[:4]...)
-	for range 3 {
-		h.reconcile()
-	}
-	if h.reads == 0 {
-		t.Error("the Service is not read")
-	}
-	h.touch(&corev1.Service{ObjectMeta: meta("a")})
-	h.runs = 0
-	if h.reconcile(); h.runs != 1 {
-		t.Error("a change of the Service is not noticed")
-	}
-}
-
-// An engine whose filter may miss events compares each time.
-func TestAnEngineThatMayMissEvents(t *testing.T) {
-	h := newWatched(t)
-	h.engine.sees = false
-	for range 2 {
-		h.reads = 0
-		if h.reconcile(); h.reads == 0 {
-			t.Error("nothing is compared")
-		}
-	}
-	h.touch(&corev1.Secret{ObjectMeta: meta("a")})
-	h.runs = 0
-	if h.reconcile(); h.runs != 1 {
-		t.Error("a change is not noticed")
+// An input of a type that no watch reports is compared each time, and so is all that an engine has
+// read whose filter may miss events.
+func TestInputsThatAreNotWatched(t *testing.T) {
+	for name, test := range map[string]struct {
+		wired   bool
+		listed  []client.Object
+		changes client.Object
+	}{
+		"a type that is not watched":     {true, arranged()[:3], &corev1.Service{ObjectMeta: named("a")}},
+		"an engine that may miss events": {false, arranged(), &corev1.Secret{ObjectMeta: named("a")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newWatched(t)
+			h.start(test.wired, test.listed...)
+			for range 3 {
+				h.reads = nil
+				h.must()
+			}
+			if len(h.reads) == 0 {
+				t.Error("nothing is compared")
+			}
+			h.touch(test.changes)
+			h.runs = 0
+			h.must()
+			same(t, "runs", 1, h.runs)
+		})
 	}
 }
 
 // A requested time is kept by reconciles that look nothing up.
 func TestSkipUnreportedKeepsATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		h := newWatched(t)
 		h.after = time.Minute
-		h.events.Update(h.touch(&corev1.ConfigMap{ObjectMeta: meta("own")}))
-		h.reconcile()
-		h.reconcile()
-		time.Sleep(40 * time.Second)
-		h.reads, h.runs = 0, 0
-		if got := h.reconcile(); got.RequeueAfter != 20*time.Second || h.reads+h.runs > 0 {
-			t.Errorf("got %v after %d reads and %d runs", got, h.reads, h.runs)
-		}
-		time.Sleep(20 * time.Second)
-		if h.reconcile(); h.runs != 1 {
-			t.Errorf("the step ran %d times when it was due", h.runs)
-		}
+		h.events.Update(h.touch(newThing()))
+		h.must()
+		h.must()
+		pass(40 * time.Second)
+		h.reads, h.runs = nil, 0
+		same(t, "requeued after", 20*time.Second, h.must().RequeueAfter)
+		none(t, "reads", h.reads)
+		same(t, "runs", 0, h.runs)
+		pass(20 * time.Second)
+		h.must()
+		same(t, "runs", 1, h.runs)
 	})
-}
-
-// A filter that the builder had before hides events. Which it has, is found in a field of the
-// builder that is not exported: this test fails if a new version calls it otherwise.
-func TestFiltersOfABuilder(t *testing.T) {
-	tests := []struct {
-		name string
-		add  func(b *builder.Builder)
-		want bool
-	}{
-		{"none", func(*builder.Builder) {}, false},
-		{"those of WatchNamed", func(b *builder.Builder) { b.WithEventFilter(&references.Index[*corev1.ConfigMap]{}) }, false},
-		{"another one", func(b *builder.Builder) { b.WithEventFilter(predicate.GenerationChangedPredicate{}) }, true},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			b := &builder.Builder{}
-			test.add(b)
-			if got := filtered[*corev1.ConfigMap](b); got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
-	}
 }

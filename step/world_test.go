@@ -46,6 +46,7 @@ type world struct {
 	entries   []journal.Entry
 	events    []string
 	fault     func(request string) error // asked before each write and each read
+	onRead    func(read string)          // called after a read of an object from the cache: "Secret a"
 	cache     map[client.ObjectKey]*Thing
 	managers  []metav1.ManagedFieldsEntry      // of what is read from the cache; the fake client keeps none
 	reconcile func() (reconcile.Result, error) // of the Thing a, by the engine that was made last
@@ -167,9 +168,15 @@ func (w *world) interceptGet(reads *[]string) func(context.Context, client.WithW
 			*thing = *old.DeepCopyObject().(*Thing)
 			return nil
 		}
+		if _, ok := obj.(*corev1.Node); ok {
+			key.Namespace = "" // as the cache does
+		}
 		err := c.Get(ctx, key, obj, opts...)
 		if w.managers != nil && err == nil {
 			obj.SetManagedFields(w.managers)
+		}
+		if w.onRead != nil {
+			w.onRead(kindOf(obj) + " " + key.Name)
 		}
 		return err
 	}
