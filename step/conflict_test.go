@@ -184,7 +184,7 @@ func TestABusyCoWriterStarvesNothing(t *testing.T) {
 		defer stop()
 		coWriter.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{"seen":"%d"}}}`, i))
+				patch := mergePatch(`{"metadata":{"annotations":{"seen":"%d"}}}`, i)
 				_ = w.server.Patch(ctx, newThing(), patch)
 				pass(100 * time.Millisecond)
 			}

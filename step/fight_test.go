@@ -5,7 +5,7 @@ package step_test
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -79,7 +79,7 @@ func TestTwoOperatorsFight(t *testing.T) {
 	}
 	patch := func(value string) doFunc {
 		return func(ctx context.Context, req *request) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("shared", nil), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"tier":%q}}`, value))))
+			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("shared", nil), mergePatch(`{"data":{"tier":%q}}`, value)))
 		}
 	}
 	tests := []struct {
@@ -120,10 +120,17 @@ func TestTwoOperatorsFight(t *testing.T) {
 
 // What is a hot loop, and who is named.
 func TestFightsAreNamed(t *testing.T) {
-	merge := func(format string, args ...any) client.Patch {
-		return client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, args...))
-	}
 	child := configMap("child", nil)
+	patches := func(patch string) doFunc {
+		return tries(func(ctx context.Context, req *request) error {
+			return req.Client.Patch(ctx, configMap("child", nil), mergePatch("%s", patch))
+		})
+	}
+	patchesAs := func(manager, patch string) func(*cluster) error {
+		return func(c *cluster) error {
+			return c.as(manager).Patch(c.t.Context(), configMap("child", nil), mergePatch("%s", patch))
+		}
+	}
 	tests := []struct {
 		name  string
 		do    doFunc
@@ -132,28 +139,19 @@ func TestFightsAreNamed(t *testing.T) {
 		want  string // in Ready
 		by    []string
 	}{
-		{"a field of a child", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), merge(`{"data":{"size":"ours"}}`)))
-		}, func(c *cluster) error {
-			return c.as("helm").Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"size":"theirs"}}`))
-		}, false, `.data.size of ConfigMap default/child is written again and again: field manager "helm" writes it too, stop one of the two`, []string{"helm"}},
+		{"a field of a child", patches(`{"data":{"size":"ours"}}`), patchesAs("helm", `{"data":{"size":"theirs"}}`),
+			false, `.data.size of ConfigMap default/child is written again and again: field manager "helm" writes it too, stop one of the two`, []string{"helm"}},
 		{"a field of a child, with a JSON patch", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), client.RawPatch("application/json-patch+json", []byte(`[{"op":"add","path":"/metadata/labels/example.com~1tier","value":"ours"}]`))))
 		}, func(c *cluster) error {
-			return c.as("helm").Patch(c.t.Context(), configMap("child", nil), merge(`{"metadata":{"labels":{"example.com/tier":"theirs"}}}`))
+			return c.as("helm").Patch(c.t.Context(), configMap("child", nil), mergePatch(`{"metadata":{"labels":{"example.com/tier":"theirs"}}}`))
 		}, false, `.metadata.labels[example.com/tier] of ConfigMap default/child is written again and again: field manager "helm"`, []string{"helm"}},
-		{"a field that is taken away, which leaves no manager", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), merge(`{"data":{"size":"ours"}}`)))
-		}, func(c *cluster) error {
-			return c.as("helm").Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"size":null}}`))
-		}, false, `.data.size of ConfigMap default/child is written again and again: another client undoes it, which the managed fields do not name`, nil},
-		{"a second copy of the operator", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), merge(`{"data":{"size":"ours"}}`)))
-		}, func(c *cluster) error {
-			return c.as("things").Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"size":"theirs"}}`))
-		}, false, `field manager "things" writes it too, which is the name of this controller`, []string{"things"}},
+		{"a field that is taken away, which leaves no manager", patches(`{"data":{"size":"ours"}}`), patchesAs("helm", `{"data":{"size":null}}`),
+			false, `.data.size of ConfigMap default/child is written again and again: another client undoes it, which the managed fields do not name`, nil},
+		{"a second copy of the operator", patches(`{"data":{"size":"ours"}}`), patchesAs("things", `{"data":{"size":"theirs"}}`),
+			false, `field manager "things" writes it too, which is the name of this controller`, []string{"things"}},
 		{"a value of the status, which the manager of the spec does not write", changing(func(obj *Thing) { obj.Status.Counters = map[string]int{"active": 1} }), func(c *cluster) error {
-			return c.as("meddler").Status().Patch(c.t.Context(), c.thing(), merge(`{"status":{"counters":{"active":7}}}`))
+			return c.as("meddler").Status().Patch(c.t.Context(), c.thing(), mergePatch(`{"status":{"counters":{"active":7}}}`))
 		}, true, `.status.counters.active of Thing default/a is written again and again: field manager "meddler" writes it too`, []string{"meddler"}},
 		{"a condition, also when its time moves", changing(func(obj *Thing) {}), func(c *cluster) error {
 			obj := c.thing()
@@ -164,11 +162,23 @@ func TestFightsAreNamed(t *testing.T) {
 			}
 			return c.as("meddler").Status().Update(c.t.Context(), obj)
 		}, true, `.status.conditions[Ready] of Thing default/a is written again and again: field manager "meddler" writes it too`, []string{"meddler"}},
-		{"a list of which another manager owns an item that is not disputed", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), merge(`{"metadata":{"finalizers":["example.com/kept","example.com/ours"]}}`)))
+		{"a list of which another manager owns an item that is not disputed", patches(`{"metadata":{"finalizers":["example.com/kept","example.com/ours"]}}`), patchesAs("helm", `{"metadata":{"finalizers":["example.com/kept"]}}`),
+			false, `.metadata.finalizers of ConfigMap default/child is written again and again: another client undoes it`, nil},
+		{"an object whose status moves", func(ctx context.Context, req *request) (ctrl.Result, error) {
+			b := newThing()
+			if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "b"}, b); err != nil {
+				return ctrlkit.RequeueIfError(err)
+			}
+			b.Spec.Size = 7
+			if err := req.Client.Update(ctx, b); err != nil {
+				return ctrlkit.RequeueIfError(err)
+			}
+			return ctrlkit.RequeueAfter(time.Second)
 		}, func(c *cluster) error {
-			return c.as("helm").Patch(c.t.Context(), configMap("child", nil), merge(`{"metadata":{"finalizers":["example.com/kept"]}}`))
-		}, false, `.metadata.finalizers of ConfigMap default/child is written again and again: another client undoes it`, nil},
+			b := &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}
+			size := c.ran("things") % 100
+			return errors.Join(c.as("helm").Patch(c.t.Context(), b, mergePatch(`{"spec":{"size":1}}`)), c.user.Status().Patch(c.t.Context(), b, mergePatch(`{"status":{"size":%d}}`, size)))
+		}, false, `.spec.size of Thing default/b is written again and again: field manager "helm" writes it too`, []string{"helm"}},
 		{"a child that is deleted", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(req.Client.Create(ctx, ownChild(req.Object, "child", nil))))
 		}, func(c *cluster) error { return c.as("reaper").Delete(c.t.Context(), child) }, false,
@@ -196,7 +206,8 @@ func TestFightsAreNamed(t *testing.T) {
 				mine.Finalizers = []string{"example.com/kept"}
 			}
 			c.must(c.as("bystander").Create(t.Context(), mine))
-			c.start(operator{name: "things", strip: test.strip, watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: steps{doing("Write", test.do)}})
+			c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
+			c.start(operator{name: "things", of: "a", strip: test.strip, watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: steps{doing("Write", test.do)}})
 			c.everySecond(time.Minute, func(int) {
 				if len(c.found("things")) == 0 {
 					_ = test.spoil(c) // while the operator has not written, there may be nothing to spoil

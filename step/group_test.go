@@ -22,44 +22,36 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-type stepper = func(name string, do doFunc) step.Step[*Thing]
-
 func TestGroupAndWhen(t *testing.T) {
+	var log []string
+	made, posts := 0, 0
+	s := func(name string, do doFunc) step.Step[*Thing] {
+		made++
+		return poster{
+			cleaner{doing(name, logged(&log, "Do "+name, do)), logged(&log, "Cleanup "+name, do)},
+			func(context.Context, *request) error { posts++; return nil },
+		}
+	}
 	tests := []struct {
 		name   string
 		delete bool
-		steps  func(s stepper) steps
+		steps  steps
 		want   []string // without Post, which is called for all
 	}{
-		{"a group runs all", false, func(s stepper) steps { return steps{step.GroupOrdered("g", s("A", failsWith(errFirst)), s("B", waits("x")), s("C", passes)), s("D", passes)} },
-			[]string{"Do A", "Do B", "Do C"}},
-		{"what follows a group is reached when all have passed", false, func(s stepper) steps { return steps{step.GroupOrdered("g", s("A", passes), s("B", passes)), s("C", passes)} },
-			[]string{"Do A", "Do B", "Do C"}},
-		{"a group waits with what follows it", false, func(s stepper) steps { return steps{step.GroupOrdered("g", s("A", waits("x")), s("B", passes)), s("C", passes)} },
-			[]string{"Do A", "Do B"}},
-		{"a cleanup of a group runs all", true, func(s stepper) steps { return steps{s("A", passes), step.GroupOrdered("g", s("B", passes), s("C", failsWith(errFirst))), s("D", passes)} },
-			[]string{"Cleanup D", "Cleanup C", "Cleanup B"}},
-		{"When holds", false, func(s stepper) steps { return steps{step.When("w", always, s("A", passes), s("B", passes)), s("C", passes)} },
-			[]string{"Do A", "Do B", "Do C"}},
-		{"When holds, and its first step does not pass", false, func(s stepper) steps { return steps{step.When("w", always, s("A", waits("x")), s("B", passes)), s("C", passes)} },
-			[]string{"Do A"}},
-		{"When does not hold", false, func(s stepper) steps { return steps{step.When("w", never, s("A", failsWith(errFirst)), s("B", passes)), s("C", passes)} },
-			[]string{"Do C"}},
-		{"the inner When does not hold", false, func(s stepper) steps { return steps{step.When("w", always, s("A", passes), step.When("v", never, s("B", passes)), s("C", passes))} },
-			[]string{"Do A", "Do C"}},
-		{"the outer When does not hold", false, func(s stepper) steps { return steps{step.When("w", never, s("A", passes), step.When("v", always, s("B", passes))), s("C", passes)} },
-			[]string{"Do C"}},
-		{"two inner conditions do not mix", false, func(s stepper) steps { return steps{step.When("w", always, step.When("v", never, s("A", passes)), step.When("u", always, s("B", passes)))} },
-			[]string{"Do B"}},
-		{"nor do those that are deeper", false, func(s stepper) steps {
-			return steps{step.When("1", always, step.When("2", always, step.When("3", always,
-				step.When("4", always, s("A", passes)), step.When("5", never, s("B", passes)))))}
-		}, []string{"Do A"}},
-		{"the cleanup is for all, also where When does not hold", true, func(s stepper) steps { return steps{s("A", passes), step.When("w", never, s("B", passes), s("C", passes))} },
-			[]string{"Cleanup C", "Cleanup B", "Cleanup A"}},
-		{"nothing at all", false, func(stepper) steps {
-			return steps{step.Group[*Thing]("g"), step.GroupOrdered[*Thing]("h"), step.When[*Thing]("w", always)}
-		}, nil},
+		{"a group runs all", false, steps{step.GroupOrdered("g", s("A", failsWith(errFirst)), s("B", waits("x")), s("C", passes)), s("D", passes)}, []string{"Do A", "Do B", "Do C"}},
+		{"what follows a group is reached when all have passed", false, steps{step.GroupOrdered("g", s("A", passes), s("B", passes)), s("C", passes)}, []string{"Do A", "Do B", "Do C"}},
+		{"a group waits with what follows it", false, steps{step.GroupOrdered("g", s("A", waits("x")), s("B", passes)), s("C", passes)}, []string{"Do A", "Do B"}},
+		{"a cleanup of a group runs all", true, steps{s("A", passes), step.GroupOrdered("g", s("B", passes), s("C", failsWith(errFirst))), s("D", passes)}, []string{"Cleanup D", "Cleanup C", "Cleanup B"}},
+		{"When holds", false, steps{step.When("w", always, s("A", passes), s("B", passes)), s("C", passes)}, []string{"Do A", "Do B", "Do C"}},
+		{"When holds, and its first step does not pass", false, steps{step.When("w", always, s("A", waits("x")), s("B", passes)), s("C", passes)}, []string{"Do A"}},
+		{"When does not hold", false, steps{step.When("w", never, s("A", failsWith(errFirst)), s("B", passes)), s("C", passes)}, []string{"Do C"}},
+		{"the inner When does not hold", false, steps{step.When("w", always, s("A", passes), step.When("v", never, s("B", passes)), s("C", passes))}, []string{"Do A", "Do C"}},
+		{"the outer When does not hold", false, steps{step.When("w", never, s("A", passes), step.When("v", always, s("B", passes))), s("C", passes)}, []string{"Do C"}},
+		{"two inner conditions do not mix", false, steps{step.When("w", always, step.When("v", never, s("A", passes)), step.When("u", always, s("B", passes)))}, []string{"Do B"}},
+		{"nor do those that are deeper", false, steps{step.When("1", always, step.When("2", always, step.When("3", always,
+			step.When("4", always, s("A", passes)), step.When("5", never, s("B", passes)))))}, []string{"Do A"}},
+		{"the cleanup is for all, also where When does not hold", true, steps{s("A", passes), step.When("w", never, s("B", passes), s("C", passes))}, []string{"Cleanup C", "Cleanup B", "Cleanup A"}},
+		{"nothing at all", false, steps{step.Group[*Thing]("g"), step.GroupOrdered[*Thing]("h"), step.When[*Thing]("w", always)}, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -68,23 +60,13 @@ func TestGroupAndWhen(t *testing.T) {
 				obj = deletedThing(finalizer)
 			}
 			w := newWorld(t, obj)
-			var log []string
-			posts, all := 0, 0
-			w.engine(test.steps(func(name string, do doFunc) step.Step[*Thing] {
-				all++
-				return poster{
-					cleaner{doing(name, logged(&log, "Do "+name, do)), logged(&log, "Cleanup "+name, do)},
-					func(context.Context, *request) error {
-						posts++
-						return nil
-					},
-				}
-			})...)
+			log = nil
+			w.engine(test.steps...)
 			_, _ = w.reconcile()
 			same(t, "calls", test.want, log)
-			same(t, "posts", all, posts)
 		})
 	}
+	same(t, "calls of Post", made, posts)
 }
 
 func TestConditionsOfStepsThatAreNotNeeded(t *testing.T) {

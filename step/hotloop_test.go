@@ -4,18 +4,14 @@
 package step_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
@@ -165,138 +161,6 @@ func TestEchoes(t *testing.T) {
 			t.Error("it was never reconciled again")
 		}
 	})
-}
-
-// Writes that another client has triggered are no hot loop, however many.
-func TestNoHotLoop(t *testing.T) {
-	t.Parallel()
-	child := func(ctx context.Context, req *request, value int) (*corev1.ConfigMap, bool) {
-		cm := &corev1.ConfigMap{}
-		if req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "child"}, cm) != nil {
-			return nil, false
-		}
-		same := cm.Data["size"] == fmt.Sprint(value)
-		cm.Data = map[string]string{"size": fmt.Sprint(value)}
-		return cm, same
-	}
-	tests := []struct {
-		name string
-		do   doFunc
-	}{
-		{"the status follows the spec", changing(func(obj *Thing) { obj.Status.Size = obj.Spec.Size })},
-		{"a label follows the spec", labelling(func(obj *Thing) string { return fmt.Sprint(obj.Spec.Size) })},
-		{"a child follows the spec, updated", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			cm, same := child(ctx, req, req.Object.Spec.Size)
-			if same {
-				return ctrlkit.NoRequeue()
-			}
-			return ctrlkit.RequeueIfError(req.Client.Update(ctx, cm))
-		}},
-		{"a child follows the spec, patched", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"size":"%d"}}`, req.Object.Spec.Size))
-			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), patch))
-		}},
-	}
-	for _, test := range tests {
-		runInBubble(t, test.name, func(t *testing.T) {
-			w := newWorld(t, newThing(), configMap("child", nil))
-			w.engine(doing("A", test.do))
-			for i := range 30 {
-				w.edit(func(obj *Thing) { obj.Spec.Size = i })
-				w.must()
-			}
-			none(t, "hot loops", recorded[journal.HotLoop](w))
-		})
-	}
-}
-
-func TestAChildIsFoughtOver(t *testing.T) {
-	tests := []struct {
-		name   string
-		write  func(ctx context.Context, c client.Client) error
-		undo   func(w *world)
-		want   string // the beginning of what is reported
-		fields []string
-		by     []string
-	}{
-		{"updated", func(ctx context.Context, c client.Client) error {
-			cm := &corev1.ConfigMap{}
-			if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "child"}, cm); err != nil {
-				return err
-			}
-			cm.Data = map[string]string{"size": "ours"}
-			return c.Update(ctx, cm)
-		}, func(w *world) {
-			patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"size":"theirs"}}`))
-			must(w.tb, w.server.Patch(context.Background(), configMap("child", nil), patch))
-		}, ".data.size of ConfigMap default/child is written again and again", []string{".data.size"}, []string{"helm"}},
-		{"updated, with a status that moves", func(ctx context.Context, c client.Client) error {
-			b := newThing()
-			if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "b"}, b); err != nil {
-				return err
-			}
-			b.Spec.Size = 7
-			return c.Update(ctx, b)
-		}, func(w *world) {
-			b := newThing()
-			b.Name = "b"
-			must(w.tb, w.server.Get(context.Background(), client.ObjectKeyFromObject(b), b))
-			b.Generation, b.Spec.Size = b.Generation+1, 0
-			must(w.tb, w.server.Update(context.Background(), b))
-			b.Status.Size++
-			must(w.tb, w.server.Status().Update(context.Background(), b))
-		}, ".spec.size of Thing default/b is written again and again", []string{".spec.size"}, nil},
-		{"patched", func(ctx context.Context, c client.Client) error {
-			return c.Patch(ctx, configMap("child", nil), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"size":"ours"}}`)))
-		}, func(w *world) {
-			patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"size":"theirs"}}`))
-			must(w.tb, w.server.Patch(context.Background(), configMap("child", nil), patch))
-		}, ".data.size of ConfigMap default/child is written again and again", []string{".data.size"}, []string{"helm"}},
-		{"created", func(ctx context.Context, c client.Client) error {
-			return client.IgnoreAlreadyExists(c.Create(ctx, configMap("other", map[string]string{"size": "ours"})))
-		}, func(w *world) { w.remove(configMap("other", nil)) }, "ConfigMap default/other is created again and again: another client deletes it", nil, nil},
-	}
-	for _, test := range tests {
-		runInBubble(t, test.name, func(t *testing.T) {
-			b := newThing()
-			b.Name = "b"
-			w := newWorld(t, newThing(), b, configMap("child", nil))
-			child := configMap("child", nil)
-			must(t, w.server.Get(t.Context(), client.ObjectKeyFromObject(child), child))
-			child.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "helm", Operation: "Apply", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)}}
-			options := w.options()
-			options.APIReader = managed{w.liveReader(), child.ManagedFields}
-			w.engineWith(options, doing("A", tries(func(ctx context.Context, req *request) error { return test.write(ctx, req.Client) })))
-			for range 12 {
-				before := len(w.writes)
-				w.must()
-				if len(w.writes) > before && len(recorded[journal.HotLoop](w)) == 0 {
-					test.undo(w)
-				}
-			}
-			found := recorded[journal.HotLoop](w)
-			if len(found) != 1 {
-				t.Fatalf("found %d times, want once: then it is slowed", len(found))
-			}
-			same(t, "fields", test.fields, found[0].Fields)
-			same(t, "managers", test.by, found[0].Managers)
-			if got := fmt.Sprint(w.takeEvents()); !strings.Contains(got, "HotLoop: "+test.want) {
-				t.Errorf("events: %s", got)
-			}
-		})
-	}
-}
-
-// managed is a reader whose metadata has managers, which the fake client does not keep.
-type managed struct {
-	client.Reader
-	fields []metav1.ManagedFieldsEntry
-}
-
-func (m managed) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	err := m.Reader.Get(ctx, key, obj, opts...)
-	obj.SetManagedFields(m.fields)
-	return err
 }
 
 // A deletion does not wait for a hot loop.

@@ -181,9 +181,6 @@ func ownChild(obj *Thing, name string, data map[string]string) *corev1.ConfigMap
 // What looks like a hot loop, and is none.
 func TestLegitimateWrites(t *testing.T) {
 	rings.Test(t, "simulates two hours")
-	merge := func(format string, args ...any) client.Patch {
-		return client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, args...))
-	}
 	every := func(d time.Duration, do func(ctx context.Context, req *request, n int) error) doFunc {
 		n, last := 0, time.Time{}
 		return func(ctx context.Context, req *request) (ctrl.Result, error) {
@@ -209,7 +206,7 @@ func TestLegitimateWrites(t *testing.T) {
 		}), nil},
 		{"a label of a child that flaps in one reconcile", every(5*time.Second, func(ctx context.Context, req *request, _ int) error {
 			for _, value := range []string{"a", "b"} {
-				if err := req.Client.Patch(ctx, configMap("child", nil), merge(`{"metadata":{"labels":{"x":%q}}}`, value)); err != nil {
+				if err := req.Client.Patch(ctx, configMap("child", nil), mergePatch(`{"metadata":{"labels":{"x":%q}}}`, value)); err != nil {
 					return err
 				}
 			}
@@ -220,18 +217,18 @@ func TestLegitimateWrites(t *testing.T) {
 			if err := req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm); err != nil {
 				return err
 			}
-			return req.Client.Patch(ctx, cm, merge(`{"metadata":{"annotations":{"restart":"now"}}}`))
+			return req.Client.Patch(ctx, cm, mergePatch(`{"metadata":{"annotations":{"restart":"now"}}}`))
 		}), func(c *cluster, _ int) {
 			cm := configMap("child", nil)
 			c.must(c.user.Get(c.t.Context(), client.ObjectKeyFromObject(cm), cm))
 			if cm.Annotations["restart"] != "" {
-				c.must(c.user.Patch(c.t.Context(), cm, merge(`{"metadata":{"annotations":{"restart":null}}}`)))
+				c.must(c.user.Patch(c.t.Context(), cm, mergePatch(`{"metadata":{"annotations":{"restart":null}}}`)))
 			}
 		}},
 		{"a child that others change elsewhere", every(5*time.Second, func(ctx context.Context, req *request, _ int) error {
-			return req.Client.Patch(ctx, configMap("child", nil), merge(`{"data":{"size":"ours"}}`))
+			return req.Client.Patch(ctx, configMap("child", nil), mergePatch(`{"data":{"size":"ours"}}`))
 		}), func(c *cluster, second int) {
-			c.must(c.user.Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"other":"%d"}}`, second)))
+			c.must(c.user.Patch(c.t.Context(), configMap("child", nil), mergePatch(`{"data":{"other":"%d"}}`, second)))
 		}},
 		{"different JSON patches", every(5*time.Second, func(ctx context.Context, req *request, n int) error {
 			return req.Client.Patch(ctx, configMap("child", nil), client.RawPatch("application/json-patch+json", fmt.Appendf(nil, `[{"op":"add","path":"/data","value":{"n":"%d"}}]`, n)))
@@ -245,13 +242,13 @@ func TestLegitimateWrites(t *testing.T) {
 			return client.IgnoreNotFound(req.Client.Delete(ctx, configMap("absent", nil)))
 		}), nil},
 		{"dry runs", every(5*time.Second, func(ctx context.Context, req *request, _ int) error {
-			return req.Client.Patch(ctx, configMap("child", nil), merge(`{"data":{"size":"dry"}}`), client.DryRunAll)
+			return req.Client.Patch(ctx, configMap("child", nil), mergePatch(`{"data":{"size":"dry"}}`), client.DryRunAll)
 		}), nil},
 		{"a field that another client has changed back twice", every(5*time.Second, func(ctx context.Context, req *request, _ int) error {
-			return req.Client.Patch(ctx, configMap("child", nil), merge(`{"data":{"size":"ours"}}`))
+			return req.Client.Patch(ctx, configMap("child", nil), mergePatch(`{"data":{"size":"ours"}}`))
 		}), func(c *cluster, second int) {
 			if second == 20 || second == 40 {
-				c.must(c.user.Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"size":"theirs"}}`)))
+				c.must(c.user.Patch(c.t.Context(), configMap("child", nil), mergePatch(`{"data":{"size":"theirs"}}`)))
 			}
 		}},
 		{"a roll-out in small steps", func(ctx context.Context, req *request) (ctrl.Result, error) {
@@ -266,7 +263,7 @@ func TestLegitimateWrites(t *testing.T) {
 				if second > 1 {
 					return
 				}
-				c.must(c.user.Patch(c.t.Context(), configMap("child", nil), merge(`{"data":{"ready":"%d"}}`, 200*second+i)))
+				c.must(c.user.Patch(c.t.Context(), configMap("child", nil), mergePatch(`{"data":{"ready":"%d"}}`, 200*second+i)))
 				pass(3 * time.Millisecond)
 			}
 		}},
@@ -278,6 +275,14 @@ func TestLegitimateWrites(t *testing.T) {
 			req.Object.Status.Size = len(list.Items)
 			return ctrlkit.RequeueIfError(req.Client.Create(ctx, ownChild(req.Object, fmt.Sprintf("child-%d", len(list.Items)), nil)))
 		}, nil},
+		{"what follows the spec", func(ctx context.Context, req *request) (ctrl.Result, error) {
+			size := req.Object.Spec.Size
+			req.Object.Status.Size = size
+			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "tier", fmt.Sprint(size))
+			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), mergePatch(`{"data":{"size":"%d"}}`, size)))
+		}, func(c *cluster, second int) {
+			c.must(c.user.Patch(c.t.Context(), c.thing(), mergePatch(`{"spec":{"size":%d}}`, second)))
+		}},
 		{"phases, one in each reconcile", changing(func(obj *Thing) { obj.Status.Size = min(obj.Status.Size+1, 40) }), nil},
 	}
 	for _, test := range tests {
@@ -304,7 +309,7 @@ func TestEchoesThroughAChild(t *testing.T) {
 		c.create(ownChild(c.thing(), "child", map[string]string{"a": "b"}))
 		c.start(operator{name: "things", watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: steps{
 			doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
-				patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"at":"%d"}}`, req.Now.UnixNano()))
+				patch := mergePatch(`{"data":{"at":"%d"}}`, req.Now.UnixNano())
 				return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), patch))
 			}),
 		}})

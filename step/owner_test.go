@@ -35,7 +35,7 @@ func TestWritesCarryTheFieldOwner(t *testing.T) {
 			return c.Update(ctx, cm)
 		}, configMap("child", nil)},
 		{"patch", func(ctx context.Context, c client.Client, _ *Thing) error {
-			return c.Patch(ctx, configMap("child", nil), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"b"}}`)))
+			return c.Patch(ctx, configMap("child", nil), mergePatch(`{"data":{"a":"b"}}`))
 		}, configMap("child", nil)},
 		{"apply", func(ctx context.Context, c client.Client, _ *Thing) error {
 			return c.Apply(ctx, corev1ac.ConfigMap("child", "default").WithData(map[string]string{"a": "b"}))
@@ -50,7 +50,7 @@ func TestWritesCarryTheFieldOwner(t *testing.T) {
 		}, &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}},
 		{"patch of the status", func(ctx context.Context, c client.Client, obj *Thing) error {
 			b := &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}
-			return c.Status().Patch(ctx, b, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"size":3}}`)))
+			return c.Status().Patch(ctx, b, mergePatch(`{"status":{"size":3}}`))
 		}, &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}},
 	}
 	for _, test := range tests {

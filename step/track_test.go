@@ -67,7 +67,7 @@ func TestTheJournalHasWrites(t *testing.T) {
 		{"the status of another", func(ctx context.Context, c client.Client) error {
 			other := newThing()
 			other.Name = "b"
-			return c.Status().Patch(ctx, other, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"size":3}}`)))
+			return c.Status().Patch(ctx, other, mergePatch(`{"status":{"size":3}}`))
 		}, []journal.Wrote{{
 			Verb: "patch", Subresource: "status", Fields: []string{".status.size"},
 			Object: journal.Object{Group: "test.example.com", Kind: "Thing", Namespace: "default", Name: "b"},
@@ -130,7 +130,7 @@ func TestAPatchFromTwoObjectsIsSent(t *testing.T) {
 		}
 		before := cm.DeepCopy()
 		cm.Data["a"] = "2"
-		meanwhile := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"b":"1"}}`)) // another client's, in the answer
+		meanwhile := mergePatch(`{"data":{"b":"1"}}`) // another client's, in the answer
 		if err := w.server.Patch(ctx, configMap("child", nil), meanwhile); err != nil {
 			return ctrl.Result{}, err
 		}

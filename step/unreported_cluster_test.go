@@ -29,7 +29,7 @@ func TestIdleObjectsAndTheirWatches(t *testing.T) {
 	object := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
 	secret := func(name string) *corev1.Secret { return &corev1.Secret{ObjectMeta: object(name)} }
 	touch := func(c *cluster, obj client.Object) {
-		c.must(c.user.Patch(c.t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"changed":"yes"}}}`))))
+		c.must(c.user.Patch(c.t.Context(), obj, mergePatch(`{"metadata":{"labels":{"changed":"yes"}}}`)))
 	}
 	tests := []struct {
 		name   string

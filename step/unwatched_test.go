@@ -162,7 +162,7 @@ func unwatchedCases() []unwatchedCase {
 		{name: "another object of its own kind", do: then(gets(func() client.Object { return &Thing{} }), done)},
 		{name: "the answer to a write", do: func(ctx context.Context, req *request) (ctrl.Result, error) {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}
-			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, secret, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"Yg=="}}`))))
+			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, secret, mergePatch(`{"data":{"a":"Yg=="}}`)))
 		}},
 		{name: "a kind that the server does not have", do: then(func(ctx context.Context, req *request) error {
 			u := &unstructured.Unstructured{}
