@@ -206,7 +206,7 @@ func TestFightsAreNamed(t *testing.T) {
 				mine.Finalizers = []string{"example.com/kept"}
 			}
 			c.must(c.as("bystander").Create(t.Context(), mine))
-			c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
+			c.must(c.as("helm").Create(t.Context(), &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
 			c.start(operator{name: "things", of: "a", strip: test.strip, watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: steps{doing("Write", test.do)}})
 			c.everySecond(time.Minute, func(int) {
 				if len(c.found("things")) == 0 {

@@ -112,7 +112,7 @@ func TestNeedsNameMistakes(t *testing.T) {
 		want string
 	}{
 		"no verbs":            {permission.Use{Object: &corev1.Node{}}, `engine "things": a use of Node has no verbs`},
-		"a kind of no server": {permission.Use{Object: &corev1.Secret{}, Verbs: []string{"get"}}, `resource of Secret`},
+		"a kind of no server": {permission.Use{Object: &corev1.Pod{}, Verbs: []string{"get"}}, `resource of Pod`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			engine, err := step.New(step.Options[*Thing]{Name: "things", Client: c, Uses: []permission.Use{test.use}}, doing("A", passes))
