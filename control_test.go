@@ -92,19 +92,17 @@ func TestRetry(t *testing.T) {
 		{"panic beside what may pass", []error{errors.Join(errBoom, &ctrlkit.PanicError{Value: "no"})}, 3, 1, 0, "A: boom\npanic: no"},
 		{"continue", []error{second(ctrlkit.ContinueAndRequeueAfter(1))}, 3, 1, 0, "A: continue, and requeue"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				attempts := 0
-				a := ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) {
-					attempts++
-					return ctrlkit.RequeueIfError(tt.outcomes[min(attempts, len(tt.outcomes))-1])
-				})
-				begin := time.Now()
-				_, err := ctrlkit.Retry(wait.Backoff{Duration: time.Second, Factor: 2, Steps: tt.steps}, a).Run(t.Context())
-				if attempts != tt.attempts || time.Since(begin) != tt.took || text(err) != tt.want {
-					t.Errorf("%d attempts in %s with %q, want %d in %s with %q", attempts, time.Since(begin), text(err), tt.attempts, tt.took, tt.want)
-				}
+		runInBubble(t, tt.name, func(t *testing.T) {
+			attempts := 0
+			a := ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) {
+				attempts++
+				return ctrlkit.RequeueIfError(tt.outcomes[min(attempts, len(tt.outcomes))-1])
 			})
+			begin := time.Now()
+			_, err := ctrlkit.Retry(wait.Backoff{Duration: time.Second, Factor: 2, Steps: tt.steps}, a).Run(t.Context())
+			if attempts != tt.attempts || time.Since(begin) != tt.took || text(err) != tt.want {
+				t.Errorf("%d attempts in %s with %q, want %d in %s with %q", attempts, time.Since(begin), text(err), tt.attempts, tt.took, tt.want)
+			}
 		})
 	}
 }
@@ -185,21 +183,19 @@ func TestRetryStopsWithTheContext(t *testing.T) {
 			return context.WithTimeout(ctx, 19*time.Second)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := limit(t.Context())
-				defer cancel()
-				var j journal
-				begin := time.Now()
-				_, err := ctrlkit.Retry(backoff, j.fails("A")).Run(ctx)
-				if !errors.Is(err, errBoom) {
-					t.Errorf("the cause is missing: %v", err)
-				}
-				if took := time.Since(begin); took > 15*time.Second {
-					t.Errorf("continued for %s", took)
-				}
-				j.want(t, "A", "A")
-			})
+		runInBubble(t, name, func(t *testing.T) {
+			ctx, cancel := limit(t.Context())
+			defer cancel()
+			var j journal
+			begin := time.Now()
+			_, err := ctrlkit.Retry(backoff, j.fails("A")).Run(ctx)
+			if !errors.Is(err, errBoom) {
+				t.Errorf("the cause is missing: %v", err)
+			}
+			if took := time.Since(begin); took > 15*time.Second {
+				t.Errorf("continued for %s", took)
+			}
+			j.want(t, "A", "A")
 		})
 	}
 }
@@ -427,40 +423,38 @@ func TestFinallyFinishesItsTail(t *testing.T) {
 			return ctx, cancel
 		}, context.Canceled, time.Hour + ctrlkit.FinallyGrace},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var j journal
-				tail := func(takes time.Duration) ctrlkit.Action {
-					return ctrlkit.NewAction("UpdateStatus", func(ctx context.Context) (ctrl.Result, error) {
-						deadline, bounded := ctx.Deadline()
-						if got := time.Until(deadline); bounded != (tt.most > 0) || bounded && got != tt.most {
-							t.Errorf("the tail has the time %s, want %s", got, tt.most)
-						}
-						select {
-						case <-ctx.Done():
-							return ctrlkit.RequeueIfError(fmt.Errorf("status not written: %w", ctx.Err()))
-						case <-time.After(takes):
-							j.note(fmt.Sprint("written with ", ctx.Value(testKey{})))
-							return ctrlkit.NoRequeue()
-						}
-					})
-				}
-				run := func(takes time.Duration) (time.Duration, error) {
-					ctx, cancel := tt.end(context.WithValue(t.Context(), testKey{}, "value"))
-					defer cancel()
-					begin := time.Now()
-					_, err := ctrlkit.Finally(ctrlkit.Nop(), tail(takes)).Run(ctx)
-					return time.Since(begin), err
-				}
-				if _, err := run(5 * time.Second); err != nil {
-					t.Error(err)
-				}
-				j.want(t, "written with value")
-				took, err := run(time.Hour)
-				if !errors.Is(err, tt.err) || took != time.Second+ctrlkit.FinallyGrace {
-					t.Errorf("a tail that takes an hour ended after %s with %v, want %v", took, err, tt.err)
-				}
-			})
+		runInBubble(t, tt.name, func(t *testing.T) {
+			var j journal
+			tail := func(takes time.Duration) ctrlkit.Action {
+				return ctrlkit.NewAction("UpdateStatus", func(ctx context.Context) (ctrl.Result, error) {
+					deadline, bounded := ctx.Deadline()
+					if got := time.Until(deadline); bounded != (tt.most > 0) || bounded && got != tt.most {
+						t.Errorf("the tail has the time %s, want %s", got, tt.most)
+					}
+					select {
+					case <-ctx.Done():
+						return ctrlkit.RequeueIfError(fmt.Errorf("status not written: %w", ctx.Err()))
+					case <-time.After(takes):
+						j.note(fmt.Sprint("written with ", ctx.Value(testKey{})))
+						return ctrlkit.NoRequeue()
+					}
+				})
+			}
+			run := func(takes time.Duration) (time.Duration, error) {
+				ctx, cancel := tt.end(context.WithValue(t.Context(), testKey{}, "value"))
+				defer cancel()
+				begin := time.Now()
+				_, err := ctrlkit.Finally(ctrlkit.Nop(), tail(takes)).Run(ctx)
+				return time.Since(begin), err
+			}
+			if _, err := run(5 * time.Second); err != nil {
+				t.Error(err)
+			}
+			j.want(t, "written with value")
+			took, err := run(time.Hour)
+			if !errors.Is(err, tt.err) || took != time.Second+ctrlkit.FinallyGrace {
+				t.Errorf("a tail that takes an hour ended after %s with %v, want %v", took, err, tt.err)
+			}
 		})
 	}
 }

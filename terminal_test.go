@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -167,32 +166,30 @@ func TestControllerIsNotSilenced(t *testing.T) {
 		{"a poll and a terminal error", ctrlkit.Join(poll, gone), time.Minute, 9, 9},
 		{"a poll and a terminal error, as often as the poll wants", ctrlkit.Join(poll, gone), 100 * time.Millisecond, 20, 30},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				reconciles := 0
-				c, err := controller.NewTypedUnmanaged("test", controller.TypedOptions[reconcile.Request]{
-					LogConstructor:     func(*reconcile.Request) logr.Logger { return logr.Discard() },
-					RateLimiter:        backoff(tt.longest),
-					UsePriorityQueue:   new(false),
-					SkipNameValidation: new(true),
-					Reconciler: reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-						reconciles++
-						return ctrlkit.IgnoreExit(tt.action.Run(ctx))
-					}),
-				})
-				must(t, err)
-				err = c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-					queue.Add(reconcile.Request{})
-					return nil
-				}))
-				must(t, err)
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-				defer cancel()
-				must(t, c.Start(ctx))
-				if reconciles < tt.min || reconciles > tt.max {
-					t.Errorf("%d reconciles in two seconds, want %d to %d", reconciles, tt.min, tt.max)
-				}
+		runInBubble(t, tt.name, func(t *testing.T) {
+			reconciles := 0
+			c, err := controller.NewTypedUnmanaged("test", controller.TypedOptions[reconcile.Request]{
+				LogConstructor:     func(*reconcile.Request) logr.Logger { return logr.Discard() },
+				RateLimiter:        backoff(tt.longest),
+				UsePriorityQueue:   new(false),
+				SkipNameValidation: new(true),
+				Reconciler: reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+					reconciles++
+					return ctrlkit.IgnoreExit(tt.action.Run(ctx))
+				}),
 			})
+			must(t, err)
+			err = c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+				queue.Add(reconcile.Request{})
+				return nil
+			}))
+			must(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			must(t, c.Start(ctx))
+			if reconciles < tt.min || reconciles > tt.max {
+				t.Errorf("%d reconciles in two seconds, want %d to %d", reconciles, tt.min, tt.max)
+			}
 		})
 	}
 }

@@ -75,23 +75,21 @@ func TestTimeoutReturnsAtItsDeadline(t *testing.T) {
 		{"of another type", func(r <-chan struct{}) ctrlkit.Action { return foreignAction{deaf("A", r, new(atomic.Int32))} },
 			"foreign: timed out after 5s in foreign, A: it is still running", []string{"foreign", "A"}, late},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				release := make(chan struct{})
-				defer close(release)
-				begin := time.Now()
-				_, err := ctrlkit.Timeout(5*time.Second, tt.action(release)).Run(t.Context())
-				if took := time.Since(begin); took != tt.took {
-					t.Errorf("took %s, want %s", took, tt.took)
-				}
-				var timeout *ctrlkit.TimeoutError
-				if !errors.As(err, &timeout) || !errors.Is(err, context.DeadlineExceeded) || text(err) != tt.want {
-					t.Fatalf("got error %v, want %s", err, tt.want)
-				}
-				if !slices.Equal(timeout.Running, tt.running) {
-					t.Errorf("running: got %v, want %v", timeout.Running, tt.running)
-				}
-			})
+		runInBubble(t, tt.name, func(t *testing.T) {
+			release := make(chan struct{})
+			defer close(release)
+			begin := time.Now()
+			_, err := ctrlkit.Timeout(5*time.Second, tt.action(release)).Run(t.Context())
+			if took := time.Since(begin); took != tt.took {
+				t.Errorf("took %s, want %s", took, tt.took)
+			}
+			var timeout *ctrlkit.TimeoutError
+			if !errors.As(err, &timeout) || !errors.Is(err, context.DeadlineExceeded) || text(err) != tt.want {
+				t.Fatalf("got error %v, want %s", err, tt.want)
+			}
+			if !slices.Equal(timeout.Running, tt.running) {
+				t.Errorf("running: got %v, want %v", timeout.Running, tt.running)
+			}
 		})
 	}
 }
@@ -134,19 +132,17 @@ func TestTimeoutKeepsWhatWasReturned(t *testing.T) {
 		{"in the grace", all(slowly("Slow", ctrlkit.TimeoutGrace/2)), "Slow: boom", 0, 0},
 		{"success in the grace", all(ctrlkit.Finally(poll, ctrlkit.Nop()), slowly("Slow", ctrlkit.TimeoutGrace/2), ctrlkit.Sequential(nap("Nap"), stuck)), "Slow: boom; Act: timed out after 1s in Slow, Stuck: it is still running", 5 * time.Second, 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				release = make(chan struct{})
-				defer close(release)
-				result, err := ctrlkit.Timeout(time.Second, tt.action).Run(t.Context())
-				if got := strings.Replace(text(err), tt.action.Description(), "Act", 1); got != tt.want || result.RequeueAfter != tt.after || len(ctrlkit.Waits(err)) != tt.waits {
-					t.Errorf("got %v after %s with %d waits, want %s after %s with %d", err, result.RequeueAfter, len(ctrlkit.Waits(err)), tt.want, tt.after, tt.waits)
-				}
-				if isTerminal(err) {
-					t.Error("the time that was over is not terminal")
-				}
-				checkTimeoutError(t, err, strings.Contains(tt.want, "Stuck"))
-			})
+		runInBubble(t, tt.name, func(t *testing.T) {
+			release = make(chan struct{})
+			defer close(release)
+			result, err := ctrlkit.Timeout(time.Second, tt.action).Run(t.Context())
+			if got := strings.Replace(text(err), tt.action.Description(), "Act", 1); got != tt.want || result.RequeueAfter != tt.after || len(ctrlkit.Waits(err)) != tt.waits {
+				t.Errorf("got %v after %s with %d waits, want %s after %s with %d", err, result.RequeueAfter, len(ctrlkit.Waits(err)), tt.want, tt.after, tt.waits)
+			}
+			if isTerminal(err) {
+				t.Error("the time that was over is not terminal")
+			}
+			checkTimeoutError(t, err, strings.Contains(tt.want, "Stuck"))
 		})
 	}
 }
@@ -210,73 +206,65 @@ func TestEqualActionsUnderTimeoutsDoNotOverlap(t *testing.T) {
 		{"the same work inside an action", ctrlkit.WithObject(pod), func(a ctrlkit.Action) ctrlkit.Action { return ctrlkit.NewAction("Outer", a.Run) }, 1},
 		{"other work", ctrlkit.WithHook(nil), func(a ctrlkit.Action) ctrlkit.Action { return a }, 2},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var now, most, runs atomic.Int32
-				work := func() ctrlkit.Action {
-					return ctrlkit.NewAction("Work", func(context.Context) (ctrl.Result, error) {
-						runs.Add(1)
-						most.Store(max(most.Load(), now.Add(1)))
-						defer now.Add(-1)
-						<-time.After(time.Second)
-						return ctrlkit.NoRequeue()
-					}, tt.option)
-				}
-				w := tt.around(ctrlkit.ParallelJoin(ctrlkit.Timeout(3*time.Second, work()), ctrlkit.Timeout(3*time.Second, work())))
-				if _, err := w.Run(t.Context()); err != nil || runs.Load() != 2 || most.Load() != tt.want {
-					t.Errorf("%d runs, %d of them at once, with error %v, want 2 and %d", runs.Load(), most.Load(), err, tt.want)
-				}
-			})
+		runInBubble(t, tt.name, func(t *testing.T) {
+			var now, most, runs atomic.Int32
+			work := func() ctrlkit.Action {
+				return ctrlkit.NewAction("Work", func(context.Context) (ctrl.Result, error) {
+					runs.Add(1)
+					most.Store(max(most.Load(), now.Add(1)))
+					defer now.Add(-1)
+					<-time.After(time.Second)
+					return ctrlkit.NoRequeue()
+				}, tt.option)
+			}
+			w := tt.around(ctrlkit.ParallelJoin(ctrlkit.Timeout(3*time.Second, work()), ctrlkit.Timeout(3*time.Second, work())))
+			if _, err := w.Run(t.Context()); err != nil || runs.Load() != 2 || most.Load() != tt.want {
+				t.Errorf("%d runs, %d of them at once, with error %v, want 2 and %d", runs.Load(), most.Load(), err, tt.want)
+			}
 		})
 	}
 }
 
 func TestOneActionUnderTimeoutsDoesNotOverlapItself(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}}
-	t.Run("the first does not end", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			release := make(chan struct{})
-			var most atomic.Int32
-			a := deaf("A", release, &most)
-			_, err := ctrlkit.ParallelJoin(ctrlkit.Timeout(time.Second, a), ctrlkit.Timeout(2*time.Second, a)).Run(t.Context())
-			if want := "A: timed out after 1s in A: it is still running"; err == nil || most.Load() != 1 || !errors.Is(err, ctrlkit.ErrStillRunning) {
-				t.Errorf("%d at once with %v, want 1 and %s", most.Load(), err, want)
-			}
-			close(release)
-			synctest.Wait()
-			if _, err := a.Run(t.Context()); err != nil {
-				t.Errorf("after it has ended: %v", err)
-			}
-		})
+	runInBubble(t, "the first does not end", func(t *testing.T) {
+		release := make(chan struct{})
+		var most atomic.Int32
+		a := deaf("A", release, &most)
+		_, err := ctrlkit.ParallelJoin(ctrlkit.Timeout(time.Second, a), ctrlkit.Timeout(2*time.Second, a)).Run(t.Context())
+		if want := "A: timed out after 1s in A: it is still running"; err == nil || most.Load() != 1 || !errors.Is(err, ctrlkit.ErrStillRunning) {
+			t.Errorf("%d at once with %v, want 1 and %s", most.Load(), err, want)
+		}
+		close(release)
+		synctest.Wait()
+		if _, err := a.Run(t.Context()); err != nil {
+			t.Errorf("after it has ended: %v", err)
+		}
 	})
-	t.Run("inside itself", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			inner := ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }, ctrlkit.WithObject(pod))
-			outer := ctrlkit.NewAction("A", ctrlkit.Timeout(time.Second, inner).Run, ctrlkit.WithObject(pod))
-			if _, err := ctrlkit.Timeout(time.Second, outer).Run(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
+	runInBubble(t, "inside itself", func(t *testing.T) {
+		inner := ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }, ctrlkit.WithObject(pod))
+		outer := ctrlkit.NewAction("A", ctrlkit.Timeout(time.Second, inner).Run, ctrlkit.WithObject(pod))
+		if _, err := ctrlkit.Timeout(time.Second, outer).Run(t.Context()); err != nil {
+			t.Error(err)
+		}
 	})
-	t.Run("in two reconciles", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var started sync.WaitGroup
-			started.Add(2)
-			w := ctrlkit.Timeout(time.Second, ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) {
-				started.Done()
-				started.Wait() // for the other one
-				return ctrlkit.NoRequeue()
-			}))
-			var reconciles sync.WaitGroup
-			for range 2 {
-				reconciles.Go(func() {
-					if _, err := w.Run(t.Context()); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			reconciles.Wait()
-		})
+	runInBubble(t, "in two reconciles", func(t *testing.T) {
+		var started sync.WaitGroup
+		started.Add(2)
+		w := ctrlkit.Timeout(time.Second, ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) {
+			started.Done()
+			started.Wait() // for the other one
+			return ctrlkit.NoRequeue()
+		}))
+		var reconciles sync.WaitGroup
+		for range 2 {
+			reconciles.Go(func() {
+				if _, err := w.Run(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		reconciles.Wait()
 	})
 }
 

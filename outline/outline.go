@@ -1,7 +1,9 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outline describes workflows: which actions one is made of, and how they are combined.
+// Package outline describes workflows: which actions one is made of, and how they are combined. It is
+// a package of its own so that the types of a picture stay out of package ctrlkit, which runs
+// workflows.
 //
 // [ctrlkit.Describe] returns the outline of an action, and package diagram draws it:
 //

@@ -6,6 +6,7 @@ package step
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
@@ -13,10 +14,10 @@ import (
 // freshness is whether the cache was up to date with an object since the process started. It may be
 // used by actions that run at the same time.
 type freshness struct {
-	mu     sync.Mutex    // for all below
-	fresh  bool          // a write or a live read of this process has shown it
-	live   string        // a resource version that the API server has had
-	asking chan struct{} // closed when the action that asks the API server is done; nil if none asks
+	fresh  atomic.Bool            // a write or a live read of this process has shown it
+	live   atomic.Pointer[string] // a resource version that the API server has had, nil if none is known
+	mu     sync.Mutex             // for asking
+	asking chan struct{}          // closed when the action that asks the API server is done; nil if none asks
 }
 
 // ask waits until no other action asks the API server: the first one asks for all. The action that
@@ -46,35 +47,23 @@ func (f *freshness) ask(ctx context.Context) (done func(), err error) {
 }
 
 func (f *freshness) reset() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.fresh, f.live = false, ""
+	f.fresh.Store(false)
+	f.live.Store(nil)
 }
 
-func (f *freshness) set() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.fresh = true
-}
+func (f *freshness) set() { f.fresh.Store(true) }
 
-func (f *freshness) isSet() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.fresh
-}
+func (f *freshness) isSet() bool { return f.fresh.Load() }
 
 // sawLive notes a version that the API server has.
-func (f *freshness) sawLive(version string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.live = version
-}
+func (f *freshness) sawLive(version string) { f.live.Store(&version) }
 
 // newestSeen returns the newest version that the API server is known to have, empty if none is.
 func (f *freshness) newestSeen() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.live
+	if version := f.live.Load(); version != nil {
+		return *version
+	}
+	return ""
 }
 
 // An epoch is the time since the first write of this process to an object of a kind, as a resource

@@ -18,8 +18,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/references"
 )
 
-// watchDeclared adds the watches that steps declare. It returns the kinds that may come later.
-func (e *Engine[T]) watchDeclared(b *builder.Builder) (later []schema.GroupKind, err error) {
+// eachDeclared calls connect for each watch that a step declares.
+func (e *Engine[T]) eachDeclared(connect func(w Watch, gvk schema.GroupVersionKind)) error {
 	for _, p := range e.plan.parts {
 		watcher, ok := p.step.(Watcher[T])
 		if !ok {
@@ -30,17 +30,25 @@ func (e *Engine[T]) watchDeclared(b *builder.Builder) (later []schema.GroupKind,
 		for _, w := range watches {
 			gvk, err := e.options.Client.GroupVersionKindFor(w.Object)
 			if err != nil {
-				return nil, fmt.Errorf("step %q watches %T: %w: register it with the scheme of the manager", p.step.Name(), w.Object, err)
+				return fmt.Errorf("step %q watches %T: %w: register it with the scheme of the manager", p.step.Name(), w.Object, err)
 			}
-			if w.Later != nil {
-				e.watchLater(b, w, gvk, e.handlerOf(w))
-				later = append(later, gvk.GroupKind())
-				continue
-			}
-			e.watch(b, w, gvk.GroupKind())
+			connect(w, gvk)
 		}
 	}
-	return later, nil
+	return nil
+}
+
+// watchDeclared adds the watches that steps declare. It returns the kinds that may come later.
+func (e *Engine[T]) watchDeclared(b *builder.Builder) (later []schema.GroupKind, err error) {
+	err = e.eachDeclared(func(w Watch, gvk schema.GroupVersionKind) {
+		if w.Later == nil {
+			e.watch(b, w, gvk.GroupKind())
+			return
+		}
+		e.watchLater(b, w, gvk, e.handlerOf(w))
+		later = append(later, gvk.GroupKind())
+	})
+	return later, err
 }
 
 func (e *Engine[T]) watch(b *builder.Builder, w Watch, kind schema.GroupKind) {

@@ -4,9 +4,9 @@
 package step
 
 import (
-	"fmt"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -49,32 +49,23 @@ func (e *Engine[T]) Wire(watched ...client.Object) (Wiring, error) {
 		return Wiring{}, err
 	}
 	w := Wiring{Filters: []predicate.Predicate{e.EventFilter()}}
-	for _, p := range e.plan.parts {
-		watcher, ok := p.step.(Watcher[T])
-		if !ok {
-			continue
+	err = e.eachDeclared(func(watch Watch, gvk schema.GroupVersionKind) {
+		kinds = append(kinds, gvk.GroupKind())
+		filter := noting{gvk.GroupKind(), watch.Note, watch.Changed}
+		if watch.NamedBy != nil {
+			r := &references.Index[T]{Named: watch.NamedBy, NamedAs: watch.NamedAs}
+			if watch.Later == nil {
+				r.Namespaced = sync.OnceValue(func() bool { return namespaced(e.options.Client, watch.Object) })
+			}
+			w.Filters = append(w.Filters, r)
+			w.Watches = append(w.Watches, WiredWatch{watch.Object, filter, e.WrapHandler(handler.EnqueueRequestsFromMapFunc(r.Naming))})
 		}
-		watches := watcher.Watches()
-		e.uses.setWatched(p.step.Name(), watches)
-		for _, watch := range watches {
-			gvk, err := e.options.Client.GroupVersionKindFor(watch.Object)
-			if err != nil {
-				return Wiring{}, fmt.Errorf("step %q watches %T: %w: register it with the scheme of the manager", p.step.Name(), watch.Object, err)
-			}
-			kinds = append(kinds, gvk.GroupKind())
-			filter := noting{gvk.GroupKind(), watch.Note, watch.Changed}
-			if watch.NamedBy != nil {
-				r := &references.Index[T]{Named: watch.NamedBy, NamedAs: watch.NamedAs}
-				if watch.Later == nil {
-					r.Namespaced = sync.OnceValue(func() bool { return namespaced(e.options.Client, watch.Object) })
-				}
-				w.Filters = append(w.Filters, r)
-				w.Watches = append(w.Watches, WiredWatch{watch.Object, filter, e.WrapHandler(handler.EnqueueRequestsFromMapFunc(r.Naming))})
-			}
-			if h := e.handlerOf(watch); h != nil {
-				w.Watches = append(w.Watches, WiredWatch{watch.Object, filter, h})
-			}
+		if h := e.handlerOf(watch); h != nil {
+			w.Watches = append(w.Watches, WiredWatch{watch.Object, filter, h})
 		}
+	})
+	if err != nil {
+		return Wiring{}, err
 	}
 	e.sees = true
 	if len(watched) > 0 {

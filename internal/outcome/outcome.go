@@ -1,8 +1,9 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outcome joins the outcomes of the parts of a reconcile into one. Every floor that runs
-// several parts uses it: actions in a workflow, steps of an object.
+// Package outcome joins the outcomes of the parts of a reconcile into one. It is a package of its own
+// because every floor that runs several parts uses it: actions in a workflow, steps of an object,
+// handlers of a kind.
 //
 //	all := outcome.Outcome[ctrlkit.Wait]{}
 //	for _, part := range parts {
