@@ -21,11 +21,13 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // An operator that replaces a child every 20 seconds, and keeps in its status what is active, is in
 // no hot loop.
 func TestReplacesChildren(t *testing.T) {
+	rings.Test(t, "simulates hours")
 	inCluster(t, func(c *cluster) {
 		c.start(operator{name: "things", watch: watchThree, steps: steps{
 			doing("Replace", func(ctx context.Context, req *request) (ctrl.Result, error) {

@@ -140,6 +140,7 @@ func TestAnApplyThatChangesNothingMayBeSkipped(t *testing.T) {
 
 // An operator that deletes a child in every reconcile until it has gone is in no hot loop.
 func TestPollsATerminatingChild(t *testing.T) {
+	rings.Test(t, "simulates two hours")
 	for _, read := range []bool{false, true} {
 		runInCluster(t, fmt.Sprintf("read first: %v", read), func(t *testing.T, c *cluster) {
 			child := configMap("child", nil)
