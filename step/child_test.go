@@ -28,7 +28,7 @@ func kitRequest(t *testing.T, objects ...client.Object) (*request, *counting) {
 	t.Helper()
 	thing := newThing()
 	thing.UID = ""
-	req := steptest.NewRequest(t, thing, steptest.WithScheme(newScheme()), steptest.WithObjects(objects...))
+	req := steptest.NewRequest(t, thing, steptest.WithScheme(allKinds()), steptest.WithObjects(objects...))
 	counted := &counting{Client: req.Client}
 	req.Client = counted
 	return req, counted

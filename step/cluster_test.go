@@ -106,7 +106,7 @@ func (c *cluster) create(objects ...client.Object) {
 // as returns a client of its own field manager.
 func (c *cluster) as(manager string) client.Client {
 	c.t.Helper()
-	cl, err := client.New(c.server.Config(), client.Options{Scheme: newScheme(), FieldOwner: manager})
+	cl, err := client.New(c.server.Config(), client.Options{Scheme: allKinds(), FieldOwner: manager})
 	c.must(err)
 	return cl
 }
@@ -160,7 +160,7 @@ func (c *cluster) start(o operator) *step.Engine[*Thing] {
 	config := rest.CopyConfig(c.server.Config())
 	config.Transport = distant{config.Transport, c}
 	options := ctrl.Options{
-		Scheme: newScheme(), Logger: o.logger, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: allKinds(), Logger: o.logger, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true), RecoverPanic: new(false)},
 	}
 	if o.logger.GetSink() == nil {

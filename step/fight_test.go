@@ -36,7 +36,7 @@ func TestReplacesChildren(t *testing.T) {
 				switch {
 				case apierrors.IsNotFound(err):
 					child = configMap("child", map[string]string{"a": "b"})
-					if err := controllerutil.SetControllerReference(req.Object, child, newScheme()); err != nil {
+					if err := controllerutil.SetControllerReference(req.Object, child, allKinds()); err != nil {
 						return ctrl.Result{}, err
 					}
 					req.Object.Status.Counters = map[string]int{"active": 1}

@@ -169,7 +169,7 @@ func newRaceUser(t *testing.T, plane *controlplane.ControlPlane) client.WithWatc
 	t.Helper()
 	config := plane.Config()
 	config.QPS = -1
-	user, err := client.NewWithWatch(config, client.Options{Scheme: newScheme()})
+	user, err := client.NewWithWatch(config, client.Options{Scheme: allKinds()})
 	must(t, err)
 	return user
 }
@@ -338,7 +338,7 @@ func (r *race) watch() {
 // startRaceOperator starts an operator in a namespace, and returns when it sees what happens there.
 func startRaceOperator(t *testing.T, config *rest.Config, namespace string, options step.Options[*corev1.ConfigMap], s step.Step[*corev1.ConfigMap]) (stop func()) {
 	t.Helper()
-	manager := ctrl.Options{Scheme: newScheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}}
+	manager := ctrl.Options{Scheme: allKinds(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}}
 	manager.Cache.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	mgr, err := ctrl.NewManager(config, manager)
 	must(t, err)

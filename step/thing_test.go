@@ -72,13 +72,22 @@ var thingVersion = schema.GroupVersion{Group: "test.example.com", Version: "v1"}
 // finalizer is what an engine of the name "things" takes by default.
 const finalizer = "test.example.com/things"
 
-var newScheme = sync.OnceValue(func() *runtime.Scheme {
-	s := runtime.NewScheme()
-	s.AddKnownTypes(thingVersion, &Thing{}, &ThingList{})
-	metav1.AddToGroupVersion(s, thingVersion)
-	utilruntime.Must(clientgoscheme.AddToScheme(s))
-	return s
-})
+// newScheme returns the scheme of a fake client, which is slow with many kinds, and allKinds that of
+// the others.
+var (
+	newScheme = schemeWith(corev1.AddToScheme)
+	allKinds  = schemeWith(clientgoscheme.AddToScheme)
+)
+
+func schemeWith(add func(*runtime.Scheme) error) func() *runtime.Scheme {
+	return sync.OnceValue(func() *runtime.Scheme {
+		s := runtime.NewScheme()
+		s.AddKnownTypes(thingVersion, &Thing{}, &ThingList{})
+		metav1.AddToGroupVersion(s, thingVersion)
+		utilruntime.Must(add(s))
+		return s
+	})
+}
 
 var newMapper = sync.OnceValue(func() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{thingVersion, corev1.SchemeGroupVersion})
