@@ -113,6 +113,40 @@ func TestAccessFromTwoGoroutines(t *testing.T) {
 	all.Wait()
 }
 
+// What a step marks in a set.
+
+func all(marks ...func(*condition.Set)) func(*condition.Set) {
+	return func(s *condition.Set) {
+		for _, mark := range marks {
+			mark(s)
+		}
+	}
+}
+
+func healthy(conditionType, reason, message string) func(*condition.Set) {
+	return func(s *condition.Set) { s.MarkHealthy(conditionType, reason, message) }
+}
+
+func unhealthy(conditionType string, severity condition.Severity, reason, message string) func(*condition.Set) {
+	return func(s *condition.Set) { s.MarkUnhealthy(conditionType, severity, reason, message) }
+}
+
+func unknown(conditionType, reason, message string) func(*condition.Set) {
+	return func(s *condition.Set) { s.MarkUnknown(conditionType, reason, message) }
+}
+
+func failed(severity condition.Severity, reason, message string) func(*condition.Set) {
+	return func(s *condition.Set) { s.MarkFailed(severity, reason, message) }
+}
+
+func lastTryFailed(types []string, message string) func(*condition.Set) {
+	return func(s *condition.Set) { s.MarkLastTryFailed(types, message) }
+}
+
+func lastTryPassed(types []string) func(*condition.Set) {
+	return func(s *condition.Set) { s.MarkLastTryPassed(types) }
+}
+
 // same checks that got is want. What says of what, and may be empty in a test that checks one thing.
 func same[T any](t rapid.TB, what string, want, got T, options ...cmp.Option) {
 	t.Helper()

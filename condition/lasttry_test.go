@@ -19,29 +19,17 @@ func TestLastTry(t *testing.T) {
 		do   func(*condition.Set)
 		want string
 	}{
-		{"a good one that was stored", func(s *condition.Set) { s.MarkLastTryFailed([]string{"Degraded"}, "no permission") }, "Degraded=Unknown LastTryFailed: no permission"},
-		{"without a message", func(s *condition.Set) { s.MarkLastTryFailed([]string{"Degraded"}, "") }, "Degraded=Unknown LastTryFailed: LastTryFailed"},
-		{"a bad one that was stored stays", func(s *condition.Set) { s.MarkLastTryFailed([]string{"SecretFound"}, "no permission") }, "SecretFound=False NotFound: it is missing"},
-		{"one that was never evaluated", func(s *condition.Set) { s.MarkLastTryFailed([]string{"BackupDone"}, "no permission") }, "BackupDone=Unknown NotReached: not evaluated yet"},
-		{"one that was set good before it failed stays", func(s *condition.Set) {
-			s.MarkHealthy("Degraded", "Better", "")
-			s.MarkLastTryFailed([]string{"Degraded"}, "no permission")
-		}, "Degraded=False Better"},
-		{"one that was set bad before it failed stays", func(s *condition.Set) {
-			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "it is broken")
-			s.MarkLastTryFailed([]string{"Degraded"}, "no permission")
-		}, "Degraded=True Broken: it is broken"},
-		{"one that is healthy again", func(s *condition.Set) {
-			s.MarkLastTryFailed([]string{"Degraded"}, "no permission")
-			s.MarkLastTryPassed([]string{"Degraded"})
-		}, "Degraded=False LastTryPassed"},
-		{"a passed try of one that was never evaluated changes nothing", func(s *condition.Set) { s.MarkLastTryPassed([]string{"BackupDone"}) }, "BackupDone=Unknown NotReached: not evaluated yet"},
-		{"a passed try of a good one changes nothing", func(s *condition.Set) { s.MarkLastTryPassed([]string{"Degraded"}) }, "Degraded=False Fine"},
-		{"a passed try of a bad one changes nothing", func(s *condition.Set) { s.MarkLastTryPassed([]string{"SecretFound"}) }, "SecretFound=False NotFound: it is missing"},
-		{"one that is set afterwards", func(s *condition.Set) {
-			s.MarkLastTryFailed([]string{"Degraded"}, "no permission")
-			s.MarkHealthy("Degraded", "Better", "")
-		}, "Degraded=False Better"},
+		{"a good one that was stored", lastTryFailed([]string{"Degraded"}, "no permission"), "Degraded=Unknown LastTryFailed: no permission"},
+		{"without a message", lastTryFailed([]string{"Degraded"}, ""), "Degraded=Unknown LastTryFailed: LastTryFailed"},
+		{"a bad one that was stored stays", lastTryFailed([]string{"SecretFound"}, "no permission"), "SecretFound=False NotFound: it is missing"},
+		{"one that was never evaluated", lastTryFailed([]string{"BackupDone"}, "no permission"), "BackupDone=Unknown NotReached: not evaluated yet"},
+		{"one that was set good before it failed stays", all(healthy("Degraded", "Better", ""), lastTryFailed([]string{"Degraded"}, "no permission")), "Degraded=False Better"},
+		{"one that was set bad before it failed stays", all(unhealthy("Degraded", condition.SeverityError, "Broken", "it is broken"), lastTryFailed([]string{"Degraded"}, "no permission")), "Degraded=True Broken: it is broken"},
+		{"one that is healthy again", all(lastTryFailed([]string{"Degraded"}, "no permission"), lastTryPassed([]string{"Degraded"})), "Degraded=False LastTryPassed"},
+		{"a passed try of one that was never evaluated changes nothing", lastTryPassed([]string{"BackupDone"}), "BackupDone=Unknown NotReached: not evaluated yet"},
+		{"a passed try of a good one changes nothing", lastTryPassed([]string{"Degraded"}), "Degraded=False Fine"},
+		{"a passed try of a bad one changes nothing", lastTryPassed([]string{"SecretFound"}), "SecretFound=False NotFound: it is missing"},
+		{"one that is set afterwards", all(lastTryFailed([]string{"Degraded"}, "no permission"), healthy("Degraded", "Better", "")), "Degraded=False Better"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, newDatabase(stored("Degraded", isFalse, "Fine", ""), stored("SecretFound", isFalse, "NotFound", "it is missing")))

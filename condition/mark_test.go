@@ -21,17 +21,17 @@ func TestMark(t *testing.T) {
 		conditionType string
 		want          string
 	}{
-		{"good", func(s *condition.Set) { s.MarkHealthy("SecretFound", "Found", "") }, "SecretFound", "SecretFound=True Found"},
-		{"good, with a message", func(s *condition.Set) { s.MarkHealthy("SecretFound", "Found", "it is there") }, "SecretFound", "SecretFound=True Found: it is there"},
-		{"good is False", func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", "") }, "Degraded", "Degraded=False Fine"},
-		{"bad", func(s *condition.Set) { s.MarkUnhealthy("SecretFound", condition.SeverityError, "NotFound", "gone") }, "SecretFound", "SecretFound=False NotFound: gone"},
-		{"bad is True", func(s *condition.Set) { s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "slow") }, "Degraded", "Degraded=True Slow: slow"},
-		{"bad without a message", func(s *condition.Set) { s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "") }, "Degraded", "Degraded=True Slow: Slow"},
-		{"unknown", func(s *condition.Set) { s.MarkUnknown("Degraded", "NoAnswer", "silence") }, "Degraded", "Degraded=Unknown NoAnswer: silence"},
-		{"unknown without a message", func(s *condition.Set) { s.MarkUnknown("Degraded", "NoAnswer", "") }, "Degraded", "Degraded=Unknown NoAnswer: NoAnswer"},
+		{"good", healthy("SecretFound", "Found", ""), "SecretFound", "SecretFound=True Found"},
+		{"good, with a message", healthy("SecretFound", "Found", "it is there"), "SecretFound", "SecretFound=True Found: it is there"},
+		{"good is False", healthy("Degraded", "Fine", ""), "Degraded", "Degraded=False Fine"},
+		{"bad", unhealthy("SecretFound", condition.SeverityError, "NotFound", "gone"), "SecretFound", "SecretFound=False NotFound: gone"},
+		{"bad is True", unhealthy("Degraded", condition.SeverityInfo, "Slow", "slow"), "Degraded", "Degraded=True Slow: slow"},
+		{"bad without a message", unhealthy("Degraded", condition.SeverityInfo, "Slow", ""), "Degraded", "Degraded=True Slow: Slow"},
+		{"unknown", unknown("Degraded", "NoAnswer", "silence"), "Degraded", "Degraded=Unknown NoAnswer: silence"},
+		{"unknown without a message", unknown("Degraded", "NoAnswer", ""), "Degraded", "Degraded=Unknown NoAnswer: NoAnswer"},
 		{"paused", func(s *condition.Set) { s.SetPaused("Wanted", "its owner wants it") }, "Paused", "Paused=True Wanted: its owner wants it"},
 		{"paused without a message", func(s *condition.Set) { s.SetPaused("Wanted", "") }, "Paused", "Paused=True Wanted: Wanted"},
-		{"the last counts", func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", ""); s.MarkUnknown("Degraded", "A", "b") }, "Degraded", "Degraded=Unknown A: b"},
+		{"the last counts", all(healthy("Degraded", "Fine", ""), unknown("Degraded", "A", "b")), "Degraded", "Degraded=Unknown A: b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, newDatabase())
@@ -60,17 +60,17 @@ func TestMistakesOfTheCaller(t *testing.T) {
 		do   func(*condition.Set)
 		want string
 	}{
-		{"not declared", func(s *condition.Set) { s.MarkHealthy("Reddy", "A", "") }, "Reddy is set but not declared"},
-		{"bad, not declared", func(s *condition.Set) { s.MarkUnhealthy("Reddy", condition.SeverityInfo, "A", "") }, "not declared"},
-		{"unknown, not declared", func(s *condition.Set) { s.MarkUnknown("Reddy", "A", "") }, "not declared"},
-		{"computed", func(s *condition.Set) { s.MarkHealthy("Ready", "A", "") }, "not declared"},
-		{"no severity", func(s *condition.Set) { s.MarkUnhealthy("Degraded", 0, "A", "") }, "Degraded is set without a severity: use SeverityInfo, SeverityWarning or SeverityError"},
-		{"a severity that is none", func(s *condition.Set) { s.MarkUnhealthy("Degraded", 4, "A", "") }, "without a severity"},
-		{"failed without a severity", func(s *condition.Set) { s.MarkFailed(0, "A", "") }, "a failure is set without a severity"},
-		{"no reason", func(s *condition.Set) { s.MarkHealthy("Degraded", "", "") }, `reason "" of Degraded: a reason looks like "SecretNotFound"`},
-		{"a reason with a space", func(s *condition.Set) { s.MarkUnknown("Degraded", "not found", "") }, `reason "not found" of Degraded`},
-		{"a reason that is too long", func(s *condition.Set) { s.MarkUnknown("Degraded", strings.Repeat("a", 1025), "") }, "of Degraded"},
-		{"failed without a reason", func(s *condition.Set) { s.MarkFailed(condition.SeverityInfo, "", "") }, `reason "" of a failure`},
+		{"not declared", healthy("Reddy", "A", ""), "Reddy is set but not declared"},
+		{"bad, not declared", unhealthy("Reddy", condition.SeverityInfo, "A", ""), "not declared"},
+		{"unknown, not declared", unknown("Reddy", "A", ""), "not declared"},
+		{"computed", healthy("Ready", "A", ""), "not declared"},
+		{"no severity", unhealthy("Degraded", 0, "A", ""), "Degraded is set without a severity: use SeverityInfo, SeverityWarning or SeverityError"},
+		{"a severity that is none", unhealthy("Degraded", 4, "A", ""), "without a severity"},
+		{"failed without a severity", failed(0, "A", ""), "a failure is set without a severity"},
+		{"no reason", healthy("Degraded", "", ""), `reason "" of Degraded: a reason looks like "SecretNotFound"`},
+		{"a reason with a space", unknown("Degraded", "not found", ""), `reason "not found" of Degraded`},
+		{"a reason that is too long", unknown("Degraded", strings.Repeat("a", 1025), ""), "of Degraded"},
+		{"failed without a reason", failed(condition.SeverityInfo, "", ""), `reason "" of a failure`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			defer func() {
@@ -104,19 +104,16 @@ func TestTransitionTime(t *testing.T) {
 		do     func(*condition.Set)
 		want   metav1.Time
 	}{
-		{"the same", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", "") }, noon},
-		{"another message", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", "very") }, noon},
-		{"another reason", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkHealthy("Degraded", "Better", "") }, noon},
-		{"another status", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkUnknown("Degraded", "Fine", "") }, hour},
+		{"the same", stored("Degraded", isFalse, "Fine", ""), healthy("Degraded", "Fine", ""), noon},
+		{"another message", stored("Degraded", isFalse, "Fine", ""), healthy("Degraded", "Fine", "very"), noon},
+		{"another reason", stored("Degraded", isFalse, "Fine", ""), healthy("Degraded", "Better", ""), noon},
+		{"another status", stored("Degraded", isFalse, "Fine", ""), unknown("Degraded", "Fine", ""), hour},
 		{"not set", stored("Degraded", isFalse, "Fine", ""), func(*condition.Set) {}, noon},
 		{"observed", stored("Degraded", isFalse, "Fine", ""), func(s *condition.Set) { s.MarkObserved() }, noon},
 		{"there and back in one reconcile", stored("Degraded", isFalse, "Fine", ""),
-			func(s *condition.Set) {
-				s.MarkUnknown("Degraded", "Asking", "asks")
-				s.MarkHealthy("Degraded", "Fine", "")
-			}, noon},
+			all(unknown("Degraded", "Asking", "asks"), healthy("Degraded", "Fine", "")), noon},
 		{"a time that was missing", metav1.Condition{Type: "Degraded", Status: isFalse, Reason: "Fine"},
-			func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", "") }, hour},
+			healthy("Degraded", "Fine", ""), hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			set := newSet(t, newDatabase(tt.before))

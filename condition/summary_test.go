@@ -13,10 +13,7 @@ import (
 )
 
 func TestSummarize(t *testing.T) {
-	allGood := func(s *condition.Set) {
-		s.MarkHealthy("SecretFound", "Found", "")
-		s.MarkHealthy("Degraded", "Fine", "")
-	}
+	allGood := all(healthy("SecretFound", "Found", ""), healthy("Degraded", "Fine", ""))
 	for _, tt := range []struct {
 		name  string
 		do    func(*condition.Set)
@@ -29,80 +26,35 @@ func TestSummarize(t *testing.T) {
 				"Ready=False NotReached: SecretFound: not evaluated yet",
 				"Reconciling=True NotReached: SecretFound: not evaluated yet",
 			}, 0},
-		{"info", func(s *condition.Set) {
-			allGood(s)
-			s.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")
-		},
+		{"info", all(allGood, unhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")),
 			[]string{"Ready=False NotFound: SecretFound: waits for it", "Reconciling=True NotFound: SecretFound: waits for it"}, condition.SeverityInfo},
-		{"warning", func(s *condition.Set) {
-			allGood(s)
-			s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
-		},
+		{"warning", all(allGood, unhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")),
 			[]string{"Ready=False Slow: Degraded: it is slow", "Reconciling=True Slow: Degraded: it is slow"}, condition.SeverityWarning},
-		{"error", func(s *condition.Set) {
-			allGood(s)
-			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "replace the disk")
-		},
+		{"error", all(allGood, unhealthy("Degraded", condition.SeverityError, "Broken", "replace the disk")),
 			[]string{"Ready=False Broken: Degraded: replace the disk", "Stalled=True Broken: Degraded: replace the disk"}, condition.SeverityError},
-		{"unknown", func(s *condition.Set) { allGood(s); s.MarkUnknown("Degraded", "NoAnswer", "silence") },
+		{"unknown", all(allGood, unknown("Degraded", "NoAnswer", "silence")),
 			[]string{"Ready=False NoAnswer: Degraded: silence", "Reconciling=True NoAnswer: Degraded: silence"}, condition.SeverityInfo},
-		{"what informs does not count", func(s *condition.Set) {
-			allGood(s)
-			s.MarkUnhealthy("BackupDone", condition.SeverityError, "Full", "the disk is full")
-		},
+		{"what informs does not count", all(allGood, unhealthy("BackupDone", condition.SeverityError, "Full", "the disk is full")),
 			[]string{"Ready=True Ready"}, 0},
-		{"the worst", func(s *condition.Set) {
-			s.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")
-			s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
-		},
+		{"the worst", all(unhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it"), unhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")),
 			[]string{"Ready=False Slow: Degraded: it is slow (and 1 more)", "Reconciling=True Slow: Degraded: it is slow (and 1 more)"}, condition.SeverityWarning},
-		{"the first declared of those that are equally bad", func(s *condition.Set) {
-			s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
-			s.MarkUnhealthy("SecretFound", condition.SeverityWarning, "NotFound", "it is gone")
-		},
+		{"the first declared of those that are equally bad", all(unhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow"), unhealthy("SecretFound", condition.SeverityWarning, "NotFound", "it is gone")),
 			[]string{"Ready=False NotFound: SecretFound: it is gone (and 1 more)", "Reconciling=True NotFound: SecretFound: it is gone (and 1 more)"}, condition.SeverityWarning},
-		{"the type is not said twice", func(s *condition.Set) {
-			allGood(s)
-			s.MarkUnhealthy("Degraded", condition.SeverityInfo, "Slow", "Degraded: it is slow")
-		},
+		{"the type is not said twice", all(allGood, unhealthy("Degraded", condition.SeverityInfo, "Slow", "Degraded: it is slow")),
 			[]string{"Ready=False Slow: Degraded: it is slow", "Reconciling=True Slow: Degraded: it is slow"}, condition.SeverityInfo},
-		{"bad and then good", func(s *condition.Set) {
-			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
-			allGood(s)
-		},
+		{"bad and then good", all(unhealthy("Degraded", condition.SeverityError, "Broken", "broken"), allGood),
 			[]string{"Ready=True Ready"}, 0},
-		{"failed", func(s *condition.Set) {
-			allGood(s)
-			s.MarkFailed(condition.SeverityWarning, "NoAnswer", "calling the server: no answer")
-		},
+		{"failed", all(allGood, failed(condition.SeverityWarning, "NoAnswer", "calling the server: no answer")),
 			[]string{"Ready=False NoAnswer: calling the server: no answer", "Reconciling=True NoAnswer: calling the server: no answer"}, 0},
-		{"failed without a message", func(s *condition.Set) { allGood(s); s.MarkFailed(condition.SeverityError, "NoAnswer", "") },
+		{"failed without a message", all(allGood, failed(condition.SeverityError, "NoAnswer", "")),
 			[]string{"Ready=False NoAnswer: NoAnswer", "Stalled=True NoAnswer: NoAnswer"}, 0},
-		{"failed twice: the worst stays", func(s *condition.Set) {
-			allGood(s)
-			s.MarkFailed(condition.SeverityInfo, "A", "first")
-			s.MarkFailed(condition.SeverityError, "B", "second")
-			s.MarkFailed(condition.SeverityError, "C", "third")
-		},
+		{"failed twice: the worst stays", all(allGood, failed(condition.SeverityInfo, "A", "first"), failed(condition.SeverityError, "B", "second"), failed(condition.SeverityError, "C", "third")),
 			[]string{"Ready=False B: second", "Stalled=True B: second"}, 0},
-		{"failed, and a condition that is as bad", func(s *condition.Set) {
-			allGood(s)
-			s.MarkUnhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow")
-			s.MarkFailed(condition.SeverityWarning, "NoAnswer", "no answer")
-		},
+		{"failed, and a condition that is as bad", all(allGood, unhealthy("Degraded", condition.SeverityWarning, "Slow", "it is slow"), failed(condition.SeverityWarning, "NoAnswer", "no answer")),
 			[]string{"Ready=False NoAnswer: no answer (and 1 more)", "Reconciling=True NoAnswer: no answer (and 1 more)"}, condition.SeverityWarning},
-		{"failed, and a condition that is worse", func(s *condition.Set) {
-			allGood(s)
-			s.MarkFailed(condition.SeverityWarning, "NoAnswer", "no answer")
-			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
-		},
+		{"failed, and a condition that is worse", all(allGood, failed(condition.SeverityWarning, "NoAnswer", "no answer"), unhealthy("Degraded", condition.SeverityError, "Broken", "broken")),
 			[]string{"Ready=False Broken: Degraded: broken (and 1 more)", "Stalled=True Broken: Degraded: broken (and 1 more)"}, condition.SeverityError},
-		{"summarized again", func(s *condition.Set) {
-			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
-			s.Summarize()
-			allGood(s)
-			s.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")
-		},
+		{"summarized again", all(unhealthy("Degraded", condition.SeverityError, "Broken", "broken"), (*condition.Set).Summarize, allGood, unhealthy("SecretFound", condition.SeverityInfo, "NotFound", "waits for it")),
 			[]string{"Ready=False NotFound: SecretFound: waits for it", "Reconciling=True NotFound: SecretFound: waits for it"}, condition.SeverityInfo},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -128,13 +80,10 @@ func TestReadyIsAboutThePresentGeneration(t *testing.T) {
 		want string
 	}{
 		{"none was evaluated again", func(*condition.Set) {}, "Ready=False NotReached: SecretFound: not evaluated since the spec changed"},
-		{"one was not evaluated again", func(s *condition.Set) { s.MarkHealthy("SecretFound", "Found", "") },
+		{"one was not evaluated again", healthy("SecretFound", "Found", ""),
 			"Ready=False NotReached: Degraded: not evaluated since the spec changed"},
-		{"another is worse", func(s *condition.Set) { s.MarkUnknown("SecretFound", "NoAnswer", "silence") }, "Ready=False NoAnswer: SecretFound: silence"},
-		{"set again", func(s *condition.Set) {
-			s.MarkHealthy("SecretFound", "Found", "")
-			s.MarkHealthy("Degraded", "Fine", "")
-		}, "Ready=True Ready"},
+		{"another is worse", unknown("SecretFound", "NoAnswer", "silence"), "Ready=False NoAnswer: SecretFound: silence"},
+		{"set again", all(healthy("SecretFound", "Found", ""), healthy("Degraded", "Fine", "")), "Ready=True Ready"},
 		{"observed", func(s *condition.Set) { s.MarkObserved() }, "Ready=True Ready"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -161,14 +110,11 @@ func TestChanges(t *testing.T) {
 		want []change
 	}{
 		{"nothing but what is new", func(*condition.Set) {}, []change{{"BackupDone", condition.SeverityInfo}}},
-		{"a message", func(s *condition.Set) { s.MarkHealthy("Degraded", "Fine", "very") }, []change{{"BackupDone", condition.SeverityInfo}}},
-		{"a good reason", func(s *condition.Set) { s.MarkHealthy("Degraded", "Better", "") }, []change{{"Degraded", 0}, {"BackupDone", condition.SeverityInfo}}},
-		{"a status", func(s *condition.Set) {
-			s.MarkUnhealthy("Degraded", condition.SeverityError, "Broken", "broken")
-			s.MarkHealthy("BackupDone", "Done", "")
-		},
+		{"a message", healthy("Degraded", "Fine", "very"), []change{{"BackupDone", condition.SeverityInfo}}},
+		{"a good reason", healthy("Degraded", "Better", ""), []change{{"Degraded", 0}, {"BackupDone", condition.SeverityInfo}}},
+		{"a status", all(unhealthy("Degraded", condition.SeverityError, "Broken", "broken"), healthy("BackupDone", "Done", "")),
 			[]change{{condition.Ready, condition.SeverityError}, {"Degraded", condition.SeverityError}, {"BackupDone", 0}}},
-		{"a failure", func(s *condition.Set) { s.MarkFailed(condition.SeverityWarning, "NoAnswer", "") },
+		{"a failure", failed(condition.SeverityWarning, "NoAnswer", ""),
 			[]change{{condition.Ready, condition.SeverityWarning}, {"BackupDone", condition.SeverityInfo}}},
 		{"a pause is none", func(s *condition.Set) { s.SetPaused("Wanted", "") }, []change{{"BackupDone", condition.SeverityInfo}}},
 	} {
