@@ -167,10 +167,8 @@ func TestATransitionTimeOfAnotherClientStays(t *testing.T) {
 func TestABusyCoWriterStarvesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
-		options := w.options()
-		options.APIReader = w.liveReader()
 		cleanups := 0
-		w.engineWith(options, cleaning("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		liveEngine(w, cleaning("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			pass(300 * time.Millisecond)
 			req.Object.Status.Size = 7
 			return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(req.Client.Create(ctx, configMap("child", nil))))

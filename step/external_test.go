@@ -33,10 +33,8 @@ func TestExternalOfAnObjectThatIsGone(t *testing.T) {
 				w.edit(func(obj *Thing) { obj.Finalizers = nil })
 				w.remove(newThing())
 			}
-			options := w.options()
-			options.APIReader = w.liveReader()
 			buckets := 0
-			w.engineWith(options, step.External("Bucket", func(context.Context, *request) (ctrl.Result, error) {
+			liveEngine(w, step.External("Bucket", func(context.Context, *request) (ctrl.Result, error) {
 				buckets++
 				return ctrlkit.ContinueAndRequeueAfter(time.Hour)
 			}, passes))
@@ -60,9 +58,7 @@ func TestExternalIsRemoved(t *testing.T) {
 		t.Errorf("got error %v, and the object is %v", err, w.thing())
 	}
 	w.must()
-	if w.thing() != nil {
-		t.Error("the object is still there")
-	}
+	isGone(w)
 }
 
 // A request that was made by hand does not need an engine.

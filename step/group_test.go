@@ -126,9 +126,7 @@ func TestWorkflow(t *testing.T) {
 	same(t, "waits", []journal.Wait{{For: "Secret default/db"}}, ended[2].Outcome.Waits)
 	w.remove(newThing())
 	w.must()
-	if w.thing() != nil {
-		t.Error("the object is still there")
-	}
+	isGone(w)
 }
 
 func TestACompositeIsNoStep(t *testing.T) {

@@ -163,17 +163,13 @@ func TestTimersAndBackoffsAreCauses(t *testing.T) {
 func TestAFenceKeepsAnOldObjectFromWritingChildren(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
-		options := w.options()
-		options.APIReader = w.liveReader()
-		w.engineWith(options, doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		liveEngine(w, doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 			return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap("child-"+req.Object.Labels["color"], nil)))
 		}))
 		w.lag()
 		w.edit(func(obj *Thing) { obj.Labels = map[string]string{"color": "blue"} })
 		for range 2 {
-			if got := w.must(); got.RequeueAfter <= 0 {
-				t.Error("nothing would end the wait for the cache")
-			}
+			requeues(w)
 		}
 		if got := w.takeWrites(); len(got) != 0 {
 			t.Errorf("an old object has written %v", got)
@@ -189,7 +185,7 @@ func TestAFenceKeepsAnOldObjectFromWritingChildren(t *testing.T) {
 			_, _ = w.reconcile()
 		}
 		none(t, "live reads", w.take(&w.live))
-		w.engineWith(options, doing("A", passes)) // another process
+		liveEngine(w, doing("A", passes)) // another process
 		w.must()
 		none(t, "live reads", w.take(&w.live))
 	})
@@ -209,9 +205,7 @@ func TestAStepThatIgnoresTheFence(t *testing.T) {
 		w.lag()
 		w.edit(func(obj *Thing) { obj.Labels = map[string]string{"color": "blue"} })
 		for range 3 {
-			if got := w.must(); got.RequeueAfter <= 0 {
-				t.Error("nothing would end the wait for the cache")
-			}
+			requeues(w)
 		}
 		same(t, "runs", 3, runs)
 		w.wrote()
@@ -220,9 +214,7 @@ func TestAStepThatIgnoresTheFence(t *testing.T) {
 
 func TestTheFenceOfAnObjectThatIsGone(t *testing.T) {
 	w := newWorld(t, newThing())
-	options := w.options()
-	options.APIReader = w.liveReader()
-	w.engineWith(options, doing("A", tries(func(ctx context.Context, req *request) error {
+	liveEngine(w, doing("A", tries(func(ctx context.Context, req *request) error {
 		return req.Client.Create(ctx, configMap("child", nil))
 	})))
 	w.lag()
@@ -234,9 +226,7 @@ func TestTheFenceOfAnObjectThatIsGone(t *testing.T) {
 func TestTheFenceCantAsk(t *testing.T) {
 	w := newWorld(t, newThing())
 	w.fault = failOn("live get", errFirst)
-	options := w.options()
-	options.APIReader = w.liveReader()
-	w.engineWith(options, doing("A", tries(func(ctx context.Context, req *request) error {
+	liveEngine(w, doing("A", tries(func(ctx context.Context, req *request) error {
 		return req.Client.Create(ctx, configMap("child", nil))
 	})))
 	w.fails()
@@ -248,9 +238,7 @@ func TestTheFenceCantAsk(t *testing.T) {
 // The write of the finalizer shows that the object is the newest.
 func TestTheFinalizerIsAFence(t *testing.T) {
 	w := newWorld(t, newThing())
-	options := w.options()
-	options.APIReader = w.liveReader()
-	w.engineWith(options, cleaning("A", tries(func(ctx context.Context, req *request) error {
+	liveEngine(w, cleaning("A", tries(func(ctx context.Context, req *request) error {
 		return req.Client.Create(ctx, configMap("child", nil))
 	}), passes))
 	w.must()
@@ -261,8 +249,7 @@ func TestTheFinalizerIsAFence(t *testing.T) {
 func TestTheFenceIsSafeForConcurrentUse(t *testing.T) {
 	w := newWorld(t, newThing())
 	options := w.options()
-	options.APIReader = w.liveReader()
-	options.SkipUnchanged = true
+	options.APIReader, options.SkipUnchanged = w.liveReader(), true
 	w.engineWith(options, step.Workflow("A", func(req *request) ctrlkit.Action {
 		var actions []ctrlkit.Action
 		for _, name := range []string{"one", "two", "three", "four"} {

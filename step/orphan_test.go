@@ -68,9 +68,7 @@ func TestLostFinalizer(t *testing.T) {
 			w.create(last.DeepCopyObject().(*Thing))
 			w.remove(newThing())
 			w.must()
-			if w.thing() != nil {
-				t.Fatal("it is still there")
-			}
+			isGone(w)
 		}, last, 1},
 	}
 	for _, test := range tests {
@@ -126,9 +124,7 @@ func TestLostFinalizerOfAnObjectThatHasASuccessor(t *testing.T) {
 		if err := w.fails(); !errors.Is(err, errFirst) { // the cleanup is tried again until it passes
 			t.Errorf("got %v", err)
 		}
-		if got := w.must(); got.RequeueAfter <= 0 {
-			t.Error("nothing would end the wait of an object that has no events any more")
-		}
+		requeues(w)
 		w.fails()
 		w.must()
 		want := []string{"Cleanup uid-a", "Cleanup uid-a", "Cleanup uid-a", "Cleanup uid-a", "Do uid-b"}
@@ -141,9 +137,7 @@ func TestLostFinalizerOfAnObjectThatHasASuccessor(t *testing.T) {
 
 func TestLostFinalizerMayWriteBesideAFence(t *testing.T) {
 	w := newWorld(t, configMap("child", nil))
-	options := w.options()
-	options.APIReader = w.liveReader()
-	e := w.engineWith(options, cleaning("A", passes, func(ctx context.Context, req *request) (ctrl.Result, error) {
+	e := liveEngine(w, cleaning("A", passes, func(ctx context.Context, req *request) (ctrl.Result, error) {
 		return ctrlkit.RequeueIfError(client.IgnoreNotFound(req.Client.Delete(ctx, configMap("child", nil))))
 	}))
 	last := newThing()
@@ -194,9 +188,7 @@ func TestASuccessorSaysWhatItWaitsFor(t *testing.T) {
 			t.Helper()
 			w.is(condition.Ready, ready)
 		}
-		if got := w.must(); got.RequeueAfter <= 0 {
-			t.Error("nothing would end the wait")
-		}
+		requeues(w)
 		const text = "an object of this name with UID uid-a was deleted, and its cleanup is not done: "
 		check("False PredecessorNotCleanedUp: " + text + "it waits for the bucket to be empty")
 		cleanup = failsWith(errFirst)

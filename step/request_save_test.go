@@ -168,10 +168,8 @@ func TestAStepThatReadsTheObjectAgain(t *testing.T) {
 	for name, reader := range readers {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newThing())
-			options := w.options()
-			options.APIReader = w.liveReader()
 			w.cache[thingRequest.NamespacedName] = w.thing() // which does not come to know of what is saved
-			w.engineWith(options, doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
+			liveEngine(w, doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
 				req.Object.Status.Phase = "saved"
 				if err := req.Client.Status().Update(ctx, req.Object); err != nil {
 					return ctrl.Result{}, err

@@ -95,9 +95,7 @@ func TestTheJournalHasWrites(t *testing.T) {
 
 func TestTheJournalHasReads(t *testing.T) {
 	w := newWorld(t, newThing())
-	options := w.options()
-	options.APIReader = w.liveReader()
-	w.engineWith(options, doing("A", does(func(ctx context.Context, req *request) {
+	liveEngine(w, doing("A", does(func(ctx context.Context, req *request) {
 		_ = req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "absent"}, &corev1.ConfigMap{})
 		_ = req.APIReader.Get(ctx, thingRequest.NamespacedName, &Thing{})
 		_ = req.APIReader.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("default"))

@@ -345,6 +345,29 @@ func (w *world) conditionOf(kind string) string {
 	return describe(obj, kind)
 }
 
+// liveEngine makes an engine that can also read past the cache.
+func liveEngine(w *world, steps ...step.Step[*Thing]) *step.Engine[*Thing] {
+	w.tb.Helper()
+	options := w.options()
+	options.APIReader = w.liveReader()
+	return w.engineWith(options, steps...)
+}
+
+// requeues reconciles, and wants another reconcile after some time: no event would request it.
+func requeues(w *world) {
+	w.tb.Helper()
+	if got := w.must(); got.RequeueAfter <= 0 {
+		w.tb.Errorf("nothing would end the wait: %v", got)
+	}
+}
+
+func isGone(w *world) {
+	w.tb.Helper()
+	if obj := w.thing(); obj != nil {
+		w.tb.Errorf("the object is still there, with finalizers %v", obj.Finalizers)
+	}
+}
+
 // is checks a condition of the Thing a.
 func (w *world) is(kind, want string) {
 	w.tb.Helper()
