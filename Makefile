@@ -6,7 +6,8 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEMO        = ./examples/01_cronjob
 BUDGET     ?= 30m
 PLATFORMS  ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
-WORKSPACE   = . ./examples ./bench ./internal/pictures
+# The modules of the workspace.
+PACKAGES    = ./... ./examples/... ./bench/... ./internal/pictures/...
 # Modules that are not in the workspace are built with GOWORK=off.
 KUBERNETES  = controlplane/kubernetes
 WRANGLER    = bench/wrangler
@@ -47,16 +48,16 @@ format: ## Fail if a file is not formatted
 	@$(GO) run ./cmd/ctrlkit fmt -l ./examples/...
 
 .PHONY: vet
-vet: ## go vet and ctrlkit vet for every module (by ctrlkit-vet, so that the go command caches what is unchanged)
-	@$(GO) build -o bin/ctrlkit-vet ./cmd/ctrlkit-vet
-	@for m in $(WORKSPACE); do echo "go vet $$m"; (cd $$m && $(GO) vet ./... && $(GO) vet -vettool=$(CURDIR)/bin/ctrlkit-vet ./...) || exit 1; done
+vet: ## go vet and ctrlkit vet for every module, in one pass
+	@$(GO) build -o bin/checks ./internal/checks
+	@echo "go vet"; $(GO) vet -vettool=$(CURDIR)/bin/checks $(PACKAGES)
 	@echo "go vet ./$(KUBERNETES)"; cd $(KUBERNETES) && GOWORK=off CGO_ENABLED=0 $(GO) vet -trimpath -tags=grpcnotrace ./... # as built: else all is compiled again
 	@cd $(WRANGLER) && if GOWORK=off GOPROXY=off $(GO) list -deps . > /dev/null 2>&1; then echo "go vet ./$(WRANGLER)"; GOWORK=off $(GO) vet ./...; \
 	else echo "go vet ./$(WRANGLER): skipped, because its modules are not in the module cache"; fi
 
 .PHONY: lint
 lint: ## staticcheck for every module of the workspace
-	@for m in $(WORKSPACE); do echo "staticcheck $$m"; (cd $$m && $(GO) run $(STATICCHECK) ./...) || exit 1; done
+	@echo "staticcheck"; $(GO) run $(STATICCHECK) $(PACKAGES)
 
 .PHONY: generate
 generate: ## Regenerate what is checked in: deep copies, CRDs, roles, and the code of the documents

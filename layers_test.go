@@ -115,6 +115,7 @@ var layers = map[string]int{
 	"internal/command":               9,
 	"cmd/ctrlkit":                    10,
 	"cmd/ctrlkit-vet":                10,
+	"internal/checks":                10,
 
 	// Generated packages that are compiled and run as tests.
 	"internal/gen/golden/...":          4,

@@ -34,6 +34,7 @@ func main() {
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
 	switch {
+	case errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errFailed):
 		os.Exit(1)
 	case err != nil:
@@ -44,7 +45,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New(usage)
+		return errors.New("want the name of a ring: unit, test or explore")
 	}
 	flags := flag.NewFlagSet("suite "+args[0], flag.ContinueOnError)
 	slow := flags.String("slow", "", "write the times of all packages to this `file`")
@@ -55,6 +56,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&e.only, "only", "", "explore only what matches this `pattern`")
 	flags.StringVar(&e.memory, "memory", "bin/explored.json", "the `file` that remembers what was run")
 	flags.BoolVar(&e.list, "list", false, "print what would run, and in which order")
+	flags.Usage = func() {
+		fmt.Fprint(out, usage)
+		flags.PrintDefaults()
+	}
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -69,5 +74,5 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case "explore":
 		return e.run(ctx)
 	}
-	return fmt.Errorf("unknown ring %q\n\n%s", args[0], usage)
+	return fmt.Errorf("unknown ring %q: want unit, test or explore", args[0])
 }
