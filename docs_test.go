@@ -89,8 +89,11 @@ func TestLinksOfTheDocumentation(t *testing.T) {
 			}
 			wanted, isPage := pages[target]
 			switch {
-			case !isPage || page == "CHANGELOG.md":
+			case !isPage:
 			case stub.MatchString(wanted):
+				if page == "CHANGELOG.md" {
+					continue
+				}
 				t.Errorf("%s has a link to %s, which has moved: %s", page, target, wanted)
 			case match[2] != "" && !anchors(wanted)[match[2]]:
 				t.Errorf("%s has a link to %s, which has no heading #%s", page, target, match[2])
