@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
@@ -72,6 +73,7 @@ func processorTime(t *testing.T) time.Duration {
 // A plan must not depend on the plans that the same process has run before, although servers share
 // definitions, namespaces, discovery documents and the results of pure functions.
 func TestPlansDoNotDependOnEarlierPlans(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	for name, test := range map[string]struct {
 		workload *Workload
 		nth      int
