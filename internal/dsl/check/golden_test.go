@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -54,16 +53,8 @@ func sources(t *testing.T, archive *txtar.Archive) check.Input {
 	t.Helper()
 	in := check.Input{Dir: moduleDir, Name: "manager", Path: "controller-kit-demo/manager"}
 	for _, f := range archive.Files {
-		text := f.Data
-		if quoted, ok := strings.CutPrefix(string(text), "quoted "); ok {
-			s, err := strconv.Unquote(strings.TrimSpace(quoted))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = []byte(s)
-		}
 		if strings.HasSuffix(f.Name, check.Extension) {
-			in.Sources = append(in.Sources, check.Source{File: f.Name, Text: text})
+			in.Sources = append(in.Sources, check.Source{File: f.Name, Text: []byte(diag.Unquoted(string(f.Data)))})
 		}
 	}
 	return in
