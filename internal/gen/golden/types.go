@@ -3,12 +3,7 @@
 
 //lint:file-ignore SA1019 The scheme builder of controller-runtime is what most projects have.
 
-// Package v1 is an API for tests: a namespaced kind and a cluster-scoped one, with fields of every
-// sort that a value can refer to.
-//
-// +kubebuilder:object:generate=true
-// +groupName=shop.example.com
-package v1
+package golden
 
 import (
 	"fmt"
