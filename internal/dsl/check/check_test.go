@@ -16,39 +16,26 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
-	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // FuzzCheck checks arbitrary texts against the packages of checktest.Loader: there is no panic, a
 // model exactly when there is no error, and nothing in the model that the generator cannot use.
 func FuzzCheck(f *testing.F) {
-	names, err := filepath.Glob("testdata/*/*.txtar")
-	if err != nil || len(names) == 0 {
-		f.Fatal("no corpus: ", err)
+	documents, err := checktest.Documents()
+	if err != nil {
+		f.Fatal(err)
 	}
-	for _, name := range names {
-		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, file := range archive.Files {
-			if file.Name != "want" {
-				f.Add(file.Data)
-			}
-		}
+	for _, src := range documents {
+		f.Add([]byte(src))
 	}
-	f.Add(checktest.CronJob)
 	for _, text := range hostile() {
 		f.Add(text)
-	}
-	for _, e := range diag.Codes() {
-		f.Add([]byte(e.Example))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
 		in := check.Input{Name: "manager", Sources: []check.Source{{File: "a.ctrlkit", Text: src}}}
@@ -293,6 +280,7 @@ func BenchmarkCheck(b *testing.B) {
 
 // TestSurroundings checks a good document in directories where its packages cannot be loaded.
 func TestSurroundings(t *testing.T) {
+	rings.Test(t, "runs the go command")
 	doc := []byte("decl Rollout for Deployment {\n    action {\n        Look()\n    }\n}\n")
 	for _, test := range []struct {
 		name, mod     string

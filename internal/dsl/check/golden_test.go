@@ -5,7 +5,6 @@ package check_test
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -19,6 +18,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 var (
@@ -43,6 +44,17 @@ func TestMain(m *testing.M) {
 		moduleDir = dir
 		return m.Run()
 	}())
+}
+
+// checkReal checks documents with the packages that the go command loads.
+func checkReal(t *testing.T, in check.Input) (*model.Package, diag.List) {
+	t.Helper()
+	rings.Test(t, "runs the go command")
+	pkg, list, err := check.Check(t.Context(), in, realLoader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pkg, list
 }
 
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }
@@ -106,10 +118,7 @@ func compareGolden(t *testing.T, name string, archive *txtar.Archive, got string
 func TestWrongDocuments(t *testing.T) {
 	eachArchive(t, "testdata/wrong/*.txtar", 50, func(t *testing.T, name string, archive *txtar.Archive) {
 		in := sources(t, archive)
-		pkg, list, err := check.Check(context.Background(), in, realLoader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pkg, list := checkReal(t, in)
 		if len(list) == 0 {
 			t.Error("nothing is wrong with it")
 		}
@@ -125,10 +134,7 @@ func TestWrongDocuments(t *testing.T) {
 func TestRightDocuments(t *testing.T) {
 	eachArchive(t, "testdata/right/*.txtar", 5, func(t *testing.T, name string, archive *txtar.Archive) {
 		in := sources(t, archive)
-		pkg, list, err := check.Check(context.Background(), in, realLoader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pkg, list := checkReal(t, in)
 		if len(list) > 0 {
 			t.Fatalf("mistakes in a right document:\n%s", rendered(t, in, list))
 		}
@@ -161,10 +167,7 @@ func TestExamples(t *testing.T) {
 	for _, e := range diag.Codes() {
 		t.Run(string(e.Code), func(t *testing.T) {
 			in := check.Input{Dir: moduleDir, Sources: []check.Source{{File: "example.ctrlkit", Text: []byte(e.Example)}}}
-			_, list, err := check.Check(context.Background(), in, realLoader)
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, list := checkReal(t, in)
 			if len(list) != 1 || list[0].Code != e.Code {
 				t.Errorf("want one mistake with code %s, got:\n%s", e.Code, rendered(t, in, list))
 			}
@@ -175,10 +178,7 @@ func TestExamples(t *testing.T) {
 // TestExampleDocument checks the document of the language's example as it stands.
 func TestExampleDocument(t *testing.T) {
 	in := check.Input{Dir: moduleDir, Name: "manager", Sources: []check.Source{{File: "cronjob.ctrlkit", Text: checktest.CronJob}}}
-	pkg, list, err := check.Check(context.Background(), in, realLoader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pkg, list := checkReal(t, in)
 	if len(list) > 0 {
 		t.Errorf("mistakes in the example:\n%s", rendered(t, in, list))
 	}
