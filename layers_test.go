@@ -36,6 +36,7 @@ var layers = map[string]int{
 	"crd":                      0,
 	"internal/definitions":     0,
 	"internal/rings":           0,
+	"internal/suite":           3,
 	"internal/release":         0,
 
 	// The tower.
@@ -114,6 +115,7 @@ var layers = map[string]int{
 	"internal/command":               9,
 	"cmd/ctrlkit":                    10,
 	"cmd/ctrlkit-vet":                10,
+	"internal/checks":                10,
 
 	// Generated packages that are compiled and run as tests.
 	"internal/gen/golden/...":          4,
