@@ -45,8 +45,7 @@ var Background = &analysis.Analyzer{
 
 func runBackground(pass *analysis.Pass) (any, error) {
 	b := &background{newReporter(pass), programOf(pass), map[*types.Func]bool{}}
-	for c := range b.program.preorder((*ast.CallExpr)(nil)) {
-		call := c.Node().(*ast.CallExpr) //nolint:forcetypeassert // that is asked for
+	for c, call := range nodes[*ast.CallExpr](b.program.files...) {
 		if f := b.program.callee(call); isObject(f, "context", "Background") || isObject(f, "context", "TODO") {
 			b.check(c, call)
 		}
@@ -111,8 +110,7 @@ func (b *background) exempted(at, f inspector.Cursor, ctx *ast.Ident) bool {
 		return false
 	}
 	parameter := b.program.info.Defs[ctx]
-	for c := range f.Preorder((*ast.SelectorExpr)(nil)) {
-		selector := c.Node().(*ast.SelectorExpr) //nolint:forcetypeassert // that is asked for
+	for _, selector := range nodes[*ast.SelectorExpr](f) {
 		name, ok := selector.X.(*ast.Ident)
 		if ok && b.program.info.Uses[name] == parameter && (selector.Sel.Name == "Done" || selector.Sel.Name == "Err") && selector.Pos() < at.Node().Pos() {
 			return true
@@ -152,7 +150,7 @@ func (b *background) target(at, f inspector.Cursor, call *ast.CallExpr) string {
 // passedOn returns the first function in f that makes a request or waits with a context, outside of
 // goroutines, deferred calls and other functions.
 func (b *background) passedOn(f inspector.Cursor, ctx *types.Var) string {
-	for c, call := range calls(f) {
+	for c, call := range nodes[*ast.CallExpr](f) {
 		if of, _ := innermost(c); of != f || deferred(c, f) {
 			continue
 		}

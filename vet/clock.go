@@ -43,8 +43,7 @@ var Clock = &analysis.Analyzer{
 
 func runClock(pass *analysis.Pass) (any, error) {
 	k := &clock{newReporter(pass), programOf(pass)}
-	for c := range k.program.preorder((*ast.CallExpr)(nil)) {
-		call := c.Node().(*ast.CallExpr) //nolint:forcetypeassert // that is asked for
+	for c, call := range nodes[*ast.CallExpr](k.program.files...) {
 		f := k.program.callee(call)
 		switch {
 		case isObject(f, "time", "Now") && f.Signature().Recv() == nil, isObject(f, metaPath, "Now"):
@@ -183,8 +182,8 @@ func (k *clock) assigned(value inspector.Cursor, target ast.Expr, seen []*types.
 	if !ok {
 		return false
 	}
-	for c := range f.Preorder((*ast.Ident)(nil)) {
-		if k.program.info.Uses[c.Node().(*ast.Ident)] == v && k.decides(c, append(seen, v)) { //nolint:forcetypeassert // that is asked for
+	for c, name := range nodes[*ast.Ident](f) {
+		if k.program.info.Uses[name] == v && k.decides(c, append(seen, v)) {
 			return true
 		}
 	}

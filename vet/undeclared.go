@@ -50,8 +50,8 @@ func runUndeclared(pass *analysis.Pass) (any, error) {
 	if u.opaque {
 		return nil, nil
 	}
-	for c := range u.program.preorder((*ast.CallExpr)(nil)) {
-		u.mark(c, c.Node().(*ast.CallExpr)) //nolint:forcetypeassert // that is asked for
+	for c, call := range nodes[*ast.CallExpr](u.program.files...) {
+		u.mark(c, call)
 	}
 	return nil, nil
 }

@@ -158,7 +158,7 @@ type read struct {
 func (w *wakeUps) reads(f inspector.Cursor) []read {
 	var found []read
 	written := w.written(f)
-	for _, call := range calls(f) {
+	for _, call := range nodes[*ast.CallExpr](f) {
 		k, live, ok := w.kindRead(call)
 		switch {
 		case live:
@@ -215,7 +215,7 @@ func (w *wakeUps) ofReconciler(u use) bool {
 // does not create: they are read to be written.
 func (w *wakeUps) written(f inspector.Cursor) map[string]bool {
 	kinds := map[string]bool{}
-	for _, call := range calls(f) {
+	for _, call := range nodes[*ast.CallExpr](f) {
 		u, ok := w.program.use(call)
 		if !ok || len(call.Args) < 2 {
 			continue
