@@ -118,8 +118,8 @@ func containsNil(states []*model.State) bool {
 	return false
 }
 
-// TestGeneratedCodeTypeChecks generates the Go of the golden models, and of random ones that the
-// validation accepts, and type-checks it.
+// TestGeneratedCodeTypeChecks generates the Go of the golden models, and of random ones in which
+// the checker would find no error, and type-checks it.
 func TestGeneratedCodeTypeChecks(t *testing.T) {
 	rings.Test(t, "runs the go command and the type checker")
 	kinds := []model.Kind{shop, region, depot, westDepot, secret, configMap, pod, namespace}
