@@ -20,7 +20,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
-	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
@@ -221,60 +220,6 @@ func TestRead(t *testing.T) {
 	}
 	if _, err := check.Read("testdata", "testdata/missing.ctrlkit"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: got %v", err)
-	}
-}
-
-// largeDocument has 20 states and 40 actions.
-func largeDocument() []byte {
-	var b strings.Builder
-	b.WriteString("bind controller-kit-demo/v1 controller-kit-demo/api/v1\n\nalias CronJob controller-kit-demo/v1/CronJob\n\n" +
-		"// Large declares a lot.\ndecl Large for CronJob {\n    state {\n")
-	for i := range 20 {
-		fmt.Fprintf(&b, "        // state%[1]d is a state.\n        state%[1]d []Job {\n            labels/cronjob=${target.Name}-%[1]d\n"+
-			"            fields/.metadata.controller=${target.Name}\n            owned\n        }\n\n", i)
-	}
-	b.WriteString("    }\n\n    action {\n")
-	for i := range 40 {
-		fmt.Fprintf(&b, "        // Action%[1]d does something.\n        Action%[1]d(state%[2]d, state%[3]d)\n\n", i, i%20, (i+7)%20)
-	}
-	b.WriteString("    }\n}\n")
-	return []byte(b.String())
-}
-
-func BenchmarkParse(b *testing.B) {
-	src := largeDocument()
-	b.ReportAllocs()
-	b.SetBytes(int64(len(src)))
-	for b.Loop() {
-		if _, list := parser.Parse("large.ctrlkit", src); len(list) > 0 {
-			b.Fatal(list)
-		}
-	}
-}
-
-// BenchmarkCheck parses and checks, with packages that are loaded already and with packages that
-// the go command loads.
-func BenchmarkCheck(b *testing.B) {
-	in := check.Input{Dir: moduleDir, Name: "manager", Sources: []check.Source{{File: "large.ctrlkit", Text: largeDocument()}}}
-	for _, loader := range []struct {
-		name string
-		check.Loader
-	}{
-		{"in memory", checktest.Loader{}},
-		{"cached", check.NewCache(check.GoLoader{})},
-		{"go command", check.GoLoader{}},
-	} {
-		b.Run(loader.name, func(b *testing.B) {
-			b.ReportAllocs()
-			if _, _, err := check.Check(context.Background(), in, loader); err != nil {
-				b.Fatal(err)
-			}
-			for b.Loop() {
-				if _, list, err := check.Check(context.Background(), in, loader); err != nil || len(list) > 0 {
-					b.Fatal(list, err)
-				}
-			}
-		})
 	}
 }
 
