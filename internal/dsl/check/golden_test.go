@@ -5,11 +5,13 @@ package check_test
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,10 +48,21 @@ func TestMain(m *testing.M) {
 	}())
 }
 
+// loadUsual loads in one go what most of the documents need. What fails fails again where it is
+// needed.
+var loadUsual = sync.OnceFunc(func() {
+	_, _ = realLoader.Load(context.Background(), moduleDir, []string{
+		"controller-kit-demo/api/...", "k8s.io/api/apps/v1", "k8s.io/api/autoscaling/v2", "k8s.io/api/batch/v1", "k8s.io/api/core/v1",
+		"k8s.io/api/events/v1", "k8s.io/api/networking/v1", "k8s.io/api/rbac/v1", "k8s.io/api/storage/v1beta1",
+		"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1",
+	})
+})
+
 // checkReal checks documents with the packages that the go command loads.
 func checkReal(t *testing.T, in check.Input) (*model.Package, diag.List) {
 	t.Helper()
 	rings.Test(t, "runs the go command")
+	loadUsual()
 	pkg, list, err := check.Check(t.Context(), in, realLoader)
 	if err != nil {
 		t.Fatal(err)
