@@ -39,7 +39,7 @@ func newLoadedImporter(t *testing.T, kinds []model.Kind) loadedImporter {
 	}
 	loaded, err := packages.Load(&packages.Config{
 		Context: t.Context(),
-		Mode:    packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedExportFile | packages.NeedDeps,
+		Mode:    packages.NeedName | packages.NeedTypes | packages.NeedTypesSizes | packages.NeedImports | packages.NeedExportFile,
 	}, paths...)
 	if err != nil {
 		t.Fatal(err)
