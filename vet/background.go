@@ -14,34 +14,11 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// Background reports context.Background and context.TODO as the context of a request to the API
-// server, of a wait or of a workflow, in a function that has a context. Such a call does not end
-// when the reconcile does, and has none of its deadline, logger and journal.
-//
-// Wrong:
-//
-//	func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-//		err := r.Update(context.Background(), obj)
-//
-// Right, and for what must end also when ctx does:
-//
-//	err := r.Update(ctx, obj)
-//
-//	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-//	defer cancel()
-//	err := r.Delete(detached, obj)
-//
-// Calls of functions of the package that pass the context on to such a call are reported, too.
-// Goroutines, deferred calls, and other functions in the function are not: they may run when its
-// context is done. Neither is anything after the function has looked at ctx.Done or ctx.Err.
-var Background = &analysis.Analyzer{
-	Name: "background",
-	Doc: "report context.Background where a function has a context\n\n" +
-		"A request with another context does not end with the reconcile, and has none of its deadline, logger and journal.",
-	URL:      documentation("background"),
-	Requires: []*analysis.Analyzer{programs},
-	Run:      runBackground,
-}
+// backgroundAnalyzer reports context.Background and context.TODO as the context of a request to
+// the API server, of a wait or of a workflow, in a function that has a context.
+var backgroundAnalyzer = newAnalyzer("background", runBackground,
+	"report context.Background where a function has a context\n\n"+
+		"A request with another context does not end with the reconcile, and has none of its deadline, logger and journal.")
 
 func runBackground(pass *analysis.Pass) (any, error) {
 	b := &background{newReporter(pass), programOf(pass), map[*types.Func]bool{}}

@@ -13,35 +13,22 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// Discarded reports calls whose result is an action or an outcome of this module and is thrown
-// away: by a statement that consists of the call, by defer or go, or by assignment to the blank
-// identifier.
+// discardedAnalyzer reports calls whose result is an action or an outcome of this module and is
+// thrown away: by a statement that consists of the call, by defer or go, or by assignment to the
+// blank identifier.
 //
-// Every type that has the methods of [ctrlkit.Action] is an action. An outcome is what a function
-// of package ctrlkit returns, or an action's Run; assigning the latter to blanks is
-// deliberate and not reported. A declaration with a type, such as `var _ ctrlkit.Action =
-// newThing()`, is an assertion and not reported either.
+// Every type that has the methods of ctrlkit.Action is an action. An outcome is what a function of
+// package ctrlkit returns, or an action's Run; assigning the latter to blanks is deliberate and not
+// reported. A declaration with a type, such as `var _ ctrlkit.Action = newThing()`, is an assertion
+// and not reported either.
 //
 // Where a function that returns an outcome calls another one of its package, keeps the error, and
 // drops a result that has a time for another reconcile, that is reported too. It is not if the
 // caller returns a time of its own.
-//
-// A comment with a reason exempts its line, such as in a test of what making the action does:
-//
-//	newThing(nil) //nolint:discarded // it panics
-//
-// Above the package clause the same comment exempts the whole file.
-//
-// [ctrlkit.Action]: https://pkg.go.dev/github.com/ctrlkit/ctrlkit#Action
-var Discarded = &analysis.Analyzer{
-	Name: "discarded",
-	Doc: "report actions that are never run and outcomes that are never returned\n\n" +
-		"A call such as mgr.UpdateStatus() makes an action and does nothing else. If it is not run, as in\n" +
-		"\"defer mgr.UpdateStatus()\", the work is silently not done.",
-	URL:      documentation("discarded"),
-	Requires: []*analysis.Analyzer{inspect.Analyzer, programs},
-	Run:      runDiscarded,
-}
+var discardedAnalyzer = newAnalyzer("discarded", runDiscarded,
+	"report actions that are never run and outcomes that are never returned\n\n"+
+		"A call such as mgr.UpdateStatus() makes an action and does nothing else. If it is not run, as in\n"+
+		"\"defer mgr.UpdateStatus()\", the work is silently not done.")
 
 func runDiscarded(pass *analysis.Pass) (any, error) {
 	r, p := newReporter(pass), programOf(pass)
