@@ -27,7 +27,7 @@ func Analyzers() []*analysis.Analyzer {
 func newAnalyzer(name string, run func(*analysis.Pass) (any, error), doc string) *analysis.Analyzer {
 	return &analysis.Analyzer{
 		Name: name, Doc: doc, Run: run, Requires: []*analysis.Analyzer{inspect.Analyzer, programs},
-		URL: "https://github.com/ctrlkit/ctrlkit/blob/main/docs/vet.md#" + name,
+		URL: "https://github.com/ctrlkit/ctrlkit/blob/main/docs/check.md#" + name,
 	}
 }
 
