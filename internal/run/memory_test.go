@@ -70,7 +70,7 @@ func kubeconfigOf(t *testing.T, stderr io.Reader) string {
 			return found[1]
 		}
 	}
-	t.Fatal("the run does not say where its kubeconfig file is")
+	t.Fatalf("the run does not say where its kubeconfig file is: %v", lines.Err())
 	return ""
 }
 
