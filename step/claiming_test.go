@@ -62,9 +62,7 @@ func TestAClaimIsWrittenWithTheFinalizer(t *testing.T) {
 // What an admission policy has given the finalizer to, and where nothing is to be claimed, costs no
 // write.
 func TestAClaimThatChangesNothing(t *testing.T) {
-	obj := newThing()
-	obj.Finalizers = []string{finalizer}
-	w := newWorld(t, obj)
+	w := newWorld(t, newThing(finalizer))
 	w.engine(claiming{cleaning("A", passes, passes), func(*request) error { return nil }})
 	w.must()
 	w.wrote("patch status of Thing a")

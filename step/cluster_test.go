@@ -52,6 +52,12 @@ type cluster struct {
 	unwatched map[string][]journal.Entry
 }
 
+func locked[T any](c *cluster, get func() T) T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return get()
+}
+
 // unwatchedOf returns what an operator has read of kinds that nothing watches.
 func (c *cluster) unwatchedOf(name string) []string {
 	c.mu.Lock()
@@ -65,9 +71,9 @@ func (c *cluster) unwatchedOf(name string) []string {
 
 // isAccused reports whether an operator has done so for a Thing.
 func (c *cluster) isAccused(name, thing string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.unwatched[name], func(e journal.Entry) bool { return e.Object.Name == thing })
+	return locked(c, func() bool {
+		return slices.ContainsFunc(c.unwatched[name], func(e journal.Entry) bool { return e.Object.Name == thing })
+	})
 }
 
 // inCluster runs a test in a cluster with a Thing, in a bubble.
@@ -239,22 +245,16 @@ func (c *cluster) observer(name string) journal.Observer {
 
 // found returns the hot loops that an operator was found in.
 func (c *cluster) found(name string) []journal.HotLoop {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.loops[name])
+	return locked(c, func() []journal.HotLoop { return slices.Clone(c.loops[name]) })
 }
 
 // triggered returns what has triggered reconciles of an operator.
 func (c *cluster) triggered(name string) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.causes[name])
+	return locked(c, func() []string { return slices.Clone(c.causes[name]) })
 }
 
 func (c *cluster) ran(name string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.runs[name]
+	return locked(c, func() int { return c.runs[name] })
 }
 
 func (c *cluster) ready() string {
@@ -304,7 +304,5 @@ func (c *cluster) thing() *Thing {
 
 // requested returns how many requests there were, as "METHOD name".
 func (c *cluster) requested(request string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.requests[request]
+	return locked(c, func() int { return c.requests[request] })
 }

@@ -27,7 +27,7 @@ func TestExternalOfAnObjectThatIsGone(t *testing.T) {
 		{"it is up to date", false, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, func() *Thing { o := newThing(); o.Finalizers = []string{finalizer}; return o }())
+			w := newWorld(t, newThing(finalizer))
 			if tt.stale {
 				w.cache[thingRequest.NamespacedName] = w.thing()
 				w.edit(func(obj *Thing) { obj.Finalizers = nil })

@@ -314,9 +314,7 @@ func (complaining) Conditions() []condition.Declaration {
 
 // An object that has the finalizer from its creation costs no write for it.
 func TestAFinalizerFromThePolicyIsAdopted(t *testing.T) {
-	obj := newThing()
-	obj.Finalizers = []string{finalizer}
-	w := newWorld(t, obj)
+	w := newWorld(t, newThing(finalizer))
 	w.engine(cleaning("A", passes, passes))
 	w.must()
 	w.wrote("patch status of Thing a")

@@ -23,8 +23,7 @@ import (
 // TestLostFinalizer is about objects that the API server has removed although they had our
 // finalizer, or should have had it.
 func TestLostFinalizer(t *testing.T) {
-	last := newThing()
-	last.Finalizers = []string{finalizer}
+	last := newThing(finalizer)
 	last.Spec.Size = 42
 	tests := []struct {
 		name   string
@@ -46,11 +45,7 @@ func TestLostFinalizer(t *testing.T) {
 			obj.Annotations = map[string]string{step.PauseAnnotation: "true"}
 			return obj
 		}(), 0},
-		{"the last state has that of another", nil, func() *Thing {
-			obj := newThing()
-			obj.Finalizers = []string{foreignFinalizer}
-			return obj
-		}(), 0},
+		{"the last state has that of another", nil, newThing(foreignFinalizer), 0},
 		{"it was put there, and another client removed it", func(t *testing.T, w *world, _ *step.Engine[*Thing]) {
 			w.create(newThing())
 			w.must()
@@ -140,8 +135,7 @@ func TestLostFinalizerMayWriteBesideAFence(t *testing.T) {
 	e := liveEngine(w, cleaning("A", passes, func(ctx context.Context, req *request) (ctrl.Result, error) {
 		return ctrlkit.RequeueIfError(client.IgnoreNotFound(req.Client.Delete(ctx, configMap("child", nil))))
 	}))
-	last := newThing()
-	last.Finalizers = []string{finalizer}
+	last := newThing(finalizer)
 	e.EventFilter().Delete(event.DeleteEvent{Object: last})
 	same(t, "requeued after", 0, w.must().RequeueAfter)
 	w.wrote("delete ConfigMap child")
@@ -180,8 +174,7 @@ func TestASuccessorSaysWhatItWaitsFor(t *testing.T) {
 		w := newWorld(t)
 		cleanup, did := waits("the bucket to be empty"), 0
 		e := w.engine(cleaning("A", changing(func(*Thing) { did++ }), func(ctx context.Context, req *request) (ctrl.Result, error) { return cleanup(ctx, req) }))
-		old := newThing()
-		old.Finalizers = []string{finalizer}
+		old := newThing(finalizer)
 		w.create(successor())
 		gone(e, old)
 		check := func(ready string) {

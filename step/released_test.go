@@ -85,9 +85,7 @@ func removedBeforeTheEvent(t *testing.T) {
 }
 
 func removedBesideAForeignOne(t *testing.T) {
-	obj := newThing()
-	obj.Finalizers = []string{foreignFinalizer}
-	w := newWorld(t, obj)
+	w := newWorld(t, newThing(foreignFinalizer))
 	var log []string
 	e := w.engine(full(&log, "A", passes, failsWith(errFirst), nil))
 	w.must()
@@ -130,9 +128,7 @@ func removedBeforeCleanup(t *testing.T) {
 }
 
 func removedPastTheCache(t *testing.T) {
-	obj := newThing()
-	obj.Finalizers = []string{foreignFinalizer}
-	w := newWorld(t, obj)
+	w := newWorld(t, newThing(foreignFinalizer))
 	var log []string
 	liveEngine(w, full(&log, "A", passes, passes, nil))
 	w.must()

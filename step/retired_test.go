@@ -20,11 +20,6 @@ func TestAFinalizerIsRetired(t *testing.T) {
 		options.RetiredFinalizers = []string{old}
 		return options
 	}
-	living := func(finalizers ...string) *Thing {
-		obj := newThing()
-		obj.Finalizers = finalizers
-		return obj
-	}
 	tests := []struct {
 		name    string
 		obj     *Thing
@@ -33,11 +28,11 @@ func TestAFinalizerIsRetired(t *testing.T) {
 		writes  int      // of the metadata
 		cleaned int
 	}{
-		{"without a Cleaner, living", living(foreignFinalizer, old), false, []string{foreignFinalizer}, 1, 0},
+		{"without a Cleaner, living", newThing(foreignFinalizer, old), false, []string{foreignFinalizer}, 1, 0},
 		{"without a Cleaner, being deleted", deletedThing(old), false, nil, 1, 0},
 		{"without a Cleaner, kept by others", deletedThing(foreignFinalizer, old), false, []string{foreignFinalizer}, 1, 0},
-		{"renamed, living", living(foreignFinalizer, old), true, []string{foreignFinalizer, finalizer}, 1, 0},
-		{"renamed, living, and both are there", living(old, finalizer), true, []string{finalizer}, 1, 0},
+		{"renamed, living", newThing(foreignFinalizer, old), true, []string{foreignFinalizer, finalizer}, 1, 0},
+		{"renamed, living, and both are there", newThing(old, finalizer), true, []string{finalizer}, 1, 0},
 		{"renamed, being deleted", deletedThing(old), true, nil, 1, 1},
 		{"renamed, kept by others", deletedThing(old, foreignFinalizer), true, []string{foreignFinalizer}, 1, 1},
 	}

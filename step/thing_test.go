@@ -103,14 +103,13 @@ var newMapper = sync.OnceValue(func() meta.RESTMapper {
 // thingRequest asks for the Thing that most tests reconcile.
 var thingRequest = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "a"}}
 
-func newThing() *Thing {
-	return &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a", Generation: 1}}
+func newThing(finalizers ...string) *Thing {
+	return &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a", Generation: 1, Finalizers: finalizers}}
 }
 
 // deletedThing is one that is being deleted and has finalizers.
 func deletedThing(finalizers ...string) *Thing {
-	obj := newThing()
-	obj.Finalizers = finalizers
+	obj := newThing(finalizers...)
 	now := metav1.Now().Rfc3339Copy()
 	obj.DeletionTimestamp = &now
 	return obj

@@ -109,48 +109,35 @@ func (w *world) intercept(reads *[]string) interceptor.Funcs {
 	return interceptor.Funcs{
 		Get: w.interceptGet(reads),
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if err := w.ask(reads, "list "+kindOf(list)); err != nil {
-				return err
-			}
-			return c.List(ctx, list, opts...)
+			return unless(w.ask(reads, "list "+kindOf(list)), func() error { return c.List(ctx, list, opts...) })
 		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			if err := write("create", obj); err != nil {
-				return err
-			}
-			return c.Create(ctx, obj, opts...)
+			return unless(write("create", obj), func() error { return c.Create(ctx, obj, opts...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			if err := write("update", obj); err != nil {
-				return err
-			}
-			return c.Update(ctx, obj, opts...)
+			return unless(write("update", obj), func() error { return c.Update(ctx, obj, opts...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			if err := write("patch", obj); err != nil {
-				return err
-			}
-			return c.Patch(ctx, obj, patch, opts...)
+			return unless(write("patch", obj), func() error { return c.Patch(ctx, obj, patch, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			if err := write("delete", obj); err != nil {
-				return err
-			}
-			return c.Delete(ctx, obj, opts...)
+			return unless(write("delete", obj), func() error { return c.Delete(ctx, obj, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			if err := write("patch "+sub+" of", obj); err != nil {
-				return err
-			}
-			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+			return unless(write("patch "+sub+" of", obj), func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-			if err := write("update "+sub+" of", obj); err != nil {
-				return err
-			}
-			return c.SubResource(sub).Update(ctx, obj, opts...)
+			return unless(write("update "+sub+" of", obj), func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
 		},
 	}
+}
+
+// unless calls call, if there is no error before it.
+func unless(err error, call func() error) error {
+	if err != nil {
+		return err
+	}
+	return call()
 }
 
 // interceptGet reads from the world's stale cache where it has one.
