@@ -233,7 +233,7 @@ func TestSequential(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var j journal
 			got, err := ctrlkit.Sequential(j.ok("A"), tt.second, j.ok("C")).Run(background())
-			same(t, "got", tt.want, got)
+			same(t, "result", tt.want, got)
 			same(t, "error", tt.err, text(err))
 			j.want(t, strings.Fields(tt.ran)...)
 		})

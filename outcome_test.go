@@ -106,7 +106,7 @@ func TestIgnoreExitNeverRequeuesLater(t *testing.T) {
 		{ctrl.Result{Requeue: true, RequeueAfter: time.Millisecond}, ctrl.Result{RequeueAfter: time.Millisecond}},
 	} {
 		got, err := ctrlkit.IgnoreExit(tt.in, nil)
-		same(t, "got", tt.want, got)
+		same(t, "result", tt.want, got)
 		must(t, err)
 	}
 }

@@ -82,7 +82,7 @@ func TestTerminalErrorSilencesNothing(t *testing.T) {
 			if got := isTerminal(rootErr); got != tt.dropped || !errors.Is(rootErr, errTerminal) {
 				t.Errorf("controller-runtime drops the request: got %t, want %t, by the error %v", got, tt.dropped, rootErr)
 			}
-			same(t, "root", result, root)
+			same(t, "result at the root", result, root)
 			if _, again := ctrlkit.IgnoreExit(root, rootErr); isTerminal(again) != tt.dropped || again.Error() != rootErr.Error() {
 				t.Errorf("a second time it is %v", again)
 			}

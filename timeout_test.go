@@ -49,7 +49,7 @@ func TestTimeoutPassesOnWhatComesInTime(t *testing.T) {
 	var j journal
 	want := ctrl.Result{RequeueAfter: time.Minute}
 	got, err := ctrlkit.Timeout(time.Second, j.ends("A", want, errBoom)).Run(background())
-	same(t, "got", want, got)
+	same(t, "result", want, got)
 	same(t, "error", "A: boom", text(err))
 }
 
@@ -158,7 +158,7 @@ func checkTimeoutError(t *testing.T, err error, stillRunning bool) {
 	if !strings.Contains(timeout.Error(), text(timeout.Err)) {
 		t.Errorf("%q does not say %q", timeout, timeout.Err)
 	}
-	same(t, "is something still running: got", stillRunning, errors.Is(err, ctrlkit.ErrStillRunning))
+	same(t, "is something still running", stillRunning, errors.Is(err, ctrlkit.ErrStillRunning))
 }
 
 // flakyAction returns an action under a Retry that succeeds at every third attempt.
@@ -345,7 +345,7 @@ func TestNextRunAwaitsTheAbandonedOne(t *testing.T) {
 		if _, err := w.Run(t.Context()); err != nil {
 			t.Error(err)
 		}
-		same(t, "most.Load", 1, most.Load())
+		same(t, "runs at once", 1, most.Load())
 	})
 }
 

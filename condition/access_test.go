@@ -61,7 +61,7 @@ func TestAccess(t *testing.T) {
 				must(t, condition.Store(tt.obj, want))
 				got, err := condition.Of(tt.obj)
 				must(t, err)
-				same(t, "got", want, got)
+				same(t, "conditions", want, got)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func TestLastTry(t *testing.T) {
 					got = text
 				}
 			}
-			same(t, "got", tt.want, got)
+			same(t, "condition", tt.want, got)
 		})
 	}
 }
@@ -66,7 +66,7 @@ func TestLastTryFailedIsNotCounted(t *testing.T) {
 	set.MarkLastTryFailed([]string{"Degraded"}, "no permission")
 	set.Summarize()
 	same(t, "Ready", "no permission", get(t, set, condition.Ready).Message)
-	same(t, "the worst that", 0, set.WorstSeverity())
+	same(t, "worst severity", 0, set.WorstSeverity())
 }
 
 func TestMarkObservedExcept(t *testing.T) {

@@ -160,7 +160,7 @@ func TestResetToPaused(t *testing.T) {
 			set.Summarize()
 			set.ResetToPaused("Wanted", "its owner wants it")
 			same(t, "conditions", tt.want, texts(set.Conditions()))
-			same(t, "something", 0, set.WorstSeverity())
+			same(t, "worst severity", 0, set.WorstSeverity())
 		})
 	}
 }

@@ -71,7 +71,7 @@ func TestKeepMessages(t *testing.T) {
 			d.Generation = tt.generation
 			set := newSet(t, d)
 			tt.do(set)
-			same(t, "there", tt.isNew, set.MessagesChanged())
+			same(t, "messages changed", tt.isNew, set.MessagesChanged())
 			held := set.KeepMessages()
 			if want := tt.isNew && tt.generation == 1; held != want {
 				t.Errorf("messages were held: got %t, want %t", held, want)

@@ -61,7 +61,7 @@ func TestSimilarIsAnEquivalence(t *testing.T) {
 		if !condition.Similar(a, a) {
 			t.Errorf("%q is not similar to itself", a)
 		}
-		same(t, "condition.Similar", condition.Similar(b, a), condition.Similar(a, b))
+		same(t, "similar the other way round", condition.Similar(b, a), condition.Similar(a, b))
 		if condition.Similar(a, b) && condition.Similar(b, c) && !condition.Similar(a, c) {
 			t.Errorf("%q is similar to %q, that is similar to %q, but the first and the last are not", a, b, c)
 		}

@@ -64,8 +64,8 @@ func TestSummarize(t *testing.T) {
 			tt.do(set)
 			set.Summarize()
 			got := slices.DeleteFunc(set.Conditions(), func(c metav1.Condition) bool { return set.Declared(c.Type) })
-			same(t, "what", tt.want, texts(got))
-			same(t, "the worst decl", tt.worst, set.WorstSeverity())
+			same(t, "computed conditions", tt.want, texts(got))
+			same(t, "worst severity", tt.worst, set.WorstSeverity())
 		})
 	}
 }

@@ -40,8 +40,8 @@ func TestLimiterIsPerKey(t *testing.T) {
 		t.Errorf("the first failure of b is number %d and waits %v", failures, delay)
 	}
 	l.Forget("a")
-	same(t, "a", 0, l.NumRequeues("a"))
-	same(t, "b has", 1, l.NumRequeues("b"))
+	same(t, "requeues of a", 0, l.NumRequeues("a"))
+	same(t, "requeues of b", 1, l.NumRequeues("b"))
 	if failures, delay := l.Failed("a", slow); failures != 1 || !about(delay, time.Minute) {
 		t.Errorf("the first failure of a since is number %d and waits %v", failures, delay)
 	}
@@ -88,9 +88,9 @@ func TestLimiterIsAskedLate(t *testing.T) {
 	l.Failed("db", slow)
 	_, want := l.Failed("db", slow)
 	for range 2 {
-		same(t, "the queue gets", want, l.When("db"))
+		same(t, "backoff of the queue", want, l.When("db"))
 	}
-	same(t, "there", 2, l.NumRequeues("db"))
+	same(t, "requeues", 2, l.NumRequeues("db"))
 }
 
 func TestLimiterFromTwoGoroutines(t *testing.T) {
@@ -109,5 +109,5 @@ func TestLimiterFromTwoGoroutines(t *testing.T) {
 		})
 	}
 	all.Wait()
-	same(t, "there", 668, l.NumRequeues(0))
+	same(t, "requeues", 668, l.NumRequeues(0))
 }

@@ -148,7 +148,7 @@ func TestTerminalErrorOfAWorkflow(t *testing.T) {
 }
 
 func TestNoError(t *testing.T) {
-	same(t, "the classification of no error", failure.Classification{}, failure.Classify(nil))
+	same(t, "classification of no error", failure.Classification{}, failure.Classify(nil))
 	if got := failure.Causes(nil); got != nil {
 		t.Errorf("causes of no error: %v", got)
 	}
@@ -220,7 +220,7 @@ func TestJoiningIsAnAlgebra(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := errs.Draw(t, "a"), errs.Draw(t, "b"), errs.Draw(t, "c")
 		left, right := failure.Classify(errors.Join(errors.Join(a, b), c)), failure.Classify(errors.Join(a, errors.Join(b, c)))
-		same(t, "it depends on how they", left, right)
+		same(t, "joined otherwise", left, right)
 		there, back := failure.Classify(errors.Join(a, b)), failure.Classify(errors.Join(b, a))
 		if there.Severity != back.Severity || there.Backoff != back.Backoff || there.RetryAfter != back.RetryAfter || there.Silent(1) != back.Silent(1) {
 			t.Errorf("it depends on the order:\n%+v\n%+v", there, back)
@@ -313,7 +313,7 @@ func TestSilent(t *testing.T) {
 					break
 				}
 			}
-			same(t, "loud", tt.loud, loud)
+			same(t, "loud after failures", tt.loud, loud)
 		})
 	}
 }

@@ -70,7 +70,7 @@ func TestControllerName(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			obj := withOwners(configMap("ns", "x", nil), test.owners...)
-			same(t, "(-want +got)", test.want, ControllerName(obj, "shop.example.com", "Shop"))
+			same(t, "controller", test.want, ControllerName(obj, "shop.example.com", "Shop"))
 		})
 	}
 }

@@ -115,7 +115,7 @@ func TestOnly(t *testing.T) {
 		t.Fatalf("Only of three = %v, %v", got, err)
 	}
 	want := []types.NamespacedName{{Name: "c"}, {Namespace: "ns", Name: "a"}, {Namespace: "ns", Name: "b"}}
-	same(t, "found", want, several.Found)
+	same(t, "found objects", want, several.Found)
 	if want := "at most one object may match, but 3 do: c, ns/a, ns/b"; err.Error() != want {
 		t.Errorf("error: %v\nwant:  %s", err, want)
 	}
@@ -137,7 +137,7 @@ func TestCopiesAreDeep(t *testing.T) {
 	items := []corev1.ConfigMap{*configMap("ns", "a", map[string]string{"k": "v"})}
 	copies := Copies(items)
 	copies[0].Labels["k"] = "changed"
-	same(t, "the original has", "v", items[0].Labels["k"])
+	same(t, "label of the original", "v", items[0].Labels["k"])
 	if Copies[corev1.ConfigMap](nil) != nil {
 		t.Error("the copy of nil is not nil")
 	}

@@ -139,5 +139,5 @@ func TestNamespaceOf(t *testing.T) {
 	}
 	got, err := NamespaceOf(configMap("", "target", nil))
 	wantError(t, err, "the target target has no namespace to read from: write namespace=NAME")
-	same(t, "got", "", got)
+	same(t, "namespace", "", got)
 }

@@ -101,7 +101,7 @@ func TestNameIndex(t *testing.T) {
 		return selection, err
 	})
 	want := []string{offerSecret(secretNamed("ns", "one")).Key()}
-	same(t, "(-want +got)", want, index.Values(selecting("ns", "a", "one")))
+	same(t, "values", want, index.Values(selecting("ns", "a", "one")))
 	if got := index.Values(selecting("ns", "e", "")); got != nil {
 		t.Errorf("a target that selects nothing is found by %q", got)
 	}

@@ -167,7 +167,7 @@ func TestEnsureChildOfOthers(t *testing.T) {
 			}
 			writes.stale = tt.stale
 			err := step.EnsureChild(t.Context(), req, configMap("child", map[string]string{"a": "ours"}))
-			same(t, "the object of others has", "theirs", readMap(t, req).Data["a"])
+			same(t, "data of the object of others", "theirs", readMap(t, req).Data["a"])
 			if tt.wait != "" {
 				if waits := ctrlkit.Waits(err); len(waits) != 1 || waits[0].For != tt.wait {
 					t.Errorf("got %v, want a wait for %s", err, tt.wait)

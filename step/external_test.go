@@ -67,7 +67,7 @@ func TestRequestMadeByHand(t *testing.T) {
 	must(t, req.EnsureFresh(t.Context()))
 	req.Snapshot()
 	req.Object.Status.Size = 3
-	same(t, "the snapshot has size", 0, req.Snapshot().Status.Size)
+	same(t, "size in the snapshot", 0, req.Snapshot().Status.Size)
 	must(t, req.Failure())
 	ran := false
 	_, err := step.RunWorkflow(t.Context(), req, func(*request) ctrlkit.Action {

@@ -110,7 +110,7 @@ func TestFinalizerCanBeNamed(t *testing.T) {
 	e := w.engineWith(withFinalizer(w.options(), "example.com/named"), cleaning("A", passes, passes))
 	w.must()
 	same(t, "thing.Finalizers", []string{"example.com/named"}, w.thing().Finalizers)
-	same(t, "Finalizer", "example.com/named", e.Finalizer())
+	same(t, "finalizer of the engine", "example.com/named", e.Finalizer())
 }
 
 func TestNoDoWithoutTheFinalizer(t *testing.T) {
@@ -187,7 +187,7 @@ func TestCleanupThatDoesNotPassKeepsTheFinalizer(t *testing.T) {
 				cleaning("Never", passes, logged(&log, "Never", passes)),
 				cleaning("A", passes, logged(&log, "A", test.cleanup)))
 			result, err := w.reconcile()
-			same(t, "test.fails", test.fails, err != nil)
+			same(t, "it failed", test.fails, err != nil)
 			same(t, "requeued after", test.after, result.RequeueAfter)
 			same(t, "finalizers", []string{finalizer}, w.thing().Finalizers)
 			w.is(condition.Ready, test.ready)

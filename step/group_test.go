@@ -89,7 +89,7 @@ func TestConditionsOfStepsThatAreNotNeeded(t *testing.T) {
 	w.edit(func(obj *Thing) { obj.Spec.Size = 0 })
 	w.must()
 	ready("True NotNeeded", "False NotNeeded", "True Ready")
-	same(t, "the journal has", 2, len(recorded[journal.StepSkipped](w)))
+	same(t, "skipped steps in the journal", 2, len(recorded[journal.StepSkipped](w)))
 }
 
 func TestWorkflow(t *testing.T) {
@@ -113,7 +113,7 @@ func TestWorkflow(t *testing.T) {
 		if !errors.Is(err, errFirst) || !errors.As(err, &failed) {
 			t.Errorf("got %v", err)
 		}
-		same(t, "the workflow", i+1, w.thing().Status.Size)
+		same(t, "builds of the workflow", i+1, w.thing().Status.Size)
 	}
 	began, ended := recorded[journal.ActionBegan](w), recorded[journal.ActionEnded](w)
 	if len(began) != 6 || len(ended) != 6 {
@@ -314,7 +314,7 @@ func TestGroupIsBounded(t *testing.T) {
 		}
 		w.engine(step.Group("g", steps...))
 		w.must()
-		same(t, "most", 16, most)
+		same(t, "steps at the same time", 16, most)
 	})
 }
 

@@ -154,7 +154,7 @@ func TestEchoes(t *testing.T) {
 				t.Fatalf("while it is slowed: %v", got)
 			}
 		}
-		same(t, "n", before, n)
+		same(t, "runs while it is slowed", before, n)
 		pass(time.Second)
 		w.must()
 		if n == before {

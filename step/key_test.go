@@ -37,5 +37,5 @@ func TestTypedData(t *testing.T) {
 	)
 	w.must()
 	w.must()
-	same(t, "first.String", "same", first.String())
+	same(t, "name of the key", "same", first.String())
 }

@@ -386,7 +386,7 @@ func TestAChangeOfPolicyIsNotSlowed(t *testing.T) {
 			w.edit(func(obj *Thing) { obj.Annotations = test.annotations })
 			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", "theirs") })
 			w.must()
-			same(t, "test.want", test.want, ran > 0)
+			same(t, "the step ran", test.want, ran > 0)
 		}
 	})
 }

@@ -81,7 +81,7 @@ func TestNeeds(t *testing.T) {
 					t.Errorf("%s is needed, and not said by what", n)
 				}
 			}
-			same(t, "strings.Join", test.want, strings.Join(got, ", "))
+			same(t, "needs", test.want, strings.Join(got, ", "))
 		})
 	}
 }
@@ -148,5 +148,5 @@ func TestNeedsAskNoStepAgain(t *testing.T) {
 	needs, err := engine.Needs()
 	must(t, err)
 	same(t, "asked", 1, asked)
-	same(t, "needs.String", "get configmaps", needs[0].String())
+	same(t, "first need", "get configmaps", needs[0].String())
 }

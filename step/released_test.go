@@ -160,7 +160,7 @@ func TestAFinalizerRemovedFromALivingObject(t *testing.T) {
 	if got := w.takeEvents(); len(got) != 1 || !strings.HasPrefix(got[0], "FinalizerRemoved: ") || !strings.Contains(got[0], step.FinalizerRemovedAnnotation) {
 		t.Errorf("events: %v", got)
 	}
-	same(t, "Do", 4, count(log, "Do A"))
+	same(t, "calls of Do", 4, count(log, "Do A"))
 	w.engine(steps()) // another process
 	w.takeWrites()
 	w.must()

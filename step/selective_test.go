@@ -38,7 +38,7 @@ func TestSelectiveCleaner(t *testing.T) {
 		})})
 		w.must()
 		w.must()
-		same(t, "cleans", cleans, slices.Contains(w.thing().Finalizers, finalizer))
+		same(t, "has the finalizer", cleans, slices.Contains(w.thing().Finalizers, finalizer))
 		must(t, w.client.Delete(t.Context(), w.thing()))
 		w.must()
 		if w.thing() != nil || (cleaned == 1) != cleans {

@@ -83,7 +83,7 @@ func TestTheJournalHasWrites(t *testing.T) {
 			var got []journal.Wrote
 			for _, wrote := range recorded[journal.Wrote](w) {
 				if wrote.Object.Name != "a" {
-					same(t, "wrote.Step", "A", wrote.Step)
+					same(t, "step of the write", "A", wrote.Step)
 					wrote.Step = ""
 					got = append(got, wrote)
 				}

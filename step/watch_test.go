@@ -127,7 +127,7 @@ func TestTriggeredIsRecordedAtOnce(t *testing.T) {
 		Kind: journal.CauseChildChange, Verb: "created", Times: 1, Object: journal.Object{Kind: "ConfigMap", Namespace: "default", Name: "child"},
 	}}}
 	same(t, "triggered", want, recorded[journal.Triggered](w))
-	same(t, "it has", "Thing default/a", w.entries[0].Object.String())
+	same(t, "object of the entry", "Thing default/a", w.entries[0].Object.String())
 }
 
 func TestOwnersWithoutANamespace(t *testing.T) {

@@ -61,8 +61,8 @@ func TestClaimsAreWitnessed(t *testing.T) {
 				edit(tt.strip)
 			}
 			reconcile() // in another process
-			same(t, "had", tt.had, had)
-			same(t, "was", tt.was, was)
+			same(t, "has the finalizer", tt.had, had)
+			same(t, "was claimed", tt.was, was)
 		})
 	}
 }

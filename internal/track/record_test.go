@@ -69,7 +69,7 @@ func TestWritesAreNoted(t *testing.T) {
 			}
 			for _, w := range writes {
 				got := append([]string{w.Verb, w.Subresource, w.Owner}, w.Sent.Paths()...)
-				same(t, "write", test.want, got)
+				same(t, "noted write", test.want, got)
 			}
 		})
 	}

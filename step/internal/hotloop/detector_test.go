@@ -264,7 +264,7 @@ func TestARemovedPolicyIsNotSlowedDown(t *testing.T) {
 
 func TestAHotLoopIsOver(t *testing.T) {
 	c := newCluster(t)
-	equal(t, "there", 0, c.detector.UntilOver(c.now))
+	equal(t, "time until there is no hot loop", 0, c.detector.UntilOver(c.now))
 	fight(c)
 	over := c.detector.UntilOver(c.now)
 	if want := 2*time.Second + loopWindow; over != want {

@@ -88,11 +88,11 @@ func TestDisputes(t *testing.T) {
 	if len(got) != 2 || c.live != 2 {
 		t.Fatalf("%d disputes after %d reads, want 2 each", len(got), c.live)
 	}
-	equal(t, "of", hashOf("theirs"), got[idOf(named("disputed"))].of(path))
+	equal(t, "value of the field", hashOf("theirs"), got[idOf(named("disputed"))].of(path))
 	if value := got[idOf(named("deleted"))]; value.of(existence) != gone || value.of(path) != nothing {
 		t.Error("an object that is not there has values")
 	}
-	equal(t, "of", there, got[idOf(named("disputed"))].of(existence))
+	equal(t, "existence", there, got[idOf(named("disputed"))].of(existence))
 
 	// A cache that does not have our last write shows no dispute.
 	c.detector.history.known(named("disputed")).version = "1000"

@@ -136,7 +136,7 @@ func TestVersionsOfATarget(t *testing.T) {
 		{nil, false}, {&track.Snapshot{Absent: true}, false},
 	}
 	for _, test := range tests {
-		equal(t, "is older: got", test.want, target.newerThan(test.state))
+		equal(t, "is older", test.want, target.newerThan(test.state))
 	}
 	if !target.is("10") || target.is("11") {
 		t.Error("it does not know its version")
@@ -227,6 +227,6 @@ func TestUnknownDeletions(t *testing.T) {
 // An object that is being deleted is as good as gone.
 func TestATerminatingObjectIsGone(t *testing.T) {
 	for _, state := range []*track.Snapshot{{Terminating: true}, {Absent: true}} {
-		equal(t, "got", gone, factsIn(state).of(existence))
+		equal(t, "existence", gone, factsIn(state).of(existence))
 	}
 }
