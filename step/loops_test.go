@@ -56,7 +56,7 @@ func watchThree(b *builder.Builder) *builder.Builder {
 // An operator that applies its children in every reconcile is in no hot loop, also while they
 // change by themselves.
 func TestAppliesInEveryReconcile(t *testing.T) {
-	rings.Test(t, "simulates two hours")
+	rings.Test(t, "simulates forty minutes")
 	tests := []struct {
 		name string
 		read bool
@@ -79,20 +79,20 @@ func TestAppliesInEveryReconcile(t *testing.T) {
 				}),
 			}})
 			deleted := configMap("config", nil)
-			c.everySecond(time.Hour, func(second int) {
+			c.everySecond(20*time.Minute, func(second int) {
 				if second%10 == 0 || second < 60 {
 					c.rollOut(second % 7)
 				}
-				if second == 1800 {
+				if second == 600 {
 					c.must(c.user.Delete(t.Context(), deleted))
 				}
 			})
 			c.noHotLoop("things")
 			c.must(c.user.Get(t.Context(), client.ObjectKeyFromObject(deleted), &corev1.ConfigMap{}))
-			if got := c.ran("things"); got < 400 {
-				t.Errorf("the step ran %d times in an hour, want at every change of a child", got)
+			if got := c.ran("things"); got < 133 {
+				t.Errorf("the step ran %d times in 20 minutes, want at every change of a child", got)
 			}
-			if got := c.requested("GET app"); test.read && got > 0 || got > 400 {
+			if got := c.requested("GET app"); test.read && got > 0 || got > 133 {
 				t.Errorf("%d live reads of a child that changes every second", got)
 			}
 		})
@@ -290,7 +290,7 @@ func TestLegitimateWrites(t *testing.T) {
 		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
 			c.create(ownChild(c.thing(), "child", map[string]string{"size": "", "ready": "0"}))
 			c.start(operator{name: "things", watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: steps{doing("Write", test.do)}})
-			c.everySecond(10*time.Minute, func(second int) {
+			c.everySecond(6*time.Minute, func(second int) {
 				if test.others != nil {
 					test.others(c, second)
 				}
