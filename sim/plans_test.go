@@ -1,25 +1,24 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix
-
 package sim
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-var measure = flag.Bool("measure", false, "measure how many plans run in a second")
+	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+)
 
 // keeper keeps three Secrets and an external resource for each ConfigMap.
 type keeper struct {
@@ -86,12 +85,72 @@ func keeperWorkload() *Workload {
 	}
 }
 
-// How many plans of one object with three children and one external resource one core runs in a
-// second: GOMAXPROCS=1 go test -run TestPlansPerSecond -v ./sim -measure. Nothing is asserted, as
-// machines differ.
-func TestPlansPerSecond(t *testing.T) {
-	if !*measure {
-		t.Skip("it measures: -measure")
+// playedWorkload is the same with a Deployment and its Pods, which are played.
+func playedWorkload() *Workload {
+	w := keeperWorkload()
+	script := w.Script
+	w.Script = func(w *World) {
+		x := newDeployment()
+		w.Create(x)
+		w.Settle()
+		script(w)
+		w.Delete(x)
+		w.Settle()
 	}
-	measurePlans(t, keeperWorkload(), 1, 2)
+	return w
+}
+
+// How many plans one core runs in a second: EXPLORE=1 GOMAXPROCS=1 go test -run PlansPerSecond -v ./sim.
+// Nothing is asserted, as machines differ.
+func TestPlansPerSecond(t *testing.T) {
+	rings.Explore(t, "measures")
+	for name, workload := range map[string]*Workload{"alone": keeperWorkload(), "played": playedWorkload()} {
+		ref, plans := planned(t, workload)
+		collectLess()
+		began := time.Now()
+		for _, plan := range plans {
+			if _, err := runPlan(t, workload, nil, plan, ref, oracleSet{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Logf("%s: %.0f plans a second", name, float64(len(plans))/time.Since(began).Seconds())
+	}
+}
+
+// A plan must not depend on the plans that the same process has run before, although servers share
+// definitions, namespaces, discovery documents and the results of pure functions.
+func TestPlansDoNotDependOnEarlierPlans(t *testing.T) {
+	rings.Test(t, "simulates for a while")
+	for name, workload := range map[string]*Workload{"alone": keeperWorkload(), "played": playedWorkload()} {
+		t.Run(name, func(t *testing.T) {
+			ref, plans := planned(t, workload)
+			traces := map[int]string{}
+			for range 2 {
+				for i := 0; i < len(plans); i += 40 {
+					result, err := runPlan(t, workload, nil, plans[i], ref, oracleSet{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if text := result.trace.String(); traces[i] == "" {
+						traces[i] = text
+					} else if traces[i] != text {
+						t.Errorf("%s: the second run has another trace:\n%s\nthe first one:\n%s", plans[i], text, traces[i])
+					}
+				}
+			}
+		})
+	}
+}
+
+// planned returns the run without faults of a workload without definitions, and all of its plans.
+func planned(t *testing.T, workload *Workload) (*reference, []fault.Plan) {
+	t.Helper()
+	ref, first, err := findReference(t, workload, nil, newSettings(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ref == nil {
+		t.Fatal(first.violations, first.trace)
+	}
+	return ref, ref.plans(newSettings(nil))
 }
