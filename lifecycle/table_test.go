@@ -14,7 +14,7 @@ import (
 )
 
 // rules are what is done, by what was found for the three parts of the policy. The first row that
-// matches holds. They are written down from the guide, docs/lifecycle.md, and share nothing with
+// matches holds. They are written down from the guide, docs/external.md, and share nothing with
 // the code.
 //
 //   - The column alive is for an object that is not being deleted: make is Claim and
@@ -150,7 +150,7 @@ func TestTable(t *testing.T) {
 	n := 0
 	each := func(c cell) {
 		n++
-		if raceDetector && n%10 > 0 {
+		if testing.Short() && n%20 > 0 {
 			return
 		}
 		d.check(all, c)

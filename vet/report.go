@@ -99,5 +99,5 @@ func replace(message string, node ast.Node, text string) analysis.SuggestedFix {
 
 // documentation is where an analyzer is explained.
 func documentation(name string) string {
-	return "https://github.com/ctrlkit/ctrlkit/blob/main/docs/vet.md#" + name
+	return "https://github.com/ctrlkit/ctrlkit/blob/main/docs/check.md#" + name
 }

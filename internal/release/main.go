@@ -3,7 +3,7 @@
 
 // Command release makes a release: archives of the command for every platform, their checksums, the
 // manifest for krew, and the tags of the modules. It publishes nothing; it prints the commands that
-// do. docs/versioning.md describes it.
+// do. docs/ship.md describes it.
 //
 //	go run ./internal/release v0.1.0
 package main

@@ -55,14 +55,6 @@ func TestManual(t *testing.T) {
 
 func manualCodes() string {
 	var b strings.Builder
-	b.WriteString("\n| code | |\n|---|---|\n")
-	for _, e := range diag.Codes() {
-		warning := ""
-		if e.Severity == diag.Warning {
-			warning = " (warning)"
-		}
-		fmt.Fprintf(&b, "| [%s](#%s) | %s%s |\n", e.Code, strings.ToLower(string(e.Code)), e.Title, warning)
-	}
 	for _, e := range diag.Codes() {
 		fmt.Fprintf(&b, "\n### %s\n\n%s: %s. %s\n\n", e.Code, strings.ToUpper(e.Severity.String()[:1])+e.Severity.String()[1:], e.Title, e.Text)
 		if showable(e.Example) {
