@@ -7,13 +7,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // A short soak of each example on a real control plane. `make soak` is the long one.
 func TestSoak(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a control plane")
-	}
+	rings.Test(t, "starts control planes")
 	var group sync.WaitGroup
 	for _, e := range examples {
 		// All at once, although they are more than the parallel tests that a small machine allows:
