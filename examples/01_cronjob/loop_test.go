@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -78,14 +79,8 @@ func startManager(t *testing.T, server *apiserver.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(cancel)
+	exampletest.Run(t, mgr)
 }
 
 // completeJobs does what the Job controller does with the Jobs that run. It returns how many there

@@ -38,16 +38,20 @@ func TestSimulationOfWorkflow(t *testing.T) { explore(t, "workflow") }
 // simulation; the others may. Without any, all plans are run, and nothing is to be found.
 func explore(t *testing.T, name string, want ...oracle.Name) {
 	t.Helper()
+	rings.Test(t, "takes seconds")
 	s := stages[slices.IndexFunc(stages, func(s stage) bool { return s.name == name })]
 	options := []sim.Option{
 		sim.WithoutFault(fault.Recreate, "a CronJob that is created again does not make up for runs that were due before"),
 		sim.WithoutFault(fault.DeleteAndCreate, "a CronJob that is created again does not make up for runs that were due before"),
 	}
-	if len(want) > 0 && !*allPlans {
+	switch {
+	case len(want) == 0:
+		options = append(options, sim.WithSample(16))
+	case !*allPlans:
 		options = append(options, sim.WithStopOn(want[0]))
 	}
 	report := sim.Explore(t, sim.Workload{
-		Scheme: newScheme(t), CRDs: []string{crds},
+		Scheme: exampletest.NewScheme(t, v1.AddToScheme), CRDs: []string{crds},
 		Operator: sim.Manager(func(mgr ctrl.Manager, _ *sim.Process) error {
 			return s.of(mgr.GetClient(), mgr.GetScheme(), nil).SetupWithManager(mgr)
 		}),

@@ -113,7 +113,7 @@ func newWorld(t *testing.T) *world {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	w.must(yaml.UnmarshalStrict(data, definition))
 	w.must(server.Install(definition))
-	scheme := newScheme(t)
+	scheme := exampletest.NewScheme(t, v1.AddToScheme)
 	w.client, err = client.NewWithWatch(server.Config(), client.Options{Scheme: scheme})
 	w.must(err)
 	w.mgr, err = ctrl.NewManager(server.Config(), ctrl.Options{
@@ -228,15 +228,4 @@ func (w *world) direct() client.Client {
 			return c.Apply(ctx, obj, options...)
 		},
 	})
-}
-
-func newScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
 }
