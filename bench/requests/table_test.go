@@ -49,18 +49,15 @@ const quiet = 700 * time.Millisecond
 // The requests of operators, by phase of the life of one object. Package step promises these
 // numbers, so that they are counted.
 func TestRequestsTable(t *testing.T) {
-	rings.Test(t, "starts a control plane")
+	rings.Explore(t, "takes half a minute; TestRequestsOfASet is a sample")
 	log.SetLogger(logr.Discard())
 	s := newSetup(t)
 	table := &table{}
 
 	steps := s.measureWidget(table, "ctrlkit")
-	var byHand, cronJob map[string]requests.Counts
-	if rings.Exploring() {
-		byHand = s.measureWidget(table, "usual")
-		s.measureWidget(table, "careful")
-		cronJob = s.measureCronJob(table)
-	}
+	byHand := s.measureWidget(table, "usual")
+	s.measureWidget(table, "careful")
+	cronJob := s.measureCronJob(table)
 	s.installPolicy()
 	withPolicy := s.measureWidget(table, "ctrlkit")
 
@@ -75,7 +72,7 @@ func TestRequestsTable(t *testing.T) {
 		atMost(t, name+": deletion", phases["deletion"].Writes, 1)
 	}
 	atMost(t, "CronJob: create, and one run", merged(cronJob["create"].Writes, cronJob["one run"].Writes), 1+2)
-	if got := requests.Total(byHand["resync"].Writes); got == 0 && byHand != nil {
+	if got := requests.Total(byHand["resync"].Writes); got == 0 {
 		t.Error("the operator by hand wrote nothing in the resync: was there one?")
 	}
 }

@@ -21,4 +21,5 @@ func TestRoleIsWhatTheOperatorNeeds(t *testing.T) {
 		return addController(mgr, simDNS{p.External("dns")})
 	})
 	exampletest.CheckRole(t, declared, used)
+	exampletest.CheckRoleIsMinimal(t, declared)
 }

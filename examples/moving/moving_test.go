@@ -11,16 +11,16 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	after "github.com/ctrlkit/ctrlkit/examples/moving/after"
 	v1 "github.com/ctrlkit/ctrlkit/examples/moving/api/v1"
 	before "github.com/ctrlkit/ctrlkit/examples/moving/before"
 	onestep "github.com/ctrlkit/ctrlkit/examples/moving/onestep"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/step/steptest"

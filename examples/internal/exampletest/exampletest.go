@@ -123,7 +123,7 @@ func (c *Cluster) Add(ctx context.Context, obj client.Object) error {
 	return retry.OnError(wait.Backoff{Duration: 100 * time.Millisecond, Steps: 100}, unknown, func() error { return c.Create(ctx, obj) })
 }
 
-// Patch merges a change into an object, as somebody who is not the operator.
+// Patch merges a change into an object, as a user does.
 func (c *Cluster) Patch(t *testing.T, obj client.Object, change string) {
 	t.Helper()
 	Must(t, c.WithWatch.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(change)), client.FieldOwner("by-hand")))

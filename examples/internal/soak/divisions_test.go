@@ -126,54 +126,60 @@ func secretOf(w *world, name string) *corev1.Secret { return of[*corev1.Secret](
 
 var stale = map[string][]byte{"quotient": []byte("old")}
 
+const results = "quotients and remainders"
+
+// plants are what is wrong in a cluster, and the check that finds it.
+type plants map[string]struct {
+	plant func(w *world)
+	want  string
+}
+
+var plantsInBoth = plants{
+	"all is well":                    {func(*world) {}, ""},
+	"an object is missing":           {func(w *world) { w.remove("soak-00") }, checkExistence},
+	"a co-writer's label is removed": {func(w *world) { of[client.Object](w, "soak-00").SetLabels(nil) }, checkLabels},
+}
+
+var plantsInSimples = plants{
+	"a wrong quotient":                 {func(w *world) { simpleOf(w, 0).Quotient = new(int64(4)) }, results},
+	"no remainder":                     {func(w *world) { simpleOf(w, 0).Remainder = nil }, results},
+	"a quotient of a division by zero": {func(w *world) { simpleOf(w, 1).Quotient = new(int64(0)) }, results},
+	"an old status":                    {func(w *world) { simpleOf(w, 0).ObservedGeneration = 2 }, results},
+	"another spec":                     {func(w *world) { of[*simplev1.Simple](w, "soak-00").Spec.Dividend = 8 }, results},
+	"not ready":                        {func(w *world) { simpleOf(w, 0).Conditions = simpleOf(w, 1).Conditions }, checkReady},
+	"ready all the same":               {func(w *world) { simpleOf(w, 1).Conditions = simpleOf(w, 0).Conditions }, checkReady},
+	"an object that was deleted":       {func(w *world) { w.add(&simplev1.Simple{ObjectMeta: name("soak", 2)}) }, checkExistence},
+	"an object that was never made":    {func(w *world) { w.add(&simplev1.Simple{ObjectMeta: name("x", 0)}) }, checkExistence},
+}
+
+var plantsInRWExternals = plants{
+	"a wrong output":                               {func(w *world) { secretOf(w, "output-00").Data["quotient"] = []byte("4") }, checkOutputs},
+	"too much in an output":                        {func(w *world) { secretOf(w, "output-01").Data["x"] = nil }, checkOutputs},
+	"an output is missing":                         {func(w *world) { w.remove("output-00") }, checkOutputs},
+	"another owner is named":                       {func(w *world) { secretOf(w, "output-00").Annotations[apply.OwnerAnnotation] = ownerOf(1) }, checkOutputs},
+	"an old status":                                {func(w *world) { externalOf(w, 0).Status.ObservedGeneration = 1 }, checkOutputs},
+	"what was written from an earlier input stays": {func(w *world) { w.add(outputOf(3, 3, stale)) }, ""},
+	"an orphan":                                    {func(w *world) { w.add(outputOf(5, 5, stale)) }, checkOrphans},
+	"a Secret under no known name": {func(w *world) {
+		w.add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: outputsNamespace, Name: "output-00"}, Data: stale})
+	}, checkOrphans},
+	"an input that was deleted is there":         {func(w *world) { w.add(&corev1.Secret{ObjectMeta: name("input", 2)}) }, checkOrphans},
+	"a foreign Secret is overwritten":            {func(w *world) { secretOf(w, "output-04").Data = stale }, checkForeign},
+	"a foreign Secret is deleted with the owner": {func(w *world) { w.remove("output-06") }, checkForeign},
+	"an input is deleted":                        {func(w *world) { w.remove("input-05") }, checkForeign},
+	"ready without an input":                     {func(w *world) { externalOf(w, 3).Status.Conditions = externalOf(w, 0).Status.Conditions }, checkReady},
+	"the wrong reason":                           {func(w *world) { externalOf(w, 3).Status.Conditions = externalOf(w, 2).Status.Conditions }, checkReady},
+	"a finalizer is stuck": {func(w *world) {
+		stuck := &v1.RWExternal{ObjectMeta: name("soak", 5)}
+		stuck.DeletionTimestamp, stuck.Finalizers = &metav1.Time{Time: epoch}, []string{"demo.ctrlkit.dev/rwexternal"}
+		w.add(stuck)
+	}, checkExistence},
+}
+
 // The checks find what is planted, and nothing else.
 func TestChecksOfDivisions(t *testing.T) {
-	const results = "quotients and remainders"
-	type plants map[string]struct {
-		plant func(w *world)
-		want  string
-	}
-	both := plants{
-		"all is well":                    {func(*world) {}, ""},
-		"an object is missing":           {func(w *world) { w.remove("soak-00") }, checkExistence},
-		"a co-writer's label is removed": {func(w *world) { of[client.Object](w, "soak-00").SetLabels(nil) }, checkLabels},
-	}
-	simples := plants{
-		"a wrong quotient":                 {func(w *world) { simpleOf(w, 0).Quotient = new(int64(4)) }, results},
-		"no remainder":                     {func(w *world) { simpleOf(w, 0).Remainder = nil }, results},
-		"a quotient of a division by zero": {func(w *world) { simpleOf(w, 1).Quotient = new(int64(0)) }, results},
-		"an old status":                    {func(w *world) { simpleOf(w, 0).ObservedGeneration = 2 }, results},
-		"another spec":                     {func(w *world) { of[*simplev1.Simple](w, "soak-00").Spec.Dividend = 8 }, results},
-		"not ready":                        {func(w *world) { simpleOf(w, 0).Conditions = simpleOf(w, 1).Conditions }, checkReady},
-		"ready all the same":               {func(w *world) { simpleOf(w, 1).Conditions = simpleOf(w, 0).Conditions }, checkReady},
-		"an object that was deleted":       {func(w *world) { w.add(&simplev1.Simple{ObjectMeta: name("soak", 2)}) }, checkExistence},
-		"an object that was never made":    {func(w *world) { w.add(&simplev1.Simple{ObjectMeta: name("x", 0)}) }, checkExistence},
-	}
-	rwExternals := plants{
-		"a wrong output":                               {func(w *world) { secretOf(w, "output-00").Data["quotient"] = []byte("4") }, checkOutputs},
-		"too much in an output":                        {func(w *world) { secretOf(w, "output-01").Data["x"] = nil }, checkOutputs},
-		"an output is missing":                         {func(w *world) { w.remove("output-00") }, checkOutputs},
-		"another owner is named":                       {func(w *world) { secretOf(w, "output-00").Annotations[apply.OwnerAnnotation] = ownerOf(1) }, checkOutputs},
-		"an old status":                                {func(w *world) { externalOf(w, 0).Status.ObservedGeneration = 1 }, checkOutputs},
-		"what was written from an earlier input stays": {func(w *world) { w.add(outputOf(3, 3, stale)) }, ""},
-		"an orphan":                                    {func(w *world) { w.add(outputOf(5, 5, stale)) }, checkOrphans},
-		"a Secret under no known name": {func(w *world) {
-			w.add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: outputsNamespace, Name: "output-00"}, Data: stale})
-		}, checkOrphans},
-		"an input that was deleted is there":         {func(w *world) { w.add(&corev1.Secret{ObjectMeta: name("input", 2)}) }, checkOrphans},
-		"a foreign Secret is overwritten":            {func(w *world) { secretOf(w, "output-04").Data = stale }, checkForeign},
-		"a foreign Secret is deleted with the owner": {func(w *world) { w.remove("output-06") }, checkForeign},
-		"an input is deleted":                        {func(w *world) { w.remove("input-05") }, checkForeign},
-		"ready without an input":                     {func(w *world) { externalOf(w, 3).Status.Conditions = externalOf(w, 0).Status.Conditions }, checkReady},
-		"the wrong reason":                           {func(w *world) { externalOf(w, 3).Status.Conditions = externalOf(w, 2).Status.Conditions }, checkReady},
-		"a finalizer is stuck": {func(w *world) {
-			stuck := &v1.RWExternal{ObjectMeta: name("soak", 5)}
-			stuck.DeletionTimestamp, stuck.Finalizers = &metav1.Time{Time: epoch}, []string{"demo.ctrlkit.dev/rwexternal"}
-			w.add(stuck)
-		}, checkExistence},
-	}
 	for kind, subject := range map[string]func(client.WithWatch) subject{"Simple": newTestedSimples, "RWExternal": newTestedRWExternals} {
-		for _, tests := range []plants{both, map[string]plants{"Simple": simples, "RWExternal": rwExternals}[kind]} {
+		for _, tests := range []plants{plantsInBoth, map[string]plants{"Simple": plantsInSimples, "RWExternal": plantsInRWExternals}[kind]} {
 			for name, test := range tests {
 				t.Run(kind+"/"+name, func(t *testing.T) {
 					w := &world{subject(nil).(interface{ perfect() []client.Object }).perfect()}

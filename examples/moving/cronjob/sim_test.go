@@ -12,6 +12,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -26,6 +28,7 @@ func TestSimulationOfBefore(t *testing.T) {
 }
 
 func TestSimulationOfOneStep(t *testing.T) {
+	rings.Explore(t, "takes seconds")
 	explore(t, "onestep", oracle.SameEnd, oracle.ReadyWhenDone)
 }
 
