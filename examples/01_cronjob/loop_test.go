@@ -23,11 +23,13 @@ import (
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/step"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // A CronJob that runs every 20 seconds fills and empties the list of its active Jobs for ever, as
 // it must: that is no hot loop. The user has written the spec, and an hour passes.
 func TestNoHotLoopInAnHour(t *testing.T) {
+	rings.Test(t, "simulates an hour")
 	options := envtest.CRDInstallOptions{Paths: []string{"config/crd/bases"}, ErrorIfPathMissing: true}
 	if err := envtest.ReadCRDFiles(&options); err != nil {
 		t.Fatal(err)
