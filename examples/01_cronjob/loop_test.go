@@ -21,9 +21,9 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // A CronJob that runs every 20 seconds fills and empties the list of its active Jobs for ever, as
