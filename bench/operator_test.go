@@ -23,6 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/bench/operators"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/journal/metrics"
@@ -39,6 +40,7 @@ type operator struct {
 	byHand     bool
 	namespaced bool // the cache is restricted to the namespace
 	observed   bool // with the observers of package observe
+	always     bool // its steps run in each reconcile
 }
 
 // A running operator is one whose objects have converged.
@@ -93,14 +95,13 @@ func (o operator) start(tb testing.TB, n int) *runningOperator {
 
 // add makes the controller.
 func (o operator) add(mgr ctrl.Manager, r *runningOperator) error {
-	b := ctrl.NewControllerManagedBy(mgr).For(&widget.Widget{}).Owns(&corev1.ConfigMap{})
+	b := ctrl.NewControllerManagedBy(mgr).For(&widget.Widget{})
 	workers := controller.Options{MaxConcurrentReconciles: 4}
 	if o.byHand {
-		hand := &widget.CarefulByHand{Client: mgr.GetClient(), External: &widget.External{}}
-		r.reconciler = hand
-		return b.Named("widget").WithOptions(workers).Complete(hand)
+		r.reconciler = operators.NewCareful(mgr.GetClient())
+		return b.Owns(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Owns(&corev1.Service{}).Named("widget").WithOptions(workers).Complete(r.reconciler)
 	}
-	options := step.Options[*widget.Widget]{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: true, Controller: workers}
+	options := step.Options[*widget.Widget]{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: !o.always, Controller: workers}
 	if o.observed {
 		series, err := metrics.New(prometheus.NewRegistry(), metrics.Options{})
 		if err != nil {
@@ -108,7 +109,7 @@ func (o operator) add(mgr ctrl.Manager, r *runningOperator) error {
 		}
 		options.Observers = []journal.Observer{journal.NewRing(journal.RingOptions{}), series}
 	}
-	engine, err := widget.NewEngine(options, &widget.External{})
+	engine, err := operators.NewSteps(options)
 	if err != nil {
 		return err
 	}
@@ -140,10 +141,11 @@ func (r *runningOperator) awaitIdle(tb testing.TB) {
 	}
 }
 
-// operators are what is compared.
-func operators() []operator {
+// operatorsInTurn are what is compared.
+func operatorsInTurn() []operator {
 	return []operator{
 		{name: "by hand", byHand: true},
+		{name: "engine, always run", always: true},
 		{name: "engine"},
 		{name: "engine, observed", observed: true},
 		{name: "by hand, namespaced cache", byHand: true, namespaced: true},
@@ -156,22 +158,11 @@ func operators() []operator {
 // of resyncs does.
 func BenchmarkIdleOperator(b *testing.B) {
 	byHand := make(map[bool]float64) // by whether the cache is namespaced
-	for _, o := range operators() {
+	for _, o := range operatorsInTurn() {
 		b.Run(o.name, func(b *testing.B) {
 			r := o.start(b, 100)
 			defer r.stop()
-			ctx := log.IntoContext(b.Context(), logr.Discard())
-			before, i := r.writes.Load(), 0
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := r.reconciler.Reconcile(ctx, r.requests[i%len(r.requests)]); err != nil {
-					b.Fatal(err)
-				}
-				i++
-			}
-			if r.writes.Load() != before {
-				b.Fatal("something was written")
-			}
+			r.measure(b)
 			each := float64(b.Elapsed().Nanoseconds()) / float64(b.N)
 			if o.byHand {
 				byHand[o.namespaced] = each
@@ -180,6 +171,22 @@ func BenchmarkIdleOperator(b *testing.B) {
 				b.ReportMetric(each/hand, "of-by-hand")
 			}
 		})
+	}
+}
+
+// measure reconciles the objects in turn, and fails if something is written.
+func (r *runningOperator) measure(b *testing.B) {
+	ctx := log.IntoContext(b.Context(), logr.Discard())
+	before, i := r.writes.Load(), 0
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.reconciler.Reconcile(ctx, r.requests[i%len(r.requests)]); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+	if r.writes.Load() != before {
+		b.Fatal("something was written")
 	}
 }
 

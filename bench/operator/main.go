@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,10 +33,9 @@ func main() {
 }
 
 func run(settings process.Settings) error {
-	all := operators.All()
-	i := slices.IndexFunc(all, func(o operators.Operator) bool { return o.Name == settings.Operator })
-	if i < 0 {
-		return fmt.Errorf("there is no operator %q", settings.Operator)
+	operator, err := operators.Named(settings.Operator)
+	if err != nil {
+		return err
 	}
 	ctrl.SetLogger(logr.Discard()) // a log costs each operator something else
 	transport := requests.NewTransport()
@@ -45,7 +43,7 @@ func run(settings process.Settings) error {
 	if err != nil {
 		return err
 	}
-	options, err := all[i].Options(settings)
+	options, err := operator.Options(settings)
 	if err != nil {
 		return err
 	}
@@ -53,9 +51,9 @@ func run(settings process.Settings) error {
 	if err != nil {
 		return err
 	}
-	add := all[i].Add
+	add := operator.Add
 	if settings.Handlers > 0 {
-		add = all[i].AddHandlers
+		add = operator.AddHandlers
 	}
 	if add == nil {
 		return fmt.Errorf("the operator %q has no handlers of ConfigMaps", settings.Operator)

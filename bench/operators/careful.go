@@ -28,6 +28,9 @@ type careful struct {
 	each func(keep ...func() error) error
 }
 
+// NewCareful returns the careful operator.
+func NewCareful(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} }
+
 // inTurn calls one function after the other, until one fails.
 func inTurn(keep ...func() error) error {
 	for _, f := range keep {

@@ -4,6 +4,9 @@
 package operators
 
 import (
+	"fmt"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -38,10 +41,10 @@ func All() []Operator {
 		{Name: "limit", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &limit{Client: c} })},
 		{Name: "ctrlkit", Configure: keepAppliedFields, Add: addSteps},
 		{Name: "handlers", Configure: shareCaches, Add: addShared, AddHandlers: addSharedHandlers},
-		{Name: "careful", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} }), AddHandlers: addControllers},
-		{Name: "careful-unstripped", Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} })},
+		{Name: "careful", Configure: stripManagedFields, Add: byHand(NewCareful), AddHandlers: addControllers},
+		{Name: "careful-unstripped", Add: byHand(NewCareful)},
 		{Name: "careful-concurrent", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: atOnce} })},
-		{Name: "careful-ryw", Configure: readYourWrites, Add: byHand(func(c client.Client) reconcile.Reconciler { return &careful{Client: c, each: inTurn} })},
+		{Name: "careful-ryw", Configure: readYourWrites, Add: byHand(NewCareful)},
 		{Name: "apply-always", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &applyAlways{c} })},
 		{Name: "usual", Add: byHand(func(c client.Client) reconcile.Reconciler { return &usual{c} })},
 	}
@@ -95,4 +98,14 @@ const controllerName = "widget"
 func watches(mgr ctrl.Manager) *ctrl.Builder {
 	return ctrl.NewControllerManagedBy(mgr).For(&widget.Widget{}).
 		Owns(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Owns(&corev1.Service{})
+}
+
+// Named returns the operator with a name.
+func Named(name string) (Operator, error) {
+	all := All()
+	i := slices.IndexFunc(all, func(o Operator) bool { return o.Name == name })
+	if i < 0 {
+		return Operator{}, fmt.Errorf("there is no operator %q", name)
+	}
+	return all[i], nil
 }

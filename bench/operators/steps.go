@@ -25,15 +25,21 @@ func addSteps(mgr ctrl.Manager, settings process.Settings) error {
 	if err != nil {
 		return err
 	}
-	engine, err := step.New(step.Options[*widget.Widget]{
-		Name: controllerName, Finalizer: widget.Finalizer, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
+	engine, err := NewSteps(step.Options[*widget.Widget]{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder(controllerName), Observers: []journal.Observer{observer}, SkipUnchanged: true,
 		Controller: controller.Options{MaxConcurrentReconciles: settings.Workers},
-	}, cleanup{}, childrenStep())
+	})
 	if err != nil {
 		return err
 	}
 	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&widget.Widget{}))
+}
+
+// NewSteps returns the operator that is made of steps.
+func NewSteps(options step.Options[*widget.Widget]) (*step.Engine[*widget.Widget], error) {
+	options.Name, options.Finalizer = controllerName, widget.Finalizer
+	return step.New(options, cleanup{}, childrenStep())
 }
 
 // childrenStep returns the step that keeps the three children, and watches them. It is all of the

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package requests
+package requests_test
 
 import (
 	"bufio"
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -27,17 +28,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/ctrlkit/ctrlkit/admission"
+	"github.com/ctrlkit/ctrlkit/bench/operators"
+	"github.com/ctrlkit/ctrlkit/bench/process"
+	"github.com/ctrlkit/ctrlkit/bench/requests"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
-	"github.com/ctrlkit/ctrlkit/step"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // quiet is the time without requests after which an operator counts as idle: longer than the
@@ -47,43 +49,37 @@ const quiet = 700 * time.Millisecond
 // The requests of operators, by phase of the life of one object. Package step promises these
 // numbers, so that they are counted.
 func TestRequestsTable(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a control plane")
-	}
+	rings.Explore(t, "takes half a minute; TestRequestsOfASet is a sample")
 	log.SetLogger(logr.Discard())
 	s := newSetup(t)
 	table := &table{}
 
-	byHand := s.measureWidget(table, "by hand, as usual", func(mgr ctrl.Manager, external *widget.External) error {
-		return build(mgr).Complete(&widget.ByHand{Client: mgr.GetClient(), External: external})
-	})
-	s.measureWidget(table, "by hand, comparing first", func(mgr ctrl.Manager, external *widget.External) error {
-		return build(mgr).Complete(&widget.CarefulByHand{Client: mgr.GetClient(), External: external})
-	})
-	steps := s.measureWidget(table, "steps", withSteps)
-	s.installPolicy()
-	withPolicy := s.measureWidget(table, "steps, with the policy", withSteps)
+	steps := s.measureWidget(table, "ctrlkit")
+	byHand := s.measureWidget(table, "usual")
+	s.measureWidget(table, "careful")
 	cronJob := s.measureCronJob(table)
+	s.installPolicy()
+	withPolicy := s.measureWidget(table, "ctrlkit")
 
 	t.Logf("API requests of an operator, for one object\n%s", table)
 
-	atMost(t, "steps: create until idle", steps["create until idle"].Writes, 3+2)
-	atMost(t, "steps with the policy: create until idle", withPolicy["create until idle"].Writes, 3+1)
-	for name, phases := range map[string]map[string]Counts{"steps": steps, "steps with the policy": withPolicy, "CronJob": cronJob} {
+	atMost(t, "ctrlkit: create until idle", steps["create until idle"].Writes, 3+2)
+	atMost(t, "ctrlkit with the policy: create until idle", withPolicy["create until idle"].Writes, 3+1)
+	for name, phases := range map[string]map[string]requests.Counts{"ctrlkit": steps, "ctrlkit with the policy": withPolicy, "CronJob": cronJob} {
 		atMost(t, name+": resync", phases["resync"].Writes, 0)
 		atMost(t, name+": resync, live reads", phases["resync"].Reads, 0)
 		atMost(t, name+": one field", phases["one field"].Writes, 2)
 		atMost(t, name+": deletion", phases["deletion"].Writes, 1)
 	}
 	atMost(t, "CronJob: create, and one run", merged(cronJob["create"].Writes, cronJob["one run"].Writes), 1+2)
-	if got := Total(byHand["resync"].Writes); got == 0 {
+	if got := requests.Total(byHand["resync"].Writes); got == 0 {
 		t.Error("the operator by hand wrote nothing in the resync: was there one?")
 	}
 }
 
 func atMost(t *testing.T, what string, counts map[string]int, most int) {
 	t.Helper()
-	if got := Total(counts); got > most {
+	if got := requests.Total(counts); got > most {
 		t.Errorf("%s: %d requests, want at most %d: %v", what, got, most, counts)
 	}
 }
@@ -101,8 +97,8 @@ func merged(all ...map[string]int) map[string]int {
 // A table is what was measured, a line for each phase.
 type table struct{ rows []string }
 
-func (t *table) add(operator, phase string, reconciles int, c Counts) {
-	t.rows = append(t.rows, fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s", operator, phase, reconciles, Total(c.Writes), c.Refused, Total(c.Reads), c.Events, c))
+func (t *table) add(operator, phase string, reconciles int, c requests.Counts) {
+	t.rows = append(t.rows, fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s", operator, phase, reconciles, requests.Total(c.Writes), c.Refused, requests.Total(c.Reads), c.Events, c))
 }
 
 func (t *table) String() string {
@@ -116,6 +112,15 @@ func (t *table) String() string {
 	return b.String()
 }
 
+var shared = controlplanetest.Shared{Options: controlplane.Options{
+	CRDs: []string{"../widget/crd.yaml", "../../examples/01_cronjob/config/crd/bases"},
+}}
+
+func TestMain(m *testing.M) {
+	_ = os.Unsetenv(controlplanetest.Variable) // the controllers of another one would change what is counted
+	os.Exit(shared.Main(m))
+}
+
 // A setup is a control plane with the definitions.
 type setup struct {
 	t     *testing.T
@@ -125,9 +130,7 @@ type setup struct {
 
 func newSetup(t *testing.T) *setup {
 	t.Helper()
-	s := &setup{t: t, plane: controlplanetest.Start(t, controlplane.Options{
-		CRDs: []string{"../widget/crd.yaml", "../../examples/01_cronjob/config/crd/bases"},
-	})}
+	s := &setup{t: t, plane: shared.ForTest(t)}
 	scheme, err := widget.NewScheme()
 	if err != nil {
 		t.Fatal(err)
@@ -145,9 +148,9 @@ func (s *setup) must(err error) {
 	}
 }
 
-func (s *setup) counter() *Counter {
+func (s *setup) counter() *requests.Counter {
 	s.t.Helper()
-	c, err := NewCounter(s.plane.Config())
+	c, err := requests.NewCounter(s.plane.Config())
 	s.must(err)
 	s.t.Cleanup(c.Close)
 	return c
@@ -166,8 +169,8 @@ func (s *setup) installPolicy() {
 	s.t.Helper()
 	policy, binding, err := admission.FinalizerPolicy(widget.Resource, widget.Finalizer)
 	s.must(err)
-	s.must(s.user.Create(s.t.Context(), policy))
-	s.must(s.user.Create(s.t.Context(), binding))
+	s.must(client.IgnoreAlreadyExists(s.user.Create(s.t.Context(), policy)))
+	s.must(client.IgnoreAlreadyExists(s.user.Create(s.t.Context(), binding)))
 	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
 	defer cancel()
 	// The API server does not report when it has compiled a policy: retry until it works.
@@ -178,31 +181,14 @@ func (s *setup) installPolicy() {
 	}))
 }
 
-// build returns the builder of a controller of Widgets.
-func build(mgr ctrl.Manager) *ctrl.Builder {
-	return ctrl.NewControllerManagedBy(mgr).Named("widget").For(&widget.Widget{}).Owns(&corev1.ConfigMap{}).
-		WithOptions(controller.Options{SkipNameValidation: new(true)})
-}
-
-func withSteps(mgr ctrl.Manager, external *widget.External) error {
-	engine, err := widget.NewEngine(step.Options[*widget.Widget]{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("widget"), SkipUnchanged: true,
-		Controller: controller.Options{SkipNameValidation: new(true)},
-	}, external)
-	if err != nil {
-		return err
-	}
-	return engine.Complete(build(mgr))
-}
-
 // A measurement is of one operator.
 type measurement struct {
 	*setup
 	operator   string
-	counter    *Counter
+	counter    *requests.Counter
 	reconciles func() int
 	table      *table
-	phases     map[string]Counts
+	phases     map[string]requests.Counts
 }
 
 // phase counts the requests from the beginning of do until the operator is idle.
@@ -223,57 +209,60 @@ func (m *measurement) phase(name string, do func(ctx context.Context) error) {
 }
 
 // measureWidget counts the requests of an operator of Widgets.
-func (s *setup) measureWidget(table *table, operator string, add func(ctrl.Manager, *widget.External) error) map[string]Counts {
+func (s *setup) measureWidget(table *table, operator string) map[string]requests.Counts {
 	s.t.Helper()
-	m := &measurement{setup: s, operator: operator, counter: s.counter(), reconciles: func() int { return reconcilesHere(s.t, "widget") }, table: table, phases: make(map[string]Counts)}
+	o, err := operators.Named(operator)
+	s.must(err)
+	m := s.newMeasurement(table, operator)
 	namespace := s.namespace()
-	external := &widget.External{}
-	defer m.start(namespace, external, add)()
+	defer m.start(namespace, o)()
 
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one"}, Spec: widget.Spec{First: "1", Second: "2", Third: "3"}}
 	m.phase("create until idle", func(ctx context.Context) error { return s.user.Create(ctx, w) })
-	m.check(w, external)
+	m.check(w)
 	m.phase("resync", m.counter.Resync)
 	m.phase("one field", func(ctx context.Context) error {
 		return s.user.Patch(ctx, w, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"second":"two"}}`)))
 	})
-	m.check(w, external)
+	m.check(w)
 	m.phase("deletion", func(ctx context.Context) error { return s.user.Delete(ctx, w) })
 	if err := s.user.Get(s.t.Context(), client.ObjectKeyFromObject(w), w); client.IgnoreNotFound(err) != nil || err == nil {
 		s.t.Errorf("%s: the Widget still exists: %v", operator, err)
 	}
-	if external.Len() != 0 {
-		s.t.Errorf("%s: the external resource still exists", operator)
-	}
 	return m.phases
 }
 
-// check fails if a Widget has not converged.
-func (m *measurement) check(w *widget.Widget, external *widget.External) {
-	m.t.Helper()
-	m.must(m.user.Get(m.t.Context(), client.ObjectKeyFromObject(w), w))
-	var children corev1.ConfigMapList
-	m.must(m.user.List(m.t.Context(), &children, client.InNamespace(w.Namespace), client.MatchingLabels{"widget": w.Name}))
-	texts := make(map[string]bool)
-	for _, c := range children.Items {
-		texts[c.Data["text"]] = true
+// newMeasurement returns a measurement of an operator that runs in this process.
+func (s *setup) newMeasurement(table *table, operator string) *measurement {
+	s.t.Helper()
+	return &measurement{
+		setup: s, operator: operator, counter: s.counter(), reconciles: func() int { return reconcilesHere(s.t, "widget") }, table: table,
+		phases: make(map[string]requests.Counts),
 	}
-	done := len(children.Items) == 3 && texts[w.Spec.First] && texts[w.Spec.Second] && texts[w.Spec.Third]
-	if !done || w.Status.ObservedGeneration != w.Generation || len(w.Finalizers) != 1 || external.Len() != 1 {
-		m.t.Fatalf("%s: the Widget is not done: %+v, children %v", m.operator, w, texts)
+}
+
+// check fails if a Widget has not converged.
+func (m *measurement) check(w *widget.Widget) {
+	m.t.Helper()
+	key := client.ObjectKeyFromObject(w)
+	var secret corev1.Secret
+	m.must(errors.Join(m.user.Get(m.t.Context(), key, w), m.user.Get(m.t.Context(), key, &secret)))
+	if string(secret.Data["password"]) != w.Spec.Second || w.Status.ObservedGeneration != w.Generation || len(w.Finalizers) != 1 {
+		m.t.Fatalf("%s: the Widget is not done: %+v, its Secret %v", m.operator, w, secret.Data)
 	}
 }
 
 // start runs an operator in this process, behind the counter, and returns when its cache has
 // synced.
-func (m *measurement) start(namespace string, external *widget.External, add func(ctrl.Manager, *widget.External) error) (stop func()) {
+func (m *measurement) start(namespace string, o operators.Operator) (stop func()) {
 	m.t.Helper()
-	options := ctrl.Options{Scheme: m.user.Scheme(), Logger: logr.Discard()}
-	options.Metrics.BindAddress = "0"
-	options.Cache.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	settings := process.Settings{Namespace: namespace, Workers: 1}
+	options, err := o.Options(settings)
+	m.must(err)
+	options.Scheme, options.Logger, options.Controller.SkipNameValidation = m.user.Scheme(), logr.Discard(), new(true)
 	mgr, err := ctrl.NewManager(m.counter.Config(), options)
 	m.must(err)
-	m.must(add(mgr, external))
+	m.must(o.Add(mgr, settings))
 	ctx, cancel := context.WithCancel(m.t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
@@ -320,9 +309,9 @@ func reconcilesHere(t *testing.T, controller string) int {
 
 // measureCronJob counts the requests of the program examples/01_cronjob. The test completes its
 // Job, since no machine runs it.
-func (s *setup) measureCronJob(table *table) map[string]Counts {
+func (s *setup) measureCronJob(table *table) map[string]requests.Counts {
 	s.t.Helper()
-	m := &measurement{setup: s, operator: "examples/01_cronjob", counter: s.counter(), table: table, phases: make(map[string]Counts)}
+	m := &measurement{setup: s, operator: "examples/01_cronjob", counter: s.counter(), table: table, phases: make(map[string]requests.Counts)}
 	m.reconciles = m.startProgram("../../examples", "./01_cronjob")
 	namespace := s.namespace()
 	key := client.ObjectKey{Namespace: namespace, Name: "one"}

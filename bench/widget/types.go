@@ -29,7 +29,10 @@ type Status struct {
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Widget is an object with three children, which are ConfigMaps.
+// Finalizer is the finalizer of all operators.
+const Finalizer = "bench.ctrlkit.dev/widget"
+
+// Widget is an object with three children: a ConfigMap, a Secret and a Service.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

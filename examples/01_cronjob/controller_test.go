@@ -14,8 +14,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -148,13 +146,7 @@ var noon = time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC)
 // newFakeAPI returns a cluster in memory, with the indexes that the operator registers.
 func newFakeAPI(t *testing.T, objs ...client.Object) client.WithWatch {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1.CronJob{}).WithObjects(objs...)
+	b := fake.NewClientBuilder().WithScheme(simScheme(t)).WithStatusSubresource(&v1.CronJob{}).WithObjects(objs...)
 	if err := manager.IndexCronJobControllerManager(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -27,6 +29,7 @@ import (
 // A CronJob that runs every 20 seconds fills and empties the list of its active Jobs for ever, as
 // it must: that is no hot loop. The user has written the spec, and an hour passes.
 func TestNoHotLoopInAnHour(t *testing.T) {
+	rings.Test(t, "simulates an hour")
 	options := envtest.CRDInstallOptions{Paths: []string{"config/crd/bases"}, ErrorIfPathMissing: true}
 	if err := envtest.ReadCRDFiles(&options); err != nil {
 		t.Fatal(err)
@@ -78,14 +81,8 @@ func startManager(t *testing.T, server *apiserver.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(cancel)
+	exampletest.Run(t, mgr)
 }
 
 // completeJobs does what the Job controller does with the Jobs that run. It returns how many there

@@ -5,12 +5,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -22,11 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apimachinery/pkg/watch"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,6 +27,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 )
 
 // A stage is a namespace of a real control plane with an operator that works in this namespace
@@ -81,14 +74,8 @@ func newStage(t *testing.T, plane *controlplane.ControlPlane) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopped := make(chan error, 1)
-	go func() { stopped <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-stopped; err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("the operator ended: %v", err)
-		}
-	})
+	t.Cleanup(cancel)
+	exampletest.Run(t, mgr)
 	return s
 }
 
@@ -99,44 +86,9 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // newUser returns a client that has nothing to do with the operator.
 func newUser(t *testing.T, plane *controlplane.ControlPlane) client.WithWatch {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: simScheme(t)})
+	exampletest.Must(t, err)
 	return c
-}
-
-// applyAll creates or changes what is described in the files of a directory.
-func applyAll(t *testing.T, user client.Client, dir string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("got files %q and error %v from %s", files, err, dir)
-	}
-	for _, file := range files {
-		content, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer content.Close()
-		for documents := yaml.NewYAMLOrJSONDecoder(content, 4096); ; {
-			var obj unstructured.Unstructured
-			if err := documents.Decode(&obj); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			if err := user.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(&obj), client.FieldOwner("test")); err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-		}
-	}
 }
 
 // await returns when the stage looks as the story wants, and fails if it does not for too long.

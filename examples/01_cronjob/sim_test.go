@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"testing"
 	"time"
 
@@ -13,10 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
@@ -24,7 +23,7 @@ import (
 // The operator ends in the same state whatever goes wrong: crashes before and after each write,
 // lost answers, stale caches, other clients that interfere.
 func TestSurvivesEverything(t *testing.T) {
-	sim.Run(t, sim.Workload{
+	exampletest.Simulate(t, sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
 		Operator: func(ctx context.Context, p *sim.Process) error {
 			mgr, err := newManager(ctx, p.Config(), p.ManagerOptions(), time.Now)
@@ -34,7 +33,7 @@ func TestSurvivesEverything(t *testing.T) {
 			return mgr.Start(ctx)
 		},
 		Script: jobsOfAMorning,
-	}, sim.WithPairs(*simPairs),
+	},
 		sim.WithoutFault(fault.Recreate, "a CronJob that is created again does not make up for runs that were due before"),
 		sim.WithoutFault(fault.DeleteAndCreate, "a CronJob that is created again does not make up for runs that were due before"))
 }
@@ -59,14 +58,4 @@ func jobsOfAMorning(w *sim.World) {
 	w.Settle()
 }
 
-func simScheme(t *testing.T) *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
-}
-
-var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
+func simScheme(t *testing.T) *runtime.Scheme { return exampletest.NewScheme(t, v1.AddToScheme) }

@@ -21,14 +21,14 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // The stories are played on a real API server, with the real garbage collector and Job controller;
 // only the machines of the Pods are simulated.
 func TestStories(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a control plane")
-	}
+	rings.Test(t, "starts a control plane")
 	plane := controlplanetest.Start(t, controlplane.Options{
 		Parts: controlplane.AllParts,
 		CRDs:  []string{"config/crd/bases"},
@@ -36,7 +36,7 @@ func TestStories(t *testing.T) {
 		// do for them.
 		Flags: map[string][]string{"kube-apiserver": {"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"}},
 	})
-	applyAll(t, newUser(t, plane), "config/rbac")
+	(&exampletest.Cluster{WithWatch: newUser(t, plane)}).Apply(t, "config/rbac/operator.yaml", "config/rbac/role.yaml")
 	stories := []struct {
 		name string
 		play func(*testing.T, *stage)

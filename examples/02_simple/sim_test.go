@@ -5,22 +5,19 @@ package main
 
 import (
 	"context"
-	"flag"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/sim"
 )
 
-var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
-
 // The operator ends in the same state whatever goes wrong.
 func TestSurvivesEverything(t *testing.T) {
-	sim.Run(t, simWorkload(t), sim.WithPairs(*simPairs))
+	exampletest.Simulate(t, simWorkload(t))
 }
 
 func simWorkload(t *testing.T) sim.Workload {
@@ -47,12 +44,4 @@ func simWorkload(t *testing.T) sim.Workload {
 	}
 }
 
-func simScheme(t *testing.T) *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
-}
+func simScheme(t *testing.T) *runtime.Scheme { return exampletest.NewScheme(t, v1.AddToScheme) }

@@ -5,24 +5,21 @@ package main
 
 import (
 	"context"
-	"flag"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/sim"
 )
 
-var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
-
 // The operator ends in the same state whatever goes wrong.
 func TestSurvivesEverything(t *testing.T) {
-	sim.Run(t, sim.Workload{
+	exampletest.Simulate(t, sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
 		Objects: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "results"}}},
 		Operator: func(ctx context.Context, p *sim.Process) error {
@@ -48,15 +45,7 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Delete(external)
 			w.Settle()
 		},
-	}, sim.WithPairs(*simPairs))
+	})
 }
 
-func simScheme(t *testing.T) *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
-}
+func simScheme(t *testing.T) *runtime.Scheme { return exampletest.NewScheme(t, v1.AddToScheme) }

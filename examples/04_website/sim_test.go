@@ -6,25 +6,22 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/sim"
 )
 
-var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
-
 // The operator ends in the same state whatever goes wrong, in the cluster and in the DNS.
 func TestSurvivesEverything(t *testing.T) {
-	sim.Run(t, simWorkload(t), sim.WithPairs(*simPairs))
+	exampletest.Simulate(t, simWorkload(t))
 }
 
 func simWorkload(t *testing.T) sim.Workload {
@@ -102,12 +99,4 @@ func newSecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "credentials"}, Data: map[string][]byte{"DB_PASSWORD": []byte("s3cr3t-one")}}
 }
 
-func simScheme(t *testing.T) *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
-}
+func simScheme(t *testing.T) *runtime.Scheme { return exampletest.NewScheme(t, v1.AddToScheme) }

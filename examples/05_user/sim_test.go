@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,18 +14,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/sim"
 )
-
-var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
 
 // The operator ends in the same state whatever goes wrong, in the cluster and on the server, and
 // the published password works all the time.
 func TestSurvivesEverything(t *testing.T) {
-	sim.Run(t, sim.Workload{
+	exampletest.Simulate(t, sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"}, RBAC: []string{"config/rbac"}, ServiceAccount: "mysql-system/mysql-operator",
 		Quiet: 5 * time.Minute, // longer than the poll and the overlap
 		Operator: func(ctx context.Context, p *sim.Process) error {
@@ -67,7 +64,7 @@ func TestSurvivesEverything(t *testing.T) {
 			}
 			return true
 		},
-	}, sim.WithPairs(*simPairs))
+	})
 }
 
 // checkEnd checks that there are so many accounts, and that each can do what is wanted at the end.
@@ -107,12 +104,4 @@ func newShop() *v1.User {
 	}}
 }
 
-func simScheme(t *testing.T) *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
-}
+func simScheme(t *testing.T) *runtime.Scheme { return exampletest.NewScheme(t, v1.AddToScheme) }

@@ -14,6 +14,7 @@ import (
 	logrustest "github.com/sirupsen/logrus/hooks/test"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 const canary = `ca"n'ary\-PW1`
@@ -35,7 +36,10 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-func TestMariaDB(t *testing.T) { testAccounts(t, startMariaDB(t)) }
+func TestMariaDB(t *testing.T) {
+	rings.Test(t, "starts a server")
+	testAccounts(t, startMariaDB(t))
+}
 
 // testAccounts checks all methods of Accounts against a server that has a database shop.
 func testAccounts(t *testing.T, admin Login) {

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 )
 
 // What the life of a Stream costs, at the real API server and at NATS. The last observation before
@@ -20,19 +20,19 @@ import (
 func TestRequests(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		policies bool
+		policies []string
 		secret   string
 		create   []string
 	}{
-		{"without the admission policy", false, "", []string{"observe", "PATCH streams/s", "create", "observe", "PATCH streams/s/status", "observe"}},
-		{"with the admission policy and a connection Secret", true, "s", []string{"observe", "PATCH streams/s", "create", "observe", "PATCH secrets/s", "PATCH streams/s/status", "observe"}},
+		{"without the admission policy", nil, "", []string{"observe", "PATCH streams/s", "create", "observe", "PATCH streams/s/status", "observe"}},
+		{"with the admission policy and a connection Secret", policies, "s", []string{"observe", "PATCH streams/s", "create", "observe", "PATCH secrets/s", "PATCH streams/s/status", "observe"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			const poll = time.Second
-			c := startCluster(t, poll, tt.policies)
-			obj := &v1.Stream{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}, Spec: v1.StreamSpec{Subjects: []string{"s"}, ConnectionSecret: tt.secret}}
-			c.create(t, obj)
-			c.stream(t, "s", "ready", streamReady)
+			c := startCluster(t, poll, tt.policies...)
+			obj := &v1.Stream{ObjectMeta: c.In("s"), Spec: v1.StreamSpec{Subjects: []string{"s"}, ConnectionSecret: tt.secret}}
+			exampletest.Must(t, c.Add(t.Context(), obj))
+			c.stream(t, "s", "ready", exampletest.Ready[*v1.Stream])
 			got, times := c.counts.take(len(tt.create))
 			check(t, "until Ready", got, tt.create)
 
@@ -46,8 +46,8 @@ func TestRequests(t *testing.T) {
 				last = at
 			}
 
-			c.must(t, c.Delete(t.Context(), obj))
-			c.gone(t, obj)
+			exampletest.Must(t, c.Delete(t.Context(), obj))
+			c.Gone(t, obj)
 			got, _ = c.counts.take(4)
 			check(t, "deletion", got, []string{"observe", "delete", "observe", "PATCH streams/s"})
 		})

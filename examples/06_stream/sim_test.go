@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,15 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
-
-var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
 
 // The operator ends in the same state whatever goes wrong, in the cluster and in NATS: each stream
 // and consumer is created once, and none is left.
@@ -46,7 +43,7 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Delete(stream)
 			w.Settle()
 		}
-		sim.Run(t, w, sim.WithPairs(*simPairs))
+		exampletest.Simulate(t, w)
 	})
 	t.Run("a consumer", func(t *testing.T) {
 		w := newWorkload(t)
@@ -61,7 +58,7 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Delete(stream, consumer) // in NATS, the consumer is deleted first
 			w.Settle()
 		}
-		sim.Run(t, w, sim.WithPairs(*simPairs),
+		exampletest.Simulate(t, w,
 			sim.WithoutFault(fault.Recreate, "a Stream that has a Consumer stays until its user deletes that"),
 			sim.WithoutFault(fault.DeleteAndCreate, "a Stream that has a Consumer stays until its user deletes that"))
 	})
@@ -197,12 +194,4 @@ func newCredentials(token string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "nats-credentials"}, Data: map[string][]byte{"token": []byte(token)}}
 }
 
-func simScheme(t *testing.T) *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
-}
+func simScheme(t *testing.T) *runtime.Scheme { return exampletest.NewScheme(t, v1.AddToScheme) }

@@ -5,18 +5,17 @@ package main
 
 import (
 	"context"
-	"errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/go-logr/logr/testr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
@@ -24,37 +23,42 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/07_project/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/07_project/backup"
 	"github.com/ctrlkit/ctrlkit/examples/07_project/membership"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/handlers"
 )
+
+var shared = controlplanetest.Shared{Options: controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}}}
+
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
 // The operator does its work against a real control plane, with the permissions of its role and no
 // others.
 func TestOperator(t *testing.T) {
 	c := startCluster(t)
-	applyAll(t, c, "config/samples/project.yaml", "config/samples/setting.yaml")
+	c.Apply(t, "config/samples/project.yaml", "config/samples/setting.yaml")
 	project := &v1.Project{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
-	await(t, c, project, "populated", func(p *v1.Project) bool {
+	exampletest.AwaitObject(t, c.Cluster, project, func(p *v1.Project) bool {
 		return p.Status.Namespaces == 2 && len(p.Status.Conditions) == 1 && p.Status.Conditions[0].Type == membership.ConditionPopulated && p.Status.Conditions[0].Status == metav1.ConditionTrue
 	})
 	prod := newNamespace("shop-prod")
-	await(t, c, prod, "labeled", func(ns *corev1.Namespace) bool { return ns.Labels["team"] == "shop" })
-	await(t, c, newQuota("shop-prod"), "there", func(*corev1.ResourceQuota) bool { return true })
+	exampletest.AwaitObject(t, c.Cluster, prod, func(ns *corev1.Namespace) bool { return ns.Labels["team"] == "shop" })
+	exampletest.AwaitObject(t, c.Cluster, newQuota("shop-prod"), func(*corev1.ResourceQuota) bool { return true })
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop-prod", Name: "project-edit"}}
-	await(t, c, binding, "there", func(b *rbacv1.RoleBinding) bool { return b.Subjects[0].Name == "developers" })
+	exampletest.AwaitObject(t, c.Cluster, binding, func(b *rbacv1.RoleBinding) bool { return b.Subjects[0].Name == "developers" })
 
 	t.Run("a Setting", func(t *testing.T) { checkSetting(t, c) })
 	t.Run("a kind that comes later", func(t *testing.T) { checkLateKind(t, c) })
 	t.Run("a Namespace leaves", func(t *testing.T) {
-		c.patch(t, prod, `{"metadata":{"labels":{"project.ctrlkit.dev/project":null}}}`)
-		await(t, c, prod, "without the labels", func(ns *corev1.Namespace) bool { return ns.Labels["team"] == "" })
-		c.gone(t, newQuota("shop-prod"))
-		c.gone(t, binding)
+		c.Patch(t, prod, `{"metadata":{"labels":{"project.ctrlkit.dev/project":null}}}`)
+		exampletest.AwaitObject(t, c.Cluster, prod, func(ns *corev1.Namespace) bool { return ns.Labels["team"] == "" })
+		c.Gone(t, newQuota("shop-prod"))
+		c.Gone(t, binding)
 	})
 	t.Run("the Project is deleted", func(t *testing.T) {
-		c.must(t, c.Delete(t.Context(), project))
-		c.gone(t, project)
-		c.gone(t, newQuota("shop-dev"))
-		await(t, c, newNamespace("shop-dev"), "without the labels", func(ns *corev1.Namespace) bool { return ns.Labels["tier"] == "" && ns.Labels["team"] == "" })
+		exampletest.Must(t, c.Delete(t.Context(), project))
+		c.Gone(t, project)
+		c.Gone(t, newQuota("shop-dev"))
+		exampletest.AwaitObject(t, c.Cluster, newNamespace("shop-dev"), func(ns *corev1.Namespace) bool { return ns.Labels["tier"] == "" && ns.Labels["team"] == "" })
 	})
 }
 
@@ -62,17 +66,17 @@ func TestOperator(t *testing.T) {
 // work.
 func checkSetting(t *testing.T, c *cluster) {
 	labels, project := newSetting("labels"), &v1.Project{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
-	c.patch(t, labels, `{"spec":{"state":"Disabled"}}`)
+	c.Patch(t, labels, `{"spec":{"state":"Disabled"}}`)
 	c.awaitHandlers(t, "Namespace", "access, quota")
-	c.patch(t, project, `{"spec":{"labels":{"tier":"gold"},"quota":{"pods":"7"}}}`)
-	await(t, c, newQuota("shop-dev"), "changed", func(q *corev1.ResourceQuota) bool { return q.Spec.Hard.Pods().Value() == 7 })
+	c.Patch(t, project, `{"spec":{"labels":{"tier":"gold"},"quota":{"pods":"7"}}}`)
+	exampletest.AwaitObject(t, c.Cluster, newQuota("shop-dev"), func(q *corev1.ResourceQuota) bool { return q.Spec.Hard.Pods().Value() == 7 })
 	dev := newNamespace("shop-dev")
-	c.must(t, c.Get(t.Context(), client.ObjectKeyFromObject(dev), dev))
+	exampletest.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(dev), dev))
 	if dev.Labels["tier"] != "" {
 		t.Errorf("labels %v were put on while that is switched off", dev.Labels)
 	}
-	c.patch(t, labels, `{"spec":{"state":"Enabled"}}`)
-	await(t, c, dev, "labeled", func(ns *corev1.Namespace) bool { return ns.Labels["tier"] == "gold" })
+	c.Patch(t, labels, `{"spec":{"state":"Enabled"}}`)
+	exampletest.AwaitObject(t, c.Cluster, dev, func(ns *corev1.Namespace) bool { return ns.Labels["tier"] == "gold" })
 }
 
 // checkLateKind installs BackupPlans, removes them, and installs them again. Where they are missing,
@@ -84,73 +88,43 @@ func checkLateKind(t *testing.T, c *cluster) {
 			t.Errorf("the check of readiness says %v", err)
 		}
 		dev := newNamespace("shop-dev")
-		c.patch(t, dev, `{"metadata":{"labels":{"team":"mine"}}}`)
-		await(t, c, dev, "labeled again", func(ns *corev1.Namespace) bool { return ns.Labels["team"] == "shop" })
+		c.Patch(t, dev, `{"metadata":{"labels":{"team":"mine"}}}`)
+		exampletest.AwaitObject(t, c.Cluster, dev, func(ns *corev1.Namespace) bool { return ns.Labels["team"] == "shop" })
 
 		crd := readDefinition(t)
-		c.must(t, c.Create(t.Context(), crd))
+		exampletest.Must(t, c.Create(t.Context(), crd))
 		c.awaitKind(t, handlers.StateRunning)
-		c.must(t, c.registry.Ready(nil))
+		exampletest.Must(t, c.registry.Ready(nil))
 		plan := newPlan()
-		c.must(t, c.Create(t.Context(), plan))
-		await(t, c, plan, "located", func(p *unstructured.Unstructured) bool {
+		exampletest.Must(t, c.Create(t.Context(), plan))
+		exampletest.AwaitObject(t, c.Cluster, plan, func(p *unstructured.Unstructured) bool {
 			location, _, _ := unstructured.NestedString(p.Object, "status", "location")
 			return location == "shop/shop-dev/nightly"
 		})
-		c.must(t, c.Delete(t.Context(), crd))
+		exampletest.Must(t, c.Delete(t.Context(), crd))
 	}
 	c.awaitKind(t, handlers.StateWaiting)
 }
 
-// A cluster is a real control plane with the operator, and a client as users have it.
+// A cluster is a real control plane with the operator.
 type cluster struct {
-	client.WithWatch
+	*exampletest.Cluster
 	registry *handlers.Registry
 }
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	plane := controlplanetest.Start(t, controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}})
-	user, err := client.NewWithWatch(plane.Config(), client.Options{Scheme: simScheme(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	applyAll(t, user, "config/rbac/operator.yaml", "config/rbac/role.yaml")
-	config := rest.CopyConfig(plane.Config())
-	config.Impersonate.UserName = "system:serviceaccount:project-system:project-operator"
-	options := ctrl.Options{Logger: testr.NewWithOptions(t, testr.Options{LogTimestamp: true})}
-	options.Metrics.BindAddress = "0"
-	options.Controller.SkipNameValidation = ptr.To(true) // another test may run it, too
+	c := exampletest.NewCluster(t, &shared, simScheme(t))
+	config, options := c.Operator(t, "project")
+	options.Cache.DefaultNamespaces = nil // it is about all of them
 	mgr, registry, err := newManager(config, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	stopped := make(chan error, 1)
-	go func() { stopped <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-stopped; err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("the operator ended: %v", err)
-		}
-	})
-	return &cluster{user, registry}
+	exampletest.Must(t, err)
+	exampletest.Run(t, mgr)
+	return &cluster{c, registry}
 }
 
 func newQuota(namespace string) *corev1.ResourceQuota {
 	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "project"}}
-}
-
-func (c *cluster) must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (c *cluster) patch(t *testing.T, obj client.Object, patch string) {
-	t.Helper()
-	c.must(t, c.Patch(t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
 func (c *cluster) awaitKind(t *testing.T, state handlers.State) {
@@ -166,4 +140,15 @@ func (c *cluster) awaitHandlers(t *testing.T, kind, names string) {
 	c.awaitRegistry(t, "the handlers of "+kind+" are "+names, func(k handlers.KindStatus) bool {
 		return k.Kind.Kind == kind && strings.Join(k.Handlers, ", ") == names
 	})
+}
+
+// awaitRegistry waits until a kind of the registry is as wanted.
+func (c *cluster) awaitRegistry(t *testing.T, what string, done func(handlers.KindStatus) bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return slices.ContainsFunc(c.registry.Kinds(), done), nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v: %+v", what, err, c.registry.Kinds())
+	}
 }

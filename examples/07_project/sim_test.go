@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"os"
 	"testing"
 
@@ -14,23 +13,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/07_project/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/07_project/backup"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
-
-var simPairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
 
 // The operator ends in the same state whatever goes wrong.
 func TestSurvivesEverything(t *testing.T) {
 	t.Run("a Project", func(t *testing.T) {
 		w := newWorkload(t)
 		w.Script = changeProject
-		sim.Run(t, w, sim.WithPairs(*simPairs))
+		exampletest.Simulate(t, w)
 	})
 	t.Run("a deletion", func(t *testing.T) {
 		w := newWorkload(t)
@@ -41,7 +38,7 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Delete(project)
 			w.Settle()
 		}
-		sim.Run(t, w, sim.WithPairs(*simPairs),
+		exampletest.Simulate(t, w,
 			sim.WithoutFault(fault.RestartInPast, "a list of the past has a Project that is gone, and its members their roles until the watch reports that"))
 	})
 	t.Run("a Setting", func(t *testing.T) {
@@ -59,7 +56,7 @@ func TestSurvivesEverything(t *testing.T) {
 			sim.Update(w, project, func(p *v1.Project) { p.Spec.Labels = nil })
 			w.Settle()
 		}
-		sim.Run(t, w, sim.WithPairs(*simPairs))
+		exampletest.Simulate(t, w)
 	})
 	t.Run("a kind that comes later", func(t *testing.T) {
 		w := newWorkload(t)
@@ -74,7 +71,7 @@ func TestSurvivesEverything(t *testing.T) {
 			sim.Update(w, dev, func(ns *corev1.Namespace) { ns.Labels[v1.ProjectLabel] = "blog" })
 			w.Settle()
 		}
-		sim.Run(t, w, sim.WithPairs(*simPairs),
+		exampletest.Simulate(t, w,
 			sim.WithoutFault(fault.Recreate, "with its definition a BackupPlan is gone, and its user has to create it again"),
 			sim.WithoutFault(fault.DeleteAndCreate, "with its definition a BackupPlan is gone, and its user has to create it again"))
 	})
@@ -157,12 +154,4 @@ func readDefinition(t *testing.T) *unstructured.Unstructured {
 	return crd
 }
 
-func simScheme(t *testing.T) *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
-}
+func simScheme(t *testing.T) *runtime.Scheme { return exampletest.NewScheme(t, v1.AddToScheme) }

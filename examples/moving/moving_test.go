@@ -11,16 +11,16 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	after "github.com/ctrlkit/ctrlkit/examples/moving/after"
 	v1 "github.com/ctrlkit/ctrlkit/examples/moving/api/v1"
 	before "github.com/ctrlkit/ctrlkit/examples/moving/before"
 	onestep "github.com/ctrlkit/ctrlkit/examples/moving/onestep"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/step/steptest"
@@ -48,7 +48,7 @@ func TestTheTestIsTheSame(t *testing.T) {
 func TestTheDeploymentIsTakenOver(t *testing.T) {
 	key := client.ObjectKey{Namespace: "default", Name: "cache"}
 	cache := &v1.Cache{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: v1.CacheSpec{Replicas: 1}}
-	c := steptest.NewRequest(t, cache, steptest.WithScheme(newScheme(t)), steptest.WithCRDs("config/crd")).Client
+	c := steptest.NewRequest(t, cache, steptest.WithScheme(exampletest.NewScheme(t, v1.AddToScheme)), steptest.WithCRDs("config/crd")).Client
 	reconcileTwice := func(r reconcile.Reconciler) *appsv1.Deployment {
 		t.Helper()
 		for range 2 {
@@ -77,18 +77,21 @@ func TestTheDeploymentIsTakenOver(t *testing.T) {
 }
 
 func TestBefore(t *testing.T) {
+	rings.Explore(t, "takes half a minute")
 	explore(t, func(mgr ctrl.Manager) error {
 		return (&before.CacheReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
 	}, oracle.SameEnd, oracle.NoNoopWrites)
 }
 
 func TestOneStep(t *testing.T) {
+	rings.Explore(t, "takes seconds")
 	explore(t, func(mgr ctrl.Manager) error {
 		return (&onestep.CacheReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
 	}, oracle.SameEnd)
 }
 
 func TestAfter(t *testing.T) {
+	rings.Test(t, "takes seconds")
 	explore(t, func(mgr ctrl.Manager) error {
 		return (&after.CacheReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
 	})
@@ -97,8 +100,11 @@ func TestAfter(t *testing.T) {
 // explore simulates an operator, and compares which oracles have found something.
 func explore(t *testing.T, setUp func(ctrl.Manager) error, want ...oracle.Name) {
 	t.Helper()
-	report := sim.Explore(t, workload(t, func(mgr ctrl.Manager, _ *sim.Process) error { return setUp(mgr) }),
-		sim.WithoutOracle(oracle.ReadyWhenDone, "as in the sample, Available says that the Deployment exists"))
+	options := []sim.Option{sim.WithoutOracle(oracle.ReadyWhenDone, "as in the sample, Available says that the Deployment exists")}
+	if len(want) == 0 {
+		options = append(options, sim.WithSample(16))
+	}
+	report := sim.Explore(t, workload(t, func(mgr ctrl.Manager, _ *sim.Process) error { return setUp(mgr) }), options...)
 	if report == nil {
 		return
 	}
@@ -116,22 +122,11 @@ func explore(t *testing.T, setUp func(ctrl.Manager) error, want ...oracle.Name) 
 	}
 }
 
-func newScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
-}
-
 func workload(t *testing.T, setUp func(ctrl.Manager, *sim.Process) error) sim.Workload {
 	t.Helper()
 	cache := &v1.Cache{ObjectMeta: metav1.ObjectMeta{Name: "cache", Namespace: "default"}, Spec: v1.CacheSpec{Replicas: 1}}
 	return sim.Workload{
-		Scheme: newScheme(t), CRDs: []string{"config/crd"},
+		Scheme: exampletest.NewScheme(t, v1.AddToScheme), CRDs: []string{"config/crd"},
 		Operator: sim.Manager(setUp),
 		Script: func(w *sim.World) {
 			w.Create(cache)

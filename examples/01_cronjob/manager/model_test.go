@@ -20,12 +20,14 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // Whatever happens between two reconciles (crashes in the middle of one, stale caches, users who
 // delete Jobs and suspend the CronJob), no run is started twice, no policy is broken, and in the
 // end nothing remains to be done.
 func TestEveryRunIsStartedOnceWhateverHappens(t *testing.T) {
+	rings.Test(t, "plays a hundred random stories")
 	rapid.Check(t, func(rt *rapid.T) {
 		policy := rapid.SampledFrom([]v1.ConcurrencyPolicy{v1.AllowConcurrent, v1.ForbidConcurrent, v1.ReplaceConcurrent}).Draw(rt, "policy")
 		m := &model{

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +20,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
 // An operator is the program of an example. It is restarted whenever it ends.
@@ -215,23 +217,20 @@ func requestsAt(ctx context.Context, address string) (map[string]int, error) {
 }
 
 func requestsIn(metrics io.Reader) (map[string]int, error) {
-	byVerb := make(map[string]int)
-	lines := bufio.NewScanner(metrics)
-	for lines.Scan() {
-		labels, ok := strings.CutPrefix(lines.Text(), "rest_client_requests_total{")
-		if !ok {
-			continue
-		}
-		_, verb, _ := strings.Cut(labels, `method="`)
-		verb, value, _ := strings.Cut(verb, `"`)
-		fields := strings.Fields(value)
-		n, err := strconv.ParseFloat(fields[len(fields)-1], 64)
-		if err != nil {
-			return nil, fmt.Errorf("reading the metrics of the operator: %w", err)
-		}
-		byVerb[verb] += int(n)
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(metrics)
+	if err != nil {
+		return nil, fmt.Errorf("reading the metrics of the operator: %w", err)
 	}
-	return byVerb, lines.Err()
+	byVerb := make(map[string]int)
+	for _, metric := range families["rest_client_requests_total"].GetMetric() {
+		for _, label := range metric.GetLabel() {
+			if label.GetName() == "method" {
+				byVerb[label.GetValue()] += int(metric.GetCounter().GetValue())
+			}
+		}
+	}
+	return byVerb, nil
 }
 
 // requestsBetween says how many requests were made from one reading to a later one.

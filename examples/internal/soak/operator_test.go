@@ -107,7 +107,8 @@ process_open_fds 9
 	if diff := cmp.Diff(map[string]int{"GET": 13}, before); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	after := read(`rest_client_requests_total{code="200",host="127.0.0.1:1",method="GET"} 1.3e+01
+	after := read(`# TYPE rest_client_requests_total counter
+rest_client_requests_total{code="200",host="127.0.0.1:1",method="GET"} 1.3e+01
 rest_client_requests_total{code="201",host="127.0.0.1:1",method="POST"} 4
 `)
 	if got := requestsBetween(before, after); got != "4 POST" {

@@ -46,12 +46,3 @@ func TestReadinessProblem(t *testing.T) {
 		})
 	}
 }
-
-// conditionsAs returns conditions as an operator should leave them.
-func conditionsAs(want readiness, generation int64) []metav1.Condition {
-	c := metav1.Condition{Type: condition.Ready, Status: "True", Reason: "Ready", ObservedGeneration: generation}
-	if !want.ready {
-		c.Status, c.Reason = "False", want.reason
-	}
-	return []metav1.Condition{c}
-}

@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -30,6 +31,33 @@ type check struct {
 // figure returns a line of the table about which nothing is promised.
 func figure(name, format string, args ...any) check {
 	return check{name: name, seen: fmt.Sprintf(format, args...), figure: true}
+}
+
+// checks are the lines of a comparison.
+type checks struct{ all []check }
+
+func newChecks(names ...string) *checks {
+	c := &checks{}
+	for _, name := range names {
+		c.all = append(c.all, check{name: name})
+	}
+	return c
+}
+
+func (c *checks) named(name string) *check {
+	return &c.all[slices.IndexFunc(c.all, func(c check) bool { return c.name == name })]
+}
+
+func (c *checks) add(name string, found ...violation) {
+	to := c.named(name)
+	to.violations = append(to.violations, found...)
+}
+
+func (c *checks) count(name string) int { return len(c.named(name).violations) }
+
+// see says what was counted.
+func (c *checks) see(name, format string, args ...any) {
+	c.named(name).seen = fmt.Sprintf(format, args...)
 }
 
 // A report is what became of one example.

@@ -169,24 +169,10 @@ func (c cronJob) missed(jobs []job, now time.Time) []violation {
 	var found []violation
 	for n, at := range c.due(now.Add(-runGrace)) {
 		if !seen[at.Unix()] {
-			found = append(found, c.violation("run %d was due at %s and has no Job; the runs around it: %s", n+1, clock(at), around(jobs, at)))
+			found = append(found, c.violation("run %d was due at %s and has no Job", n+1, clock(at)))
 		}
 	}
 	return found
-}
-
-// around lists the runs next to a time.
-func around(jobs []job, at time.Time) string {
-	before, after := "none", "none"
-	for _, j := range jobs {
-		if j.run.Before(at) {
-			before = fmt.Sprintf("%s (created %s)", j.name, clock(j.created))
-		} else if j.run.After(at) {
-			after = fmt.Sprintf("%s (created %s)", j.name, clock(j.created))
-			break
-		}
-	}
-	return before + " before, " + after + " after"
 }
 
 // twice returns the runs that have more than one Job. The Jobs are in the order of their runs.
@@ -363,69 +349,64 @@ func (c cronJob) object() *v1.CronJob {
 func (s *schedule) progress() string { return fmt.Sprintf("%d runs", s.record.count()) }
 
 func (s *schedule) compare(ctx context.Context, steadySince time.Time) ([]check, error) {
-	var now v1.CronJobList
-	if err := s.user.List(ctx, &now, client.InNamespace(namespace)); err != nil {
+	var list v1.CronJobList
+	if err := s.user.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing the CronJobs: %w", err)
 	}
 	if err := s.record.incomplete(); err != nil {
 		return nil, err
 	}
-	checks := s.compareRuns(time.Now())
-	ready := check{name: "Ready"}
-	last := check{name: "last schedule time"}
 	objects := make(map[string]*v1.CronJob)
-	for i := range now.Items {
-		objects[now.Items[i].Name] = &now.Items[i]
+	for i := range list.Items {
+		objects[list.Items[i].Name] = &list.Items[i]
 	}
+	now := time.Now()
+	found := s.compareRuns(now)
 	for _, c := range s.cronJobs {
 		obj := objects[c.name]
 		if obj == nil {
-			ready.violations = append(ready.violations, c.violation("it does not exist"))
+			found.add(checkReady, c.violation("it does not exist"))
 			continue
 		}
 		if problem := (readiness{ready: true}).problem(obj.Status.Conditions, obj.Generation, steadySince); problem != "" {
-			ready.violations = append(ready.violations, c.violation("%s", problem))
+			found.add(checkReady, c.violation("%s", problem))
 		}
-		if due := c.due(time.Now().Add(-runGrace)); len(due) > 0 {
+		if due := c.due(now.Add(-runGrace)); len(due) > 0 {
 			if want, got := due[len(due)-1], obj.Status.LastScheduleTime; got == nil || got.Time.Before(want) {
-				last.violations = append(last.violations, c.violation("status.lastScheduleTime is %v, want %s or later", got, clock(want)))
+				found.add("last schedule time", c.violation("status.lastScheduleTime is %v, want %s or later", got, clock(want)))
 			}
 		}
 	}
-	ready.seen = fmt.Sprintf("%d wrong; want True for %d", len(ready.violations), len(s.cronJobs))
-	return append(checks, last, ready), nil
+	found.see(checkReady, "%d wrong; want True for %d", found.count(checkReady), len(s.cronJobs))
+	return found.all, nil
 }
 
 // compareRuns compares the Jobs that there were with the schedules.
-func (s *schedule) compareRuns(now time.Time) []check {
-	expected, latest := 0, time.Duration(0)
-	twice, missed, astray := check{name: "runs twice"}, check{name: "runs missed"}, check{name: "Jobs off the schedule"}
-	unfinished, history := check{name: "Jobs not finished"}, check{name: "history limits"}
-	kept := 0
+func (s *schedule) compareRuns(now time.Time) *checks {
+	expected, kept, latest := 0, 0, time.Duration(0)
+	found := newChecks("runs twice", "runs missed", "Jobs off the schedule", "Jobs not finished", "history limits", "last schedule time", checkReady)
 	for _, c := range s.cronJobs {
 		jobs := s.record.of(c.name)
 		expected += len(c.due(now.Add(-runGrace)))
-		twice.violations = append(twice.violations, c.twice(jobs)...)
-		missed.violations = append(missed.violations, c.missed(jobs, now)...)
-		astray.violations = append(astray.violations, c.astray(jobs)...)
-		unfinished.violations = append(unfinished.violations, c.unfinished(jobs, now)...)
-		found := c.history(jobs, now)
-		history.violations = append(history.violations, found...)
-		if len(found) == 0 {
+		found.add("runs twice", c.twice(jobs)...)
+		found.add("runs missed", c.missed(jobs, now)...)
+		found.add("Jobs off the schedule", c.astray(jobs)...)
+		found.add("Jobs not finished", c.unfinished(jobs, now)...)
+		history := c.history(jobs, now)
+		if found.add("history limits", history...); len(history) == 0 {
 			kept++
 		}
 		for _, j := range jobs {
 			latest = max(latest, j.created.Sub(j.run))
 		}
 	}
-	history.seen = fmt.Sprintf("kept by %d of %d", kept, len(s.cronJobs))
-	return []check{
+	found.see("history limits", "kept by %d of %d", kept, len(s.cronJobs))
+	found.all = append([]check{
 		figure("runs expected", "%d", expected),
 		figure("runs seen", "%d (with those of the last %s)", s.record.count(), runGrace),
-		twice, missed, astray,
 		figure("latest start of a run", "%s after its time", latest),
-		unfinished, history,
-	}
+	}, found.all...)
+	return found
 }
 
 func (s *schedule) deleteAll(ctx context.Context) error {

@@ -7,26 +7,34 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
-// A short soak of each example on a real control plane. `make soak` is the long one.
+// A moment of one example on a real control plane. `make soak` is the long one.
 func TestSoak(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a control plane")
-	}
+	rings.Test(t, "starts a control plane")
+	soakExample(t, "-example 02_simple -chaos 5s -quiet 2s -kill-every 2s,3s")
+}
+
+// A short soak of each example.
+func TestSoakOfAll(t *testing.T) {
+	rings.Explore(t, "takes a minute")
 	var group sync.WaitGroup
 	for _, e := range examples {
 		// All at once, although they are more than the parallel tests that a small machine allows:
 		// mostly they wait.
-		group.Go(func() {
-			var out, errOut strings.Builder
-			args := "-objects 5 -chaos 16s -quiet 14s -every 10s -kill-every 3s,6s -seed 1 -example " + e.name
-			code := run(t.Context(), strings.Fields(args), &out, &errOut)
-			t.Logf("%s%s", errOut.String(), out.String())
-			if code != exitKept {
-				t.Errorf("%s: exit code %d, want %d", e.name, code, exitKept)
-			}
-		})
+		group.Go(func() { soakExample(t, "-chaos 16s -quiet 14s -every 10s -kill-every 3s,6s -example "+e.name) })
 	}
 	group.Wait()
+}
+
+func soakExample(t *testing.T, args string) {
+	t.Helper()
+	var out, errOut strings.Builder
+	code := run(t.Context(), strings.Fields("-objects 5 -seed 1 "+args), &out, &errOut)
+	t.Logf("%s%s", errOut.String(), out.String())
+	if code != exitKept {
+		t.Errorf("%s: exit code %d, want %d", args, code, exitKept)
+	}
 }

@@ -33,9 +33,8 @@ func TestLeftAfterTheDeletion(t *testing.T) {
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: outputsNamespace, Name: "output-01"}},
 		stuck,
 	).Build()
-	rwExternals := &rwExternals{user: user, model: []rwExternal{
-		{exists: true, own: input{exists: true, dividend: "7", divisor: "2"}}, {exists: true},
-	}}
+	rwExternals := newRWExternals(user, &options{objects: 2}).(*rwExternals)
+	rwExternals.model = []rwExternal{{own: input{dividend: "7", divisor: "2"}}, {}}
 	for name, test := range map[string]struct {
 		subject subject
 		want    []string

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // What kubebuilder scaffolds for a controller: Reconcile is called, and returns no error.
@@ -43,6 +44,7 @@ func TestReconcile(t *testing.T) {
 // What the test of the tutorial checks, with the controller in a manager: conditions, a Job of the
 // CronJob in the status, and the limits of the history.
 func TestController(t *testing.T) {
+	rings.Test(t, "simulates each stage")
 	forStages(t, func(t *testing.T, s stage) {
 		w := newWorld(t)
 		w.must(s.of(w.mgr.GetClient(), w.mgr.GetScheme(), nil).SetupWithManager(w.mgr))
@@ -180,6 +182,7 @@ var scheduleTests = []struct {
 
 // The times at which Jobs are created, by the clock of the reconciler.
 func TestSchedule(t *testing.T) {
+	rings.Test(t, "simulates each stage")
 	for _, tt := range scheduleTests {
 		t.Run(tt.name, func(t *testing.T) {
 			forStages(t, func(t *testing.T, s stage) {

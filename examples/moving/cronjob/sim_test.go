@@ -12,6 +12,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -26,6 +28,7 @@ func TestSimulationOfBefore(t *testing.T) {
 }
 
 func TestSimulationOfOneStep(t *testing.T) {
+	rings.Explore(t, "takes seconds")
 	explore(t, "onestep", oracle.SameEnd, oracle.ReadyWhenDone)
 }
 
@@ -38,16 +41,20 @@ func TestSimulationOfWorkflow(t *testing.T) { explore(t, "workflow") }
 // simulation; the others may. Without any, all plans are run, and nothing is to be found.
 func explore(t *testing.T, name string, want ...oracle.Name) {
 	t.Helper()
+	rings.Test(t, "takes seconds")
 	s := stages[slices.IndexFunc(stages, func(s stage) bool { return s.name == name })]
 	options := []sim.Option{
 		sim.WithoutFault(fault.Recreate, "a CronJob that is created again does not make up for runs that were due before"),
 		sim.WithoutFault(fault.DeleteAndCreate, "a CronJob that is created again does not make up for runs that were due before"),
 	}
-	if len(want) > 0 && !*allPlans {
+	switch {
+	case len(want) == 0:
+		options = append(options, sim.WithSample(16))
+	case !*allPlans:
 		options = append(options, sim.WithStopOn(want[0]))
 	}
 	report := sim.Explore(t, sim.Workload{
-		Scheme: newScheme(t), CRDs: []string{crds},
+		Scheme: exampletest.NewScheme(t, v1.AddToScheme), CRDs: []string{crds},
 		Operator: sim.Manager(func(mgr ctrl.Manager, _ *sim.Process) error {
 			return s.of(mgr.GetClient(), mgr.GetScheme(), nil).SetupWithManager(mgr)
 		}),

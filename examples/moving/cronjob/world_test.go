@@ -17,7 +17,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -27,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	before "github.com/ctrlkit/ctrlkit/examples/moving/cronjob/before"
 	children "github.com/ctrlkit/ctrlkit/examples/moving/cronjob/children"
 	onestep "github.com/ctrlkit/ctrlkit/examples/moving/cronjob/onestep"
@@ -58,29 +58,28 @@ type stage struct {
 
 var stages = []stage{
 	{"before", func(c client.Client, s *runtime.Scheme, now *clock) reconciler {
-		return &before.CronJobReconciler{Client: c, Scheme: s, Clock: clockOf[before.Clock](now)}
+		return &before.CronJobReconciler{Client: c, Scheme: s, Clock: clockOf(now)}
 	}},
 	{"onestep", func(c client.Client, s *runtime.Scheme, now *clock) reconciler {
-		return &onestep.CronJobReconciler{Client: c, Scheme: s, Clock: clockOf[onestep.Clock](now)}
+		return &onestep.CronJobReconciler{Client: c, Scheme: s, Clock: clockOf(now)}
 	}},
 	{"steps", func(c client.Client, s *runtime.Scheme, now *clock) reconciler {
-		return &steps.CronJobReconciler{Client: c, Scheme: s, Clock: clockOf[steps.Clock](now)}
+		return &steps.CronJobReconciler{Client: c, Scheme: s, Clock: clockOf(now)}
 	}},
 	{"children", func(c client.Client, s *runtime.Scheme, now *clock) reconciler {
-		return &children.CronJobReconciler{Client: c, Scheme: s, Clock: clockOf[children.Clock](now)}
+		return &children.CronJobReconciler{Client: c, Scheme: s, Clock: clockOf(now)}
 	}},
 	{"workflow", func(c client.Client, s *runtime.Scheme, now *clock) reconciler {
-		return &workflow.CronJobReconciler{Client: c, Scheme: s, Clock: clockOf[workflow.Clock](now)}
+		return &workflow.CronJobReconciler{Client: c, Scheme: s, Clock: clockOf(now)}
 	}},
 }
 
-// clockOf returns a clock, nil if there is none, as the interface of a stage.
-func clockOf[C any](now *clock) C {
-	var none C
+// clockOf returns a clock, nil if there is none.
+func clockOf(now *clock) runs.Clock {
 	if now == nil {
-		return none
+		return nil
 	}
-	return any(now).(C) //nolint:errcheck // each stage has the same interface
+	return now
 }
 
 // forStages runs a test for each stage, in virtual time that begins at midnight.
@@ -113,7 +112,7 @@ func newWorld(t *testing.T) *world {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	w.must(yaml.UnmarshalStrict(data, definition))
 	w.must(server.Install(definition))
-	scheme := newScheme(t)
+	scheme := exampletest.NewScheme(t, v1.AddToScheme)
 	w.client, err = client.NewWithWatch(server.Config(), client.Options{Scheme: scheme})
 	w.must(err)
 	w.mgr, err = ctrl.NewManager(server.Config(), ctrl.Options{
@@ -228,15 +227,4 @@ func (w *world) direct() client.Client {
 			return c.Apply(ctx, obj, options...)
 		},
 	})
-}
-
-func newScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
 }

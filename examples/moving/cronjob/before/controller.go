@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,37 +22,28 @@ import (
 	"github.com/ctrlkit/ctrlkit/examples/moving/cronjob/runs"
 )
 
-// The conditions of a CronJob.
-const (
-	available   = "Available"
-	progressing = "Progressing"
-	degraded    = "Degraded"
-)
-
-// A Clock has the time. Tests have one of their own.
-type Clock interface{ Now() time.Time }
-
-type realClock struct{}
-
-func (realClock) Now() time.Time { return time.Now() }
-
 // CronJobReconciler starts a Job at each time of the schedule of a CronJob.
 type CronJobReconciler struct {
 	client.Client
 	Scheme *runtime.Scheme
-	Clock
+	runs.Clock
 }
 
-// Reconcile starts the run that is due, and deletes old Jobs.
+// Reconcile reads a CronJob.
 func (r *CronJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	logger := log.FromContext(ctx)
 	cronJob := &v1.CronJob{}
 	if err := r.Get(ctx, req.NamespacedName, cronJob); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	return r.Do(ctx, cronJob)
+}
+
+// Do starts the run that is due, and deletes old Jobs.
+func (r *CronJobReconciler) Do(ctx context.Context, cronJob *v1.CronJob) (ctrl.Result, error) {
+	logger := log.FromContext(ctx)
 
 	if len(cronJob.Status.Conditions) == 0 {
-		setCondition(cronJob, progressing, metav1.ConditionUnknown, "Reconciling", "the Jobs were not looked at yet")
+		setCondition(cronJob, runs.Progressing, metav1.ConditionUnknown, "Reconciling", "the Jobs were not looked at yet")
 		if err := r.Status().Update(ctx, cronJob); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -65,7 +55,7 @@ func (r *CronJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	list := &batchv1.JobList{}
 	if err := r.List(ctx, list, client.InNamespace(cronJob.Namespace), client.MatchingFields{runs.OwnerField: cronJob.Name}); err != nil {
 		logger.Error(err, "Listing the Jobs has failed")
-		return ctrl.Result{}, errors.Join(err, r.report(ctx, cronJob, degraded, "ReconciliationError", err.Error()))
+		return ctrl.Result{}, errors.Join(err, r.report(ctx, cronJob, runs.Degraded, "ReconciliationError", err.Error()))
 	}
 	jobs := runs.Of(list)
 	if err := r.updateStatus(ctx, cronJob, jobs); err != nil {
@@ -99,16 +89,16 @@ func (r *CronJobReconciler) updateStatus(ctx context.Context, cronJob *v1.CronJo
 
 	switch active, failed := len(jobs.Active), len(jobs.Failed); {
 	case cronJob.Spec.Suspended():
-		setCondition(cronJob, available, metav1.ConditionFalse, "Suspended", "no Jobs are started")
+		setCondition(cronJob, runs.Available, metav1.ConditionFalse, "Suspended", "no Jobs are started")
 	case failed > 0:
-		setCondition(cronJob, degraded, metav1.ConditionTrue, "JobsFailed", fmt.Sprintf("%d Jobs have failed", failed))
-		setCondition(cronJob, available, metav1.ConditionFalse, "JobsFailed", fmt.Sprintf("%d Jobs have failed", failed))
+		setCondition(cronJob, runs.Degraded, metav1.ConditionTrue, "JobsFailed", fmt.Sprintf("%d Jobs have failed", failed))
+		setCondition(cronJob, runs.Available, metav1.ConditionFalse, "JobsFailed", fmt.Sprintf("%d Jobs have failed", failed))
 	case active > 0:
-		setCondition(cronJob, progressing, metav1.ConditionTrue, "JobsActive", fmt.Sprintf("%d Jobs are active", active))
-		setCondition(cronJob, available, metav1.ConditionTrue, "JobsActive", fmt.Sprintf("%d Jobs are active", active))
+		setCondition(cronJob, runs.Progressing, metav1.ConditionTrue, "JobsActive", fmt.Sprintf("%d Jobs are active", active))
+		setCondition(cronJob, runs.Available, metav1.ConditionTrue, "JobsActive", fmt.Sprintf("%d Jobs are active", active))
 	default:
-		setCondition(cronJob, progressing, metav1.ConditionFalse, "NoJobsActive", "no Jobs are active")
-		setCondition(cronJob, available, metav1.ConditionTrue, "AllJobsCompleted", "all Jobs are complete")
+		setCondition(cronJob, runs.Progressing, metav1.ConditionFalse, "NoJobsActive", "no Jobs are active")
+		setCondition(cronJob, runs.Available, metav1.ConditionTrue, "AllJobsCompleted", "all Jobs are complete")
 	}
 	return r.Status().Update(ctx, cronJob)
 }
@@ -130,7 +120,7 @@ func (r *CronJobReconciler) startRun(ctx context.Context, cronJob *v1.CronJob, a
 	if err != nil {
 		// A change of the schedule triggers the next reconcile.
 		logger.Error(err, "There is no next run")
-		return ctrl.Result{}, r.report(ctx, cronJob, degraded, "InvalidSchedule", err.Error())
+		return ctrl.Result{}, r.report(ctx, cronJob, runs.Degraded, "InvalidSchedule", err.Error())
 	}
 	result := ctrl.Result{RequeueAfter: next.Sub(now)}
 	if due.IsZero() || cronJob.Spec.ConcurrencyPolicy == v1.ForbidConcurrent && len(active) > 0 {
@@ -152,9 +142,9 @@ func (r *CronJobReconciler) startRun(ctx context.Context, cronJob *v1.CronJob, a
 	}
 	if err := r.Create(ctx, job); err != nil {
 		logger.Error(err, "Creating a Job has failed", "job", job.Name)
-		return ctrl.Result{}, errors.Join(err, r.report(ctx, cronJob, degraded, "JobCreationFailed", err.Error()))
+		return ctrl.Result{}, errors.Join(err, r.report(ctx, cronJob, runs.Degraded, "JobCreationFailed", err.Error()))
 	}
-	return result, r.report(ctx, cronJob, progressing, "JobCreated", "Job "+job.Name+" was created")
+	return result, r.report(ctx, cronJob, runs.Progressing, "JobCreated", "Job "+job.Name+" was created")
 }
 
 // report sets a condition to True in the newest version of a CronJob.
@@ -176,7 +166,7 @@ func setCondition(cronJob *v1.CronJob, condition string, status metav1.Condition
 // SetupWithManager adds the controller to a manager.
 func (r *CronJobReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Clock == nil {
-		r.Clock = realClock{}
+		r.Clock = runs.RealClock{}
 	}
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, runs.OwnerField, runs.OwnerOf); err != nil {
 		return err

@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runs is what all stages have in common: which Jobs a CronJob has, which of them are too
-// many, and when the next one is due. It sends no request.
+// Package runs is what the stages have in common: which Jobs a CronJob has, which of them are too
+// many, when the next one is due, and from stage steps on what the conditions say.
 package runs
 
 import (

@@ -6,7 +6,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -26,25 +25,11 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// The conditions of a CronJob.
-const (
-	available   = "Available"
-	progressing = "Progressing"
-	degraded    = "Degraded"
-)
-
-// A Clock has the time. Tests have one of their own.
-type Clock interface{ Now() time.Time }
-
-type realClock struct{}
-
-func (realClock) Now() time.Time { return time.Now() }
-
 // CronJobReconciler starts a Job at each time of the schedule of a CronJob.
 type CronJobReconciler struct {
 	client.Client
 	Scheme *runtime.Scheme
-	Clock
+	runs.Clock
 
 	once   sync.Once
 	engine *step.Engine[*v1.CronJob]
@@ -64,62 +49,37 @@ func (r *CronJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 func (r *CronJobReconciler) newEngine(live client.Reader, recorder events.EventRecorder) (*step.Engine[*v1.CronJob], error) {
 	r.once.Do(func() {
 		r.engine, r.err = step.New(step.Options[*v1.CronJob]{Name: "cronjob", Client: r.Client, APIReader: live, Recorder: recorder},
-			readJobs{}, startRun{r}, deleteOld{})
+			ReadJobs{}, startRun{r}, DeleteOld{})
 	})
 	return r.engine, r.err
 }
 
-// jobs is what readJobs has found.
-var jobs = step.NewKey[runs.Jobs]("jobs")
+// Jobs is what ReadJobs has found.
+var Jobs = step.NewKey[runs.Jobs]("jobs")
 
-// readJobs reads the Jobs of a CronJob, and says in the status how they are.
-type readJobs struct{}
+// ReadJobs reads the Jobs of a CronJob, and says in the status how they are.
+type ReadJobs struct{}
 
-var _ step.ConditionDeclarer[*v1.CronJob] = readJobs{}
+var _ step.ConditionDeclarer[*v1.CronJob] = ReadJobs{}
 
-func (readJobs) Name() string { return "ReadJobs" }
+func (ReadJobs) Name() string { return "ReadJobs" }
 
-func (readJobs) Conditions() []condition.Declaration {
-	return []condition.Declaration{
-		{Type: available, Weight: condition.WeightInformational},
-		{Type: progressing, Weight: condition.WeightInformational},
-		{Type: degraded, Polarity: condition.PolarityAbnormalTrue},
-	}
-}
+func (ReadJobs) Conditions() []condition.Declaration { return runs.Conditions() }
 
-func (readJobs) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
+func (ReadJobs) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
 	list := &batchv1.JobList{}
 	if err := req.Client.List(ctx, list, client.InNamespace(req.Object.Namespace), client.MatchingFields{runs.OwnerField: req.Object.Name}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing the Jobs: %w", err)
 	}
 	found := runs.Of(list)
-	step.Put(req, jobs, found)
+	step.Put(req, Jobs, found)
 	status := &req.Object.Status
 	status.Active = runs.References(found.Active)
 	if last := status.LastScheduleTime; !found.Last.IsZero() && (last == nil || found.Last.After(last.Time)) {
 		status.LastScheduleTime = &metav1.Time{Time: found.Last} // it stays when the Job is deleted
 	}
-	setConditions(req, found)
+	runs.SetConditions(req, found)
 	return ctrlkit.NoRequeue()
-}
-
-func setConditions(req *step.Request[*v1.CronJob], found runs.Jobs) {
-	req.Conditions.MarkHealthy(degraded, "AsExpected", "")
-	req.Conditions.MarkUnhealthy(progressing, condition.SeverityInfo, "NoJobsActive", "no Jobs are active")
-	if n := len(found.Active); n > 0 {
-		req.Conditions.MarkHealthy(progressing, "JobsActive", fmt.Sprintf("%d Jobs are active", n))
-	}
-	switch active, failed := len(found.Active), len(found.Failed); {
-	case req.Object.Spec.Suspended():
-		req.Conditions.MarkUnhealthy(available, condition.SeverityInfo, "Suspended", "no Jobs are started")
-	case failed > 0:
-		req.Conditions.MarkUnhealthy(degraded, condition.SeverityWarning, "JobsFailed", fmt.Sprintf("%d Jobs have failed", failed))
-		req.Conditions.MarkUnhealthy(available, condition.SeverityWarning, "JobsFailed", fmt.Sprintf("%d Jobs have failed", failed))
-	case active > 0:
-		req.Conditions.MarkHealthy(available, "JobsActive", fmt.Sprintf("%d Jobs are active", active))
-	default:
-		req.Conditions.MarkHealthy(available, "AllJobsCompleted", "all Jobs are complete")
-	}
 }
 
 // startRun creates the Job of the run that is due, if there is one.
@@ -135,13 +95,13 @@ func (s startRun) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.
 	now := s.Now()
 	due, next, err := runs.Times(cronJob, now)
 	if err != nil {
-		req.Conditions.MarkUnhealthy(degraded, condition.SeverityError, "InvalidSchedule", err.Error())
+		req.Conditions.MarkUnhealthy(runs.Degraded, condition.SeverityError, "InvalidSchedule", err.Error())
 		return ctrlkit.NoRequeue() // a change of the schedule triggers the next reconcile
 	}
-	found, _ := step.Lookup(req, jobs)
+	found, _ := step.Lookup(req, Jobs)
 	if !due.IsZero() && (cronJob.Spec.ConcurrencyPolicy != v1.ForbidConcurrent || len(found.Active) == 0) {
 		if err := start(ctx, req, due, found.Active, s.Scheme); err != nil {
-			for _, c := range []string{available, degraded} {
+			for _, c := range []string{runs.Available, runs.Degraded} {
 				req.Conditions.MarkUnhealthy(c, condition.SeverityWarning, "JobCreationFailed", err.Error())
 			}
 			return ctrl.Result{}, err
@@ -152,7 +112,7 @@ func (s startRun) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.
 
 func start(ctx context.Context, req *step.Request[*v1.CronJob], due time.Time, active []*batchv1.Job, scheme *runtime.Scheme) error {
 	if req.Object.Spec.ConcurrencyPolicy == v1.ReplaceConcurrent {
-		if err := deleteJobs(ctx, req.Client, active); err != nil {
+		if err := runs.Delete(ctx, req.Client, active); err != nil {
 			return err
 		}
 	}
@@ -167,14 +127,14 @@ func start(ctx context.Context, req *step.Request[*v1.CronJob], due time.Time, a
 	return nil
 }
 
-// deleteOld deletes the Jobs that are too many. It is the last step, so that a Job that can't be
+// DeleteOld deletes the Jobs that are too many. It is the last step, so that a Job that can't be
 // deleted keeps no run from being started.
-type deleteOld struct{}
+type DeleteOld struct{}
 
-func (deleteOld) Name() string { return "DeleteOld" }
+func (DeleteOld) Name() string { return "DeleteOld" }
 
-func (deleteOld) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
-	found, _ := step.Lookup(req, jobs)
+func (DeleteOld) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
+	found, _ := step.Lookup(req, Jobs)
 	old := slices.Concat(
 		runs.TooMany(found.Failed, req.Object.Spec.FailedJobsHistoryLimit),
 		runs.TooMany(found.Complete, req.Object.Spec.SuccessfulJobsHistoryLimit),
@@ -185,23 +145,13 @@ func (deleteOld) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.R
 	if err := req.Save(ctx); err != nil { // without its Job, only the status knows of a run
 		return ctrl.Result{}, err
 	}
-	return ctrlkit.RequeueIfError(deleteJobs(ctx, req.Client, old))
-}
-
-func deleteJobs(ctx context.Context, c client.Client, jobs []*batchv1.Job) error {
-	var errs []error
-	for _, job := range jobs {
-		if err := c.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
-			errs = append(errs, fmt.Errorf("deleting Job %q: %w", job.Name, err))
-		}
-	}
-	return errors.Join(errs...)
+	return ctrlkit.RequeueIfError(runs.Delete(ctx, req.Client, old))
 }
 
 // SetupWithManager adds the controller to a manager.
 func (r *CronJobReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Clock == nil {
-		r.Clock = realClock{}
+		r.Clock = runs.RealClock{}
 	}
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, runs.OwnerField, runs.OwnerOf); err != nil {
 		return err

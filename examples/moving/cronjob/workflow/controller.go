@@ -6,7 +6,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -26,25 +25,11 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// The conditions of a CronJob.
-const (
-	available   = "Available"
-	progressing = "Progressing"
-	degraded    = "Degraded"
-)
-
-// A Clock has the time. Tests have one of their own.
-type Clock interface{ Now() time.Time }
-
-type realClock struct{}
-
-func (realClock) Now() time.Time { return time.Now() }
-
 // CronJobReconciler starts a Job at each time of the schedule of a CronJob.
 type CronJobReconciler struct {
 	client.Client
 	Scheme *runtime.Scheme
-	Clock
+	runs.Clock
 
 	once   sync.Once
 	engine *step.Engine[*v1.CronJob]
@@ -76,13 +61,7 @@ var _ step.ConditionDeclarer[*v1.CronJob] = runJobs{}
 
 func (runJobs) Name() string { return "RunJobs" }
 
-func (runJobs) Conditions() []condition.Declaration {
-	return []condition.Declaration{
-		{Type: available, Weight: condition.WeightInformational},
-		{Type: progressing, Weight: condition.WeightInformational},
-		{Type: degraded, Polarity: condition.PolarityAbnormalTrue},
-	}
-}
+func (runJobs) Conditions() []condition.Declaration { return runs.Conditions() }
 
 func (s runJobs) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
 	return step.RunWorkflow(ctx, req, func(req *step.Request[*v1.CronJob]) ctrlkit.Action {
@@ -116,39 +95,20 @@ func (r *run) readJobs(ctx context.Context) (ctrl.Result, error) {
 	if last := status.LastScheduleTime; !r.jobs.Last.IsZero() && (last == nil || r.jobs.Last.After(last.Time)) {
 		status.LastScheduleTime = &metav1.Time{Time: r.jobs.Last} // it stays when the Job is deleted
 	}
-	setConditions(r.Request, r.jobs)
+	runs.SetConditions(r.Request, r.jobs)
 	return ctrlkit.NoRequeue()
-}
-
-func setConditions(req *step.Request[*v1.CronJob], found runs.Jobs) {
-	req.Conditions.MarkHealthy(degraded, "AsExpected", "")
-	req.Conditions.MarkUnhealthy(progressing, condition.SeverityInfo, "NoJobsActive", "no Jobs are active")
-	if n := len(found.Active); n > 0 {
-		req.Conditions.MarkHealthy(progressing, "JobsActive", fmt.Sprintf("%d Jobs are active", n))
-	}
-	switch active, failed := len(found.Active), len(found.Failed); {
-	case req.Object.Spec.Suspended():
-		req.Conditions.MarkUnhealthy(available, condition.SeverityInfo, "Suspended", "no Jobs are started")
-	case failed > 0:
-		req.Conditions.MarkUnhealthy(degraded, condition.SeverityWarning, "JobsFailed", fmt.Sprintf("%d Jobs have failed", failed))
-		req.Conditions.MarkUnhealthy(available, condition.SeverityWarning, "JobsFailed", fmt.Sprintf("%d Jobs have failed", failed))
-	case active > 0:
-		req.Conditions.MarkHealthy(available, "JobsActive", fmt.Sprintf("%d Jobs are active", active))
-	default:
-		req.Conditions.MarkHealthy(available, "AllJobsCompleted", "all Jobs are complete")
-	}
 }
 
 // startRun creates the Job of the run that is due, if there is one.
 func (r *run) startRun(ctx context.Context) (ctrl.Result, error) {
 	due, next, err := runs.Times(r.Object, r.now)
 	if err != nil {
-		r.Conditions.MarkUnhealthy(degraded, condition.SeverityError, "InvalidSchedule", err.Error())
+		r.Conditions.MarkUnhealthy(runs.Degraded, condition.SeverityError, "InvalidSchedule", err.Error())
 		return ctrlkit.NoRequeue() // a change of the schedule triggers the next reconcile
 	}
 	if !due.IsZero() && (r.Object.Spec.ConcurrencyPolicy != v1.ForbidConcurrent || len(r.jobs.Active) == 0) {
 		if err := r.start(ctx, due); err != nil {
-			for _, c := range []string{available, degraded} {
+			for _, c := range []string{runs.Available, runs.Degraded} {
 				r.Conditions.MarkUnhealthy(c, condition.SeverityWarning, "JobCreationFailed", err.Error())
 			}
 			return ctrl.Result{}, err
@@ -159,7 +119,7 @@ func (r *run) startRun(ctx context.Context) (ctrl.Result, error) {
 
 func (r *run) start(ctx context.Context, due time.Time) error {
 	if r.Object.Spec.ConcurrencyPolicy == v1.ReplaceConcurrent {
-		if err := deleteJobs(ctx, r.Client, r.jobs.Active); err != nil {
+		if err := runs.Delete(ctx, r.Client, r.jobs.Active); err != nil {
 			return err
 		}
 	}
@@ -182,23 +142,13 @@ func (r *run) deleteOld(ctx context.Context) (ctrl.Result, error) {
 	if err := r.Save(ctx); err != nil { // without its Job, only the status knows of a run
 		return ctrl.Result{}, err
 	}
-	return ctrlkit.RequeueIfError(deleteJobs(ctx, r.Client, old))
-}
-
-func deleteJobs(ctx context.Context, c client.Client, jobs []*batchv1.Job) error {
-	var errs []error
-	for _, job := range jobs {
-		if err := c.Delete(ctx, job, client.Preconditions{UID: &job.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
-			errs = append(errs, fmt.Errorf("deleting Job %q: %w", job.Name, err))
-		}
-	}
-	return errors.Join(errs...)
+	return ctrlkit.RequeueIfError(runs.Delete(ctx, r.Client, old))
 }
 
 // SetupWithManager adds the controller to a manager.
 func (r *CronJobReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Clock == nil {
-		r.Clock = realClock{}
+		r.Clock = runs.RealClock{}
 	}
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, runs.OwnerField, runs.OwnerOf); err != nil {
 		return err
