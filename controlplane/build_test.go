@@ -18,12 +18,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // useSource makes Build compile a module that is small but has the shape of the
 // real one, into a cache of the test's own.
 func useSource(t *testing.T, main string) (source, cache string) {
 	t.Helper()
+	rings.Test(t, "compiles programs")
 	source, cache = t.TempDir(), t.TempDir()
 	files := map[string]string{
 		"go.mod":                 "module " + programsModule + "\n\ngo 1.26.0\n",

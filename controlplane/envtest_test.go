@@ -18,7 +18,7 @@ import (
 
 // TestEnvtestUsesTheAssets is what any user of controller-runtime does.
 func TestEnvtestUsesTheAssets(t *testing.T) {
-	t.Parallel()
+	starts(t)
 	assets, err := controlplane.FindAssets(t.Context(), 0, controlplane.BuildOptions{Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ import (
 )
 
 func TestAControlPlaneOfTheLeastPartsTakesPods(t *testing.T) {
-	t.Parallel()
+	starts(t)
 	plane := controlplanetest.Start(t, controlplane.Options{})
 	if diff := cmp.Diff([]string{controlplane.EtcdProgram, controlplane.APIServerProgram}, plane.Programs()); diff != "" {
 		t.Errorf("programs (-want +got):\n%s", diff)
@@ -36,7 +36,7 @@ func TestAControlPlaneOfTheLeastPartsTakesPods(t *testing.T) {
 }
 
 func TestTwoControlPlanesKnowNothingOfEachOther(t *testing.T) {
-	t.Parallel()
+	starts(t)
 	planes := make(chan *controlplane.ControlPlane, 2)
 	for range 2 {
 		go func() {
@@ -83,7 +83,7 @@ func stopForTest(t *testing.T, plane *controlplane.ControlPlane) {
 }
 
 func TestTheDeathOfAProcessIsNoticed(t *testing.T) {
-	t.Parallel()
+	starts(t)
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestTheDeathOfAProcessIsNoticed(t *testing.T) {
 }
 
 func TestAProcessThatDiesAtStartIsQuoted(t *testing.T) {
-	t.Parallel()
+	starts(t)
 	_, err := controlplane.Start(t.Context(), controlplane.Options{Flags: map[string][]string{controlplane.APIServerProgram: {"--no-such-flag"}}})
 	if err == nil || !strings.Contains(err.Error(), "kube-apiserver ended: exit status 1") || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
 		t.Errorf("err = %v, want what kube-apiserver says about its flag", err)
@@ -107,7 +107,7 @@ func TestAProcessThatDiesAtStartIsQuoted(t *testing.T) {
 }
 
 func TestAStartEndsWithItsContext(t *testing.T) {
-	t.Parallel()
+	starts(t)
 	assets, err := controlplane.FindAssets(t.Context(), 0, controlplane.BuildOptions{Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestAStartEndsWithItsContext(t *testing.T) {
 }
 
 func TestLogsRemainWhereTheyWereWanted(t *testing.T) {
-	t.Parallel()
+	starts(t)
 	logs := t.TempDir()
 	stopForTest(t, controlplanetest.Start(t, controlplane.Options{LogDir: logs}))
 	info, err := os.Stat(filepath.Join(logs, "kube-apiserver.log"))

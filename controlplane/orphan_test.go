@@ -75,7 +75,7 @@ func startEnvtestAsChild() (report, error) {
 func TestNothingRemainsOfAKilledStarter(t *testing.T) {
 	for kind, processes := range map[string]int{"package": 5, "envtest": 2} {
 		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
+			starts(t)
 			found := startAndKill(t, kind)
 			if len(found.PIDs) != processes {
 				t.Errorf("the child had the processes %v, want %d", found.PIDs, processes)

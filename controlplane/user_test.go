@@ -21,7 +21,7 @@ import (
 )
 
 func TestWriteKubeconfigCanBeUndone(t *testing.T) {
-	t.Parallel()
+	starts(t)
 	plane := shared.ForTest(t)
 	file := filepath.Join(t.TempDir(), "config")
 	const mine = `apiVersion: v1
@@ -61,7 +61,7 @@ current-context: mine
 }
 
 func TestWriteKubeconfigRemovesTheFileItMade(t *testing.T) {
-	t.Parallel()
+	starts(t)
 	file := filepath.Join(t.TempDir(), "config")
 	restore, err := shared.ForTest(t).WriteKubeconfig(file)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestWriteKubeconfigRemovesTheFileItMade(t *testing.T) {
 }
 
 func TestKubectlListsEditsAndDeletes(t *testing.T) {
-	t.Parallel()
+	starts(t)
 	plane := shared.ForTest(t)
 	namespace := newNamespace(t, newClient(t, plane.Config()))
 	editor := filepath.Join(t.TempDir(), "editor")

@@ -194,10 +194,12 @@ func TestRulesSayWhatTheRealServerSays(t *testing.T) {
 	for i, o := range stored {
 		_, before[i] = prepared(o, o)
 	}
-	for i, p := range list {
-		if i%*every != 0 {
-			continue
-		}
+	each := *every
+	if testing.Short() {
+		each *= 10
+	}
+	for i := 0; i < len(list); i += each {
+		p := list[i]
 		before := before[p.Sample]
 		gvk, obj := prepared(p.in(stored[p.Sample]), nil)
 		create.add("create", p, sorted(p.Create), refusalsOf(Validate(gvk, obj)), id(gvk))
