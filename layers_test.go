@@ -119,7 +119,6 @@ var layers = map[string]int{
 
 	// Generated packages that are compiled and run as tests.
 	"internal/gen/golden/...":          4,
-	"internal/gen/golden/apis/...":     0,
 	"internal/gen/golden/seed/...":     5,
 	"internal/gen/golden/seed/manager": 4,
 	"internal/gen/golden/seed/api/...": 0,

@@ -80,6 +80,7 @@ var drawSequence = rapid.SliceOfN(rapid.Custom(drawOperation), 10, 25)
 
 // After each operation, what exists is what the model says.
 func TestSequences(t *testing.T) {
+	rings.Test(t, "takes a second")
 	runSequences(t, max(*sequences, 40), func(int) *cluster { return newCluster(t) })
 }
 

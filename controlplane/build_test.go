@@ -26,7 +26,7 @@ import (
 // real one, into a cache of the test's own.
 func useSource(t *testing.T, main string) (source, cache string) {
 	t.Helper()
-	rings.Test(t, "compiles programs")
+	rings.Test(t, "starts the go command")
 	source, cache = t.TempDir(), t.TempDir()
 	files := map[string]string{
 		"go.mod":                 "module " + programsModule + "\n\ngo 1.26.0\n",
@@ -355,6 +355,7 @@ func TestFindAssetsTakesTheUsersDirectory(t *testing.T) {
 }
 
 func TestFindSourceRefusesAnotherModule(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/other\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -366,6 +367,7 @@ func TestFindSourceRefusesAnotherModule(t *testing.T) {
 }
 
 func TestFindSourceInTheCheckout(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	_, file, _, _ := runtime.Caller(0)
 	want := filepath.Join(filepath.Dir(file), "kubernetes")
 	t.Setenv(SourceVariable, "")
@@ -378,6 +380,7 @@ func TestFindSourceInTheCheckout(t *testing.T) {
 }
 
 func TestFindSourceOfTheCompilationFromAnywhere(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	t.Setenv(SourceVariable, "")
 	t.Chdir(t.TempDir())
 	if _, err := findSource(t.Context(), "go", sourceFinders); err != nil {
@@ -386,6 +389,7 @@ func TestFindSourceOfTheCompilationFromAnywhere(t *testing.T) {
 }
 
 func TestFindSourceSaysWhatItTried(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	t.Setenv(SourceVariable, "")
 	t.Chdir(t.TempDir())
 	_, err := findSource(t.Context(), "go", []sourceFinder{sourceInCheckout, sourceOfRunningVersion})

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 )
@@ -146,13 +147,11 @@ func (r *rule) want(c cell) result {
 // Each combination of what object, namespace and operator say, and of what the object is, has the
 // calls, the finalizer and the conditions of the rules.
 func TestTable(t *testing.T) {
+	rings.Test(t, "takes seconds")
 	all, d := parseRules(), newDesk(t)
 	n := 0
 	each := func(c cell) {
 		n++
-		if testing.Short() && n%20 > 0 {
-			return
-		}
 		d.check(all, c)
 	}
 	for _, object := range reconciles {

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 
@@ -87,6 +88,7 @@ func (r *rule) matches(reconcile, reclaim, allow string) bool {
 // Each combination of what object, namespace and operator say allows each verb, and deletes, as the
 // rules say, and names where the parts were found.
 func TestTable(t *testing.T) {
+	rings.Test(t, "takes seconds")
 	all := parseRules(t)
 	n := 0
 	for _, reconcile := range combinations(reconciles, reconciles, reconciles) {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/analysistest"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/vet"
 )
 
@@ -43,6 +44,7 @@ func every() *analysis.Analyzer {
 
 // The packages of testdata say in comments what is reported where.
 func TestAnalyzers(t *testing.T) {
+	rings.Test(t, "type-checks all that the packages import")
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)

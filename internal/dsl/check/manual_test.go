@@ -5,7 +5,6 @@ package check_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"regexp"
@@ -96,10 +95,8 @@ func TestManualExamples(t *testing.T) {
 				src = inDecl(src)
 			}
 			in := check.Input{Dir: moduleDir, Sources: []check.Source{{File: "example.ctrlkit", Text: []byte(src)}}}
-			_, list, err := check.Check(context.Background(), in, realLoader)
+			_, list := checkReal(t, in)
 			switch {
-			case err != nil:
-				t.Fatal(err)
 			case strings.HasPrefix(info, "CK"):
 				if len(list) != 1 || string(list[0].Code) != info {
 					t.Errorf("want the mistake %s alone, got:\n%s", info, rendered(t, in, list))

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -376,17 +377,32 @@ func compare(t *testing.T, real, memory *target, namespace string, list []operat
 	return nil
 }
 
-// The API server in memory does what the real one does.
-func TestConformance(t *testing.T) {
-	rings.Test(t, "starts a control plane")
+// shared is the real server. The tests use a namespace each, and objects with names of their own
+// outside of namespaces.
+var shared = controlplanetest.Shared{Options: controlplane.Options{CRDs: []string{"crds.yaml"}}}
+
+func TestMain(m *testing.M) {
+	if err := os.Unsetenv(controlplanetest.Variable); err != nil { // controllers would write, too
+		panic(err)
+	}
+	os.Exit(shared.Main(m))
+}
+
+// definitions returns the kinds of the tests.
+func definitions(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
 	options := envtest.CRDInstallOptions{Paths: []string{"crds.yaml"}, ErrorIfPathMissing: true}
 	if err := envtest.ReadCRDFiles(&options); err != nil {
 		t.Fatal(err)
 	}
-	plane := controlplanetest.Start(t, controlplane.Options{CRDs: []string{"crds.yaml"}})
-	config := rest.CopyConfig(plane.Config())
-	config.QPS = -1
-	real := newTarget(t, "real", config)
+	return options.CRDs
+}
+
+// The API server in memory does what the real one does.
+func TestConformance(t *testing.T) {
+	rings.Test(t, "starts a control plane")
+	crds, plane := definitions(t), shared.ForTest(t)
+	real := newTarget(t, "real", plane.Config())
 	first, last := *from, *from+uint64(*sequences)-1
 	if *seed != 0 {
 		first, last = *seed, *seed
@@ -394,12 +410,12 @@ func TestConformance(t *testing.T) {
 	differences := 0
 	for n := first; n <= last; n++ {
 		list := sequence(n, *length)
-		d := compare(t, real, newMemory(t, options.CRDs), fmt.Sprintf("sequence-n%d", n), list)
+		d := compare(t, real, newMemory(t, crds), fmt.Sprintf("sequence-n%d", n), list)
 		if d == nil {
 			continue
 		}
 		differences++
-		list, d = shrink(t, real, options.CRDs, n, list[:d.step+1], d)
+		list, d = shrink(t, real, crds, n, list[:d.step+1], d)
 		var text strings.Builder
 		for _, o := range list {
 			text.WriteString("  " + o.String() + "\n")

@@ -5,6 +5,7 @@ package mutants
 
 import (
 	"flag"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 var (
 	pairs       = flag.Int("pairs", 10, "run so many `pairs` of faults against each right twin")
 	repetitions = flag.Int("repetitions", 2, "run the plan that shows a mutant so many `times`")
+	part        = flag.String("part", "1/1", "run only the `i/n`-th part of the mutants, and of the twins")
 )
 
 // sampled are the twins that make test runs, each with a sample of the plans.
@@ -24,7 +26,11 @@ var sampled = []string{"external", "sets"}
 // The right twins survive everything.
 func TestNoTwinRaisesAnAlarm(t *testing.T) {
 	rings.Test(t, "simulates")
-	for _, twin := range Twins() {
+	list := Twins()
+	for i, twin := range list {
+		if !inPart(t, i, len(list)) {
+			continue
+		}
 		w := twin.Workload()
 		t.Run(w.Name, func(t *testing.T) {
 			if !slices.Contains(sampled, w.Name) {
@@ -33,6 +39,16 @@ func TestNoTwinRaisesAnAlarm(t *testing.T) {
 			sim.Run(t, w, sim.WithPairs(*pairs), sim.WithSample(30))
 		})
 	}
+}
+
+// inPart reports whether the i-th of n is in the part that is run.
+func inPart(t *testing.T, i, n int) bool {
+	t.Helper()
+	var number, parts int
+	if _, err := fmt.Sscanf(*part, "%d/%d", &number, &parts); err != nil || number < 1 || number > parts || parts > n {
+		t.Fatalf("-part: want one such as 2/4 of %d, not %q", n, *part)
+	}
+	return i%parts == number-1
 }
 
 // late are mutants that are found after many plans, or by plans that take long.
@@ -44,13 +60,17 @@ func TestEveryMutantIsCaught(t *testing.T) {
 	rings.Test(t, "simulates")
 	oracles := map[oracle.Name]bool{}
 	seen := map[Bug]bool{}
-	for _, m := range All() {
+	list := All()
+	for i, m := range list {
 		if seen[m.Bug] {
 			t.Errorf("mutant %s is there twice", m.Bug)
 		}
 		seen[m.Bug] = true
 		left := oracles[m.CaughtBy[0]] || slices.Contains(late, m.Bug) // make test runs one for each oracle
 		oracles[m.CaughtBy[0]] = oracles[m.CaughtBy[0]] || !left
+		if !inPart(t, i, len(list)) {
+			continue
+		}
 		t.Run(string(m.Bug), func(t *testing.T) {
 			if left {
 				rings.Explore(t, "takes minutes for all mutants")
