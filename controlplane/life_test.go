@@ -25,14 +25,20 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 )
 
-func TestAControlPlaneOfTheLeastPartsTakesPods(t *testing.T) {
+func TestAControlPlaneOfTheLeastPartsTakesPodsAndLeavesLogs(t *testing.T) {
 	starts(t)
-	plane := controlplanetest.Start(t, controlplane.Options{})
+	logs := t.TempDir()
+	plane := controlplanetest.Start(t, controlplane.Options{LogDir: logs})
 	if diff := cmp.Diff([]string{controlplane.EtcdProgram, controlplane.APIServerProgram}, plane.Programs()); diff != "" {
 		t.Errorf("programs (-want +got):\n%s", diff)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "alone"}, Spec: podTemplate(nil).Spec}
 	create(t, newClient(t, plane.Config()), pod)
+	stopForTest(t, plane)
+	info, err := os.Stat(filepath.Join(logs, "kube-apiserver.log")) // they remain where they were wanted
+	if err != nil || info.Size() == 0 {
+		t.Errorf("the log of kube-apiserver: %v, %v", info, err)
+	}
 }
 
 func TestTwoControlPlanesKnowNothingOfEachOther(t *testing.T) {
@@ -116,15 +122,5 @@ func TestAStartEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	if _, err := controlplane.Start(ctx, controlplane.Options{Assets: assets}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("err = %v, want %v", err, context.DeadlineExceeded)
-	}
-}
-
-func TestLogsRemainWhereTheyWereWanted(t *testing.T) {
-	starts(t)
-	logs := t.TempDir()
-	stopForTest(t, controlplanetest.Start(t, controlplane.Options{LogDir: logs}))
-	info, err := os.Stat(filepath.Join(logs, "kube-apiserver.log"))
-	if err != nil || info.Size() == 0 {
-		t.Errorf("the log of kube-apiserver: %v, %v", info, err)
 	}
 }
