@@ -13,11 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 func TestAttachUsesAControlPlaneOfAnotherProcess(t *testing.T) {
-	rings.Test(t, "starts a control plane")
+	starts(t)
 	started := shared.ForTest(t)
 	dir, err := started.Share()
 	if err != nil {
@@ -42,7 +41,7 @@ func TestAttachUsesAControlPlaneOfAnotherProcess(t *testing.T) {
 }
 
 func TestAttachSaysWhyNot(t *testing.T) {
-	rings.Test(t, "starts a control plane")
+	starts(t)
 	_, err := controlplane.Attach(t.Context(), t.TempDir(), controlplane.Options{})
 	if err == nil || !strings.Contains(err.Error(), "is it still running?") {
 		t.Errorf("of a directory without a control plane: %v", err)

@@ -26,6 +26,7 @@ import (
 // real one, into a cache of the test's own.
 func useSource(t *testing.T, main string) (source, cache string) {
 	t.Helper()
+	rings.Test(t, "starts the go command")
 	source, cache = t.TempDir(), t.TempDir()
 	files := map[string]string{
 		"go.mod":                 "module " + programsModule + "\n\ngo 1.26.0\n",
@@ -50,7 +51,6 @@ func useSource(t *testing.T, main string) (source, cache string) {
 const smallMain = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(os.Args[0]) }\n"
 
 func TestBuildMakesAllPrograms(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	useSource(t, smallMain)
 	assets, err := Build(t.Context(), BuildOptions{})
 	if err != nil {
@@ -83,7 +83,6 @@ func TestBuildSaysNothingWhenThereIsNothingToDo(t *testing.T) {
 }
 
 func TestBuildAgainWhenTheSourceChanges(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	source, _ := useSource(t, smallMain)
 	before, err := Build(t.Context(), BuildOptions{})
 	if err != nil {
@@ -102,7 +101,6 @@ func TestBuildAgainWhenTheSourceChanges(t *testing.T) {
 }
 
 func TestBuildRepairsAnIncompleteBuild(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	useSource(t, smallMain)
 	assets, err := Build(t.Context(), BuildOptions{})
 	if err != nil {
@@ -120,7 +118,6 @@ func TestBuildRepairsAnIncompleteBuild(t *testing.T) {
 }
 
 func TestOnlyOneOfManyBuilds(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	_, cache := useSource(t, smallMain)
 	var group sync.WaitGroup
 	said := make([]strings.Builder, 4)
@@ -143,7 +140,6 @@ func TestOnlyOneOfManyBuilds(t *testing.T) {
 }
 
 func TestBuildFromAReadOnlyDirectory(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	source, _ := useSource(t, smallMain)
 	setMode(t, source, 0o555, 0o444)
 	t.Cleanup(func() { setMode(t, source, 0o755, 0o644) })
@@ -169,7 +165,6 @@ func setMode(t *testing.T, root string, directories, files fs.FileMode) {
 }
 
 func TestBuildIgnoresSettingsMeantForOtherModules(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	useSource(t, smallMain)
 	t.Setenv("GOFLAGS", "-mod=vendor -race -p=2")
 	t.Setenv("GOOS", "plan9")
@@ -180,7 +175,6 @@ func TestBuildIgnoresSettingsMeantForOtherModules(t *testing.T) {
 }
 
 func TestBuildRemovesWhatAKilledBuilderLeft(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	_, cache := useSource(t, smallMain)
 	recipe, err := newRecipe(t.Context())
 	if err != nil {
@@ -196,7 +190,6 @@ func TestBuildRemovesWhatAKilledBuilderLeft(t *testing.T) {
 }
 
 func TestBuildForgetsWhatWasNotUsedForLong(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	_, cache := useSource(t, smallMain)
 	now := time.Now()
 	for name, used := range map[string]time.Time{
@@ -235,7 +228,6 @@ func TestBuildForgetsWhatWasNotUsedForLong(t *testing.T) {
 }
 
 func TestUsingABuildKeepsIt(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	useSource(t, smallMain)
 	assets, err := Build(t.Context(), BuildOptions{})
 	if err != nil {
@@ -258,7 +250,6 @@ func TestUsingABuildKeepsIt(t *testing.T) {
 }
 
 func TestBuildQuotesTheCompiler(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	_, cache := useSource(t, "package main\n\nfunc main() { undefinedFunction() }\n")
 	_, err := Build(t.Context(), BuildOptions{})
 	if err == nil || !strings.Contains(err.Error(), "undefined: undefinedFunction") {
@@ -268,7 +259,6 @@ func TestBuildQuotesTheCompiler(t *testing.T) {
 }
 
 func TestBuildExplainsAMissingCompiler(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	useSource(t, smallMain)
 	t.Setenv("PATH", t.TempDir())
 	_, err := Build(t.Context(), BuildOptions{})
@@ -278,7 +268,6 @@ func TestBuildExplainsAMissingCompiler(t *testing.T) {
 }
 
 func TestBuildExplainsAFullDisk(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	err := explainBuildError(errors.New("link: write a.out: no space left on device"))
 	if !strings.Contains(err.Error(), "GOCACHE") {
 		t.Errorf("err = %v, want one that says where space is needed", err)
@@ -286,7 +275,6 @@ func TestBuildExplainsAFullDisk(t *testing.T) {
 }
 
 func TestBuildStopsWithItsContext(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	_, cache := useSource(t, smallMain)
 	ctx, cancel := context.WithCancel(t.Context())
 	progress := writerFunc(func(text string) {
@@ -308,7 +296,6 @@ func (f writerFunc) Write(p []byte) (int, error) {
 }
 
 func TestBuildWaitsForTheLockNoLongerThanItsContext(t *testing.T) {
-	rings.Test(t, "starts the go command")
 	_, cache := useSource(t, smallMain)
 	recipe, err := newRecipe(t.Context())
 	if err != nil {

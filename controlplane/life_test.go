@@ -23,23 +23,26 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
-func TestAControlPlaneOfTheLeastPartsTakesPods(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
-	plane := controlplanetest.Start(t, controlplane.Options{})
+func TestAControlPlaneOfTheLeastPartsTakesPodsAndLeavesLogs(t *testing.T) {
+	starts(t)
+	logs := t.TempDir()
+	plane := controlplanetest.Start(t, controlplane.Options{LogDir: logs})
 	if diff := cmp.Diff([]string{controlplane.EtcdProgram, controlplane.APIServerProgram}, plane.Programs()); diff != "" {
 		t.Errorf("programs (-want +got):\n%s", diff)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "alone"}, Spec: podTemplate(nil).Spec}
 	create(t, newClient(t, plane.Config()), pod)
+	stopForTest(t, plane)
+	info, err := os.Stat(filepath.Join(logs, "kube-apiserver.log")) // they remain where they were wanted
+	if err != nil || info.Size() == 0 {
+		t.Errorf("the log of kube-apiserver: %v, %v", info, err)
+	}
 }
 
 func TestTwoControlPlanesKnowNothingOfEachOther(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	planes := make(chan *controlplane.ControlPlane, 2)
 	for range 2 {
 		go func() {
@@ -86,8 +89,7 @@ func stopForTest(t *testing.T, plane *controlplane.ControlPlane) {
 }
 
 func TestTheDeathOfAProcessIsNoticed(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -103,8 +105,7 @@ func TestTheDeathOfAProcessIsNoticed(t *testing.T) {
 }
 
 func TestAProcessThatDiesAtStartIsQuoted(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	_, err := controlplane.Start(t.Context(), controlplane.Options{Flags: map[string][]string{controlplane.APIServerProgram: {"--no-such-flag"}}})
 	if err == nil || !strings.Contains(err.Error(), "kube-apiserver ended: exit status 1") || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
 		t.Errorf("err = %v, want what kube-apiserver says about its flag", err)
@@ -112,8 +113,7 @@ func TestAProcessThatDiesAtStartIsQuoted(t *testing.T) {
 }
 
 func TestAStartEndsWithItsContext(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	assets, err := controlplane.FindAssets(t.Context(), 0, controlplane.BuildOptions{Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
@@ -122,16 +122,5 @@ func TestAStartEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	if _, err := controlplane.Start(ctx, controlplane.Options{Assets: assets}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("err = %v, want %v", err, context.DeadlineExceeded)
-	}
-}
-
-func TestLogsRemainWhereTheyWereWanted(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
-	logs := t.TempDir()
-	stopForTest(t, controlplanetest.Start(t, controlplane.Options{LogDir: logs}))
-	info, err := os.Stat(filepath.Join(logs, "kube-apiserver.log"))
-	if err != nil || info.Size() == 0 {
-		t.Errorf("the log of kube-apiserver: %v, %v", info, err)
 	}
 }

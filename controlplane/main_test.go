@@ -6,6 +6,7 @@
 package controlplane_test
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // shared serves the tests that need all parts and do not stop anything.
@@ -30,5 +32,18 @@ func TestMain(m *testing.M) {
 	if err := os.Unsetenv(controlplanetest.Variable); err != nil { // these tests need their own
 		panic(err)
 	}
+	flag.Parse()
+	if testing.Short() { // the examples start control planes
+		if err := flag.Set("test.skip", "^Example"); err != nil {
+			panic(err)
+		}
+	}
 	os.Exit(shared.Main(m))
+}
+
+// starts marks a test that starts a control plane, and runs it beside the others that do.
+func starts(t *testing.T) {
+	t.Helper()
+	rings.Test(t, "starts a control plane")
+	t.Parallel()
 }

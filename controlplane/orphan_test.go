@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // A report lists what a child has started.
@@ -74,10 +73,9 @@ func startEnvtestAsChild() (report, error) {
 }
 
 func TestNothingRemainsOfAKilledStarter(t *testing.T) {
-	rings.Test(t, "starts a control plane")
 	for kind, processes := range map[string]int{"package": 5, "envtest": 2} {
 		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
+			starts(t)
 			found := startAndKill(t, kind)
 			if len(found.PIDs) != processes {
 				t.Errorf("the child had the processes %v, want %d", found.PIDs, processes)

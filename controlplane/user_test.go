@@ -18,12 +18,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 func TestWriteKubeconfigCanBeUndone(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	plane := shared.ForTest(t)
 	file := filepath.Join(t.TempDir(), "config")
 	const mine = `apiVersion: v1
@@ -63,8 +61,7 @@ current-context: mine
 }
 
 func TestWriteKubeconfigRemovesTheFileItMade(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	file := filepath.Join(t.TempDir(), "config")
 	restore, err := shared.ForTest(t).WriteKubeconfig(file)
 	if err != nil {
@@ -79,8 +76,7 @@ func TestWriteKubeconfigRemovesTheFileItMade(t *testing.T) {
 }
 
 func TestKubectlListsEditsAndDeletes(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	plane := shared.ForTest(t)
 	namespace := newNamespace(t, newClient(t, plane.Config()))
 	editor := filepath.Join(t.TempDir(), "editor")

@@ -22,12 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 func TestAJobRunsAndCompletes(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	c := newClient(t, shared.ForTest(t).Config())
 	namespace := newNamespace(t, c)
 	job := newJob(namespace, "short", nil)
@@ -45,8 +43,7 @@ func TestAJobRunsAndCompletes(t *testing.T) {
 }
 
 func TestAnnotationsSayHowAPodEnds(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	c := newClient(t, shared.ForTest(t).Config())
 	namespace := newNamespace(t, c)
 	failing := newJob(namespace, "failing", map[string]string{controlplane.RunsForAnnotation: "100ms", controlplane.ExitCodeAnnotation: "3"})
@@ -78,8 +75,7 @@ func TestAnnotationsSayHowAPodEnds(t *testing.T) {
 }
 
 func TestADeploymentBecomesAvailable(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	c := newClient(t, shared.ForTest(t).Config())
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(t, c), Name: "web"}}
 	deployment.Spec.Replicas = new(int32(3))
@@ -98,8 +94,7 @@ func TestADeploymentBecomesAvailable(t *testing.T) {
 }
 
 func TestAStatefulSetAndADaemonSetBecomeReady(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	c := newClient(t, shared.ForTest(t).Config())
 	namespace := newNamespace(t, c)
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "test"}}
@@ -125,8 +120,7 @@ func TestAStatefulSetAndADaemonSetBecomeReady(t *testing.T) {
 }
 
 func TestDeletingAnOwnerRemovesItsJobsAndPods(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	c := newClient(t, shared.ForTest(t).Config())
 	namespace := newNamespace(t, c)
 	owner := &unstructured.Unstructured{}
@@ -160,8 +154,7 @@ func TestDeletingAnOwnerRemovesItsJobsAndPods(t *testing.T) {
 }
 
 func TestANamespaceCanBeUsedAndDeleted(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	c := newClient(t, shared.ForTest(t).Config())
 	namespace := newNamespace(t, c)
 	eventually(t, "the certificate for Pods", func(ctx context.Context) error {
@@ -177,8 +170,7 @@ func TestANamespaceCanBeUsedAndDeleted(t *testing.T) {
 }
 
 func TestAUserMayDoNothingByDefault(t *testing.T) {
-	rings.Test(t, "starts a control plane")
-	t.Parallel()
+	starts(t)
 	config, err := shared.ForTest(t).AddUser("jane", "developers")
 	if err != nil {
 		t.Fatal(err)

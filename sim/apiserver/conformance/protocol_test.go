@@ -13,11 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
@@ -93,14 +89,8 @@ var probes = []probe{
 // The protocol is that of the real server: content types, options, limits, reviews and admission.
 func TestProtocol(t *testing.T) {
 	rings.Test(t, "starts a control plane")
-	options := envtest.CRDInstallOptions{Paths: []string{"crds.yaml"}, ErrorIfPathMissing: true}
-	if err := envtest.ReadCRDFiles(&options); err != nil {
-		t.Fatal(err)
-	}
-	plane := controlplanetest.Start(t, controlplane.Options{CRDs: []string{"crds.yaml"}})
-	config := rest.CopyConfig(plane.Config())
-	config.QPS = -1
-	real, memory := newTarget(t, "real", config).begin(t, "protocol"), newMemory(t, options.CRDs).begin(t, "protocol")
+	crds, plane := definitions(t), shared.ForTest(t)
+	real, memory := newTarget(t, "real", plane.Config()).begin(t, "protocol"), newMemory(t, crds).begin(t, "protocol")
 	for _, p := range probes {
 		want, wantType := real.probe(t, p)
 		got, gotType := memory.probe(t, p)

@@ -18,10 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
@@ -59,12 +57,8 @@ const shownTemplate = `"selector":{"matchLabels":{"a":"b"}},"template":{"metadat
 // Tables have the columns and the cells of the real server.
 func TestTables(t *testing.T) {
 	rings.Test(t, "starts a control plane")
-	options := envtest.CRDInstallOptions{Paths: []string{"crds.yaml"}, ErrorIfPathMissing: true}
-	if err := envtest.ReadCRDFiles(&options); err != nil {
-		t.Fatal(err)
-	}
-	plane := controlplanetest.Start(t, controlplane.Options{CRDs: []string{"crds.yaml"}})
-	real, memory := newTarget(t, "real", plane.Config()), newMemory(t, options.CRDs)
+	crds, plane := definitions(t), shared.ForTest(t)
+	real, memory := newTarget(t, "real", plane.Config()), newMemory(t, crds)
 	for _, g := range []*target{real, memory} {
 		g.begin(t, "tables")
 		for _, s := range shown {

@@ -4,15 +4,12 @@
 package rbac_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ctrlkit/ctrlkit/permission"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
 )
 
 const compared = `apiVersion: rbac.authorization.k8s.io/v1
@@ -55,14 +52,7 @@ subjects: [{kind: ServiceAccount, name: manager}]
 `
 
 func TestCompare(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "role.yaml")
-	if err := os.WriteFile(file, []byte(compared), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	policy, err := rbac.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy, file := read(t, compared)
 	who, err := policy.Account("")
 	if err != nil {
 		t.Fatal(err)
@@ -122,14 +112,7 @@ func TestCompare(t *testing.T) {
 
 // What is unused is said of the smallest part of a rule.
 func TestCompareNamesParts(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "role.yaml")
-	if err := os.WriteFile(file, []byte(compared), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	policy, err := rbac.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy, file := read(t, compared)
 	who, err := policy.Account("system/manager")
 	if err != nil {
 		t.Fatal(err)
@@ -151,10 +134,7 @@ func TestCompareNamesParts(t *testing.T) {
 }
 
 func TestAccount(t *testing.T) {
-	policy, err := rbac.Read(write(t, compared))
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy, _ := read(t, compared)
 	for name, want := range map[string]string{"": "system:serviceaccount:system:manager", "a/b": "system:serviceaccount:a:b"} {
 		if got, err := policy.Account(name); err != nil || got.GetName() != want {
 			t.Errorf("%q: %v, %v, want %s", name, got, err, want)

@@ -74,7 +74,18 @@ func write(t *testing.T, content string) string {
 	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Dir(name)
+	return name
+}
+
+// read reads a file with this content, and returns its name, too.
+func read(t *testing.T, content string) (policy *rbac.Policy, file string) {
+	t.Helper()
+	file = write(t, content)
+	policy, err := rbac.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policy, file
 }
 
 // ask returns the attributes of "verb group/resource[/subresource] [namespace[/name]]" or of
@@ -98,7 +109,7 @@ func ask(account, text string) authorizer.AttributesRecord {
 }
 
 func TestAuthorize(t *testing.T) {
-	policy, err := rbac.Read(write(t, manifests))
+	policy, err := rbac.Read(filepath.Dir(write(t, manifests)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +175,7 @@ func TestRead(t *testing.T) {
 // Without bindings, as controller-gen writes the file, everyone has the roles.
 func TestWithoutBindings(t *testing.T) {
 	role, _, _ := strings.Cut(strings.SplitAfterN(manifests, "---\n", 2)[1], "---\n")
-	policy, err := rbac.Read(write(t, role))
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy, _ := read(t, role)
 	for text, want := range map[string]bool{"list //configmaps": true, "delete //configmaps a/x": false} {
 		if got, _, _ := policy.Authorize(context.Background(), ask("a/b", text)); (got == authorizer.DecisionAllow) != want {
 			t.Errorf("%s: %s, want allowed: %t", text, got, want)

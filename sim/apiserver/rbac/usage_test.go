@@ -4,14 +4,11 @@
 package rbac_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
 )
 
 const generous = `
@@ -29,14 +26,7 @@ rules:
 `
 
 func TestUnused(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "role.yaml")
-	if err := os.WriteFile(file, []byte(generous), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	policy, err := rbac.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy, _ := read(t, generous)
 	const (
 		maps = `{apiGroups: [""], resources: [configmaps], verbs: [get, create]}`
 		all  = `{apiGroups: [""], resources: [configmaps, secrets], verbs: [*]}`

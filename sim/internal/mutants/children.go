@@ -99,27 +99,14 @@ func (r *children) setup(mgr ctrl.Manager) error {
 	}
 	b := ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&corev1.ConfigMap{}, owned...).Owns(&appsv1.Deployment{})
 	if r.bug != noRequeue {
-		b = b.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.usersOf))
+		b = b.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, secret client.Object) []reconcile.Request {
+			return usersOf(ctx, r, secret)
+		}))
 	}
 	if r.bug == edgeTriggered || r.bug == noOwner {
 		b = b.Watches(&Widget{}, handler.Funcs{DeleteFunc: r.deleted})
 	}
 	return b.Complete(r)
-}
-
-// usersOf returns the Widgets that need a Secret.
-func (r *children) usersOf(ctx context.Context, secret client.Object) []reconcile.Request {
-	list := &WidgetList{}
-	if err := r.List(ctx, list, client.InNamespace(secret.GetNamespace())); err != nil {
-		return nil
-	}
-	var requests []reconcile.Request
-	for _, w := range list.Items {
-		if w.Spec.Secret == secret.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&w)})
-		}
-	}
-	return requests
 }
 
 // queue is that of a controller.

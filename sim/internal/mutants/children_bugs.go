@@ -39,9 +39,7 @@ const (
 )
 
 func childMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
-		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: childWorkload}
-	}
+	m := mutantsOf(childWorkload)
 	return []Mutant{
 		m(adoptsForeign, "an object of the wanted name is taken over, whatever its owner", "wrangler apply's silent change of owners", oracle.ForeignUntouched, oracle.SameEnd),
 		m(noOwner, "children have no owner reference, and are deleted by a cleanup that a crash or a missed event prevents", "rabbitmq cluster-operator and others in Sieve (OSDI 2022)", oracle.SameEnd),

@@ -45,9 +45,7 @@ const (
 )
 
 func externalMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
-		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: externalWorkload}
-	}
+	m := mutantsOf(externalWorkload)
 	return []Mutant{
 		m(effectBeforeFinalizer, "the resource is created before the finalizer is there", "leaks of cloud resources: crossplane providers before the managed reconciler", oracle.FinalizerFirst, oracle.NoLeak, oracle.SameEnd),
 		m(finalizerGoesFirst, "the finalizer is removed before the resource is deleted", "leaks when the operator restarts during deletion", oracle.NoLeak, oracle.SameEnd),
@@ -66,9 +64,7 @@ func externalMutants() []Mutant {
 }
 
 func tokenMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
-		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: tokenWorkload}
-	}
+	m := mutantsOf(tokenWorkload)
 	return []Mutant{
 		m(noToken, "the resource is created without a token, and its id recorded afterwards", "a crash between create and record: five of forty plans in a hand-written reconciler", oracle.OneExternal, oracle.SameEnd, oracle.NoLeak),
 		m(randomToken, "the token belongs to the process, not to the object", "idempotency tokens made anew at each try", oracle.OneExternal, oracle.SameEnd, oracle.NoLeak),
@@ -86,21 +82,13 @@ func tokenWorkload(bug Bug) sim.Workload {
 
 // outsideWorkload is the life of a Widget with a resource outside the cluster.
 func outsideWorkload(name string, bug Bug, system sim.External) sim.Workload {
-	widget := newWidget()
 	return sim.Workload{
 		Name: name, Scheme: scheme, CRDs: definitions, Objects: []client.Object{newSecret()}, Externals: []sim.External{system},
 		Operator: sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
 			r := &outside{Client: mgr.GetClient(), live: mgr.GetAPIReader(), buckets: p.External("buckets"), bug: bug, tokens: system.Identity == sim.IdentityToken}
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Complete(r)
 		}),
-		Script: func(w *sim.World) {
-			w.Create(widget)
-			w.Settle()
-			sim.Update(w, widget, func(x *Widget) { x.Spec.Size = 5 })
-			w.Settle()
-			w.Delete(widget)
-			w.Settle()
-		},
+		Script: life(func(x *Widget) { x.Spec.Size = 5 }),
 	}
 }
 

@@ -23,10 +23,8 @@ import (
 const unwatchedPods Bug = "unwatched-pods"
 
 func fleetMutants() []Mutant {
-	return []Mutant{{
-		Bug: unwatchedPods, Class: "the status is computed from Pods, which are not watched", Published: "LeaderWorkerSet: a status that is stuck for good",
-		CaughtBy: []oracle.Name{oracle.SameEnd}, Workload: fleetWorkload,
-	}}
+	m := mutantsOf(fleetWorkload)
+	return []Mutant{m(unwatchedPods, "the status is computed from Pods, which are not watched", "LeaderWorkerSet: a status that is stuck for good", oracle.SameEnd)}
 }
 
 // fleetWorkload is the life of a Widget with a ReplicaSet, which is ready when the Pods are.

@@ -43,9 +43,7 @@ const (
 )
 
 func keeperMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
-		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: keeperWorkload}
-	}
+	m := mutantsOf(keeperWorkload)
 	held := m(lateFinalizer, "the finalizer is added whenever it is missing, also during the deletion", "objects stuck in deletion with a log full of refusals", oracle.NoLateFinalizer)
 	held.Workload = heldWorkload
 	return []Mutant{
@@ -101,17 +99,7 @@ func (r *keeper) usersOf(ctx context.Context, secret client.Object) []reconcile.
 	if r.bug == changesCache {
 		secret.SetLabels(map[string]string{"seen": "true"}) //nolint:shared // the mistake of this mutant
 	}
-	list := &WidgetList{}
-	if err := r.List(ctx, list, client.InNamespace(secret.GetNamespace())); err != nil {
-		return nil
-	}
-	var requests []reconcile.Request
-	for _, w := range list.Items {
-		if w.Spec.Secret == secret.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&w)})
-		}
-	}
-	return requests
+	return usersOf(ctx, r, secret)
 }
 
 const keeperFinalizer = "mutants.sim.ctrlkit.dev/keeper"

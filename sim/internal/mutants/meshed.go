@@ -40,9 +40,7 @@ const (
 )
 
 func meshedMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
-		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: meshedWorkload}
-	}
+	m := mutantsOf(meshedWorkload)
 	return []Mutant{
 		m(claimsZeroValues, "a field that its author did not set is applied with its zero value in Go, over the value of another controller", "server-side apply of Go's types", oracle.BoundedRequests, oracle.BecomesIdle),
 		m(revertsWebhook, "what is wanted is compared with what a webhook has made of it", "hot loops with mutating webhooks", oracle.NoNoopWrites),
@@ -86,13 +84,10 @@ func completeMeshed(mgr ctrl.Manager, bug Bug) error {
 	if bug != Right {
 		return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&corev1.Service{}).Complete(&meshed{Client: mgr.GetClient(), bug: bug})
 	}
-	parts := apply.Children("Parts", func(_ context.Context, req *step.Request[*Widget], want *apply.Set) error {
+	engine, err := newSet(mgr, "meshed", func(_ context.Context, req *step.Request[*Widget], want *apply.Set) error {
 		want.Add(meshedService(req.Object))
 		return nil
 	}, apply.Owns(&corev1.Service{}))
-	engine, err := step.New(step.Options[*Widget]{
-		Name: "meshed", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("meshed"),
-	}, parts)
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,13 @@ func Twins() []Twin {
 	return twins
 }
 
+// mutantsOf returns a function that makes the mutants of a workload.
+func mutantsOf(workload func(Bug) sim.Workload) func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
+	return func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
+		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: workload}
+	}
+}
+
 // definitions is where the CustomResourceDefinition of the package is.
 var definitions = []string{"crd"}
 

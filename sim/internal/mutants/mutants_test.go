@@ -51,8 +51,8 @@ func inPart(t *testing.T, i, n int) bool {
 	return i%parts == number-1
 }
 
-// late are mutants that are found after many plans.
-var late = []Bug{"counter-in-message", "observed-generation-from-memory"}
+// late are mutants that are found after many plans, or by plans that take long.
+var late = []Bug{counterInMessage, observedFromMemory, wipesAnnotations}
 
 // Every mutant is caught without pairs, by an oracle that is meant for it, and its plan shows it
 // each time.

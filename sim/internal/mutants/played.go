@@ -5,14 +5,12 @@ package mutants
 
 import (
 	"context"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -154,21 +152,13 @@ func declareContainer(w *Widget, spec *corev1.PodSpec) {
 
 // workload is the life of a Widget with a child. There is no wrong twin.
 func (p played) workload(Bug) sim.Workload {
-	widget := newWidget()
 	return sim.Workload{
 		Name: "played-" + p.name, Scheme: scheme, CRDs: definitions,
 		Operator: sim.Manager(func(mgr ctrl.Manager, _ *sim.Process) error {
 			r := &caretaker{Client: mgr.GetClient(), played: p}
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(p.child).Complete(r)
 		}),
-		Script: func(w *sim.World) {
-			w.Create(widget)
-			w.Settle()
-			sim.Update(w, widget, func(x *Widget) { x.Spec.Size, x.Spec.Image = 2, "nginx:2" })
-			w.Settle()
-			w.Delete(widget)
-			w.Settle()
-		},
+		Script: life(func(x *Widget) { x.Spec.Size, x.Spec.Image = 2, "nginx:2" }),
 	}
 }
 
@@ -180,33 +170,13 @@ type caretaker struct {
 }
 
 func (r *caretaker) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	w := &Widget{}
-	if err := r.Get(ctx, req.NamespacedName, w); err != nil || w.DeletionTimestamp != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	before := *w.Status.deepCopy()
-	condition, err := r.keep(ctx, w)
-	if err != nil {
-		condition = metav1.Condition{Status: metav1.ConditionFalse, Reason: "Failed", Message: reason(err)}
-	}
-	condition.Type, condition.ObservedGeneration = "Ready", w.Generation
-	w.Status.ObservedGeneration = w.Generation
-	meta.SetStatusCondition(&w.Status.Conditions, condition)
-	if !sameStatus(w.Status, before) {
-		if statusErr := r.Status().Update(ctx, w); statusErr != nil && err == nil {
-			err = statusErr
-		}
-	}
-	if err == nil && condition.Reason == "NameTaken" {
-		return ctrl.Result{RequeueAfter: 30 * time.Second}, nil
-	}
-	return ctrl.Result{}, err
+	return reconcileReady(ctx, r.Client, req, r.keep)
 }
 
 // keep makes the child what it should be, and returns the condition that says whether it is ready.
 func (r *caretaker) keep(ctx context.Context, w *Widget) (metav1.Condition, error) {
 	child := r.child.DeepCopyObject().(client.Object)
-	taken := metav1.Condition{Status: metav1.ConditionFalse, Reason: "NameTaken", Message: "another object has the name of the child"}
+	taken := metav1.Condition{Status: metav1.ConditionFalse, Reason: nameTaken, Message: "another object has the name of the child"}
 	unready := metav1.Condition{Status: metav1.ConditionFalse, Reason: "Unready", Message: "the child is not ready"}
 	err := r.Get(ctx, client.ObjectKeyFromObject(w), child)
 	switch {

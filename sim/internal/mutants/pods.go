@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,9 +28,7 @@ const (
 )
 
 func podMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
-		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: podWorkload}
-	}
+	m := mutantsOf(podWorkload)
 	return []Mutant{
 		m(generatesNames, "Pods have generated names, and are counted in a cache that may not have seen the last ones", "duplicates by generateName without expectations: many operators in Sieve (OSDI 2022)", oracle.SameWork, oracle.SameEnd),
 		m(scalesByStale, "Pods are deleted because a Widget is smaller in a cache that may be old", "a broken quorum by a stale list: zookeeper-operator in Sieve (OSDI 2022)", oracle.SameWork, oracle.SameEnd),
@@ -72,38 +68,18 @@ type pods struct {
 }
 
 func (r *pods) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	w := &Widget{}
-	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if !w.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil
-	}
-	list := &corev1.PodList{}
-	if err := r.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
-		return ctrl.Result{}, err
-	}
-	ours := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !r.owns(w, &p) || p.DeletionTimestamp != nil })
-	before := *w.Status.deepCopy()
-	wait, err := r.scale(ctx, w, ours)
-	w.Status.ObservedGeneration = w.Generation
-	condition := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "all Pods are there", ObservedGeneration: w.Generation}
-	switch {
-	case err != nil:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "Failed", reason(err)
-	case wait:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "NameTaken", "the name of a Pod is taken"
-	}
-	meta.SetStatusCondition(&w.Status.Conditions, condition)
-	if !sameStatus(w.Status, before) {
-		if statusErr := r.Status().Update(ctx, w); statusErr != nil && err == nil {
-			err = statusErr
+	return reconcileReady(ctx, r.Client, req, func(ctx context.Context, w *Widget) (metav1.Condition, error) {
+		list := &corev1.PodList{}
+		if err := r.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
+			return metav1.Condition{}, err
 		}
-	}
-	if wait && err == nil {
-		return ctrl.Result{RequeueAfter: 30 * time.Second}, nil
-	}
-	return ctrl.Result{}, err
+		ours := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !r.owns(w, &p) || p.DeletionTimestamp != nil })
+		wait, err := r.scale(ctx, w, ours)
+		if wait {
+			return metav1.Condition{Status: metav1.ConditionFalse, Reason: nameTaken, Message: "the name of a Pod is taken"}, err
+		}
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: "Ready", Message: "all Pods are there"}, err
+	})
 }
 
 func (s WidgetStatus) deepCopy() *WidgetStatus {
@@ -131,7 +107,7 @@ func (r *pods) scale(ctx context.Context, w *Widget, ours []corev1.Pod) (wait bo
 	}
 	if !exactly(w, ours) && r.bug != scalesByStale {
 		// Nothing is done by an old size: the event of the new one is on its way.
-		if current, err := r.current(ctx, w); err != nil || !current {
+		if now, err := current(ctx, r.live, w); err != nil || !now {
 			return false, err
 		}
 	}
@@ -205,15 +181,6 @@ func exactly(w *Widget, ours []corev1.Pod) bool {
 // remove deletes a Pod.
 func (r *pods) remove(ctx context.Context, p *corev1.Pod) error {
 	return client.IgnoreNotFound(r.Delete(ctx, p, client.Preconditions{UID: &p.UID}))
-}
-
-// current reports whether the Widget is really as the cache has it.
-func (r *pods) current(ctx context.Context, w *Widget) (bool, error) {
-	now := &Widget{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(w), now); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return now.UID == w.UID && now.Generation == w.Generation, nil
 }
 
 func (r *pods) pod(w *Widget, name, generate string) *corev1.Pod {

@@ -48,17 +48,9 @@ func readerMutants() []Mutant {
 
 // readerLife is the life of a Widget that needs a Secret.
 func readerLife(name string, setup func(mgr ctrl.Manager, p *sim.Process) error) sim.Workload {
-	widget := newWidget()
 	return sim.Workload{
 		Name: name, Scheme: scheme, CRDs: definitions, Objects: []client.Object{newSecret()}, Operator: sim.Manager(setup),
-		Script: func(w *sim.World) {
-			w.Create(widget)
-			w.Settle()
-			sim.Update(w, widget, func(x *Widget) { x.Spec.Size = 2 })
-			w.Settle()
-			w.Delete(widget)
-			w.Settle()
-		},
+		Script: life(func(x *Widget) { x.Spec.Size = 2 }),
 	}
 }
 

@@ -9,12 +9,10 @@ import (
 	"hash/fnv"
 	"maps"
 	"strconv"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,9 +30,7 @@ const (
 )
 
 func revisionMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
-		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: revisionWorkload}
-	}
+	m := mutantsOf(revisionWorkload)
 	return []Mutant{
 		m(generatesRevisions, "a revision has a generated name, and is created again while the cache does not have it yet", "LeaderWorkerSet: a ControllerRevision too many in 9 of 20 sets", oracle.SameWork),
 		m(deletesByName, "a child is deleted by its name, although it has been replaced since the cache saw it", "JobSet: Jobs of a new attempt deleted by the names of the old one's", oracle.SameWork),
@@ -43,21 +39,13 @@ func revisionMutants() []Mutant {
 
 // revisionWorkload is the life of a Widget with a revision and an immutable ConfigMap.
 func revisionWorkload(bug Bug) sim.Workload {
-	widget := newWidget()
 	return sim.Workload{
 		Name: "revisions", Scheme: scheme, CRDs: definitions,
 		Operator: sim.Manager(func(mgr ctrl.Manager, _ *sim.Process) error {
 			r := &revisions{Client: mgr.GetClient(), live: mgr.GetAPIReader(), bug: bug}
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&corev1.ConfigMap{}).Owns(&appsv1.ControllerRevision{}).Complete(r)
 		}),
-		Script: func(w *sim.World) {
-			w.Create(widget)
-			w.Settle()
-			sim.Update(w, widget, func(x *Widget) { x.Spec.Size, x.Spec.Image = 2, "nginx:2" })
-			w.Settle()
-			w.Delete(widget)
-			w.Settle()
-		},
+		Script: life(func(x *Widget) { x.Spec.Size, x.Spec.Image = 2, "nginx:2" }),
 	}
 }
 
@@ -69,30 +57,13 @@ type revisions struct {
 }
 
 func (r *revisions) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	w := &Widget{}
-	if err := r.Get(ctx, req.NamespacedName, w); err != nil || w.DeletionTimestamp != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	before := *w.Status.deepCopy()
-	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "everything is there", ObservedGeneration: w.Generation}
-	done, err := r.keep(ctx, w)
-	switch {
-	case err != nil:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "Failed", reason(err)
-	case !done:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "Unready", "a name is taken, or a child is being replaced"
-	}
-	w.Status.ObservedGeneration = w.Generation
-	meta.SetStatusCondition(&w.Status.Conditions, ready)
-	if !sameStatus(w.Status, before) {
-		if statusErr := r.Status().Update(ctx, w); statusErr != nil && err == nil {
-			err = statusErr
+	return reconcileReady(ctx, r.Client, req, func(ctx context.Context, w *Widget) (metav1.Condition, error) {
+		done, err := r.keep(ctx, w)
+		if err != nil || !done {
+			return metav1.Condition{Status: metav1.ConditionFalse, Reason: nameTaken, Message: "a name is taken, or a child is being replaced"}, err
 		}
-	}
-	if err == nil && !done {
-		return ctrl.Result{RequeueAfter: 30 * time.Second}, nil
-	}
-	return ctrl.Result{}, err
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: "Ready", Message: "everything is there"}, nil
+	})
 }
 
 // keep makes the children what they should be, and reports whether they are.
@@ -162,7 +133,7 @@ func (r *revisions) revisionsOf(ctx context.Context, w *Widget) ([]appsv1.Contro
 // create creates a child, if the Widget is really as the cache has it. Where its name is taken, or
 // the cache does not have it yet, it is not done.
 func (r *revisions) create(ctx context.Context, w *Widget, obj client.Object) (done bool, err error) {
-	if current, err := r.current(ctx, w); err != nil || !current {
+	if now, err := current(ctx, r.live, w); err != nil || !now {
 		return false, err
 	}
 	if err := ctrl.SetControllerReference(w, obj, r.Scheme()); err != nil {
@@ -214,7 +185,7 @@ func (r *revisions) prune(ctx context.Context, w *Widget) error {
 // remove deletes a child, if the Widget is really as the cache has it and the child is the one that
 // the cache has.
 func (r *revisions) remove(ctx context.Context, w *Widget, obj client.Object) error {
-	if current, err := r.current(ctx, w); err != nil || !current {
+	if now, err := current(ctx, r.live, w); err != nil || !now {
 		return err
 	}
 	if r.bug == deletesByName {
@@ -222,14 +193,4 @@ func (r *revisions) remove(ctx context.Context, w *Widget, obj client.Object) er
 	}
 	uid := obj.GetUID()
 	return client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid}))
-}
-
-// current reports whether the Widget is as the cache has it. If not, the event of the change is on
-// its way.
-func (r *revisions) current(ctx context.Context, w *Widget) (bool, error) {
-	now := &Widget{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(w), now); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return now.UID == w.UID && now.Generation == w.Generation, nil
 }

@@ -25,10 +25,8 @@ import (
 const takesTurns Bug = "set-two-operators"
 
 func rivalMutants() []Mutant {
-	return []Mutant{{
-		Bug: takesTurns, Class: "two operators make one object their own, in turns", Published: "wrangler's apply: silent takeover",
-		CaughtBy: []oracle.Name{oracle.BoundedRequests, oracle.BecomesIdle}, Workload: rivalWorkload,
-	}}
+	m := mutantsOf(rivalWorkload)
+	return []Mutant{m(takesTurns, "two operators make one object their own, in turns", "wrangler's apply: silent takeover", oracle.BoundedRequests, oracle.BecomesIdle)}
 }
 
 // rivalWorkload is the life of two operators: one keeps a ConfigMap for each Widget, the other one
@@ -62,13 +60,10 @@ func completeRival[T client.Object](mgr ctrl.Manager, name string, bug Bug) erro
 		r := &rival{Client: mgr.GetClient(), name: name, owner: owner}
 		return ctrl.NewControllerManagedBy(mgr).Named(name).For(owner).Owns(&corev1.ConfigMap{}).Complete(r)
 	}
-	parts := apply.Children("Parts", func(_ context.Context, req *step.Request[T], want *apply.Set) error {
+	engine, err := newSet(mgr, name, func(_ context.Context, req *step.Request[T], want *apply.Set) error {
 		want.Add(contested(req.Object, name))
 		return nil
 	}, apply.Owns(&corev1.ConfigMap{}))
-	engine, err := step.New(step.Options[T]{
-		Name: name, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(name),
-	}, parts)
 	if err != nil {
 		return err
 	}

@@ -34,9 +34,7 @@ const (
 )
 
 func setMutants() []Mutant {
-	m := func(bug Bug, class, published string, caughtBy ...oracle.Name) Mutant {
-		return Mutant{Bug: bug, Class: class, Published: published, CaughtBy: caughtBy, Workload: setWorkload}
-	}
+	m := mutantsOf(setWorkload)
 	return []Mutant{
 		m(collidesIdentities, "the label of a set is the name and the namespace of its owner without a separator", "wrangler's apply: bprod/we deleted the children of prod/web", oracle.BecomesIdle, oracle.BoundedRequests, oracle.SilentWhenIdle),
 		m(takesSetOver, "an object is applied by force, and its owner rewritten", "wrangler's apply: silent takeover", oracle.ForeignUntouched),
@@ -84,7 +82,7 @@ func setWorkload(bug Bug) sim.Workload {
 
 // completeSets makes the right operator.
 func completeSets(mgr ctrl.Manager) error {
-	parts := apply.Children("Parts", func(ctx context.Context, req *step.Request[*Widget], want *apply.Set) error {
+	engine, err := newSet(mgr, "sets", func(ctx context.Context, req *step.Request[*Widget], want *apply.Set) error {
 		objects, err := setOf(ctx, req.APIReader, req.Object)
 		if err != nil {
 			return err
@@ -94,9 +92,6 @@ func completeSets(mgr ctrl.Manager) error {
 		}
 		return nil
 	}, apply.Owns(&corev1.ConfigMap{}, &corev1.ResourceQuota{}))
-	engine, err := step.New(step.Options[*Widget]{
-		Name: "sets", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("sets"),
-	}, parts)
 	if err != nil {
 		return err
 	}
@@ -106,15 +101,7 @@ func completeSets(mgr ctrl.Manager) error {
 // neighbors requests the Widgets in the namespace of an object.
 func neighbors(mgr ctrl.Manager) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-		list := &WidgetList{}
-		if err := mgr.GetClient().List(ctx, list, client.InNamespace(obj.GetNamespace())); err != nil {
-			return nil
-		}
-		var requests []reconcile.Request
-		for i := range list.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-		return requests
+		return requestsOf(ctx, mgr.GetClient(), obj.GetNamespace(), func(*Widget) bool { return true })
 	})
 }
 

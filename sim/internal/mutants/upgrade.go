@@ -27,10 +27,8 @@ import (
 const forgetsFormerKind Bug = "set-forgets-former-kind"
 
 func upgradeMutants() []Mutant {
-	return []Mutant{{
-		Bug: forgetsFormerKind, Class: "a new version has another kind of child, and leaves those of the old kind", Published: "operators that rename a kind between versions",
-		CaughtBy: []oracle.Name{oracle.NoOrphans}, Workload: upgradeWorkload,
-	}}
+	m := mutantsOf(upgradeWorkload)
+	return []Mutant{m(forgetsFormerKind, "a new version has another kind of child, and leaves those of the old kind", "operators that rename a kind between versions", oracle.NoOrphans)}
 }
 
 // upgradeWorkload is the life of a Widget with a child in another namespace: version 1 of the
@@ -115,13 +113,10 @@ func watchRelease(mgr manager.Manager, stop func()) error {
 
 // completeUpgraded makes a version of the right operator.
 func completeUpgraded(mgr ctrl.Manager, child client.Object, options []apply.SetOption) error {
-	parts := apply.Children("Parts", func(_ context.Context, req *step.Request[*Widget], want *apply.Set) error {
+	engine, err := newSet(mgr, "upgraded", func(_ context.Context, req *step.Request[*Widget], want *apply.Set) error {
 		want.Add(elsewhere(child, req.Object))
 		return nil
 	}, options...)
-	engine, err := step.New(step.Options[*Widget]{
-		Name: "upgraded", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("upgraded"),
-	}, parts)
 	if err != nil {
 		return err
 	}
