@@ -1,43 +1,38 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package scaffold
+package command
 
 import (
 	"bufio"
-	"flag"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 const tutorialPage = "../../docs/tutorial.md"
 
-var all = flag.Bool("all", false, "run the simulation of the tutorial with all of its plans, which takes minutes")
-
 // The tutorial does what it says: its blocks are executed in order, in an empty directory, with the
 // command of this checkout. The first words behind the fence say what a block is:
 //
-//	sh                 commands, in a shell; exit=1 if they end with this code, shard=1/20 if the
-//	                   test runs this part of the simulation only, unless it has -all
+//	sh                 commands, in a shell; exit=1 if they end with this code, shard=1/60 if make
+//	                   test runs this part of the simulation only
 //	sh background      a command that runs until the next block that changes a file: its Ctrl-C
-//	sh kubectl         commands that are left out where there is no kubectl
-//	sh controlplane    commands that are left out: they compile a control plane
+//	sh controlplane    commands that are left to make explore
 //	text               what the block before has printed: these lines, in this order. "…" stands
 //	                   for anything, and each duration for any other
 //	go, yaml file=F    the file F
 //	diff file=F        changes of the file F: hunks, separated by lines of "@@"
 func TestTutorial(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compiles an operator, and runs its simulation twice")
-	}
+	rings.Test(t, "compiles an operator, and runs its simulation twice")
 	page, err := os.ReadFile(tutorialPage)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +46,6 @@ func TestTutorial(t *testing.T) {
 		r.do(b)
 	}
 	r.interrupt()
-	t.Logf("the commands of the tutorial took %v of processor time", r.used.Round(time.Second))
 }
 
 // A tutorialBlock is a fenced block of the page.
@@ -85,8 +79,6 @@ type reader struct {
 	dir     string // where the shell is
 	env     []string
 	address string // that takes the place of localhost:8080, which may be in use
-	kubectl bool
-	used    time.Duration // of processor time
 
 	output  string // of the last commands
 	skipped bool   // the last commands have not been executed
@@ -95,21 +87,18 @@ type reader struct {
 }
 
 func newReader(t *testing.T) *reader {
-	home := t.TempDir()
-	bin := filepath.Join(home, "bin")
-	build := exec.Command("go", "build", "-o", filepath.Join(bin, "ctrlkit"), "./cmd/ctrlkit")
-	build.Dir = checkoutDir()
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
-	r := &reader{t: t, dir: filepath.Join(home, "work"), address: freeAddress(t)}
-	if err := os.Mkdir(r.dir, 0o755); err != nil {
+	assets, err := controlplane.FindAssets(t.Context(), controlplane.AllParts, controlplane.BuildOptions{Progress: os.Stderr})
+	if err != nil {
 		t.Fatal(err)
 	}
-	r.env = append(os.Environ(), "GOWORK=off", "KUBECONFIG=", "CTRLKIT_ENDPOINT=http://"+r.address,
-		"PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	_, err := exec.LookPath("kubectl")
-	r.kubectl = err == nil
+	address, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{t: t, dir: t.TempDir(), address: address}
+	// The linker needs half of the time without the tables for debuggers.
+	r.env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-ldflags=-w", "KUBECONFIG=", "CTRLKIT_ENDPOINT=http://"+address,
+		"PATH="+os.Getenv("PATH")+string(filepath.ListSeparator)+filepath.Dir(assets.Program("kubectl")))
 	t.Cleanup(func() {
 		if r.running != nil {
 			r.running.Process.Kill() //nolint:errcheck // it may have ended
@@ -118,20 +107,10 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "localhost:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return fmt.Sprintf("localhost:%d", l.Addr().(*net.TCPAddr).Port)
-}
-
 func (r *reader) do(b tutorialBlock) {
 	r.t.Helper()
 	switch {
-	case b.is("sh kubectl") && !r.kubectl, b.is("sh controlplane"):
+	case b.is("sh controlplane") && !rings.Exploring():
 		r.t.Logf("not executed: %s", b)
 		r.skipped = true
 	case b.is("sh background"):
@@ -161,7 +140,7 @@ func (b tutorialBlock) option(name string) string {
 // shell returns a shell for commands. It writes the directory in which they end to a file.
 func (r *reader) shell(b tutorialBlock, end string) *exec.Cmd {
 	text := strings.ReplaceAll(b.text, "localhost:8080", r.address)
-	if shard := b.option("shard"); shard != "" && !*all {
+	if shard := b.option("shard"); shard != "" && !rings.Exploring() {
 		text = strings.ReplaceAll(text, "ctrlkit sim ", "ctrlkit sim --shard "+shard+" ")
 	}
 	command := exec.Command("sh", "-ec", text+end)
@@ -174,7 +153,6 @@ func (r *reader) run(b tutorialBlock) {
 	where := filepath.Join(r.t.TempDir(), "pwd")
 	command := r.shell(b, "\npwd > '"+where+"'\n")
 	output, err := command.CombinedOutput()
-	r.used += command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 	r.output, r.skipped = string(output), false
 	code := 0
 	fmt.Sscan(b.option("exit"), &code) //nolint:errcheck // zero without one
@@ -274,7 +252,6 @@ func (r *reader) interrupt() {
 	if err := r.running.Wait(); err != nil {
 		r.t.Fatalf("after Ctrl-C: %v\nprinted:\n%s%s", err, r.output, rest.String())
 	}
-	r.used += r.running.ProcessState.UserTime() + r.running.ProcessState.SystemTime()
 	r.running = nil
 	r.env = append(r.env, "KUBECONFIG=")
 }
