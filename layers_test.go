@@ -36,7 +36,6 @@ var layers = map[string]int{
 	"crd":                      0,
 	"internal/definitions":     0,
 	"internal/rings":           0,
-	"internal/release":         0,
 
 	// The tower.
 	"":                        2, // workflows
