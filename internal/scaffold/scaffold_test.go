@@ -241,6 +241,7 @@ func TestOtherLayouts(t *testing.T) {
 
 // git applies the diff of a plan to what is there.
 func TestDiffApplies(t *testing.T) {
+	rings.Test(t, "runs git")
 	dir := unpack(t, "single.txtar")
 	plan, err := CreateAPI(open(t, dir), API{Group: "sea", Version: "v1", Kind: "Harbor", Children: ChildrenDeployment}, requirements)
 	if err != nil {
