@@ -80,6 +80,7 @@ func TestRun(t *testing.T) {
 // running is the program that a script has begun.
 type running struct {
 	env  *testscript.Env
+	out  string // its standard output, a file
 	cmd  *exec.Cmd
 	done context.Context // until the program ends
 }
@@ -90,18 +91,21 @@ func begin(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	problems, err := os.Create(ts.MkAbs("err"))
 	ts.Check(err)
+	r.out = out.Name()
 	r.cmd = exec.Command("sh", append([]string{"-c", `exec "$@"`, "sh"}, args...)...)
 	r.cmd.Dir, r.cmd.Env, r.cmd.Stdout, r.cmd.Stderr = ts.MkAbs("."), r.env.Vars, out, problems
 	ts.Check(r.cmd.Start())
+	ts.Setenv("PRINTED", "")
 	var end context.CancelFunc
 	r.done, end = context.WithCancel(context.Background())
+	cmd, done := r.cmd, r.done
 	go func() {
-		_ = r.cmd.Wait() // how it ended is in ProcessState
+		_ = cmd.Wait() // how it ended is in ProcessState
 		end()
 	}()
 	ts.Defer(func() {
-		_ = r.cmd.Process.Kill() // it has ended, unless the script failed
-		<-r.done.Done()
+		_ = cmd.Process.Kill() // it has ended, unless the script failed
+		<-done.Done()
 		for _, f := range []*os.File{out, problems} {
 			text, _ := os.ReadFile(f.Name())
 			ts.Logf("%s:\n%s", f.Name(), text)

@@ -70,7 +70,9 @@ func runScripts(t *testing.T, dir string, p testscript.Params) {
 		}
 		return condition(name)
 	}
-	p.Dir, p.Cmds = filepath.Join("testdata", dir), commands
+	if p.Cmds = commands; dir != "" {
+		p.Dir = filepath.Join("testdata", dir)
+	}
 	p.Setup = func(env *testscript.Env) error {
 		for name, value := range map[string]string{
 			"GOCACHE": lines[0], "GOMODCACHE": lines[1], "GOFLAGS": lines[2], "GOWORK": "off", "CHECKOUT": checkout, "KUBECONFIG": "",

@@ -1,24 +1,24 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package command
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/tools/txtar"
+
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
-
-const tutorialPage = "../../docs/tutorial.md"
 
 // The tutorial does what it says: its blocks are executed in order, in an empty directory, with the
 // command of this checkout. The first words behind the fence say what a block is:
@@ -33,60 +33,10 @@ const tutorialPage = "../../docs/tutorial.md"
 //	diff file=F        changes of the file F: hunks, separated by lines of "@@"
 func TestTutorial(t *testing.T) {
 	rings.Test(t, "compiles an operator, and runs its simulation twice")
-	page, err := os.ReadFile(tutorialPage)
+	page, err := os.ReadFile("../../docs/tutorial.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := tutorialBlocks(string(page))
-	if len(blocks) < 20 {
-		t.Fatalf("found %d blocks: is the expression right?", len(blocks))
-	}
-	r := newReader(t)
-	for _, b := range blocks {
-		r.do(b)
-	}
-	r.interrupt()
-}
-
-// A tutorialBlock is a fenced block of the page.
-type tutorialBlock struct {
-	line int
-	info string
-	text string
-}
-
-func (b tutorialBlock) is(words string) bool { return strings.HasPrefix(b.info+" ", words+" ") }
-
-func (b tutorialBlock) String() string {
-	return fmt.Sprintf("docs/tutorial.md:%d: ```%s\n%s", b.line, b.info, b.text)
-}
-
-func tutorialBlocks(page string) []tutorialBlock {
-	var blocks []tutorialBlock
-	for _, at := range regexp.MustCompile("(?ms)^```([a-z][^\n]*)\n(.*?)^```$").FindAllStringSubmatchIndex(page, -1) {
-		blocks = append(blocks, tutorialBlock{
-			line: strings.Count(page[:at[0]], "\n") + 1,
-			info: page[at[2]:at[3]],
-			text: page[at[4]:at[5]],
-		})
-	}
-	return blocks
-}
-
-// A reader of the tutorial does what it says.
-type reader struct {
-	t       *testing.T
-	dir     string // where the shell is
-	env     []string
-	address string // that takes the place of localhost:8080, which may be in use
-
-	output  string // of the last commands
-	skipped bool   // the last commands have not been executed
-	running *exec.Cmd
-	lines   <-chan string // of what is running
-}
-
-func newReader(t *testing.T) *reader {
 	assets, err := controlplane.FindAssets(t.Context(), controlplane.AllParts, controlplane.BuildOptions{Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
@@ -95,125 +45,96 @@ func newReader(t *testing.T) *reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reader{t: t, dir: t.TempDir(), address: address}
-	// The linker needs half of the time without the tables for debuggers.
-	r.env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-ldflags=-w", "KUBECONFIG=", "CTRLKIT_ENDPOINT=http://"+address,
-		"PATH="+os.Getenv("PATH")+string(filepath.ListSeparator)+filepath.Dir(assets.Program("kubectl")))
-	t.Cleanup(func() {
-		if r.running != nil {
-			r.running.Process.Kill() //nolint:errcheck // it may have ended
-		}
-	})
-	return r
-}
-
-func (r *reader) do(b tutorialBlock) {
-	r.t.Helper()
-	switch {
-	case b.is("sh controlplane") && !rings.Exploring():
-		r.t.Logf("not executed: %s", b)
-		r.skipped = true
-	case b.is("sh background"):
-		r.start(b)
-	case b.is("sh"):
-		r.run(b)
-	case b.is("text"):
-		r.compare(b)
-	case b.option("file") != "":
-		r.interrupt()
-		r.change(b)
-	default:
-		r.t.Fatalf("no rule says what to do with this block: %s", b)
+	file := filepath.Join(t.TempDir(), "tutorial.txtar")
+	if err := os.WriteFile(file, tutorialScript(string(page), address), 0o600); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// option returns what the words behind the fence say of it.
-func (b tutorialBlock) option(name string) string {
-	for _, word := range strings.Fields(b.info) {
-		if value, ok := strings.CutPrefix(word, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
-// shell returns a shell for commands. It writes the directory in which they end to a file.
-func (r *reader) shell(b tutorialBlock, end string) *exec.Cmd {
-	text := strings.ReplaceAll(b.text, "localhost:8080", r.address)
-	if shard := b.option("shard"); shard != "" && !rings.Exploring() {
-		text = strings.ReplaceAll(text, "ctrlkit sim ", "ctrlkit sim --shard "+shard+" ")
-	}
-	command := exec.Command("sh", "-ec", text+end)
-	command.Dir, command.Env = r.dir, append(r.env[:len(r.env):len(r.env)], "PWD="+r.dir)
-	return command
-}
-
-func (r *reader) run(b tutorialBlock) {
-	r.t.Helper()
-	where := filepath.Join(r.t.TempDir(), "pwd")
-	command := r.shell(b, "\npwd > '"+where+"'\n")
-	output, err := command.CombinedOutput()
-	r.output, r.skipped = string(output), false
-	code := 0
-	fmt.Sscan(b.option("exit"), &code) //nolint:errcheck // zero without one
-	if got := command.ProcessState.ExitCode(); got != code {
-		r.t.Fatalf("exit code %d (%v), want %d: %s\nprinted:\n%s", got, err, code, b, output)
-	}
-	if dir, err := os.ReadFile(where); err == nil {
-		r.dir = strings.TrimSpace(string(dir))
-	}
-}
-
-// start starts an operator, and waits for nothing: compare does.
-func (r *reader) start(b tutorialBlock) {
-	r.t.Helper()
-	r.interrupt()
-	command := r.shell(tutorialBlock{text: "exec " + b.text}, "")
-	out, in, err := os.Pipe()
+	caches, err := os.UserCacheDir()
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
-	command.Stdout, command.Stderr = in, in
-	if err := command.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	in.Close()
-	lines := make(chan string, 10000)
-	go func() {
-		defer close(lines)
-		defer out.Close()
-		scanner := bufio.NewScanner(out)
-		for scanner.Scan() {
-			lines <- scanner.Text()
-		}
-		io.Copy(io.Discard, out) //nolint:errcheck // a line that was too long
-	}()
-	r.running, r.lines, r.output, r.skipped = command, lines, "", false
+	runScripts(t, "", testscript.Params{
+		Files: []string{file},
+		Setup: func(env *testscript.Env) error {
+			for name, value := range map[string]string{
+				"GOFLAGS": "-ldflags=-w", // the linker needs half of the time without the tables for debuggers
+				"HOME":    env.WorkDir, "XDG_CACHE_HOME": caches, "CTRLKIT_ENDPOINT": "http://" + address,
+				"PATH": env.Getenv("PATH") + string(os.PathListSeparator) + filepath.Dir(assets.Program("kubectl")),
+			} {
+				env.Setenv(name, value)
+			}
+			env.Values["running"] = &running{env: env}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"begin": begin, "shell": shell, "shows": shows, "interrupt": interrupt, "change": change,
+		},
+	})
 }
 
-var kubeconfig = regexp.MustCompile(`export (KUBECONFIG=\S+)`)
+// tutorialScript makes a script of the page. Its address takes the place of localhost:8080, which may
+// be in use.
+func tutorialScript(page, address string) []byte {
+	var script strings.Builder
+	archive := &txtar.Archive{}
+	for _, at := range regexp.MustCompile("(?ms)^```([a-z][^\n]*)\n(.*?)^```$").FindAllStringSubmatchIndex(page, -1) {
+		info, text := page[at[2]:at[3]], page[at[4]:at[5]]
+		option := func(name, byDefault string) string {
+			for _, word := range strings.Fields(info) {
+				if value, ok := strings.CutPrefix(word, name+"="); ok {
+					return value
+				}
+			}
+			return byDefault
+		}
+		line := strings.Count(page[:at[0]], "\n") + 1
+		block := fmt.Sprintf("$WORK/block-%d", line)
+		fmt.Fprintf(&script, "# docs/tutorial.md:%d\n", line)
+		switch kind, _, _ := strings.Cut(info, " "); {
+		case strings.HasPrefix(info, "sh controlplane"):
+			fmt.Fprintf(&script, "[explore] shell 0 %s\n", block)
+		case strings.HasPrefix(info, "sh background"):
+			fmt.Fprintf(&script, "interrupt\nbegin sh %s\n", block)
+			text = "exec 2>&1\nexec " + text
+		case kind == "sh":
+			fmt.Fprintf(&script, "shell %s %s\n", option("exit", "0"), block)
+		case kind == "text":
+			fmt.Fprintf(&script, "shows %s\n", block)
+		default:
+			fmt.Fprintf(&script, "interrupt\nchange %s %s %s\n", kind, option("file", "?"), block)
+		}
+		if shard := option("shard", ""); shard != "" && !rings.Exploring() {
+			text = strings.ReplaceAll(text, "ctrlkit sim ", "ctrlkit sim --shard "+shard+" ")
+		}
+		name := strings.TrimPrefix(block, "$WORK/")
+		archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(strings.ReplaceAll(text, "localhost:8080", address))})
+	}
+	archive.Comment = []byte(script.String() + "interrupt\n")
+	return txtar.Format(archive)
+}
 
-// compare compares what was printed with what the tutorial shows. What runs is given the time that
+// shell runs the commands of a file in a shell, and stays where it ends.
+func shell(ts *testscript.TestScript, _ bool, args []string) {
+	exits(ts, false, []string{args[0], "sh", "-ec", `exec 2>&1; . "$1"; pwd >"$WORK/pwd"`, "sh", args[1]})
+	if dir, err := os.ReadFile(ts.MkAbs(filepath.Join(ts.Getenv("WORK"), "pwd"))); err == nil {
+		ts.Check(ts.Chdir(strings.TrimSpace(string(dir))))
+	}
+	ts.Setenv("PRINTED", "stdout")
+}
+
+var exportedKubeconfig = regexp.MustCompile(`export KUBECONFIG=(\S+)`)
+
+// shows compares what was printed last with what the tutorial shows. What runs is given the time that
 // the test has.
-func (r *reader) compare(b tutorialBlock) {
-	r.t.Helper()
-	if r.skipped {
+func shows(ts *testscript.TestScript, _ bool, args []string) {
+	want := printedPattern(ts.ReadFile(args[0]))
+	if r := ts.Value("running").(*running); r.cmd != nil && ts.Getenv("PRINTED") == "" {
+		sees(ts, false, []string{want, r.out})
+		ts.Setenv("KUBECONFIG", exportedKubeconfig.FindStringSubmatch(ts.ReadFile(r.out))[1])
 		return
 	}
-	want := pattern(b.text)
-	if r.running != nil && r.output == "" {
-		for line := range r.lines {
-			r.output += line + "\n"
-			if match := kubeconfig.FindStringSubmatch(line); match != nil {
-				r.env = append(r.env, match[1])
-			}
-			if want.MatchString(r.output) {
-				return
-			}
-		}
-	}
-	if !want.MatchString(r.output) {
-		r.t.Fatalf("the commands print something else than %s\nprinted:\n%s", b, r.output)
+	if !regexp.MustCompile(want).MatchString(ts.ReadFile("stdout")) {
+		ts.Fatalf("the commands print something else than\n%s", ts.ReadFile(args[0]))
 	}
 }
 
@@ -222,8 +143,8 @@ var (
 	durations = regexp.MustCompile(`\b\d+(\\\.\d+)?(ms|s|m)\b`)
 )
 
-// pattern matches a text with these lines in this order.
-func pattern(text string) *regexp.Regexp {
+// printedPattern matches a text with these lines in this order.
+func printedPattern(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line == "" || line == "…" {
@@ -233,66 +154,48 @@ func pattern(text string) *regexp.Regexp {
 		line = durations.ReplaceAllString(line, `\d+(\.\d+)?(ms|s|m)(\d+s)?`)
 		lines = append(lines, `(?m:^\s*`+spaces.ReplaceAllString(line, `[ \t]+`)+`\s*$)`)
 	}
-	return regexp.MustCompile(strings.Join(lines, `(?s:.*?)`))
+	return strings.Join(lines, `(?s:.*?)`)
 }
 
 // interrupt is the Ctrl-C for what runs.
-func (r *reader) interrupt() {
-	r.t.Helper()
-	if r.running == nil {
+func interrupt(ts *testscript.TestScript, _ bool, _ []string) {
+	r := ts.Value("running").(*running)
+	if r.cmd == nil {
 		return
 	}
-	if err := r.running.Process.Signal(os.Interrupt); err != nil {
-		r.t.Fatal(err)
-	}
-	var rest strings.Builder
-	for line := range r.lines {
-		rest.WriteString(line + "\n")
-	}
-	if err := r.running.Wait(); err != nil {
-		r.t.Fatalf("after Ctrl-C: %v\nprinted:\n%s%s", err, r.output, rest.String())
-	}
-	r.running = nil
-	r.env = append(r.env, "KUBECONFIG=")
+	ts.Check(r.cmd.Process.Signal(os.Interrupt))
+	ends(ts, false, []string{"0"})
+	*r = running{env: r.env}
+	ts.Setenv("KUBECONFIG", "")
 }
 
-func (r *reader) change(b tutorialBlock) {
-	r.t.Helper()
-	name := filepath.Join(r.dir, filepath.FromSlash(b.option("file")))
-	content := b.text
-	if b.is("diff") {
-		before, err := os.ReadFile(name)
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		if content, err = applied(string(before), b.text); err != nil {
-			r.t.Fatalf("%v: %s\nthe file:\n%s", err, b, before)
-		}
-	}
-	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-		r.t.Fatal(err)
-	}
-}
-
-// applied applies the hunks of a diff. Each of them must fit in one place.
-func applied(content, diff string) (string, error) {
-	for _, hunk := range strings.Split(diff, "@@\n") {
-		var before, after strings.Builder
-		for line := range strings.Lines(hunk) {
-			switch {
-			case line[0] == '-':
-				before.WriteString(line[1:])
-			case line[0] == '+':
-				after.WriteString(line[1:])
-			default:
-				before.WriteString(strings.TrimPrefix(line, " "))
-				after.WriteString(strings.TrimPrefix(line, " "))
+// change writes a file, or changes one by the hunks of a diff. Each of them must fit in one place.
+func change(ts *testscript.TestScript, _ bool, args []string) {
+	name, content := ts.MkAbs(args[1]), ts.ReadFile(args[2])
+	if args[0] == "diff" {
+		hunks := strings.Split(content, "@@\n")
+		content = "\n" + ts.ReadFile(name)
+		for _, hunk := range hunks {
+			before, after := "\n", "\n"
+			for line := range strings.Lines(hunk) {
+				rest := line[1:]
+				switch line[0] {
+				case '-':
+					before += rest
+				case '+':
+					after += rest
+				case ' ':
+					before, after = before+rest, after+rest
+				default: // an empty line
+					before, after = before+line, after+line
+				}
 			}
+			if n := strings.Count(content, before); n != 1 {
+				ts.Fatalf("a hunk fits in %d places:\n%s", n, hunk)
+			}
+			content = strings.Replace(content, before, after, 1)
 		}
-		if n := strings.Count("\n"+content, "\n"+before.String()); n != 1 {
-			return "", fmt.Errorf("a hunk fits in %d places:\n%s", n, hunk)
-		}
-		content = strings.TrimPrefix(strings.Replace("\n"+content, "\n"+before.String(), "\n"+after.String(), 1), "\n")
+		content = content[1:]
 	}
-	return content, nil
+	ts.Check(os.WriteFile(name, []byte(content), 0o644))
 }
