@@ -4,47 +4,189 @@
 package ctrlkit_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
+
+var goFiles, pageFiles = sync.OnceValues(func() (map[string]string, error) { return readBelow(".go") }),
+	sync.OnceValues(func() (map[string]string, error) { return readBelow(".md") })
 
 // filesBelow returns the files of the repository with this ending, by their paths.
 func filesBelow(t *testing.T, ending string) map[string]string {
 	t.Helper()
-	files := map[string]string{}
-	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ending) {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		files[path] = string(text)
-		return err
-	})
+	read := func() (map[string]string, error) { return readBelow(ending) }
+	switch ending {
+	case ".go":
+		read = goFiles
+	case ".md":
+		read = pageFiles
+	}
+	files, err := read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return files
 }
 
-// Every link from one page to another file leads somewhere.
+func readBelow(ending string) (map[string]string, error) {
+	files := map[string]string{}
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ending) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		files[filepath.ToSlash(path)] = string(text)
+		return err
+	})
+	return files, err
+}
+
+var (
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+	link    = regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)\s]*))?\)`)
+	stub    = regexp.MustCompile(`^This page is now part of \[[^\]]+\]\(([a-z-]+\.md)#([a-z0-9-]+)\)\.\n$`)
+	heading = regexp.MustCompile("(?m)^#+ (.*)$")
+
+	notInAnchors = regexp.MustCompile(`[^\pL\pN _-]`)
+	anchorsOf    sync.Map // the text of a page to what anchors returns
+)
+
+// anchors returns what the headings of a page can be linked by. It remembers them: the longest pages
+// are those that most links lead to.
+func anchors(page string) map[string]bool {
+	if found, ok := anchorsOf.Load(page); ok {
+		return found.(map[string]bool) //nolint:errcheck // nothing else is stored
+	}
+	found := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
+		name := notInAnchors.ReplaceAllString(strings.ToLower(h[1]), "")
+		found[strings.ReplaceAll(strings.TrimSpace(name), " ", "-")] = true
+	}
+	anchorsOf.Store(page, found)
+	return found
+}
+
+// Every link from one page to another file leads somewhere, and every anchor to a heading. The
+// changelog may link to pages by the addresses that they had.
 func TestLinksOfTheDocumentation(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-	fenced := regexp.MustCompile("(?s)```.*?```")
-	links := 0
-	for page, text := range filesBelow(t, ".md") {
+	links, pages := 0, filesBelow(t, ".md")
+	for page, text := range pages {
 		for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 			links++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), match[1])); err != nil {
+			target := page
+			if match[1] != "" {
+				target = filepath.Join(filepath.Dir(page), match[1])
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s has a link to nowhere: %s", page, match[1])
+				continue
+			}
+			wanted, isPage := pages[target]
+			switch {
+			case !isPage:
+			case stub.MatchString(wanted):
+				if page == "CHANGELOG.md" {
+					continue
+				}
+				t.Errorf("%s has a link to %s, which has moved: %s", page, target, wanted)
+			case match[2] != "" && !anchors(wanted)[match[2]]:
+				t.Errorf("%s has a link to %s, which has no heading #%s", page, target, match[2])
 			}
 		}
 	}
-	if links < 20 {
+	if links < 200 {
 		t.Errorf("found %d links: is the expression right?", links)
+	}
+}
+
+// Messages, comments and tests in Go name pages that are there, by headings that they have.
+func TestPagesNamedInGo(t *testing.T) {
+	named, pages := 0, filesBelow(t, ".md")
+	for path, text := range filesBelow(t, ".go") {
+		for _, match := range regexp.MustCompile(`\b(docs/[a-z0-9/-]+\.md)(?:#([a-z0-9-]+))?`).FindAllStringSubmatch(text, -1) {
+			named++
+			page, ok := pages[match[1]]
+			switch {
+			case !ok || stub.MatchString(page):
+				t.Errorf("%s names a page that is not there, or has moved: %s", path, match[1])
+			case match[2] != "" && !anchors(page)[match[2]]:
+				t.Errorf("%s names a heading that is not there: %s", path, match[0])
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("found %d names: is the expression right?", named)
+	}
+}
+
+// There are few pages, and the table of contents has each. A page that is part of another one by
+// now leads there.
+func TestPages(t *testing.T) {
+	pages, contents := map[string]string{}, map[string]bool{"README.md": true}
+	for path, text := range filesBelow(t, ".md") {
+		if filepath.Dir(path) == "docs" {
+			pages[filepath.Base(path)] = text
+		}
+	}
+	for _, match := range link.FindAllStringSubmatch(pages["README.md"], -1) {
+		contents[match[1]] = true
+	}
+	list := 0
+	for name, text := range pages {
+		if match := stub.FindStringSubmatch(text); match != nil {
+			if target, ok := pages[match[1]]; !ok || stub.MatchString(target) || !anchors(target)[match[2]] {
+				t.Errorf("docs/%s leads to nowhere: %s#%s", name, match[1], match[2])
+			}
+			continue
+		}
+		if list++; !contents[name] {
+			t.Errorf("docs/README.md has no link to docs/%s", name)
+		}
+	}
+	if list > 20 {
+		t.Errorf("there are %d pages: find one of the 20 that the new text belongs to", list)
+	}
+}
+
+// docs/reference.md names each annotation, condition, reason, series and exit code.
+func TestReferenceIsComplete(t *testing.T) {
+	page, err := os.ReadFile("docs/reference.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	notOurs := regexp.MustCompile(`_test\.go$|^(examples|bench)/|testdata/|golden/|^sim/internal/|steptest/`)
+	for what, tt := range map[string]struct {
+		expression, format string
+		least              int
+	}{
+		"annotation": {`"((?:[a-z]+\.)*ctrlkit\.dev/[a-z-]*)"`, "`%s", 15},
+		"policy":     {`Annotation += Domain \+ "(/[a-z-]+)"`, "`policy.ctrlkit.dev%s`", 4},
+		"condition":  {`\bCondition[A-Z]\w+ += "([A-Z]\w+)"`, "`%s`", 7},
+		"reason":     {`\bReason[A-Z]\w+ += "([A-Z]\w+)"`, "`%s`", 40},
+		"series":     {`"(ctrlkit_[a-z_]+)"`, "`%s`", 11},
+		"exit code":  {`\bexit[A-Z]\w+ += ([0-9]+)`, "\n| %s | ", 4},
+	} {
+		found := 0
+		for path, text := range filesBelow(t, ".go") {
+			if notOurs.MatchString(path) {
+				continue
+			}
+			for _, match := range regexp.MustCompile(tt.expression).FindAllStringSubmatch(text, -1) {
+				found++
+				if !strings.Contains(string(page), fmt.Sprintf(tt.format, match[1])) {
+					t.Errorf("docs/reference.md does not name the %s %s of %s", what, match[1], path)
+				}
+			}
+		}
+		if found < tt.least {
+			t.Errorf("found %d of %q: is the expression right?", found, what)
+		}
 	}
 }
 
@@ -77,12 +219,13 @@ func TestGuideToSteps(t *testing.T) {
 			examples.WriteString(text)
 		}
 	}
-	for page, least := range map[string]int{"docs/steps.md": 4, "docs/moving.md": 10, "docs/children.md": 2, "docs/policy.md": 3, "docs/lifecycle.md": 4, "docs/external.md": 3, "docs/crds.md": 3, "docs/rbac.md": 1} {
+	for page, least := range map[string]int{"docs/steps.md": 4, "docs/moving.md": 10, "docs/children.md": 2, "docs/external.md": 10, "docs/ship.md": 3, "docs/check.md": 1} {
 		guide, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
+		text, _, _ := strings.Cut(string(guide), "\n## Mistakes in the code\n") // that is about package vet
+		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)
 		if len(blocks) < least {
 			t.Errorf("found %d blocks of Go in %s: is the expression right?", len(blocks), page)
 		}

@@ -36,6 +36,7 @@ var layers = map[string]int{
 	"crd":                      0,
 	"internal/definitions":     0,
 	"internal/rings":           0,
+	"internal/suite":           3,
 
 	// The tower.
 	"":                        2, // workflows
@@ -113,10 +114,10 @@ var layers = map[string]int{
 	"internal/command":               9,
 	"cmd/ctrlkit":                    10,
 	"cmd/ctrlkit-vet":                10,
+	"internal/checks":                10,
 
 	// Generated packages that are compiled and run as tests.
 	"internal/gen/golden/...":          4,
-	"internal/gen/golden/apis/...":     0,
 	"internal/gen/golden/seed/...":     5,
 	"internal/gen/golden/seed/manager": 4,
 	"internal/gen/golden/seed/api/...": 0,

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -57,9 +58,7 @@ func ledgerJob() player.Player {
 
 // A crash at any write, a lost answer or a stale cache neither runs a Job twice nor leaves it out.
 func TestOnceSurvivesEverything(t *testing.T) {
-	if raceDetector {
-		t.Skip("each plan takes ten times as long with the race detector, and other tests run the same code")
-	}
+	rings.Test(t, "simulates")
 	file := filepath.Join(t.TempDir(), "shops.yaml")
 	definition := shopDefinition()
 	definition.APIVersion, definition.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
@@ -95,5 +94,5 @@ func TestOnceSurvivesEverything(t *testing.T) {
 				w.Settle()
 			}
 		},
-	}, sim.WithPairs(0))
+	}, sim.WithPairs(0), sim.WithSample(40))
 }

@@ -23,12 +23,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 var (
-	sequences = flag.Int("sequences", 200, "compare sets with the model over so many `sequences`")
+	sequences = flag.Int("sequences", 2, "compare sets with the model over so many `sequences`")
 	sequence  = flag.Int("sequence", 0, "compare only the sequence of this `seed`")
-	onReal    = flag.Bool("real", false, "run the sequences on a real control plane, too")
 )
 
 // An operation is what happens between two comparisons. Each means something in every state, so
@@ -80,17 +80,13 @@ var drawSequence = rapid.SliceOfN(rapid.Custom(drawOperation), 10, 25)
 
 // After each operation, what exists is what the model says.
 func TestSequences(t *testing.T) {
-	if (testing.Short() || raceDetector) && *sequences == 200 {
-		*sequences = 20
-	}
-	runSequences(t, *sequences, func(int) *cluster { return newCluster(t) })
+	rings.Test(t, "takes a second")
+	runSequences(t, max(*sequences, 40), func(int) *cluster { return newCluster(t) })
 }
 
 // The same on a real control plane.
 func TestSequencesOnRealServer(t *testing.T) {
-	if !*onReal || testing.Short() {
-		t.Skip("needs a control plane: use -real")
-	}
+	rings.Test(t, "starts a control plane")
 	definition := shopDefinition()
 	definition.APIVersion, definition.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 	data, err := yaml.Marshal(definition)

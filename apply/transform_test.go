@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // ourFields are what the operator has applied of deployment.
@@ -190,6 +191,7 @@ func TestCacheTransformLeavesTheRestAlone(t *testing.T) {
 
 // The figures are those of docs/design/0011-unchanged-children-are-witnessed.md: run it with -v.
 func TestCacheTransformHeap(t *testing.T) {
+	rings.Test(t, "takes a second")
 	const n = 2000
 	ours := func(obj any) (any, error) {
 		d := obj.(*appsv1.Deployment)

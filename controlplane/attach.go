@@ -79,7 +79,7 @@ func (c *ControlPlane) attach(options Options) error {
 	if c.admin, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err != nil {
 		return err
 	}
-	c.admin.QPS, c.admin.Burst = clientQPS, clientBurst
+	c.host, c.admin.QPS, c.admin.Burst = c.admin.Host, clientQPS, clientBurst
 	c.authority, err = readAuthority(c.dir)
 	return err
 }

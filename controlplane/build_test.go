@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // useSource makes Build compile a module that is small but has the shape of the
@@ -48,6 +50,7 @@ func useSource(t *testing.T, main string) (source, cache string) {
 const smallMain = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(os.Args[0]) }\n"
 
 func TestBuildMakesAllPrograms(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	useSource(t, smallMain)
 	assets, err := Build(t.Context(), BuildOptions{})
 	if err != nil {
@@ -80,6 +83,7 @@ func TestBuildSaysNothingWhenThereIsNothingToDo(t *testing.T) {
 }
 
 func TestBuildAgainWhenTheSourceChanges(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	source, _ := useSource(t, smallMain)
 	before, err := Build(t.Context(), BuildOptions{})
 	if err != nil {
@@ -98,6 +102,7 @@ func TestBuildAgainWhenTheSourceChanges(t *testing.T) {
 }
 
 func TestBuildRepairsAnIncompleteBuild(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	useSource(t, smallMain)
 	assets, err := Build(t.Context(), BuildOptions{})
 	if err != nil {
@@ -115,6 +120,7 @@ func TestBuildRepairsAnIncompleteBuild(t *testing.T) {
 }
 
 func TestOnlyOneOfManyBuilds(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	_, cache := useSource(t, smallMain)
 	var group sync.WaitGroup
 	said := make([]strings.Builder, 4)
@@ -137,6 +143,7 @@ func TestOnlyOneOfManyBuilds(t *testing.T) {
 }
 
 func TestBuildFromAReadOnlyDirectory(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	source, _ := useSource(t, smallMain)
 	setMode(t, source, 0o555, 0o444)
 	t.Cleanup(func() { setMode(t, source, 0o755, 0o644) })
@@ -162,6 +169,7 @@ func setMode(t *testing.T, root string, directories, files fs.FileMode) {
 }
 
 func TestBuildIgnoresSettingsMeantForOtherModules(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	useSource(t, smallMain)
 	t.Setenv("GOFLAGS", "-mod=vendor -race -p=2")
 	t.Setenv("GOOS", "plan9")
@@ -172,6 +180,7 @@ func TestBuildIgnoresSettingsMeantForOtherModules(t *testing.T) {
 }
 
 func TestBuildRemovesWhatAKilledBuilderLeft(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	_, cache := useSource(t, smallMain)
 	recipe, err := newRecipe(t.Context())
 	if err != nil {
@@ -187,6 +196,7 @@ func TestBuildRemovesWhatAKilledBuilderLeft(t *testing.T) {
 }
 
 func TestBuildForgetsWhatWasNotUsedForLong(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	_, cache := useSource(t, smallMain)
 	now := time.Now()
 	for name, used := range map[string]time.Time{
@@ -225,6 +235,7 @@ func TestBuildForgetsWhatWasNotUsedForLong(t *testing.T) {
 }
 
 func TestUsingABuildKeepsIt(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	useSource(t, smallMain)
 	assets, err := Build(t.Context(), BuildOptions{})
 	if err != nil {
@@ -247,6 +258,7 @@ func TestUsingABuildKeepsIt(t *testing.T) {
 }
 
 func TestBuildQuotesTheCompiler(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	_, cache := useSource(t, "package main\n\nfunc main() { undefinedFunction() }\n")
 	_, err := Build(t.Context(), BuildOptions{})
 	if err == nil || !strings.Contains(err.Error(), "undefined: undefinedFunction") {
@@ -256,6 +268,7 @@ func TestBuildQuotesTheCompiler(t *testing.T) {
 }
 
 func TestBuildExplainsAMissingCompiler(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	useSource(t, smallMain)
 	t.Setenv("PATH", t.TempDir())
 	_, err := Build(t.Context(), BuildOptions{})
@@ -265,6 +278,7 @@ func TestBuildExplainsAMissingCompiler(t *testing.T) {
 }
 
 func TestBuildExplainsAFullDisk(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	err := explainBuildError(errors.New("link: write a.out: no space left on device"))
 	if !strings.Contains(err.Error(), "GOCACHE") {
 		t.Errorf("err = %v, want one that says where space is needed", err)
@@ -272,6 +286,7 @@ func TestBuildExplainsAFullDisk(t *testing.T) {
 }
 
 func TestBuildStopsWithItsContext(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	_, cache := useSource(t, smallMain)
 	ctx, cancel := context.WithCancel(t.Context())
 	progress := writerFunc(func(text string) {
@@ -293,6 +308,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 }
 
 func TestBuildWaitsForTheLockNoLongerThanItsContext(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	_, cache := useSource(t, smallMain)
 	recipe, err := newRecipe(t.Context())
 	if err != nil {
@@ -352,6 +368,7 @@ func TestFindAssetsTakesTheUsersDirectory(t *testing.T) {
 }
 
 func TestFindSourceRefusesAnotherModule(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/other\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -363,6 +380,7 @@ func TestFindSourceRefusesAnotherModule(t *testing.T) {
 }
 
 func TestFindSourceInTheCheckout(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	_, file, _, _ := runtime.Caller(0)
 	want := filepath.Join(filepath.Dir(file), "kubernetes")
 	t.Setenv(SourceVariable, "")
@@ -375,6 +393,7 @@ func TestFindSourceInTheCheckout(t *testing.T) {
 }
 
 func TestFindSourceOfTheCompilationFromAnywhere(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	t.Setenv(SourceVariable, "")
 	t.Chdir(t.TempDir())
 	if _, err := findSource(t.Context(), "go", sourceFinders); err != nil {
@@ -383,6 +402,7 @@ func TestFindSourceOfTheCompilationFromAnywhere(t *testing.T) {
 }
 
 func TestFindSourceSaysWhatItTried(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	t.Setenv(SourceVariable, "")
 	t.Chdir(t.TempDir())
 	_, err := findSource(t.Context(), "go", []sourceFinder{sourceInCheckout, sourceOfRunningVersion})

@@ -64,6 +64,7 @@ type ControlPlane struct {
 	logDir    string
 	authority *authority
 	port      *reservedPort
+	host      string // of the API server
 	admin     *rest.Config
 
 	done chan struct{} // closed when a process has ended
@@ -186,6 +187,7 @@ func (c *ControlPlane) prepare() error {
 	if c.port, err = c.reservePort(); err != nil {
 		return err
 	}
+	c.host = fmt.Sprintf("https://127.0.0.1:%d", c.port.number)
 	serving, err := c.authority.issueServing()
 	if err != nil {
 		return err

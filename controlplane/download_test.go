@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // TestBuildFromTheDownloadedModule builds in the module cache, as a user does
 // who installed the command and has no checkout.
 func TestBuildFromTheDownloadedModule(t *testing.T) {
+	rings.Test(t, "starts the go command")
 	source, _ := useSource(t, smallMain)
 	const version = "v0.1.0"
 	t.Setenv("GOPROXY", "file://"+filepath.ToSlash(serveModule(t, source, version)))

@@ -14,10 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // TestEnvtestUsesTheAssets is what any user of controller-runtime does.
 func TestEnvtestUsesTheAssets(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	assets, err := controlplane.FindAssets(t.Context(), 0, controlplane.BuildOptions{Progress: os.Stderr})
 	if err != nil {

@@ -11,12 +11,14 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // Start etcd and kube-apiserver, the parts that every control plane has, and use them.
@@ -36,8 +38,7 @@ func ExampleStart() {
 	if err := c.Get(ctx, client.ObjectKey{Name: "default"}, &namespace); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(namespace.Name, namespace.Status.Phase)
-	// Output: default Active
+	fmt.Println(namespace.Name, namespace.Status.Phase) // default Active
 }
 
 // Find the programs without starting anything, for a script that runs kubectl.
@@ -47,8 +48,7 @@ func ExampleFindAssets() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(filepath.Base(assets.Program("kubectl")))
-	// Output: kubectl
+	fmt.Println(filepath.Base(assets.Program("kubectl"))) // kubectl
 }
 
 // Build the programs for a test suite that uses envtest.
@@ -61,9 +61,15 @@ func ExampleBuild() {
 	if _, err := environment.Start(); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("started")
 	if err := environment.Stop(); err != nil {
 		log.Fatal(err)
 	}
-	// Output: started
+}
+
+// The examples that start processes are not run as examples. They are run here.
+func TestExamples(t *testing.T) {
+	rings.Test(t, "starts control planes")
+	for name, example := range map[string]func(){"Start": ExampleStart, "Build": ExampleBuild, "FindAssets": ExampleFindAssets} {
+		t.Run(name, func(*testing.T) { example() })
+	}
 }

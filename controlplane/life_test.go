@@ -23,9 +23,11 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 func TestAControlPlaneOfTheLeastPartsTakesPods(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	plane := controlplanetest.Start(t, controlplane.Options{})
 	if diff := cmp.Diff([]string{controlplane.EtcdProgram, controlplane.APIServerProgram}, plane.Programs()); diff != "" {
@@ -36,6 +38,7 @@ func TestAControlPlaneOfTheLeastPartsTakesPods(t *testing.T) {
 }
 
 func TestTwoControlPlanesKnowNothingOfEachOther(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	planes := make(chan *controlplane.ControlPlane, 2)
 	for range 2 {
@@ -83,6 +86,7 @@ func stopForTest(t *testing.T, plane *controlplane.ControlPlane) {
 }
 
 func TestTheDeathOfAProcessIsNoticed(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err != nil {
@@ -99,6 +103,7 @@ func TestTheDeathOfAProcessIsNoticed(t *testing.T) {
 }
 
 func TestAProcessThatDiesAtStartIsQuoted(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	_, err := controlplane.Start(t.Context(), controlplane.Options{Flags: map[string][]string{controlplane.APIServerProgram: {"--no-such-flag"}}})
 	if err == nil || !strings.Contains(err.Error(), "kube-apiserver ended: exit status 1") || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
@@ -107,6 +112,7 @@ func TestAProcessThatDiesAtStartIsQuoted(t *testing.T) {
 }
 
 func TestAStartEndsWithItsContext(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	assets, err := controlplane.FindAssets(t.Context(), 0, controlplane.BuildOptions{Progress: os.Stderr})
 	if err != nil {
@@ -120,6 +126,7 @@ func TestAStartEndsWithItsContext(t *testing.T) {
 }
 
 func TestLogsRemainWhereTheyWereWanted(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	logs := t.TempDir()
 	stopForTest(t, controlplanetest.Start(t, controlplane.Options{LogDir: logs}))

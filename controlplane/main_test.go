@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if kind := os.Getenv(childVariable); kind != "" {
 		os.Exit(beChild(kind))
 	}
-	log.SetLogger(logr.New(log.NullLogSink{})) // controller-runtime complains without one
+	log.SetLogger(logr.New(log.NullLogSink{}))                     // controller-runtime complains without one
 	if err := os.Unsetenv(controlplanetest.Variable); err != nil { // these tests need their own
 		panic(err)
 	}

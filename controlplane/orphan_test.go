@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // A report lists what a child has started.
@@ -73,6 +74,7 @@ func startEnvtestAsChild() (report, error) {
 }
 
 func TestNothingRemainsOfAKilledStarter(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	for kind, processes := range map[string]int{"package": 5, "envtest": 2} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -53,7 +53,7 @@ func (c *ControlPlane) AddUser(name string, groups ...string) (*rest.Config, err
 		return nil, fmt.Errorf("adding user %q: %w", name, err)
 	}
 	return &rest.Config{
-		Host: c.host(),
+		Host: c.host,
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData:   c.authority.bundle(),
 			CertData: pair.certificate,
@@ -62,14 +62,6 @@ func (c *ControlPlane) AddUser(name string, groups ...string) (*rest.Config, err
 		QPS:   clientQPS,
 		Burst: clientBurst,
 	}, nil
-}
-
-// host returns the address of the API server.
-func (c *ControlPlane) host() string {
-	if c.port == nil { // attached
-		return c.admin.Host
-	}
-	return fmt.Sprintf("https://127.0.0.1:%d", c.port.number)
 }
 
 // WriteKubeconfig adds the control plane to a kubeconfig file under the name ctrlkit, and makes it

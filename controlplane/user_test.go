@@ -18,9 +18,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 func TestWriteKubeconfigCanBeUndone(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	plane := shared.ForTest(t)
 	file := filepath.Join(t.TempDir(), "config")
@@ -61,6 +63,7 @@ current-context: mine
 }
 
 func TestWriteKubeconfigRemovesTheFileItMade(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "config")
 	restore, err := shared.ForTest(t).WriteKubeconfig(file)
@@ -76,6 +79,7 @@ func TestWriteKubeconfigRemovesTheFileItMade(t *testing.T) {
 }
 
 func TestKubectlListsEditsAndDeletes(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	plane := shared.ForTest(t)
 	namespace := newNamespace(t, newClient(t, plane.Config()))

@@ -22,9 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 func TestAJobRunsAndCompletes(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	c := newClient(t, shared.ForTest(t).Config())
 	namespace := newNamespace(t, c)
@@ -43,6 +45,7 @@ func TestAJobRunsAndCompletes(t *testing.T) {
 }
 
 func TestAnnotationsSayHowAPodEnds(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	c := newClient(t, shared.ForTest(t).Config())
 	namespace := newNamespace(t, c)
@@ -75,6 +78,7 @@ func TestAnnotationsSayHowAPodEnds(t *testing.T) {
 }
 
 func TestADeploymentBecomesAvailable(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	c := newClient(t, shared.ForTest(t).Config())
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(t, c), Name: "web"}}
@@ -94,6 +98,7 @@ func TestADeploymentBecomesAvailable(t *testing.T) {
 }
 
 func TestAStatefulSetAndADaemonSetBecomeReady(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	c := newClient(t, shared.ForTest(t).Config())
 	namespace := newNamespace(t, c)
@@ -120,6 +125,7 @@ func TestAStatefulSetAndADaemonSetBecomeReady(t *testing.T) {
 }
 
 func TestDeletingAnOwnerRemovesItsJobsAndPods(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	c := newClient(t, shared.ForTest(t).Config())
 	namespace := newNamespace(t, c)
@@ -154,6 +160,7 @@ func TestDeletingAnOwnerRemovesItsJobsAndPods(t *testing.T) {
 }
 
 func TestANamespaceCanBeUsedAndDeleted(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	c := newClient(t, shared.ForTest(t).Config())
 	namespace := newNamespace(t, c)
@@ -170,6 +177,7 @@ func TestANamespaceCanBeUsedAndDeleted(t *testing.T) {
 }
 
 func TestAUserMayDoNothingByDefault(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	t.Parallel()
 	config, err := shared.ForTest(t).AddUser("jane", "developers")
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
-	"flag"
 	"fmt"
 	"math/big"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -27,12 +27,14 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/crd"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
-var onReal = flag.Bool("real", false, "run the upgrades on a real control plane, too")
+var shared controlplanetest.Shared
+
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
 // The tests of upgrades run on the API server in memory, and by TestOnRealServer on the real one.
 var upgrades = map[string]func(c *cluster){
@@ -52,10 +54,8 @@ func TestUpgrades(t *testing.T) {
 
 // The same on a real control plane, where names may also be taken.
 func TestOnRealServer(t *testing.T) {
-	if !*onReal || testing.Short() {
-		t.Skip("needs a control plane: use -real")
-	}
-	plane := controlplanetest.Start(t, controlplane.Options{})
+	rings.Test(t, "starts a control plane")
+	plane := shared.ForTest(t)
 	for name, test := range upgrades {
 		t.Run(name, func(t *testing.T) {
 			c := connect(t, plane.Config())

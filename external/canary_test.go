@@ -22,6 +22,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/journal/metrics"
 	"github.com/ctrlkit/ctrlkit/sim"
@@ -127,7 +128,7 @@ var leaks = map[string]struct {
 
 // A client that leaks a password is found in the plans, wherever it leaks it.
 func TestLeakedPasswordsAreFound(t *testing.T) {
-	skipWithRaceDetector(t)
+	rings.Test(t, "simulates")
 	for name, tt := range leaks {
 		t.Run(name, func(t *testing.T) {
 			class := classes()[0]

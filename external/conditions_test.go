@@ -14,6 +14,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // observed are the conditions by what is observed of a silo that exists, in the order Available,
@@ -74,6 +75,7 @@ func (d *siloDesk) line() string {
 }
 
 func TestConditionsByState(t *testing.T) {
+	rings.Test(t, "takes seconds")
 	for _, tt := range observed {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

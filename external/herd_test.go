@@ -23,6 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -119,9 +120,7 @@ func startSlow(t *testing.T, objects, workers int) *slow {
 // calls takes time.
 func TestThroughput(t *testing.T) {
 	const objects, workers = 1000, 10
-	if raceDetector {
-		t.Skip("other tests run the same code")
-	}
+	rings.Test(t, "takes a second")
 	synctest.Test(t, func(t *testing.T) {
 		s := startSlow(t, objects, workers)
 		began := time.Now()
@@ -144,9 +143,7 @@ func TestThroughput(t *testing.T) {
 // Objects that an operator has found all at once, after a restart, are not polled all at once.
 func TestNoHerd(t *testing.T) {
 	const objects, minutes = 300, 60
-	if raceDetector {
-		t.Skip("other tests run the same code")
-	}
+	rings.Test(t, "takes a second")
 	synctest.Test(t, func(t *testing.T) {
 		s := startSlow(t, objects, 100) // workers do not spread the polls
 		began := time.Now()

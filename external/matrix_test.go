@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -27,7 +28,7 @@ import (
 // To run one class, add it: -run 'Matrix/token_'.
 func TestMatrix(t *testing.T) {
 	if os.Getenv("MATRIX") == "" {
-		t.Skip("needs MATRIX=1")
+		t.Skip("prints a table for a page when asked with MATRIX=1; TestSurvivesEverything runs the plans")
 	}
 	table := []string{
 		"| identity | operator | plans | ok | duplicates | leaks | stuck | other |",
@@ -98,7 +99,7 @@ func countPlans(r *sim.Report) count {
 // The plans find what package external prevents: the reconciler that guides show, and each mistake
 // that this package could have.
 func TestMistakesAreFound(t *testing.T) {
-	skipWithRaceDetector(t)
+	rings.Test(t, "simulates")
 	all := classes()
 	name, token, tag, none := all[0], all[1], all[2], all[3]
 	tag.lagging = false // only Find is stale
@@ -121,6 +122,9 @@ func TestMistakesAreFound(t *testing.T) {
 		{"deletion by name", all[0], all[0].mistaken(external.NoWait), harm},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if !slices.Contains([]string{"by hand, name", "token", "deletion by token"}, tt.name) {
+				rings.Explore(t, "takes a while")
+			}
 			report := sim.Explore(t, tt.class.workload(tt.wrong), sim.WithStopOn(tt.caught...))
 			if report == nil {
 				return
@@ -139,12 +143,6 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-func skipWithRaceDetector(t *testing.T) {
-	if raceDetector {
-		t.Skip("TestSurvivesEverything has the same code")
-	}
-}
-
 func (c identityClass) mistaken(m external.Mistake) func(mgr ctrl.Manager, p *sim.Process) error {
 	return func(mgr ctrl.Manager, p *sim.Process) error {
 		return c.complete(mgr, p, func(name string, connector external.Connector[*Depot], o external.Options[*Depot]) step.Cleaner[*Depot] {
@@ -156,7 +154,7 @@ func (c identityClass) mistaken(m external.Mistake) func(mgr ctrl.Manager, p *si
 // Where nothing identifies a resource, a person has to look if the process, or the answer, was
 // lost between the intent and the result, and in no other case.
 func TestOnlyALostResultNeedsAPerson(t *testing.T) {
-	skipWithRaceDetector(t)
+	rings.Test(t, "simulates")
 	none := classes()[3]
 	none.life = unattended
 	for name, tt := range map[string]struct {
@@ -167,7 +165,10 @@ func TestOnlyALostResultNeedsAPerson(t *testing.T) {
 		"no memory": {none.mistaken(external.NoMemory), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report := sim.Explore(t, none.workload(tt.operator))
+			if !tt.right {
+				rings.Explore(t, "takes a minute")
+			}
+			report := sim.Explore(t, none.workload(tt.operator), sim.WithSample(60))
 			if report == nil {
 				return
 			}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -70,35 +71,32 @@ func classes() []identityClass {
 // there is one resource for each that exists, and none for one that is gone. Where the system has
 // nothing to find a resource by, a person has to look after some crashes, as the condition says.
 func TestSurvivesEverything(t *testing.T) {
+	rings.Test(t, "simulates")
 	for _, class := range classes() {
-		if raceDetector && class.name != "token" {
-			continue // the others have the same code, and each takes a minute
-		}
-		if class.name == "name" && !*everyClass {
-			continue // it is the simplest, and an example has it
-		}
-		t.Run(class.name, func(t *testing.T) { sim.Run(t, class.workload(class.operator), sim.WithPairs(*pairs)) })
+		t.Run(class.name, func(t *testing.T) {
+			sim.Run(t, class.workload(class.operator), sim.WithPairs(*pairs), sim.WithSample(16))
+		})
 	}
 }
-
-var everyClass = flag.Bool("all", false, "run every life for every class of external systems")
 
 // Other clients that remove the annotations, also of Depots that are being deleted, lose no
 // resource, and have none made twice.
 func TestSurvivesStripping(t *testing.T) {
-	skipWithRaceDetector(t)
+	rings.Test(t, "simulates")
 	for _, class := range classes() {
-		if !*everyClass && class.name != "token" {
-			continue // each takes minutes
-		}
-		var options []sim.Option
+		options := []sim.Option{sim.WithSample(12)}
 		if class.name == "token" {
 			options = append(options,
 				sim.WithoutOracle(oracle.OneExternal, "whether a resource was deleted already is known from the system only, which makes it again for its token: one after the other, and the last is deleted, too"),
 				sim.WithoutOracle(oracle.NoNoopWrites, "after a restart with a cache from the past, a patch of an object that is gone is refused, and nothing else happens"))
 		}
 		class.life = stripped
-		t.Run(class.name, func(t *testing.T) { sim.Run(t, class.workload(class.operator), options...) })
+		t.Run(class.name, func(t *testing.T) {
+			if class.name != "token" {
+				rings.Explore(t, "takes minutes")
+			}
+			sim.Run(t, class.workload(class.operator), options...)
+		})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit/handlers"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 var churnObjects = flag.Int("churn-objects", 500, "the objects of TestChurn")
@@ -71,6 +72,7 @@ func (c *churning) check(t *testing.T, current map[string]string) {
 //
 //	go test -race -run TestChurn ./handlers -churn-objects=10000
 func TestChurn(t *testing.T) {
+	rings.Test(t, "takes seconds")
 	random := rand.New(rand.NewPCG(1, 2))
 	silent := func(o *handlers.Options) { o.Observers = nil } // the world keeps what it observes
 	inWorld(t, silent, func(w *world) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -119,6 +120,7 @@ func inUse() int {
 // A ring takes no more memory than it may, whatever fails how often, and keeps of every stuck
 // object at least the last reconcile.
 func TestRingTakesNoMoreMemoryThanItMay(t *testing.T) {
+	rings.Test(t, "takes a second")
 	const limit, objects, rounds = 1 << 20, 80, 25
 	ctx := context.Background()
 	for name, failure := range map[string]func(object, round int) error{

@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -55,6 +56,7 @@ func definitionOfServers(scope apiextensionsv1.ResourceScope) *apiextensionsv1.C
 // that name one of that kind wait. When it comes, what exists of it, and what is created later,
 // ends the wait; what is changed reconciles those that name it, and is an input with SkipUnchanged.
 func TestAKindThatComesLater(t *testing.T) {
+	rings.Test(t, "takes a second")
 	for _, scope := range []apiextensionsv1.ResourceScope{apiextensionsv1.NamespaceScoped, apiextensionsv1.ClusterScoped} {
 		t.Run(string(scope), func(t *testing.T) {
 			inCluster(t, func(c *cluster) {

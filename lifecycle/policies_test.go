@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -26,6 +27,7 @@ func last(calls string) string { return calls[strings.LastIndexByte(calls, ' ')+
 // An annotation that is added, changed or removed, on the object or on its namespace, reconciles
 // the object at once, also if nothing else is reconciled.
 func TestAChangeOfAPolicyReconcilesAtOnce(t *testing.T) {
+	rings.Test(t, "takes a second")
 	for _, on := range []string{"object", "namespace"} {
 		for _, skipUnchanged := range []bool{false, true} {
 			t.Run(on, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -142,9 +143,7 @@ func setPolicy[T client.Object](w *sim.World, obj T, value string) {
 // A life under policies of which the object has the last word leaves nothing outside, and makes
 // nothing twice, whatever goes wrong. In between, an invalid policy of the namespace stops all.
 func TestNothingLeaks(t *testing.T) {
-	if raceDetector {
-		t.Skip("each plan takes ten times as long with the race detector, and other tests run the same code")
-	}
+	rings.Test(t, "simulates")
 	obj := user("prod", "a")
 	sim.Run(t, workload(t, func(w *sim.World) {
 		rename := func(name string) { sim.Update(w, obj, func(obj *User) { obj.Spec.Name = name }) }
@@ -163,15 +162,13 @@ func TestNothingLeaks(t *testing.T) {
 		w.Settle()
 		w.Delete(obj)
 		w.Settle()
-	}), sim.WithPairs(*simPairs))
+	}), sim.WithPairs(*simPairs), sim.WithSample(40))
 }
 
 // An object is skipped for a while, managed again, and detached: what the policy keeps stays, is
 // what the object wanted last, and exists once.
 func TestWhatIsDetachedStays(t *testing.T) {
-	if raceDetector {
-		t.Skip("each plan takes ten times as long with the race detector, and other tests run the same code")
-	}
+	rings.Test(t, "simulates")
 	const kept = "an object that is deleted while its policy keeps what it stands for leaves that"
 	obj := user("prod", "a")
 	sim.Run(t, workload(t, func(w *sim.World) {
@@ -189,6 +186,6 @@ func TestWhatIsDetachedStays(t *testing.T) {
 		if all := w.Resources("logins"); len(all) != 1 || all[0].Spec["name"] != "second" {
 			t.Errorf("there is %v", all)
 		}
-	}), sim.WithPairs(*simPairs), sim.WithoutOracle(oracle.NoLeak, kept),
+	}), sim.WithPairs(*simPairs), sim.WithSample(40), sim.WithoutOracle(oracle.NoLeak, kept),
 		sim.WithoutFault(fault.Recreate, kept), sim.WithoutFault(fault.DeleteAndCreate, kept))
 }

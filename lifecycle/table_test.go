@@ -9,12 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 
 // rules are what is done, by what was found for the three parts of the policy. The first row that
-// matches holds. They are written down from the guide, docs/lifecycle.md, and share nothing with
+// matches holds. They are written down from the guide, docs/external.md, and share nothing with
 // the code.
 //
 //   - The column alive is for an object that is not being deleted: make is Claim and
@@ -146,13 +147,11 @@ func (r *rule) want(c cell) result {
 // Each combination of what object, namespace and operator say, and of what the object is, has the
 // calls, the finalizer and the conditions of the rules.
 func TestTable(t *testing.T) {
+	rings.Test(t, "takes seconds")
 	all, d := parseRules(), newDesk(t)
 	n := 0
 	each := func(c cell) {
 		n++
-		if raceDetector && n%10 > 0 {
-			return
-		}
 		d.check(all, c)
 	}
 	for _, object := range reconciles {

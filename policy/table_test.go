@@ -9,11 +9,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 
 // rules are what may be done, by what was found for the three parts. The first row that matches
-// holds. They are written down from the guide, docs/policy.md, and share nothing with the code.
+// holds. They are written down from the guide, docs/external.md, and share nothing with the code.
 const rules = `
 reconcile         reclaim  allow                  may                                           deletion
 bad               any      any                    observe                                       blocked
@@ -87,6 +88,7 @@ func (r *rule) matches(reconcile, reclaim, allow string) bool {
 // Each combination of what object, namespace and operator say allows each verb, and deletes, as the
 // rules say, and names where the parts were found.
 func TestTable(t *testing.T) {
+	rings.Test(t, "takes seconds")
 	all := parseRules(t)
 	n := 0
 	for _, reconcile := range combinations(reconciles, reconciles, reconciles) {

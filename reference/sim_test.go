@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -187,10 +188,8 @@ func byLabels(w *sim.World) {
 // Whatever goes wrong: a Barn is made as soon as there is a Yard, a Yard is not deleted before its
 // Barns, and nothing is stuck.
 func TestSurvivesEverything(t *testing.T) {
-	if raceDetector {
-		t.Skip("it takes minutes with the race detector; make test runs it without")
-	}
-	options := []sim.Option{sim.WithPairs(*pairs), sim.WithoutFault(fault.Recreate, stays), sim.WithoutFault(fault.DeleteAndCreate, stays)}
+	rings.Test(t, "simulates")
+	options := []sim.Option{sim.WithPairs(*pairs), sim.WithSample(40), sim.WithoutFault(fault.Recreate, stays), sim.WithoutFault(fault.DeleteAndCreate, stays)}
 	t.Run("by labels", func(t *testing.T) { sim.Run(t, workload(t, protect, byLabels), options...) })
 	t.Run("by name", func(t *testing.T) {
 		sim.Run(t, workload(t, protect, byName), append(options, sim.WithoutFault(fault.StripAnnotations,
@@ -200,6 +199,7 @@ func TestSurvivesEverything(t *testing.T) {
 
 // A Yard that nothing keeps is deleted with a Barn in it.
 func TestUnprotectedIsFound(t *testing.T) {
+	rings.Test(t, "simulates")
 	unprotected := func(*yardReference) step.Cleaner[*Yard] { return reference.Protect[*Yard]() }
 	report := sim.Explore(t, workload(t, unprotected, byName), sim.WithStopOn(oracle.ScriptRuns))
 	if report != nil && len(report.Findings) == 0 {

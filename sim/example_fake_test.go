@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
@@ -130,9 +131,7 @@ func ExampleWorkload_players() {
 
 // The example of a fake needs a test.
 func TestFake(test *testing.T) {
-	if raceDetector {
-		test.Skip("each plan takes ten times as long with the race detector, and other tests run the same code")
-	}
+	rings.Test(test, "simulates")
 	t = test
 	ExampleFake()
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -30,9 +31,7 @@ var t *testing.T
 
 // The examples that need a test are not run as examples. They are run here.
 func TestExamples(test *testing.T) {
-	if raceDetector {
-		test.Skip("each plan takes ten times as long with the race detector, and other tests run the same code")
-	}
+	rings.Test(test, "simulates")
 	for name, example := range map[string]func(){
 		"Run": ExampleRun, "Manager": ExampleManager, "Script": ExampleWorld, "Detour": ExampleDetour,
 		"Call": ExampleProcess_Call, "HTTP": ExampleProcess_HTTP, "External": ExampleProcess_External,

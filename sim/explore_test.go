@@ -18,6 +18,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -193,6 +194,7 @@ func TestBatchOfSeveralWorkers(t *testing.T) {
 // An operator that dies of a plan in a goroutine of its own costs that plan, and the next one runs
 // in a new process.
 func TestAnOperatorThatDies(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	w := copyWorkload()
 	w.Operator = Manager(func(mgr ctrl.Manager, _ *Process) error {
 		right := copier{mgr.GetClient()}
@@ -232,6 +234,7 @@ func TestAnOperatorThatDies(t *testing.T) {
 
 // With WithStopOn, plans after the one that has violated the oracle are not run.
 func TestStopOn(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	report := prepare(t, copyWorkload(), []Option{WithStopOn(oracle.ForeignUntouched)}, ".")
 	if report == nil {
 		return // this is a worker
@@ -247,6 +250,7 @@ func TestStopOn(t *testing.T) {
 
 // A workload that is wrong without a fault is reported as it is, and no plans are run.
 func TestWrongWithoutAFault(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	report := Explore(t, Workload{Operator: idleOperator, Script: func(*World) { panic("oh") }})
 	if report == nil {
 		return

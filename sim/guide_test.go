@@ -11,12 +11,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 var block = regexp.MustCompile("(?s)```\\w+ from=(\\S+)\n(.*?)```")
 
 // The guide shows the project in testdata/guide, and what its simulation prints.
 func TestTheGuideIsTrue(t *testing.T) {
+	rings.Test(t, "compiles a project")
 	page, err := os.ReadFile("../docs/simulator.md")
 	if err != nil {
 		t.Fatal(err)

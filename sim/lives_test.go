@@ -13,11 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // What faults make of the lives of processes and of their watches, as the trace shows it. The
 // right operator survives each of them.
 func TestLivesAndWatches(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	tests := map[string][]string{ // expressions, in the order in which the trace has them
 		"stop at write 1": {
 			`operator +fault +stop at write 1`, `operator +stop`, `operator-2 +start`,

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -135,6 +136,7 @@ func handlesEvents(wrong bool) Workload {
 // An operator that does something by the clock is not accused when that falls into the time in which
 // it is proved to be idle, of whatever length that is: the next period is no extra work.
 func TestPeriodicOperatorsAreIdle(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	for quiet := 21 * time.Second; quiet < 59*time.Second; quiet += 4 * time.Second {
 		w := deploymentWorkload(func(ctx context.Context, o *operation) error {
 			now := time.Now()

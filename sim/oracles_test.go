@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim/player"
@@ -241,6 +242,7 @@ var oracleCases = map[oracle.Name]oracleCase{
 }
 
 func TestOracles(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	for name, c := range oracleCases {
 		t.Run(string(name), func(t *testing.T) {
 			violations, trace := violationsOf(t, c.twins(true), c.plan)

@@ -97,3 +97,16 @@ func (s shard) of(plans []fault.Plan) []int {
 	slices.Sort(list)
 	return list
 }
+
+// sample returns which n of the plans belong to a sample, in order.
+func sample(plans []fault.Plan, n int) []int {
+	order := telling(plans)
+	firstPair := slices.IndexFunc(order, func(i int) bool { return len(plans[i].Faults) > 1 })
+	if firstPair < 0 {
+		firstPair = len(order)
+	}
+	pairs := min(n/5, len(order)-firstPair)
+	list := slices.Concat(order[:min(n-pairs, firstPair)], order[firstPair:firstPair+pairs])
+	slices.Sort(list)
+	return list
+}

@@ -36,6 +36,35 @@ func TestTellingOrder(t *testing.T) {
 	}
 }
 
+// A sample has the most telling plans, and some pairs.
+func TestSample(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		plans, n := plansOf(t), rapid.IntRange(1, 30).Draw(t, "n")
+		got := sample(plans, n)
+		if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) || len(got) > n {
+			t.Fatalf("a sample of %d plans is %v", n, got)
+		}
+		isPair := func(i int) bool { return len(plans[i].Faults) > 1 }
+		all, pairs := 0, 0
+		for i := range plans {
+			if isPair(i) {
+				all++
+			}
+		}
+		for _, i := range got {
+			if isPair(i) {
+				pairs++
+			}
+		}
+		if want := min(n/5, all); pairs != want {
+			t.Errorf("%d of %d pairs are in a sample of %d, want %d", pairs, all, n, want)
+		}
+		if want := min(n-pairs, len(plans)-all); len(got)-pairs != want {
+			t.Errorf("%d others are in a sample of %d of %d plans, want %d", len(got)-pairs, n, len(plans), want)
+		}
+	})
+}
+
 func plansOf(t *rapid.T) []fault.Plan {
 	kinds := []fault.Kind{fault.CrashAfterWrite, fault.PanicAtRead, fault.RefuseWrite, fault.Drift}
 	single := rapid.Custom(func(t *rapid.T) fault.Fault {

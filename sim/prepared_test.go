@@ -13,12 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // Two controllers share a client, which holds a mutex while it looks up a resource. When they are
 // killed before it has, the run ends as usual.
 func TestKilledBeforeAResourceIsKnown(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	controller := func(mgr ctrl.Manager, name string, child func(m metav1.ObjectMeta) client.Object) error {
 		return ctrl.NewControllerManagedBy(mgr).Named(name).For(&corev1.ConfigMap{}).Complete(
 			reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {

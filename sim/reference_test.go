@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
@@ -27,6 +28,7 @@ func flaps(ctx context.Context, o *operation, _ bool) error {
 // What a run without faults violates is found once, and other plans are run all the same: they show
 // only what is new.
 func TestViolationsWithoutFaults(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	w := oneMistake(flaps)(false)
 	ref, first, err := findReference(t, &w, nil, newSettings(nil))
 	if err != nil {

@@ -78,6 +78,10 @@ func (r *Report) explore(t *testing.T) {
 	r.explorer.places, r.explorer.skipped = ref.places, r.settings.skipped
 	all := ref.plans(r.settings)
 	places := r.shard.of(all)
+	sampled := r.settings.sample > 0 && r.shard == (shard{})
+	if sampled {
+		places = sample(all, r.settings.sample)
+	}
 	plans := make([]fault.Plan, len(places))
 	for i, place := range places {
 		plans[i] = all[place]
@@ -97,6 +101,11 @@ func (r *Report) explore(t *testing.T) {
 		if len(o.Needs) > 0 {
 			r.simulation.Needs = permission.Merge(r.simulation.Needs, o.Needs)
 		}
+	}
+	if left := len(all) - len(plans); sampled && left > 0 && r.simulation.Stopped == "" {
+		r.simulation.Stopped = report.Sample
+		r.fill(list, left)
+		return
 	}
 	r.fill(list, len(plans)-len(r.Plans))
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
@@ -68,6 +69,7 @@ func copyWorkload() Workload {
 // The pattern that most operators begin with takes over objects of others, and that is all that is
 // wrong with it.
 func TestCreateOrUpdateTakesOver(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	report := Explore(t, copyWorkload(), WithPairs(100))
 	if report == nil {
 		return
@@ -85,6 +87,7 @@ func TestCreateOrUpdateTakesOver(t *testing.T) {
 
 // An operator that has the API server refuse to take over an object of others does not touch it.
 func TestARefusedTakeoverIsNone(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	reconciler := func(c client.Client) reconcile.Func {
 		return func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 			var cm corev1.ConfigMap
@@ -126,6 +129,7 @@ func TestARefusedTakeoverIsNone(t *testing.T) {
 
 // Equal plans have equal traces, whatever the scheduler does.
 func TestEqualPlansHaveEqualTraces(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	workload := copyWorkload()
 	for _, text := range []string{"no fault", "seed 3", "crash after write 1", "seed 2; expire the watch of secrets after event 1; refuse write 2: 409"} {
 		plan, err := fault.ParsePlan(text)

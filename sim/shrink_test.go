@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim/report"
@@ -21,6 +22,7 @@ import (
 
 // A plan with more than the violation needs is reduced to what it needs.
 func TestShrink(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	found := Explore(t, copyWorkload())
 	if found == nil {
 		return // this is a worker
@@ -149,6 +151,7 @@ func (g generator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 // A mistake that a lagging cache is enough for is not shown with a first list that is stale, nor
 // with a lost event.
 func TestShrinkTriesMilderFaults(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
 	w := Workload{
 		Operator: Manager(func(mgr ctrl.Manager, _ *Process) error {

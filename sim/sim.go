@@ -24,6 +24,7 @@ type Option func(*settings)
 
 type settings struct {
 	pairs   int
+	sample  int
 	seed    uint64
 	until   []oracle.Name
 	without oracleSet
@@ -36,6 +37,11 @@ func WithPairs(n int) Option { return func(s *settings) { s.pairs = n } }
 
 // WithSeed chooses other pairs.
 func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
+
+// WithSample runs only n of the plans, for a test that has to be quick: some of each kind of fault, at
+// places all over the run, and a fifth of them pairs, if there are pairs. They are the same ones each
+// time, until the operator or the script changes. A shard is of all plans: -sim.shard=1/1 runs all.
+func WithSample(n int) Option { return func(s *settings) { s.sample = n } }
 
 // WithStopOn stops the exploration when one of the oracles is violated, instead of running all
 // plans.

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim/report"
@@ -100,6 +101,7 @@ func TestBatchIsStopped(t *testing.T) {
 
 // What was found before the time limit is reported, and how many plans were not run.
 func TestTheTimeLimitLosesNothing(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	r := prepare(t, copyWorkload(), nil, ".")
 	if r == nil {
 		return // this is a worker

@@ -111,6 +111,9 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 			os.Exit(1) // goroutines that don't end would continue to use the processor
 		}
 	}
+	if err := lines.Err(); err != nil {
+		t.Fatalf("reading the plans: %v", err)
+	}
 }
 
 // garbage is how much garbage a worker makes, about, before it collects it. More of it does not make

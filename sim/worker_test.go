@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // What is left of a worker that has died is its output: the part that says why is shown.
@@ -117,6 +119,7 @@ func runChild(t *testing.T, mode string, args ...string) (output string, failed 
 // -sim.plan runs one plan in the process of the test, prints everything of it, and fails with what
 // it violates.
 func TestThePlanFlag(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	tests := map[string]struct {
 		mode, plan string
 		failed     bool
@@ -150,6 +153,7 @@ func TestThePlanFlag(t *testing.T) {
 
 // Run fails a test with what it finds, and with the line that runs the plan again.
 func TestRunFails(t *testing.T) {
+	rings.Test(t, "simulates for a while")
 	output, failed := runChild(t, "run")
 	if !failed {
 		t.Error("the test has passed")

@@ -14,39 +14,15 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// Background reports context.Background and context.TODO as the context of a request to the API
-// server, of a wait or of a workflow, in a function that has a context. Such a call does not end
-// when the reconcile does, and has none of its deadline, logger and journal.
-//
-// Wrong:
-//
-//	func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-//		err := r.Update(context.Background(), obj)
-//
-// Right, and for what must end also when ctx does:
-//
-//	err := r.Update(ctx, obj)
-//
-//	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-//	defer cancel()
-//	err := r.Delete(detached, obj)
-//
-// Calls of functions of the package that pass the context on to such a call are reported, too.
-// Goroutines, deferred calls, and other functions in the function are not: they may run when its
-// context is done. Neither is anything after the function has looked at ctx.Done or ctx.Err.
-var Background = &analysis.Analyzer{
-	Name: "background",
-	Doc: "report context.Background where a function has a context\n\n" +
-		"A request with another context does not end with the reconcile, and has none of its deadline, logger and journal.",
-	URL:      documentation("background"),
-	Requires: []*analysis.Analyzer{programs},
-	Run:      runBackground,
-}
+// backgroundAnalyzer reports context.Background and context.TODO as the context of a request to
+// the API server, of a wait or of a workflow, in a function that has a context.
+var backgroundAnalyzer = newAnalyzer("background", runBackground,
+	"report context.Background where a function has a context\n\n"+
+		"A request with another context does not end with the reconcile, and has none of its deadline, logger and journal.")
 
 func runBackground(pass *analysis.Pass) (any, error) {
 	b := &background{newReporter(pass), programOf(pass), map[*types.Func]bool{}}
-	for c := range b.program.preorder((*ast.CallExpr)(nil)) {
-		call := c.Node().(*ast.CallExpr) //nolint:forcetypeassert // that is asked for
+	for c, call := range nodes[*ast.CallExpr](b.program.files...) {
 		if f := b.program.callee(call); isObject(f, "context", "Background") || isObject(f, "context", "TODO") {
 			b.check(c, call)
 		}
@@ -111,8 +87,7 @@ func (b *background) exempted(at, f inspector.Cursor, ctx *ast.Ident) bool {
 		return false
 	}
 	parameter := b.program.info.Defs[ctx]
-	for c := range f.Preorder((*ast.SelectorExpr)(nil)) {
-		selector := c.Node().(*ast.SelectorExpr) //nolint:forcetypeassert // that is asked for
+	for _, selector := range nodes[*ast.SelectorExpr](f) {
 		name, ok := selector.X.(*ast.Ident)
 		if ok && b.program.info.Uses[name] == parameter && (selector.Sel.Name == "Done" || selector.Sel.Name == "Err") && selector.Pos() < at.Node().Pos() {
 			return true
@@ -152,7 +127,7 @@ func (b *background) target(at, f inspector.Cursor, call *ast.CallExpr) string {
 // passedOn returns the first function in f that makes a request or waits with a context, outside of
 // goroutines, deferred calls and other functions.
 func (b *background) passedOn(f inspector.Cursor, ctx *types.Var) string {
-	for c, call := range calls(f) {
+	for c, call := range nodes[*ast.CallExpr](f) {
 		if of, _ := innermost(c); of != f || deferred(c, f) {
 			continue
 		}

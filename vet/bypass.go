@@ -12,35 +12,11 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// Bypass reports the use of another client of the manager in a function that has a *step.Request.
-// The engine records what goes through the client of the request: it waits until the cache shows
-// what was written, runs an object again when something changes that it has read, and asks the API
-// server before the first write. What goes past that client has none of it.
-//
-// Wrong:
-//
-//	func (s settings) Do(ctx context.Context, req *step.Request[*v1.Thing]) (ctrl.Result, error) {
-//		return ctrlkit.RequeueIfError(s.client.Create(ctx, child)) // s.client is mgr.GetClient()
-//	}
-//
-// Right:
-//
-//	func (settings) Do(ctx context.Context, req *step.Request[*v1.Thing]) (ctrl.Result, error) {
-//		return ctrlkit.RequeueIfError(req.Client.Create(ctx, child))
-//	}
-//
-// Reported are calls of such a client, and passing it on. A client is one of the manager if the
-// package stores mgr.GetClient() in it, or if it is a client.Client that a struct embeds. A
-// client.Reader, such as one of the API server, and a client of which the package does not show
-// where it comes from, such as one for another cluster, are not reported.
-var Bypass = &analysis.Analyzer{
-	Name: "bypass",
-	Doc: "report clients of the manager that are used where a step has one of its request\n\n" +
-		"What is read and written past the client of the request is not recorded: the engine neither waits for it nor guards it.",
-	URL:      documentation("bypass"),
-	Requires: []*analysis.Analyzer{programs},
-	Run:      runBypass,
-}
+// bypassAnalyzer reports the use of another client of the manager in a function that has a
+// *step.Request: calls of such a client, and passing it on.
+var bypassAnalyzer = newAnalyzer("bypass", runBypass,
+	"report clients of the manager that are used where a step has one of its request\n\n"+
+		"What is read and written past the client of the request is not recorded: the engine neither waits for it nor guards it.")
 
 func runBypass(pass *analysis.Pass) (any, error) {
 	b := &bypass{newReporter(pass), programOf(pass)}

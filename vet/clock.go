@@ -15,36 +15,16 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// Clock reports decisions by the clock of the machine in a function that has a *step.Request.
-// Request.Now is one time for the whole reconcile, so that all steps agree on what is due, and a
-// test and the simulator can set it.
-//
-// Wrong:
-//
-//	if time.Since(req.Object.Status.LastBackup.Time) > time.Hour {
-//
-// Right:
-//
-//	if req.Now.Sub(req.Object.Status.LastBackup.Time) > time.Hour {
-//
-// A decision is a comparison, a difference to a time that was not measured in the same function, and
-// a call that computes a time, a duration or a bool from it, such as schedule.Next(time.Now()).
-// Not reported are stopwatches (time.Since of a time.Now in the same function), deadlines, and times
-// that are only stored, logged or measured. Code without a request is not reported: it has no other
-// clock.
-var Clock = &analysis.Analyzer{
-	Name: "clock",
-	Doc: "report decisions by time.Now where a step has the time of its request\n\n" +
-		"Steps that look at the clock themselves disagree on what is due, and no test can set the time.",
-	URL:      documentation("clock"),
-	Requires: []*analysis.Analyzer{programs},
-	Run:      runClock,
-}
+// clockAnalyzer reports decisions by the clock of the machine in a function that has a
+// *step.Request: comparisons, differences to a time that was not measured in the same function, and
+// calls that compute a time, a duration or a bool from it.
+var clockAnalyzer = newAnalyzer("clock", runClock,
+	"report decisions by time.Now where a step has the time of its request\n\n"+
+		"Steps that look at the clock themselves disagree on what is due, and no test can set the time.")
 
 func runClock(pass *analysis.Pass) (any, error) {
 	k := &clock{newReporter(pass), programOf(pass)}
-	for c := range k.program.preorder((*ast.CallExpr)(nil)) {
-		call := c.Node().(*ast.CallExpr) //nolint:forcetypeassert // that is asked for
+	for c, call := range nodes[*ast.CallExpr](k.program.files...) {
 		f := k.program.callee(call)
 		switch {
 		case isObject(f, "time", "Now") && f.Signature().Recv() == nil, isObject(f, metaPath, "Now"):
@@ -183,8 +163,8 @@ func (k *clock) assigned(value inspector.Cursor, target ast.Expr, seen []*types.
 	if !ok {
 		return false
 	}
-	for c := range f.Preorder((*ast.Ident)(nil)) {
-		if k.program.info.Uses[c.Node().(*ast.Ident)] == v && k.decides(c, append(seen, v)) { //nolint:forcetypeassert // that is asked for
+	for c, name := range nodes[*ast.Ident](f) {
+		if k.program.info.Uses[name] == v && k.decides(c, append(seen, v)) {
 			return true
 		}
 	}

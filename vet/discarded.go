@@ -11,49 +11,31 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
-	"golang.org/x/tools/go/types/typeutil"
 )
 
-// Discarded reports calls whose result is an action or an outcome of this module and is thrown
-// away: by a statement that consists of the call, by defer or go, or by assignment to the blank
-// identifier.
+// discardedAnalyzer reports calls whose result is an action or an outcome of this module and is
+// thrown away: by a statement that consists of the call, by defer or go, or by assignment to the
+// blank identifier.
 //
-// Every type that has the methods of [ctrlkit.Action] is an action. An outcome is what a function
-// of package ctrlkit returns, or an action's Run; assigning the latter to blanks is
-// deliberate and not reported. A declaration with a type, such as `var _ ctrlkit.Action =
-// newThing()`, is an assertion and not reported either.
+// Every type that has the methods of ctrlkit.Action is an action. An outcome is what a function of
+// package ctrlkit returns, or an action's Run; assigning the latter to blanks is deliberate and not
+// reported. A declaration with a type, such as `var _ ctrlkit.Action = newThing()`, is an assertion
+// and not reported either.
 //
 // Where a function that returns an outcome calls another one of its package, keeps the error, and
 // drops a result that has a time for another reconcile, that is reported too. It is not if the
 // caller returns a time of its own.
-//
-// A comment with a reason exempts its line, such as in a test of what making the action does:
-//
-//	newThing(nil) //nolint:discarded // it panics
-//
-// Above the package clause the same comment exempts the whole file.
-//
-// [ctrlkit.Action]: https://pkg.go.dev/github.com/ctrlkit/ctrlkit#Action
-var Discarded = &analysis.Analyzer{
-	Name: "discarded",
-	Doc: "report actions that are never run and outcomes that are never returned\n\n" +
-		"A call such as mgr.UpdateStatus() makes an action and does nothing else. If it is not run, as in\n" +
-		"\"defer mgr.UpdateStatus()\", the work is silently not done.",
-	URL:      documentation("discarded"),
-	Requires: []*analysis.Analyzer{inspect.Analyzer, programs},
-	Run:      runDiscarded,
-}
+var discardedAnalyzer = newAnalyzer("discarded", runDiscarded,
+	"report actions that are never run and outcomes that are never returned\n\n"+
+		"A call such as mgr.UpdateStatus() makes an action and does nothing else. If it is not run, as in\n"+
+		"\"defer mgr.UpdateStatus()\", the work is silently not done.")
 
 func runDiscarded(pass *analysis.Pass) (any, error) {
 	r, p := newReporter(pass), programOf(pass)
 	nodes := []ast.Node{(*ast.ExprStmt)(nil), (*ast.DeferStmt)(nil), (*ast.GoStmt)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil)}
-	pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).WithStack(nodes, func(n ast.Node, push bool, stack []ast.Node) bool { //nolint:forcetypeassert // what inspect.Analyzer documents
-		if push {
-			c := &checker{reporter: r, program: p, stack: stack}
-			c.statement(n)
-		}
-		return true
-	})
+	for c := range pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder(nodes...) { //nolint:forcetypeassert // what inspect.Analyzer documents
+		(&checker{reporter: r, program: p, at: c}).statement(c.Node())
+	}
 	return nil, nil
 }
 
@@ -62,8 +44,7 @@ type checker struct {
 	*reporter
 
 	program *program
-	// stack holds the nodes from the file down to the statement.
-	stack []ast.Node
+	at      inspector.Cursor // the statement
 }
 
 // A discard is how a result is thrown away.
@@ -138,37 +119,26 @@ func (c *checker) dropped(call *ast.CallExpr) {
 	if callee == nil || !c.returnsOutcome() || !c.program.answersWithTime(callee, map[*types.Func]bool{}) {
 		return
 	}
-	if f, ok := c.enclosing(); !ok || c.program.requeues(f) {
+	if f, ok := innermost(c.at); !ok || c.program.requeues(f) {
 		return // it has a time of its own
 	}
 	c.report(call, fmt.Sprintf("%s returns when to reconcile again (%s), and the result is thrown away: return it with the error, or join it to the result of this function",
-		c.text(call.Fun), placeText(c.pass, callee.Pos())))
-}
-
-// enclosing returns the innermost function around the statement.
-func (c *checker) enclosing() (inspector.Cursor, bool) {
-	for i := len(c.stack) - 1; i >= 0; i-- {
-		switch c.stack[i].(type) {
-		case *ast.FuncLit, *ast.FuncDecl:
-			return c.pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().FindNode(c.stack[i]) //nolint:forcetypeassert // what inspect.Analyzer documents
-		}
-	}
-	return inspector.Cursor{}, false
+		types.ExprString(call.Fun), placeText(c.pass, callee.Pos())))
 }
 
 // outcome reports a call that returns an outcome, if it comes from this module.
 func (c *checker) outcome(call *ast.CallExpr, how discard) {
-	callee, ok := typeutil.Callee(c.pass.TypesInfo, call).(*types.Func)
-	if !ok {
+	callee := c.program.callee(call)
+	if callee == nil {
 		return
 	}
 	receiver := callee.Signature().Recv()
 	switch {
 	case receiver != nil && callee.Name() == "Run" && how != byBlank && isAction(c.receiverType(call)):
-		c.report(call, c.text(call.Fun)+" returns an outcome that is thrown away, errors included: return it, or join the action to the workflow ("+
+		c.report(call, types.ExprString(call.Fun)+" returns an outcome that is thrown away, errors included: return it, or join the action to the workflow ("+
 			"ctrlkit.Finally for what must always run)", c.returnFix(call, how, "")...)
-	case receiver == nil && callee.Pkg() != nil && callee.Pkg().Path() == rootPath:
-		c.report(call, c.text(call.Fun)+" returns an outcome and does nothing by itself: return it", c.returnFix(call, how, "")...)
+	case receiver == nil && pathOf(callee) == rootPath:
+		c.report(call, types.ExprString(call.Fun)+" returns an outcome and does nothing by itself: return it", c.returnFix(call, how, "")...)
 	}
 }
 
@@ -180,7 +150,7 @@ func (c *checker) receiverType(call *ast.CallExpr) types.Type {
 }
 
 func (c *checker) actionMessage(call *ast.CallExpr, how discard) string {
-	text := c.text(call.Fun)
+	text := types.ExprString(call.Fun)
 	switch how {
 	case byDefer:
 		return fmt.Sprintf("defer %s(...) makes an action and never runs it: run it after the others with ctrlkit.Finally(workflow, %[1]s(...))", text)
@@ -190,9 +160,6 @@ func (c *checker) actionMessage(call *ast.CallExpr, how discard) string {
 		return fmt.Sprintf("%s(...) makes an action that is never run: make it part of the workflow, or run it with .Run(ctx)", text)
 	}
 }
-
-// text returns an expression on one line.
-func (c *checker) text(expr ast.Expr) string { return types.ExprString(expr) }
 
 // runFix returns the outcome of the action from the function, where that can be done without a
 // doubt about the context.
@@ -220,55 +187,36 @@ func (c *checker) returnFix(call *ast.CallExpr, how discard, more string) []anal
 
 // endsBlock reports whether the statement is the last of its block.
 func (c *checker) endsBlock() bool {
-	last := c.stack[len(c.stack)-1]
-	block, ok := c.stack[len(c.stack)-2].(*ast.BlockStmt)
-	return ok && len(block.List) > 0 && block.List[len(block.List)-1] == last
+	block, ok := c.at.Parent().Node().(*ast.BlockStmt)
+	return ok && block.List[len(block.List)-1] == c.at.Node()
 }
 
-// function returns the type of the innermost function around the statement, nil if there is none.
-func (c *checker) function() *ast.FuncType {
-	for i := len(c.stack) - 1; i >= 0; i-- {
-		switch f := c.stack[i].(type) {
-		case *ast.FuncLit:
-			return f.Type
-		case *ast.FuncDecl:
-			return f.Type
-		}
+// function returns the type and the signature of the innermost function around the statement, nil
+// if there is none.
+func (c *checker) function() (*ast.FuncType, *types.Signature) {
+	f, ok := innermost(c.at)
+	if !ok {
+		return nil, nil
 	}
-	return nil
+	return c.program.signature(f.Node())
 }
 
 func (c *checker) returnsOutcome() bool {
-	f := c.function()
-	if f == nil || f.Results == nil {
-		return false
-	}
-	var results []types.Type
-	for _, field := range f.Results.List {
-		for range max(len(field.Names), 1) {
-			results = append(results, c.pass.TypesInfo.TypeOf(field.Type))
-		}
-	}
-	return len(results) == 2 && isResult(results[0]) && isError(results[1])
+	_, signature := c.function()
+	return returnsOutcome(signature)
 }
 
 // contextName returns the name of the function's context, empty if it has none that can be used.
 func (c *checker) contextName() string {
-	f := c.function()
-	if f == nil {
-		return ""
-	}
-	for _, field := range f.Params.List {
-		if !isContext(c.pass.TypesInfo.TypeOf(field.Type)) {
-			continue
-		}
-		for _, name := range field.Names {
-			if name.Name != "_" && c.program.inScope(name, c.stack[len(c.stack)-1]) {
-				return name.Name
+	found := ""
+	if f, _ := c.function(); f != nil {
+		c.program.parameters(f, func(name *ast.Ident, t types.Type) {
+			if found == "" && name != nil && isContext(t) && c.program.inScope(name, c.at.Node()) {
+				found = name.Name
 			}
-		}
+		})
 	}
-	return ""
+	return found
 }
 
 func isBlank(e ast.Expr) bool {

@@ -4,7 +4,7 @@
 // Package vet finds mistakes in operators that the compiler lets pass: kinds that are read and never
 // watched, outcomes that are thrown away, clients and clocks that bypass those of the request,
 // changes of objects that belong to the cache, conditions that are not declared, and contexts that
-// are not passed on. docs/vet.md explains each analyzer.
+// are not passed on. docs/check.md explains each analyzer.
 //
 //	defer mgr.UpdateCronJobStatus() // makes an action when the function ends, and never runs it
 //

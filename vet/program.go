@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"iter"
 	"reflect"
 	"strings"
 
@@ -65,9 +66,9 @@ func newProgram(pass *analysis.Pass, in *inspector.Inspector) *program {
 			p.files = append(p.files, file)
 		}
 	}
-	for decl := range p.preorder((*ast.FuncDecl)(nil)) {
-		if f, ok := p.info.Defs[decl.Node().(*ast.FuncDecl).Name].(*types.Func); ok && decl.Node().(*ast.FuncDecl).Body != nil { //nolint:forcetypeassert // that is asked for
-			p.functions[f] = decl
+	for c, decl := range nodes[*ast.FuncDecl](p.files...) {
+		if f, ok := p.info.Defs[decl.Name].(*types.Func); ok && decl.Body != nil {
+			p.functions[f] = c
 		}
 	}
 	p.collectValues()
@@ -76,7 +77,7 @@ func newProgram(pass *analysis.Pass, in *inspector.Inspector) *program {
 }
 
 // preorder returns the nodes of these types in all files.
-func (p *program) preorder(nodes ...ast.Node) func(yield func(inspector.Cursor) bool) {
+func (p *program) preorder(nodes ...ast.Node) iter.Seq[inspector.Cursor] {
 	return func(yield func(inspector.Cursor) bool) {
 		for _, file := range p.files {
 			for c := range file.Preorder(nodes...) {
@@ -88,12 +89,15 @@ func (p *program) preorder(nodes ...ast.Node) func(yield func(inspector.Cursor) 
 	}
 }
 
-// calls returns the calls below a node.
-func calls(below inspector.Cursor) func(yield func(inspector.Cursor, *ast.CallExpr) bool) {
-	return func(yield func(inspector.Cursor, *ast.CallExpr) bool) {
-		for c := range below.Preorder((*ast.CallExpr)(nil)) {
-			if !yield(c, c.Node().(*ast.CallExpr)) { //nolint:forcetypeassert // that is asked for
-				return
+// nodes returns the nodes of a type below others.
+func nodes[N ast.Node](below ...inspector.Cursor) iter.Seq2[inspector.Cursor, N] {
+	return func(yield func(inspector.Cursor, N) bool) {
+		var kind N
+		for _, from := range below {
+			for c := range from.Preorder(kind) {
+				if !yield(c, c.Node().(N)) { //nolint:forcetypeassert // that is asked for
+					return
+				}
 			}
 		}
 	}
@@ -236,8 +240,7 @@ func (p *program) variable(e ast.Expr) *types.Var {
 
 func (p *program) collectArguments() {
 	called := map[*ast.Ident]bool{}
-	for c := range p.preorder((*ast.CallExpr)(nil)) {
-		call := c.Node().(*ast.CallExpr) //nolint:forcetypeassert // that is asked for
+	for _, call := range nodes[*ast.CallExpr](p.files...) {
 		f := p.callee(call)
 		if _, ok := p.functions[f]; f == nil || !ok {
 			continue
@@ -250,8 +253,7 @@ func (p *program) collectArguments() {
 			}
 		}
 	}
-	for c := range p.preorder((*ast.Ident)(nil)) {
-		name := c.Node().(*ast.Ident) //nolint:forcetypeassert // that is asked for
+	for _, name := range nodes[*ast.Ident](p.files...) {
 		if f, ok := p.info.Uses[name].(*types.Func); ok && !called[name] {
 			p.escapes[f.Origin()] = true
 		}
@@ -284,8 +286,8 @@ func (p *program) reach(starts ...inspector.Cursor) []inspector.Cursor {
 		}
 		seen[f] = true
 		reached = append(reached, f)
-		for c := range f.Preorder((*ast.Ident)(nil)) {
-			used, ok := p.info.Uses[c.Node().(*ast.Ident)].(*types.Func) //nolint:forcetypeassert // that is asked for
+		for _, name := range nodes[*ast.Ident](f) {
+			used, ok := p.info.Uses[name].(*types.Func)
 			if !ok {
 				continue
 			}

@@ -12,11 +12,23 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
 )
 
-// Analyzers returns all analyzers, ordered by name.
+// Analyzers returns all analyzers, ordered by name. The URL of each leads to its explanation.
 func Analyzers() []*analysis.Analyzer {
-	return []*analysis.Analyzer{Background, Bypass, Clock, Discarded, Shared, Undeclared, Unwatched}
+	return []*analysis.Analyzer{
+		backgroundAnalyzer, bypassAnalyzer, clockAnalyzer, discardedAnalyzer, sharedAnalyzer, undeclaredAnalyzer, unwatchedAnalyzer,
+	}
+}
+
+// newAnalyzer returns an analyzer that the guide explains, with examples, and with what it does not
+// report.
+func newAnalyzer(name string, run func(*analysis.Pass) (any, error), doc string) *analysis.Analyzer {
+	return &analysis.Analyzer{
+		Name: name, Doc: doc, Run: run, Requires: []*analysis.Analyzer{inspect.Analyzer, programs},
+		URL: "https://github.com/ctrlkit/ctrlkit/blob/main/docs/check.md#" + name,
+	}
 }
 
 // A place is a line of a file; line 0 is the whole file.
@@ -95,9 +107,4 @@ func placeText(pass *analysis.Pass, pos token.Pos) string {
 // replace is a fix that replaces a node.
 func replace(message string, node ast.Node, text string) analysis.SuggestedFix {
 	return analysis.SuggestedFix{Message: message, TextEdits: []analysis.TextEdit{{Pos: node.Pos(), End: node.End(), NewText: []byte(text)}}}
-}
-
-// documentation is where an analyzer is explained.
-func documentation(name string) string {
-	return "https://github.com/ctrlkit/ctrlkit/blob/main/docs/vet.md#" + name
 }

@@ -110,11 +110,11 @@ func (p *program) answersWithTime(f *types.Func, seen map[*types.Func]bool) bool
 		return false
 	}
 	seen[f] = true
-	for c := range body.Preorder((*ast.ReturnStmt)(nil)) {
+	for c, statement := range nodes[*ast.ReturnStmt](body) {
 		if of, _ := innermost(c); of != body {
 			continue
 		}
-		switch values := c.Node().(*ast.ReturnStmt).Results; len(values) { //nolint:forcetypeassert // that is asked for
+		switch values := statement.Results; len(values) {
 		case 1:
 			call, ok := ast.Unparen(values[0]).(*ast.CallExpr)
 			if !ok {

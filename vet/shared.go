@@ -13,46 +13,12 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// Shared reports changes of objects that belong to a cache, which all controllers of the process
-// share: a change is a data race, and the cache shows what the API server never had.
-//
-// Wrong:
-//
-//	predicate.NewPredicateFuncs(func(obj client.Object) bool {
-//		obj.SetManagedFields(nil)
-//		...
-//
-// Right:
-//
-//	predicate.NewPredicateFuncs(func(obj client.Object) bool {
-//		obj = obj.DeepCopyObject().(client.Object)
-//		obj.SetManagedFields(nil)
-//		...
-//
-// What Get and List of a controller-runtime client return is a copy, and may be changed. Objects of
-// the cache are:
-//
-//   - those of events, in predicates and event handlers;
-//   - those that are passed to a MapFunc, to predicate.NewPredicateFuncs, and to the function of an
-//     index;
-//   - what a lister of client-go returns, and what its event handlers get;
-//   - what Get and List return with client.UnsafeDisableDeepCopy, below the first level;
-//   - Request.Snapshot, and what Gate, WatchNamed, the functions of step.Watch and of relations of
-//     handlers, and Handler.Selects are called with.
-//
-// A change is an assignment, delete, a sort, a setter, one of the helpers that change an object
-// (controllerutil.AddFinalizer, meta.SetStatusCondition, ...), and giving the object to a method of
-// a client that stores the answer in it. A variable that is also assigned something else, such as a
-// copy, is not reported, and an object is followed into the functions of the package to which only
-// such objects are passed.
-var Shared = &analysis.Analyzer{
-	Name: "shared",
-	Doc: "report changes of objects that belong to a cache\n\n" +
-		"Objects of events, predicates, indexes and listers are shared by all controllers of the process: to change one is a data race.",
-	URL:      documentation("shared"),
-	Requires: []*analysis.Analyzer{programs},
-	Run:      runShared,
-}
+// sharedAnalyzer reports changes of objects that belong to a cache, which all controllers of the
+// process share. A variable that is also assigned something else, such as a copy, is not reported,
+// and an object is followed into the functions of the package to which only such objects are passed.
+var sharedAnalyzer = newAnalyzer("shared", runShared,
+	"report changes of objects that belong to a cache\n\n"+
+		"Objects of events, predicates, indexes and listers are shared by all controllers of the process: to change one is a data race.")
 
 func runShared(pass *analysis.Pass) (any, error) {
 	p := programOf(pass)

@@ -16,33 +16,11 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// Undeclared reports conditions that are set on a condition.Set and that nothing in the package
-// declares. Such a call panics when it is reached, which may be in a branch that no test runs.
-//
-// Wrong:
-//
-//	func (readInput) Conditions() []condition.Declaration {
-//		return []condition.Declaration{{Type: "InputReady"}}
-//	}
-//
-//	req.Conditions.MarkUnhealthy("InputRead", condition.SeverityInfo, "NotFound", "...")
-//
-// Right:
-//
-//	req.Conditions.MarkUnhealthy("InputReady", condition.SeverityInfo, "NotFound", "...")
-//
-// Declarations are literals of condition.Declaration, apply.Condition and handlers.Status. It is
-// silent if one of them has a type that is not a constant, if declarations or steps come from
-// another module, and in packages that make neither the engine nor the set: the other steps of the
-// engine may declare the condition.
-var Undeclared = &analysis.Analyzer{
-	Name: "undeclared",
-	Doc: "report conditions that are set and not declared\n\n" +
-		"Only declared conditions can be set: to set another one panics.",
-	URL:      documentation("undeclared"),
-	Requires: []*analysis.Analyzer{programs},
-	Run:      runUndeclared,
-}
+// undeclaredAnalyzer reports conditions that are set on a condition.Set and that nothing in the
+// package declares. It is silent where other packages may declare them.
+var undeclaredAnalyzer = newAnalyzer("undeclared", runUndeclared,
+	"report conditions that are set and not declared\n\n"+
+		"Only declared conditions can be set: to set another one panics.")
 
 func runUndeclared(pass *analysis.Pass) (any, error) {
 	u := &undeclared{reporter: newReporter(pass), program: programOf(pass), declared: map[string]token.Pos{}, engines: map[string]bool{}}
@@ -50,8 +28,8 @@ func runUndeclared(pass *analysis.Pass) (any, error) {
 	if u.opaque {
 		return nil, nil
 	}
-	for c := range u.program.preorder((*ast.CallExpr)(nil)) {
-		u.mark(c, c.Node().(*ast.CallExpr)) //nolint:forcetypeassert // that is asked for
+	for c, call := range nodes[*ast.CallExpr](u.program.files...) {
+		u.mark(c, call)
 	}
 	return nil, nil
 }

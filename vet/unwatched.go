@@ -14,46 +14,12 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// Unwatched reports reads of a kind in a reconcile, if no controller of the package watches the kind
-// and the reconcile never asks for another one after a time. A change of what was read then wakes
-// nothing.
-//
-// Wrong: the Secret may come, or change, after the reconcile.
-//
-//	func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-//		...
-//		var secret corev1.Secret
-//		if err := r.Get(ctx, key, &secret); err != nil {
-//			return ctrl.Result{}, client.IgnoreNotFound(err)
-//		}
-//		...
-//	}
-//
-//	ctrl.NewControllerManagedBy(mgr).For(&v1.Thing{}).Complete(r)
-//
-// Right: a change of a Secret reconciles the objects that name it.
-//
-//	ctrl.NewControllerManagedBy(mgr).For(&v1.Thing{}).
-//		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.thingsThatName)).Complete(r)
-//
-// A reconcile is a Reconcile whose type is given to a controller in the package, a function with a
-// *step.Request of an engine of the package, or a function of a handler, with all that they call in
-// the package. Only reads by the client of the manager or of the request count. It is silent where
-// the package does not show everything:
-//
-//   - A watch is of objects whose kind is not in the code, or a builder, a controller or a step
-//     comes from another package.
-//   - The reconcile returns a time anywhere, or an outcome from another package.
-//   - The function also reads through a client.Reader, as from the API server.
-//   - What is read is only changed or deleted: it was read to be written.
-var Unwatched = &analysis.Analyzer{
-	Name: "unwatched",
-	Doc: "report kinds that a reconcile reads and that its controllers do not watch\n\n" +
-		"A change of such an object triggers no reconcile, and without a requeue time nothing else does: what waits for it waits for ever.",
-	URL:      documentation("unwatched"),
-	Requires: []*analysis.Analyzer{programs},
-	Run:      runUnwatched,
-}
+// unwatchedAnalyzer reports reads of a kind in a reconcile, if no controller of the package watches
+// the kind and the reconcile never asks for another one after a time. It is silent where the package
+// does not show everything.
+var unwatchedAnalyzer = newAnalyzer("unwatched", runUnwatched,
+	"report kinds that a reconcile reads and that its controllers do not watch\n\n"+
+		"A change of such an object triggers no reconcile, and without a requeue time nothing else does: what waits for it waits for ever.")
 
 func runUnwatched(pass *analysis.Pass) (any, error) {
 	p := programOf(pass)
@@ -158,7 +124,7 @@ type read struct {
 func (w *wakeUps) reads(f inspector.Cursor) []read {
 	var found []read
 	written := w.written(f)
-	for _, call := range calls(f) {
+	for _, call := range nodes[*ast.CallExpr](f) {
 		k, live, ok := w.kindRead(call)
 		switch {
 		case live:
@@ -215,7 +181,7 @@ func (w *wakeUps) ofReconciler(u use) bool {
 // does not create: they are read to be written.
 func (w *wakeUps) written(f inspector.Cursor) map[string]bool {
 	kinds := map[string]bool{}
-	for _, call := range calls(f) {
+	for _, call := range nodes[*ast.CallExpr](f) {
 		u, ok := w.program.use(call)
 		if !ok || len(call.Args) < 2 {
 			continue

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/analysistest"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/vet"
 )
 
@@ -43,6 +44,7 @@ func every() *analysis.Analyzer {
 
 // The packages of testdata say in comments what is reported where.
 func TestAnalyzers(t *testing.T) {
+	rings.Test(t, "type-checks all that the packages import")
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +64,7 @@ func TestAnalyzers(t *testing.T) {
 
 // Each analyzer is explained, with what is wrong and what is right, and has a section of the guide.
 func TestAnalyzersAreExplained(t *testing.T) {
-	guide, err := os.ReadFile("../docs/vet.md")
+	guide, err := os.ReadFile("../docs/check.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +76,9 @@ func TestAnalyzersAreExplained(t *testing.T) {
 		names = append(names, a.Name)
 		section := regexp.MustCompile(`(?ms)^## ` + a.Name + `\n(.*?)(^## |\z)`).FindStringSubmatch(string(guide))
 		if section == nil || strings.Count(section[1], "```go\n") < 2 || !strings.Contains(section[1], "Wrong:") || !strings.Contains(section[1], "Right:") {
-			t.Errorf("docs/vet.md has no section for %s with code that is wrong and code that is right", a.Name)
+			t.Errorf("docs/check.md has no section for %s with code that is wrong and code that is right", a.Name)
 		}
-		if !strings.HasSuffix(a.URL, "docs/vet.md#"+a.Name) {
+		if !strings.HasSuffix(a.URL, "docs/check.md#"+a.Name) {
 			t.Errorf("%s is explained at %s", a.Name, a.URL)
 		}
 	}
@@ -100,17 +102,18 @@ func TestGuideToVet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guide, err := os.ReadFile("../docs/vet.md")
+	guide, err := os.ReadFile("../docs/check.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
+	_, mistakes, _ := strings.Cut(string(guide), "\n## Mistakes in the code\n")
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(mistakes, -1)
 	if len(blocks) < 2*len(vet.Analyzers()) {
 		t.Errorf("found %d blocks of Go: is the expression right?", len(blocks))
 	}
 	for _, block := range blocks {
 		if !strings.Contains(code.String(), block[1]) {
-			t.Errorf("docs/vet.md has Go that is not in testdata:\n%s", block[1])
+			t.Errorf("docs/check.md has Go that is not in testdata:\n%s", block[1])
 		}
 	}
 }

@@ -198,12 +198,12 @@ func alerts(t *testing.T) []query {
 	if len(errs) > 0 {
 		t.Fatal(errs) // of the templates, too
 	}
-	guide := string(read(t, "../../docs/monitoring.md"))
+	guide := string(read(t, "../../docs/operate.md"))
 	var list []query
 	for _, g := range rules.Groups {
 		for _, r := range g.Rules {
 			if !strings.Contains(guide, "`"+r.Alert+"`") {
-				t.Errorf("docs/monitoring.md does not explain %s", r.Alert)
+				t.Errorf("docs/operate.md does not explain %s", r.Alert)
 			}
 			if keys := slices.Sorted(maps.Keys(r.Annotations)); !slices.Equal(keys, []string{"description", "summary"}) {
 				t.Errorf("%s has the annotations %v", r.Alert, keys)

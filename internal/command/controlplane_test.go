@@ -137,6 +137,6 @@ func readUntil(t *testing.T, from io.Reader, prefix string) string {
 			return all.String()
 		}
 	}
-	t.Fatalf("the command ended without saying %q:\n%s", prefix, &all)
+	t.Fatalf("the command ended without saying %q: %v\n%s", prefix, scanner.Err(), &all)
 	return ""
 }

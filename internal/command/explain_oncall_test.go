@@ -183,7 +183,7 @@ func TestExplainInJSONHasNoControlCharacters(t *testing.T) {
 	}
 }
 
-// The exit codes that docs/explain.md lists.
+// The exit codes that docs/operate.md lists.
 func TestExplainExitCodes(t *testing.T) {
 	d := newDemo(t)
 	for args, want := range map[string]int{

@@ -16,7 +16,7 @@ var block = regexp.MustCompile("(?s)```\\w+ from=(\\S+)\n(.*?)\n```")
 // The quotations in the guide are in the golden texts and in the files that it names. Between two
 // sections others may be left out.
 func TestGuideQuotesGoldenTexts(t *testing.T) {
-	page, err := os.ReadFile("../../docs/explain.md")
+	page, err := os.ReadFile("../../docs/operate.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
 )
 
 // largeDocument has 20 states and 40 actions, each of which is given two states.
@@ -39,8 +40,8 @@ func largeDocument() string {
 	return text.String()
 }
 
-// generateLarge generates the files from the text.
-func generateLarge(b *testing.B, dir string, loader check.Loader) []File {
+// checkLarge checks the text.
+func checkLarge(b *testing.B, dir string, loader check.Loader) *model.Package {
 	b.Helper()
 	pkg, list, err := check.Check(b.Context(), check.Input{
 		Dir: dir, Name: "large", Path: "controller-kit-demo/large",
@@ -49,49 +50,40 @@ func generateLarge(b *testing.B, dir string, loader check.Loader) []File {
 	if err != nil || list.HasErrors() {
 		b.Fatalf("%v, %v", err, list)
 	}
-	files, err := Generate(pkg)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return files
+	return pkg
 }
 
-// BenchmarkLarge parses, checks and generates a document of 20 states and 40 actions: with packages
-// that were loaded before, and with the go command loading them each time from a warm build cache.
-// BenchmarkLarge/generate is the last stage alone.
+// BenchmarkLarge shows the stages for a document of 20 states and 40 actions: parsing, checking with
+// packages that were loaded before, checking with the go command loading them each time from a warm
+// build cache, and generating.
 func BenchmarkLarge(b *testing.B) {
-	b.Run("loaded", func(b *testing.B) {
-		generateLarge(b, ".", checktest.Loader{})
-		for b.Loop() {
-			generateLarge(b, ".", checktest.Loader{})
-		}
-	})
-	b.Run("loading", func(b *testing.B) {
-		dir := b.TempDir()
-		if err := checktest.WriteModule(dir); err != nil {
-			b.Fatal(err)
-		}
-		b.Setenv("GOFLAGS", "-mod=mod")
-		b.Setenv("GOWORK", "off")
-		generateLarge(b, dir, check.GoLoader{})
-		for b.Loop() {
-			generateLarge(b, dir, check.GoLoader{})
-		}
-	})
-	b.Run("generate", func(b *testing.B) {
-		pkg, list, err := check.Check(b.Context(), check.Input{
-			Dir: ".", Name: "large", Sources: []check.Source{{File: "large.ctrlkit", Text: []byte(largeDocument())}},
-		}, checktest.Loader{})
-		if err != nil || list.HasErrors() {
-			b.Fatalf("%v, %v", err, list)
-		}
-		b.ReportAllocs()
-		for b.Loop() {
+	dir := b.TempDir()
+	if err := checktest.WriteModule(dir); err != nil {
+		b.Fatal(err)
+	}
+	b.Setenv("GOFLAGS", "-mod=mod")
+	b.Setenv("GOWORK", "off")
+	src, pkg := []byte(largeDocument()), checkLarge(b, dir, checktest.Loader{})
+	for _, stage := range []struct {
+		name string
+		run  func(b *testing.B)
+	}{
+		{"parse", func(*testing.B) { parser.Parse("large.ctrlkit", src) }},
+		{"check", func(b *testing.B) { checkLarge(b, dir, checktest.Loader{}) }},
+		{"load", func(b *testing.B) { checkLarge(b, dir, check.GoLoader{}) }},
+		{"generate", func(b *testing.B) {
 			if _, err := Generate(pkg); err != nil {
 				b.Fatal(err)
 			}
-		}
-	})
+		}},
+	} {
+		b.Run(stage.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				stage.run(b)
+			}
+		})
+	}
 }
 
 // hugeModel has n states and n actions.
@@ -107,7 +99,7 @@ func hugeModel(n int) *model.Package {
 		actions = append(actions, action(fmt.Sprintf("Action%d", i), states[i], states[i/2]))
 		actions[i].States = slices.Compact(actions[i].States)
 	}
-	return packageOf("huge", "huge", document("huge.ctrlkit", manager("Huge", shop, states, actions...)))
+	return packageOf("huge", document("huge.ctrlkit", manager("Huge", shop, states, actions...)))
 }
 
 // TestCostIsLinear compares the memory that is allocated for a document with that for one of eight
@@ -121,7 +113,7 @@ func TestCostIsLinear(t *testing.T) {
 			}
 		})
 	}
-	if small, large := allocated(50), allocated(400); large > 10*small {
+	if small, large := allocated(10), allocated(80); large > 10*small {
 		t.Errorf("8 times the states and actions take %.1f times the allocations", large/small)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"fmt"
 	"go/format"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -33,12 +34,9 @@ var managerTemplate = template.Must(template.New("manager").Funcs(template.FuncM
 // Generate returns the files of a package, in the order of its documents. A document without
 // managers has none.
 //
-// It returns an error for what cannot be in one Go package, such as two managers whose generated
-// types have the same name.
+// The package must be one in which the checker found no error: Generate does not check again that
+// the Go compiles. It returns an error for two documents with the same generated file.
 func Generate(pkg *model.Package) ([]File, error) {
-	if err := validate(pkg); err != nil {
-		return nil, err
-	}
 	names := newPackageNames(pkg)
 	var files []File
 	for _, document := range pkg.Documents {
@@ -49,7 +47,11 @@ func Generate(pkg *model.Package) ([]File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("generating the Go of %s: %w", document.File, err)
 		}
-		files = append(files, File{Name: fileName(document.File), Source: document.File, Content: content})
+		name := fileName(document.File)
+		if i := slices.IndexFunc(files, func(f File) bool { return f.Name == name }); i >= 0 {
+			return nil, fmt.Errorf("%s and %s would both generate %s: rename one of them", files[i].Source, document.File, name)
+		}
+		files = append(files, File{Name: name, Source: document.File, Content: content})
 	}
 	return files, nil
 }

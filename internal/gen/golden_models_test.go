@@ -9,16 +9,17 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-const goldenPath = "github.com/ctrlkit/ctrlkit/internal/gen/golden/"
+const (
+	goldenPath = "github.com/ctrlkit/ctrlkit/internal/gen/golden"
+	apisPath   = "github.com/ctrlkit/ctrlkit/internal/gen/testdata/apis/"
+)
 
-// The kinds of the golden models.
+// The kinds of the models.
 var (
-	cronJob   = kindIn("controller-kit-demo", goldenPath+"seed/api/v1", "CronJob")
-	shop      = kindIn("shop.example.com", goldenPath+"apis/shop/v1", "Shop")
-	region    = clusterScoped(kindIn("shop.example.com", goldenPath+"apis/shop/v1", "Region"))
-	depot     = kindIn("depot.example.com", goldenPath+"apis/depot/v1", "Depot")
-	westDepot = kindIn("west.example.com", goldenPath+"apis/west/depot/v1", "Depot")
-	thing     = model.Kind{Group: "own.example.com", Version: "v1", Kind: "Thing", Package: goldenPath + "own", PackageName: "own", Type: "Thing", List: "ThingList", Namespaced: true}
+	shop      = inPackage("golden", kindIn("shop.example.com", goldenPath, "Shop"))
+	region    = inPackage("golden", clusterScoped(kindIn("shop.example.com", goldenPath, "Region")))
+	depot     = kindIn("depot.example.com", apisPath+"east/depot/v1", "Depot")
+	westDepot = kindIn("west.example.com", apisPath+"west/depot/v1", "Depot")
 	job       = kindIn("batch", "k8s.io/api/batch/v1", "Job")
 	secret    = kindIn("", "k8s.io/api/core/v1", "Secret")
 	configMap = kindIn("", "k8s.io/api/core/v1", "ConfigMap")
@@ -32,6 +33,11 @@ func kindIn(group, path, kind string) model.Kind {
 
 func clusterScoped(kind model.Kind) model.Kind {
 	kind.Namespaced = false
+	return kind
+}
+
+func inPackage(name string, kind model.Kind) model.Kind {
+	kind.PackageName = name
 	return kind
 }
 
@@ -130,161 +136,38 @@ func action(name string, states ...*model.State) *model.Action {
 	return &model.Action{Name: name, States: states}
 }
 
-func packageOf(path, name string, documents ...*model.Document) *model.Package {
-	return &model.Package{Name: name, Path: goldenPath + path, Documents: documents}
+func packageOf(name string, documents ...*model.Document) *model.Package {
+	return &model.Package{Name: name, Path: "example.com/" + name, Documents: documents}
 }
 
 func document(file string, managers ...*model.Manager) *model.Document {
 	return &model.Document{File: file, Managers: managers}
 }
 
-// goldenModels are the models whose Go is in the directories below golden, by directory. Models
-// that no document can declare are in testdata, which ctrlkit generate ./... leaves out; tests
-// import them.
-func goldenModels() map[string]*model.Package {
-	return map[string]*model.Package{
-		"seed/manager":    seedModel(),
-		"selectors":       selectorsModel(),
-		"cluster":         clusterModel(),
-		"lastelement":     lastElementModel(),
-		"values":          valuesModel(),
-		"several":         severalModel(),
-		"testdata/beyond": beyondModel(),
-		"own":             ownModel(),
-		"testdata/nasty":  nastyModel(),
-	}
+// emptyModel has neither states nor actions.
+func emptyModel() *model.Package {
+	return packageOf("empty", document("binds.ctrlkit"), document("empty.ctrlkit", manager("Empty", shop, nil)))
 }
 
-// seedModel is the CronJob document of the ctrlkit RFC.
-func seedModel() *model.Package {
-	jobs := list("jobs", job, label("cronjob", ref("Name")), controlledBy(ref("Name")), owned)
-	m := manager("CronJobControllerManager", cronJob, []*model.State{jobs},
-		action("ListActiveJobsAndUpdateStatus", jobs),
-		action("CleanUpOldJobsExceedsHistoryLimits", jobs),
-		action("RunNextScheduledJob"),
-		action("UpdateCronJobStatus"),
-	)
-	m.Doc = []string{"CronJobControllerManager declares all the actions needed by the CronJobController."}
-	m.Actions[0].Doc = []string{"List all active jobs, and update the status."}
-	m.Actions[1].Doc = []string{"Clean up old jobs according to the history limit."}
-	m.Actions[2].Doc = []string{"Run the next job if it's on time, or otherwise we should wait", "until the next scheduled time."}
-	m.Actions[3].Doc = []string{"Update status of CronJob."}
-	return packageOf("seed/manager", "manager", document("cronjob.ctrlkit", m))
-}
-
-// selectorsModel has a state for every way to select and to read.
-func selectorsModel() *model.Package {
-	shopLabel := label("shop", ref("Name"))
-	states := []*model.State{
-		one("byName", secret, named(ref("Spec.SecretName")), commented("The password of the shop.")),
-		one("byNameOwned", secret, named(ref("Name"), "-owned"), owned),
-		one("byNameOwnedByAny", secret, named(ref("Name"), "-shared"), ownedByAny),
-		one("byNameAndLabel", secret, named(ref("Spec.SecretName")), shopLabel),
-		one("byNameAndField", secret, named(ref("Spec.SecretName")), field(".type", "Type", model.TextConvert, "example.com/shop")),
-		one("byNameAsField", secret, field(".metadata.name", "Name", model.TextString, ref("Spec.SecretName"))),
-		one("byLabel", secret, shopLabel),
-		one("byLabelOwned", secret, shopLabel, label("owned", "yes"), owned),
-		one("byField", secret, field(".type", "Type", model.TextConvert, "example.com/", ref("Spec.Group"))),
-		one("inNamespace", configMap, named("settings"), in(ref("Spec.Place"))),
-		one("somewhere", configMap, everywhere, shopLabel),
-		list("all", configMap),
-		list("allOwned", configMap, owned),
-		list("allOwnedByAny", configMap, ownedByAny),
-		list("labelled", configMap, shopLabel, label("tier", refAs("Spec.Tier", model.TextConvert))),
-		list("controlled", configMap, controlledBy(ref("Name"))),
-		list("pods", pod, field(".spec.nodeName", "Spec.NodeName", model.TextString, ref("Spec.Place")),
-			field(".spec.priority", "Spec.Priority?", model.TextInt, "0"), shopLabel),
-		list("namedAndLabelled", configMap, named(ref("Name")), shopLabel),
-		list("namedOwned", configMap, named(ref("Name")), owned),
-		list("namedEverywhere", configMap, everywhere, named(ref("Name"))),
-		list("labelledEverywhere", configMap, everywhere, shopLabel),
-		list("inFixedNamespace", configMap, in("fixed"), label("literal", "yes")),
-		list("siblings", shop, label("group", ref("Spec.Group"))),
-	}
-	return packageOf("selectors", "selectors", document("selectors.ctrlkit", manager("Selectors", shop, states, action("Look", states...))))
-}
-
-// clusterModel has a cluster-scoped target, and cluster-scoped kinds as states.
-func clusterModel() *model.Package {
-	states := []*model.State{
-		one("home", namespace, named(ref("Spec.Place"))),
-		list("namespaces", namespace, label("region", ref("Name"))),
-		list("neighbours", region, field(".spec.group", "Spec.Group", model.TextString, ref("Spec.Group"))),
-		list("shops", shop, everywhere, label("region", ref("Name")), owned),
-		one("settings", configMap, named("settings"), in(ref("Name"))),
-	}
-	return packageOf("cluster", "cluster", document("region.ctrlkit", manager("RegionManager", region, states,
-		action("Found", states[0], states[1]), action("Supply", states[2], states[3], states[4]))))
-}
-
-func lastElementModel() *model.Package {
-	depots, west := list("depots", depot), list("westDepots", westDepot)
-	return packageOf("lastelement", "lastelement",
-		document("depots.ctrlkit", manager("Depots", depot, []*model.State{depots, west}, action("Compare", west, depots))))
-}
-
-// valuesModel has values with several references, and with pointers on the way.
-func valuesModel() *model.Package {
-	states := []*model.State{
-		one("mixed", configMap, named(ref("Name"), "-meta-", ref("Namespace"))),
-		one("pointers", configMap, named(ref("Spec.Ref?.Next?.Name")), in(ref("Spec.Ref?.Namespace?"))),
-		one("numbers", configMap, label("level", refAs("Spec.Level", model.TextInt)), label("size", refAs("Spec.Size", model.TextUint)),
-			label("replicas", "r", refAs("Spec.Replicas?", model.TextInt))),
-		one("truths", configMap, label("open", refAs("Spec.Open", model.TextBool)), label("flag", refAs("Spec.Flag?", model.TextBool))),
-		one("texts", configMap, label("tier", refAs("Spec.TierRef?", model.TextConvert)), label("hours", refAs("Spec.Hours", model.TextStringer))),
-		one("joined", configMap, named(ref("Spec.SecretName"), refAs("Spec.Tier", model.TextConvert))),
-		list("byPointerField", shop, field(".spec.tierRef", "Spec.TierRef?", model.TextConvert, refAs("Spec.Tier", model.TextConvert)),
-			field(".spec.ref.name", "Spec.Ref?.Name", model.TextString, ref("Name"))),
-	}
-	return packageOf("values", "values", document("values.ctrlkit", manager("Values", shop, states, action("Use", states...))))
-}
-
-// severalModel has two documents, two managers in one of them, the same states in several, and
-// managers of few words.
-func severalModel() *model.Package {
-	settings := func() *model.State { return one("settings", configMap, named(ref("Name"))) }
-	controlled := func() *model.State { return list("controlled", configMap, controlledBy(ref("Name"))) }
-	a, b, c := settings(), settings(), controlled()
-	first := manager("First", shop, []*model.State{a, c}, action("UpdateStatus", a, c))
-	second := manager("Second", shop, []*model.State{b}, action("UpdateStatus"), action("Greet", b))
-	return packageOf("several", "several",
-		document("binds.ctrlkit"),
-		document("one.ctrlkit", first, second),
-		document("two.ctrlkit",
-			manager("Idle", region, nil, action("Rest")),
-			manager("Empty", shop, nil),
-		),
-	)
-}
-
-// beyondModel has states that the checker rejects and the generator accepts.
-func beyondModel() *model.Package {
-	states := []*model.State{
-		list("byNamespaceField", configMap, everywhere, field(".metadata.namespace", "Namespace", model.TextString, ref("Spec.Place"))),
-		one("quotes", configMap, label("app", `say "hi"`), label("path", "`a\\b`")),
-	}
-	return packageOf("testdata/beyond", "beyond", document("beyond.ctrlkit", manager("Beyond", shop, states, action("Look", states...))))
-}
-
-func ownModel() *model.Package {
-	things := list("things", thing, owned)
-	return packageOf("own", "own", document("thing.ctrlkit", manager("ThingManager", thing, []*model.State{things}, action("Count", things))))
-}
-
-// nastyModel has names that clash with those that the generator would like to use.
+// nastyModel has names that clash with those that the generator would like to use, and states that
+// the checker rejects: the generated code does not rely on the checker.
 func nastyModel() *model.Package {
 	var states []*model.State
 	for _, name := range []string{
 		"type", "func", "range", "err", "ctx", "logger", "s", "m", "opts", "impl", "state", "client", "corev1", "fmt", "ctrlkit", "string",
 		"nil", "error", "target", "object", "jobs", "jobsErr", "readJobs", "getJobs", "Reader", "list", "obj", "selection", "PVCs", "éclair",
 	} {
-		states = append(states, one(name, configMap, label("of", ref("Name"))))
+		states = append(states, one(name, configMap, named("x")))
 	}
-	states = append(states, list("lists", configMap, controlledBy(ref("Name"))), one("selectTarget", secret, named("x")))
+	states = append(states, list("lists", configMap, controlledBy(ref("Name"))), one("selectTarget", secret, named("x")),
+		list("byNamespaceField", configMap, everywhere, field(".metadata.namespace", "Namespace", model.TextString, ref("Spec.Place"))),
+		one("quotes", configMap, label("app", `say "hi"`), label("path", "`a\\b`")),
+		list("depots", depot), list("westDepots", westDepot, in("fixed")),
+	)
 	actions := []*model.Action{action("Everything", states...), action("state"), action("impl", states[0]), action("logger"), action("String")}
 	actions[0].Doc = []string{"go:generate rm -rf", "+build ignore", "", "   indented", "*/ not the end // of it"}
 	m := manager("nasty", shop, states, actions...)
 	m.Doc = []string{"Deprecated: never use it."}
-	return packageOf("testdata/nasty", "nasty", document("a.b-c_linux_test.ctrlkit", m),
+	return packageOf("nasty", document("a.b-c_linux_test.ctrlkit", m),
 		document("linux.ctrlkit", manager("Nasty2", shop, []*model.State{list("x", configMap)})))
 }

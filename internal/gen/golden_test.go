@@ -6,68 +6,86 @@ package gen
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden packages")
+var update = flag.Bool("update", false, "rewrite the golden files, and fail")
 
-// TestGolden compares what is generated with packages that are compiled (go vet ./...) and tested
-// (package golden).
+// TestGolden compares what is generated from the documents of the golden packages with the files
+// beside them, which are compiled, and run as tests of these packages.
 func TestGolden(t *testing.T) {
-	for name, pkg := range goldenModels() {
-		t.Run(name, func(t *testing.T) {
-			files, err := Generate(pkg)
+	rings.Test(t, "runs the go command")
+	loader := check.NewCache(check.GoLoader{})
+	for _, dir := range []string{"golden", "golden/seed/manager"} {
+		t.Run(dir, func(t *testing.T) {
+			in, err := check.Read(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
-			dir := filepath.Join("golden", filepath.FromSlash(name))
-			want := generatedFiles(t, dir)
-			for _, file := range files {
-				if *update && !bytes.Equal(want[file.Name], file.Content) {
-					writeGolden(t, filepath.Join(dir, file.Name), file.Content)
-				}
-				if diff := cmp.Diff(string(want[file.Name]), string(file.Content)); diff != "" {
-					t.Errorf("%s is not what is generated now (-golden +generated), rewrite it with -update:\n%s", file.Name, diff)
-				}
-				delete(want, file.Name)
+			in.Dir = "."
+			pkg, list, err := check.Check(t.Context(), in, loader)
+			if err != nil || list.HasErrors() {
+				t.Fatalf("%v, %v", err, list)
 			}
-			for stale := range want {
-				t.Errorf("%s is not generated any more: remove it", stale)
+			for _, file := range generated(t, pkg) {
+				compareGolden(t, filepath.Join(dir, file.Name), file.Content)
 			}
 		})
 	}
 }
 
-// generatedFiles returns the files of a directory that the generator wrote.
-func generatedFiles(t *testing.T, dir string) map[string][]byte {
+// TestGoldenTexts has a manager without states and actions, and the names that are chosen for the
+// states of one that has nasty names, with what they select.
+func TestGoldenTexts(t *testing.T) {
+	compareGolden(t, "testdata/empty.golden", generated(t, emptyModel())[0].Content)
+
+	var names bytes.Buffer
+	pkg := nastyModel()
+	view := newManagerView(pkg.Documents[0].Managers[0], newImports(pkg, pkg.Documents[0]), newPackageNames(pkg))
+	fmt.Fprintf(&names, "%+v %+v %s %s\n", view.Names, view.Fields, view.NewAction, view.FakeTarget)
+	for _, action := range view.Actions {
+		fmt.Fprintf(&names, "action %s: %s\n", action.Name, action.Const)
+	}
+	for _, st := range view.States {
+		fmt.Fprintf(&names, "state %s: %s\n", st.Name, strings.Join([]string{
+			st.Getter, st.Reader, st.Field, st.Local, st.FakeValue, st.FakeError, st.Select, st.Type, strings.Join(strings.Fields(st.Wanted), " "),
+		}, " "))
+	}
+	compareGolden(t, "testdata/nasty.golden", names.Bytes())
+}
+
+func generated(t *testing.T, pkg *model.Package) []File {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	files, err := Generate(pkg)
 	if err != nil {
 		t.Fatal(err)
-	}
-	files := map[string][]byte{}
-	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, generated := SourceOf(content); generated {
-			files[filepath.Base(path)] = content
-		}
 	}
 	return files
 }
 
-func writeGolden(t *testing.T, path string, content []byte) {
+func compareGolden(t *testing.T, path string, got []byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	want, err := os.ReadFile(path)
+	if err != nil && !*update {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, content, 0o644); err != nil {
-		t.Fatal(err)
+	if bytes.Equal(got, want) {
+		return
+	}
+	t.Errorf("%s is not what is generated now (-golden +generated), rewrite it with -update:\n%s", path, cmp.Diff(string(want), string(got)))
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -5,7 +5,6 @@ package gen
 
 import (
 	"go/token"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -98,9 +97,7 @@ func namesOf(manager *model.Manager) managerNames {
 func (n managerNames) all(manager *model.Manager) []string {
 	names := []string{manager.Name, n.State, n.StateGetter, n.FakeState, n.Impl, n.NewState, n.New, n.Index, n.Watch}
 	for _, action := range manager.Actions {
-		if name := constOf(manager, action); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
+		names = append(names, constOf(manager, action))
 	}
 	return names
 }

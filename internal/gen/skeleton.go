@@ -42,9 +42,6 @@ func (a actionView) SkeletonDoc() []string {
 // action returns an error, and NAME_actions_test.go, which runs each action once. They are the
 // beginning of hand-written files, and are not generated again.
 func Skeletons(pkg *model.Package) ([]File, error) {
-	if err := validate(pkg); err != nil {
-		return nil, err
-	}
 	names := newPackageNames(pkg)
 	var files []File
 	for _, document := range pkg.Documents {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // loadedImporter imports what generated code imports, with types that were loaded once.
@@ -38,7 +39,7 @@ func newLoadedImporter(t *testing.T, kinds []model.Kind) loadedImporter {
 	}
 	loaded, err := packages.Load(&packages.Config{
 		Context: t.Context(),
-		Mode:    packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedExportFile | packages.NeedDeps,
+		Mode:    packages.NeedName | packages.NeedTypes | packages.NeedTypesSizes | packages.NeedImports | packages.NeedExportFile,
 	}, paths...)
 	if err != nil {
 		t.Fatal(err)
@@ -117,35 +118,47 @@ func containsNil(states []*model.State) bool {
 	return false
 }
 
-// TestGeneratedCodeTypeChecks generates the Go of random models that the validation accepts, and
-// type-checks it.
+// TestGeneratedCodeTypeChecks generates the Go of the golden models, and of random ones in which
+// the checker would find no error, and type-checks it.
 func TestGeneratedCodeTypeChecks(t *testing.T) {
+	rings.Test(t, "runs the go command and the type checker")
 	kinds := []model.Kind{shop, region, depot, westDepot, secret, configMap, pod, namespace}
 	importer := newLoadedImporter(t, kinds)
+	for _, pkg := range []*model.Package{emptyModel(), nastyModel()} {
+		if err := typeCheck(pkg, importer); err != nil {
+			t.Errorf("%s: %v", pkg.Name, err)
+		}
+	}
 	rapid.Check(t, func(t *rapid.T) {
-		pkg := packageOf("drawn", "drawn",
+		pkg := packageOf("drawn",
 			document("one.ctrlkit", drawManager(t, "Manager", kinds), drawManager(t, "Other", kinds)),
 			document("two.ctrlkit", drawManager(t, "Third", kinds)))
-		files, err := Generate(pkg)
-		if err != nil {
-			t.Fatalf("generating: %v", err)
-		}
-		skeletons, err := Skeletons(pkg)
-		if err != nil {
-			t.Fatalf("writing skeletons: %v", err)
-		}
-		files = append(files, skeletons...)
-		fset := token.NewFileSet()
-		var trees []*ast.File
-		for _, file := range files {
-			tree, err := parser.ParseFile(fset, file.Name, file.Content, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			trees = append(trees, tree)
-		}
-		if _, err := (&types.Config{Importer: importer}).Check(pkg.Path, fset, trees, nil); err != nil {
-			t.Fatalf("%v\n%s", err, files[0].Content)
+		if err := typeCheck(pkg, importer); err != nil {
+			t.Fatal(err)
 		}
 	})
+}
+
+func typeCheck(pkg *model.Package, importer types.Importer) error {
+	files, err := Generate(pkg)
+	if err != nil {
+		return err
+	}
+	skeletons, err := Skeletons(pkg)
+	if err != nil {
+		return fmt.Errorf("writing skeletons: %w", err)
+	}
+	fset := token.NewFileSet()
+	var trees []*ast.File
+	for _, file := range append(files, skeletons...) {
+		tree, err := parser.ParseFile(fset, file.Name, file.Content, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		trees = append(trees, tree)
+	}
+	if _, err := (&types.Config{Importer: importer}).Check(pkg.Path, fset, trees, nil); err != nil {
+		return fmt.Errorf("%w\n%s", err, files[0].Content)
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/policy/namespaces"
 	"github.com/ctrlkit/ctrlkit/sim"
@@ -108,12 +109,14 @@ var noDrift = sim.WithoutFault(fault.Drift, "the operator does not poll, so that
 // Whatever goes wrong, a bucket is created, changed and deleted exactly as the annotations of the
 // namespace say, and each change of them is acted upon.
 func TestSurvivesEverything(t *testing.T) {
-	sim.Run(t, workload(namespaces.Watches(policy.Defaults{}), true), noDrift)
+	rings.Test(t, "simulates")
+	sim.Run(t, workload(namespaces.Watches(policy.Defaults{}), true), noDrift, sim.WithSample(40))
 }
 
 // An operator that trusts its cache acts against an annotation that is older than the object, and
 // one without the watch does not see that an annotation was removed.
 func TestWrongOperatorsAreFound(t *testing.T) {
+	rings.Test(t, "simulates")
 	for name, wrong := range map[string]sim.Workload{
 		"it does not ask the API server": workload(namespaces.Watches(policy.Defaults{}), false),
 		"it does not watch namespaces":   workload(nil, true),

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/memory"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
@@ -112,6 +113,7 @@ func hasCondition(kind batchv1.JobConditionType) func(watch.Event) bool {
 }
 
 func TestWorkloadsArePlayed(t *testing.T) {
+	rings.Test(t, "takes seconds")
 	t.Parallel()
 	w, _ := start(t, memory.Options{})
 	w.create(newJob("good", nil))

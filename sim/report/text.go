@@ -253,6 +253,9 @@ func (s *Simulation) Incomplete() string {
 	if s.Stopped == "" {
 		return ""
 	}
+	if s.Stopped == Sample {
+		return fmt.Sprintf("a sample of %s plans: -sim.shard=1/1 runs all", number(s.Plans.Total))
+	}
 	text := fmt.Sprintf("stopped after %s of %s plans: %s", number(s.Plans.Run), number(s.Plans.Total), s.Stopped)
 	if s.Stopped == TimeLimit {
 		text += "; run the others with a longer -timeout, or split them with -sim.shard"
@@ -260,11 +263,12 @@ func (s *Simulation) Incomplete() string {
 	return text
 }
 
-// The reasons for which a simulation is stopped.
+// The reasons for which a simulation does not run all plans.
 const (
 	TimeLimit   = "time limit"
 	Interrupted = "interrupted"
 	Enough      = "an oracle was violated on which it stops"
+	Sample      = "sample"
 )
 
 // number writes a number with commas.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // A priced is a child whose check is measured.
@@ -88,6 +89,7 @@ func BenchmarkWitness(b *testing.B) {
 
 // Covers allocates nothing, and Hash only its result.
 func TestCost(t *testing.T) {
+	rings.Test(t, "takes seconds")
 	if raceDetector {
 		t.Skip("the race detector makes pools drop what they hold")
 	}

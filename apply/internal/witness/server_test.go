@@ -30,6 +30,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
@@ -57,9 +58,7 @@ func memoryServer(t testing.TB) *server {
 
 func realServer(t *testing.T) *server {
 	t.Helper()
-	if testing.Short() || raceDetector {
-		t.Skip("needs a control plane; make test runs it without the race detector")
-	}
+	rings.Test(t, "starts a control plane")
 	plane := controlplanetest.Start(t, controlplane.Options{CRDs: []string{"testdata/crd.yaml"}})
 	config := rest.CopyConfig(plane.Config())
 	config.QPS = -1

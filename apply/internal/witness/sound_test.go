@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // A verdict compares what the witness says with what the API server does when the intent is applied
@@ -41,6 +42,7 @@ type soundCase struct {
 // The witness says the same on both servers, and it is right, or the page in docs/design says why
 // it is not.
 func TestSound(t *testing.T) {
+	rings.Test(t, "takes seconds")
 	t.Run("memory", func(t *testing.T) { runSound(t, memoryServer(t), soundCases()) })
 	t.Run("real", func(t *testing.T) {
 		s := realServer(t)

@@ -10,5 +10,5 @@
 //
 // It observes the operators from outside: it builds their programs as a user does, runs them with
 // the permissions of their roles, and reads the objects in the API server. A model, computed from
-// the seed alone, says how these should be. See docs/soak.md.
+// the seed alone, says how these should be. See docs/run.md.
 package main

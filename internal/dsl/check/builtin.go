@@ -5,6 +5,7 @@ package check
 
 import (
 	"cmp"
+	_ "embed"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,8 +36,36 @@ func shortGroup(group string) string {
 	return short
 }
 
+// builtinText has a line for each package: its path, group and version, and its kinds, of which
+// those with an asterisk are cluster-scoped and those with an exclamation mark have no list type.
+//
+//go:embed builtin.txt
+var builtinText string
+
+func builtinTable() []builtinPackage {
+	var table []builtinPackage
+	for line := range strings.Lines(builtinText) {
+		words := strings.Fields(line)
+		group, version, _ := splitGroupVersion(words[1])
+		b := builtinPackage{Path: words[0], Group: group, Version: version}
+		for _, word := range words[2:] {
+			kind := strings.TrimRight(word, "*!")
+			if strings.Contains(word, "*") {
+				b.Cluster = append(b.Cluster, kind)
+			} else {
+				b.Namespaced = append(b.Namespaced, kind)
+			}
+			if strings.Contains(word, "!") {
+				b.NoList = append(b.NoList, kind)
+			}
+		}
+		table = append(table, b)
+	}
+	return table
+}
+
 // builtins are views of the table, made once.
-var builtins = newBuiltinIndex(builtinTable)
+var builtins = newBuiltinIndex(builtinTable())
 
 type builtinIndex struct {
 	byPath  map[string]*builtinPackage

@@ -4,8 +4,10 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -38,9 +40,9 @@ type Source struct {
 //   - Check reads no files. It calls the loader once, for all packages together.
 //   - The error is that of the loader.
 func Check(ctx context.Context, in Input, loader Loader) (*model.Package, diag.List, error) {
-	c := &checker{managers: map[string]*scopedName{}, path: in.Path, ownTypes: map[string]bool{}}
+	c := &checker{managers: map[string]*declaredManager{}, path: in.Path, ownTypes: map[string]bool{}}
 	sources := slices.Clone(in.Sources)
-	slices.SortFunc(sources, func(a, b Source) int { return compareFiles(a.File, b.File) })
+	slices.SortFunc(sources, func(a, b Source) int { return cmp.Compare(a.File, b.File) })
 	for _, source := range sources {
 		file, list := parser.Parse(source.File, source.Text)
 		c.documents = append(c.documents, newDocument(file, list, in.Path))
@@ -70,23 +72,13 @@ func Check(ctx context.Context, in Input, loader Loader) (*model.Package, diag.L
 	return result, list, nil
 }
 
-func compareFiles(a, b string) int {
-	if a < b {
-		return -1
-	}
-	if a > b {
-		return 1
-	}
-	return 0
-}
-
 // A checker checks the documents of one package.
 type checker struct {
 	documents []*document
 	packages  map[string]*Package
 	// managers are the managers of all documents by name, order their names in the order of
 	// declaration.
-	managers map[string]*scopedName
+	managers map[string]*declaredManager
 	order    []string
 	// path is the import path of the Go package, ownTypes the names of the kinds in use that are
 	// declared in it.
@@ -102,18 +94,19 @@ func (c *checker) packagePaths() []string {
 			set[path] = true
 		}
 	}
-	paths := make([]string, 0, len(set))
-	for path := range set {
-		paths = append(paths, path)
-	}
-	slices.Sort(paths)
-	return paths
+	return slices.Sorted(maps.Keys(set))
 }
 
 // A scopedName is a name and the place where it was declared first.
 type scopedName struct {
 	document *document
 	word     ast.Word
+}
+
+// A declaredManager is a manager with its actions.
+type declaredManager struct {
+	scopedName
+	actions []string
 }
 
 // related returns the place of the first declaration.

@@ -16,39 +16,25 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
-	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
-	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // FuzzCheck checks arbitrary texts against the packages of checktest.Loader: there is no panic, a
 // model exactly when there is no error, and nothing in the model that the generator cannot use.
 func FuzzCheck(f *testing.F) {
-	names, err := filepath.Glob("testdata/*/*.txtar")
-	if err != nil || len(names) == 0 {
-		f.Fatal("no corpus: ", err)
+	documents, err := checktest.Documents()
+	if err != nil {
+		f.Fatal(err)
 	}
-	for _, name := range names {
-		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, file := range archive.Files {
-			if file.Name != "want" {
-				f.Add(file.Data)
-			}
-		}
+	for _, src := range documents {
+		f.Add([]byte(src))
 	}
-	f.Add(checktest.CronJob)
 	for _, text := range hostile() {
 		f.Add(text)
-	}
-	for _, e := range diag.Codes() {
-		f.Add([]byte(e.Example))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
 		in := check.Input{Name: "manager", Sources: []check.Source{{File: "a.ctrlkit", Text: src}}}
@@ -237,62 +223,9 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// largeDocument has 20 states and 40 actions.
-func largeDocument() []byte {
-	var b strings.Builder
-	b.WriteString("bind controller-kit-demo/v1 controller-kit-demo/api/v1\n\nalias CronJob controller-kit-demo/v1/CronJob\n\n" +
-		"// Large declares a lot.\ndecl Large for CronJob {\n    state {\n")
-	for i := range 20 {
-		fmt.Fprintf(&b, "        // state%[1]d is a state.\n        state%[1]d []Job {\n            labels/cronjob=${target.Name}-%[1]d\n"+
-			"            fields/.metadata.controller=${target.Name}\n            owned\n        }\n\n", i)
-	}
-	b.WriteString("    }\n\n    action {\n")
-	for i := range 40 {
-		fmt.Fprintf(&b, "        // Action%[1]d does something.\n        Action%[1]d(state%[2]d, state%[3]d)\n\n", i, i%20, (i+7)%20)
-	}
-	b.WriteString("    }\n}\n")
-	return []byte(b.String())
-}
-
-func BenchmarkParse(b *testing.B) {
-	src := largeDocument()
-	b.ReportAllocs()
-	b.SetBytes(int64(len(src)))
-	for b.Loop() {
-		if _, list := parser.Parse("large.ctrlkit", src); len(list) > 0 {
-			b.Fatal(list)
-		}
-	}
-}
-
-// BenchmarkCheck parses and checks, with packages that are loaded already and with packages that
-// the go command loads.
-func BenchmarkCheck(b *testing.B) {
-	in := check.Input{Dir: moduleDir, Name: "manager", Sources: []check.Source{{File: "large.ctrlkit", Text: largeDocument()}}}
-	for _, loader := range []struct {
-		name string
-		check.Loader
-	}{
-		{"in memory", checktest.Loader{}},
-		{"cached", check.NewCache(check.GoLoader{})},
-		{"go command", check.GoLoader{}},
-	} {
-		b.Run(loader.name, func(b *testing.B) {
-			b.ReportAllocs()
-			if _, _, err := check.Check(context.Background(), in, loader); err != nil {
-				b.Fatal(err)
-			}
-			for b.Loop() {
-				if _, list, err := check.Check(context.Background(), in, loader); err != nil || len(list) > 0 {
-					b.Fatal(list, err)
-				}
-			}
-		})
-	}
-}
-
 // TestSurroundings checks a good document in directories where its packages cannot be loaded.
 func TestSurroundings(t *testing.T) {
+	rings.Test(t, "runs the go command")
 	doc := []byte("decl Rollout for Deployment {\n    action {\n        Look()\n    }\n}\n")
 	for _, test := range []struct {
 		name, mod     string

@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +20,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 var (
@@ -46,6 +48,28 @@ func TestMain(m *testing.M) {
 	}())
 }
 
+// loadUsual loads in one go what most of the documents need. What fails fails again where it is
+// needed.
+var loadUsual = sync.OnceFunc(func() {
+	_, _ = realLoader.Load(context.Background(), moduleDir, []string{
+		"controller-kit-demo/api/...", "k8s.io/api/apps/v1", "k8s.io/api/autoscaling/v2", "k8s.io/api/batch/v1", "k8s.io/api/core/v1",
+		"k8s.io/api/events/v1", "k8s.io/api/networking/v1", "k8s.io/api/rbac/v1", "k8s.io/api/storage/v1beta1",
+		"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1",
+	})
+})
+
+// checkReal checks documents with the packages that the go command loads.
+func checkReal(t *testing.T, in check.Input) (*model.Package, diag.List) {
+	t.Helper()
+	rings.Test(t, "runs the go command")
+	loadUsual()
+	pkg, list, err := check.Check(t.Context(), in, realLoader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pkg, list
+}
+
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
 // sources returns the files of an archive that are documents. A line that begins with "quoted "
@@ -54,16 +78,8 @@ func sources(t *testing.T, archive *txtar.Archive) check.Input {
 	t.Helper()
 	in := check.Input{Dir: moduleDir, Name: "manager", Path: "controller-kit-demo/manager"}
 	for _, f := range archive.Files {
-		text := f.Data
-		if quoted, ok := strings.CutPrefix(string(text), "quoted "); ok {
-			s, err := strconv.Unquote(strings.TrimSpace(quoted))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = []byte(s)
-		}
 		if strings.HasSuffix(f.Name, check.Extension) {
-			in.Sources = append(in.Sources, check.Source{File: f.Name, Text: text})
+			in.Sources = append(in.Sources, check.Source{File: f.Name, Text: []byte(diag.Unquoted(string(f.Data)))})
 		}
 	}
 	return in
@@ -115,10 +131,7 @@ func compareGolden(t *testing.T, name string, archive *txtar.Archive, got string
 func TestWrongDocuments(t *testing.T) {
 	eachArchive(t, "testdata/wrong/*.txtar", 50, func(t *testing.T, name string, archive *txtar.Archive) {
 		in := sources(t, archive)
-		pkg, list, err := check.Check(context.Background(), in, realLoader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pkg, list := checkReal(t, in)
 		if len(list) == 0 {
 			t.Error("nothing is wrong with it")
 		}
@@ -134,10 +147,7 @@ func TestWrongDocuments(t *testing.T) {
 func TestRightDocuments(t *testing.T) {
 	eachArchive(t, "testdata/right/*.txtar", 5, func(t *testing.T, name string, archive *txtar.Archive) {
 		in := sources(t, archive)
-		pkg, list, err := check.Check(context.Background(), in, realLoader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pkg, list := checkReal(t, in)
 		if len(list) > 0 {
 			t.Fatalf("mistakes in a right document:\n%s", rendered(t, in, list))
 		}
@@ -170,10 +180,7 @@ func TestExamples(t *testing.T) {
 	for _, e := range diag.Codes() {
 		t.Run(string(e.Code), func(t *testing.T) {
 			in := check.Input{Dir: moduleDir, Sources: []check.Source{{File: "example.ctrlkit", Text: []byte(e.Example)}}}
-			_, list, err := check.Check(context.Background(), in, realLoader)
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, list := checkReal(t, in)
 			if len(list) != 1 || list[0].Code != e.Code {
 				t.Errorf("want one mistake with code %s, got:\n%s", e.Code, rendered(t, in, list))
 			}
@@ -184,10 +191,7 @@ func TestExamples(t *testing.T) {
 // TestExampleDocument checks the document of the language's example as it stands.
 func TestExampleDocument(t *testing.T) {
 	in := check.Input{Dir: moduleDir, Name: "manager", Sources: []check.Source{{File: "cronjob.ctrlkit", Text: checktest.CronJob}}}
-	pkg, list, err := check.Check(context.Background(), in, realLoader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pkg, list := checkReal(t, in)
 	if len(list) > 0 {
 		t.Errorf("mistakes in the example:\n%s", rendered(t, in, list))
 	}

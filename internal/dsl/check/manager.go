@@ -78,7 +78,7 @@ func (c *checker) declareManager(d *document, name ast.Word) {
 		return
 	}
 	d.exported(name, "manager")
-	c.managers[name.Text] = &scopedName{d, name}
+	c.managers[name.Text] = &declaredManager{scopedName: scopedName{d, name}}
 	c.order = append(c.order, name.Text)
 }
 
@@ -111,6 +111,7 @@ func (m *managerScope) actions(decl *ast.Decl) {
 		} else {
 			seen[a.Name.Text] = &scopedName{m.d, a.Name}
 			m.actionName(a.Name)
+			m.managers[decl.Name.Text].actions = append(m.managers[decl.Name.Text].actions, a.Name.Text)
 		}
 		m.model.Actions = append(m.model.Actions, m.action(a))
 	}

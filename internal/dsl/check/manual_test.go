@@ -5,7 +5,6 @@ package check_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"regexp"
@@ -55,14 +54,6 @@ func TestManual(t *testing.T) {
 
 func manualCodes() string {
 	var b strings.Builder
-	b.WriteString("\n| code | |\n|---|---|\n")
-	for _, e := range diag.Codes() {
-		warning := ""
-		if e.Severity == diag.Warning {
-			warning = " (warning)"
-		}
-		fmt.Fprintf(&b, "| [%s](#%s) | %s%s |\n", e.Code, strings.ToLower(string(e.Code)), e.Title, warning)
-	}
 	for _, e := range diag.Codes() {
 		fmt.Fprintf(&b, "\n### %s\n\n%s: %s. %s\n\n", e.Code, strings.ToUpper(e.Severity.String()[:1])+e.Severity.String()[1:], e.Title, e.Text)
 		if showable(e.Example) {
@@ -104,10 +95,8 @@ func TestManualExamples(t *testing.T) {
 				src = inDecl(src)
 			}
 			in := check.Input{Dir: moduleDir, Sources: []check.Source{{File: "example.ctrlkit", Text: []byte(src)}}}
-			_, list, err := check.Check(context.Background(), in, realLoader)
+			_, list := checkReal(t, in)
 			switch {
-			case err != nil:
-				t.Fatal(err)
 			case strings.HasPrefix(info, "CK"):
 				if len(list) != 1 || string(list[0].Code) != info {
 					t.Errorf("want the mistake %s alone, got:\n%s", info, rendered(t, in, list))

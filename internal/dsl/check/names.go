@@ -107,12 +107,16 @@ func capitalized(name string) string {
 	return string(unicode.ToUpper(first)) + name[size:]
 }
 
-// generatedNames are the names that a manager adds to its Go package.
-func generatedNames(manager string) []string {
-	return []string{
+// generatedNames are the exported names that a manager adds to its Go package.
+func generatedNames(manager string, actions []string) []string {
+	names := []string{
 		manager, manager + "State", manager + "StateGetter", manager + "FakeState", manager + "Impl",
 		"New" + manager, "New" + manager + "State", "Index" + manager, "Watch" + manager,
 	}
+	for _, action := range actions {
+		names = append(names, manager+"Action"+action)
+	}
+	return names
 }
 
 // managerCollisions reports managers that would declare the same Go name, and those that would
@@ -121,14 +125,15 @@ func (c *checker) managerCollisions() {
 	owners := map[string]string{}
 	for _, manager := range c.order {
 		self := c.managers[manager]
-		for _, name := range generatedNames(manager) {
+		generated := generatedNames(manager, self.actions)
+		for _, name := range generated {
 			if owner, ok := owners[name]; ok {
 				self.document.report(diag.NameCollision, self.word, fmt.Sprintf("managers %s and %s both generate %s", owner, manager, name),
 					"give one of them another name", c.managers[owner].related()...)
 				break
 			}
 		}
-		for _, name := range generatedNames(manager) {
+		for _, name := range generated {
 			if _, ok := owners[name]; !ok {
 				owners[name] = manager
 			}

@@ -4,17 +4,18 @@
 package checktest
 
 import (
-	"embed"
+	_ "embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+
+	"golang.org/x/tools/txtar"
 )
 
-//go:embed testdata/demo
-var demo embed.FS
+//go:embed testdata/demo.txtar
+var demo []byte
 
 // CronJob is the document of the language's example.
 //
@@ -39,7 +40,7 @@ func WriteModule(dir string) error {
 	if err != nil {
 		return fmt.Errorf("reading go.sum: %w", err)
 	}
-	tree, err := fs.Sub(demo, "testdata/demo")
+	tree, err := txtar.FS(txtar.Parse(demo))
 	if err != nil {
 		return err
 	}

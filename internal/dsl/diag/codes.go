@@ -3,6 +3,16 @@
 
 package diag
 
+import (
+	_ "embed"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/tools/txtar"
+)
+
 // A Code names a kind of mistake. Codes are stable: the meaning of a code never changes, and no
 // code is reused.
 type Code string
@@ -99,27 +109,53 @@ type Explanation struct {
 	Example string
 }
 
-// Codes returns the table of all codes, in their order.
-func Codes() []Explanation { return append([]Explanation(nil), table...) }
+// Codes returns the explanations of all codes, in their order.
+func Codes() []Explanation { return slices.Clone(explanations()) }
 
 // Explain returns the explanation of a code, if there is one.
 func Explain(code Code) (Explanation, bool) {
-	e, ok := byCode[code]
-	return e, ok
+	all := explanations()
+	i, ok := slices.BinarySearchFunc(all, code, func(e Explanation, code Code) int { return strings.Compare(string(e.Code), string(code)) })
+	if !ok {
+		return Explanation{}, false
+	}
+	return all[i], true
 }
 
 // Severity returns the severity of the diagnostics with this code.
 func (c Code) Severity() Severity {
-	if e, ok := byCode[c]; ok {
+	if e, ok := Explain(c); ok {
 		return e.Severity
 	}
 	return Error
 }
 
-var byCode = func() map[Code]Explanation {
-	m := make(map[Code]Explanation, len(table))
-	for _, e := range table {
-		m[e.Code] = e
+//go:embed codes.txtar
+var codesText []byte
+
+// explanations reads codes.txtar.
+var explanations = sync.OnceValue(func() []Explanation {
+	var all []Explanation
+	for _, f := range txtar.Parse(codesText).Files {
+		head, title, _ := strings.Cut(f.Name, ": ")
+		code, severity, _ := strings.Cut(head, " ")
+		text, example, _ := strings.Cut(string(f.Data), "\n\n")
+		e := Explanation{Code: Code(code), Severity: Error, Title: title, Text: text, Example: Unquoted(example)}
+		if severity == Warning.String() {
+			e.Severity = Warning
+		}
+		all = append(all, e)
 	}
-	return m
-}()
+	return all
+})
+
+// Unquoted returns the document that a file of an archive stands for: the file itself, or the Go
+// string after the word "quoted", for what a text file cannot hold.
+func Unquoted(text string) string {
+	if quoted, ok := strings.CutPrefix(text, "quoted "); ok {
+		if document, err := strconv.Unquote(strings.TrimSpace(quoted)); err == nil {
+			return document
+		}
+	}
+	return text
+}

@@ -7,7 +7,9 @@ package golden_test
 
 import (
 	"context"
+	"errors"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -15,19 +17,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
-	shopv1 "github.com/ctrlkit/ctrlkit/internal/gen/golden/apis/shop/v1"
+	"github.com/ctrlkit/ctrlkit/internal/gen/golden"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 var (
-	plane       controlplanetest.Shared // etcd and API server only: there is no garbage collector
+	plane       controlplanetest.Shared
 	installCRDs sync.Once
 	errInstall  error
 )
@@ -37,27 +43,23 @@ func TestMain(m *testing.M) {
 	os.Exit(plane.Main(m))
 }
 
-func newScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, shopv1.AddToScheme} {
-		if err := add(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s
+// A cluster is an API server with a namespace for one test, and another called its place.
+type cluster struct {
+	t                *testing.T
+	config           *rest.Config // nil in memory
+	live             client.Client
+	namespace, place string
 }
 
-// A cluster is the API server with a namespace for one test.
-type cluster struct {
-	t         *testing.T
-	config    *rest.Config
-	live      client.Client
-	namespace string
-}
+var testScheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(errors.Join(scheme.AddToScheme(s), golden.AddToScheme(s)))
+	return s
+}()
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
+	rings.Test(t, "starts a control plane")
 	config := rest.CopyConfig(plane.ForTest(t).Config())
 	config.QPS, config.Burst = -1, -1
 	installCRDs.Do(func() {
@@ -66,13 +68,31 @@ func newCluster(t *testing.T) *cluster {
 	if errInstall != nil {
 		t.Fatal(errInstall)
 	}
-	live, err := client.New(config, client.Options{Scheme: newScheme(t)})
+	live, err := client.New(config, client.Options{Scheme: testScheme})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &cluster{t: t, config: config, live: live}
-	c.namespace = c.newNamespace("test-")
+	c.namespace, c.place = c.newNamespace("test-"), c.newNamespace("zz-place-")
 	return c
+}
+
+// A fakeIndexer registers indexes with a fake client.
+type fakeIndexer struct{ *fake.ClientBuilder }
+
+func (f fakeIndexer) IndexField(_ context.Context, obj client.Object, field string, values client.IndexerFunc) error {
+	f.WithIndex(obj, field, values)
+	return nil
+}
+
+// inMemory is a cluster without an API server: a fake client with the indexes of Shops.
+func inMemory(t *testing.T) *cluster {
+	t.Helper()
+	builder := fake.NewClientBuilder().WithScheme(testScheme)
+	if err := golden.IndexShops(t.Context(), fakeIndexer{builder}); err != nil {
+		t.Fatal(err)
+	}
+	return &cluster{t: t, live: builder.Build(), namespace: "test", place: "zz-place"}
 }
 
 func (c *cluster) newNamespace(prefix string) string {
@@ -94,6 +114,9 @@ func (c *cluster) create(objects ...client.Object) {
 // cache starts a cache with the given indexes, which has everything that was created before.
 func (c *cluster) cache(indexes ...func(context.Context, client.FieldIndexer) error) client.Reader {
 	c.t.Helper()
+	if c.config == nil {
+		return c.live
+	}
 	reader, err := cache.New(c.config, cache.Options{Scheme: c.live.Scheme(), Mapper: c.live.RESTMapper()})
 	if err != nil {
 		c.t.Fatal(err)
@@ -103,60 +126,110 @@ func (c *cluster) cache(indexes ...func(context.Context, client.FieldIndexer) er
 			c.t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- reader.Start(ctx) }()
-	c.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			c.t.Errorf("the cache ended: %v", err)
-		}
-	})
-	if !reader.WaitForCacheSync(ctx) {
+	c.start(reader.Start)
+	if !reader.WaitForCacheSync(c.t.Context()) {
 		c.t.Fatal("the cache was not filled")
 	}
 	return reader
 }
 
-// named is the metadata of an object in the cluster's namespace. Words like key=value are labels.
-func (c *cluster) named(name string, labels ...string) metav1.ObjectMeta {
-	return metaIn(c.namespace, name, labels...)
+// start runs a cache or a manager until the test ends.
+func (c *cluster) start(run func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	c.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			c.t.Errorf("what the test started ended: %v", err)
+		}
+	})
 }
 
-func metaIn(namespace, name string, labels ...string) metav1.ObjectMeta {
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{}}
-	for _, label := range labels {
-		key, value, _ := strings.Cut(label, "=")
-		meta.Labels[key] = value
+// shop returns a Shop with a value in every field.
+func (c *cluster) shop(name string) *golden.Shop {
+	replicas, flag, tier := int32(3), golden.Flag(true), golden.Tier("gold")
+	return &golden.Shop{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name, UID: types.UID("uid-of-" + name)},
+		Spec: golden.Spec{
+			SecretName: "password", Place: c.place, Group: "g", Tier: tier, TierRef: &tier, Level: 2, Size: 65535,
+			Replicas: &replicas, Flag: &flag, Hours: golden.Hours{From: 8, To: 20},
+			Ref: &golden.Ref{Name: name, Namespace: &c.place, Next: &golden.Next{Name: "far"}},
+		},
 	}
-	return meta
 }
 
-func secret(meta metav1.ObjectMeta) *corev1.Secret { return &corev1.Secret{ObjectMeta: meta} }
-
-func secretOfType(meta metav1.ObjectMeta, kind corev1.SecretType) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: meta, Type: kind}
-}
-
-func configMap(meta metav1.ObjectMeta) *corev1.ConfigMap { return &corev1.ConfigMap{ObjectMeta: meta} }
-
-// ownedBy makes owner an owner of obj, but not its controller.
-func ownedBy[T client.Object](owner client.Object, kind string, obj T) T {
-	obj.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: shopv1.GroupVersion.String(), Kind: kind, Name: owner.GetName(), UID: owner.GetUID(),
-	}})
+// object makes the object that a text describes: its kind, its name, after PLACE/ if it is in the
+// place, and further words. A word is a label, key=value, the type of a Secret, .type=value, the
+// node of a Pod, .node=value, or one of
+//
+//	controlled    by the target
+//	owned         by the target, which is not its controller
+//	foreign       controlled by a namesake of the target
+func (c *cluster) object(target client.Object, text string) client.Object {
+	c.t.Helper()
+	words := strings.Fields(strings.ReplaceAll(text, "PLACE", c.place))
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	secret := &corev1.Secret{}
+	obj, ok := map[string]client.Object{"ConfigMap": &corev1.ConfigMap{}, "Pod": pod, "Secret": secret, "Shop": &golden.Shop{}}[words[0]]
+	if !ok {
+		c.t.Fatalf("the kind of %q is not known", text)
+	}
+	obj.SetNamespace(c.namespace)
+	obj.SetName(words[1])
+	if place, name, ok := strings.Cut(words[1], "/"); ok {
+		obj.SetNamespace(place)
+		obj.SetName(name)
+	}
+	labels := map[string]string{}
+	for _, word := range words[2:] {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case ".type":
+			secret.Type = corev1.SecretType(value)
+		case ".node":
+			pod.Spec.NodeName = value
+		case "controlled", "owned", "foreign":
+			own(obj, target, key)
+		default:
+			labels[key] = value
+		}
+	}
+	obj.SetLabels(labels)
 	return obj
 }
 
-func controlledBy[T client.Object](owner client.Object, obj T) T {
-	yes := true
-	kind := "Shop"
-	if _, ok := owner.(*shopv1.Region); ok {
-		kind = "Region"
+func own(obj, target client.Object, how string) {
+	owner := metav1.OwnerReference{APIVersion: golden.GroupVersion.String(), Kind: "Shop", Name: target.GetName(), UID: target.GetUID()}
+	if _, ok := target.(*golden.Region); ok {
+		owner.Kind = "Region"
 	}
-	ownedBy(owner, kind, obj)
-	owners := obj.GetOwnerReferences()
-	owners[0].Controller = &yes
-	obj.SetOwnerReferences(owners)
-	return obj
+	controller := how != "owned"
+	owner.Controller = &controller
+	if how == "foreign" {
+		owner.UID = "uid-of-another"
+	}
+	obj.SetOwnerReferences(append(obj.GetOwnerReferences(), owner))
+}
+
+// read returns the names of the objects that the getter of a state returns, as namespace/name
+// without the test's own namespace.
+func (c *cluster) read(states any, state string) ([]string, error) {
+	c.t.Helper()
+	getter := reflect.ValueOf(states).MethodByName("Get" + strings.ToUpper(state[:1]) + state[1:])
+	results := getter.Call([]reflect.Value{reflect.ValueOf(c.t.Context())})
+	names := []string{}
+	add := func(obj client.Object) {
+		names = append(names, strings.TrimPrefix(strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), c.namespace+"/"), "/"))
+	}
+	switch found := results[0]; {
+	case found.Kind() == reflect.Slice:
+		for i := range found.Len() {
+			add(found.Index(i).Addr().Interface().(client.Object))
+		}
+	case !found.IsNil():
+		add(found.Interface().(client.Object))
+	}
+	err, _ := results[1].Interface().(error)
+	return names, err
 }

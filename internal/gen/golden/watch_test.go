@@ -9,33 +9,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	shopv1 "github.com/ctrlkit/ctrlkit/internal/gen/golden/apis/shop/v1"
-	regions "github.com/ctrlkit/ctrlkit/internal/gen/golden/cluster"
-	"github.com/ctrlkit/ctrlkit/internal/gen/golden/selectors"
-	"github.com/ctrlkit/ctrlkit/internal/gen/golden/values"
+	"github.com/ctrlkit/ctrlkit/internal/gen/golden"
 	"github.com/ctrlkit/ctrlkit/state"
 )
 
 // views records what reconciles have seen: for each target the last view of one of its states.
 type views struct {
+	c       *cluster
 	mu      sync.Mutex
 	seen    map[reconcile.Request]string
 	changed chan struct{} // closed and replaced at every reconcile
-}
-
-func newViews() *views {
-	return &views{seen: map[reconcile.Request]string{}, changed: make(chan struct{})}
 }
 
 func (v *views) set(request reconcile.Request, view string) {
@@ -47,9 +41,9 @@ func (v *views) set(request reconcile.Request, view string) {
 }
 
 // wait returns when the last view of target is want. It does not poll: each reconcile wakes it.
-func (v *views) wait(t *testing.T, target client.Object, want string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+func (v *views) wait(target client.Object, want string) {
+	v.c.t.Helper()
+	ctx, cancel := context.WithTimeout(v.c.t.Context(), 10*time.Second)
 	defer cancel()
 	for {
 		v.mu.Lock()
@@ -61,13 +55,40 @@ func (v *views) wait(t *testing.T, target client.Object, want string) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			t.Fatalf("%s sees %q, and is not reconciled to see %q", target.GetName(), view, want)
+			v.c.t.Fatalf("%s sees %q, and is not reconciled to see %q", target.GetName(), view, want)
 		}
 	}
 }
 
-// manager starts a manager with the controller that setup makes.
-func (c *cluster) manager(setup func(ctrl.Manager) error) {
+// A manager is what is generated for a kind.
+type manager struct {
+	index     func(context.Context, client.FieldIndexer) error
+	setup     func(ctrl.Manager) *ctrl.Builder
+	newObject func() client.Object
+	newStates func(client.Reader, client.Object) any
+}
+
+var shops = manager{
+	index: golden.IndexShops,
+	setup: func(m ctrl.Manager) *ctrl.Builder {
+		return golden.WatchShops(ctrl.NewControllerManagedBy(m), m.GetClient())
+	},
+	newObject: func() client.Object { return &golden.Shop{} },
+	newStates: func(r client.Reader, obj client.Object) any { return golden.NewShopsState(r, obj.(*golden.Shop)) },
+}
+
+var regions = manager{
+	index: golden.IndexRegions,
+	setup: func(m ctrl.Manager) *ctrl.Builder {
+		return golden.WatchRegions(ctrl.NewControllerManagedBy(m), m.GetCache())
+	},
+	newObject: func() client.Object { return &golden.Region{} },
+	newStates: func(r client.Reader, obj client.Object) any { return golden.NewRegionsState(r, obj.(*golden.Region)) },
+}
+
+// watch starts a controller that reads only one of the states. The test changes objects of that
+// state only, so that every reconcile has its cause in that state.
+func (c *cluster) watch(m manager, name string) *views {
 	c.t.Helper()
 	yes := true
 	mgr, err := ctrl.NewManager(c.config, ctrl.Options{
@@ -78,241 +99,133 @@ func (c *cluster) manager(setup func(ctrl.Manager) error) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if err := setup(mgr); err != nil {
-		c.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	c.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			c.t.Errorf("the manager ended: %v", err)
+	seen := &views{c: c, seen: map[reconcile.Request]string{}, changed: make(chan struct{})}
+	reconciler := reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		target := m.newObject()
+		if err := mgr.GetClient().Get(ctx, request.NamespacedName, target); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
+		seen.set(request, view(c.read(m.newStates(mgr.GetClient(), target), name)))
+		return reconcile.Result{}, nil
 	})
-}
-
-func (c *cluster) update(obj client.Object, change func()) {
-	c.t.Helper()
-	if err := c.live.Get(c.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+	if err := errors.Join(m.index(c.t.Context(), mgr.GetFieldIndexer()), m.setup(mgr).Complete(reconciler)); err != nil {
 		c.t.Fatal(err)
 	}
-	change()
-	if err := c.live.Update(c.t.Context(), obj); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-func (c *cluster) remove(obj client.Object) {
-	c.t.Helper()
-	if err := c.live.Delete(c.t.Context(), obj); err != nil {
-		c.t.Fatal(err)
-	}
+	c.start(mgr.Start)
+	return seen
 }
 
 // view returns what a getter returned as one text.
 func view(names []string, err error) string {
-	if notOwned := (&state.NotOwnedError{}); errors.As(err, &notOwned) {
+	switch {
+	case errors.As(err, new(*state.NotOwnedError)):
 		return "not owned"
-	}
-	if mismatch := (&state.MismatchError{}); errors.As(err, &mismatch) {
+	case errors.As(err, new(*state.MismatchError)):
 		return "mismatch"
-	}
-	if several := (&state.SeveralError{}); errors.As(err, &several) {
+	case errors.As(err, new(*state.SeveralError)):
 		return "several"
-	}
-	if err != nil {
+	case err != nil:
 		return err.Error()
 	}
 	return fmt.Sprint(names)
 }
 
-// watchSelectors starts a controller of Shops that reads only one of their states. The test changes
-// objects of that state only, so that every reconcile has its cause in that state.
-func watchSelectors(c *cluster, get func(*cluster, *selectors.SelectorsState) ([]string, error)) *views {
-	seen := newViews()
-	c.manager(func(mgr ctrl.Manager) error {
-		if err := selectors.IndexSelectors(c.t.Context(), mgr.GetFieldIndexer()); err != nil {
-			return err
-		}
-		return selectors.WatchSelectors(ctrl.NewControllerManagedBy(mgr), mgr.GetClient()).Complete(
-			reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-				target := &shopv1.Shop{}
-				if err := mgr.GetClient().Get(ctx, request.NamespacedName, target); err != nil {
-					return reconcile.Result{}, client.IgnoreNotFound(err)
-				}
-				seen.set(request, view(get(c, selectors.NewSelectorsState(mgr.GetClient(), target))))
-				return reconcile.Result{}, nil
-			}))
-	})
-	return seen
+// TestWatch changes objects, and waits until the target has seen that. A change is the text of an
+// object that is created or given other labels and owners, or of one that is deleted, after a minus
+// sign.
+func TestWatch(t *testing.T) {
+	for _, test := range []struct {
+		name, state string
+		changes     [][2]string // with the view that is waited for
+	}{
+		{"a single object by name", "password", [][2]string{
+			{"", "[]"}, {"Secret password", "[password]"}, {"-Secret password", "[]"},
+		}},
+		{"labels come and go", "byLabel", [][2]string{
+			{"Secret a shop=other", "[]"}, {"Secret a shop=shop", "[a]"}, {"Secret a", "[]"},
+		}},
+		{"a field", "byField", [][2]string{
+			{"", "[]"}, {"Secret a .type=example.com/g controlled", "[a]"}, {"Secret b .type=example.com/g", "several"},
+			{"-Secret a", "not owned"}, {"-Secret b", "[]"},
+		}},
+		{"a single object that is owned by another one, or does not match", "shared", [][2]string{
+			{"Secret shop-shared shop=shop .type=example.com/g", "not owned"}, {"-Secret shop-shared", "[]"},
+			{"Secret shop-shared shop=shop .type=example.com/g owned", "[shop-shared]"},
+			{"Secret shop-shared shop=other .type=example.com/g owned", "mismatch"},
+			{"Secret shop-shared shop=shop .type=example.com/g", "not owned"},
+		}},
+		{"another namespace", "pointers", [][2]string{{"", "[]"}, {"ConfigMap PLACE/far", "[PLACE/far]"}}},
+		{"the target's own kind", "siblings", [][2]string{
+			{"", "[]"}, {"Shop sibling group=g", "[sibling]"}, {"-Shop sibling", "[]"},
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			target := c.shop("shop")
+			c.create(target)
+			seen := c.watch(shops, test.state)
+			for _, change := range test.changes {
+				c.change(target, change[0])
+				seen.wait(target, strings.ReplaceAll(change[1], "PLACE", c.place))
+			}
+		})
+	}
 }
 
-func TestWatchByName(t *testing.T) {
-	c := newCluster(t)
-	first := &shopv1.Shop{ObjectMeta: c.named("first"), Spec: shopv1.Spec{SecretName: "password", Place: "none"}}
-	second := &shopv1.Shop{ObjectMeta: c.named("second"), Spec: shopv1.Spec{SecretName: "password", Place: "none"}}
-	c.create(first, second)
-	seen := watchSelectors(c, byName)
-	seen.wait(t, first, "[]")
-	seen.wait(t, second, "[]")
-
-	password, another := secret(c.named("password")), secret(c.named("another"))
-	c.create(password)
-	seen.wait(t, first, "[password]")
-	seen.wait(t, second, "[password]")
-	c.remove(password)
-	seen.wait(t, first, "[]")
-	seen.wait(t, second, "[]")
-	c.update(first, func() { first.Spec.SecretName = "another" })
-	c.create(another)
-	seen.wait(t, first, "[another]")
-}
-
-func TestWatchByLabelSeesLabelsComeAndGo(t *testing.T) {
-	c := newCluster(t)
-	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: shopv1.Spec{SecretName: "none", Place: "none"}}
-	obj := secret(c.named("a", "shop=other"))
-	c.create(target, obj)
-	seen := watchSelectors(c, byLabel)
-	seen.wait(t, target, "[]")
-	c.update(obj, func() { obj.Labels["shop"] = "shop" })
-	seen.wait(t, target, "[a]")
-	c.update(obj, func() { delete(obj.Labels, "shop") })
-	seen.wait(t, target, "[]")
-}
-
-func TestWatchByField(t *testing.T) {
-	c := newCluster(t)
-	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: shopv1.Spec{SecretName: "none", Place: "none", Group: "x"}}
-	c.create(target)
-	seen := watchSelectors(c, byField)
-	seen.wait(t, target, "[]")
-	a, b := secretOfType(c.named("a"), "example.com/x"), secretOfType(c.named("b"), "example.com/x")
-	c.create(a)
-	seen.wait(t, target, "[a]")
-	c.create(b)
-	seen.wait(t, target, "several")
-	c.remove(a)
-	seen.wait(t, target, "[b]")
-}
-
-func TestWatchOfASingleOwnedObjectSeesThatOfAnotherOwner(t *testing.T) {
-	c := newCluster(t)
-	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: shopv1.Spec{SecretName: "none", Place: "none"}}
-	foreign := secret(c.named("shop-owned"))
-	c.create(target, foreign)
-	seen := watchSelectors(c, byNameOwned)
-	seen.wait(t, target, "not owned")
-	c.remove(foreign)
-	seen.wait(t, target, "[]")
-	ours := controlledBy(target, secret(c.named("shop-owned")))
-	c.create(ours)
-	seen.wait(t, target, "[shop-owned]")
-	c.update(ours, func() { ours.OwnerReferences = nil })
-	seen.wait(t, target, "not owned")
-}
-
-func TestWatchOfASingleNamedObjectSeesAMismatch(t *testing.T) {
-	c := newCluster(t)
-	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: shopv1.Spec{SecretName: "password", Place: "none"}}
-	other := secret(c.named("password", "shop=other"))
-	c.create(target, other)
-	seen := watchSelectors(c, func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetByNameAndLabel) })
-	seen.wait(t, target, "mismatch")
-	c.update(other, func() { other.Labels["shop"] = "shop" })
-	seen.wait(t, target, "[password]")
-	c.update(other, func() { delete(other.Labels, "shop") })
-	seen.wait(t, target, "mismatch")
-	c.remove(other)
-	seen.wait(t, target, "[]")
-}
-
-func TestWatchAcrossNamespaces(t *testing.T) {
-	c := newCluster(t)
-	place := c.newNamespace("place-")
-	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: shopv1.Spec{SecretName: "none", Place: place}}
-	c.create(target)
-	seen := watchSelectors(c, func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return one(c, s.GetInNamespace) })
-	seen.wait(t, target, "[]")
-	c.create(configMap(metaIn(place, "settings")))
-	seen.wait(t, target, "["+place+"/settings]")
-}
-
-func TestWatchOfTheTargetsOwnKind(t *testing.T) {
-	c := newCluster(t)
-	target := &shopv1.Shop{ObjectMeta: c.named("shop"), Spec: shopv1.Spec{SecretName: "none", Place: "none", Group: "g"}}
-	c.create(target)
-	seen := watchSelectors(c, func(c *cluster, s *selectors.SelectorsState) ([]string, error) { return list(c, s.GetSiblings) })
-	seen.wait(t, target, "[]")
-	sibling := &shopv1.Shop{ObjectMeta: c.named("sibling", "group=g"), Spec: shopv1.Spec{Place: "none", Group: "other"}}
-	c.create(sibling)
-	seen.wait(t, target, "[sibling]")
-	c.remove(sibling)
-	seen.wait(t, target, "[]")
+// change makes a change of [TestWatch].
+func (c *cluster) change(target client.Object, text string) {
+	c.t.Helper()
+	if text == "" {
+		return
+	}
+	text, remove := strings.CutPrefix(text, "-")
+	obj := c.object(target, text)
+	var err error
+	existing := obj.DeepCopyObject().(client.Object)
+	switch get := c.live.Get(c.t.Context(), client.ObjectKeyFromObject(obj), existing); {
+	case remove:
+		err = c.live.Delete(c.t.Context(), obj)
+	case get != nil:
+		err = c.live.Create(c.t.Context(), obj)
+	default:
+		existing.SetLabels(obj.GetLabels())
+		existing.SetOwnerReferences(obj.GetOwnerReferences())
+		err = c.live.Update(c.t.Context(), existing)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 func TestWatchOfAClusterScopedTarget(t *testing.T) {
 	c := newCluster(t)
-	region := &shopv1.Region{Spec: shopv1.Spec{Place: "none", Group: "group-" + c.namespace}}
-	region.Name = "region-" + c.namespace
-	c.create(region)
-	seen := newViews()
-	c.manager(func(mgr ctrl.Manager) error {
-		if err := regions.IndexRegionManager(t.Context(), mgr.GetFieldIndexer()); err != nil {
-			return err
-		}
-		return regions.WatchRegionManager(ctrl.NewControllerManagedBy(mgr), mgr.GetCache()).Complete(
-			reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-				target := &shopv1.Region{}
-				if err := mgr.GetClient().Get(ctx, request.NamespacedName, target); err != nil {
-					return reconcile.Result{}, client.IgnoreNotFound(err)
-				}
-				s := regions.NewRegionManagerState(mgr.GetClient(), target)
-				seen.set(request, view(list(c, s.GetShops))+view(list(c, s.GetNamespaces)))
-				return reconcile.Result{}, nil
-			}))
-	})
-	seen.wait(t, region, "[][]")
-	label := "region=" + region.Name
-	shop := &shopv1.Shop{ObjectMeta: c.named("shop", label)}
-	c.create(shop)
-	c.update(shop, func() { controlledBy(region, shop) })
-	seen.wait(t, region, "[shop][]")
-	c.update(shop, func() { shop.OwnerReferences = nil })
-	seen.wait(t, region, "[][]")
-	labelled := &corev1.Namespace{ObjectMeta: metaIn("", "labelled-"+c.namespace, label)}
-	c.create(labelled)
-	seen.wait(t, region, "[]["+labelled.Name+"]")
+	region := newRegion(c)
+	seen := c.watch(regions, "shops")
+	seen.wait(region, "[]")
+	label := " region=" + region.Name
+	c.change(region, "Shop shop controlled"+label)
+	seen.wait(region, "[shop]")
+	c.change(region, "Shop shop"+label)
+	seen.wait(region, "[]")
 }
 
 // TestWatchAnUnresolvedTarget has a target whose selectors cannot be resolved: that must not affect
 // other targets.
 func TestWatchAnUnresolvedTarget(t *testing.T) {
 	c := newCluster(t)
-	tier := shopv1.Tier("gold")
-	unresolved := &shopv1.Shop{ObjectMeta: c.named("unresolved")}
-	resolved := &shopv1.Shop{ObjectMeta: c.named("resolved"), Spec: shopv1.Spec{TierRef: &tier}}
+	unresolved, resolved := c.shop("unresolved"), c.shop("resolved")
+	ref := unresolved.Spec.Ref
+	unresolved.Spec.Ref = nil
 	c.create(unresolved, resolved)
-	seen := newViews()
-	c.manager(func(mgr ctrl.Manager) error {
-		if err := values.IndexValues(t.Context(), mgr.GetFieldIndexer()); err != nil {
-			return err
-		}
-		return values.WatchValues(ctrl.NewControllerManagedBy(mgr), mgr.GetClient()).Complete(
-			reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-				target := &shopv1.Shop{}
-				if err := mgr.GetClient().Get(ctx, request.NamespacedName, target); err != nil {
-					return reconcile.Result{}, client.IgnoreNotFound(err)
-				}
-				seen.set(request, view(one(c, values.NewValuesState(mgr.GetClient(), target).GetTexts)))
-				return reconcile.Result{}, nil
-			}))
-	})
-	seen.wait(t, unresolved, "target.Spec.TierRef is nil")
-	seen.wait(t, resolved, "[]")
-	c.create(configMap(c.named("text", "tier=gold", "hours=0-0")))
-	seen.wait(t, resolved, "[text]")
-	c.update(unresolved, func() { unresolved.Spec.TierRef = &tier })
-	seen.wait(t, unresolved, "[text]")
+	seen := c.watch(shops, "pointers")
+	seen.wait(unresolved, "target.Spec.Ref is nil")
+	seen.wait(resolved, "[]")
+	c.change(resolved, "ConfigMap PLACE/far")
+	seen.wait(resolved, "["+c.place+"/far]")
+	unresolved.Spec.Ref = ref
+	if err := c.live.Update(t.Context(), unresolved); err != nil {
+		t.Fatal(err)
+	}
+	seen.wait(unresolved, "["+c.place+"/far]")
 }

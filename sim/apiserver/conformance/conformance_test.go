@@ -28,11 +28,12 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
 var (
-	sequences = flag.Int("sequences", 50, "compare so many `sequences` of operations")
+	sequences = flag.Int("sequences", 10, "compare so many `sequences` of operations")
 	from      = flag.Uint64("from", 1, "compare the sequences of this `seed` and of those after it")
 	seed      = flag.Uint64("seed", 0, "compare only the sequence of this `seed`")
 	length    = flag.Int("length", 50, "the `number` of operations in a sequence")
@@ -393,9 +394,7 @@ func compare(t *testing.T, real, memory *target, namespace string, list []operat
 
 // The API server in memory does what the real one does.
 func TestConformance(t *testing.T) {
-	if testing.Short() || raceDetector {
-		t.Skip("needs a control plane; make test runs it without the race detector")
-	}
+	rings.Test(t, "starts a control plane")
 	options := envtest.CRDInstallOptions{Paths: []string{"crds.yaml"}, ErrorIfPathMissing: true}
 	if err := envtest.ReadCRDFiles(&options); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // probe is a request that the sequences do not make.
@@ -91,9 +92,7 @@ var probes = []probe{
 
 // The protocol is that of the real server: content types, options, limits, reviews and admission.
 func TestProtocol(t *testing.T) {
-	if testing.Short() || raceDetector {
-		t.Skip("needs a control plane; make test runs it without the race detector")
-	}
+	rings.Test(t, "starts a control plane")
 	options := envtest.CRDInstallOptions{Paths: []string{"crds.yaml"}, ErrorIfPathMissing: true}
 	if err := envtest.ReadCRDFiles(&options); err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // shown are objects whose rows are compared.
@@ -57,9 +58,7 @@ const shownTemplate = `"selector":{"matchLabels":{"a":"b"}},"template":{"metadat
 
 // Tables have the columns and the cells of the real server.
 func TestTables(t *testing.T) {
-	if testing.Short() || raceDetector {
-		t.Skip("needs a control plane; make test runs it without the race detector")
-	}
+	rings.Test(t, "starts a control plane")
 	options := envtest.CRDInstallOptions{Paths: []string{"crds.yaml"}, ErrorIfPathMissing: true}
 	if err := envtest.ReadCRDFiles(&options); err != nil {
 		t.Fatal(err)

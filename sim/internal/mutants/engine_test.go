@@ -21,6 +21,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -29,6 +30,7 @@ import (
 // An operator in steps has no mistake in what the engine does for it: a resource outside the
 // cluster, and a child, for each Widget.
 func TestOperatorInStepsRaisesNoAlarm(t *testing.T) {
+	rings.Test(t, "simulates")
 	w := externalWorkload(Right)
 	w.Name = "steps"
 	w.Operator = sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
@@ -42,12 +44,8 @@ func TestOperatorInStepsRaisesNoAlarm(t *testing.T) {
 		}
 		return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&corev1.ConfigMap{}))
 	})
-	if raceDetector {
-		*pairs = 0
-	} else {
-		w.Quiet = 4 * time.Minute // in some pairs two leaders fight about a condition; the engine reports that until it is sure that it is over
-	}
-	sim.Run(t, w, sim.WithPairs(*pairs))
+	w.Quiet = 4 * time.Minute // in some pairs two leaders fight about a condition; the engine reports that until it is sure that it is over
+	sim.Run(t, w, sim.WithPairs(*pairs), sim.WithSample(40))
 }
 
 // bucket keeps the resource outside the cluster.

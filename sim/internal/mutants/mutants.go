@@ -35,14 +35,13 @@ const (
 // A Twin is a right operator, about which no oracle may say anything.
 type Twin struct {
 	Name     string
-	Similar  bool // another twin differs from it in one decision
 	Workload func() sim.Workload
 }
 
 // Twins returns the right operators.
 func Twins() []Twin {
 	of := func(name string, workload func(Bug) sim.Workload, bug Bug) Twin {
-		return Twin{Name: name, Similar: bug != Right, Workload: func() sim.Workload {
+		return Twin{Name: name, Workload: func() sim.Workload {
 			w := workload(bug)
 			w.Name = name
 			return w

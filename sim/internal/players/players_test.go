@@ -14,6 +14,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
@@ -91,6 +92,7 @@ func TestCalls(t *testing.T) {
 
 // A player that writes each time, and one that panics, fail the run.
 func TestWrongPlayers(t *testing.T) {
+	rings.Test(t, "takes a second")
 	n := 0
 	restless := player.New(func(s *player.Stage, cm *corev1.ConfigMap) error {
 		n++

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestManual compares the code in docs/generated-code.md with the code below this directory, which
+// TestManual compares the code in docs/language.md with the code below this directory, which
 // is compiled and run.
 func TestManual(t *testing.T) {
 	read := func(path string) string {
@@ -20,7 +20,7 @@ func TestManual(t *testing.T) {
 		return string(content)
 	}
 	code := read("testdata/controller/controller.go") + read("testdata/controller/setup.go") + read("seed_test.go") + read("manager/impl.go")
-	manual := read("../../../../docs/generated-code.md")
+	manual := read("../../../../docs/language.md")
 	blocks := strings.Split(manual, "```go\n")[1:]
 	compared := 0
 	for _, block := range blocks {

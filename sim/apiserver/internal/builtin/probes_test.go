@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 var every = flag.Int("every", 10, "ask about every n-th probe only; 1 is all")
@@ -188,6 +190,7 @@ func pathOf(p probed) string {
 // What the real server accepts is accepted here. What it refuses is refused here, but for a known
 // part, and mostly with the same causes.
 func TestRulesSayWhatTheRealServerSays(t *testing.T) {
+	rings.Test(t, "takes a second")
 	stored, list := probes(t)
 	create, change := tally{missed: map[string]int{}}, tally{missed: map[string]int{}}
 	before := make([]object, len(stored))
@@ -227,6 +230,7 @@ func sorted(list []refusal) []refusal {
 
 // The samples are stored as the real server stores them.
 func TestDefaultsAreThoseOfTheRealServer(t *testing.T) {
+	rings.Test(t, "takes a second")
 	stored, _ := probes(t)
 	data, err := os.ReadFile("testdata/samples.yaml")
 	if err != nil {

@@ -18,12 +18,14 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 var update = flag.Bool("update", false, "write resources.json anew from the real control plane")
 
 // The table of resources is what the real API server says of itself.
 func TestResourcesAreThoseOfTheRealServer(t *testing.T) {
+	rings.Test(t, "starts a control plane")
 	cp := controlplanetest.Start(t, controlplane.Options{})
 	client, err := discovery.NewDiscoveryClientForConfig(cp.Config())
 	if err != nil {

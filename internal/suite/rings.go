@@ -1,0 +1,118 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+)
+
+// raced are the packages whose subject is what goroutines do at the same time. Their tests of the
+// first ring run with the race detector.
+var raced = []string{
+	".", "./apply", "./condition", "./external", "./handlers", "./internal/cause", "./internal/track",
+	"./journal", "./journal/metrics", "./lifecycle", "./reference", "./sim/apiserver", "./state", "./step",
+}
+
+// everything are the packages of the workspace.
+var everything = []string{"./...", "./examples/...", "./bench/...", "./internal/pictures/..."}
+
+// programs is the module outside the workspace, whose packages have unit tests, too.
+const programs = "controlplane/kubernetes"
+
+// A stage runs some tests, and returns what became of each package.
+type stage func() ([]result, error)
+
+// unit is the first ring: the packages of raced with the race detector, the others without.
+func unit(ctx context.Context, out io.Writer) []stage {
+	return []stage{raceStage(ctx, out), func() ([]result, error) {
+		return goTest{args: append([]string{"-short"}, everything...)}.run(ctx, out)
+	}}
+}
+
+func raceStage(ctx context.Context, out io.Writer) stage {
+	return func() ([]result, error) {
+		return goTest{args: append([]string{"-short", "-race"}, raced...)}.run(ctx, out)
+	}
+}
+
+// test is the second ring, which includes the first.
+func test(ctx context.Context, out io.Writer) []stage {
+	return []stage{
+		raceStage(ctx, out),
+		func() ([]result, error) { return withControlPlane(ctx, out, everything) },
+		func() ([]result, error) {
+			return goTest{dir: programs, env: []string{"GOWORK=off"}, args: []string{"./internal/..."}}.run(ctx, out)
+		},
+	}
+}
+
+// withControlPlane runs tests with one control plane for those that can share it. It has the
+// definitions of all examples from the beginning, because the garbage collector needs half a minute
+// to notice a later one.
+func withControlPlane(ctx context.Context, out io.Writer, packages []string) (results []result, err error) {
+	definitions, err := filepath.Glob("examples/*/config/crd/bases")
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(out, "starting the control plane that tests share")
+	plane, err := controlplane.Start(ctx, controlplane.Options{Parts: controlplane.AllParts, CRDs: definitions, Progress: out})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, plane.Err(), plane.Stop()) }()
+	dir, err := plane.Share()
+	if err != nil {
+		return nil, err
+	}
+	return goTest{env: []string{controlplanetest.Variable + "=" + dir}, args: append([]string{"-timeout=20m"}, packages...)}.run(ctx, out)
+}
+
+// slowest is how many packages the summary names.
+const slowest = 10
+
+// report runs the stages, also after one that failed, and prints the slowest packages and those that
+// failed.
+func report(out io.Writer, file string, stages ...stage) error {
+	begin := time.Now()
+	var all []result
+	var errs []error
+	for _, run := range stages {
+		results, err := run()
+		all, errs = append(all, results...), append(errs, err)
+	}
+	slices.SortStableFunc(all, func(a, b result) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	if file != "" {
+		content, err := json.MarshalIndent(all, "", "\t")
+		errs = append(errs, err, os.WriteFile(file, content, 0o644))
+	}
+	fmt.Fprintf(out, "\nthe slowest packages:\n")
+	for _, r := range all[:min(slowest, len(all))] {
+		fmt.Fprintf(out, "  %6.1fs  %s\n", r.Elapsed.Seconds(), r.name())
+	}
+	failed := slices.DeleteFunc(slices.Clone(all), func(r result) bool { return r.Passed })
+	tested := slices.DeleteFunc(all, func(r result) bool { return r.Skipped })
+	fmt.Fprintf(out, "\nin %s\npackages: %d passed, %d failed\n", time.Since(begin).Round(time.Second), len(tested)-len(failed), len(failed))
+	for _, r := range failed {
+		fmt.Fprintf(out, "FAIL %s\n", r.name())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if len(failed) > 0 {
+		return errFailed
+	}
+	return nil
+}
