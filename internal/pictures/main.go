@@ -9,7 +9,9 @@
 //	go run ./internal/pictures terminal docs/images/demo.cast docs/images/demo.svg
 //
 // A recording is made once, by a person who watches it; the picture is made from the recording,
-// always the same.
+// always the same:
+//
+//	asciinema rec --output-format asciicast-v2 --window-size 100x30 --command "make demo" docs/images/demo.cast
 package main
 
 import (
