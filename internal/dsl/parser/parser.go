@@ -163,39 +163,40 @@ func (p *parser) unknownStatement(lead ast.Lead, t token) ast.Item {
 }
 
 func (p *parser) bind(lead ast.Lead) ast.Item {
-	start := p.next()
 	n := &ast.Bind{Lead: lead}
-	const form = "write bind GROUP/VERSION GO-PACKAGE, as in: bind batch/v1 k8s.io/api/batch/v1"
-	var ok bool
-	if n.GroupVersion, ok = p.word("a group and version", form); !ok {
-		p.skipLine()
+	start, ok := p.words(&n.GroupVersion, "a group and version", &n.Package, "a Go package",
+		"write bind GROUP/VERSION GO-PACKAGE, as in: bind batch/v1 k8s.io/api/batch/v1")
+	if !ok {
 		return nil
 	}
-	if n.Package, ok = p.word("a Go package", form); !ok {
-		p.skipLine()
-		return nil
-	}
-	n.Range = ast.Range{Start: start.Start, End: n.Package.End}
+	n.Range = ast.Range{Start: start, End: n.Package.End}
 	n.Trailing = p.endOfLine("after the package", "")
 	return n
 }
 
 func (p *parser) alias(lead ast.Lead) ast.Item {
-	start := p.next()
 	n := &ast.Alias{Lead: lead}
-	const form = "write alias NAME GROUP/VERSION/KIND, as in: alias Job batch/v1/Job"
-	var ok bool
-	if n.Name, ok = p.word("a name", form); !ok {
-		p.skipLine()
+	start, ok := p.words(&n.Name, "a name", &n.Kind, "a kind",
+		"write alias NAME GROUP/VERSION/KIND, as in: alias Job batch/v1/Job")
+	if !ok {
 		return nil
 	}
-	if n.Kind, ok = p.word("a kind", form); !ok {
-		p.skipLine()
-		return nil
-	}
-	n.Range = ast.Range{Start: start.Start, End: n.Kind.End}
+	n.Range = ast.Range{Start: start, End: n.Kind.End}
 	n.Trailing = p.endOfLine("after the kind", "")
 	return n
+}
+
+// words reads the keyword and the two words of a statement on one line. It returns where the
+// keyword begins, and reports whether the words are there: if not, it skips the line.
+func (p *parser) words(first *ast.Word, what string, second *ast.Word, whatNext, form string) (start int, ok bool) {
+	start = p.next().Start
+	if *first, ok = p.word(what, form); ok {
+		*second, ok = p.word(whatNext, form)
+	}
+	if !ok {
+		p.skipLine()
+	}
+	return start, ok
 }
 
 func (p *parser) decl(lead ast.Lead) ast.Item {

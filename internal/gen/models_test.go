@@ -124,10 +124,6 @@ func everywhere(st *model.State) { st.Namespace = model.Namespace{Mode: model.Al
 
 func owned(st *model.State) { st.Owned = model.OwnershipController }
 
-func ownedByAny(st *model.State) { st.Owned = model.OwnershipAny }
-
-func commented(lines ...string) stateOption { return func(st *model.State) { st.Doc = lines } }
-
 func manager(name string, target model.Kind, states []*model.State, actions ...*model.Action) *model.Manager {
 	return &model.Manager{Name: name, Target: target, States: states, Actions: actions}
 }
