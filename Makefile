@@ -89,9 +89,15 @@ platforms: ## Build and vet for every platform, several minutes each; PLATFORMS=
 		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build ./... && \
 		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet ./... || exit 1; done
 
+GORELEASER = $(GO) run github.com/goreleaser/goreleaser/v2@v2.13.0
+
 .PHONY: release
 release: ## Build the archives of a release into dist, and tag it: VERSION=v0.1.0
-	@$(GO) run ./internal/release $(VERSION)
+	@git tag --annotate --message "ctrlkit $(VERSION)" $(VERSION)
+	@git tag --annotate --message "ctrlkit $(VERSION)" controlplane/kubernetes/$(VERSION)
+	@GORELEASER_CURRENT_TAG=$(VERSION) $(GORELEASER) release --clean --skip=publish || { git tag --delete $(VERSION) controlplane/kubernetes/$(VERSION); exit 1; }
+	@echo "To publish: git push origin $(VERSION) controlplane/kubernetes/$(VERSION)"
+	@echo "            gh release create $(VERSION) dist/*.tar.gz dist/*.zip dist/checksums.txt dist/krew/ctrlkit.yaml"
 
 .PHONY: bench
 bench: ## Measure operators side by side on the real control plane, some fifteen minutes; BENCH="-help" for more

@@ -40,7 +40,6 @@ var layers = map[string]int{
 	"internal/definitions":     0,
 	"internal/rings":           0,
 	"internal/suite":           3,
-	"internal/release":         0,
 
 	// The tower.
 	"":                        2, // workflows

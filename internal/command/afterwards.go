@@ -19,18 +19,14 @@ import (
 )
 
 // afterwards is what follows when the files of a project have been written: the programs that
-// complete them.
+// complete them, of which go mod tidy is the first.
 type afterwards struct {
-	tidy     bool   // go mod tidy
 	make     bool   // make generate manifests
 	document string // the directory with a document, for which Go is generated
 }
 
 func (a afterwards) String() string {
-	var commands []string
-	if a.tidy {
-		commands = append(commands, "go mod tidy")
-	}
+	commands := []string{"go mod tidy"}
 	if a.make {
 		commands = append(commands, "make generate manifests (deep copies, config/crd/bases, config/rbac/role.yaml)")
 	}
@@ -42,10 +38,8 @@ func (a afterwards) String() string {
 
 // do runs the programs in a directory. An error says what is left to do.
 func (a afterwards) do(ctx context.Context, dir string, out io.Writer) error {
-	if a.tidy {
-		if err := runProgram(ctx, dir, out, "go", "mod", "tidy"); err != nil {
-			return fmt.Errorf("completing go.mod: %w\nThe files are written. Run the command again when the cause is gone", err)
-		}
+	if err := runProgram(ctx, dir, out, "go", "mod", "tidy"); err != nil {
+		return fmt.Errorf("completing go.mod: %w\nThe files are written. Run the command again when the cause is gone", err)
 	}
 	if a.make {
 		if err := runProgram(ctx, dir, out, "make", "generate", "manifests"); err != nil {

@@ -80,9 +80,7 @@ progress goes to standard error.`,
 var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
 func buildAssets(cmd *cobra.Command) (controlplane.Assets, error) {
-	ctx, stop := untilInterrupted(cmd)
-	defer stop()
-	return controlplane.Build(ctx, controlplane.BuildOptions{Progress: cmd.ErrOrStderr()})
+	return controlplane.Build(cmd.Context(), controlplane.BuildOptions{Progress: cmd.ErrOrStderr()})
 }
 
 // quoteForShell quotes text if necessary, so that a shell takes it literally.

@@ -4,13 +4,10 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,8 +59,7 @@ func runControlPlane(cmd *cobra.Command, flags startFlags) (err error) {
 	if err != nil {
 		return &exitError{code: 2, err: err}
 	}
-	ctx, stop := untilInterrupted(cmd)
-	defer stop()
+	ctx := cmd.Context()
 	begin := time.Now()
 	plane, err := controlplane.Start(ctx, options)
 	if err != nil {
@@ -126,9 +122,4 @@ func greet(out io.Writer, plane *controlplane.ControlPlane, kubeconfig string, t
 Press Ctrl-C to stop it and remove its data.
 `, took.Seconds(), plane.Config().Host, plane.Parts(),
 		quoteForShell("sh", absolute), quoteForShell("sh", plane.Assets().Dir))
-}
-
-// untilInterrupted returns the context of a command, which also ends on SIGINT and SIGTERM.
-func untilInterrupted(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // runControlPlaneCommand runs `ctrlkit controlplane` with args and returns what it printed.
@@ -32,6 +33,7 @@ func runControlPlaneCommand(t *testing.T, args ...string) (string, error) {
 }
 
 func TestControlPlaneEnvIsUnderstoodByAShell(t *testing.T) {
+	rings.Test(t, "builds a control plane")
 	script, err := runControlPlaneCommand(t, "env")
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +46,7 @@ func TestControlPlaneEnvIsUnderstoodByAShell(t *testing.T) {
 }
 
 func TestControlPlaneBuildAndEnvAgree(t *testing.T) {
+	rings.Test(t, "builds a control plane")
 	built, err := runControlPlaneCommand(t, "build")
 	if err != nil {
 		t.Fatal(err)
@@ -88,6 +91,7 @@ func TestQuoteForShell(t *testing.T) {
 }
 
 func TestControlPlaneStartUntilItIsInterrupted(t *testing.T) {
+	rings.Test(t, "builds a control plane")
 	assets, err := controlplane.Build(t.Context(), controlplane.BuildOptions{Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func (f *createFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return asUsage(err)
 	}
-	work := afterwards{tidy: true, make: f.make, document: f.documentDir(project)}
+	work := afterwards{make: f.make, document: f.documentDir(project)}
 	_, err = f.carryOut(cmd, plan, work)
 	return err
 }

@@ -19,17 +19,15 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 // An operator that guards its metrics explains only to clients that may read the path.
 func TestExplainIsGuardedLikeMetrics(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a control plane, which takes minutes to build and seconds to start")
-	}
-	plane := controlplanetest.Start(t, controlplane.Options{})
+	rings.Test(t, "starts a control plane")
+	plane := shared.ForTest(t)
 	kubectl := func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), plane.Assets().Program("kubectl"), append([]string{"--kubeconfig", plane.Kubeconfig()}, args...)...)
@@ -61,12 +59,8 @@ func TestExplainIsGuardedLikeMetrics(t *testing.T) {
 // serveGuarded runs a manager that knows of an object that waits, until the test ends.
 func serveGuarded(t *testing.T, plane *controlplane.ControlPlane, object journal.Object) (endpoint string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freePort()
 	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil { // the manager takes the port
 		t.Fatal(err)
 	}
 	mgr, err := ctrl.NewManager(plane.Config(), ctrl.Options{

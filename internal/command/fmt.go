@@ -5,6 +5,7 @@ package command
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -113,8 +114,18 @@ func (f *formatter) format(file string, src []byte) error {
 			return err
 		}
 	}
-	if f.write {
-		return replaceFile(file, formatted)
+	if !f.write {
+		return nil
+	}
+	info, err := os.Stat(file)
+	if real, linkErr := filepath.EvalSymlinks(file); linkErr == nil {
+		file = real // replace what a link points to, not the link
+	}
+	if err == nil {
+		err = replaceFile(file, formatted, info.Mode().Perm())
+	}
+	if err != nil {
+		return fmt.Errorf("writing document: %w", err)
 	}
 	return nil
 }
@@ -128,35 +139,16 @@ func (f *formatter) result() error {
 	return nil
 }
 
-// replaceFile replaces the content of a file atomically and keeps its mode.
-func replaceFile(name string, content []byte) (err error) {
-	info, err := os.Stat(name)
+// replaceFile writes a file so that no reader sees a part of it.
+func replaceFile(name string, content []byte, mode os.FileMode) error {
+	temporary, err := os.CreateTemp(filepath.Dir(name), ".ctrlkit-*")
 	if err != nil {
-		return fmt.Errorf("writing document: %w", err)
-	}
-	if real, err := filepath.EvalSymlinks(name); err == nil {
-		name = real // replace what a link points to, not the link
-	}
-	temp, err := os.CreateTemp(filepath.Dir(name), ".ctrlkit-fmt-*")
-	if err != nil {
-		return fmt.Errorf("writing document: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("writing document: %w", err)
-			_ = os.Remove(temp.Name()) // the first error is the one to report
-		}
-	}()
-	if _, err = temp.Write(content); err != nil {
-		_ = temp.Close()
 		return err
 	}
-	if err = temp.Chmod(info.Mode().Perm()); err != nil {
-		_ = temp.Close()
+	defer os.Remove(temporary.Name()) //nolint:errcheck // after success it does not exist
+	_, err = temporary.Write(content)
+	if err := errors.Join(err, temporary.Chmod(mode), temporary.Close()); err != nil {
 		return err
 	}
-	if err = temp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), name)
+	return os.Rename(temporary.Name(), name)
 }

@@ -267,7 +267,7 @@ func (g *generator) put(path string, before, content []byte) error {
 	if g.check {
 		return g.showDiff(path, before, content)
 	}
-	if err := writeFile(path, content); err != nil {
+	if err := replaceFile(path, content, 0o644); err != nil {
 		return fmt.Errorf("writing generated Go: %w", err)
 	}
 	fmt.Fprintln(g.out, "wrote", path)
@@ -280,7 +280,7 @@ func (g *generator) writeOnce(path string, content []byte) error {
 		fmt.Fprintln(g.out, "kept", path)
 		return nil
 	}
-	if err := writeFile(path, content); err != nil {
+	if err := replaceFile(path, content, 0o644); err != nil {
 		return fmt.Errorf("writing a skeleton: %w", err)
 	}
 	g.changed++
@@ -351,19 +351,4 @@ func moduleRoot(dir string) string {
 			return dir
 		}
 	}
-}
-
-// writeFile replaces a file atomically, so that no reader sees a part of it.
-func writeFile(path string, content []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".ctrlkit-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary.Name()) //nolint:errcheck // after success it does not exist
-	_, err = temporary.Write(content)
-	err = errors.Join(err, temporary.Chmod(0o644), temporary.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), path)
 }

@@ -72,7 +72,7 @@ func (f *initFlags) run(cmd *cobra.Command, dir string) error {
 	if err != nil {
 		return asUsage(err)
 	}
-	work := afterwards{tidy: true, document: f.documentDir(project)}
+	work := afterwards{document: f.documentDir(project)}
 	done, err := f.carryOut(cmd, plan, work)
 	if err != nil || !done {
 		return err

@@ -34,17 +34,13 @@ func TestOrphans(t *testing.T) {
 		"BROKEN":   serveReport(t, http.StatusInternalServerError, "finding out which systems there are: no API server"),
 		"STRANGER": serveReport(t, http.StatusOK, []string{"hello"}),
 	}
-	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "orphans"),
-		Setup: func(env *testscript.Env) error {
-			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "none"))
-			for name, url := range endpoints {
-				env.Setenv(name, url)
-			}
-			return nil
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
-	})
+	runScripts(t, "orphans", testscript.Params{Setup: func(env *testscript.Env) error {
+		env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "none"))
+		for name, url := range endpoints {
+			env.Setenv(name, url)
+		}
+		return nil
+	}})
 }
 
 // serveReport serves an answer where operators do, and nothing elsewhere.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +20,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/markers"
 	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
-	simreport "github.com/ctrlkit/ctrlkit/sim/report"
 )
 
 // rbacOptions are the flags of ctrlkit rbac.
@@ -122,6 +120,11 @@ func (o rbacOptions) execute(cmd *cobra.Command, packages []string) error {
 	if err != nil {
 		return err
 	}
+	return o.report(cmd, needs)
+}
+
+// report prints needs, or compares roles with them.
+func (o rbacOptions) report(cmd *cobra.Command, needs []permission.Need) error {
 	out := &rbacPrinter{w: cmd.OutOrStdout(), color: isTerminal(cmd.OutOrStdout()) && os.Getenv("NO_COLOR") == ""}
 	if len(o.check) == 0 {
 		out.needs(o.output, o.name, needs)
@@ -164,24 +167,15 @@ func (o rbacOptions) simulate(cmd *cobra.Command, packages []string) ([]permissi
 		return nil, fmt.Errorf("creating a directory for the reports: %w", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is in the temporary directory
-	progressFile, reports := filepath.Join(dir, "progress"), filepath.Join(dir, "reports")
-	if err := os.WriteFile(progressFile, nil, 0o600); err != nil {
-		return nil, fmt.Errorf("creating a file for the progress: %w", err)
-	}
-	test := exec.CommandContext(cmd.Context(), "go", o.simulations.arguments(packages)...)
-	test.Env = append(os.Environ(), progressVariable+"="+progressFile, jsonVariable+"="+reports+"/", shardVariable+"=", rbacVariable+"=none")
+	settings := []string{rbacVariable + "=none"}
 	if o.withoutFaults {
-		test.Env = append(test.Env, faultsVariable+"=none")
+		settings = append(settings, faultsVariable+"=none")
 	}
 	var output bytes.Buffer
-	test.Stdout, test.Stderr = &output, &output
-	interruptGroup(test)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
-	shown := make(chan []progress)
-	go func() { shown <- showProgress(ctx, newProgressWriter(cmd.ErrOrStderr()), progressFile) }()
-	testErr := test.Run()
-	cancel()
-	<-shown
+	_, testErr, err := o.simulations.test(cmd, packages, dir, &output, &output, settings...)
+	if err != nil {
+		return nil, err
+	}
 	if cmd.Context().Err() != nil {
 		return nil, context.Cause(cmd.Context())
 	}
@@ -189,7 +183,7 @@ func (o rbacOptions) simulate(cmd *cobra.Command, packages []string) ([]permissi
 	if testErr != nil && !errors.As(testErr, &exit) {
 		return nil, fmt.Errorf("running go test: %w", testErr)
 	}
-	d, err := readReports(reports)
+	d, err := readReports(dir)
 	if err != nil {
 		return nil, problemError(err)
 	}
@@ -206,14 +200,4 @@ func (o rbacOptions) simulate(cmd *cobra.Command, packages []string) ([]permissi
 		fmt.Fprintln(cmd.ErrOrStderr(), "the tests have failed, so that needs may be missing here: ctrlkit sim shows what is wrong")
 	}
 	return needs, nil
-}
-
-// readReports reads the reports of all packages as one.
-func readReports(dir string) (*simreport.Document, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	if err != nil {
-		return nil, fmt.Errorf("reading the reports of the simulations: %w", err)
-	}
-	slices.Sort(files)
-	return mergeReports(files)
 }

@@ -5,60 +5,105 @@ package command
 
 import (
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
+
+// shared is for tests that can live with other objects.
+var shared controlplanetest.Shared
+
+// A testMain runs the tests beside the shared control plane.
+type testMain struct{ *testing.M }
+
+func (m testMain) Run() int { return shared.Main(m.M) }
 
 func TestMain(m *testing.M) {
 	main := func() { os.Exit(Main()) }
-	testscript.Main(m, map[string]func(){
+	testscript.Main(testMain{m}, map[string]func(){
 		"ctrlkit":                  main,
 		"kubectl-ctrlkit":          main,
 		"kubectl_complete-ctrlkit": main,
 	})
 }
 
-// The scripts have one command more than testscript's own: "exits CODE PROGRAM ..." runs a program
-// and wants this exit code of it.
-func TestScripts(t *testing.T) {
-	output, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
+// runScripts runs the scripts in a directory of testdata, with the caches of this machine. Besides
+// testscript's own commands they have
+//
+//	exits CODE PROGRAM ...      runs a program and wants this exit code of it
+//	until PATTERN PROGRAM ...   repeats a program until its output has a match
+//	obeys PATTERN               runs the first match in the last output, as if it were pasted
+//
+// the commands and conditions of p, and the condition [explore] for what make explore adds. The
+// variable CHECKOUT is the root of this repository.
+func runScripts(t *testing.T, dir string, p testscript.Params) {
+	t.Helper()
+	rings.Test(t, "runs the command")
+	output, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE", "GOFLAGS").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	caches := strings.Fields(string(output))
+	lines := strings.Split(string(output), "\n")
 	checkout, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	modules, err := exec.Command("go", "env", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
+	setup, condition, commands := p.Setup, p.Condition, map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "until": until, "obeys": obeys}
+	for name, f := range p.Cmds {
+		commands[name] = f
 	}
-	repository, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
+	p.Condition = func(name string) (bool, error) {
+		if name == "explore" || condition == nil {
+			return rings.Exploring(), nil
+		}
+		return condition(name)
 	}
-	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
-		Setup: func(env *testscript.Env) error {
-			env.Setenv("GOCACHE", caches[0])
-			env.Setenv("GOMODCACHE", caches[1])
-			env.Setenv("CHECKOUT", checkout)
-			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
-			env.Setenv("GOWORK", "off")
-			env.Setenv("REPOSITORY", repository)
-			env.Setenv("MODULES", strings.TrimSpace(string(modules)))
-			env.Setenv("KUBECONFIG", "")
+	if p.Cmds = commands; dir != "" {
+		p.Dir = filepath.Join("testdata", dir)
+	}
+	p.Setup = func(env *testscript.Env) error {
+		for name, value := range map[string]string{
+			"GOCACHE": lines[0], "GOMODCACHE": lines[1], "GOFLAGS": lines[2], "GOWORK": "off", "CHECKOUT": checkout, "KUBECONFIG": "",
+			"XDG_CACHE_HOME": filepath.Join(env.WorkDir, ".cache"),
+		} {
+			env.Setenv(name, value)
+		}
+		if setup == nil {
 			return nil
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
-	})
+		}
+		return setup(env)
+	}
+	testscript.Run(t, p)
+}
+
+func TestScripts(t *testing.T) { runScripts(t, "script", testscript.Params{}) }
+
+// The stories of fmt and check, each in a directory with the Go module controller-kit-demo.
+func TestDocuments(t *testing.T) {
+	runScripts(t, "documents", testscript.Params{Setup: func(env *testscript.Env) error { return checktest.WriteModule(env.WorkDir) }})
+}
+
+// The stories of generate, each in a Go module of its own, controller-kit-demo, with the document
+// cronjob.ctrlkit in the directory manager.
+func TestGenerate(t *testing.T) {
+	runScripts(t, "generate", testscript.Params{Setup: func(env *testscript.Env) error {
+		env.Setenv("GOFLAGS", strings.TrimSpace(env.Getenv("GOFLAGS")+" -mod=mod"))
+		env.Setenv("GOPROXY", "off")
+		dir := filepath.Join(env.WorkDir, "manager")
+		return errors.Join(checktest.WriteModule(env.WorkDir), os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "cronjob.ctrlkit"), checktest.CronJob, 0o644))
+	}})
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
@@ -78,4 +123,43 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// until runs a program until its standard output matches. Operators work in processes of their own:
+// nothing reports that one is done.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until PATTERN PROGRAM ...")
+	}
+	wanted, err := regexp.Compile(args[0])
+	ts.Check(err)
+	for deadline := time.Now().Add(time.Minute); ; {
+		_ = ts.Exec(args[1], args[2:]...) // an object that is not ready has an exit code
+		if wanted.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("nothing matched %s", wanted)
+		}
+	}
+}
+
+func obeys(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: obeys PATTERN")
+	}
+	command := regexp.MustCompile(args[0]).FindString(ts.ReadFile("stdout"))
+	if command == "" {
+		ts.Fatalf("nothing matches %s", args[0])
+	}
+	ts.Check(ts.Exec("sh", "-c", command))
+}
+
+// freePort returns an address at which nothing listens.
+func freePort() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
 }

@@ -14,11 +14,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // TestDocumentCommandsEndOnSIGTERM interrupts commands that wait for a document which never ends,
 // and do not check their context.
 func TestDocumentCommandsEndOnSIGTERM(t *testing.T) {
+	rings.Test(t, "runs the command")
 	for _, name := range []string{"check", "fmt", "generate"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

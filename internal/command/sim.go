@@ -93,27 +93,17 @@ const (
 func runSimulations(cmd *cobra.Command, packages []string, o simOptions) error {
 	dir, err := os.MkdirTemp("", "ctrlkit-sim-")
 	if err != nil {
-		return fmt.Errorf("creating a file for the progress: %w", err)
+		return fmt.Errorf("creating a directory for the reports: %w", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is in the temporary directory
-	file, reports := filepath.Join(dir, "progress"), filepath.Join(dir, "reports")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		return fmt.Errorf("creating a file for the progress: %w", err)
+	ended, testErr, err := o.test(cmd, packages, dir, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	if err != nil {
+		return err
 	}
-	test := exec.CommandContext(cmd.Context(), "go", o.arguments(packages)...)
-	test.Env = append(os.Environ(), progressVariable+"="+file, jsonVariable+"="+reports+"/", shardVariable+"="+o.shard)
-	test.Stdout, test.Stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
-	interruptGroup(test)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
-	shown := make(chan []progress)
-	go func() { shown <- showProgress(ctx, newProgressWriter(cmd.ErrOrStderr()), file) }()
-	testErr := test.Run()
-	cancel()
-	ended := <-shown
 	if o.plan == "" {
 		table(cmd.OutOrStdout(), ended)
 	}
-	if err := o.write(reports); err != nil {
+	if err := o.write(dir); err != nil {
 		return problemError(err)
 	}
 	var exit *exec.ExitError
@@ -126,6 +116,25 @@ func runSimulations(cmd *cobra.Command, packages []string, o simOptions) error {
 		return fmt.Errorf("running go test: %w", testErr)
 	}
 	return nil
+}
+
+// test runs go test with more environment variables, and shows the progress. The simulations write
+// their reports into dir. It returns how far they came, and how go test ended.
+func (o simOptions) test(cmd *cobra.Command, packages []string, dir string, out, problems io.Writer, settings ...string) (shown []progress, testErr, err error) {
+	file := filepath.Join(dir, "progress")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		return nil, nil, fmt.Errorf("creating a file for the progress: %w", err)
+	}
+	test := exec.CommandContext(cmd.Context(), "go", o.arguments(packages)...)
+	test.Env = append(append(os.Environ(), progressVariable+"="+file, jsonVariable+"="+filepath.Join(dir, "reports")+"/", shardVariable+"="+o.shard), settings...)
+	test.Stdout, test.Stderr = out, problems
+	interruptGroup(test)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))
+	ended := make(chan []progress)
+	go func() { ended <- showProgress(ctx, newProgressWriter(cmd.ErrOrStderr()), file) }()
+	testErr = test.Run()
+	cancel()
+	return <-ended, testErr, nil
 }
 
 // arguments returns those of the go command.
@@ -145,20 +154,25 @@ func (o simOptions) arguments(packages []string) []string {
 }
 
 // write merges the reports of the packages into the files that the flags name.
-func (o simOptions) write(reports string) error {
+func (o simOptions) write(dir string) error {
 	if o.json == "" && o.html == "" {
 		return nil
 	}
-	files, err := filepath.Glob(filepath.Join(reports, "*.json"))
-	if err != nil {
-		return fmt.Errorf("reading the reports of the simulations: %w", err)
-	}
-	slices.Sort(files)
-	d, err := mergeReports(files)
+	d, err := readReports(dir)
 	if err != nil {
 		return err
 	}
 	return writeReports(d, o.json, o.html)
+}
+
+// readReports reads the reports of all packages as one.
+func readReports(dir string) (*simreport.Document, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "reports", "*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the reports of the simulations: %w", err)
+	}
+	slices.Sort(files)
+	return mergeReports(files)
 }
 
 // mergeReports reads reports as one.

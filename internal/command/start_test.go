@@ -9,12 +9,15 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // Every command starts with the initialization of all packages, also of those that it does not
 // need. What that allocates is the same on every machine; a package that does real work there shows
 // in it.
 func TestStartIsCheap(t *testing.T) {
+	rings.Test(t, "runs the command")
 	const limit = 24 << 20 // bytes: the Kubernetes libraries take 6 MB, with the race detector 13
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1", "HOME="+t.TempDir(), "XDG_CACHE_HOME=")

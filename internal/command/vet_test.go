@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // moduleAt writes a module that uses the library of this checkout, in the versions that this module
@@ -69,6 +71,7 @@ func reconcile(ctx context.Context) (ctrl.Result, error) {
 `
 
 func TestVetFindsTheDiscardedAction(t *testing.T) {
+	rings.Test(t, "loads packages")
 	moduleAt(t, map[string]string{
 		"controller.go":      fmt.Sprintf(controller, "defer update()"),
 		"controller_test.go": "package controller\n\nfunc forTests() { update() }\n",
@@ -83,6 +86,7 @@ controller_test.go:3:19: update(...) makes an action that is never run: make it 
 }
 
 func TestVetIsSilentWhenNothingIsWrong(t *testing.T) {
+	rings.Test(t, "loads packages")
 	moduleAt(t, map[string]string{"controller.go": fmt.Sprintf(controller, "")})
 	if stdout, _, err := execute(t, "", "vet"); err != nil || stdout != "" {
 		t.Errorf("printed %q and returned %v, want nothing", stdout, err)
@@ -90,6 +94,7 @@ func TestVetIsSilentWhenNothingIsWrong(t *testing.T) {
 }
 
 func TestVetSaysWhatCannotBeLoaded(t *testing.T) {
+	rings.Test(t, "loads packages")
 	moduleAt(t, map[string]string{"controller.go": "package controller\n\nvar x = y\n"})
 	if _, _, err := execute(t, "", "vet"); exitCode(err) != exitFound || errorText(err) == "" {
 		t.Errorf("returned %v, want an error about what is undefined", err)
@@ -145,6 +150,7 @@ func exampleFiles(t *testing.T) map[string]string {
 
 // One mistake for each analyzer, planted in an example, is reported with its line, and nothing else.
 func TestVetFindsWhatIsPlanted(t *testing.T) {
+	rings.Test(t, "loads packages")
 	files := exampleFiles(t)
 	for _, p := range plants {
 		if strings.Count(files[p.file], p.code) != 1 {

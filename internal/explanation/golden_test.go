@@ -37,247 +37,153 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files, and fail")
 
-// scenes are what happened to the Database shop/db, each named like its golden file.
-var scenes = map[string]func(*testing.T) *explanation.Explanation{
-	"missing-secret": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, readPassword{}, done("CreateDatabase"))
-		s.create()
-		s.settle()
-		time.Sleep(12 * time.Minute)
-		return s.explain()
+// scenes are what happened to the Database shop/db, each named like its golden file: in order, the
+// methods of a scene, and the time that passes.
+var scenes = map[string]struct {
+	steps []step.Step[*Database]
+	story string
+	// more are words of the story that this scene has alone.
+	more map[string]func(*scene)
+}{
+	"missing-secret":   {steps: steps(readPassword{}, done("CreateDatabase")), story: "create settle 12m"},
+	"unwatched-secret": {steps: steps(readPassword{}, done("CreateDatabase")), story: "wire create settle 12m"},
+	"poll": {
+		steps: steps(returns("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.PollFor("database db to be available", 10*time.Second) })),
+		story: "create" + strings.Repeat(" reconcile 10s", 20) + " reconcile 3s",
 	},
-	"unwatched-secret": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, readPassword{}, done("CreateDatabase"))
-		if _, err := s.engine.Wire(&Database{}); err != nil {
-			t.Fatal(err)
-		}
-		s.create()
-		s.settle()
-		time.Sleep(12 * time.Minute)
-		return s.explain()
+	"failing-step": {
+		steps: steps(done("ReadPassword"), fails("CreateDatabase", errForbidden), done("Publish")),
+		story: "create reconcile 30s reconcile 60s reconcile 2s",
 	},
-	"poll": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, returns("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.PollFor("database db to be available", 10*time.Second) }))
-		s.create()
-		for range 20 {
-			s.reconcile()
-			time.Sleep(10 * time.Second)
-		}
-		s.reconcile()
-		time.Sleep(3 * time.Second)
-		return s.explain()
+	// The second process writes nothing: the objects are as they were applied, in no particular order.
+	"set":         {steps: steps(parts(), done("Publish")), story: "create settle 1m start settle 12s"},
+	"set-refused": {steps: steps(parts(), done("Publish")), story: "foreign create settle 1m start settle 2s"},
+	"own-remedy": {
+		steps: steps(fails("CreateDatabase", failure.Mark(errors.New("the plan \"free\" has no replicas"), failure.WithClass(failure.ClassTerminal),
+			failure.WithReason("PlanTooSmall"), failure.WithRemedy("choose the plan \"team\", or set .spec.replicas to 1")))),
+		story: "create settle",
 	},
-	"failing-step": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, done("ReadPassword"), fails("CreateDatabase", errForbidden), done("Publish"))
-		s.create()
-		for i := range 3 {
-			time.Sleep(time.Duration(i) * 30 * time.Second)
-			s.reconcile()
-		}
-		time.Sleep(2 * time.Second)
-		return s.explain()
+	"foreign-finalizer": {
+		steps: steps(cleans("CreateDatabase", ctrlkit.NoRequeue)), story: "backedup settle 1h delete settle 25m",
+		more: map[string]func(*scene){"backedup": func(s *scene) { s.create(func(db *Database) { db.Finalizers = []string{"backup.io/snapshot"} }) }},
 	},
-	"set": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, parts(), done("Publish"))
-		s.create()
-		s.settle()
-		time.Sleep(time.Minute)
-		s.start() // it writes nothing: the objects are as they were applied, in no particular order
-		s.settle()
-		time.Sleep(12 * time.Second)
-		return s.explain()
-	},
-	"set-refused": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, parts(), done("Publish"))
-		foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}}
-		if err := s.client.Create(s.ctx(), foreign, client.FieldOwner("helm")); err != nil {
-			t.Fatal(err)
-		}
-		s.create()
-		s.settle()
-		time.Sleep(time.Minute)
-		s.start()
-		s.settle()
-		time.Sleep(2 * time.Second)
-		return s.explain()
-	},
-	"own-remedy": func(t *testing.T) *explanation.Explanation {
-		err := failure.Mark(errors.New("the plan \"free\" has no replicas"), failure.WithClass(failure.ClassTerminal), failure.WithReason("PlanTooSmall"),
-			failure.WithRemedy("choose the plan \"team\", or set .spec.replicas to 1"))
-		s := newScene(t, fails("CreateDatabase", err))
-		s.create()
-		s.settle()
-		return s.explain()
-	},
-	"foreign-finalizer": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, cleans("CreateDatabase", ctrlkit.NoRequeue))
-		s.create(func(db *Database) { db.Finalizers = []string{"backup.io/snapshot"} })
-		s.settle()
-		time.Sleep(time.Hour)
-		s.delete()
-		s.settle()
-		time.Sleep(25 * time.Minute)
-		return s.explain()
-	},
-	"own-cleanup-waits": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, readPassword{optional: true}, cleans("CreateDatabase", func() (ctrl.Result, error) {
+	"own-cleanup-waits": {
+		steps: steps(readPassword{optional: true}, cleans("CreateDatabase", func() (ctrl.Result, error) {
 			return ctrlkit.PollFor("2 connections of database db to be closed", 30*time.Second)
-		}))
-		s.create()
-		s.settle()
-		time.Sleep(time.Hour)
-		s.delete()
-		for range 5 {
-			s.reconcile()
-			time.Sleep(30 * time.Second)
-		}
-		return s.explain()
+		})),
+		story: "create settle 1h delete" + strings.Repeat(" reconcile 30s", 5),
 	},
-	"paused": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, readPassword{})
-		s.create()
-		s.settle()
-		time.Sleep(3 * time.Minute)
-		s.update(func(db *Database) { db.Annotations = map[string]string{step.PauseAnnotation: "true"} })
-		s.settle()
-		time.Sleep(48 * time.Hour)
-		return s.explain()
+	"paused": {
+		steps: steps(readPassword{}), story: "create settle 3m pause settle 48h",
+		more: map[string]func(*scene){"pause": func(s *scene) {
+			s.update(func(db *Database) { db.Annotations = map[string]string{step.PauseAnnotation: "true"} })
+		}},
 	},
-	"hot-loop": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, writes("WriteSettings"))
-		s.create()
-		settings := settingsOf(s.get())
-		if err := s.client.Create(s.ctx(), settings, client.FieldOwner("helm")); err != nil {
-			t.Fatal(err)
-		}
-		for range 6 {
-			s.reconcile()
-			undo := client.RawPatch(mergePatch, []byte(`{"data":{"size":"small"}}`))
+	"hot-loop": {
+		steps: steps(writes("WriteSettings")), story: "create owned" + strings.Repeat(" reconcile undo 900ms", 6),
+		more: map[string]func(*scene){"owned": func(s *scene) { s.helm(settingsOf(s.get())) }, "undo": func(s *scene) {
+			settings, undo := settingsOf(s.get()), client.RawPatch(mergePatch, []byte(`{"data":{"size":"small"}}`))
 			if err := s.client.Patch(s.ctx(), settings, undo, client.FieldOwner("helm")); err != nil {
-				t.Fatal(err)
+				s.t.Fatal(err)
 			}
 			s.engine.EventFilter().Update(event.UpdateEvent{ObjectOld: settings, ObjectNew: settings})
-			time.Sleep(900 * time.Millisecond)
-		}
-		return s.explain()
+		}},
 	},
-	"workflow": func(t *testing.T) *explanation.Explanation {
-		build := func(*request) ctrlkit.Action {
+	"workflow": {
+		steps: steps(step.Workflow("Run", func(*request) ctrlkit.Action {
 			return ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
 				network := g.Add(action("CreateNetwork", nil))
 				volume := g.Add(action("CreateVolume", errors.New("creating volume db-0: the quota of 10 volumes is used up")), network)
 				g.Add(action("StartServer", nil), network, volume)
 			})
-		}
-		s := newScene(t, step.Workflow("Run", build), done("Publish"))
-		s.create()
-		s.reconcile()
-		time.Sleep(10 * time.Second)
-		s.reconcile()
-		time.Sleep(time.Second)
-		return s.explain()
+		}), done("Publish")),
+		story: "create reconcile 10s reconcile 1s",
 	},
-	"group": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, step.Group("Access", readPassword{}, done("CreateUsers")), done("Publish"))
-		s.create()
-		s.settle()
-		time.Sleep(time.Minute)
-		return s.explain()
+	"group":   {steps: steps(step.Group("Access", readPassword{}, done("CreateUsers")), done("Publish")), story: "create settle 1m"},
+	"exit":    {steps: steps(checkSpec{}, done("CreateDatabase")), story: "create settle 1m"},
+	"requeue": {steps: steps(returns("Migrate", func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(time.Minute) }), done("Publish")), story: "create settle 10s"},
+	"ready": {
+		steps: steps(readPassword{optional: true}, step.When("has replicas", func(r *request) bool { return r.Object.Spec["replicas"] != "" }, done("Replicate")),
+			returns("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Hour) })),
+		story: "create settle 20m",
 	},
-	"exit": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, checkSpec{}, done("CreateDatabase"))
-		s.create()
-		s.settle()
-		time.Sleep(time.Minute)
-		return s.explain()
+	"changed-since": {
+		steps: steps(done("CreateDatabase")), story: "create settle 1m enlarge",
+		more: map[string]func(*scene){"enlarge": func(s *scene) {
+			s.update(func(db *Database) { db.Generation, db.Spec = 2, map[string]string{"size": "large"} })
+		}},
 	},
-	"requeue": func(t *testing.T) *explanation.Explanation {
-		again := func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(time.Minute) }
-		s := newScene(t, returns("Migrate", again), done("Publish"))
-		s.create()
-		s.settle()
-		time.Sleep(10 * time.Second)
-		return s.explain()
+	"finalizer-refused": {
+		steps: steps(cleans("CreateDatabase", ctrlkit.NoRequeue)), story: "create refuse settle",
+		more: map[string]func(*scene){"refuse": func(s *scene) { s.refuse = errFinalizer }},
 	},
-	"ready": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, readPassword{optional: true}, step.When("has replicas", func(r *request) bool { return r.Object.Spec["replicas"] != "" }, done("Replicate")),
-			returns("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Hour) }))
-		s.create()
-		s.settle()
-		time.Sleep(20 * time.Minute)
-		return s.explain()
+	"no-report": {steps: steps(readPassword{}), story: "create settle 1h"},
+	"no-report-deleted": {
+		steps: steps(cleans("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.WaitFor("database db to be gone") })),
+		story: "create settle delete settle 1h",
 	},
-	"changed-since": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, done("CreateDatabase"))
-		s.create()
-		s.settle()
-		time.Sleep(time.Minute)
-		s.update(func(db *Database) { db.Generation, db.Spec = 2, map[string]string{"size": "large"} })
-		return s.explain()
-	},
-	"finalizer-refused": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, cleans("CreateDatabase", ctrlkit.NoRequeue))
-		s.create()
-		s.refuse = errFinalizer
-		s.settle()
-		return s.explain()
-	},
-	"no-report": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, readPassword{})
-		s.create()
-		s.settle()
-		time.Sleep(time.Hour)
-		return withoutReport(s.explain())
-	},
-	"no-report-deleted": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, cleans("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.WaitFor("database db to be gone") }))
-		s.create()
-		s.settle()
-		s.delete()
-		s.settle()
-		time.Sleep(time.Hour)
-		return withoutReport(s.explain())
-	},
-	"after-restart": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, readPassword{})
-		s.create()
-		s.settle()
-		time.Sleep(50 * time.Hour)
-		s.start()
-		s.settle()
-		time.Sleep(5 * time.Minute)
-		return s.explain()
-	},
-	"running": func(t *testing.T) *explanation.Explanation {
-		slow := func() (ctrl.Result, error) {
+	"after-restart": {steps: steps(readPassword{}), story: "create settle 50h start settle 5m"},
+	"running": {
+		steps: steps(done("ReadPassword"), returns("Migrate", func() (ctrl.Result, error) {
 			<-time.After(time.Minute)
 			return ctrlkit.NoRequeue()
+		}), done("Publish")),
+		story: "create begin 1h2m20s explain 1h",
+		more: map[string]func(*scene){"begin": func(s *scene) {
+			go func() {
+				s.settle()
+				time.Sleep(time.Hour)
+				s.update(func(db *Database) { db.Generation = 2 })
+				s.reconcile()
+			}()
+		}},
+	},
+	"gone": {steps: steps(readPassword{optional: true}, cleans("CreateDatabase", ctrlkit.NoRequeue)), story: "create settle 1h delete settle 3m"},
+}
+
+func steps(list ...step.Step[*Database]) []step.Step[*Database] { return list }
+
+// happen lets a scene of the table happen, and explains it.
+func happen(t *testing.T, name string) *explanation.Explanation {
+	row := scenes[name]
+	s := newScene(t, row.steps...)
+	var x *explanation.Explanation
+	words := map[string]func(*scene){
+		"create": func(s *scene) { s.create() }, "reconcile": func(s *scene) { s.reconcile() }, "settle": (*scene).settle, "start": (*scene).start,
+		"delete": (*scene).delete, "explain": func(s *scene) { x = s.explain() },
+		"foreign": func(s *scene) {
+			s.helm(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
+		},
+		"wire": func(s *scene) {
+			if _, err := s.engine.Wire(&Database{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	maps.Copy(words, row.more)
+	for _, word := range strings.Fields(row.story) {
+		if f, ok := words[word]; ok {
+			f(s)
+			continue
 		}
-		s := newScene(t, done("ReadPassword"), returns("Migrate", slow), done("Publish"))
-		s.create()
-		ended := make(chan struct{})
-		go func() {
-			s.settle()
-			time.Sleep(time.Hour)
-			s.update(func(db *Database) { db.Generation = 2 })
-			s.reconcile()
-			close(ended)
-		}()
-		time.Sleep(time.Hour + 2*time.Minute + 20*time.Second)
-		x := s.explain()
-		<-ended
-		return x
-	},
-	"gone": func(t *testing.T) *explanation.Explanation {
-		s := newScene(t, readPassword{optional: true}, cleans("CreateDatabase", ctrlkit.NoRequeue))
-		s.create()
-		s.settle()
-		time.Sleep(time.Hour)
-		s.delete()
-		s.settle()
-		time.Sleep(3 * time.Minute)
-		return s.explain()
-	},
+		d, err := time.ParseDuration(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(d)
+	}
+	if x == nil {
+		x = s.explain()
+	}
+	return x
+}
+
+// helm creates an object as another field owner.
+func (s *scene) helm(obj client.Object) {
+	s.t.Helper()
+	if err := s.client.Create(s.ctx(), obj, client.FieldOwner("helm")); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // A golden text is read by a person: it says what state the object is in, why, and what to do.
@@ -285,7 +191,10 @@ func TestGolden(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(scenes)) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				x := scenes[name](t)
+				x := happen(t, name)
+				if strings.HasPrefix(name, "no-report") {
+					x.Report, x.NoReport = nil, "the operator was not asked"
+				}
 				golden(t, filepath.Join("testdata", name+".txt"), textOf(t, x))
 				if got, want := x.Ready(), name == "ready" || name == "hot-loop"; got != want {
 					t.Errorf("Ready() = %v", got)
@@ -337,11 +246,6 @@ func roundTrip(t *testing.T, x *explanation.Explanation) {
 	if err != nil || string(again) != string(data) {
 		t.Errorf("JSON of what was read from JSON: %v\n%s", err, cmp.Diff(string(data), string(again)))
 	}
-}
-
-func withoutReport(x *explanation.Explanation) *explanation.Explanation {
-	x.Report, x.NoReport = nil, "the operator was not asked"
-	return x
 }
 
 var (

@@ -7,7 +7,6 @@ replace github.com/ctrlkit/ctrlkit => ../..
 require github.com/ctrlkit/ctrlkit v0.0.0
 
 require (
-	github.com/creack/pty v1.1.24
 	github.com/google/go-cmp v0.7.0
 	github.com/hinshun/vt10x v0.0.0-20220301184237-5011da428d02
 	github.com/spf13/cobra v1.10.2

@@ -32,6 +32,7 @@ type audit struct {
 	refusals []refusal
 	settling *time.Timer
 	refused  chan struct{} // closed some time after the first refusal
+	settle   time.Duration // how long that is
 }
 
 // settleFor is how long a run continues after the first refusal: an operator that starts asks for
@@ -50,7 +51,7 @@ func newAudit(user string) (*audit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the audit: %w", err)
 	}
-	a := &audit{user: user, dir: dir, refused: make(chan struct{})}
+	a := &audit{user: user, dir: dir, refused: make(chan struct{}), settle: settleFor}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing the audit: %w", err), os.RemoveAll(dir))
@@ -144,7 +145,7 @@ func (a *audit) add(e auditEvent) {
 		if missing, ok := e.missing(needs[0]); ok {
 			a.refusals = append(a.refusals, refusal{missing, e.Status.Message})
 			if a.settling == nil {
-				a.settling = time.AfterFunc(settleFor, func() { close(a.refused) })
+				a.settling = time.AfterFunc(a.settle, func() { close(a.refused) })
 			}
 		}
 		return // what is refused is no use of a rule

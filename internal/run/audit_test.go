@@ -64,6 +64,7 @@ func TestAudit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			a.settle = 0
 			defer a.close() //nolint:errcheck // nothing depends on it
 			post(t, a, test.event)
 			used, refusals := a.seen()

@@ -8,6 +8,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 )
 
 // Kind is a watched kind.
@@ -124,33 +126,12 @@ func kindsNamed(name string, kinds []Kind) []Kind {
 
 // nearKind returns the kind whose name is most similar to name, or "" if none is similar.
 func nearKind(name string, kinds []Kind) string {
-	best, bestDistance := "", 3
+	var names []string
+	byName := map[string]string{}
 	for _, k := range kinds {
-		for _, candidate := range []string{k.Kind, k.Plural} {
-			if d := editDistance(strings.ToLower(name), strings.ToLower(candidate)); d < bestDistance {
-				best, bestDistance = k.Kind, d
-			}
-		}
+		names = append(names, k.Kind, k.Plural)
+		byName[k.Kind], byName[k.Plural] = k.Kind, k.Kind
 	}
-	return best
-}
-
-// editDistance returns the number of letters to insert, remove or replace to turn a into b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
+	near, _ := diag.Near(name, names)
+	return byName[near]
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // What Go programs say when they die, as the runtime of Go 1.26 writes it.
@@ -104,6 +106,7 @@ func TestWithoutStacks(t *testing.T) {
 
 // The end of an operator is described without stacks, which are in a file.
 func TestOperatorEnded(t *testing.T) {
+	rings.Test(t, "starts processes")
 	for _, test := range []struct {
 		name, log string
 		logs      bool
@@ -133,6 +136,7 @@ func TestOperatorEnded(t *testing.T) {
 
 // A real one: what the runtime says is understood.
 func TestOperatorEndedOfThisProgram(t *testing.T) {
+	rings.Test(t, "starts processes")
 	if os.Getenv("CTRLKIT_TEST_PANIC") != "" {
 		panic("on purpose")
 	}

@@ -7,12 +7,15 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // layOut writes the files of a txtar archive into a new directory.
@@ -116,6 +119,7 @@ package lib
 `
 
 func TestFindProject(t *testing.T) {
+	rings.Test(t, "runs the go command")
 	dir := layOut(t, tinyModule)
 	for _, arg := range []string{filepath.Join(dir, "cmd", "op"), filepath.Join(dir, "cmd", "op", "main.go")} {
 		project, err := FindProject(t.Context(), arg)
@@ -141,6 +145,7 @@ func TestFindProject(t *testing.T) {
 
 // The root of a project of kubebuilder's stands for its cmd, also with a package in it.
 func TestFindProjectInCmd(t *testing.T) {
+	rings.Test(t, "runs the go command")
 	const module = `
 -- go.mod --
 module example.com/tiny
@@ -169,8 +174,13 @@ func main() {}
 }
 
 func TestBuild(t *testing.T) {
+	rings.Test(t, "runs the go command")
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	t.Setenv("GOCACHE", goCache(t))
 	dir := layOut(t, tinyModule)
 	var complaints bytes.Buffer
 
@@ -196,20 +206,6 @@ func TestBuild(t *testing.T) {
 	if got := complaints.String(); !strings.Contains(got, "main.go:3:15: undefined: undefined") {
 		t.Errorf("the complaints are %q", got)
 	}
-}
-
-// goCache returns where the go command keeps what it compiled, which must not move with the user's
-// cache.
-func goCache(t *testing.T) string {
-	t.Helper()
-	if dir := os.Getenv("GOCACHE"); dir != "" {
-		return dir
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, "go-build")
 }
 
 func TestBuildOutputTellsPackagesFromComplaints(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // The shell programs of these tests say "up" when they are ready. A process that remains holds
@@ -31,6 +33,7 @@ type supervised struct {
 
 func supervise(t *testing.T, grace time.Duration, script string) *supervised {
 	t.Helper()
+	rings.Test(t, "starts processes")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +123,7 @@ func TestSuperviseSaysThatItCannotStart(t *testing.T) {
 
 func startTestOperator(t *testing.T, script string, pass func(string)) *operator {
 	t.Helper()
+	rings.Test(t, "starts processes")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -45,59 +45,6 @@ func (o *ordering) arrange() {
 		}
 	}
 	o.restore(best)
-	for round := 0; round < sweeps && least > 0; round++ {
-		before := least
-		least = o.exchangeNeighbors(least)
-		least = o.exchangeFrames(least)
-		if least == before {
-			break
-		}
-	}
-	for _, f := range o.allFrames() {
-		o.straighten(f, least)
-	}
-}
-
-// straighten mirrors what is in f if that brings more of it into the order in which it was added.
-func (o *ordering) straighten(f *frame, least int) {
-	before := o.disorder(f)
-	o.mirror(f)
-	if o.crossings() > least || o.disorder(f) >= before {
-		o.mirror(f)
-	}
-}
-
-// disorder counts the neighbors in f that stand against the order in which they were visited.
-func (o *ordering) disorder(f *frame) int {
-	n := 0
-	for at := f.first; at <= f.last; at++ {
-		last := 0
-		f.eachCell(at, func(c *cell) {
-			if c.visited < last {
-				n++
-			}
-			last = c.visited
-		})
-	}
-	return n
-}
-
-// mirror turns the order of all that is in f around.
-func (o *ordering) mirror(f *frame) {
-	f.mirror()
-	for at := f.first; at <= f.last; at++ {
-		o.number(at)
-	}
-}
-
-func (f *frame) mirror() {
-	for _, items := range f.items {
-		slices.Reverse(items)
-	}
-	for _, child := range f.children {
-		child.position = -child.position
-		child.mirror()
-	}
 }
 
 // visit numbers the cells by following the edges in the order in which they were added. In that
@@ -303,74 +250,11 @@ func (o *ordering) restore(a arrangement) {
 	}
 }
 
-// exchangeNeighbors exchanges items that stand side by side as long as edges cross less.
-func (o *ordering) exchangeNeighbors(least int) int {
-	for at := range o.layers {
-		for _, f := range o.allFrames() {
-			items := f.items[at]
-			for i := range max(len(items)-1, 0) {
-				if items[i].frame != nil && items[i+1].frame != nil {
-					continue
-				}
-				before := o.crossingsAround(at)
-				items[i], items[i+1] = items[i+1], items[i]
-				o.number(at)
-				if after := o.crossingsAround(at); after < before {
-					least -= before - after
-					continue
-				}
-				items[i], items[i+1] = items[i+1], items[i]
-				o.number(at)
-			}
-		}
-	}
-	return least
-}
-
-// exchangeFrames exchanges frames that follow each other, on all layers, as long as edges cross
-// less.
-func (o *ordering) exchangeFrames(least int) int {
-	for _, f := range o.allFrames() {
-		order := slices.Clone(f.children)
-		slices.SortStableFunc(order, func(a, b *frame) int { return cmp.Compare(a.position, b.position) })
-		for i, child := range order {
-			child.position = i
-		}
-		for i := range max(len(order)-1, 0) {
-			o.exchange(f, order[i], order[i+1])
-			if n := o.crossings(); n < least {
-				least = n
-				order[i], order[i+1] = order[i+1], order[i]
-				continue
-			}
-			o.exchange(f, order[i], order[i+1])
-		}
-	}
-	return least
-}
-
-func (o *ordering) exchange(f, a, b *frame) {
-	a.position, b.position = b.position, a.position
-	for at := f.first; at <= f.last; at++ {
-		f.alignFrames(at)
-		o.number(at)
-	}
-}
-
 // crossings counts the crossings between all layers.
 func (o *ordering) crossings() int {
 	n := 0
 	for at := range o.layers {
 		n += o.crossingsAfter(at)
-	}
-	return n
-}
-
-// crossingsAround counts the crossings on both sides of a layer.
-func (o *ordering) crossingsAround(at int) int {
-	n := o.crossingsAfter(at)
-	if at > 0 {
-		n += o.crossingsAfter(at - 1)
 	}
 	return n
 }

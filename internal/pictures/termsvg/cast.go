@@ -15,8 +15,7 @@ import (
 
 // A Cast is a recorded terminal.
 type Cast struct {
-	Size  Size
-	Title string
+	Size Size
 	// Events are in the order of time.
 	Events []Event
 }
@@ -37,12 +36,7 @@ const (
 	maxLine             = 16 << 20
 )
 
-type castHeader struct {
-	Version int    `json:"version"`
-	Width   int    `json:"width"`
-	Height  int    `json:"height"`
-	Title   string `json:"title,omitempty"`
-}
+type castHeader struct{ Version, Width, Height int }
 
 // ReadCast reads a recording in the format of asciinema, version 2. Events other than output are
 // left out.
@@ -56,7 +50,7 @@ func ReadCast(r io.Reader) (Cast, error) {
 	if err := json.Unmarshal(lines.Bytes(), &header); err != nil {
 		return Cast{}, fmt.Errorf("reading a recording: the header: %w", err)
 	}
-	c := Cast{Size: Size{header.Width, header.Height}, Title: header.Title}
+	c := Cast{Size: Size{header.Width, header.Height}}
 	if header.Version != 2 {
 		return Cast{}, fmt.Errorf("reading a recording: it has version %d, want 2", header.Version)
 	}
@@ -97,33 +91,4 @@ func readEvent(line []byte) (event Event, isOutput bool, err error) {
 	}
 	event.At = time.Duration(seconds * float64(time.Second)).Round(time.Microsecond)
 	return event, kind == "o", nil
-}
-
-// Write writes the recording in the format of asciinema, version 2.
-func (c Cast) Write(w io.Writer) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(castHeader{Version: 2, Width: c.Size.Columns, Height: c.Size.Rows, Title: c.Title}); err != nil {
-		return fmt.Errorf("writing a recording: %w", err)
-	}
-	for _, e := range c.Events {
-		if err := encoder.Encode([]any{json.Number(fmt.Sprintf("%.6f", e.At.Seconds())), "o", e.Text}); err != nil {
-			return fmt.Errorf("writing a recording: %w", err)
-		}
-	}
-	return nil
-}
-
-// Cut returns the recording without the time before from and, unless until is 0, without what came
-// after until. What was written before from is written at once, so that the screen is the same.
-func (c Cast) Cut(from, until time.Duration) Cast {
-	cut := Cast{Size: c.Size, Title: c.Title}
-	for _, e := range c.Events {
-		if until > 0 && e.At > until {
-			break
-		}
-		e.At = max(e.At-from, 0)
-		cut.Events = append(cut.Events, e)
-	}
-	return cut
 }

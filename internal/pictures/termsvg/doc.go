@@ -1,12 +1,10 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package termsvg records what a command shows in a terminal and draws the recording as an SVG that
-// plays by itself.
+// Package termsvg draws the recording of a terminal as an SVG that plays by itself.
 //
-//	cast, err := termsvg.Record(ctx, termsvg.Size{Columns: 100, Rows: 30}, []string{"make", "demo"}, time.Minute)
-//	err = cast.Write(file)                      // in the format of asciinema, version 2
-//	err = termsvg.SVG(out, cast, termsvg.Options{})
+//	cast, err := termsvg.ReadCast(file)          // in the format of asciinema, version 2
+//	err = termsvg.SVG(out, cast, "make demo")
 //
 // The picture contains no script: the frames stand side by side, and a CSS animation moves from one
 // to the next. Where nothing is animated (a viewer without CSS, a reader who prefers less motion)

@@ -18,70 +18,36 @@ import (
 	"github.com/hinshun/vt10x"
 )
 
-// Options are how a recording is drawn. The zero value is fit for a README.
-type Options struct {
-	// Title stands in the title bar; that of the recording if empty.
-	Title string
-	// Interval is the shortest time between two frames; 0 means a tenth of a second.
-	Interval time.Duration
-	// MaxIdle is what longer pauses are shortened to; 0 means two seconds.
-	MaxIdle time.Duration
-	// Hold is how long the last frame stays before the recording begins again; 0 means four
-	// seconds.
-	Hold time.Duration
-	// MaxBytes is the size that the picture may have; 0 means 300,000. If it would be larger, it
-	// gets fewer frames.
-	MaxBytes int
-}
-
-// The size of a character and of the window around them, in pixels.
 const (
 	cellWidth, cellHeight = 8.4, 18.0
 	margin, bar           = 16.0, 34.0
 )
 
-// SVG draws the recording. If not even one frame fits into the options' MaxBytes, that is an error.
-func SVG(w io.Writer, c Cast, o Options) error {
-	if err := c.Size.check(); err != nil {
-		return fmt.Errorf("drawing a terminal: %w", err)
-	}
-	o = o.withDefaults(c)
-	for interval := o.Interval; ; interval *= 2 {
-		frames, length, err := c.frames(interval, o.MaxIdle)
+const (
+	shortest = 100 * time.Millisecond // between two frames
+	longest  = 2 * time.Second        // what longer pauses are shortened to
+	hold     = 4 * time.Second        // how long the last frame stays before the recording begins again
+	maxBytes = 300_000
+)
+
+// SVG draws the recording, with a title in the title bar. It leaves out frames to stay below 300,000
+// bytes. If not even one frame fits, that is an error.
+func SVG(w io.Writer, c Cast, title string) error { return c.picture(w, title, maxBytes) }
+
+func (c Cast) picture(w io.Writer, title string, most int) error {
+	for interval := shortest; ; interval *= 2 {
+		frames, length, err := c.frames(interval, longest)
 		if err != nil {
 			return fmt.Errorf("drawing a terminal: %w", err)
 		}
-		if picture := draw(c.Size, frames, length, o); len(picture) <= o.MaxBytes {
+		if picture := draw(c.Size, frames, length, title); len(picture) <= most {
 			_, err := w.Write(picture)
 			return err
 		}
 		if len(frames) == 1 {
-			return errors.New("drawing a terminal: a single frame is larger than the picture may be: raise the limit or use a smaller terminal")
+			return errors.New("drawing a terminal: a single frame is larger than the picture may be: use a smaller terminal")
 		}
 	}
-}
-
-// Still draws what the terminal shows at the end.
-func Still(w io.Writer, c Cast, o Options) error {
-	if err := c.Size.check(); err != nil {
-		return fmt.Errorf("drawing a terminal: %w", err)
-	}
-	o = o.withDefaults(c)
-	frames, _, err := c.frames(o.Interval, o.MaxIdle)
-	if err != nil {
-		return fmt.Errorf("drawing a terminal: %w", err)
-	}
-	_, err = w.Write(draw(c.Size, frames[len(frames)-1:], 0, o))
-	return err
-}
-
-func (o Options) withDefaults(c Cast) Options {
-	o.Title = cmp.Or(o.Title, c.Title)
-	o.Interval = max(cmp.Or(o.Interval, 100*time.Millisecond), time.Millisecond)
-	o.MaxIdle = cmp.Or(o.MaxIdle, 2*time.Second)
-	o.Hold = cmp.Or(o.Hold, 4*time.Second)
-	o.MaxBytes = cmp.Or(o.MaxBytes, 300_000)
-	return o
 }
 
 // A drawer writes each different row once and lets the frames refer to them.
@@ -90,7 +56,7 @@ type drawer struct {
 	ids          map[string]int // of the rows, by what they look like
 }
 
-func draw(size Size, frames []frame, length time.Duration, o Options) []byte {
+func draw(size Size, frames []frame, length time.Duration, title string) []byte {
 	d := &drawer{ids: map[string]int{}}
 	width, height := float64(size.Columns)*cellWidth, float64(size.Rows)*cellHeight
 	for i, f := range frames {
@@ -98,10 +64,10 @@ func draw(size Size, frames []frame, length time.Duration, o Options) []byte {
 	}
 	var b bytes.Buffer
 	totalWidth, totalHeight := width+2*margin, height+bar+margin
-	title := html.EscapeString(printable(o.Title))
+	title = html.EscapeString(printable(title))
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" role="img" xml:space="preserve">`+"\n", number(totalWidth), number(totalHeight))
 	fmt.Fprintf(&b, "<title>%s</title>\n", cmp.Or(title, "A recorded terminal"))
-	b.WriteString("<style>\n" + styleSheet(frames, length, width, o.Hold) + "</style>\n")
+	b.WriteString("<style>\n" + styleSheet(frames, length, width) + "</style>\n")
 	fmt.Fprintf(&b, `<rect width="%s" height="%s" rx="10" class="window"/>`+"\n", number(totalWidth), number(totalHeight))
 	b.WriteString(`<g class="buttons"><circle cx="20" cy="17" r="6"/><circle cx="40" cy="17" r="6"/><circle cx="60" cy="17" r="6"/></g>` + "\n")
 	if title != "" {
@@ -171,7 +137,7 @@ const (
 	fonts                  = `ui-monospace,SFMono-Regular,"SF Mono",Menlo,Consolas,"DejaVu Sans Mono","Liberation Mono",monospace`
 )
 
-func styleSheet(frames []frame, length time.Duration, width float64, hold time.Duration) string {
+func styleSheet(frames []frame, length time.Duration, width float64) string {
 	var b strings.Builder
 	// On the film and not on the letters: their own attributes are weaker than any rule, but
 	// stronger than what they inherit.

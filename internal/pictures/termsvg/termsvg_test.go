@@ -107,7 +107,7 @@ func TestColors(t *testing.T) {
 func TestPicture(t *testing.T) {
 	var b bytes.Buffer
 	c := castOf(Size{20, 2}, "\x1b[1;32m<ok>\x1b[0m", " & \x1b[7mmore")
-	if err := SVG(&b, c, Options{Title: `make "demo"`}); err != nil {
+	if err := SVG(&b, c, `make "demo"`); err != nil {
 		t.Fatal(err)
 	}
 	checkXML(t, b.Bytes())
@@ -126,16 +126,6 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-func TestStillShowsTheEnd(t *testing.T) {
-	var b bytes.Buffer
-	if err := Still(&b, castOf(Size{20, 2}, "begin", "\rthe end"), Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if s := b.String(); !strings.Contains(s, "the end") || strings.Contains(s, "begin") || strings.Contains(s, "animation") {
-		t.Errorf("not the last frame alone:\n%s", s)
-	}
-}
-
 func TestPictureStaysBelowItsLimit(t *testing.T) {
 	c := Cast{Size: Size{80, 24}}
 	for i := range 300 {
@@ -143,11 +133,11 @@ func TestPictureStaysBelowItsLimit(t *testing.T) {
 	}
 	for _, limit := range []int{10_000, 30_000} {
 		var b bytes.Buffer
-		if err := SVG(&b, c, Options{MaxBytes: limit}); err != nil || b.Len() > limit {
+		if err := c.picture(&b, "", limit); err != nil || b.Len() > limit {
 			t.Errorf("%d bytes, %v; want at most %d", b.Len(), err, limit)
 		}
 	}
-	if err := SVG(io.Discard, c, Options{MaxBytes: 10}); err == nil {
+	if err := c.picture(io.Discard, "", 10); err == nil {
 		t.Error("no error for a limit that nothing can keep")
 	}
 }
@@ -162,7 +152,7 @@ func TestAnyOutputCanBeDrawn(t *testing.T) {
 		texts := rapid.SliceOfN(rapid.OneOf(fragment, rapid.String()), 0, 20).Draw(t, "texts")
 		c := castOf(Size{rapid.IntRange(1, 30).Draw(t, "columns"), rapid.IntRange(1, 6).Draw(t, "rows")}, texts...)
 		var first, second bytes.Buffer
-		errFirst, errSecond := SVG(&first, c, Options{}), SVG(&second, c, Options{})
+		errFirst, errSecond := SVG(&first, c, ""), SVG(&second, c, "")
 		if (errFirst == nil) != (errSecond == nil) || first.String() != second.String() {
 			t.Fatalf("the second picture differs from the first: %v, %v", errFirst, errSecond)
 		}
@@ -187,25 +177,6 @@ func checkXML(t interface {
 	}
 }
 
-func TestCastRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := Cast{Size: Size{rapid.IntRange(1, maxColumns).Draw(t, "columns"), rapid.IntRange(1, maxRows).Draw(t, "rows")}, Title: rapid.String().Draw(t, "title")}
-		at := time.Duration(0)
-		for range rapid.IntRange(0, 5).Draw(t, "events") {
-			at += time.Duration(rapid.IntRange(0, 1e9).Draw(t, "microseconds")) * time.Microsecond
-			want.Events = append(want.Events, Event{At: at, Text: rapid.String().Draw(t, "text")})
-		}
-		var b bytes.Buffer
-		if err := want.Write(&b); err != nil {
-			t.Fatal(err)
-		}
-		got, err := ReadCast(&b)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Fatalf("%v (-want +got):\n%s", err, diff)
-		}
-	})
-}
-
 func TestReadCastRefusesNonsense(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty":        "",
@@ -220,14 +191,5 @@ func TestReadCastRefusesNonsense(t *testing.T) {
 		if c, err := ReadCast(strings.NewReader(text)); err == nil {
 			t.Errorf("%s: read as %+v, want an error", name, c)
 		}
-	}
-}
-
-func TestCut(t *testing.T) {
-	c := castOf(Size{10, 2}, "a", "b", "c", "d")
-	got := c.Cut(1500*time.Millisecond, 2500*time.Millisecond)
-	want := []Event{{0, "a"}, {0, "b"}, {500 * time.Millisecond, "c"}}
-	if diff := cmp.Diff(want, got.Events); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // A user installs the released command, and scaffolds an operator: it builds, passes its tests, and
 // needs nothing of this checkout. A second kind has a document, whose Go the command generates.
 func TestScaffoldedOperator(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compiles the command and an operator, which takes minutes")
-	}
+	rings.Explore(t, "compiles the command and an operator, which takes minutes")
 	u := newUser(t)
 	u.run(".", "go", "install", "github.com/ctrlkit/ctrlkit/cmd/ctrlkit@"+u.version)
 
@@ -33,6 +33,18 @@ func TestScaffoldedOperator(t *testing.T) {
 	if out := u.run(".", "ctrlkit", "init", "guestbook"); !strings.Contains(out, "Nothing to do") {
 		t.Errorf("init again: %s", out)
 	}
+}
+
+// What is released has all that the command and an operator import, with the files that they embed.
+func TestPublishedModulesAreComplete(t *testing.T) {
+	rings.Test(t, "asks the go command")
+	u := newUser(t)
+	u.run(".", "go", "mod", "init", "example.com/user")
+	for path := range modules {
+		u.run(".", "go", "get", path+"@"+u.version)
+	}
+	u.run(".", "go", "get", "github.com/ctrlkit/ctrlkit/cmd/ctrlkit@"+u.version)
+	u.run(".", "go", "list", "-mod=mod", "-deps", "github.com/ctrlkit/ctrlkit/cmd/ctrlkit", "github.com/ctrlkit/ctrlkit/step", "github.com/ctrlkit/ctrlkit/sim")
 }
 
 // check compiles an operator with all of its tests, and runs them: those of its steps, and a part of
