@@ -64,7 +64,6 @@ var layers = map[string]int{
 	"observe":                 6,
 	"permission":              0,
 	"policy":                  1,
-	"policy/namespaces":       5, // its watch is of a step
 	"lifecycle":               6,
 	"handlers":                6,
 	"reference":               5, // its protection is a step

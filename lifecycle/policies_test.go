@@ -54,7 +54,7 @@ func TestAChangeOfAPolicyReconcilesAtOnce(t *testing.T) {
 					} {
 						time.Sleep(time.Hour)
 						o.take()
-						c.annotate(annotated, map[string]string{"policy.ctrlkit.dev/" + change.key: change.value})
+						c.annotate(annotated, "policy.ctrlkit.dev/"+change.key, change.value)
 						what := change.key + ": " + change.value
 						equal(t, what, describe(c.get(), "Managed"), change.managed)
 						equal(t, what, last(o.take()), change.call)
@@ -71,7 +71,7 @@ func TestNamespacesIgnored(t *testing.T) {
 		o := c.start(&operator{options: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}}})
 		c.create()
 		o.take()
-		c.annotate(prod(), map[string]string{"policy.ctrlkit.dev/reconcile": "skip"})
+		c.annotate(prod(), "policy.ctrlkit.dev/reconcile", "skip")
 		equal(t, "calls", o.take(), "")
 		c.delete()
 		equal(t, "calls", o.take(), "Delete")
@@ -85,7 +85,7 @@ func TestPoliciesInDeletion(t *testing.T) {
 		inCluster(t, func(c *cluster) {
 			o := c.start(&operator{skipUnchanged: true})
 			c.create()
-			c.annotate(user("prod", "a"), map[string]string{"policy.ctrlkit.dev/reconcile": policies})
+			c.annotate(user("prod", "a"), "policy.ctrlkit.dev/reconcile", policies)
 			o.take()
 			c.takeWrites()
 			c.delete()
@@ -98,7 +98,7 @@ func TestPoliciesInDeletion(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		o := c.start(&operator{skipUnchanged: true})
 		c.create()
-		c.annotate(prod(), map[string]string{"policy.ctrlkit.dev/reclaim": "retian"})
+		c.annotate(prod(), "policy.ctrlkit.dev/reclaim", "retian")
 		o.take()
 		c.delete()
 		time.Sleep(24 * time.Hour)
@@ -108,7 +108,7 @@ func TestPoliciesInDeletion(t *testing.T) {
 				t.Errorf("%s is %s", kind, got)
 			}
 		}
-		c.annotate(prod(), map[string]string{"policy.ctrlkit.dev/reclaim": "delete"})
+		c.annotate(prod(), "policy.ctrlkit.dev/reclaim", "delete")
 		if equal(t, "calls", o.take(), "Delete"); c.get() != nil {
 			t.Error("it is still there")
 		}
@@ -216,7 +216,7 @@ func TestReconcileNow(t *testing.T) {
 					{prod(), func(s *policy.RequestStatus) string { return s.LastHandledNamespaceReconcileAt }},
 				} {
 					o.take()
-					c.annotate(where.obj, map[string]string{annotation: "42"})
+					c.annotate(where.obj, annotation, "42")
 					if o.take() == "" {
 						t.Errorf("it is not reconciled by a request of %T", where.obj)
 					}

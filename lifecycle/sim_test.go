@@ -112,16 +112,19 @@ func workload(t *testing.T, script func(w *sim.World)) sim.Workload {
 		Name: t.Name(), Scheme: newScheme(), CRDs: []string{file}, Externals: []sim.External{{Name: "logins", Identity: sim.IdentityName}},
 		Objects: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}},
 		Operator: sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
-			engine, err := step.New(step.Options[*User]{
-				Name: "users", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: true,
-			}, lifecycle.New("User", database{p.External("logins")}, lifecycle.Options{Operator: "us", Refresh: poll}))
-			if err != nil {
-				return err
-			}
-			return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&User{}))
+			return complete(mgr, lifecycle.New("User", database{p.External("logins")}, lifecycle.Options{Operator: "us", Refresh: poll}))
 		}),
 		Script: script,
 	}
+}
+
+// complete adds the controller of an engine with a step to a manager.
+func complete(mgr ctrl.Manager, s step.Step[*User]) error {
+	engine, err := step.New(step.Options[*User]{Name: "users", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: true}, s)
+	if err != nil {
+		return err
+	}
+	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&User{}))
 }
 
 const reconcileAnnotation = "policy.ctrlkit.dev/reconcile"
