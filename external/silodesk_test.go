@@ -73,9 +73,9 @@ func newSiloDesk(t *testing.T, identity external.Identity[*Silo]) *siloDesk {
 	ctrl.SetLogger(logr.Discard())
 	server := apiserver.New(apiserver.Options{})
 	d := &siloDesk{t: t, store: newStore(), recorder: events.NewFakeRecorder(1000), ring: journal.NewRing(journal.RingOptions{}), logger: logr.Discard()}
-	d.must(server.Install(siloDefinition()))
+	d.must(server.Install(silos.Definition()))
 	var err error
-	d.client, err = client.New(server.Config(), client.Options{Scheme: siloScheme()})
+	d.client, err = client.New(server.Config(), client.Options{Scheme: siloScheme})
 	d.must(err)
 	d.must(client.IgnoreAlreadyExists(d.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})))
 	d.connector = d.store

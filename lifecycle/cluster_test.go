@@ -49,9 +49,9 @@ func inCluster(t *testing.T, test func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctrl.SetLogger(logr.Discard())
 		c := &cluster{t: t, server: apiserver.New(apiserver.Options{Now: time.Now})}
-		c.must(c.server.Install(definition()))
+		c.must(c.server.Install(userKind.Definition()))
 		var err error
-		c.user, err = client.New(c.server.Config(), client.Options{Scheme: newScheme(), FieldOwner: "user"})
+		c.user, err = client.New(c.server.Config(), client.Options{Scheme: scheme, FieldOwner: "user"})
 		c.must(err)
 		c.must(c.user.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}))
 		test(c)
@@ -121,7 +121,7 @@ func (c *cluster) start(o *operator) *operator {
 	config := rest.CopyConfig(c.server.Config())
 	config.Transport = recording{config.Transport, c}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: newScheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true), RecoverPanic: new(false)}, Cache: cache.Options{DefaultNamespaces: o.namespaces},
 	})
 	c.must(err)

@@ -40,10 +40,10 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	server := apiserver.New(apiserver.Options{})
-	if err := server.Install(definition()); err != nil {
+	if err := server.Install(userKind.Definition()); err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(server.Config(), client.Options{Scheme: newScheme()})
+	c, err := client.New(server.Config(), client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}

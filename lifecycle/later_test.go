@@ -11,7 +11,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,35 +19,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A Server is what Users wait for. Its definition comes after the operator has started.
-type Server struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-}
-
-func (s *Server) DeepCopyObject() runtime.Object {
-	return &Server{s.TypeMeta, *s.ObjectMeta.DeepCopy()}
-}
-
-type ServerList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Server `json:"items"`
-}
-
-func (l *ServerList) DeepCopyObject() runtime.Object {
-	c := *l
-	c.Items = nil
-	for i := range l.Items {
-		c.Items = append(c.Items, *l.Items[i].DeepCopyObject().(*Server))
-	}
-	return &c
-}
-
 func definitionOfServers(scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
-	d := definition()
-	d.Name, d.Spec.Scope = "servers."+userVersion.Group, scope
-	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "servers", Singular: "server", Kind: "Server", ListKind: "ServerList"}
+	d := serverKind.Definition()
+	d.Spec.Scope = scope
 	return d
 }
 
@@ -123,7 +96,7 @@ func TestAnOwnedKindThatComesLater(t *testing.T) {
 		time.Sleep(time.Minute)
 		o.take()
 		owned := &Server{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "mysql"}}
-		c.must(ctrl.SetControllerReference(c.get(), owned, newScheme()))
+		c.must(ctrl.SetControllerReference(c.get(), owned, scheme))
 		c.must(c.user.Create(t.Context(), owned))
 		pass()
 		if equal(t, "calls", o.take(), "Claim CreateOrUpdate"); noted == 0 {

@@ -59,11 +59,10 @@ func newVillage(t *testing.T, change ...func(*reference.Options[*Barn, *Yard])) 
 	ctrl.SetLogger(logr.Discard())
 	server := apiserver.New(apiserver.Options{})
 	v := &village{t: t, stands: map[string]string{}, broken: map[string]bool{}}
-	for _, d := range definitions() {
-		v.must(server.Install(d))
-	}
+	v.must(server.Install(yardKind.Definition()))
+	v.must(server.Install(barnKind.Definition()))
 	var err error
-	v.client, err = client.New(server.Config(), client.Options{Scheme: newScheme()})
+	v.client, err = client.New(server.Config(), client.Options{Scheme: scheme})
 	v.must(err)
 	for _, name := range []string{"default", "other"} {
 		v.must(client.IgnoreAlreadyExists(v.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
