@@ -210,26 +210,19 @@ func TestTestsNamedInTheDocumentation(t *testing.T) {
 	}
 }
 
-// The Go of the guides to steps stands in the examples: those of the module, or the Examples of the
-// packages.
-func TestGuideToSteps(t *testing.T) {
+// The Go of the guides stands in the examples: those of the module, or the Examples of the packages.
+// That of the README stands in a test.
+func TestGuides(t *testing.T) {
 	var examples strings.Builder
 	for path, text := range filesBelow(t, ".go") {
-		if strings.HasPrefix(path, "examples/") || strings.HasPrefix(filepath.Base(path), "example_") {
+		if strings.HasPrefix(path, "examples/") || strings.HasPrefix(filepath.Base(path), "example_") || path == "readme_test.go" {
 			examples.WriteString(text)
 		}
 	}
-	for page, least := range map[string]int{"docs/steps.md": 4, "docs/moving.md": 10, "docs/children.md": 2, "docs/external.md": 10, "docs/ship.md": 3, "docs/check.md": 1} {
-		guide, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, _, _ := strings.Cut(string(guide), "\n## Mistakes in the code\n") // that is about package vet
-		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)
-		if len(blocks) < least {
-			t.Errorf("found %d blocks of Go in %s: is the expression right?", len(blocks), page)
-		}
-		for _, block := range blocks {
+	for page, least := range map[string]int{
+		"README.md": 2, "docs/steps.md": 4, "docs/moving.md": 10, "docs/children.md": 2, "docs/external.md": 10, "docs/ship.md": 3, "docs/check.md": 1,
+	} {
+		for _, block := range blocksOf(t, page, "go", least) {
 			if !strings.Contains(examples.String(), block[1]) {
 				t.Errorf("%s has Go that is in no example:\n%s", page, block[1])
 			}

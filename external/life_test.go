@@ -57,14 +57,10 @@ func TestLifeOfResource(t *testing.T) {
 		delete(d.store.all, id)
 		time.Sleep(time.Hour) // it is not recent any more
 		d.settle()
-		if len(d.store.all) != 1 {
-			t.Error("a resource that was deleted is not created again")
-		}
+		d.has(1)
 		d.delete()
 		d.settle()
-		if d.get() != nil || len(d.store.all) != 0 {
-			t.Errorf("after the deletion, the store has %v", d.store.ids())
-		}
+		d.gone()
 	})
 }
 
@@ -72,9 +68,7 @@ func TestRefusedCreationIsTriedAgain(t *testing.T) {
 	eachIdentity(t, func(t *testing.T, d *siloDesk) {
 		d.store.fail = failing("create", external.Refused(errors.New("quota exceeded")))
 		for range 3 {
-			if _, err := d.reconcile(); err == nil {
-				t.Fatal("no error")
-			}
+			d.fails()
 			time.Sleep(time.Hour)
 		}
 		d.expect("Creating", "True InProgress")
@@ -84,9 +78,7 @@ func TestRefusedCreationIsTriedAgain(t *testing.T) {
 		d.settle()
 		d.expect("Ready", "True")
 		d.expect("Failed", "False")
-		if len(d.store.all) != 1 {
-			t.Errorf("the store has %v", d.store.ids())
-		}
+		d.has(1)
 	})
 }
 
@@ -120,9 +112,7 @@ func TestPreventedCreationIsTriedAgain(t *testing.T) {
 		time.Sleep(time.Minute)
 		d.settle()
 		d.expect("Ready", "True")
-		if len(d.store.all) != 1 {
-			t.Errorf("the store has %v", d.store.ids())
-		}
+		d.has(1)
 	})
 }
 
@@ -159,17 +149,9 @@ func TestInvisibleResourceIsDeleted(t *testing.T) {
 		d.options.Visible = 30 * time.Second
 		d.restart()
 		d.store.lag = 20 * time.Second
-		_, err := d.reconcile()
-		d.must(err)
+		d.passes()
 		d.delete()
-		for range 50 {
-			if d.get() == nil {
-				break
-			}
-			result, err := d.reconcile()
-			d.must(err)
-			time.Sleep(result.RequeueAfter)
-		}
+		d.wait()
 		if diff := cmp.Diff([]string(nil), d.store.ids()); diff != "" || d.get() != nil {
 			t.Errorf("left in the store:\n%s", diff)
 		}
@@ -203,11 +185,7 @@ func TestIDThatCouldNotBeWrittenIsKept(t *testing.T) {
 		d.options.Visible = time.Minute
 		d.restart()
 		d.failAfterCreate()
-		for range 10 {
-			result, err := d.reconcile()
-			d.must(err)
-			time.Sleep(result.RequeueAfter)
-		}
+		d.passesTimes(10)
 		d.expect("Ready", "True")
 		if id := external.IDOf(d.get()); id != "silo-1" || strings.Count(d.store.take(), "create") != 1 {
 			t.Errorf("the id is %q, and the store has %v", id, d.store.ids())
@@ -224,16 +202,7 @@ func TestIDThatCouldNotBeWrittenIsDeleted(t *testing.T) {
 		d.restart()
 		d.failAfterCreate()
 		d.delete()
-		for range 30 {
-			if d.get() == nil {
-				break
-			}
-			result, err := d.reconcile()
-			d.must(err)
-			time.Sleep(result.RequeueAfter)
-		}
-		if d.get() != nil || len(d.store.all) > 0 {
-			t.Errorf("the store has %v", d.store.ids())
-		}
+		d.wait()
+		d.gone()
 	})
 }

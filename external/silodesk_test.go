@@ -155,13 +155,52 @@ func (d *siloDesk) reconcileOne(key client.ObjectKey) (ctrl.Result, error) {
 	return result, err
 }
 
+// passes reconciles the Silo once, without an error.
+func (d *siloDesk) passes() ctrl.Result {
+	d.t.Helper()
+	result, err := d.reconcile()
+	d.must(err)
+	return result
+}
+
+// passesTimes does that so many times, each when the result says.
+func (d *siloDesk) passesTimes(n int) {
+	d.t.Helper()
+	for range n {
+		time.Sleep(d.passes().RequeueAfter)
+	}
+}
+
+// fails reconciles the Silo once, with an error.
+func (d *siloDesk) fails() {
+	d.t.Helper()
+	if _, err := d.reconcile(); err == nil {
+		d.t.Fatal("no error")
+	}
+}
+
+// has checks how many silos the store has.
+func (d *siloDesk) has(n int) {
+	d.t.Helper()
+	if len(d.store.all) != n {
+		d.t.Errorf("the store has %v", d.store.ids())
+	}
+}
+
+// gone checks that neither the Silo nor what it stands for is there.
+func (d *siloDesk) gone() {
+	d.t.Helper()
+	if d.has(0); d.get() != nil {
+		d.t.Error("the object is there")
+	}
+}
+
 // settle reconciles until the version of the Silo does not change, and returns the last result.
 func (d *siloDesk) settle() ctrl.Result {
 	d.t.Helper()
 	for range 10 {
 		before := d.get()
-		result, err := d.reconcile()
-		d.must(err)
+		result := d.passes()
 		if after := d.get(); after == nil || before != nil && after.ResourceVersion == before.ResourceVersion {
 			return result
 		}

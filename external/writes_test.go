@@ -71,9 +71,7 @@ func TestRequestsOfALife(t *testing.T) {
 					d.delete()
 					d.settle()
 					d.takes("deletion", "observe delete observe METADATA")
-					if d.get() != nil || len(d.store.all) > 0 {
-						t.Errorf("the store has %v", d.store.ids())
-					}
+					d.gone()
 				})
 			})
 		}
@@ -100,9 +98,7 @@ func TestUnwrittenTokenIsDeleted(t *testing.T) {
 		d.restart() // the process knows nothing
 		d.delete()
 		d.wait()
-		if d.get() != nil || len(d.store.all) > 0 {
-			t.Errorf("the store has %v", d.store.ids())
-		}
+		d.gone()
 	})
 }
 
@@ -113,8 +109,7 @@ func (d *siloDesk) wait() {
 		if d.get() == nil {
 			return
 		}
-		result, err := d.reconcile()
-		d.must(err)
+		result := d.passes()
 		time.Sleep(max(result.RequeueAfter, time.Second))
 	}
 }
@@ -134,9 +129,7 @@ func TestStrippedAnnotationsAfterARestart(t *testing.T) {
 			d.annotate(external.IDAnnotation, d.store.ids()[0]) // as the condition says
 		}
 		d.wait()
-		if d.get() != nil || len(d.store.all) > 0 {
-			t.Errorf("the store has %v", d.store.ids())
-		}
+		d.gone()
 	})
 }
 
@@ -163,8 +156,7 @@ func TestRemovedFinalizerIsADecision(t *testing.T) {
 		d.change(func(obj *Silo) { obj.Annotations, obj.Finalizers = nil, nil })
 		d.store.take()
 		d.delete()
-		_, err := d.reconcile()
-		d.must(err)
+		d.passes()
 		if calls := d.store.take(); strings.Contains(calls, "delete") || len(d.store.all) != 1 {
 			t.Errorf("calls %s", calls)
 		}
@@ -188,14 +180,8 @@ func TestTokensOfDeletedResources(t *testing.T) {
 		}
 		d.change(func(obj *Silo) { obj.Annotations = nil })
 		d.restart()
-		for range 40 {
-			result, err := d.reconcile()
-			d.must(err)
-			time.Sleep(result.RequeueAfter)
-		}
+		d.passesTimes(40)
 		d.expect("Ready", "True")
-		if len(d.store.all) != 1 {
-			t.Errorf("the store has %v", d.store.ids())
-		}
+		d.has(1)
 	})
 }

@@ -132,7 +132,10 @@ func TestADeletionAsksForTheNamespace(t *testing.T) {
 	o := newFull()
 	e, err := step.New(step.Options[*User]{Name: "users", Client: stale{d.client}, APIReader: d.client}, lifecycle.New("User", o, lifecycle.Options{}))
 	d.must(err)
-	obj := user(d.namespace(map[string]string{"policy.ctrlkit.dev/reclaim": "retain"}), "a")
+	kept := prod()
+	kept.Annotations = map[string]string{"policy.ctrlkit.dev/reclaim": "retain"}
+	d.must(d.client.Update(t.Context(), kept))
+	obj := user("prod", "a")
 	d.must(d.client.Create(t.Context(), obj))
 	reconcile := func() string {
 		_, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
