@@ -19,6 +19,4 @@ type refusedError struct{ error }
 func (e *refusedError) Unwrap() error { return e.error }
 
 // IsRefused reports whether an error is made by [Refused].
-func IsRefused(err error) bool { return isRefused(err) }
-
-func isRefused(err error) bool { return errors.As(err, new(*refusedError)) }
+func IsRefused(err error) bool { return errors.As(err, new(*refusedError)) }
