@@ -32,6 +32,9 @@ func TestRateOfOneCall(t *testing.T) {
 			time.Sleep(max(result.RequeueAfter, time.Second))
 		}
 		calls := strings.Split(d.store.take(), " ")
+		if made := strings.Count(strings.Join(calls, " "), "create"); made != 2 {
+			t.Errorf("%d calls of Create", made)
+		}
 		if took := time.Since(began); float64(len(calls)) > 2+took.Seconds()*0.01 {
 			t.Errorf("%d calls within %s: %v", len(calls), took, calls)
 		}

@@ -6,6 +6,7 @@ package external_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -44,7 +45,7 @@ func (c countingStatus) Patch(ctx context.Context, obj client.Object, patch clie
 // siloFinalizer is what an admission policy adds.
 const siloFinalizer = "test.example.com/silos"
 
-// What the life of one resource costs: writes to the API server, in capitals, and calls. The last
+// The life of one resource, and what it costs: writes to the API server, in capitals, and calls. The last
 // observation until Ready is that of the reconcile which the writes have triggered.
 func TestRequestsOfALife(t *testing.T) {
 	for name, tt := range map[string]struct{ without, with string }{
@@ -64,10 +65,26 @@ func TestRequestsOfALife(t *testing.T) {
 					}
 					d.settle()
 					d.expect("Ready", "True")
+					d.expect("Available", "True Available")
 					d.takes("until Ready", want)
+					id := external.IDOf(d.get())
+					if !slices.Equal(d.store.ids(), []string{id}) {
+						t.Errorf("the id %q is recorded, and the store has %v", id, d.store.ids())
+					}
 					time.Sleep(time.Hour)
 					d.settle()
 					d.takes("a poll", "observe")
+					d.store.all[id].size = "edited"
+					d.settle()
+					d.takes("drift", "observe update observe")
+					if got := d.store.all[id].size; got != "small" {
+						t.Errorf("the size is %s", got)
+					}
+					delete(d.store.all, id)
+					time.Sleep(time.Hour) // it is not recent any more
+					d.settle()
+					d.has(1) // it is created again
+					d.store.take()
 					d.delete()
 					d.settle()
 					d.takes("deletion", "observe delete observe METADATA")

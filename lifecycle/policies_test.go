@@ -78,23 +78,9 @@ func TestNamespacesIgnored(t *testing.T) {
 	})
 }
 
-// What stays is left when the object is deleted, and what is to be corrected keeps the object until
-// it is.
-func TestPoliciesInDeletion(t *testing.T) {
-	for policies, want := range map[string]string{"skip": "", "detach-on-delete": "", "manage": "Delete"} {
-		inCluster(t, func(c *cluster) {
-			o := c.start(&operator{skipUnchanged: true})
-			c.create()
-			c.annotate(user("prod", "a"), "policy.ctrlkit.dev/reconcile", policies)
-			o.take()
-			c.takeWrites()
-			c.delete()
-			equal(t, policies, o.take(), want)
-			if writes := c.takeWrites(); len(writes) != 1 || c.get() != nil {
-				t.Errorf("%s: writes %q, want one that removes the finalizer", policies, writes)
-			}
-		})
-	}
+// What is to be corrected keeps an object that is deleted until it is. TestTable has what becomes of
+// others.
+func TestInvalidPolicyInDeletion(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		o := c.start(&operator{skipUnchanged: true})
 		c.create()
