@@ -28,9 +28,7 @@ func filesBelow(t *testing.T, ending string) map[string]string {
 		read = pageFiles
 	}
 	files, err := read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return files
 }
 
@@ -157,9 +155,7 @@ func TestPages(t *testing.T) {
 // docs/reference.md names each annotation, condition, reason, series and exit code.
 func TestReferenceIsComplete(t *testing.T) {
 	page, err := os.ReadFile("docs/reference.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	notOurs := regexp.MustCompile(`_test\.go$|^(examples|bench)/|testdata/|golden/|^sim/internal/|steptest/`)
 	for what, tt := range map[string]struct {
 		expression, format string

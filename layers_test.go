@@ -239,9 +239,7 @@ func isBanned(path string) string {
 // Users of the library inherit its requirements, but not its replacements.
 func TestModuleFile(t *testing.T) {
 	text, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, line := range strings.Split(string(text), "\n") {
 		if strings.HasPrefix(strings.TrimSpace(line), "replace") {
 			t.Errorf("go.mod has a replacement, which users do not inherit: %s", line)

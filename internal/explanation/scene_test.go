@@ -77,9 +77,7 @@ func newScene(t *testing.T, steps ...step.Step[*Database]) *scene {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(group.WithKind("Database"), &Database{})
 	metav1.AddToGroupVersion(scheme, group)
-	if err := corev1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, corev1.AddToScheme(scheme))
 	s := &scene{t: t, steps: steps}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
 	for _, kind := range []string{"ConfigMap", "Secret", "Pod", "Service"} {
@@ -106,9 +104,7 @@ func (s *scene) start() {
 		Failures: failure.Table{Backoffs: map[failure.Class]failure.Backoff{failure.ClassForbidden: backoff, failure.ClassTerminal: backoff, failure.ClassTransient: backoff}},
 	}
 	engine, err := step.New(options, s.steps...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	s.engine = engine
 	if db := s.get(); db != nil {
 		engine.EventFilter().Create(event.CreateEvent{Object: db, IsInInitialList: true})
@@ -133,9 +129,7 @@ func (s *scene) create(change ...func(*Database)) {
 	for _, f := range change {
 		f(db)
 	}
-	if err := s.client.Create(s.ctx(), db); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, s.client.Create(s.ctx(), db))
 	s.engine.EventFilter().Create(event.CreateEvent{Object: db})
 }
 
@@ -147,9 +141,7 @@ func (s *scene) get() *Database {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return db
 }
 
@@ -159,18 +151,14 @@ func (s *scene) update(change func(*Database)) {
 	db := s.get()
 	old := s.get()
 	change(db)
-	if err := s.client.Update(s.ctx(), db); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, s.client.Update(s.ctx(), db))
 	s.engine.EventFilter().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: db})
 }
 
 // delete deletes shop/db and notifies the operator.
 func (s *scene) delete() {
 	s.t.Helper()
-	if err := s.client.Delete(s.ctx(), s.get()); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, s.client.Delete(s.ctx(), s.get()))
 	if db := s.get(); db != nil {
 		s.engine.EventFilter().Update(event.UpdateEvent{ObjectNew: db})
 	}
@@ -200,9 +188,7 @@ func (s *scene) report() *explanation.Report {
 		s.t.Fatalf("%d: %s", server.Code, server.Body)
 	}
 	report := &explanation.Report{}
-	if err := json.Unmarshal(server.Body.Bytes(), report); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, json.Unmarshal(server.Body.Bytes(), report))
 	return report
 }
 
@@ -213,9 +199,7 @@ func (s *scene) explain() *explanation.Explanation {
 	if db := s.get(); db != nil {
 		db.SetGroupVersionKind(group.WithKind("Database"))
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(db)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must(s.t, err)
 		x.Object = &unstructured.Unstructured{Object: content}
 	}
 	return x
@@ -246,4 +230,11 @@ func TestReportDuringReconciles(t *testing.T) {
 	}
 	close(stop)
 	<-asked
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
