@@ -206,8 +206,8 @@ func TestTestsNamedInTheDocumentation(t *testing.T) {
 	}
 }
 
-// The Go of the guides stands in the examples: those of the module, or the Examples of the packages.
-// That of the README stands in a test.
+// The Go of the guides stands in the examples: those of the module, or the Examples of the
+// packages. That of the README stands in a test.
 func TestGuides(t *testing.T) {
 	var examples strings.Builder
 	for path, text := range filesBelow(t, ".go") {

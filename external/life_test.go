@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,12 +22,7 @@ func eachIdentity(t *testing.T, test func(t *testing.T, d *siloDesk), except ...
 		if slices.Contains(except, name) {
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newSiloDesk(t, identity)
-				test(t, d)
-			})
-		})
+		onDesk(t, name, identity, test)
 	}
 }
 

@@ -6,7 +6,6 @@ package external_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,8 +42,7 @@ func TestRateOfOneCall(t *testing.T) {
 
 // A call that is interrupted keeps its place, and places that nothing uses any more are forgotten.
 func TestPlacesAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newSiloDesk(t, byName())
+	inDesk(t, byName(), func(t *testing.T, d *siloDesk) {
 		d.options.Calls.PerSecond, d.options.Calls.Burst = 0.001, 1
 		d.restart()
 		d.passes()

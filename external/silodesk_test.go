@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -89,6 +90,18 @@ func newSiloDesk(t *testing.T, identity external.Identity[*Silo]) *siloDesk {
 		Spec:       SiloSpec{Size: "small", Region: "north"},
 	}))
 	return d
+}
+
+// inDesk runs a test with a desk, in virtual time.
+func inDesk(t *testing.T, identity external.Identity[*Silo], test func(t *testing.T, d *siloDesk)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newSiloDesk(t, identity)) })
+}
+
+// onDesk does that in a subtest.
+func onDesk(t *testing.T, name string, identity external.Identity[*Silo], test func(t *testing.T, d *siloDesk)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inDesk(t, identity, test) })
 }
 
 // restart replaces the operator, with the options and the connector as they are now.

@@ -58,6 +58,12 @@ func inCluster(t *testing.T, test func(c *cluster)) {
 	})
 }
 
+// onCluster does that in a subtest.
+func onCluster(t *testing.T, name string, test func(t *testing.T, c *cluster)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inCluster(t, func(c *cluster) { test(c.t, c) }) })
+}
+
 func (c *cluster) must(err error) {
 	c.t.Helper()
 	if err != nil {

@@ -31,46 +31,44 @@ func definitionOfServers(scope apiextensionsv1.ResourceScope) *apiextensionsv1.C
 func TestAKindThatComesLater(t *testing.T) {
 	rings.Test(t, "takes a second")
 	for _, scope := range []apiextensionsv1.ResourceScope{apiextensionsv1.NamespaceScoped, apiextensionsv1.ClusterScoped} {
-		t.Run(string(scope), func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				o := &operator{full: newFull(), skipUnchanged: true}
-				o.claim = func(ctx context.Context, req *request) error {
-					_, err := step.GetOrWait[*Server](ctx, req, client.ObjectKey{Name: req.Object.Spec.Server})
-					return err
-				}
-				o.prepare = func(mgr ctrl.Manager) {
-					o.watches = []step.Watch{{Object: &Server{}, Later: mgr.GetCache(), NamedBy: func(obj client.Object) []client.ObjectKey {
-						return []client.ObjectKey{{Name: obj.(*User).Spec.Server}}
-					}}}
-				}
-				c.start(o)
-				c.create(func(obj *User) { obj.Spec.Server = "mysql" })
-				time.Sleep(time.Hour) // longer than a controller waits for its watches
-				equal(t, "Ready", c.condition("Ready"), "False Waiting: waits for Server prod/mysql, whose kind the API server does not have")
-				if writes := c.takeWrites(); len(writes) != 1 {
-					t.Errorf("writes %q while the kind is missing, want one", writes)
-				}
-				c.must(c.server.Install(definitionOfServers(scope)))
-				time.Sleep(2 * time.Minute)
-				name := map[apiextensionsv1.ResourceScope]string{apiextensionsv1.NamespaceScoped: "prod/mysql", apiextensionsv1.ClusterScoped: "mysql"}[scope]
-				equal(t, "Ready", c.condition("Ready"), "False Waiting: waits for Server "+name)
-				o.take()
-				mysql := &Server{ObjectMeta: metav1.ObjectMeta{Name: "mysql"}}
-				if scope == apiextensionsv1.NamespaceScoped {
-					mysql.Namespace = "prod"
-				}
-				c.must(c.user.Create(t.Context(), mysql))
-				pass()
-				equal(t, "Ready", c.condition("Ready"), "True Ready")
-				time.Sleep(time.Hour)
-				o.take()
-				c.annotate(mysql, "a", "b")
-				equal(t, "calls after a change", o.take(), "Claim CreateOrUpdate")
-				c.annotate(user("prod", "a"), "unrelated", "b")
-				o.take()
-				time.Sleep(30 * time.Minute)
-				equal(t, "calls while nothing changes", strings.TrimSpace(o.take()), "")
-			})
+		onCluster(t, string(scope), func(t *testing.T, c *cluster) {
+			o := &operator{full: newFull(), skipUnchanged: true}
+			o.claim = func(ctx context.Context, req *request) error {
+				_, err := step.GetOrWait[*Server](ctx, req, client.ObjectKey{Name: req.Object.Spec.Server})
+				return err
+			}
+			o.prepare = func(mgr ctrl.Manager) {
+				o.watches = []step.Watch{{Object: &Server{}, Later: mgr.GetCache(), NamedBy: func(obj client.Object) []client.ObjectKey {
+					return []client.ObjectKey{{Name: obj.(*User).Spec.Server}}
+				}}}
+			}
+			c.start(o)
+			c.create(func(obj *User) { obj.Spec.Server = "mysql" })
+			time.Sleep(time.Hour) // longer than a controller waits for its watches
+			equal(t, "Ready", c.condition("Ready"), "False Waiting: waits for Server prod/mysql, whose kind the API server does not have")
+			if writes := c.takeWrites(); len(writes) != 1 {
+				t.Errorf("writes %q while the kind is missing, want one", writes)
+			}
+			c.must(c.server.Install(definitionOfServers(scope)))
+			time.Sleep(2 * time.Minute)
+			name := map[apiextensionsv1.ResourceScope]string{apiextensionsv1.NamespaceScoped: "prod/mysql", apiextensionsv1.ClusterScoped: "mysql"}[scope]
+			equal(t, "Ready", c.condition("Ready"), "False Waiting: waits for Server "+name)
+			o.take()
+			mysql := &Server{ObjectMeta: metav1.ObjectMeta{Name: "mysql"}}
+			if scope == apiextensionsv1.NamespaceScoped {
+				mysql.Namespace = "prod"
+			}
+			c.must(c.user.Create(t.Context(), mysql))
+			pass()
+			equal(t, "Ready", c.condition("Ready"), "True Ready")
+			time.Sleep(time.Hour)
+			o.take()
+			c.annotate(mysql, "a", "b")
+			equal(t, "calls after a change", o.take(), "Claim CreateOrUpdate")
+			c.annotate(user("prod", "a"), "unrelated", "b")
+			o.take()
+			time.Sleep(30 * time.Minute)
+			equal(t, "calls while nothing changes", strings.TrimSpace(o.take()), "")
 		})
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// ResolvePolicy returns what an operator may do for an object, for a step that is not made by [New]:
+// ResolvePolicy returns what an operator may do for an object, for a step that is not made by
+// [New]:
 //
 //		func (s bucketStep) Watches() []step.Watch { return lifecycle.PolicyWatches(s.defaults) }
 //

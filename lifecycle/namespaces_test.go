@@ -33,37 +33,35 @@ func naming() *operator {
 // a request that is removed, reconcile nothing.
 func TestChangesOfANamespace(t *testing.T) {
 	for name, of := range map[string]map[string]cache.Config{"all namespaces are cached": nil, "some are": {"prod": {}, "other": {}}} {
-		t.Run(name, func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				c.must(c.user.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}))
-				c.must(c.user.Create(t.Context(), user("other", "b")))
-				o := naming()
-				o.namespaces = of
-				c.start(o)
-				c.create()
-				if took := o.take(); !strings.Contains(took, "other/b") || !strings.Contains(took, "prod/a") {
-					t.Errorf("calls %s", took)
-				}
-				for range 3 {
-					_, err := o.engine.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(c.get())})
-					c.must(err)
-				}
-				o.take() // it has compared once
+		onCluster(t, name, func(t *testing.T, c *cluster) {
+			c.must(c.user.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}))
+			c.must(c.user.Create(t.Context(), user("other", "b")))
+			o := naming()
+			o.namespaces = of
+			c.start(o)
+			c.create()
+			if took := o.take(); !strings.Contains(took, "other/b") || !strings.Contains(took, "prod/a") {
+				t.Errorf("calls %s", took)
+			}
+			for range 3 {
 				_, err := o.engine.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(c.get())})
 				c.must(err)
-				equal(t, "calls while it is idle", o.take(), "")
-				for _, change := range []struct{ key, value, want string }{
-					{policy.ReconcileNowAnnotation, "1", "Claim CreateOrUpdate prod/a"},
-					{policy.ReconcileNowAnnotation, "2", "Claim CreateOrUpdate prod/a"},
-					{policy.ReconcileNowAnnotation, "", ""},
-					{"example.com/other", "changed", ""},
-				} {
-					c.annotate(prod(), change.key, change.value)
-					if took := o.take(); !strings.HasPrefix(took, change.want) || change.want == "" && took != "" || strings.Contains(took, "other/b") {
-						t.Errorf("%+v: calls %q", change, took)
-					}
+			}
+			o.take() // it has compared once
+			_, err := o.engine.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(c.get())})
+			c.must(err)
+			equal(t, "calls while it is idle", o.take(), "")
+			for _, change := range []struct{ key, value, want string }{
+				{policy.ReconcileNowAnnotation, "1", "Claim CreateOrUpdate prod/a"},
+				{policy.ReconcileNowAnnotation, "2", "Claim CreateOrUpdate prod/a"},
+				{policy.ReconcileNowAnnotation, "", ""},
+				{"example.com/other", "changed", ""},
+			} {
+				c.annotate(prod(), change.key, change.value)
+				if took := o.take(); !strings.HasPrefix(took, change.want) || change.want == "" && took != "" || strings.Contains(took, "other/b") {
+					t.Errorf("%+v: calls %q", change, took)
 				}
-			})
+			}
 		})
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -35,31 +36,13 @@ import (
 var group = schema.GroupVersion{Group: "example.com", Version: "v1"}
 
 // A Database is the kind that is explained.
-type Database struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              map[string]string `json:"spec,omitempty"`
-	Status            DatabaseStatus    `json:"status"`
-}
+type Database = testkind.Object[map[string]string, DatabaseStatus]
 
 type DatabaseStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 type request = step.Request[*Database]
-
-// DeepCopyObject copies by way of JSON, which is slow and simple.
-func (d *Database) DeepCopyObject() runtime.Object {
-	data, err := json.Marshal(d)
-	if err != nil {
-		panic(err)
-	}
-	copied := &Database{}
-	if err := json.Unmarshal(data, copied); err != nil {
-		panic(err)
-	}
-	return copied
-}
 
 // A scene is a cluster with one Database shop/db and its operator, whose events a ring keeps.
 type scene struct {
