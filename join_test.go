@@ -269,7 +269,7 @@ func TestParallelJoinRunsBesideOneAnother(t *testing.T) {
 }
 
 func TestPanicArrivesWithItsStack(t *testing.T) {
-	explode := ctrlkit.NewAction("Explode", func(context.Context) (ctrl.Result, error) { panic(explodingFunction()) })
+	explode := ctrlkit.NewAction("Explode", func(context.Context) (ctrl.Result, error) { panic(errBoom) })
 	for name, w := range map[string]func(...ctrlkit.Action) ctrlkit.Action{
 		"Join": ctrlkit.Join, "ParallelJoin": ctrlkit.ParallelJoin, "Sequential": ctrlkit.Sequential,
 		"Graph": func(actions ...ctrlkit.Action) ctrlkit.Action {
@@ -303,8 +303,6 @@ func TestPanicArrivesWithItsStack(t *testing.T) {
 		})
 	}
 }
-
-func explodingFunction() error { return errBoom }
 
 func TestGoexitOfABranchIsNotSuccess(t *testing.T) {
 	var j journal

@@ -20,11 +20,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// A Silo is the object of the tests of single reconciles.
+type Silo = testkind.Object[SiloSpec, SiloStatus]
+
+type SiloSpec struct {
+	Size   string `json:"size,omitempty"`
+	Region string `json:"region,omitempty"` // the system chooses one
+}
+
+type SiloStatus struct {
+	policy.RequestStatus `json:",inline"`
+	ObservedGeneration   int64              `json:"observedGeneration,omitempty"`
+	Conditions           []metav1.Condition `json:"conditions,omitempty"`
+}
+
+var (
+	silos      = testkind.Of[SiloSpec, SiloStatus]("Silo")
+	siloScheme = testkind.Scheme(silos)
 )
 
 // secretText is the password of each silo.
@@ -73,7 +93,7 @@ func newSiloDesk(t *testing.T, identity external.Identity[*Silo]) *siloDesk {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	server := apiserver.New(apiserver.Options{})
-	d := &siloDesk{t: t, store: newStore(), recorder: events.NewFakeRecorder(1000), ring: journal.NewRing(journal.RingOptions{}), logger: logr.Discard()}
+	d := &siloDesk{t: t, store: &store{all: map[string]*stored{}}, recorder: events.NewFakeRecorder(1000), ring: journal.NewRing(journal.RingOptions{}), logger: logr.Discard()}
 	d.must(server.Install(silos.Definition()))
 	var err error
 	d.client, err = client.New(server.Config(), client.Options{Scheme: siloScheme})

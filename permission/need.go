@@ -95,15 +95,12 @@ func fewTargets(set sets.Set[Target]) []Target {
 }
 
 func compare(a, b Need) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Path, b.Path), compareVerbs(a.Verb, b.Verb))
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Path, b.Path),
+		cmp.Compare(rank(a.Verb), rank(b.Verb)), cmp.Compare(a.Verb, b.Verb))
 }
 
 // verbs are in the order in which people write them.
 var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
-
-func compareVerbs(a, b string) int {
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
-}
 
 func rank(verb string) int {
 	if i := slices.Index(verbs, verb); i >= 0 {
