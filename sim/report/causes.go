@@ -74,12 +74,11 @@ func noted(f Finding) int {
 
 // class returns the class whose text the finding has.
 func (f Finding) class() oracle.Class {
-	for c := oracle.ClassLost; c <= oracle.ClassCosmetic; c++ {
-		if c.String() == f.Class {
-			return c
-		}
+	var c oracle.Class
+	if c.UnmarshalText([]byte(f.Class)) != nil {
+		return oracle.ClassDifference // of a newer version
 	}
-	return oracle.ClassDifference // of a newer version
+	return c
 }
 
 // coincidence is how likely it may be that the plans of one finding show another one by chance.
