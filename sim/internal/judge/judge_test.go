@@ -4,6 +4,9 @@
 package judge
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/sim/internal/golden"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -45,7 +49,6 @@ func try(t *testing.T, o Options, show func(trial)) []string {
 type check struct {
 	options Options
 	show    func(trial)
-	want    []string // nil: nothing is violated
 }
 
 // checks are the cases of all oracles that watch runs. Those of right behavior begin with "right:",
@@ -75,45 +78,34 @@ var checks = map[oracle.Name]func(*testing.T) map[string]check{
 	oracle.TransitionTime:     transitionTimeChecks,
 }
 
+// What each case of an oracle that accuses something violates is in a golden file. It accuses in the name
+// of that oracle, and each oracle has cases of both kinds: without a right one it could accuse everything,
+// without a wrong one nothing.
 func TestOracles(t *testing.T) {
-	for name, of := range checks {
-		t.Run(string(name), func(t *testing.T) {
-			for text, c := range of(t) {
-				t.Run(text, func(t *testing.T) {
-					if diff := cmp.Diff(c.want, try(t, c.options, c.show)); diff != "" {
-						t.Error(diff)
-					}
-				})
-			}
-		})
-	}
-}
-
-// A case of an oracle that accuses something accuses it in the name of that oracle, and each oracle
-// has cases of both kinds: without a right one it could accuse everything, without a wrong one
-// nothing.
-func TestEveryOracleIsTested(t *testing.T) {
+	var b strings.Builder
 	for _, r := range oracles() {
-		of, ok := checks[r.name]
-		if !ok {
-			t.Errorf("%s has no cases in checks", r.name)
-			continue
+		cases := map[string]check{}
+		if of, ok := checks[r.name]; ok {
+			cases = of(t)
 		}
 		right, wrong := 0, 0
-		for text, c := range of(t) {
+		for _, text := range slices.Sorted(maps.Keys(cases)) {
+			got := try(t, cases[text].options, cases[text].show)
 			switch {
-			case strings.HasPrefix(text, "right: ") && len(c.want) == 0:
+			case strings.HasPrefix(text, "right: ") && len(got) == 0:
 				right++
-			case strings.HasPrefix(text, "wrong: ") && len(c.want) > 0 && strings.HasPrefix(c.want[0], string(r.name)+": "):
+			case strings.HasPrefix(text, "wrong: ") && len(got) > 0 && strings.HasPrefix(got[0], string(r.name)+": "):
 				wrong++
+				fmt.Fprintf(&b, "%s\n    %s\n", text, strings.Join(got, "\n    "))
 			default:
-				t.Errorf("%s: the case %q does not begin with right or wrong, or wants something else: %q", r.name, text, c.want)
+				t.Errorf("%s, %s: got %q", r.name, text, got)
 			}
 		}
 		if right == 0 || wrong == 0 {
 			t.Errorf("%s has %d right cases and %d wrong ones, want both", r.name, right, wrong)
 		}
 	}
+	golden.Compare(t, "accusations.txt", b.String())
 }
 
 // object is the content of a ConfigMap named x.

@@ -38,28 +38,20 @@ func sameEndChecks(*testing.T) map[string]check {
 		}
 	}
 	return map[string]check{
-		"right: the same": {options(), end("1", "2"), nil},
-		"right: what comes by the clock, at another time": {clockOptions(fault.CrashAfterWrite), clockEnd(time.Hour), nil},
-		"right: a condition that comes by the clock":      {clockOptions(fault.CrashAfterWrite), clockStatus("Active", "True"), nil},
-		"wrong: a condition that nothing but the fault explains": {
-			clockOptions(fault.CrashAfterWrite), clockStatus("Degraded", "True"), []string{"same-end: at checkpoint 1 of 1, the world is not what it is without the fault:"},
-		},
-		"right: what was due before an object was replaced": {clockOptions(fault.Recreate), clockEnd(0), nil},
-		"wrong: what comes by the clock, at the same time": {
-			clockOptions(fault.CrashAfterWrite), clockEnd(0), []string{"same-end: at checkpoint 1 of 1, the world is not what it is without the fault:"},
-		},
-		"right: the status of an object that is being deleted": {deletedOptions(), history(".status.selector", "b"), nil},
-		"right: what differs anyway":                           {options("configmaps default/x .data.a"), end("3", "2"), nil},
-		"right: the run without faults":                        {Options{}, end("3"), nil},
-		"right: the run was ended early":                       {options(), func(tr trial) { tr.Abort(); end("3")(tr) }, nil},
-		"right: checkpoints that were not reached":             {options(), end("1"), nil},
-		"right: one checkpoint more":                           {options(), end("1", "2", "3"), nil},
-		"wrong: another field than the masked one": {
-			options("configmaps default/x .data.b"), end("3", "2"), []string{"same-end: at checkpoint 1 of 2, the world is not what it is without the fault:"},
-		},
-		"wrong: the first checkpoint that differs": {
-			options(), end("1", "3"), []string{"same-end: at checkpoint 2 of 2, the world is not what it is without the fault:"},
-		},
+		"right: the same": {options(), end("1", "2")},
+		"right: what comes by the clock, at another time":        {clockOptions(fault.CrashAfterWrite), clockEnd(time.Hour)},
+		"right: a condition that comes by the clock":             {clockOptions(fault.CrashAfterWrite), clockStatus("Active", "True")},
+		"wrong: a condition that nothing but the fault explains": {clockOptions(fault.CrashAfterWrite), clockStatus("Degraded", "True")},
+		"right: what was due before an object was replaced":      {clockOptions(fault.Recreate), clockEnd(0)},
+		"wrong: what comes by the clock, at the same time":       {clockOptions(fault.CrashAfterWrite), clockEnd(0)},
+		"right: the status of an object that is being deleted":   {deletedOptions(), history(".status.selector", "b")},
+		"right: what differs anyway":                             {options("configmaps default/x .data.a"), end("3", "2")},
+		"right: the run without faults":                          {Options{}, end("3")},
+		"right: the run was ended early":                         {options(), func(tr trial) { tr.Abort(); end("3")(tr) }},
+		"right: checkpoints that were not reached":               {options(), end("1")},
+		"right: one checkpoint more":                             {options(), end("1", "2", "3")},
+		"wrong: another field than the masked one":               {options("configmaps default/x .data.b"), end("3", "2")},
+		"wrong: the first checkpoint that differs":               {options(), end("1", "3")},
 	}
 }
 
@@ -67,26 +59,17 @@ func sameHistoryChecks(*testing.T) map[string]check {
 	deleted := func(tr trial) { tr.Disturbed("owner") }
 	wiped := func(tr trial) { tr.StatusWiped("owner") }
 	return map[string]check{
-		"right: the same":                                             {historyOptions(fault.Recreate), history(".status.restarts", "1"), nil},
-		"right: a field that is not history":                          {withoutSameEnd(historyOptions(fault.Recreate)), history(".status.selector", "b"), nil},
-		"right: the run without faults":                               {Options{}, history(".status.restarts", "3"), nil},
-		"right: a counter of an object that others have created anew": {historyOptions(fault.Recreate), forgotten(deleted, ".status.restarts", "0"), nil},
-		"right: a counter in the metadata of such an object":          {historyOptions(fault.Recreate), forgotten(deleted, ".metadata.labels.example.com/restart-attempt", "0"), nil},
-		"right: a counter that is zero, or absent":                    {zeroOptions(), history(".status.restarts", ""), nil},
-		"right: a condition of the past that says no":                 {historyOptions(fault.WipeStatus), history(".status.conditions[Paused].status", ""), nil},
-		"right: a status that was taken away":                         {historyOptions(fault.WipeStatus), forgotten(wiped, ".status.lastScheduleTime", ""), nil},
-		"wrong: the status of another object was taken away": {
-			historyOptions(fault.WipeStatus), history(".status.restarts", "0"),
-			[]string{"same-history: at checkpoint 2 of 2, statuses record another history than without the fault:"},
-		},
-		"wrong: a counter": {
-			historyOptions(fault.CrashAfterWrite), history(".status.restarts", "0"),
-			[]string{"same-history: at checkpoint 2 of 2, statuses record another history than without the fault:"},
-		},
-		"wrong: a condition of the past": {
-			historyOptions(fault.TakeDetour), history(".status.conditions[Resumed].type", ""),
-			[]string{"same-history: at checkpoint 2 of 2, statuses record another history than without the fault:"},
-		},
+		"right: the same":                                             {historyOptions(fault.Recreate), history(".status.restarts", "1")},
+		"right: a field that is not history":                          {withoutSameEnd(historyOptions(fault.Recreate)), history(".status.selector", "b")},
+		"right: the run without faults":                               {Options{}, history(".status.restarts", "3")},
+		"right: a counter of an object that others have created anew": {historyOptions(fault.Recreate), forgotten(deleted, ".status.restarts", "0")},
+		"right: a counter in the metadata of such an object":          {historyOptions(fault.Recreate), forgotten(deleted, ".metadata.labels.example.com/restart-attempt", "0")},
+		"right: a counter that is zero, or absent":                    {zeroOptions(), history(".status.restarts", "")},
+		"right: a condition of the past that says no":                 {historyOptions(fault.WipeStatus), history(".status.conditions[Paused].status", "")},
+		"right: a status that was taken away":                         {historyOptions(fault.WipeStatus), forgotten(wiped, ".status.lastScheduleTime", "")},
+		"wrong: the status of another object was taken away":          {historyOptions(fault.WipeStatus), history(".status.restarts", "0")},
+		"wrong: a counter":                                            {historyOptions(fault.CrashAfterWrite), history(".status.restarts", "0")},
+		"wrong: a condition of the past":                              {historyOptions(fault.TakeDetour), history(".status.conditions[Resumed].type", "")},
 	}
 }
 
@@ -242,10 +225,7 @@ func noPanicChecks(*testing.T) map[string]check {
 		"right: another error":                                  {show: log("it does not work")},
 		"right: an injected panic":                              {show: log("panic: " + InjectedPanic + " [recovered]")},
 		"right: a panic that the operator has recovered itself": {show: log("recovered a panic: nil map")},
-		"wrong: another panic": {
-			show: log("panic: nil map [recovered]"),
-			want: []string{"no-panic: the operator panicked, and controller-runtime recovered it: panic: nil map [recovered]"},
-		},
+		"wrong: another panic":                                  {show: log("panic: nil map [recovered]")},
 	}
 }
 
@@ -288,8 +268,8 @@ func noSecretChecks(*testing.T) map[string]check {
 				New: map[string]any{"status": map[string]any{"message": "hunter22"}},
 			})
 		})},
-		"wrong: in a status":           {show: after(users, inStatus), want: []string{"no-secret: a value of a Secret appears in the status of configmaps default/x"}},
-		"wrong: in a Kubernetes Event": {show: after(users, event), want: []string{"no-secret: a value of a Secret appears in an Event"}},
-		"wrong: in the log":            {show: after(users, log), want: []string{"no-secret: a value of a Secret appears in the log"}},
+		"wrong: in a status":           {show: after(users, inStatus)},
+		"wrong: in a Kubernetes Event": {show: after(users, event)},
+		"wrong: in the log":            {show: after(users, log)},
 	}
 }
