@@ -76,7 +76,7 @@ func TestCatalogOfWrites(t *testing.T) {
 			`{"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`)
 		s.Write(&Write{Actor: "operator", Process: s, Turn: s, Request: test.request})
 		want := fault.Place{Point: fault.AtWrite, At: 1, Write: &test.want}
-		equal(t, name, []fault.Place{want}, s.Catalog.writes)
+		equal(t, name, []fault.Place{want}, s.Catalog.places[fault.AtWrite])
 	}
 }
 
@@ -100,9 +100,9 @@ func TestCatalogOfUsersObjects(t *testing.T) {
 	annotate.write(t, s, "operator")
 	annotate.write(t, s, "operator")
 	pods := []string{"pods default/a", "pods default/b"}
-	equal(t, "users", [][]string{pods, pods}, [][]string{s.Catalog.writes[0].Write.Users, s.Catalog.writes[1].Write.Users})
-	equal(t, "statuses", pods, s.Catalog.writes[0].Write.Statuses)
-	equal(t, "annotated", [][]string{nil, {"pods default/b"}}, [][]string{s.Catalog.writes[0].Write.Annotated, s.Catalog.writes[1].Write.Annotated})
+	equal(t, "users", [][]string{pods, pods}, [][]string{s.Catalog.places[fault.AtWrite][0].Write.Users, s.Catalog.places[fault.AtWrite][1].Write.Users})
+	equal(t, "statuses", pods, s.Catalog.places[fault.AtWrite][0].Write.Statuses)
+	equal(t, "annotated", [][]string{nil, {"pods default/b"}}, [][]string{s.Catalog.places[fault.AtWrite][0].Write.Annotated, s.Catalog.places[fault.AtWrite][1].Write.Annotated})
 }
 
 // A write is recorded with the events that the operator has received before it.
@@ -116,7 +116,7 @@ func TestCatalogOfSeenEvents(t *testing.T) {
 	(&writeCase{}).write(t, s, "operator")
 	s.event("secrets")
 	equal(t, "seen", []map[string]int{nil, {"secrets": 2, "jobs.batch": 1}}, []map[string]int{
-		s.Catalog.writes[0].Write.Seen, s.Catalog.writes[1].Write.Seen,
+		s.Catalog.places[fault.AtWrite][0].Write.Seen, s.Catalog.places[fault.AtWrite][1].Write.Seen,
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -58,7 +59,7 @@ func Take(source Source) Snapshot {
 			continue
 		}
 		obj := Object{
-			Resource: o.Resource, Namespace: o.Namespace, Name: cluster.CanonicalName(o.Name, o.Content), Content: cluster.CloneJSON(o.Content),
+			Resource: o.Resource, Namespace: o.Namespace, Name: cluster.CanonicalName(o.Name, o.Content), Content: runtime.DeepCopyJSON(o.Content),
 		}
 		if source.Normalize != nil && !source.Normalize(&obj) {
 			continue

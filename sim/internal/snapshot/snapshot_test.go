@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -108,7 +109,7 @@ func TestNormalization(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			source := object("x", test.metadata, test.fields)
-			before := cluster.CloneJSON(source.Content)
+			before := runtime.DeepCopyJSON(source.Content)
 			got := fieldsOf(t, take([]string{"uid-1", "uid(configmaps default/x)"}, source))
 			want := map[string]string{".metadata.name": "x", ".metadata.namespace": "default"}
 			for k, v := range test.want {
