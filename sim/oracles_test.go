@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
@@ -260,10 +259,7 @@ func TestOracles(t *testing.T) {
 // violationsOf runs a plan of a workload in this process.
 func violationsOf(t *testing.T, w Workload, text string) (violations []oracle.Violation, trace string) {
 	t.Helper()
-	plan, err := fault.ParsePlan(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := mustParse(t, text)[0]
 	ref, result, err := findReference(t, &w, nil, newSettings(nil))
 	if err != nil {
 		t.Fatal(err)
