@@ -45,6 +45,8 @@ func TestWatchNamed(t *testing.T) {
 		wants := func(names ...string) { // since it was called before
 			t.Helper()
 			pass(10 * time.Second)
+			logs.Lock()
+			defer logs.Unlock()
 			slices.Sort(log)
 			same(t, "reconciled", names, slices.Compact(log), cmpopts.EquateEmpty())
 			log = nil

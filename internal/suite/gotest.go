@@ -131,9 +131,11 @@ func (r result) print(out io.Writer) {
 	fmt.Fprintf(out, "%s %6.1fs  %s\n", word, r.Elapsed.Seconds(), r.name())
 }
 
+const module = "github.com/ctrlkit/ctrlkit"
+
 // name is the package as one says it: without the name of the module.
 func (r result) name() string {
-	name := "." + strings.TrimPrefix(r.Package, "github.com/ctrlkit/ctrlkit")
+	name := "." + strings.TrimPrefix(r.Package, module)
 	if r.Race {
 		name += " (-race)"
 	}

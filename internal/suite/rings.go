@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
@@ -38,7 +40,16 @@ type stage func() ([]result, error)
 // unit is the first ring: the packages of raced with the race detector, the others without.
 func unit(ctx context.Context, out io.Writer) []stage {
 	return []stage{raceStage(ctx, out), func() ([]result, error) {
-		return goTest{args: append([]string{"-short"}, everything...)}.run(ctx, out)
+		list := exec.CommandContext(ctx, "go", append([]string{"list"}, everything...)...)
+		list.Stderr = os.Stderr
+		packages, err := list.Output()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", list, err)
+		}
+		others := slices.DeleteFunc(strings.Fields(string(packages)), func(p string) bool {
+			return slices.Contains(raced, "."+strings.TrimPrefix(p, module))
+		})
+		return goTest{args: append([]string{"-short"}, others...)}.run(ctx, out)
 	}}
 }
 

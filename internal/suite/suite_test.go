@@ -63,6 +63,13 @@ func TestExplorationsExist(t *testing.T) {
 			continue
 		}
 		var names, flags []string
+		if strings.HasPrefix(p.dir, "./examples/") { // their simulations share flags
+			shared, err := filepath.Glob("../../examples/internal/exampletest/*.go")
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, shared...)
+		}
 		for _, file := range files {
 			src, err := os.ReadFile(file)
 			if err != nil {
