@@ -96,9 +96,9 @@ func TestCatalogOfUsersObjects(t *testing.T) {
 	s.ask(t, "user", "DELETE", "/api/v1/namespaces/default/configmaps/y", "{}")
 	s.ask(t, "user", "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"gone"}}`)
 	s.ask(t, "user", "DELETE", "/api/v1/namespaces/default/configmaps/gone", "{}")
-	annotate := writeCase{path: collection + "/b", body: `{"metadata":{"labels":{"added":"1"}}}`}
-	annotate.write(t, s, "operator")
-	annotate.write(t, s, "operator")
+	for range 2 {
+		s.do(t, `write PATCH pods/b {"metadata":{"labels":{"added":"1"}}}`)
+	}
 	pods := []string{"pods default/a", "pods default/b"}
 	equal(t, "users", [][]string{pods, pods}, [][]string{s.Catalog.places[fault.AtWrite][0].Write.Users, s.Catalog.places[fault.AtWrite][1].Write.Users})
 	equal(t, "statuses", pods, s.Catalog.places[fault.AtWrite][0].Write.Statuses)
@@ -109,11 +109,11 @@ func TestCatalogOfUsersObjects(t *testing.T) {
 func TestCatalogOfSeenEvents(t *testing.T) {
 	s := newStage(t, "no fault")
 	s.Catalog = &Catalog{}
-	(&writeCase{}).write(t, s, "operator")
+	s.do(t, "write")
 	s.event("secrets")
 	s.event("jobs.batch")
 	s.event("secrets")
-	(&writeCase{}).write(t, s, "operator")
+	s.do(t, "write")
 	s.event("secrets")
 	equal(t, "seen", []map[string]int{nil, {"secrets": 2, "jobs.batch": 1}}, []map[string]int{
 		s.Catalog.places[fault.AtWrite][0].Write.Seen, s.Catalog.places[fault.AtWrite][1].Write.Seen,
@@ -129,9 +129,9 @@ func TestPlacesOfARun(t *testing.T) {
 	s.event("secrets")
 	s.event("jobs.batch")
 	s.event("secrets")
-	s.make("operator", "buckets", func() error { return nil })
+	s.do(t, "call")
 	s.Read(&Read{Actor: "operator", Request: request(t, "GET", "/api/v1/configmaps", "")})
-	(&writeCase{}).write(t, s, "operator")
+	s.do(t, "write")
 	var got []fault.Place
 	for _, p := range s.Catalog.Places(2, func(p *fault.Place) { p.UsesClock = true }) {
 		if !p.UsesClock {

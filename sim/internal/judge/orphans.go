@@ -58,7 +58,7 @@ func (o noOrphans) WhenIdle(l *ledger, i Idle, v violate) {
 	}
 	for _, uid := range slices.Sorted(maps.Keys(o.made)) {
 		obj, live := l.live[uid]
-		if !live || obj.GetDeletionTimestamp() != nil || len(o.made[uid]) == 0 || slices.ContainsFunc(obj.GetOwnerReferences(), l.isLive) {
+		if !live || obj.GetDeletionTimestamp() != nil || len(o.made[uid]) == 0 || slices.ContainsFunc(obj.GetOwnerReferences(), isLive(l)) {
 			continue
 		}
 		if !slices.ContainsFunc(o.made[uid], l.isThere) {

@@ -171,22 +171,6 @@ func (s *story) do(line string) {
 	first, more, _ := strings.Cut(rest, " ")
 	number := func(text string) (n int) { s.decode(text, &n); return n }
 	switch verb {
-	case "prepared":
-		j.Prepared()
-	case "abort":
-		j.Abort()
-	case "prove":
-		j.Prove(rest)
-	case "disturbed":
-		j.Disturbed(types.UID(rest))
-	case "wiped":
-		j.StatusWiped(types.UID(rest))
-	case "pass":
-		d, err := time.ParseDuration(rest)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		time.Sleep(d)
 	case "repeat":
 		for range number(first) {
 			for step := range strings.SplitSeq(more, "; ") {
@@ -212,15 +196,6 @@ func (s *story) do(line string) {
 		} else {
 			j.AfterCall(c)
 		}
-	case "event":
-		j.Event(&apiserver.Request{Verb: "create", Resource: configMaps, Name: "x", Body: []byte(rest)})
-	case "stuck":
-		cause, owner, waits := strings.Cut(rest, " for ")
-		var blocked []external.Blocked
-		if waits {
-			blocked = append(blocked, external.Blocked{System: "buckets", Owners: []types.UID{types.UID(owner)}})
-		}
-		j.Stuck(cause, blocked)
 	case "idle":
 		i := Idle{}
 		s.decode(more, &i)
@@ -237,8 +212,45 @@ func (s *story) do(line string) {
 		s.decode(rest, &e.Checkpoints)
 		j.End(e)
 	default:
-		s.act(verb, first, more)
+		if !s.note(verb, rest) {
+			s.act(verb, first, more)
+		}
 	}
+}
+
+// note tells the judge what others report to it.
+func (s *story) note(verb, rest string) bool {
+	j := s.judge
+	switch verb {
+	case "prepared":
+		j.Prepared()
+	case "abort":
+		j.Abort()
+	case "prove":
+		j.Prove(rest)
+	case "disturbed":
+		j.Disturbed(types.UID(rest))
+	case "wiped":
+		j.StatusWiped(types.UID(rest))
+	case "pass":
+		d, err := time.ParseDuration(rest)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		time.Sleep(d)
+	case "event":
+		j.Event(&apiserver.Request{Verb: "create", Resource: configMaps, Name: "x", Body: []byte(rest)})
+	case "stuck":
+		cause, owner, waits := strings.Cut(rest, " for ")
+		var blocked []external.Blocked
+		if waits {
+			blocked = append(blocked, external.Blocked{System: "buckets", Owners: []types.UID{types.UID(owner)}})
+		}
+		j.Stuck(cause, blocked)
+	default:
+		return false
+	}
+	return true
 }
 
 // act shows the judge what an actor does: it creates, updates, marks, deletes or removes an object, or sends a
