@@ -56,7 +56,7 @@ func arrange(list []Finding, plans int) []Finding {
 func worse(a, b Finding) int {
 	return cmp.Or(
 		cmp.Compare(a.class(), b.class()),
-		cmp.Compare(noted(a), noted(b)),
+		cmp.Compare(noted(a.Example), noted(b.Example)),
 		cmp.Compare(b.Example.Likelihood, a.Example.Likelihood),
 		cmp.Compare(a.Oracle.Rank(), b.Oracle.Rank()),
 		cmp.Compare(len(b.Plans), len(a.Plans)),
@@ -64,9 +64,9 @@ func worse(a, b Finding) int {
 	)
 }
 
-// noted orders findings that happen only under some circumstances after the others of their class.
-func noted(f Finding) int {
-	if f.Example.Note != "" {
+// noted orders what happens only under some circumstances after the rest.
+func noted(e Example) int {
+	if e.Note != "" {
 		return 1
 	}
 	return 0
