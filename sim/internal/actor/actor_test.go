@@ -6,7 +6,6 @@ package actor
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -306,37 +305,20 @@ func TestStories(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var told []string
-			for story := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
-				inWorld(t, func(w *world) { told = append(told, w.tell(story)) })
-			}
-			golden.Compare(t, filepath.Base(file), strings.Join(told, "\n\n")+"\n")
+			golden.Stories(t, filepath.Base(file), func(story []string) (told []string) {
+				inWorld(t, func(w *world) { told = golden.Tell(story, w.show) })
+				return told
+			})
 		})
 	}
 }
 
-// tell tells a story again, with what each line shows.
-func (w *world) tell(story string) string {
-	var out []string
-	for line := range strings.SplitSeq(story, "\n") {
-		if strings.HasPrefix(line, " ") {
-			continue
-		}
-		out = append(out, line)
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		if shown := w.do(line); shown != nil {
-			out = append(out, fmt.Sprintf("    %v", shown))
-		}
-		for _, text := range slices.Concat(w.changes(), w.notes) {
-			out = append(out, "    "+text)
-		}
-		w.notes = nil
+// show does what a line says, and returns all that it shows.
+func (w *world) show(line string) (shown []string) {
+	if text := w.do(line); text != nil {
+		shown = append(shown, fmt.Sprint(text))
 	}
-	return strings.Join(out, "\n")
+	shown = slices.Concat(shown, w.changes(), w.notes)
+	w.notes = nil
+	return shown
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -239,51 +238,32 @@ func TestEveryFaultHasAnEffect(t *testing.T) {
 // answer, the trace, what was asked of processes and the schedule, what the judge and the watchers have seen,
 // and the objects that have changed.
 func TestStories(t *testing.T) {
-	var told []string
-	for _, story := range stories(t) {
+	golden.Stories(t, "stories.txt", func(story []string) []string {
 		s := newStage(t, strings.TrimPrefix(story[0], "plan "))
-		told = append(told, strings.Join(s.tell(t, story), "\n"))
-	}
-	golden.Compare(t, "stories.txt", strings.Join(told, "\n\n")+"\n")
+		told := golden.Tell(story[1:], func(line string) []string { return s.tell(t, line) })
+		return slices.Concat(story[:1], told, []string{fmt.Sprintf("    fired %v, active %d times", s.Fired(), s.active)})
+	})
 }
 
-// stories returns the lines of the stories, without what they show.
-func stories(t *testing.T) (list [][]string) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/stories.txt")
-	if err != nil {
-		t.Fatal(err)
+// tell does what a line says, and returns all that it shows.
+func (s *stage) tell(t *testing.T, line string) (shown []string) {
+	traced := s.Trace.Len()
+	if text := s.do(t, line); text != "" {
+		shown = append(shown, text)
 	}
-	for story := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
-		lines := slices.DeleteFunc(strings.Split(story, "\n"), func(line string) bool { return strings.HasPrefix(line, " ") })
-		list = append(list, lines)
+	for _, e := range s.Trace.Entries()[traced:] {
+		shown = append(shown, fmt.Sprintf("%s: %s: %s", e.Actor, e.What, e.Text))
 	}
-	return list
-}
-
-func (s *stage) tell(t *testing.T, lines []string) []string {
-	out := lines[:1:1]
-	for _, line := range lines[1:] {
-		traced := s.Trace.Len()
-		out = append(out, line)
-		if shown := s.do(t, line); shown != "" {
-			out = append(out, "    "+shown)
+	for _, noted := range []struct {
+		name string
+		list *[]string
+	}{{"did", &s.did}, {"judged", &s.judged}, {"seen", &s.seen}} {
+		if len(*noted.list) > 0 {
+			shown = append(shown, noted.name+": "+strings.Join(*noted.list, ", "))
 		}
-		for _, e := range s.Trace.Entries()[traced:] {
-			out = append(out, fmt.Sprintf("    %s: %s: %s", e.Actor, e.What, e.Text))
-		}
-		for _, noted := range []struct {
-			name string
-			list *[]string
-		}{{"did", &s.did}, {"judged", &s.judged}, {"seen", &s.seen}} {
-			if len(*noted.list) > 0 {
-				out = append(out, "    "+noted.name+": "+strings.Join(*noted.list, ", "))
-			}
-			*noted.list = nil
-		}
-		out = append(out, s.changes()...)
+		*noted.list = nil
 	}
-	return append(out, fmt.Sprintf("    fired %v, active %d times", s.Fired(), s.active))
+	return append(shown, s.changes()...)
 }
 
 // do does what a line says. The operator is meant, its ConfigMap x and its buckets, where it names no other.
@@ -399,12 +379,12 @@ func (s *stage) changes() (lines []string) {
 		of := cluster.ObjectName(o.Resource, o.Namespace, o.Name)
 		now[of] = s.world(of)
 		if before, there := s.shown[of]; !there || before != now[of] {
-			lines = append(lines, "    "+of+": "+now[of])
+			lines = append(lines, of+": "+now[of])
 		}
 	}
 	for of := range s.shown {
 		if now[of] == "" {
-			lines = append(lines, "    "+of+" is gone")
+			lines = append(lines, of+" is gone")
 		}
 	}
 	s.shown = now
@@ -430,7 +410,7 @@ var everyPlace = []fault.Place{
 // Every kind of fault of the table, with each of its answers, is the plan of a test.
 func TestEveryFaultIsTested(t *testing.T) {
 	var plans []string
-	for _, story := range stories(t) {
+	for _, story := range golden.Read(t, "stories.txt") {
 		plans = append(plans, strings.TrimPrefix(story[0], "plan "))
 	}
 	tested := map[fault.Fault]bool{} // by kind and answer

@@ -5,7 +5,6 @@ package judge
 
 import (
 	"maps"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,40 +40,35 @@ type story struct {
 // when it is switched off. Each has stories of both kinds: without a right one it could accuse everything,
 // without a wrong one nothing.
 func TestOracles(t *testing.T) {
-	text, err := os.ReadFile("testdata/oracles.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var told []string
 	kinds := map[oracle.Name]map[string]bool{}
-	for text := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
-		fields := strings.Fields(strings.SplitN(text, "\n", 2)[0])
+	golden.Stories(t, "oracles.txt", func(lines []string) (told []string) {
+		fields := strings.Fields(lines[0])
 		name, kind := oracle.Name(fields[1]), strings.TrimSuffix(fields[2], ":")
 		synctest.Test(t, func(t *testing.T) {
 			s := newStory(t)
-			told = append(told, s.tell(text))
+			told = golden.Tell(lines, s.tell)
 			right := kind == "right" && len(s.said) == 0
 			wrong := kind == "wrong" && len(s.said) > 0 && strings.HasPrefix(s.said[0], string(name)+": ")
 			if !right && !wrong {
-				t.Errorf("%s\ngot %q", text, s.said)
+				t.Errorf("%s: got %q", lines[0], s.said)
 			}
 			s = newStory(t)
 			s.options.Without[name] = "it is switched off"
-			if s.tell(text); len(s.said) > 0 {
-				t.Errorf("accused although it is off: %s\ngot %q", text, s.said)
+			if golden.Tell(lines, s.tell); len(s.said) > 0 {
+				t.Errorf("accused although it is off: %s: got %q", lines[0], s.said)
 			}
 		})
 		if kinds[name] == nil {
 			kinds[name] = map[string]bool{}
 		}
 		kinds[name][kind] = true
-	}
+		return told
+	})
 	for _, r := range oracles() {
 		if !kinds[r.name]["right"] || !kinds[r.name]["wrong"] || len(kinds[r.name]) != 2 {
 			t.Errorf("%s has only stories that are %v, want right and wrong ones", r.name, kinds[r.name])
 		}
 	}
-	golden.Compare(t, "oracles.txt", strings.Join(told, "\n\n")+"\n")
 }
 
 func newStory(t *testing.T) *story {
@@ -86,26 +80,16 @@ func newStory(t *testing.T) *story {
 	return s
 }
 
-// tell tells a story again, with what the judge says.
-func (s *story) tell(text string) string {
-	var out []string
-	for line := range strings.SplitSeq(text, "\n") {
-		if strings.HasPrefix(line, " ") {
-			continue
+// tell shows the judge what a line says, and returns what it says.
+func (s *story) tell(line string) []string {
+	before := len(s.said)
+	if !s.option(line) {
+		if s.judge == nil {
+			s.judge = New(s.options)
 		}
-		out = append(out, line)
-		before := len(s.said)
-		if !strings.HasPrefix(line, "#") && !s.option(line) {
-			if s.judge == nil {
-				s.judge = New(s.options)
-			}
-			s.do(line)
-		}
-		for _, said := range s.said[before:] {
-			out = append(out, "    "+said)
-		}
+		s.do(line)
 	}
-	return strings.Join(out, "\n")
+	return s.said[before:]
 }
 
 func (s *story) decode(text string, into any) {

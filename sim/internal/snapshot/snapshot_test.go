@@ -6,7 +6,6 @@ package snapshot
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -52,28 +51,19 @@ func object(t *testing.T, of, text string) apiserver.Object {
 // Stories are in testdata: the objects of one world, and what a snapshot has of it, or also those of another
 // one, and what differs. In both, uid-1 is the UID of ConfigMap x.
 func TestStories(t *testing.T) {
-	text, err := os.ReadFile("testdata/stories.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var told []string
-	for story := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
+	golden.Stories(t, "stories.txt", func(story []string) []string {
 		worlds := map[string][]apiserver.Object{}
-		for line := range strings.SplitSeq(story, "\n") {
-			if strings.HasPrefix(line, " ") {
-				continue
-			}
-			told = append(told, line)
-			if parts := strings.SplitN(line, " ", 3); parts[0] != "#" {
-				worlds[parts[0]] = append(worlds[parts[0]], object(t, parts[1], parts[2]))
-			}
-		}
+		told := golden.Tell(story, func(line string) []string {
+			parts := strings.SplitN(line, " ", 3)
+			worlds[parts[0]] = append(worlds[parts[0]], object(t, parts[1], parts[2]))
+			return nil
+		})
 		taken := map[string]Snapshot{}
 		for name, objects := range worlds {
 			before := runtime.DeepCopyJSON(objects[0].Content)
 			taken[name] = Take(Source{Objects: objects, Names: strings.NewReplacer("uid-1", "uid(configmaps default/x)")})
 			if diff := cmp.Diff(before, objects[0].Content); diff != "" {
-				t.Errorf("%s\nthe snapshot has changed the object of the server:\n%s", story, diff)
+				t.Errorf("%s: the snapshot has changed the object of the server:\n%s", story[0], diff)
 			}
 		}
 		if differences := taken["one"].Diff(taken["other"], nil); worlds["other"] == nil {
@@ -85,9 +75,8 @@ func TestStories(t *testing.T) {
 				told = append(told, "    "+d.String())
 			}
 		}
-		told = append(told, "")
-	}
-	golden.Compare(t, "stories.txt", strings.Join(told[:len(told)-1], "\n")+"\n")
+		return told
+	})
 }
 
 // lines returns the things of a snapshot, with the fields that say more than their names.
@@ -168,4 +157,3 @@ func TestExternalResources(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
