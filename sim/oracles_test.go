@@ -363,8 +363,9 @@ func (o *operation) child() *corev1.ConfigMap {
 }
 
 // createChild creates the child unless it is there.
-func (o *operation) createChild(ctx context.Context) error {
-	child := o.child()
+func (o *operation) createChild(ctx context.Context) error { return o.ensure(ctx, o.child()) }
+
+func (o *operation) ensure(ctx context.Context, child *corev1.ConfigMap) error {
 	err := o.Get(ctx, client.ObjectKeyFromObject(child), child)
 	switch {
 	case err == nil && !metav1.IsControlledBy(child, o.obj):

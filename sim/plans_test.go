@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -11,10 +12,20 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
-// measured are an operator with a resource outside the cluster, and one beside players that play a
-// Deployment and its Pods.
+// measured are an operator with one object, three children and a resource outside the cluster, and one
+// beside players that play a Deployment and its Pods.
 func measured() map[string]*Workload {
-	alone, played := keepsBucket(mistakes{})(false), copyWorkload()
+	alone, played := deploymentWorkload(func(ctx context.Context, o *operation) error {
+		err := o.keepBucket(ctx, mistakes{})
+		for _, name := range []string{"a", "b", "c"} {
+			if err == nil && o.obj.DeletionTimestamp == nil {
+				child := o.child()
+				child.Name = name
+				err = o.ensure(ctx, child)
+			}
+		}
+		return err
+	}), copyWorkload()
 	script := played.Script
 	played.Script = func(w *World) {
 		w.Create(newDeployment())
