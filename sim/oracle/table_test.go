@@ -11,8 +11,10 @@ import (
 
 // Each row of the table has a class and a meaning, and the worst classes come first.
 func TestTable(t *testing.T) {
-	for _, e := range table {
+	for i, e := range table {
 		switch {
+		case e.Name.Rank() != i:
+			t.Errorf("%s has two rows", e.Name)
 		case e.Class < ClassLost || e.Class > ClassCosmetic:
 			t.Errorf("%s has no class", e.Name)
 		case !strings.HasSuffix(e.Meaning, "."):
