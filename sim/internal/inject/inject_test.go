@@ -235,8 +235,8 @@ func TestEveryFaultHasAnEffect(t *testing.T) {
 }
 
 // Stories are in testdata: a plan, what passes the injector, a line each, and below it what that shows: the
-// answer, the trace, what was asked of processes and the schedule, what the judge and the watchers have seen,
-// and the objects that have changed.
+// answer, the trace, what was asked of processes and the schedule, what the watchers have seen, and the
+// objects that have changed.
 func TestStories(t *testing.T) {
 	golden.Stories(t, "stories.txt", func(story []string) []string {
 		s := newStage(t, strings.TrimPrefix(story[0], "plan "))
@@ -254,15 +254,13 @@ func (s *stage) tell(t *testing.T, line string) (shown []string) {
 	for _, e := range s.Trace.Entries()[traced:] {
 		shown = append(shown, fmt.Sprintf("%s: %s: %s", e.Actor, e.What, e.Text))
 	}
-	for _, noted := range []struct {
-		name string
-		list *[]string
-	}{{"did", &s.did}, {"judged", &s.judged}, {"seen", &s.seen}} {
-		if len(*noted.list) > 0 {
-			shown = append(shown, noted.name+": "+strings.Join(*noted.list, ", "))
-		}
-		*noted.list = nil
+	if len(s.did) > 0 {
+		shown = append(shown, "did: "+strings.Join(s.did, ", "))
 	}
+	if len(s.seen) > 0 {
+		shown = append(shown, "seen: "+strings.Join(s.seen, ", "))
+	}
+	s.did, s.seen = nil, nil
 	return append(shown, s.changes()...)
 }
 
@@ -332,6 +330,8 @@ func (s *stage) script(t *testing.T, verb, rest string) string {
 		return fmt.Sprint(s.Detour(number()))
 	case "checkpoint":
 		return fmt.Sprint(s.Checkpoint(number()))
+	case "judged":
+		return strings.Join(s.judged, ", ")
 	case "blocked":
 		return fmt.Sprint(s.Actors.Blocked())
 	case "starts-in-past":
