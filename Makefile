@@ -66,7 +66,7 @@ generate: ## Regenerate what is checked in: deep copies, CRDs, roles, and the co
 
 .PHONY: layers
 layers: ## Fail if an import goes up, or the library depends on what it must not
-	@$(GO) test -vet=off -run 'Layers|Banned|ModuleFile' .
+	@$(GO) test -vet=off -run 'Layers|Banned|ModuleFile' ./internal/house
 
 .PHONY: soak
 soak: controlplane ## Kill the examples' operators at random for 10 minutes, leave them alone for 10, check all; SOAK="-help" for more

@@ -6,9 +6,6 @@ package ctrlkit_test
 import (
 	"context"
 	"errors"
-	"os"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -108,38 +105,4 @@ func TestReadmeWorkflow(t *testing.T) {
 	if _, err := (impl{}).CheckSecret(background(), logr.Discard(), nil); !errors.Is(err, ctrlkit.ErrExit) {
 		t.Error(err)
 	}
-}
-
-// What the README and a guide show of the output of programs stands in the file that they name,
-// where another test compares it with what the program prints. An empty line stands for what is
-// left out.
-func TestOutputInTheDocumentation(t *testing.T) {
-	for page, least := range map[string]int{"README.md": 2, "docs/operate.md": 11} {
-		for _, block := range blocksOf(t, page, "\\w+ from=(\\S+)", least) {
-			source, err := os.ReadFile(block[1])
-			must(t, err)
-			rest := string(source)
-			for _, section := range strings.Split(block[2], "\n\n") {
-				_, after, found := strings.Cut(rest, section)
-				if !found {
-					t.Errorf("%s shows what is not in %s, or not there:\n%s", page, block[1], section)
-					break
-				}
-				rest = after
-			}
-		}
-	}
-}
-
-// blocksOf returns the blocks of a page that begin in this way, of which there are some.
-func blocksOf(t *testing.T, page, begin string, least int) [][]string {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	must(t, err)
-	about, _, _ := strings.Cut(string(text), "\n## Mistakes in the code\n") // that is about package vet
-	blocks := regexp.MustCompile("(?s)```"+begin+"\n(.*?\n)```").FindAllStringSubmatch(about, -1)
-	if len(blocks) < least {
-		t.Errorf("found %d blocks in %s: is the expression right?", len(blocks), page)
-	}
-	return blocks
 }

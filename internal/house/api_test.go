@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ctrlkit_test
+package house
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ var updateAPI = flag.Bool("update-api", false, "rewrite testdata/api, then fail"
 // The public API of each package is on record as go doc prints it, without the comments, so that a
 // change of it is seen in a review. After an intended change, run
 //
-//	go test -run TestAPI . -update-api
+//	go test ./internal/house -run TestAPI -update-api
 func TestAPI(t *testing.T) {
 	recorded := map[string]bool{}
 	for _, p := range ownPackages(t) {
@@ -61,7 +61,7 @@ func checkAPI(t *testing.T, path, got string) {
 		return
 	}
 	if !*updateAPI {
-		t.Errorf("the public API is not what %s records; if that is intended, run go test -run TestAPI . -update-api (-recorded +is):\n%s",
+		t.Errorf("the public API is not what %s records; if that is intended, run go test ./internal/house -run TestAPI -update-api (-recorded +is):\n%s",
 			path, cmp.Diff(string(want), got))
 		return
 	}

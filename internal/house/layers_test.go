@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ctrlkit_test
+package house
 
 import (
 	"bytes"
@@ -40,6 +40,7 @@ var layers = map[string]int{
 	"internal/definitions":     0,
 	"internal/rings":           0,
 	"internal/testkind":        0,
+	"internal/house":           0,
 	"internal/suite":           3,
 
 	// The tower.
