@@ -74,7 +74,7 @@ func TestSurvivesEverything(t *testing.T) {
 	rings.Test(t, "simulates")
 	for _, class := range classes() {
 		t.Run(class.name, func(t *testing.T) {
-			sim.Run(t, class.workload(class.operator), sim.WithPairs(*pairs), sim.WithSample(16))
+			sim.Run(t, class.workload(class.operator), sim.WithPairs(*pairs), sim.WithSample(10))
 		})
 	}
 }

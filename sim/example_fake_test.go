@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -19,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
@@ -127,11 +125,4 @@ func ExampleWorkload_players() {
 	// persistentvolumeclaim-player
 	// ingress-player
 	// configmap-player
-}
-
-// The example of a fake needs a test.
-func TestFake(test *testing.T) {
-	rings.Test(test, "simulates")
-	t = test
-	ExampleFake()
 }

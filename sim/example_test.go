@@ -34,7 +34,7 @@ func TestExamples(test *testing.T) {
 	rings.Test(test, "simulates")
 	for name, example := range map[string]func(){
 		"Run": ExampleRun, "Manager": ExampleManager, "Script": ExampleWorld, "Detour": ExampleDetour,
-		"Call": ExampleProcess_Call, "HTTP": ExampleProcess_HTTP, "External": ExampleProcess_External,
+		"Call": ExampleProcess_Call, "HTTP": ExampleProcess_HTTP, "External": ExampleProcess_External, "Fake": ExampleFake,
 	} {
 		test.Run(name, func(sub *testing.T) {
 			t = sub

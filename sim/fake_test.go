@@ -5,12 +5,12 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -55,15 +55,9 @@ func TestFakeOfARun(t *testing.T) {
 				t.Errorf("%d starts after the restart", n)
 			}
 		}
-		result, err := runPlan(t, &w, nil, fault.Plan{}, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := false
-		for _, v := range result.violations {
-			found = found || v.Oracle == oracle.NoLeak && v.Text == "configmaps default/x is gone, its external resource thing of shelf is not"
-		}
-		if !found {
+		result := play(t, w, "")
+		orphan := violation(oracle.NoLeak, "configmaps default/x is gone, its external resource thing of shelf is not")
+		if !slices.ContainsFunc(result.violations, func(v oracle.Violation) bool { return v.Oracle == orphan.Oracle && v.Text == orphan.Text }) {
 			t.Errorf("the orphan is not found: %v", result.violations)
 		}
 		if _, ok := result.checkpoints[0]["external shelf thing"]; !ok {

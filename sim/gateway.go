@@ -48,17 +48,7 @@ func (t turn) Pause(d time.Duration) { t.schedule.Pause(t.Turn, d) }
 // request waits for the answer to a request. body is what a watch is delivered to; it is nil for
 // other requests.
 func (g *gateway) request(ctx context.Context, p *Process, r *apiserver.Request, body *watchBody) (inject.Answer, error) {
-	var answer inject.Answer
-	err := g.schedule.Wait(&schedule.Turn{
-		Ctx: ctx, Owner: p.owner, Key: orderKey(r), Takes: latency,
-		Do: func(t *schedule.Turn) {
-			g.finish(t, &answer, func() *inject.Answer { return g.serve(p, r, body, turn{g.schedule, t}) })
-		},
-	})
-	if err != nil {
-		return inject.Answer{}, err // the driver may still write the answer of a turn that has given up
-	}
-	return answer, nil
+	return g.wait(ctx, p, orderKey(r), 0, func(t turn) *inject.Answer { return g.serve(p, r, body, t) })
 }
 
 // serve takes a request to the server, past the faults.
@@ -82,23 +72,28 @@ func (g *gateway) serve(p *Process, r *apiserver.Request, body *watchBody, t tur
 
 // call waits until a call of an external system was made, which takes some time.
 func (g *gateway) call(ctx context.Context, p *Process, c external.Call, takes time.Duration, do func() error) (inject.Answer, error) {
+	return g.wait(ctx, p, c.String(), takes, func(t turn) *inject.Answer {
+		putBack := g.writes.ArriveCall(c)
+		answer := g.injector.Call(&inject.Call{Actor: p.owner.Name, Process: g.victim(p), Turn: t, Call: c, Do: do})
+		if answer == nil {
+			putBack()
+		}
+		g.writes.End(0) // also when the call has failed
+		return answer
+	})
+}
+
+// wait waits for the turn of a process, which takes some time more than a request, and for its answer.
+func (g *gateway) wait(ctx context.Context, p *Process, key string, takes time.Duration, do func(turn) *inject.Answer) (inject.Answer, error) {
 	var answer inject.Answer
 	err := g.schedule.Wait(&schedule.Turn{
-		Ctx: ctx, Owner: p.owner, Key: c.String(), Takes: latency,
+		Ctx: ctx, Owner: p.owner, Key: key, Takes: latency,
 		Do: func(t *schedule.Turn) {
 			if takes > 0 && !t.Held() {
 				g.schedule.Hold(t, time.Now().Add(takes))
 				return
 			}
-			g.finish(t, &answer, func() *inject.Answer {
-				putBack := g.writes.ArriveCall(c)
-				answer := g.injector.Call(&inject.Call{Actor: p.owner.Name, Process: g.victim(p), Turn: turn{g.schedule, t}, Call: c, Do: do})
-				if answer == nil {
-					putBack()
-				}
-				g.writes.End(0) // also when the call has failed
-				return answer
-			})
+			g.finish(t, &answer, func() *inject.Answer { return do(turn{g.schedule, t}) })
 		},
 	})
 	if err != nil {

@@ -34,13 +34,7 @@ const (
 // prints.
 func Needs(t *testing.T, workload Workload) []permission.Need {
 	t.Helper()
-	if workload.Operator == nil || workload.Script == nil {
-		t.Fatal("sim: a Workload needs an Operator and a Script")
-	}
-	crds, err := readCRDs(&workload)
-	if err != nil {
-		t.Fatalf("sim: %v", err)
-	}
+	crds := readCRDs(t, &workload)
 	s := newSettings(nil)
 	workload.rules = s.rules
 	r, err := runPlan(t, &workload, crds, fault.Plan{}, nil, s.without)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,11 +32,7 @@ func (r *run) kindOfObject(obj client.Object) schema.GroupResource {
 }
 
 func (r *run) describeObject(obj client.Object) string {
-	kind := fmt.Sprintf("%T", obj)
-	if gvk, err := apiutil.GVKForObject(obj, r.scheme); err == nil {
-		kind = gvk.Kind
-	}
-	return kind + " " + client.ObjectKeyFromObject(obj).String()
+	return r.kindOfObject(obj).Resource + " " + client.ObjectKeyFromObject(obj).String()
 }
 
 // nameInPlans returns the text by which plans name an object, or "" if its kind is not known.
@@ -47,13 +42,10 @@ func (r *run) nameInPlans(obj client.Object) string {
 		return ""
 	}
 	resource, namespaced, err := r.cluster.Server.ResourceFor(gvk)
-	switch {
-	case err != nil:
+	if err != nil {
 		return ""
-	case !namespaced:
-		return cluster.ObjectName(resource, "", obj.GetName())
 	}
-	return cluster.ObjectName(resource, obj.GetNamespace(), obj.GetName())
+	return cluster.ObjectName(resource, namespaceOf(obj, namespaced), obj.GetName())
 }
 
 // encode returns the path of the kind of an object, in its namespace, and the object encoded with
@@ -76,55 +68,52 @@ func (r *run) encode(obj client.Object) (collection string, body []byte, err err
 	if err != nil {
 		return "", nil, fmt.Errorf("encoding %s: %w", gvk.Kind, err)
 	}
-	namespace := obj.GetNamespace()
+	return cluster.CollectionPath(resource, namespaceOf(obj, namespaced)), body, nil
+}
+
+// namespaceOf returns the namespace of an object, which may have one although its kind has none.
+func namespaceOf(obj client.Object, namespaced bool) string {
 	if !namespaced {
-		namespace = ""
+		return ""
 	}
-	return cluster.CollectionPath(resource, namespace), body, nil
+	return obj.GetNamespace()
 }
 
-func (r *run) createObject(actor string, obj client.Object) error {
-	collection, body, err := r.encode(obj)
+// askAbout sends a request about an object on behalf of an actor, or about its subresource, and returns the
+// body of the answer.
+func (r *run) askAbout(actor, method string, obj client.Object, subresource string) ([]byte, error) {
+	path, body, err := r.encode(obj)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = r.cluster.Ask(actor, http.MethodPost, collection, "application/json", body)
+	if method != http.MethodPost {
+		path += "/" + obj.GetName()
+	}
+	if subresource != "" {
+		path += "/" + subresource
+	}
+	switch method {
+	case http.MethodGet:
+		body = nil
+	case http.MethodDelete:
+		body = []byte(`{"propagationPolicy":"Background"}`)
+	}
+	return r.cluster.Ask(actor, method, path, "application/json", body)
+}
+
+func (r *run) createObject(obj client.Object) error {
+	_, err := r.askAbout("user", http.MethodPost, obj, "")
 	return err
 }
 
-func (r *run) deleteObject(actor string, obj client.Object) error {
-	collection, _, err := r.encode(obj)
-	if err != nil {
-		return err
-	}
-	_, err = r.cluster.Ask(actor, http.MethodDelete, collection+"/"+obj.GetName(), "application/json", []byte(`{"propagationPolicy":"Background"}`))
-	return err
-}
-
-func (r *run) getObject(actor string, into client.Object) error {
-	collection, _, err := r.encode(into)
-	if err != nil {
-		return err
-	}
-	body, err := r.cluster.Ask(actor, http.MethodGet, collection+"/"+into.GetName(), "", nil)
+// getObject reads an object into one of its kind and name.
+func (r *run) getObject(into client.Object) error {
+	body, err := r.askAbout("user", http.MethodGet, into, "")
 	if err != nil {
 		return err
 	}
 	zero(into)
 	return json.Unmarshal(body, into)
-}
-
-func (r *run) putObject(actor string, obj client.Object, subresource string) error {
-	collection, body, err := r.encode(obj)
-	if err != nil {
-		return err
-	}
-	path := collection + "/" + obj.GetName()
-	if subresource != "" {
-		path += "/" + subresource
-	}
-	_, err = r.cluster.Ask(actor, http.MethodPut, path, "application/json", body)
-	return err
 }
 
 // zero empties an object, so that decoding into it leaves nothing of what it was.
@@ -133,11 +122,9 @@ func zero(obj client.Object) {
 	v.Set(reflect.Zero(v.Type()))
 }
 
-var defaultScheme = sync.OnceValue(func() *runtime.Scheme { return clientgoscheme.Scheme })
-
 func schemeOf(w *Workload) *runtime.Scheme {
 	if w.Scheme != nil {
 		return w.Scheme
 	}
-	return defaultScheme()
+	return clientgoscheme.Scheme
 }

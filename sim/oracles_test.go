@@ -7,10 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
@@ -264,10 +259,7 @@ func TestOracles(t *testing.T) {
 // violationsOf runs a plan of a workload in this process.
 func violationsOf(t *testing.T, w Workload, text string) (violations []oracle.Violation, trace string) {
 	t.Helper()
-	plan, err := fault.ParsePlan(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := mustParse(t, text)[0]
 	ref, result, err := findReference(t, &w, nil, newSettings(nil))
 	if err != nil {
 		t.Fatal(err)
@@ -288,46 +280,14 @@ func violationsOf(t *testing.T, w Workload, text string) (violations []oracle.Vi
 // Each name of package oracle has a case above: an oracle without one could be broken, and no test
 // would fail.
 func TestEveryOracleIsTested(t *testing.T) {
-	names := oracleNames(t)
-	if len(names) < 18 {
-		t.Errorf("package oracle has %d names", len(names))
-	}
-	for _, name := range names {
+	for _, name := range oracle.Names() {
 		if _, ok := oracleCases[name]; !ok {
 			t.Errorf("%s has no case in oracleCases", name)
 		}
 	}
-	if len(oracleCases) != len(names) {
-		t.Errorf("%d cases for %d oracles", len(oracleCases), len(names))
+	if len(oracleCases) != len(oracle.Names()) {
+		t.Errorf("%d cases for %d oracles", len(oracleCases), len(oracle.Names()))
 	}
-}
-
-// oracleNames returns the constants of type Name in package oracle.
-func oracleNames(t *testing.T) []oracle.Name {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "oracle/oracle.go", nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []oracle.Name
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok {
-			return true
-		}
-		if kind, ok := spec.Type.(*ast.Ident); !ok || kind.Name != "Name" {
-			return true
-		}
-		for _, value := range spec.Values {
-			text, err := strconv.Unquote(value.(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			names = append(names, oracle.Name(text))
-		}
-		return true
-	})
-	return names
 }
 
 // operation is one reconcile of a Deployment, and what its controller has and knows.
@@ -403,8 +363,9 @@ func (o *operation) child() *corev1.ConfigMap {
 }
 
 // createChild creates the child unless it is there.
-func (o *operation) createChild(ctx context.Context) error {
-	child := o.child()
+func (o *operation) createChild(ctx context.Context) error { return o.ensure(ctx, o.child()) }
+
+func (o *operation) ensure(ctx context.Context, child *corev1.ConfigMap) error {
 	err := o.Get(ctx, client.ObjectKeyFromObject(child), child)
 	switch {
 	case err == nil && !metav1.IsControlledBy(child, o.obj):

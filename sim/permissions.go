@@ -70,22 +70,13 @@ func permissionsOf(w *Workload) (permissions, error) {
 	if err != nil {
 		return permissions{}, fmt.Errorf("reading Workload.RBAC: %w", err)
 	}
-	account, err := accountOf(w, policy)
+	account, err := policy.Account(w.ServiceAccount)
 	if err != nil {
-		return permissions{}, err
+		return permissions{}, fmt.Errorf("Workload.ServiceAccount: %w", err)
 	}
 	p := permissions{policy, account}
 	known.Store(key, p)
 	return p, nil
-}
-
-// accountOf returns the ServiceAccount of the operator.
-func accountOf(w *Workload, policy *rbac.Policy) (user.Info, error) {
-	who, err := policy.Account(w.ServiceAccount)
-	if err != nil {
-		return nil, fmt.Errorf("Workload.ServiceAccount: %w", err)
-	}
-	return who, nil
 }
 
 // refused records a request that the operator may not make.

@@ -49,11 +49,7 @@ func newFound(test string) func(plan fault.Plan, o outcome) {
 	known := map[string]bool{}
 	return func(plan fault.Plan, o outcome) {
 		for i, v := range o.Violations {
-			var w *report.Write
-			if i < len(o.Writes) {
-				w = o.Writes[i]
-			}
-			key := report.Key(v, w)
+			key := report.Key(v, o.write(i))
 			if known[key] {
 				continue
 			}

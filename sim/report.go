@@ -178,16 +178,6 @@ func (r *Report) shrink() []report.Outcome {
 	return list
 }
 
-// writeOf returns the write that belongs to a violation of an outcome.
-func writeOf(o outcome, v oracle.Violation) *report.Write {
-	for i := range o.Violations {
-		if o.Violations[i].Oracle == v.Oracle && o.Violations[i].Text == v.Text && i < len(o.Writes) {
-			return o.Writes[i]
-		}
-	}
-	return nil
-}
-
 // add adds the findings of the simulation to those of the report. The outcomes have the violations
 // of their examples.
 func (r *Report) add(outcomes []report.Outcome) {

@@ -203,7 +203,7 @@ func (r *run) do(key string, do func() error) error {
 // prepare creates the objects of the workload and starts the operator.
 func (r *run) prepare() error {
 	for _, obj := range r.workload.Objects {
-		if err := r.createObject("user", obj); err != nil {
+		if err := r.createObject(obj); err != nil {
 			return fmt.Errorf("creating %s of Workload.Objects: %w", r.describeObject(obj), err)
 		}
 	}

@@ -6,11 +6,11 @@ package sim
 import (
 	"context"
 	"flag"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -132,60 +131,27 @@ func TestEqualPlansHaveEqualTraces(t *testing.T) {
 	rings.Test(t, "simulates for a while")
 	workload := copyWorkload()
 	for _, text := range []string{"no fault", "seed 3", "crash after write 1", "seed 2; expire the watch of secrets after event 1; refuse write 2: 409"} {
-		plan, err := fault.ParsePlan(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := ""
-		for i := range *repetitions {
-			result, err := runPlan(t, &workload, nil, plan, nil, oracleSet{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch got := result.trace.String(); {
-			case i == 0:
-				want = got
-			case got != want:
-				t.Fatalf("%s: run %d differs:\n%s\nfrom the first:\n%s", plan, i+1, got, want)
+		want := play(t, workload, text).trace.String()
+		for range *repetitions - 1 {
+			if diff := cmp.Diff(want, play(t, workload, text).trace.String()); diff != "" {
+				t.Fatalf("%s: %s", text, diff)
 			}
 		}
 	}
 }
 
-// A run that can't be carried out says so, and ends.
-func TestMistakesOfWorkloads(t *testing.T) {
-	tests := map[string]struct {
-		workload func(*Workload)
-		oracle   oracle.Name
-	}{
-		"a script that updates what is not there": {func(w *Workload) {
-			w.Patience = time.Minute
-			w.Script = func(w *World) {
-				Update(w, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: "default"}}, func(*corev1.ConfigMap) {})
-			}
-		}, oracle.ScriptRuns},
-		"a script that panics":  {func(w *Workload) { w.Script = func(*World) { panic("oh") } }, oracle.ScriptRuns},
-		"an operator that ends": {func(w *Workload) { w.Operator = func(context.Context, *Process) error { return fmt.Errorf("no") } }, oracle.OperatorRuns},
-		"an operator that stays": {func(w *Workload) {
-			w.Operator = func(ctx context.Context, p *Process) error {
-				<-ctx.Done()
-				time.Sleep(10 * time.Minute)
-				return nil
-			}
-		}, oracle.NoGoroutineLeft},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			workload := copyWorkload()
-			test.workload(&workload)
-			result, err := runPlan(t, &workload, nil, fault.Plan{}, nil, oracleSet{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !slices.ContainsFunc(result.violations, func(v oracle.Violation) bool { return v.Oracle == test.oracle }) {
-				t.Errorf("got %v, want one of %s\n%s", result.violations, test.oracle, result.trace)
-			}
-		})
+// An operator that does not return after its context was canceled is accused, and the run ends.
+func TestAnOperatorThatStays(t *testing.T) {
+	r := play(t, Workload{
+		Operator: func(ctx context.Context, _ *Process) error {
+			<-ctx.Done()
+			time.Sleep(10 * time.Minute)
+			return nil
+		},
+		Script: func(*World) {},
+	}, "")
+	if !slices.ContainsFunc(r.violations, func(v oracle.Violation) bool { return v.Oracle == oracle.NoGoroutineLeft }) {
+		t.Errorf("got %v\n%s", r.violations, r.trace)
 	}
 }
 
@@ -202,10 +168,7 @@ func TestAScriptThatFailsAtOnce(t *testing.T) {
 			}),
 			Script: func(w *World) { w.Create(first) },
 		}
-		result, err := runPlan(t, &workload, nil, fault.Plan{}, nil, oracleSet{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		result := play(t, workload, "")
 		wrong := len(result.violations) == 1 && result.violations[0].Oracle == oracle.ScriptRuns
 		if wrong != (first.Name == "No_Name") || len(result.violations) > 1 {
 			t.Errorf("%s is created: %v\n%s", name, result.violations, result.trace)

@@ -27,7 +27,7 @@ func Get[T client.Object](w *World, obj T) (T, bool) {
 	found := true
 	w.must("get "+w.run.describeObject(obj), func() error {
 		w.run.actors.BringBack(w.run.nameInPlans(obj))
-		err := w.run.getObject("user", current)
+		err := w.run.getObject(current)
 		if apierrors.IsNotFound(err) {
 			found = false
 			return nil
@@ -56,14 +56,15 @@ func updateObject[T client.Object](w *World, obj T, subresource string, change f
 		err := w.try(text, func() error {
 			w.run.actors.BringBack(w.run.nameInPlans(obj))
 			current := obj.DeepCopyObject().(T)
-			if err := w.run.getObject("user", current); err != nil {
+			if err := w.run.getObject(current); err != nil {
 				return err
 			}
 			if !current.GetDeletionTimestamp().IsZero() {
 				return apierrors.NewNotFound(w.run.kindOfObject(obj), obj.GetName())
 			}
 			change(current)
-			return w.run.putObject("user", current, subresource)
+			_, err := w.run.askAbout("user", http.MethodPut, current, subresource)
+			return err
 		})
 		switch {
 		case err == nil:

@@ -64,7 +64,7 @@ func (e *explorer) first(plans []fault.Plan, shown report.Finding) (int, outcome
 // shows returns which violation of an outcome is of the kind of a finding of another plan, or -1.
 func shows(o outcome, f report.Finding) int {
 	for i, v := range o.Violations {
-		if report.Key(v, writeOf(o, v)) == f.Key {
+		if report.Key(v, o.write(i)) == f.Key {
 			return i
 		}
 	}

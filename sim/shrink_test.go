@@ -187,7 +187,7 @@ func TestShrinkTriesMilderFaults(t *testing.T) {
 			continue
 		}
 		v := outcomes[0].Violations[i]
-		plan, o, simpler := sim.explorer.shrink(given[0], report.Finding{Key: report.Key(v, writeOf(outcomes[0], v)), Oracle: v.Oracle})
+		plan, o, simpler := sim.explorer.shrink(given[0], report.Finding{Key: report.Key(v, outcomes[0].write(i)), Oracle: v.Oracle})
 		if !simpler || plan.String() != want || !violates(o, oracle.SameWork) {
 			t.Errorf("%q became %q with %v, want %q", text, plan, o.Violations, want)
 		}

@@ -6,7 +6,6 @@ package sim
 import (
 	"cmp"
 	"flag"
-	"fmt"
 	"os"
 	"strconv"
 	"testing"
@@ -140,13 +139,7 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	if role != "" && role != strconv.Itoa(simulation) {
 		return nil // another simulation of this test is meant
 	}
-	if workload.Operator == nil || workload.Script == nil {
-		t.Fatal("sim: a Workload needs an Operator and a Script")
-	}
-	crds, err := readCRDs(&workload)
-	if err != nil {
-		t.Fatalf("sim: %v", err)
-	}
+	crds := readCRDs(t, &workload)
 	workload.rules = s.rules
 	if role != "" {
 		work(t, &workload, crds, s)
@@ -163,14 +156,18 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	}
 }
 
-// readCRDs reads the definitions of a workload.
-func readCRDs(w *Workload) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+// readCRDs reads the definitions of a workload, which must be complete.
+func readCRDs(t *testing.T, w *Workload) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	if w.Operator == nil || w.Script == nil {
+		t.Fatal("sim: a Workload needs an Operator and a Script")
+	}
 	if len(w.CRDs) == 0 {
-		return nil, nil
+		return nil
 	}
 	crds, err := definitions.Read(w.CRDs...)
 	if err != nil {
-		return nil, fmt.Errorf("reading Workload.CRDs: %w", err)
+		t.Fatalf("sim: reading Workload.CRDs: %v", err)
 	}
-	return crds, nil
+	return crds
 }

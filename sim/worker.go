@@ -6,6 +6,7 @@ package sim
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -51,6 +52,14 @@ type outcome struct {
 	Err        string            `json:",omitempty"`
 
 	unfinished bool // the exploration was stopped before the plan has ended
+}
+
+// write returns the write that belongs to a violation; nil where that is not known.
+func (o outcome) write(i int) *report.Write {
+	if i < len(o.Writes) {
+		return o.Writes[i]
+	}
+	return nil
 }
 
 // simulations counts the calls of Run in this process, by test.
@@ -179,13 +188,10 @@ func startWorker(test string, simulation int) (*worker, error) {
 	output := &tail{}
 	c.Stdout, c.Stderr = output, output
 	in, err := c.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("starting a worker: %w", err)
+	if err == nil {
+		err = c.Start()
 	}
-	if err := c.Start(); err != nil {
-		return nil, fmt.Errorf("starting a worker: %w", err)
-	}
-	if err := w.Close(); err != nil {
+	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, fmt.Errorf("starting a worker: %w", err)
 	}
 	return &worker{command: c, in: in, out: bufio.NewReaderSize(r, 1<<20), results: r, stderr: output}, nil

@@ -6,6 +6,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"time"
 
@@ -82,7 +83,7 @@ func (w *World) must(key string, do func() error) {
 // Create creates objects as a user.
 func (w *World) Create(objs ...client.Object) {
 	for _, obj := range objs {
-		w.must("create "+w.run.describeObject(obj), func() error { return w.run.createObject("user", obj) })
+		w.must("create "+w.run.describeObject(obj), func() error { return w.run.createObject(obj) })
 	}
 }
 
@@ -93,7 +94,8 @@ func (w *World) Delete(objs ...client.Object) {
 		w.must("delete "+w.run.describeObject(obj), func() error {
 			w.run.injector.Deletion()
 			w.run.actors.KeepAway(w.run.nameInPlans(obj))
-			return client.IgnoreNotFound(w.run.deleteObject("user", obj))
+			_, err := w.run.askAbout("user", http.MethodDelete, obj, "")
+			return client.IgnoreNotFound(err)
 		})
 	}
 }
@@ -196,15 +198,10 @@ func (w *World) Log(text string) { w.run.trace.Add("user", "script", text) }
 // Resources returns what is in the inventory of an external system, ordered by id.
 func (w *World) Resources(system string) []Resource {
 	var list []Resource
-	w.must("look into "+system, func() error {
-		s, ok := w.run.externals[system]
-		if !ok {
-			return fmt.Errorf("the workload has no external system %q", system)
-		}
+	w.lookInto("look into "+system, system, func(s *inventory) {
 		for _, e := range s.sorted() {
 			list = append(list, e.clone())
 		}
-		return nil
 	})
 	return list
 }
@@ -213,13 +210,19 @@ func (w *World) Resources(system string) []Resource {
 // that system would. To create it again counts as no duplicate. A resource that is gone already is
 // no mistake.
 func (w *World) RemoveResource(system, id string) {
-	w.must("remove "+id+" from "+system, func() error {
+	w.lookInto("remove "+id+" from "+system, system, func(s *inventory) {
+		w.run.trace.Add("user", "call", system+" remove "+id)
+		s.remove(id)
+	})
+}
+
+func (w *World) lookInto(key, system string, do func(s *inventory)) {
+	w.must(key, func() error {
 		s, ok := w.run.externals[system]
 		if !ok {
 			return fmt.Errorf("the workload has no external system %q", system)
 		}
-		w.run.trace.Add("user", "call", system+" remove "+id)
-		s.remove(id)
+		do(s)
 		return nil
 	})
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -41,11 +40,7 @@ func play(t *testing.T, w Workload, text string) *result {
 	if w.Operator == nil {
 		w.Operator = idleOperator
 	}
-	plan, err := fault.ParsePlan(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := runPlan(t, &w, nil, plan, nil, oracleSet{})
+	result, err := runPlan(t, &w, nil, mustParse(t, text)[0], nil, oracleSet{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ import (
 //	sh                 commands, in a shell; exit=1 if they end with this code, shard=1/60 if make
 //	                   test runs this part of the simulation only
 //	sh background      a command that runs until the next block that changes a file: its Ctrl-C
-//	sh controlplane    commands that are left to make explore
+//	sh explore         commands that are left to make explore
 //	text               what the block before has printed: these lines, in this order. "…" stands
 //	                   for anything, and each duration for any other
 //	go, yaml file=F    the file F
@@ -91,7 +91,7 @@ func tutorialScript(page, address string) []byte {
 		block := fmt.Sprintf("$WORK/block-%d", line)
 		fmt.Fprintf(&script, "# docs/tutorial.md:%d\n", line)
 		switch kind, _, _ := strings.Cut(info, " "); {
-		case strings.HasPrefix(info, "sh controlplane"):
+		case strings.HasPrefix(info, "sh explore"):
 			fmt.Fprintf(&script, "[explore] shell 0 %s\n", block)
 		case strings.HasPrefix(info, "sh background"):
 			fmt.Fprintf(&script, "interrupt\nbegin sh %s\n", block)

@@ -8,6 +8,8 @@ import (
 	"go/parser"
 	"go/token"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -29,28 +31,30 @@ func TestDifferencesAreOneLine(t *testing.T) {
 }
 
 // Names are written on command lines and in tests: they are words with dashes, each is one oracle,
-// and the source says beside each what holds.
+// and the source says beside each what holds. Each has one row in the table.
 func TestNames(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "oracle.go", nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
+	var names []Name
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok {
 			return true
 		}
 		value := spec.Values[0].(*ast.BasicLit).Value
-		if !regexp.MustCompile(`^"[a-z]+(-[a-z]+)*"$`).MatchString(value) || seen[value] {
+		name := Name(strings.Trim(value, `"`))
+		if !regexp.MustCompile(`^"[a-z]+(-[a-z]+)*"$`).MatchString(value) || slices.Contains(names, name) {
 			t.Errorf("%s is not a name of its own: %s", spec.Names[0].Name, value)
 		}
-		if seen[value] = true; spec.Comment == nil {
+		if names = append(names, name); spec.Comment == nil {
 			t.Errorf("%s does not say what holds", spec.Names[0].Name)
 		}
 		return true
 	})
-	if len(seen) == 0 {
-		t.Error("there are no oracles")
+	slices.Sort(names)
+	if rows := slices.Sorted(slices.Values(Names())); len(names) < 18 || !slices.Equal(names, rows) {
+		t.Errorf("the source declares %q, the table has %q", names, rows)
 	}
 }

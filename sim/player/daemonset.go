@@ -18,7 +18,7 @@ import (
 // template matches, or on one node when there are no Nodes in the cluster. It replaces one Pod at a
 // time, whatever maxUnavailable is, and ignores affinity and taints.
 func DaemonSet() Player {
-	return New(playDaemonSet).Watching(&corev1.Node{}, func(s *Stage, _ client.Object) []client.ObjectKey {
+	return New(unlessDeleted(playDaemonSet)).Watching(&corev1.Node{}, func(s *Stage, _ client.Object) []client.ObjectKey {
 		var keys []client.ObjectKey
 		for _, set := range s.world.Objects(&appsv1.DaemonSet{}, "") {
 			keys = append(keys, client.ObjectKeyFromObject(set))
@@ -28,9 +28,6 @@ func DaemonSet() Player {
 }
 
 func playDaemonSet(s *Stage, set *appsv1.DaemonSet) error {
-	if set.DeletionTimestamp != nil {
-		return nil
-	}
 	revision, others, err := ensureRevision(s, set, &set.Spec.Template)
 	if err != nil {
 		return err
@@ -40,22 +37,12 @@ func playDaemonSet(s *Stage, set *appsv1.DaemonSet) error {
 	err = errors.Join(stepDaemons(s, set, nodes, hash), keepRevisions(s, others, int(ptr.Deref(set.Spec.RevisionHistoryLimit, 10))))
 	status := &set.Status
 	*status = appsv1.DaemonSetStatus{ObservedGeneration: set.Generation, Conditions: status.Conditions, DesiredNumberScheduled: int32(len(nodes))}
-	for _, pod := range activePods(Children[*corev1.Pod](s, set)) {
-		if !slices.Contains(nodes, pod.Spec.NodeName) {
-			status.NumberMisscheduled++
-			continue
-		}
-		status.CurrentNumberScheduled++
-		if revisionName(pod) == hash {
-			status.UpdatedNumberScheduled++
-		}
-		if isReady(pod) {
-			status.NumberReady++
-		}
-		if isAvailable(s, pod, set.Spec.MinReadySeconds) {
-			status.NumberAvailable++
-		}
-	}
+	all := activePods(Children[*corev1.Pod](s, set))
+	n := len(all)
+	pods := slices.DeleteFunc(all, func(pod *corev1.Pod) bool { return !slices.Contains(nodes, pod.Spec.NodeName) })
+	status.NumberMisscheduled, status.CurrentNumberScheduled = int32(n-len(pods)), int32(len(pods))
+	status.UpdatedNumberScheduled = count(pods, ofRevision(hash))
+	status.NumberReady, status.NumberAvailable = count(pods, isReady), countAvailable(s, pods, set.Spec.MinReadySeconds)
 	status.NumberUnavailable = status.DesiredNumberScheduled - status.NumberAvailable
 	return errors.Join(err, s.UpdateStatus(set))
 }

@@ -31,7 +31,7 @@ const HistoryAnnotation = cluster.History
 // Deployment returns the player of Deployments: it makes a ReplicaSet for each template, replaces the
 // old ones as the strategy says, and sets the conditions Available and Progressing. When the number
 // of replicas changes during a rollout, it does not scale the ReplicaSets in proportion.
-func Deployment() Player { return New(playDeployment) }
+func Deployment() Player { return New(unlessDeleted(playDeployment)) }
 
 // rollout is one call for a Deployment.
 type rollout struct {
@@ -43,9 +43,6 @@ type rollout struct {
 }
 
 func playDeployment(s *Stage, d *appsv1.Deployment) error {
-	if d.DeletionTimestamp != nil {
-		return nil
-	}
 	r := &rollout{stage: s, d: d}
 	r.find()
 	err := errors.Join(r.roll(), r.keepHistory())

@@ -43,12 +43,12 @@ func TestDeployment(t *testing.T) {
 		update(t, x, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "nginx:2" })
 		t.settle()
 		checkRolledOut(t, get(t, x), 3)
-		for _, pod := range list(t, &corev1.Pod{}, &corev1.PodList{}).Items {
+		for _, pod := range list[corev1.Pod](t) {
 			if pod.Spec.Containers[0].Image != "nginx:2" {
 				t.Errorf("%s has the image %s", pod.Name, pod.Spec.Containers[0].Image)
 			}
 		}
-		sets := list(t, &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{}).Items
+		sets := list[appsv1.ReplicaSet](t)
 		kept := 0
 		for _, set := range sets {
 			if set.Annotations[player.HistoryAnnotation] != "" {
@@ -66,7 +66,7 @@ func TestDeployment(t *testing.T) {
 
 		t.delete(x)
 		t.settle()
-		if n := len(list(t, &corev1.Pod{}, &corev1.PodList{}).Items) + len(list(t, &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{}).Items); n != 0 {
+		if n := len(list[corev1.Pod](t)) + len(list[appsv1.ReplicaSet](t)); n != 0 {
 			t.Errorf("%d objects are left", n)
 		}
 	})

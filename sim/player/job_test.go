@@ -99,7 +99,7 @@ func TestJobIsResumed(t *testing.T) {
 			t.Errorf("after it was resumed: %+v", j.Status)
 		}
 		t.pass(5 * time.Minute)
-		if jobs := list(t, &batchv1.Job{}, &batchv1.JobList{}).Items; len(jobs) != 0 {
+		if jobs := list[batchv1.Job](t); len(jobs) != 0 {
 			t.Error("the Job is not deleted after its time to live")
 		}
 	})

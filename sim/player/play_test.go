@@ -160,12 +160,17 @@ func update[T client.Object](t *theater, obj T, change func(T)) {
 }
 
 // list returns the objects of a kind in the namespace default.
-func list[T client.ObjectList](t *theater, kind client.Object, into T) T {
+func list[T any, P interface {
+	*T
+	client.Object
+}](t *theater) []T {
 	t.Helper()
+	kind := P(new(T))
 	kind.SetNamespace("default")
 	collection, _ := t.path(kind)
-	if err := json.Unmarshal(t.ask(http.MethodGet, collection, nil), into); err != nil {
+	var into struct{ Items []T }
+	if err := json.Unmarshal(t.ask(http.MethodGet, collection, nil), &into); err != nil {
 		t.Fatal(err)
 	}
-	return into
+	return into.Items
 }

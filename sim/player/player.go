@@ -38,6 +38,16 @@ func New[T client.Object](play func(s *Stage, obj T) error) Player {
 	return Player{kind: reflect.TypeFor[T](), play: func(s *Stage, obj client.Object) error { return play(s, obj.(T)) }}
 }
 
+// unlessDeleted leaves alone what is being deleted: the garbage collector deletes its children.
+func unlessDeleted[T client.Object](play func(s *Stage, obj T) error) func(s *Stage, obj T) error {
+	return func(s *Stage, obj T) error {
+		if obj.GetDeletionTimestamp() != nil {
+			return nil
+		}
+		return play(s, obj)
+	}
+}
+
 // A Watch lets changes of other objects call a player.
 type Watch struct {
 	Kind client.Object

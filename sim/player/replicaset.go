@@ -16,12 +16,9 @@ import (
 
 // ReplicaSet returns the player of ReplicaSets: it creates and deletes Pods, and counts them. It does
 // not adopt Pods.
-func ReplicaSet() Player { return New(playReplicaSet) }
+func ReplicaSet() Player { return New(unlessDeleted(playReplicaSet)) }
 
 func playReplicaSet(s *Stage, set *appsv1.ReplicaSet) error {
-	if set.DeletionTimestamp != nil {
-		return nil
-	}
 	pods := activePods(Children[*corev1.Pod](s, set))
 	want := int(ptr.Deref(set.Spec.Replicas, 1))
 	var errs []error

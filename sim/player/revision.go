@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -67,9 +68,7 @@ func ensureRevision(s *Stage, owner client.Object, template *corev1.PodTemplateS
 	now = &appsv1.ControllerRevision{Revision: next, Data: runtime.RawExtension{Raw: raw}}
 	now.Name, now.GenerateName = owner.GetName()+"-"+hash, owner.GetName()+"-" // comparisons leave the hash out
 	now.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: hash}
-	for k, v := range template.Labels {
-		now.Labels[k] = v
-	}
+	maps.Copy(now.Labels, template.Labels)
 	return now, others, s.CreateFor(owner, now)
 }
 

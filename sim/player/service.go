@@ -22,7 +22,7 @@ import (
 // Service returns the player of Services: a Service with a selector gets an Endpoints object and one
 // EndpointSlice with the Pods that it selects, and one of the type LoadBalancer gets an address.
 func Service() Player {
-	return New(playService).Watching(&corev1.Pod{}, func(s *Stage, pod client.Object) []client.ObjectKey {
+	return New(unlessDeleted(playService)).Watching(&corev1.Pod{}, func(s *Stage, pod client.Object) []client.ObjectKey {
 		var keys []client.ObjectKey
 		for _, service := range s.world.Objects(&corev1.Service{}, pod.GetNamespace()) {
 			if selects(service.(*corev1.Service), pod) {
@@ -38,9 +38,6 @@ func selects(service *corev1.Service, pod client.Object) bool {
 }
 
 func playService(s *Stage, service *corev1.Service) error {
-	if service.DeletionTimestamp != nil {
-		return nil
-	}
 	var errs []error
 	if len(service.Spec.Selector) > 0 && service.Spec.Type != corev1.ServiceTypeExternalName {
 		var pods []*corev1.Pod
@@ -159,11 +156,8 @@ func portOf(p corev1.ServicePort, pods []*corev1.Pod) int32 {
 
 // Ingress returns the player of Ingresses, which get an address.
 func Ingress() Player {
-	return New(func(s *Stage, ingress *networkingv1.Ingress) error {
-		if ingress.DeletionTimestamp != nil {
-			return nil
-		}
+	return New(unlessDeleted(func(s *Stage, ingress *networkingv1.Ingress) error {
 		ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: addressOf(ingress)}}
 		return s.UpdateStatus(ingress)
-	})
+	}))
 }

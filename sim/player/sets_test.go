@@ -30,7 +30,7 @@ func statefulSet() *appsv1.StatefulSet {
 // images returns the images of the Pods by name.
 func images(t *theater) map[string]string {
 	m := map[string]string{}
-	for _, pod := range list(t, &corev1.Pod{}, &corev1.PodList{}).Items {
+	for _, pod := range list[corev1.Pod](t) {
 		m[pod.Name] = pod.Spec.Containers[0].Image
 	}
 	return m
@@ -47,7 +47,7 @@ func TestStatefulSet(t *testing.T) {
 		if first.ReadyReplicas != 3 || first.CurrentRevision == "" || first.CurrentRevision != first.UpdateRevision {
 			t.Errorf("at first: %+v", first)
 		}
-		claims := list(t, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{}).Items
+		claims := list[corev1.PersistentVolumeClaim](t)
 		for i, c := range claims {
 			if c.Name != fmt.Sprintf("data-x-%d", i) || c.Status.Phase != corev1.ClaimBound {
 				t.Errorf("claim %d is %s, %s", i, c.Name, c.Status.Phase)
@@ -74,7 +74,7 @@ func TestStatefulSet(t *testing.T) {
 		if s := get(t, x).Status; s.CurrentRevision != s.UpdateRevision || s.CurrentRevision == first.CurrentRevision {
 			t.Errorf("at the end: %+v", s)
 		}
-		if n := len(list(t, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{}).Items); n != 3 {
+		if n := len(list[corev1.PersistentVolumeClaim](t)); n != 3 {
 			t.Errorf("%d claims", n)
 		}
 	})
@@ -116,7 +116,7 @@ func TestDaemonSet(t *testing.T) {
 			t.Errorf("with two Nodes: %+v", s)
 		}
 		on := map[string]string{}
-		for _, pod := range list(t, &corev1.Pod{}, &corev1.PodList{}).Items {
+		for _, pod := range list[corev1.Pod](t) {
 			on[pod.Spec.NodeName] = pod.Spec.Containers[0].Image
 		}
 		if len(on) != 2 || on["a"] != "nginx:2" || on["b"] != "nginx:2" {
@@ -136,7 +136,7 @@ func TestService(t *testing.T) {
 		unready.Annotations = map[string]string{player.OutcomeAnnotation: string(player.Unready)}
 		t.create(service, deployment(2), unready)
 		t.settle()
-		slices := list(t, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{}).Items
+		slices := list[discoveryv1.EndpointSlice](t)
 		if len(slices) != 1 {
 			t.Fatalf("%d EndpointSlices", len(slices))
 		}
@@ -154,7 +154,7 @@ func TestService(t *testing.T) {
 		}
 		t.delete(service)
 		t.settle()
-		if n := len(list(t, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{}).Items); n != 0 {
+		if n := len(list[discoveryv1.EndpointSlice](t)); n != 0 {
 			t.Errorf("%d EndpointSlices are left", n)
 		}
 	})
@@ -196,7 +196,7 @@ func TestAdmitting(t *testing.T) {
 	play(t, player.Defaults().With(sets), func(t *theater) {
 		t.create(statefulSet())
 		t.settle()
-		pods := list(t, &corev1.Pod{}, &corev1.PodList{}).Items
+		pods := list[corev1.Pod](t)
 		for _, pod := range pods {
 			if pod.Labels["index"] != pod.Name {
 				t.Errorf("%s has the labels %v", pod.Name, pod.Labels)

@@ -6,6 +6,7 @@ package player
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ import (
 // StatefulSet returns the player of StatefulSets: it creates, updates and deletes Pods one after the
 // other, or at once if the policy is Parallel, with their PersistentVolumeClaims, and keeps
 // ControllerRevisions. It replaces one Pod at a time, whatever maxUnavailable is.
-func StatefulSet() Player { return New(playStatefulSet) }
+func StatefulSet() Player { return New(unlessDeleted(playStatefulSet)) }
 
 // replicas is one call for a StatefulSet.
 type replicas struct {
@@ -33,9 +34,6 @@ type replicas struct {
 }
 
 func playStatefulSet(s *Stage, set *appsv1.StatefulSet) error {
-	if set.DeletionTimestamp != nil {
-		return nil
-	}
 	r := &replicas{stage: s, set: set}
 	update, others, err := ensureRevision(s, set, &set.Spec.Template)
 	if err != nil {
@@ -99,7 +97,10 @@ func (r *replicas) step() error {
 			return nil // the next ones wait for this one
 		}
 	}
-	for _, n := range r.surplus() {
+	for _, n := range slices.Backward(slices.Sorted(maps.Keys(r.pods))) { // those too many, the highest first
+		if n >= r.first() && n < r.end() {
+			continue
+		}
 		if err := r.stage.Delete(r.pods[n]); err != nil {
 			return err
 		}
@@ -111,19 +112,6 @@ func (r *replicas) step() error {
 		return nil
 	}
 	return r.replace()
-}
-
-// surplus returns the ordinals of the Pods too many, the highest first.
-func (r *replicas) surplus() []int {
-	var list []int
-	for n := range r.pods {
-		if n < r.first() || n >= r.end() {
-			list = append(list, n)
-		}
-	}
-	slices.Sort(list)
-	slices.Reverse(list)
-	return list
 }
 
 // replace deletes the Pod with the highest ordinal that has an old template, if those above it are
@@ -152,6 +140,10 @@ func (r *replicas) partition() int {
 }
 
 func revisionName(pod *corev1.Pod) string { return pod.Labels[appsv1.ControllerRevisionHashLabelKey] }
+
+func ofRevision(name string) func(*corev1.Pod) bool {
+	return func(pod *corev1.Pod) bool { return revisionName(pod) == name }
+}
 
 // create creates the Pod with an ordinal, and its PersistentVolumeClaims.
 func (r *replicas) create(n int) error {
@@ -197,9 +189,7 @@ func (r *replicas) ensureClaim(claim *corev1.PersistentVolumeClaim) error {
 	if claim.Labels == nil {
 		claim.Labels = map[string]string{}
 	}
-	for k, v := range ptr.Deref(r.set.Spec.Selector, metav1.LabelSelector{}).MatchLabels {
-		claim.Labels[k] = v
-	}
+	maps.Copy(claim.Labels, ptr.Deref(r.set.Spec.Selector, metav1.LabelSelector{}).MatchLabels)
 	policy := r.set.Spec.PersistentVolumeClaimRetentionPolicy
 	if policy != nil && policy.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
 		return r.stage.CreateFor(r.set, claim)
@@ -210,25 +200,17 @@ func (r *replicas) ensureClaim(claim *corev1.PersistentVolumeClaim) error {
 // setStatus counts the Pods, and makes the new revision the current one when all have it.
 func (r *replicas) setStatus() {
 	status := &r.set.Status
-	*status = appsv1.StatefulSetStatus{ObservedGeneration: r.set.Generation, Conditions: status.Conditions, CollisionCount: ptr.To[int32](0)}
+	*status = appsv1.StatefulSetStatus{
+		ObservedGeneration: r.set.Generation, Conditions: status.Conditions, CollisionCount: ptr.To[int32](0), Replicas: int32(len(r.pods)),
+	}
+	var pods []*corev1.Pod
 	for _, pod := range r.pods {
-		status.Replicas++
-		if pod.DeletionTimestamp != nil {
-			continue
-		}
-		if revisionName(pod) == r.current.Name {
-			status.CurrentReplicas++
-		}
-		if revisionName(pod) == r.update.Name {
-			status.UpdatedReplicas++
-		}
-		if isReady(pod) {
-			status.ReadyReplicas++
-		}
-		if isAvailable(r.stage, pod, r.set.Spec.MinReadySeconds) {
-			status.AvailableReplicas++
+		if pod.DeletionTimestamp == nil {
+			pods = append(pods, pod)
 		}
 	}
+	status.CurrentReplicas, status.UpdatedReplicas = count(pods, ofRevision(r.current.Name)), count(pods, ofRevision(r.update.Name))
+	status.ReadyReplicas, status.AvailableReplicas = count(pods, isReady), countAvailable(r.stage, pods, r.set.Spec.MinReadySeconds)
 	want := ptr.Deref(r.set.Spec.Replicas, 1)
 	if status.UpdatedReplicas == want && status.Replicas == want && status.ReadyReplicas == want {
 		if r.current != r.update {

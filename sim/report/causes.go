@@ -56,7 +56,7 @@ func arrange(list []Finding, plans int) []Finding {
 func worse(a, b Finding) int {
 	return cmp.Or(
 		cmp.Compare(a.class(), b.class()),
-		cmp.Compare(noted(a), noted(b)),
+		cmp.Compare(noted(a.Example), noted(b.Example)),
 		cmp.Compare(b.Example.Likelihood, a.Example.Likelihood),
 		cmp.Compare(a.Oracle.Rank(), b.Oracle.Rank()),
 		cmp.Compare(len(b.Plans), len(a.Plans)),
@@ -64,9 +64,9 @@ func worse(a, b Finding) int {
 	)
 }
 
-// noted orders findings that happen only under some circumstances after the others of their class.
-func noted(f Finding) int {
-	if f.Example.Note != "" {
+// noted orders what happens only under some circumstances after the rest.
+func noted(e Example) int {
+	if e.Note != "" {
 		return 1
 	}
 	return 0
@@ -74,12 +74,11 @@ func noted(f Finding) int {
 
 // class returns the class whose text the finding has.
 func (f Finding) class() oracle.Class {
-	for c := oracle.ClassLost; c <= oracle.ClassCosmetic; c++ {
-		if c.String() == f.Class {
-			return c
-		}
+	var c oracle.Class
+	if c.UnmarshalText([]byte(f.Class)) != nil {
+		return oracle.ClassDifference // of a newer version
 	}
-	return oracle.ClassDifference // of a newer version
+	return c
 }
 
 // coincidence is how likely it may be that the plans of one finding show another one by chance.

@@ -4,38 +4,16 @@
 package report
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/golden"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		t.Fatalf("%s was rewritten", file)
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Error(diff)
-	}
-}
 
 func parse(t testing.TB, text string) fault.Plan {
 	t.Helper()
@@ -154,7 +132,7 @@ func TestGoldenText(t *testing.T) {
 	if err := d.Text(&b, Style{Full: 2}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "report.txt", b.String())
+	golden.Compare(t, "report.txt", b.String())
 	var colored strings.Builder
 	if err := d.Text(&colored, Style{Full: 2, Color: true}); err != nil {
 		t.Fatal(err)
@@ -257,86 +235,67 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A duplicate that more plans show at the end than while it is made is one finding, if the same line
-// of code made the same object.
-func TestWhatMorePlansShow(t *testing.T) {
-	write := func(line int, object string) *Write {
-		return at("controllers/revision.go", line, object, "create "+object)
-	}
-	for text, test := range map[string]struct {
+// How many causes the findings of some plans have. Each plan shows one violation, or several, each with
+// the line of code and the object of its write.
+func TestCauses(t *testing.T) {
+	type shown struct {
+		plan  string
+		v     oracle.Violation
 		write *Write
-		want  int
-	}{
-		"the same line and object": {write(97, "controllerrevisions x-2"), 1},
-		"another line":             {write(98, "controllerrevisions x-2"), 2},
-		"another object":           {write(97, "controllerrevisions y-2"), 2},
-	} {
-		var outcomes []Outcome
-		for n := range 10 {
-			o := Outcome{Order: n, Plan: parse(t, fmt.Sprintf("crash after write %d", n+1)), Fired: []bool{true}}
-			if n < 3 {
-				o.Violations = append(o.Violations, violation(oracle.SameWork, "controllerrevisions x-2 was created once, without the fault never"))
-				o.Writes = append(o.Writes, write(97, "controllerrevisions x-2"))
-			}
-			if n < 8 {
-				o.Violations = append(o.Violations, violation(oracle.SameEnd, "...", oracle.Difference{Thing: test.write.Object, Got: "there"}))
-				o.Writes = append(o.Writes, test.write)
-			}
-			outcomes = append(outcomes, o)
-		}
-		if got := len(simulation(outcomes).Worst()); got != test.want {
-			t.Errorf("%s: %d findings, want %d", text, got, test.want)
-		}
 	}
-}
-
-// What an operator does about an orphan is one finding, whatever it leaves in the end; what it does
-// about another obstacle is not the same, nor about an orphan of another object.
-func TestObstaclesAreOneCause(t *testing.T) {
 	missing := violation(oracle.SameEnd, "", oracle.Difference{Thing: "jobs default/b", Want: "there"})
-	differs := violation(oracle.SameEnd, "",
-		oracle.Difference{Thing: "jobs default/a", Path: ".metadata.labels.l", Got: "1"}, oracle.Difference{Thing: "jobs default/b", Path: ".metadata.labels.l", Got: "1"})
-	other := violation(oracle.SameEnd, "", oracle.Difference{Thing: "services default/s", Path: ".metadata.labels.l", Got: "1"})
-	for _, c := range []struct {
-		plans [2]string
-		found [2]oracle.Violation
+	label := func(things ...string) oracle.Violation {
+		v := violation(oracle.SameEnd, "")
+		for _, thing := range things {
+			v.Differences = append(v.Differences, oracle.Difference{Thing: thing, Path: ".metadata.labels.l", Got: "1"})
+		}
+		return v
+	}
+	differs, other := label("jobs default/a", "jobs default/b"), label("services default/s")
+	moved := func(condition string, line int) shown {
+		text := "widgets default/x: lastTransitionTime of condition " + condition + " moved, its status stayed True"
+		return shown{"refuse write " + fmt.Sprint(line) + ": 429", violation(oracle.TransitionTime, text), at("status.go", line/10*10, "widgets default/x", "update")}
+	}
+	// Three plans show that an object was created twice, and eight that it is there at the end.
+	twice := func(line int, object string) (list []shown) {
+		for n := range 8 {
+			plan := fmt.Sprintf("crash after write %d", n+1)
+			if n < 3 {
+				v := violation(oracle.SameWork, "controllerrevisions x-2 was created once, without the fault never")
+				list = append(list, shown{plan, v, at("revision.go", 97, "controllerrevisions x-2", "create")})
+			}
+			list = append(list, shown{plan, violation(oracle.SameEnd, "...", oracle.Difference{Thing: object, Got: "there"}), at("revision.go", line, object, "create")})
+		}
+		return list
+	}
+	const orphan, occupied = "leave an orphan before write ", "occupy the name before write "
+	for name, test := range map[string]struct {
 		want  int
+		shown []shown
 	}{
-		{[2]string{"leave an orphan before write 2", "leave an orphan before write 3"}, [2]oracle.Violation{missing, differs}, 1},
-		{[2]string{"occupy the name before write 2", "occupy the name before write 3 by another controller"}, [2]oracle.Violation{missing, differs}, 1},
-		{[2]string{"leave an orphan before write 2", "occupy the name before write 3"}, [2]oracle.Violation{missing, differs}, 2},
-		{[2]string{"leave an orphan before write 2", "leave an orphan before write 1"}, [2]oracle.Violation{missing, other}, 2},
-		{[2]string{"refuse write 2: 500", "refuse write 3: 500"}, [2]oracle.Violation{missing, differs}, 2},
+		"more plans show it at the end":                      {1, twice(97, "controllerrevisions x-2")},
+		"more plans show something, of another line":         {2, twice(98, "controllerrevisions x-2")},
+		"more plans show something, of another object":       {2, twice(97, "controllerrevisions y-2")},
+		"an orphan, whatever the operator leaves in the end": {1, []shown{{orphan + "2", missing, nil}, {orphan + "3", differs, nil}}},
+		"a name that is taken, whoever has it":               {1, []shown{{occupied + "2", missing, nil}, {occupied + "3 by another controller", differs, nil}}},
+		"an orphan and another obstacle":                     {2, []shown{{orphan + "2", missing, nil}, {occupied + "3", differs, nil}}},
+		"orphans of two objects":                             {2, []shown{{orphan + "2", missing, nil}, {orphan + "1", other, nil}}},
+		"other faults of one kind":                           {2, []shown{{"refuse write 2: 500", missing, nil}, {"refuse write 3: 500", differs, nil}}},
+		"two conditions that one line writes":                {1, []shown{moved("Ready", 40), moved("Synced", 41)}},
+		"two conditions of two lines":                        {2, []shown{moved("Ready", 40), moved("Synced", 50)}},
 	} {
 		var outcomes []Outcome
-		for i, v := range c.found {
-			outcomes = append(outcomes, Outcome{Order: i, Plan: parse(t, c.plans[i]), Violations: []oracle.Violation{v}})
+		for _, s := range test.shown {
+			if n := len(outcomes); n == 0 || outcomes[n-1].Plan.String() != s.plan {
+				outcomes = append(outcomes, Outcome{Order: n, Plan: parse(t, s.plan)})
+			}
+			o := &outcomes[len(outcomes)-1]
+			o.Violations, o.Writes = append(o.Violations, s.v), append(o.Writes, s.write)
 		}
-		s := Simulation{Plans: Plans{Total: 100}}
-		s.Fill(outcomes)
-		if got := len(s.Worst()); got != c.want {
-			t.Errorf("%q: %d causes, want %d", c.plans, got, c.want)
-		}
-	}
-}
-
-// The conditions of a status that one line writes have moved for one reason.
-func TestConditionsOfOneLineAreOneCause(t *testing.T) {
-	moved := func(condition string) oracle.Violation {
-		return violation(oracle.TransitionTime, "widgets default/x: lastTransitionTime of condition "+condition+" moved, its status stayed True")
-	}
-	for lines, want := range map[[2]int]int{{40, 40}: 1, {40, 50}: 2} {
-		var outcomes []Outcome
-		for i, condition := range []string{"Ready", "Synced"} {
-			outcomes = append(outcomes, Outcome{
-				Order: i, Plan: parse(t, fmt.Sprintf("refuse write %d: 429", i+1)), Violations: []oracle.Violation{moved(condition)},
-				Writes: []*Write{at("status.go", lines[i], "widgets default/x", "update")},
-			})
-		}
-		s := Simulation{Plans: Plans{Total: 100}}
-		s.Fill(outcomes)
-		if got := len(s.Worst()); got != want {
-			t.Errorf("lines %v: %d causes, want %d", lines, got, want)
+		s := simulation(outcomes)
+		s.Plans.Run = 10 // the others show nothing
+		if s.Arrange(); len(s.Worst()) != test.want {
+			t.Errorf("%s: %d causes, want %d", name, len(s.Worst()), test.want)
 		}
 	}
 }

@@ -104,13 +104,7 @@ func (e Example) objects() []string {
 // better orders examples: first those that can always happen, then those with fewer faults, and then
 // those that are more likely.
 func better(a, b Example) int {
-	note := func(e Example) int {
-		if e.Note == "" {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(note(a), note(b)), cmp.Compare(a.Faults, b.Faults), cmp.Compare(b.Likelihood, a.Likelihood), cmp.Compare(a.Order, b.Order))
+	return cmp.Or(cmp.Compare(noted(a), noted(b)), cmp.Compare(a.Faults, b.Faults), cmp.Compare(b.Likelihood, a.Likelihood), cmp.Compare(a.Order, b.Order))
 }
 
 // Fill fills in what the plans that were run have shown. The simulation has to say how many there

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/golden"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -34,7 +35,7 @@ func TestRoundTrip(t *testing.T) {
 	if !got.Bad() || (&Document{Simulations: []Simulation{{}}}).Bad() {
 		t.Error("the wrong documents have findings")
 	}
-	golden(t, "report.json", text)
+	golden.Compare(t, "report.json", text)
 }
 
 func TestReadRefuses(t *testing.T) {
@@ -147,5 +148,5 @@ func TestGoldenPage(t *testing.T) {
 			t.Errorf("the page has %q", forbidden)
 		}
 	}
-	golden(t, "report.html", b.String())
+	golden.Compare(t, "report.html", b.String())
 }

@@ -6,24 +6,21 @@ package actor
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/sim/internal/golden"
 	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
-)
-
-const (
-	configMaps = "/api/v1/namespaces/default/configmaps"
-	pods       = "/api/v1/namespaces/default/pods"
 )
 
 // world is a cluster with actors, in a bubble. It records what they report.
@@ -35,6 +32,7 @@ type world struct {
 	idle  []func()
 	uids  map[types.UID]string // how the reports name objects
 	first map[string]types.UID // the UIDs that objects had at first
+	shown map[string]string    // what was last shown of objects
 
 	silent bool // no object has a condition that says why it can't continue
 }
@@ -43,7 +41,7 @@ type world struct {
 func inWorld(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, uids: map[types.UID]string{}, first: map[string]types.UID{}}
+		w := &world{t: t, uids: map[types.UID]string{}, first: map[string]types.UID{}, shown: map[string]string{}}
 		tr := trace.New()
 		c := cluster.New(apiserver.New(apiserver.Options{Now: time.Now, Seed: 1}), tr, func() {})
 		w.Actors = New(c, map[string]external.System{"buckets": &system{}}, (*clock)(w), (*reports)(w), tr)
@@ -56,8 +54,9 @@ func inWorld(t *testing.T, test func(w *world)) {
 			c.Changed(change)
 			w.Changed(change)
 		})
-		w.ask("user", "POST", configMaps, `{"metadata":{"name":"x","annotations":{"own":"1"},"labels":{"own":"1"}},"data":{"a":"1"}}`)
-		w.ask("user", "POST", pods, `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+		w.do(`user POST configmaps {"metadata":{"name":"x","annotations":{"own":"1"},"labels":{"own":"1"}},"data":{"a":"1"}}`)
+		w.do(`user POST pods {"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+		w.changes()
 		test(w)
 	})
 }
@@ -92,17 +91,13 @@ func (r *reports) Stuck(cause string, blocked []external.Blocked) {
 }
 
 // system is an external system with one resource, of the object with UID 1.
-type system struct{ drifted int }
+type system struct{}
 
-func (s *system) Inventory() []external.Resource { return nil }
-func (s *system) Created(types.UID) int          { return 0 }
-func (s *system) MintsIDs() bool                 { return false }
-func (s *system) Drift(owner types.UID) (id string, ok bool) {
-	if owner != "1" && owner != "" {
-		return "", false
-	}
-	s.drifted++
-	return "b1", true
+func (*system) Inventory() []external.Resource { return nil }
+func (*system) Created(types.UID) int          { return 0 }
+func (*system) MintsIDs() bool                 { return false }
+func (*system) Drift(owner types.UID) (id string, ok bool) {
+	return "b1", owner == "1" || owner == ""
 }
 
 // pass lets time pass, and does what is due until then.
@@ -131,25 +126,21 @@ func (w *world) settle() {
 	w.pass(0)
 }
 
-// ask sends a request of a client, which must succeed.
-func (w *world) ask(actor, method, path, body string) {
-	w.t.Helper()
-	if _, err := w.cluster.Ask(actor, method, path, contentType(method), []byte(body)); err != nil {
-		w.t.Fatalf("%s %s: %v", method, path, err)
-	}
-}
-
-func contentType(method string) string {
-	if method == "PATCH" {
-		return "application/merge-patch+json"
-	}
-	return "application/json"
-}
-
-// request returns a request of the operator.
+// request returns a request of the operator. APPLY is a server-side apply; OWNER stands for the UID of the
+// Pod of the world.
 func (w *world) request(method, path, body string) *apiserver.Request {
 	w.t.Helper()
-	r, err := apiserver.NewRequest(method, path, contentType(method), []byte(body))
+	contentType := "application/json"
+	switch method {
+	case "PATCH":
+		contentType = "application/merge-patch+json"
+	case "APPLY":
+		method, path, contentType = "PATCH", path+"?fieldManager=operator&force=true", "application/apply-patch+yaml"
+	}
+	if !strings.HasPrefix(path, "/") {
+		path = "/api/v1/namespaces/default/" + path
+	}
+	r, err := apiserver.NewRequest(method, path, contentType, []byte(strings.ReplaceAll(body, "OWNER", string(w.first["pods default/p"]))))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -157,21 +148,117 @@ func (w *world) request(method, path, body string) *apiserver.Request {
 	return r
 }
 
-// write lets the operator write, past admission and the fights, and returns the code of the answer.
-func (w *world) write(method, path, body string) int {
+// do does what a line of a story says, and returns what it shows besides changes and reports. A line has a
+// verb and an object, as plans name it, or a verb and a request.
+func (w *world) do(line string) any {
 	w.t.Helper()
-	r := w.request(method, path, body)
-	response := w.cluster.Execute(r, "write")
-	w.Admit(r)
-	w.ContinueFights(r)
-	return response.Code
+	verb, rest, _ := strings.Cut(line, " ")
+	switch verb {
+	case "pass":
+		d, err := time.ParseDuration(rest)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.pass(d)
+	case "settle":
+		w.settle()
+	case "work":
+		for w.cluster.Server.Work() {
+		}
+	case "silent":
+		w.silent = true
+	case "rounds":
+		return w.fights[rest].rounds
+	case "blocked":
+		return w.Blocked()
+	case "outage":
+		var system, text string
+		_, _ = fmt.Sscan(rest, &system, &text) //nolint:errcheck // until idle
+		d, _ := time.ParseDuration(text)       //nolint:errcheck // until idle
+		w.Begin(system, d)
+	case "call", "drift":
+		system, owner, _ := strings.Cut(rest, " ")
+		call := external.Call{System: system, Owner: types.UID(owner)}
+		if verb == "call" {
+			return map[bool]string{true: "stopped", false: "answered"}[w.Stops(call)]
+		}
+		before := w.trace.Len()
+		w.Drift(call)
+		for _, e := range w.trace.Entries()[before:] {
+			return e.Actor + " " + e.What + " " + e.Text
+		}
+	default:
+		if to, ok := toObjects[verb]; ok {
+			to(w.Actors, rest)
+			return nil
+		}
+		parts := append(strings.SplitN(rest, " ", 3), "", "")
+		return w.send(verb, w.request(parts[0], parts[1], parts[2]))
+	}
+	return nil
 }
 
-// object returns an object as one line, without what the server has put there, or "none".
+// toObjects and toRequests are the actors that lines of stories name.
+var (
+	toObjects = map[string]func(*Actors, string){
+		"recreate": (*Actors).Recreate, "delete-and-create": (*Actors).DeleteAndCreate, "withhold": (*Actors).Withhold, "wipe-status": (*Actors).WipeStatus,
+		"strip": (*Actors).StripAnnotations, "bring-back": (*Actors).BringBack, "keep-away": (*Actors).KeepAway,
+	}
+	toRequests = map[string]func(*Actors, *apiserver.Request){
+		"touch": (*Actors).Touch, "delete": (*Actors).DeleteTarget, "mutate": (*Actors).MutateWritesOf, "occupy": (*Actors).Occupy,
+		"occupy-by-controller": (*Actors).OccupyByController, "leave-orphan": (*Actors).LeaveOrphan, "vanish": (*Actors).Vanish, "admit": (*Actors).Admit,
+	}
+)
+
+// send sends a request: "write" and "fight" let the operator write, past admission and the fights; a fight
+// begins over what the write has changed. Other verbs are actors, or clients.
+func (w *world) send(verb string, r *apiserver.Request) any {
+	if to, ok := toRequests[verb]; ok {
+		to(w.Actors, r)
+		return nil
+	}
+	before := w.ContentOf(r)
+	if verb != "write" && verb != "fight" {
+		r.Actor = verb
+		return w.cluster.Execute(r, "write").Code
+	}
+	code := w.cluster.Execute(r, "write").Code
+	if verb == "fight" && before != nil {
+		w.Fight(r, before)
+	}
+	w.Admit(r)
+	w.ContinueFights(r)
+	return code
+}
+
+// changes returns the objects that have changed since it was called last, a line each, without what the
+// server has put there. One that was written and is as before is shown, too.
+func (w *world) changes() (lines []string) {
+	now := map[string]string{}
+	for _, o := range w.cluster.Server.Objects() {
+		of := cluster.ObjectName(o.Resource, o.Namespace, o.Name)
+		now[of] = w.object(of)
+		version, _, _ := unstructured.NestedString(o.Content, "metadata", "resourceVersion") //nolint:errcheck // each has one
+		if w.shown[of] != now[of]+version {
+			lines = append(lines, strings.TrimSuffix(of+": "+now[of], " "))
+		}
+		w.shown[of] = now[of] + version
+	}
+	for of := range w.shown {
+		if _, there := now[of]; !there {
+			lines = append(lines, of+" is gone")
+			delete(w.shown, of)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// object returns an object as one line.
 func (w *world) object(of string) string {
 	o, err := w.cluster.LookUp(of)
 	if err != nil {
-		return "none"
+		w.t.Fatal(err)
 	}
 	var parts []string
 	show := func(name string, value any) {
@@ -187,6 +274,19 @@ func (w *world) object(of string) string {
 	show("annotations", o.GetAnnotations())
 	show("labels", o.GetLabels())
 	show("finalizers", o.GetFinalizers())
+	for _, r := range o.GetOwnerReferences() {
+		text := "owner " + r.Kind + " " + r.Name
+		if owner := w.uids[r.UID]; !strings.HasSuffix(owner, "/"+r.Name) {
+			text += " that never was"
+		}
+		if r.Controller != nil && *r.Controller {
+			text += " as controller"
+		}
+		parts = append(parts, text)
+	}
+	if status, ok := o.Object["status"].(map[string]any); ok {
+		show("message", status["message"])
+	}
 	if o.GetDeletionTimestamp() != nil {
 		parts = append(parts, "being deleted")
 	}
@@ -196,45 +296,29 @@ func (w *world) object(of string) string {
 	return strings.Join(parts, " ")
 }
 
-// isObject compares an object with what it should be.
-func (w *world) isObject(when, of, want string) {
-	w.t.Helper()
-	w.equal(of+" "+when, want, w.object(of))
+// Stories are in testdata: what is done, a line each, and below it what it shows, what has changed in the
+// cluster, and what was reported.
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no stories: ", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			golden.Stories(t, filepath.Base(file), func(story []string) (told []string) {
+				inWorld(t, func(w *world) { told = golden.Tell(story, w.show) })
+				return told
+			})
+		})
+	}
 }
 
-// noted compares what was reported since the last call.
-func (w *world) noted(want ...string) {
-	w.t.Helper()
-	w.equal("reports", strings.Join(want, "; "), strings.Join(w.notes, "; "))
+// show does what a line says, and returns all that it shows.
+func (w *world) show(line string) (shown []string) {
+	if text := w.do(line); text != nil {
+		shown = append(shown, fmt.Sprint(text))
+	}
+	shown = slices.Concat(shown, w.changes(), w.notes)
 	w.notes = nil
-}
-
-// unchanged returns a function that checks that the other objects are as they were.
-func (w *world) unchanged(except string) func() {
-	w.t.Helper()
-	versions := func() map[string]string {
-		list := map[string]string{}
-		for _, o := range w.cluster.Server.Objects() {
-			if of := cluster.ObjectName(o.Resource, o.Namespace, o.Name); of != except {
-				u, err := w.cluster.LookUp(of)
-				if err != nil {
-					w.t.Fatal(err)
-				}
-				list[of] = u.GetResourceVersion()
-			}
-		}
-		return list
-	}
-	before := versions()
-	return func() {
-		w.t.Helper()
-		w.equal("the other objects", before, versions())
-	}
-}
-
-func (w *world) equal(what string, want, got any) {
-	w.t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.t.Errorf("%s: %s", what, diff)
-	}
+	return shown
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
@@ -51,7 +52,7 @@ func (d *disguise) of(wanted *unstructured.Unstructured) *unstructured.Unstructu
 	if ns := wanted.GetNamespace(); ns != "" {
 		metadata["namespace"] = ns
 	}
-	d.content = cluster.CloneJSON(wanted.Object)
+	d.content = runtime.DeepCopyJSON(wanted.Object)
 	d.content["metadata"] = metadata
 	delete(d.content, "status")
 
@@ -71,7 +72,7 @@ func (d *disguise) of(wanted *unstructured.Unstructured) *unstructured.Unstructu
 
 // try keeps a change of the content if the server accepts it.
 func (d *disguise) try(change func()) bool {
-	before := cluster.CloneJSON(d.content)
+	before := runtime.DeepCopyJSON(d.content)
 	change()
 	if d.accepted() {
 		return true

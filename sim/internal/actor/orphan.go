@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -61,7 +62,7 @@ func (a *Actors) LeaveOrphan(r *apiserver.Request) {
 
 // leftBehind returns an object without its owners and their UIDs.
 func leftBehind(wanted *unstructured.Unstructured) map[string]any {
-	left := &unstructured.Unstructured{Object: cluster.CloneJSON(wanted.Object)}
+	left := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(wanted.Object)}
 	for _, reference := range wanted.GetOwnerReferences() {
 		replaceStrings(left.Object, string(reference.UID), formerUID)
 	}

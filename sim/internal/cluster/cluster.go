@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -204,7 +205,7 @@ func (c *Cluster) LookUp(of string) (Object, error) {
 	for _, o := range c.Server.Objects() {
 		if o.Resource.GroupResource().String() == kind && o.Namespace == namespace && o.Name == name {
 			collection := CollectionPath(o.Resource, namespace)
-			return Object{collection, collection + "/" + name, &unstructured.Unstructured{Object: CloneJSON(o.Content)}}, nil
+			return Object{collection, collection + "/" + name, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(o.Content)}}, nil
 		}
 	}
 	return Object{}, fmt.Errorf("%s: %w", of, errNoObject)
@@ -263,30 +264,4 @@ func reasonOf(r *apiserver.Response) string {
 		return code
 	}
 	return code + " " + strings.TrimSpace(status.Reason+": "+status.Message)
-}
-
-// CloneJSON copies a tree of JSON values.
-func CloneJSON(m map[string]any) map[string]any {
-	return cloneValue(m).(map[string]any)
-}
-
-func cloneValue(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		if v == nil {
-			return v
-		}
-		out := make(map[string]any, len(v))
-		for k, child := range v {
-			out[k] = cloneValue(child)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, child := range v {
-			out[i] = cloneValue(child)
-		}
-		return out
-	}
-	return v
 }

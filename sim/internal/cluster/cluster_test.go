@@ -208,21 +208,6 @@ func TestLookUp(t *testing.T) {
 	equal(t, "the labels", map[string]string{"own": "1"}, now.GetLabels())
 }
 
-// A copy of a tree shares neither maps nor lists with it.
-func TestCloneJSON(t *testing.T) {
-	tree := func() map[string]any {
-		return map[string]any{"list": []any{map[string]any{"a": int64(1)}, "b", nil, 1.5}, "map": map[string]any{"c": true}, "none": nil}
-	}
-	original := tree()
-	clone := CloneJSON(original)
-	equal(t, "the copy", tree(), clone)
-	clone["list"].([]any)[0].(map[string]any)["a"] = int64(2)
-	clone["list"].([]any)[1] = "changed"
-	delete(clone["map"].(map[string]any), "c")
-	equal(t, "the original", tree(), original)
-	equal(t, "no map", true, CloneJSON(nil) == nil)
-}
-
 // An answer that is no Status is shown by its code.
 func TestDescribeAnswer(t *testing.T) {
 	tests := map[string]*apiserver.Response{

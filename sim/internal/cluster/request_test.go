@@ -4,18 +4,18 @@
 package cluster
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/internal/golden"
 )
 
-const (
-	configMaps = "/api/v1/namespaces/default/configmaps"
-	backups    = "/apis/demo.example.com/v1/namespaces/default/backups"
-)
+const configMaps = "/api/v1/namespaces/default/configmaps"
 
 func request(t *testing.T, method, path, contentType, body string) *apiserver.Request {
 	t.Helper()
@@ -35,82 +35,38 @@ func equal(t *testing.T, what string, want, got any) {
 
 // How each request reads in the trace, which object it is about, and whether it counts.
 func TestRequests(t *testing.T) {
-	const apply, events, leases = "application/apply-patch+yaml", "events", "leases"
-	tests := map[string]struct {
-		method, path, contentType, body string
-		text, target                    string
-		counts                          string // as a write or a read
-	}{
-		"create": {
-			"POST", configMaps, "", `{"metadata":{"name":"x"}}`, "create configmaps default/x", "configmaps default/x", "write",
-		},
-		"create with a generated name": {
-			"POST", configMaps, "", `{"metadata":{"generateName":"x-"}}`, "create configmaps default/x-*", "configmaps default/x-*", "write",
-		},
-		"create with both": {
-			"POST", configMaps, "", `{"metadata":{"name":"x","generateName":"y-"}}`, "create configmaps default/x", "configmaps default/x", "write",
-		},
-		"create of nonsense": {"POST", configMaps, "", `[`, "create configmaps in default", "configmaps default/", "write"},
-		"create in a group": {
-			"POST", backups, "", `{"metadata":{"name":"x"}}`, "create backups.demo.example.com default/x", "backups.demo.example.com default/x", "write",
-		},
-		"create without a namespace": {
-			"POST", "/api/v1/namespaces", "", `{"metadata":{"name":"n"}}`, "create namespaces n", "namespaces /n", "write",
-		},
-		"dry run": {
-			"POST", configMaps + "?dryRun=All", "", `{"metadata":{"name":"x"}}`, "create configmaps default/x", "configmaps default/x", "",
-		},
-		"update": {"PUT", configMaps + "/x", "", `{"metadata":{"name":"y"}}`, "update configmaps default/x", "configmaps default/x", "write"},
-		"patch":  {"PATCH", configMaps + "/x", "application/merge-patch+json", `{}`, "patch configmaps default/x", "configmaps default/x", "write"},
-		"apply":  {"PATCH", configMaps + "/x", apply, `{}`, "apply configmaps default/x", "configmaps default/x", "write"},
-		"status": {
-			"PUT", backups + "/x/status", "", `{}`, "update backups.demo.example.com default/x status", "backups.demo.example.com default/x", "write",
-		},
-		"delete":           {"DELETE", configMaps + "/x", "", "", "delete configmaps default/x", "configmaps default/x", "write"},
-		"deletecollection": {"DELETE", configMaps, "", "", "deletecollection configmaps in default", "configmaps default/", "write"},
-		"get":              {"GET", configMaps + "/x", "", "", "get configmaps default/x", "configmaps default/x", "read"},
-		"list":             {"GET", configMaps, "", "", "list configmaps in default", "configmaps default/", "read"},
-		"list all":         {"GET", "/api/v1/configmaps", "", "", "list configmaps", "configmaps /", "read"},
-		"watch":            {"GET", configMaps + "?watch=true", "", "", "watch configmaps in default", "configmaps default/", ""},
-		"discovery":        {"GET", "/api/v1", "", "", "GET /api/v1", " /", ""},
-		"an old event": {
-			"POST", "/api/v1/namespaces/default/" + events, "", `{"metadata":{"name":"e"}}`, "create events default/e", "events default/e", "",
-		},
-		"a new event": {
-			"POST", "/apis/events.k8s.io/v1/namespaces/default/" + events, "", `{"metadata":{"name":"e"}}`,
-			"create events.events.k8s.io default/e", "events.events.k8s.io default/e", "",
-		},
-		"another kind of that name": {
-			"POST", "/apis/demo.example.com/v1/namespaces/default/" + events, "", `{"metadata":{"name":"e"}}`,
-			"create events.demo.example.com default/e", "events.demo.example.com default/e", "write",
-		},
-		"reading a lease": {
-			"GET", "/apis/coordination.k8s.io/v1/namespaces/default/" + leases + "/l", "", "",
-			"get leases.coordination.k8s.io default/l", "leases.coordination.k8s.io default/l", "",
-		},
-		"writing a lease": {
-			"PUT", "/apis/coordination.k8s.io/v1/namespaces/default/" + leases + "/l", "", "",
-			"update leases.coordination.k8s.io default/l", "leases.coordination.k8s.io default/l", "",
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			r := request(t, test.method, test.path, test.contentType, test.body)
-			equal(t, "text", test.text, Describe(r))
-			equal(t, "target", test.target, TargetOf(r))
-			counts := ""
-			switch {
-			case IsWrite(r) && IsRead(r):
-				counts = "both"
-			case IsWrite(r):
-				counts = "write"
-			case IsRead(r):
-				counts = "read"
+	var b strings.Builder
+	for _, text := range []string{
+		`POST configmaps {"metadata":{"name":"x"}}`, `POST configmaps {"metadata":{"generateName":"x-"}}`,
+		`POST configmaps {"metadata":{"name":"x","generateName":"y-"}}`, `POST configmaps [`,
+		`POST /apis/demo.example.com/v1/namespaces/default/backups {"metadata":{"name":"x"}}`, `POST /api/v1/namespaces {"metadata":{"name":"n"}}`,
+		`POST configmaps?dryRun=All {"metadata":{"name":"x"}}`, `PUT configmaps/x {"metadata":{"name":"y"}}`, `PATCH configmaps/x {}`, `APPLY configmaps/x {}`,
+		`PUT /apis/demo.example.com/v1/namespaces/default/backups/x/status {}`, `DELETE configmaps/x`, `DELETE configmaps`,
+		`GET configmaps/x`, `GET configmaps`, `GET /api/v1/configmaps`, `GET configmaps?watch=true`, `GET /api/v1`,
+		`POST events {"metadata":{"name":"e"}}`, `POST /apis/events.k8s.io/v1/namespaces/default/events {"metadata":{"name":"e"}}`,
+		`POST /apis/demo.example.com/v1/namespaces/default/events {"metadata":{"name":"e"}}`,
+		`GET /apis/coordination.k8s.io/v1/namespaces/default/leases/l`, `PUT /apis/coordination.k8s.io/v1/namespaces/default/leases/l {}`,
+	} {
+		parts := append(strings.SplitN(text, " ", 3), "")
+		method, path, contentType := parts[0], parts[1], ""
+		if !strings.HasPrefix(path, "/") {
+			path = "/api/v1/namespaces/default/" + path
+		}
+		if method == "APPLY" {
+			method, contentType = "PATCH", "application/apply-patch+yaml"
+		}
+		r := request(t, method, path, contentType, parts[2])
+		fmt.Fprintf(&b, "%s\n    %s\n    about %s\n", text, Describe(r), TargetOf(r))
+		for _, is := range []struct {
+			what string
+			is   bool
+		}{{"a write", IsWrite(r)}, {"a read", IsRead(r)}, {"an apply", IsApply(r)}} {
+			if is.is {
+				fmt.Fprintf(&b, "    is %s\n", is.what)
 			}
-			equal(t, "counts", test.counts, counts)
-			equal(t, "apply", name == "apply", IsApply(r))
-		})
+		}
 	}
+	golden.Compare(t, "requests.txt", b.String())
 }
 
 // The object that a request creates has the name and the namespace of the request. What changes an

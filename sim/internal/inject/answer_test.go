@@ -49,39 +49,3 @@ func TestRefusals(t *testing.T) {
 		equal(t, how+": content type", "application/json", response.Header.Get("Content-Type"))
 	}
 }
-
-// What a write is refused with names what it asked for, and has a reason that can hold for its verb.
-func TestRefusalsOfWrites(t *testing.T) {
-	const configMaps, x, cluster = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/configmaps/x", "/api/v1/namespaces/n"
-	tests := []struct {
-		how, method, path, body string
-		want                    string
-	}{
-		{"403", "POST", configMaps, `{"metadata":{"name":"x"}}`, `configmaps "x" is forbidden: exceeded quota: sim, requested: count/configmaps=1, used: count/configmaps=10, limited: count/configmaps=10`},
-		{"403", "POST", "/apis/apps/v1/namespaces/default/deployments", `{"metadata":{"generateName":"x-"}}`, `deployments.apps "x-" is forbidden: exceeded quota: sim, requested: count/deployments.apps=1,`},
-		{"403", "PUT", x + "/status", "{}", `cannot update resource "configmaps/status" in API group "" in the namespace "default"`},
-		{"403", "DELETE", cluster, "", `namespaces "n" is forbidden: User "system:serviceaccount:system:operator" cannot delete resource "namespaces" in API group "" at the cluster scope`},
-		{"403", "DELETE", configMaps, "", `configmaps is forbidden: User "system:serviceaccount:system:operator" cannot deletecollection resource "configmaps"`},
-		{"409", "PUT", x, "{}", `Operation cannot be fulfilled on configmaps "x": the object has been modified`},
-		{"409", "DELETE", x, "{}", `Operation cannot be fulfilled on configmaps "x": the ResourceVersion in the precondition does not match`},
-		{"500", "PUT", x, "{}", `Internal error occurred: failed calling webhook "sim.ctrlkit.dev": failed to call webhook: Post "https://`},
-		{"webhook", "PUT", x, "{}", `admission webhook "sim.ctrlkit.dev" denied the request`},
-	}
-	for _, test := range tests {
-		var status metav1.Status
-		answer := refused(test.how, request(t, test.method, test.path, test.body))
-		if err := json.Unmarshal(answer.Response.Body, &status); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(status.Message, test.want) {
-			t.Errorf("%s of %s %s: got %q, want %q", test.how, test.method, test.path, status.Message, test.want)
-		}
-	}
-}
-
-// What a client sees of a write that has arrived says nothing about the write.
-func TestLostAnswers(t *testing.T) {
-	for how, want := range map[string]string{"reset": "read tcp: connection reset by peer", "timeout": "504", "500": "500"} {
-		equal(t, how, want, show(lostAnswer(how, request(t, "PATCH", "/api/v1/namespaces/default/configmaps/x", "{}"))))
-	}
-}

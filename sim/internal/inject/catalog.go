@@ -11,14 +11,26 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 )
 
 // A Catalog records every place of a run at which a fault can strike. A nil one records nothing.
 type Catalog struct {
-	writes, reads, calls, events, deletions, detours []fault.Place
+	places map[fault.Point][]fault.Place
+	seen   map[string]int // events so far, by kind
+}
 
-	seen map[string]int // events so far, by kind
+// note records a place.
+func (c *Catalog) note(p fault.Place) {
+	if c == nil {
+		return
+	}
+	if c.places == nil {
+		c.places, c.seen = map[fault.Point][]fault.Place{}, map[string]int{}
+	}
+	if p.Point == fault.AtEvent {
+		c.seen[p.Of] = p.At
+	}
+	c.places[p.Point] = append(c.places[p.Point], p)
 }
 
 // Places returns what was recorded, in the order in which plans are tried. complete fills in what
@@ -28,8 +40,8 @@ func (c *Catalog) Places(checkpoints int, complete func(*fault.Place)) []fault.P
 	for n := range checkpoints {
 		places = append(places, fault.Place{Point: fault.WhenIdle, At: n + 1})
 	}
-	for _, list := range [][]fault.Place{c.writes, c.reads, c.calls, c.events, c.deletions, c.detours} {
-		places = append(places, list...)
+	for _, point := range []fault.Point{fault.AtWrite, fault.AtRead, fault.AtCall, fault.AtEvent, fault.AtDeletion, fault.AtDetour} {
+		places = append(places, c.places[point]...)
 	}
 	for i := range places {
 		complete(&places[i])
@@ -37,6 +49,7 @@ func (c *Catalog) Places(checkpoints int, complete func(*fault.Place)) []fault.P
 	return places
 }
 
+// write records a write, with what decides which faults can strike there.
 func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
 	if c == nil {
 		return
@@ -70,7 +83,7 @@ func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
 			w.Annotated = append(w.Annotated, of)
 		}
 	}
-	c.writes = append(c.writes, fault.Place{Point: fault.AtWrite, At: n, Write: w})
+	c.note(fault.Place{Point: fault.AtWrite, At: n, Write: w})
 }
 
 // isChild reports whether a write is about a child of the operator's objects that is there and that
@@ -112,38 +125,4 @@ func hasFinalizers(body []byte) bool {
 		return len(object.Metadata.Finalizers) > 0
 	}
 	return strings.Contains(string(body), "/metadata/finalizers")
-}
-
-func (c *Catalog) read(n int) {
-	if c != nil {
-		c.reads = append(c.reads, fault.Place{Point: fault.AtRead, At: n})
-	}
-}
-
-func (c *Catalog) call(n int, call external.Call) {
-	if c != nil {
-		c.calls = append(c.calls, fault.Place{Point: fault.AtCall, At: n, Mutates: call.Mutates})
-	}
-}
-
-func (c *Catalog) event(n int, kind string) {
-	if c != nil {
-		if c.seen == nil {
-			c.seen = map[string]int{}
-		}
-		c.seen[kind] = n
-		c.events = append(c.events, fault.Place{Point: fault.AtEvent, At: n, Of: kind})
-	}
-}
-
-func (c *Catalog) deletion(n int) {
-	if c != nil {
-		c.deletions = append(c.deletions, fault.Place{Point: fault.AtDeletion, At: n})
-	}
-}
-
-func (c *Catalog) detour(n int) {
-	if c != nil {
-		c.detours = append(c.detours, fault.Place{Point: fault.AtDetour, At: n})
-	}
 }

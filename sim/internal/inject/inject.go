@@ -190,7 +190,7 @@ func (in *Injector) Start() {
 // Deletion lets the faults strike that come before a user deletes something.
 func (in *Injector) Deletion() {
 	in.deletions++
-	in.Catalog.deletion(in.deletions)
+	in.Catalog.note(fault.Place{Point: fault.AtDeletion, At: in.deletions})
 	for _, f := range in.due(fault.AtDeletion, in.deletions, "") {
 		in.fire(f, "sim")
 		in.Actors.Withhold(f.Of)
@@ -203,7 +203,7 @@ func (in *Injector) Checkpoint(n int) bool { return in.wants(fault.WhenIdle, n, 
 
 // Detour reports whether the script takes a detour.
 func (in *Injector) Detour(n int) bool {
-	in.Catalog.detour(n)
+	in.Catalog.note(fault.Place{Point: fault.AtDetour, At: n})
 	return in.wants(fault.AtDetour, n, "user")
 }
 

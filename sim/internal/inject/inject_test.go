@@ -4,7 +4,9 @@
 package inject
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -20,6 +22,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/actor"
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/sim/internal/golden"
 	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 )
 
@@ -27,7 +30,8 @@ import (
 type stage struct {
 	*Injector
 	recorder
-	seen []string // the changes of objects as every watcher sees them
+	seen  []string          // the changes of objects as every watcher sees them
+	shown map[string]string // the objects as they were shown
 }
 
 // recorder records what it is asked to do: it is a process, a turn, the schedule, a watch, a judge
@@ -64,6 +68,7 @@ func newStage(t *testing.T, plan string) *stage {
 	s.ask(t, "user", "POST", "/api/v1/namespaces/default/secrets", `{"metadata":{"name":"s"}}`)
 	s.ask(t, "user", "POST", "/api/v1/namespaces/default/pods", `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
 	c.NotePrerequisites()
+	s.changes()
 	s.seen = nil
 	return s
 }
@@ -117,17 +122,6 @@ func (w *watchesOf) Delay(kind string, n int, d time.Duration) {
 func (w *watchesOf) Close(kind string)  { (*recorder)(w).note("close %s", kind) }
 func (w *watchesOf) Expire(kind string) { (*recorder)(w).note("expire %s", kind) }
 
-// struck returns who has let faults strike, in the order of the trace.
-func (s *stage) struck() string {
-	var actors []string
-	for _, e := range s.Trace.Entries() {
-		if e.What == "fault" {
-			actors = append(actors, e.Actor)
-		}
-	}
-	return strings.Join(actors, ", ")
-}
-
 // ask sends a request that must succeed.
 func (s *stage) ask(t *testing.T, actor, method, path, body string) {
 	t.Helper()
@@ -171,7 +165,7 @@ func (s *stage) settle() {
 	s.pass()
 }
 
-// world returns an object as one line, or "none". UIDs are numbered.
+// world returns an object as one line.
 func (s *stage) world(of string) string {
 	obj, err := s.Cluster.LookUp(of)
 	if err != nil {
@@ -210,7 +204,7 @@ func show(a *Answer) string {
 
 func equal(t *testing.T, what string, want, got any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("%s: %s", what, diff)
 	}
 }
@@ -240,78 +234,162 @@ func TestEveryFaultHasAnEffect(t *testing.T) {
 	}
 }
 
-// A fault strikes once, only at its place, and not while it is proved that the operator is idle.
-func TestWhenFaultsStrike(t *testing.T) {
-	read := func(s *stage) string {
-		return show(s.Read(&Read{Actor: "operator", Request: request(t, "GET", "/api/v1/configmaps", "")}))
-	}
-	s := newStage(t, "refuse read 2: 500")
-	equal(t, "answers", []string{"200", "500", "200"}, []string{read(s), read(s), read(s)})
-	equal(t, "fired", []bool{true}, s.Fired())
-	s = newStage(t, "refuse read 1: 500")
-	s.Suspend()
-	equal(t, "answer", "200", read(s))
-	s.Resume()
-	equal(t, "fired", []bool{false}, s.Fired())
+// Stories are in testdata: a plan, what passes the injector, a line each, and below it what that shows: the
+// answer, the trace, what was asked of processes and the schedule, what the watchers have seen, and the
+// objects that have changed.
+func TestStories(t *testing.T) {
+	golden.Stories(t, "stories.txt", func(story []string) []string {
+		s := newStage(t, strings.TrimPrefix(story[0], "plan "))
+		told := golden.Tell(story[1:], func(line string) []string { return s.tell(t, line) })
+		return slices.Concat(story[:1], told, []string{fmt.Sprintf("    fired %v, active %d times", s.Fired(), s.active)})
+	})
 }
 
-// What arrives is judged, before and after: not what a fault keeps from arriving, nor what only
-// reads, nor what other clients do. Each effect and each fault counts as activity.
-func TestWhatIsJudged(t *testing.T) {
-	tests := map[string]struct {
-		judged string
-		active int
-	}{
-		"no fault":                               {"before patch, after patch 200, before create, after create", 2},
-		"refuse write 1: 409; fail call 1":       {"", 2},
-		"land write 1 late; crash inside call 1": {"before create, after create, before patch, after patch 200", 4},
-		"crash after write 1; crash after call 1": {
-			"before patch, after patch 200, before create, after create", 4,
-		},
-		"withhold configmaps default/x from write 1; drift after call 1": {"before patch, after patch 404, before create, after create", 4},
+// tell does what a line says, and returns all that it shows.
+func (s *stage) tell(t *testing.T, line string) (shown []string) {
+	traced := s.Trace.Len()
+	if text := s.do(t, line); text != "" {
+		shown = append(shown, text)
 	}
-	for plan, test := range tests {
-		s := newStage(t, plan)
-		c := writeCase{}
-		c.write(t, s, "operator")
-		s.make("operator", "buckets", func() error { return nil })
-		s.Read(&Read{Actor: "operator", Request: request(t, "GET", "/api/v1/configmaps", "")})
-		s.Call(&Call{Actor: "operator", Process: s, Turn: s, Call: external.Call{System: "buckets", Verb: "get"}, Do: func() error { return nil }})
+	for _, e := range s.Trace.Entries()[traced:] {
+		shown = append(shown, fmt.Sprintf("%s: %s: %s", e.Actor, e.What, e.Text))
+	}
+	if len(s.did) > 0 {
+		shown = append(shown, "did: "+strings.Join(s.did, ", "))
+	}
+	if len(s.seen) > 0 {
+		shown = append(shown, "seen: "+strings.Join(s.seen, ", "))
+	}
+	s.did, s.seen = nil, nil
+	return append(shown, s.changes()...)
+}
+
+// do does what a line says. The operator is meant, its ConfigMap x and its buckets, where it names no other.
+func (s *stage) do(t *testing.T, line string) string {
+	t.Helper()
+	verb, rest, _ := strings.Cut(line, " ")
+	actor := "operator"
+	if first, more, _ := strings.Cut(rest, " "); strings.HasPrefix(first, "operator-") {
+		actor, rest = first, more
+	}
+	switch verb {
+	case "write":
+		parts := append(strings.SplitN(rest, " ", 3), "", "")
+		r := request(t, cmp.Or(parts[0], "PATCH"), pathOf(cmp.Or(parts[1], "configmaps/x")), cmp.Or(parts[2], `{"data":{"a":"2"}}`))
+		r.Actor = actor
+		return show(s.Write(&Write{Actor: actor, Process: s, Turn: s, Request: r}))
+	case "read":
+		answer := s.Read(&Read{Actor: actor, Request: request(t, "GET", pathOf(rest), "")})
+		text := show(answer)
+		if answer.Response != nil {
+			for _, value := range []string{`"a":"1"`, `"a":"2"`, `"a":"3"`} {
+				if strings.Contains(string(answer.Response.Body), value) {
+					text += " " + value
+				}
+			}
+		}
+		return text
+	case "call": // of a system, and with an error
+		system, failure, _ := strings.Cut(cmp.Or(rest, "buckets"), " ")
+		return s.call(actor, external.Call{System: system, Verb: "create", Mutates: true, Owner: "1"}, failure)
+	case "get":
+		return s.call(actor, external.Call{System: "buckets", Verb: "get"}, "")
+	case "event":
+		return map[bool]string{true: "taken", false: "delivered"}[s.event(rest)]
+	}
+	return s.script(t, verb, rest)
+}
+
+// script does what a line says that is not of the operator.
+func (s *stage) script(t *testing.T, verb, rest string) string {
+	t.Helper()
+	number := func() (n int) {
+		_, _ = fmt.Sscan(rest, &n) //nolint:errcheck // a story
+		return n
+	}
+	switch verb {
+	case "user":
+		method, path, _ := strings.Cut(rest, " ")
+		path, body, _ := strings.Cut(path, " ")
+		s.ask(t, "user", method, pathOf(path), body)
+	case "create": // by the operator
+		s.ask(t, "operator", "POST", pathOf("configmaps"), rest)
+	case "pass":
+		s.pass()
+	case "settle":
 		s.settle()
-		equal(t, plan+" judged", test.judged, strings.Join(s.judged, ", "))
-		equal(t, plan+" active", test.active, s.active)
+	case "start":
+		s.Start()
+	case "suspend":
+		s.Suspend()
+	case "resume":
+		s.Resume()
+	case "deletion":
+		s.Deletion()
+	case "detour":
+		return fmt.Sprint(s.Detour(number()))
+	case "checkpoint":
+		return fmt.Sprint(s.Checkpoint(number()))
+	case "judged":
+		return strings.Join(s.judged, ", ")
+	case "blocked":
+		return fmt.Sprint(s.Actors.Blocked())
+	case "starts-in-past":
+		return fmt.Sprint(s.StartsInPast(rest))
+	case "comes-from-past":
+		d, past := s.ComesFromPast(rest)
+		return fmt.Sprint(past, " ", d)
+	default:
+		t.Fatalf("a story has the unknown verb %q", verb)
 	}
+	return ""
 }
 
-// A call without an effect is judged before it only.
-func TestAFailedCallHasNoEffect(t *testing.T) {
-	s := newStage(t, "no fault")
-	s.make("operator", "buckets", func() error { return external.ErrThrottled })
-	equal(t, "judged", "before create", strings.Join(s.judged, ", "))
+// call makes a call, which has its effect or fails.
+func (s *stage) call(actor string, c external.Call, failure string) string {
+	answer := s.Call(&Call{Actor: actor, Process: s, Turn: s, Call: c, Do: func() error {
+		if failure != "" {
+			return errors.New(failure)
+		}
+		s.note("%s", "the effect")
+		return nil
+	}})
+	if answer != nil && !answer.Panics && answer.Err == nil {
+		return "ok"
+	}
+	return show(answer)
 }
 
-// scriptPlan has the faults without an effect of their own: the script asks for them.
-const scriptPlan = "detour 2; resync and restart at checkpoint 1; withhold secrets default/s from deletion 1; " +
-	"withhold configmaps default/x from write 0"
+// event brings an event of a kind, and reports whether a fault has taken it over.
+func (s *stage) event(kind string) (taken bool) {
+	return s.Event(&Event{Actor: "operator", Kind: kind, Text: "ADDED " + kind + " default/s", Stream: s})
+}
 
-func TestFaultsOfTheScript(t *testing.T) {
-	s := newStage(t, scriptPlan)
-	equal(t, "detours", []bool{false, true, false}, []bool{s.Detour(1), s.Detour(2), s.Detour(3)})
-	equal(t, "checkpoints", []bool{true, false}, []bool{s.Checkpoint(1), s.Checkpoint(2)})
-	equal(t, "fired before the start", []bool{true, true, false, false}, s.Fired())
-	s.Start()
-	equal(t, "the object before the start", "none", s.world("configmaps default/x"))
-	equal(t, "the object before the deletion", "{}", s.world("secrets default/s"))
-	s.Deletion()
-	equal(t, "the object at the deletion", "none", s.world("secrets default/s"))
-	s.Deletion()
-	equal(t, "struck", "user, sim, sim, sim", s.struck())
-	s.settle()
-	equal(t, "the objects when idle", []string{was, "{}"}, []string{s.world("configmaps default/x"), s.world("secrets default/s")})
-	equal(t, "seen", "other DELETED, other DELETED, other ADDED, other ADDED", strings.Join(s.seen, ", "))
-	if !slices.Contains(s.did, "stuck: the object secrets default/s is missing, blocked []") {
-		t.Errorf("did %s", strings.Join(s.did, ", "))
+func pathOf(path string) string {
+	if strings.HasPrefix(path, "/") {
+		return path
 	}
+	return "/api/v1/namespaces/default/" + path
+}
+
+// changes returns the objects that have changed since it was called last.
+func (s *stage) changes() (lines []string) {
+	now := map[string]string{}
+	for _, o := range s.Cluster.Server.Objects() {
+		of := cluster.ObjectName(o.Resource, o.Namespace, o.Name)
+		now[of] = s.world(of)
+		if before, there := s.shown[of]; !there || before != now[of] {
+			lines = append(lines, of+": "+now[of])
+		}
+	}
+	for of := range s.shown {
+		if now[of] == "" {
+			lines = append(lines, of+" is gone")
+		}
+	}
+	s.shown = now
+	slices.Sort(lines)
+	return lines
 }
 
 // everyPlace has places at which each fault can strike, with all its answers.
@@ -331,18 +409,9 @@ var everyPlace = []fault.Place{
 
 // Every kind of fault of the table, with each of its answers, is the plan of a test.
 func TestEveryFaultIsTested(t *testing.T) {
-	plans := []string{scriptPlan}
-	for _, c := range writeCases {
-		plans = append(plans, c.plan)
-	}
-	for _, c := range readCases {
-		plans = append(plans, c.plan)
-	}
-	for _, c := range callCases {
-		plans = append(plans, c.plan)
-	}
-	for _, c := range eventCases {
-		plans = append(plans, c.plan)
+	var plans []string
+	for _, story := range golden.Read(t, "stories.txt") {
+		plans = append(plans, strings.TrimPrefix(story[0], "plan "))
 	}
 	tested := map[fault.Fault]bool{} // by kind and answer
 	p, err := fault.ParsePlan(strings.Join(plans, "; "))

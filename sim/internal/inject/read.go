@@ -23,7 +23,7 @@ var readEffects = map[fault.Kind]func(f fault.Fault, r *Read) *Answer{
 // Read counts a read and lets the faults strike that the plan has for it. It returns the answer.
 func (in *Injector) Read(r *Read) *Answer {
 	in.reads++
-	in.Catalog.read(in.reads)
+	in.Catalog.note(fault.Place{Point: fault.AtRead, At: in.reads})
 	for _, f := range in.due(fault.AtRead, in.reads, "") {
 		in.fire(f, r.Actor)
 		return readEffects[f.Kind](f.Fault, r)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/actor"
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 )
 
@@ -59,9 +60,25 @@ func refused(how string, r *apiserver.Request) *Answer {
 
 func accepted(w *Write) bool { return w.done }
 
+// toWrite, toObject and toProcess are the effects of faults that leave the answer as it is: what an
+// actor does about the write, or to the object that the fault names, and what happens to the process.
+func toWrite(do func(*actor.Actors, *apiserver.Request)) func(*Injector, fault.Fault, *Write) *Answer {
+	return func(in *Injector, _ fault.Fault, w *Write) *Answer { do(in.Actors, w.Request); return nil }
+}
+
+func toObject(do func(*actor.Actors, string)) func(*Injector, fault.Fault, *Write) *Answer {
+	return func(in *Injector, f fault.Fault, _ *Write) *Answer { do(in.Actors, f.Of); return nil }
+}
+
+func toProcess(do func(Process, fault.Fault)) func(*Injector, fault.Fault, *Write) *Answer {
+	return func(_ *Injector, f fault.Fault, w *Write) *Answer { do(w.Process, f); return nil }
+}
+
+func crash(_ *Injector, _ fault.Fault, w *Write) *Answer { return crashed(w.Process) }
+
 // writeEffects has the faults at writes.
 var writeEffects = map[fault.Kind]writeEffect{
-	fault.CrashBeforeWrite: {before: func(_ *Injector, _ fault.Fault, w *Write) *Answer { return crashed(w.Process) }},
+	fault.CrashBeforeWrite: {before: crash},
 	fault.LandLate: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
 		in.Time.WhenIdle(func() {
 			in.Trace.Add("sim", "heal", "the late write arrives")
@@ -75,80 +92,35 @@ var writeEffects = map[fault.Kind]writeEffect{
 		in.Trace.Add(w.Actor, numbered("write", w.n), cluster.DescribeAnswer(cluster.Describe(w.Request), answer.Response))
 		return answer
 	}},
-	fault.PauseBeforeWrite: {before: func(in *Injector, f fault.Fault, w *Write) *Answer {
+	fault.PauseBeforeWrite: {before: func(_ *Injector, f fault.Fault, w *Write) *Answer {
 		w.Turn.Pause(f.For)
 		return held
 	}},
-	fault.TouchBeforeWrite: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
-		in.Actors.Touch(w.Request)
-		return nil
-	}},
-	fault.OccupyName: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
-		in.Actors.Occupy(w.Request)
-		return nil
-	}},
-	fault.OccupyNameByController: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
-		in.Actors.OccupyByController(w.Request)
-		return nil
-	}},
-	fault.LeaveOrphan: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
-		in.Actors.LeaveOrphan(w.Request)
-		return nil
-	}},
+	fault.TouchBeforeWrite:       {before: toWrite((*actor.Actors).Touch)},
+	fault.OccupyName:             {before: toWrite((*actor.Actors).Occupy)},
+	fault.OccupyNameByController: {before: toWrite((*actor.Actors).OccupyByController)},
+	fault.LeaveOrphan:            {before: toWrite((*actor.Actors).LeaveOrphan)},
 	fault.DeleteBeforeWrite: {
-		only: func(in *Injector, w *Write) bool { return isChild(in.Cluster, w.Request) },
-		before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
-			in.Actors.DeleteTarget(w.Request)
-			return nil
-		},
+		only:   func(in *Injector, w *Write) bool { return isChild(in.Cluster, w.Request) },
+		before: toWrite((*actor.Actors).DeleteTarget),
 	},
-	fault.MutateWrite: {before: func(in *Injector, _ fault.Fault, w *Write) *Answer {
-		in.Actors.MutateWritesOf(w.Request)
-		return nil
-	}},
-	fault.StopAtWrite: {before: func(_ *Injector, _ fault.Fault, w *Write) *Answer {
-		w.Process.Stop()
-		return nil
-	}},
-	fault.SecondLeader: {before: func(_ *Injector, _ fault.Fault, w *Write) *Answer {
-		w.Process.StartSecond()
-		return nil
-	}},
-	fault.JumpClock: {before: func(_ *Injector, f fault.Fault, w *Write) *Answer {
-		w.Process.JumpClock(f.For)
-		return nil
-	}},
-	fault.Withhold: {before: func(in *Injector, f fault.Fault, _ *Write) *Answer {
-		in.Actors.Withhold(f.Of)
-		return nil
-	}},
+	fault.MutateWrite:  {before: toWrite((*actor.Actors).MutateWritesOf)},
+	fault.StopAtWrite:  {before: toProcess(func(p Process, _ fault.Fault) { p.Stop() })},
+	fault.SecondLeader: {before: toProcess(func(p Process, _ fault.Fault) { p.StartSecond() })},
+	fault.JumpClock:    {before: toProcess(func(p Process, f fault.Fault) { p.JumpClock(f.For) })},
+	fault.Withhold:     {before: toObject((*actor.Actors).Withhold)},
 
-	fault.CrashAfterWrite: {after: func(_ *Injector, _ fault.Fault, w *Write) *Answer { return crashed(w.Process) }},
+	fault.CrashAfterWrite: {after: crash},
 	fault.RestartInPast: {after: func(in *Injector, f fault.Fault, w *Write) *Answer {
 		in.pasts = append(in.pasts, past{kind: f.Of, events: f.By})
 		return crashed(w.Process)
 	}},
-	fault.LoseWriteAnswer: {after: func(_ *Injector, f fault.Fault, w *Write) *Answer { return lostAnswer(f.How, w.Request) }},
-	fault.Recreate: {actor: "user", after: func(in *Injector, f fault.Fault, _ *Write) *Answer {
-		in.Actors.Recreate(f.Of)
-		return nil
-	}},
-	fault.DeleteAndCreate: {actor: "user", after: func(in *Injector, f fault.Fault, _ *Write) *Answer {
-		in.Actors.DeleteAndCreate(f.Of)
-		return nil
-	}},
-	fault.Vanish: {actor: "user", when: accepted, after: func(in *Injector, _ fault.Fault, w *Write) *Answer {
-		in.Actors.Vanish(w.Request)
-		return nil
-	}},
-	fault.WipeStatus: {actor: "other", after: func(in *Injector, f fault.Fault, _ *Write) *Answer {
-		in.Actors.WipeStatus(f.Of)
-		return nil
-	}},
-	fault.StripAnnotations: {actor: "other", after: func(in *Injector, f fault.Fault, _ *Write) *Answer {
-		in.Actors.StripAnnotations(f.Of)
-		return nil
-	}},
+	fault.LoseWriteAnswer:  {after: func(_ *Injector, f fault.Fault, w *Write) *Answer { return lostAnswer(f.How, w.Request) }},
+	fault.Recreate:         {actor: "user", after: toObject((*actor.Actors).Recreate)},
+	fault.DeleteAndCreate:  {actor: "user", after: toObject((*actor.Actors).DeleteAndCreate)},
+	fault.Vanish:           {actor: "user", when: accepted, after: toWrite((*actor.Actors).Vanish)},
+	fault.WipeStatus:       {actor: "other", after: toObject((*actor.Actors).WipeStatus)},
+	fault.StripAnnotations: {actor: "other", after: toObject((*actor.Actors).StripAnnotations)},
 	fault.Fight: {
 		actor:   "other",
 		prepare: func(in *Injector, w *Write) { w.before = in.Actors.ContentOf(w.Request) },

@@ -33,8 +33,7 @@ func isZero(d oracle.Difference) bool { return d.Want+d.Got == "0" }
 // isFalse reports whether a difference is a condition that says only that something is not so, as no
 // condition does.
 func isFalse(want snapshot.Snapshot, d oracle.Difference) bool {
-	rest, ok := strings.CutPrefix(d.Path, conditionsPath)
-	kind, _, _ := strings.Cut(rest, "]")
+	kind, ok := conditionOf(d)
 	return ok && want[d.Thing][conditionsPath+kind+"].status"] == "False"
 }
 
@@ -108,11 +107,10 @@ func isNumber(text string) bool {
 // isPastCondition reports whether a difference is a condition that was set by something that
 // happened between the beginning and now.
 func (l *ledger) isPastCondition(d oracle.Difference) bool {
-	rest, ok := strings.CutPrefix(d.Path, conditionsPath)
+	kind, ok := conditionOf(d)
 	if !ok || d.Got != "" || !l.addsWork {
 		return false
 	}
-	kind, _, _ := strings.Cut(rest, "]")
 	for _, checkpoint := range l.reference.Checkpoints {
 		if fields, there := checkpoint[d.Thing]; there {
 			_, fromTheBeginning := fields[conditionsPath+kind+"].type"]

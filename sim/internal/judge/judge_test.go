@@ -4,7 +4,6 @@
 package judge
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,8 +24,7 @@ type trial struct {
 	systems map[string]external.System
 }
 
-// try shows a judge something, and returns what was violated, a line each. Each oracle is tested
-// with right behavior, which must not be accused, and with wrong behavior.
+// try shows a judge something, and returns what was violated, a line each.
 func try(t *testing.T, o Options, show func(trial)) []string {
 	t.Helper()
 	var noticed []string
@@ -39,81 +37,6 @@ func try(t *testing.T, o Options, show func(trial)) []string {
 	}
 	show(trial{New(o), o.Systems})
 	return noticed
-}
-
-// check is a case of a test of an oracle.
-type check struct {
-	options Options
-	show    func(trial)
-	want    []string // nil: nothing is violated
-}
-
-// checks are the cases of all oracles that watch runs. Those of right behavior begin with "right:",
-// those of wrong behavior with "wrong:".
-var checks = map[oracle.Name]func(*testing.T) map[string]check{
-	oracle.BoundedRequests:    boundedRequestsChecks,
-	oracle.CacheUntouched:     cacheUntouchedChecks,
-	oracle.ConditionsStay:     conditionsStayChecks,
-	oracle.EndsWell:           endsWellChecks,
-	oracle.FinalizerFirst:     finalizerFirstChecks,
-	oracle.ForeignUntouched:   foreignUntouchedChecks,
-	oracle.NoLeak:             noLeakChecks,
-	oracle.NoLateFinalizer:    noLateFinalizerChecks,
-	oracle.NoNoopWrites:       noNoopWritesChecks,
-	oracle.NoLostWakeUp:       noLostWakeUpChecks,
-	oracle.NoOrphans:          noOrphansChecks,
-	oracle.NoPanic:            noPanicChecks,
-	oracle.NoSecret:           noSecretChecks,
-	oracle.ObservedGeneration: observedGenerationChecks,
-	oracle.OneExternal:        oneExternalChecks,
-	oracle.ReadyWhenDone:      readyWhenDoneChecks,
-	oracle.SameEnd:            sameEndChecks,
-	oracle.SameHistory:        sameHistoryChecks,
-	oracle.SameWork:           sameWorkChecks,
-	oracle.SaysWhy:            saysWhyChecks,
-	oracle.SilentWhenIdle:     silentWhenIdleChecks,
-	oracle.TransitionTime:     transitionTimeChecks,
-}
-
-func TestOracles(t *testing.T) {
-	for name, of := range checks {
-		t.Run(string(name), func(t *testing.T) {
-			for text, c := range of(t) {
-				t.Run(text, func(t *testing.T) {
-					if diff := cmp.Diff(c.want, try(t, c.options, c.show)); diff != "" {
-						t.Error(diff)
-					}
-				})
-			}
-		})
-	}
-}
-
-// A case of an oracle that accuses something accuses it in the name of that oracle, and each oracle
-// has cases of both kinds: without a right one it could accuse everything, without a wrong one
-// nothing.
-func TestEveryOracleIsTested(t *testing.T) {
-	for _, r := range oracles() {
-		of, ok := checks[r.name]
-		if !ok {
-			t.Errorf("%s has no cases in checks", r.name)
-			continue
-		}
-		right, wrong := 0, 0
-		for text, c := range of(t) {
-			switch {
-			case strings.HasPrefix(text, "right: ") && len(c.want) == 0:
-				right++
-			case strings.HasPrefix(text, "wrong: ") && len(c.want) > 0 && strings.HasPrefix(c.want[0], string(r.name)+": "):
-				wrong++
-			default:
-				t.Errorf("%s: the case %q does not begin with right or wrong, or wants something else: %q", r.name, text, c.want)
-			}
-		}
-		if right == 0 || wrong == 0 {
-			t.Errorf("%s has %d right cases and %d wrong ones, want both", r.name, right, wrong)
-		}
-	}
 }
 
 // object is the content of a ConfigMap named x.
@@ -131,13 +54,9 @@ func object(fields map[string]any) map[string]any {
 	return content
 }
 
-// The changes of a ConfigMap named x with the UID 1.
+// The creation and the deletion of a ConfigMap named x with the UID 1.
 func (tr trial) created(actor string, content map[string]any) {
 	tr.change("ADDED", actor, "create", nil, content)
-}
-
-func (tr trial) updated(actor string, before, after map[string]any) {
-	tr.change("MODIFIED", actor, "update", before, after)
 }
 
 func (tr trial) deleted(actor string, content map[string]any) {
@@ -148,21 +67,6 @@ func (tr trial) change(kind, actor, verb string, before, after map[string]any) {
 	tr.Changed(apiserver.Change{
 		Type: kind, Actor: actor, Verb: verb, Resource: configMaps, Namespace: "default", Name: "x", UID: "1", Old: before, New: after,
 	})
-}
-
-// write shows a write to the ConfigMap, with the code of its answer.
-func (tr trial) write(verb string, code int) {
-	r := &apiserver.Request{Verb: verb, Resource: configMaps, Namespace: "default", Name: "x", Actor: "operator"}
-	tr.BeforeWrite(r)
-	tr.AfterWrite(r, &apiserver.Response{Code: code})
-}
-
-// changes shows a write to the ConfigMap that changes it.
-func (tr trial) changes(verb string) {
-	r := &apiserver.Request{Verb: verb, Resource: configMaps, Namespace: "default", Name: "x", Actor: "operator"}
-	tr.BeforeWrite(r)
-	tr.change("MODIFIED", "operator", verb, object(nil), object(nil))
-	tr.AfterWrite(r, &apiserver.Response{Code: 200})
 }
 
 // system is an external system with some resources.

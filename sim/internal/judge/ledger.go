@@ -190,10 +190,15 @@ func (l *ledger) noteOwners(uid types.UID, content map[string]any) {
 // ownersGone reports whether an object has owners and none of them is there.
 func (l *ledger) ownersGone(content map[string]any) bool {
 	owners := (&unstructured.Unstructured{Object: content}).GetOwnerReferences()
-	return len(owners) > 0 && !slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool {
-		_, live := l.live[r.UID]
+	return len(owners) > 0 && !slices.ContainsFunc(owners, isLive(l))
+}
+
+// isLive returns what reports whether an owner is there.
+func isLive(l *ledger) func(metav1.OwnerReference) bool {
+	return func(owner metav1.OwnerReference) bool {
+		_, live := l.live[owner.UID]
 		return live
-	})
+	}
 }
 
 // names replaces what the world has minted by what it was minted for.

@@ -4,7 +4,6 @@
 package judge
 
 import (
-	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -132,20 +131,6 @@ func TestViolation(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, j.Violations()); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// An oracle that is switched off accuses nothing, whatever happens; the others do.
-func TestWithoutEachOracle(t *testing.T) {
-	for name, of := range checks {
-		for text, c := range of(t) {
-			without := map[oracle.Name]string{name: "a reason"}
-			maps.Copy(without, c.options.Without)
-			c.options.Without = without
-			if got := try(t, c.options, c.show); len(got) > 0 {
-				t.Errorf("%s, %s: accused although it is off: %q", name, text, got)
-			}
-		}
 	}
 }
 

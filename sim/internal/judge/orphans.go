@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -59,7 +58,7 @@ func (o noOrphans) WhenIdle(l *ledger, i Idle, v violate) {
 	}
 	for _, uid := range slices.Sorted(maps.Keys(o.made)) {
 		obj, live := l.live[uid]
-		if !live || obj.GetDeletionTimestamp() != nil || len(o.made[uid]) == 0 || hasLiveOwner(l, obj.GetOwnerReferences()) {
+		if !live || obj.GetDeletionTimestamp() != nil || len(o.made[uid]) == 0 || slices.ContainsFunc(obj.GetOwnerReferences(), isLive(l)) {
 			continue
 		}
 		if !slices.ContainsFunc(o.made[uid], l.isThere) {
@@ -77,13 +76,6 @@ func (l *ledger) isThere(canonical string) bool {
 		}
 	}
 	return false
-}
-
-func hasLiveOwner(l *ledger, owners []metav1.OwnerReference) bool {
-	return slices.ContainsFunc(owners, func(r metav1.OwnerReference) bool {
-		_, live := l.live[r.UID]
-		return live
-	})
 }
 
 // noLateFinalizer demands that the operator does not try to add a finalizer to an object that is

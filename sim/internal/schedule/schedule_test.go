@@ -153,6 +153,37 @@ func TestWhatHappensNext(t *testing.T) {
 			s.OneByOne(func() { s.add("first") })
 			s.OneByOne(func() { s.add("second") })
 		}, "0s first, 0s second, 0s turn"},
+		"turns that wait already before those of a later round, whatever their owners are called": {func(s *story) {
+			s.turn(ctx, &Owner{Name: "z"}, "1", func(turn *Turn) {
+				s.turn(ctx, &Owner{Name: "a"}, "1", s.done("a, which began later"))
+				s.done("z")(turn)
+			})
+			s.turn(ctx, &Owner{Name: "z"}, "2", s.done("z again"))
+		}, "0s z, 0s z again, 0s a, which began later"},
+		"all there is to do, before time passes": {func(s *story) {
+			s.After(time.Second, func() { s.add("timer") })
+			go func() {
+				for i := range 3 {
+					_ = s.Wait(&Turn{Ctx: ctx, Key: "n", Do: s.done(fmt.Sprint("turn ", i))}) //nolint:errcheck // it ends with nil
+				}
+			}()
+		}, "0s turn 0, 0s turn 1, 0s turn 2, 1s timer"},
+		"not a turn that gives up while it takes its time": {func(s *story) {
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			s.After(30*time.Second, cancel)
+			go func() {
+				err := s.Wait(&Turn{Ctx: short, Key: "slow", Takes: 3 * time.Second, Do: s.done("done")})
+				s.add(fmt.Sprint("gave up: ", err))
+			}()
+		}, "1s gave up: context deadline exceeded"},
+		"nothing of a process that is dropped while it stands still": {func(s *story) {
+			a := &Owner{Name: "a"}
+			s.turn(ctx, a, "1", func(turn *Turn) { s.Pause(turn, 10*time.Second) })
+			s.After(5*time.Second, func() {
+				s.Drop(a, errors.New("gone"))
+				s.add(fmt.Sprintf("paused %t", s.Paused(a)))
+			})
+		}, "5s paused false, 5.001s 1: gone"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -249,6 +280,45 @@ func TestIdle(t *testing.T) {
 			s.After(time.Second, func() { s.CancelIdle(errors.New("canceled")) })
 			wait(s, 50*time.Second)
 		}, "1s idle: canceled"},
+		"not before anything waits for it": {func(s *story) {
+			s.WhenIdle(func() { s.add("heal") })
+			s.After(25*time.Second, func() { wait(s, 30*time.Second) })
+		}, "35s heal, 45s idle: <nil>"},
+		"all at once, in order": {func(s *story) {
+			s.WhenIdle(func() { s.add("first") })
+			s.WhenIdle(func() { s.add("second") })
+			wait(s, 50*time.Second)
+		}, "10s first, 10s second, 20s idle: <nil>"},
+		"what a heal makes necessary": {func(s *story) {
+			s.WhenIdle(func() {
+				s.add("first")
+				s.WhenIdle(func() { s.add("second") })
+			})
+			wait(s, 50*time.Second)
+		}, "10s first, 20s second, 30s idle: <nil>"},
+		"not while a process stands still": {func(s *story) {
+			s.WhenIdle(func() { s.add("heal") })
+			s.turn(context.Background(), &Owner{Name: "a"}, "1", func(turn *Turn) {
+				if turn.Held() {
+					s.done("turn")(turn)
+					return
+				}
+				s.Pause(turn, 15*time.Second)
+			})
+			wait(s, 50*time.Second)
+		}, "15s turn, 25s heal, 35s idle: <nil>"},
+		"not when the patience ends before": {func(s *story) {
+			s.After(5*time.Second, s.Active)
+			s.WhenIdle(func() { s.add("heal") })
+			wait(s, 12*time.Second)
+		}, "15s idle: not idle in time"},
+		"one wait after the other": {func(s *story) {
+			s.NotifyIdle(time.Minute, func(err error) {
+				s.add(fmt.Sprint("idle: ", err))
+				s.Active()
+				wait(s, time.Minute)
+			})
+		}, "10s idle: <nil>, 20s idle: <nil>"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

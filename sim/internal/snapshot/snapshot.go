@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -58,7 +59,7 @@ func Take(source Source) Snapshot {
 			continue
 		}
 		obj := Object{
-			Resource: o.Resource, Namespace: o.Namespace, Name: cluster.CanonicalName(o.Name, o.Content), Content: cluster.CloneJSON(o.Content),
+			Resource: o.Resource, Namespace: o.Namespace, Name: cluster.CanonicalName(o.Name, o.Content), Content: runtime.DeepCopyJSON(o.Content),
 		}
 		if source.Normalize != nil && !source.Normalize(&obj) {
 			continue
@@ -97,25 +98,19 @@ func (s Snapshot) add(name string, fields map[string]string) {
 		s[name] = fields
 		return
 	}
+	key := func(i int) string {
+		if i == 0 {
+			return name
+		}
+		return name + " #" + strconv.Itoa(i+1)
+	}
 	list := []map[string]string{fields}
-	for i := 1; ; i++ {
-		key := name
-		if i > 1 {
-			key = name + " #" + strconv.Itoa(i)
-		}
-		other, ok := s[key]
-		if !ok {
-			break
-		}
+	for other, ok := s[name]; ok; other, ok = s[key(len(list)-1)] {
 		list = append(list, other)
 	}
 	slices.SortFunc(list, func(a, b map[string]string) int { return cmp.Compare(textOf(a), textOf(b)) })
 	for i, f := range list {
-		key := name
-		if i > 0 {
-			key = name + " #" + strconv.Itoa(i+1)
-		}
-		s[key] = f
+		s[key(i)] = f
 	}
 }
 
@@ -143,38 +138,60 @@ func isHistory(content map[string]any) bool {
 	return (&unstructured.Unstructured{Object: content}).GetAnnotations()[cluster.History] != ""
 }
 
-// flatten writes the leaves of a value by their paths. Elements of lists that have a type, a name
-// or a key have it in their path.
+// flatten writes the leaves of a value by their paths.
 func flatten(path string, value any, into map[string]string, names namer) {
+	walk(path, value, names.replace, func(path string, leaf any) {
+		text, ok := leaf.(string)
+		if !ok {
+			into[path] = names.number(TextOf(leaf))
+			return
+		}
+		if _, err := time.Parse(time.RFC3339, text); err == nil {
+			text = "<time>"
+		}
+		into[path] = names.replace(text)
+	})
+}
+
+// Leaves calls a function for each leaf of an object, with its path. Elements of lists that have a type,
+// a name or a key have it in their path. Maps and lists without elements are leaves, too.
+func Leaves(content map[string]any, do func(path string, leaf any)) {
+	walk("", content, func(key string) string { return key }, do)
+}
+
+func walk(path string, value any, rename func(key string) string, do func(path string, leaf any)) {
 	switch v := value.(type) {
 	case map[string]any:
 		if len(v) == 0 && path != "" {
-			into[path] = "{}"
+			do(path, v)
 		}
 		for k, child := range v {
 			if !strings.HasPrefix(k, cluster.Marks) { // operators copy annotations and labels to where they like
-				flatten(path+"."+k, child, into, names)
+				walk(path+"."+k, child, rename, do)
 			}
 		}
 	case []any:
 		if len(v) == 0 {
-			into[path] = "[]"
+			do(path, v)
 		}
 		for i, child := range v {
-			flatten(path+"["+names.replace(elementKey(i, child))+"]", child, into, names)
+			walk(path+"["+rename(elementKey(i, child))+"]", child, rename, do)
 		}
-	case string:
-		if _, err := time.Parse(time.RFC3339, v); err == nil {
-			v = "<time>"
-		}
-		into[path] = names.replace(v)
 	default:
-		data, err := json.Marshal(v)
-		if err != nil {
-			data = fmt.Append(nil, v)
-		}
-		into[path] = names.number(string(data))
+		do(path, v)
 	}
+}
+
+// TextOf returns a leaf as text.
+func TextOf(leaf any) string {
+	if text, ok := leaf.(string); ok {
+		return text
+	}
+	data, err := json.Marshal(leaf)
+	if err != nil {
+		return fmt.Sprint(leaf)
+	}
+	return string(data)
 }
 
 func elementKey(i int, element any) string {
@@ -249,14 +266,9 @@ func ownerOf(fields map[string]string) string {
 func MaskKey(d oracle.Difference) string { return d.Thing + " " + d.Path }
 
 func unionOfKeys[V any](a, b map[string]V) []string {
-	keys := map[string]bool{}
-	for k := range a {
-		keys[k] = true
-	}
-	for k := range b {
-		keys[k] = true
-	}
-	return slices.Sorted(maps.Keys(keys))
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 func stringsToAny(m map[string]string) map[string]any {

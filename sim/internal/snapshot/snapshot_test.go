@@ -4,180 +4,130 @@
 package snapshot
 
 import (
-	"regexp"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/sim/internal/golden"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-var (
-	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-)
-
-// object is a ConfigMap in the namespace default, with more metadata and fields than its name.
-func object(name string, metadata, fields map[string]any) apiserver.Object {
-	content := map[string]any{"metadata": map[string]any{"name": name, "namespace": "default"}}
-	for k, v := range metadata {
-		content["metadata"].(map[string]any)[k] = v
-	}
-	for k, v := range fields {
-		content[k] = v
-	}
-	return apiserver.Object{Resource: configMaps, Namespace: "default", Name: name, Content: content}
-}
-
-func take(names []string, objects ...apiserver.Object) Snapshot {
-	return Take(Source{Objects: objects, Names: strings.NewReplacer(names...)})
-}
-
-// fieldsOf returns the fields of the only thing in a snapshot.
-func fieldsOf(t *testing.T, s Snapshot) map[string]string {
+// object is one in the namespace default: "x" is a ConfigMap, "deployments.apps/x" a Deployment. Its content
+// is YAML.
+func object(t *testing.T, of, text string) apiserver.Object {
 	t.Helper()
-	if len(s) != 1 {
-		t.Fatalf("%d things, want one: %v", len(s), s)
+	kind, name, ok := strings.Cut(of, "/")
+	if !ok {
+		kind, name = "configmaps", of
 	}
-	for _, fields := range s {
-		return fields
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
+	content := map[string]any{}
+	if err := utiljson.Unmarshal(data, &content); err != nil {
+		t.Fatal(err)
+	}
+	metadata, ok := content["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		content["metadata"] = metadata
+	}
+	metadata["name"], metadata["namespace"] = name, "default"
+	return apiserver.Object{Resource: schema.ParseGroupResource(kind).WithVersion("v1"), Namespace: "default", Name: name, Content: content}
 }
 
-// Two worlds do not differ in what the server and time put into an object.
-func TestNormalization(t *testing.T) {
-	tests := map[string]struct {
-		metadata, fields map[string]any
-		want             map[string]string // besides name and namespace
-	}{
-		"what the server sets": {
-			metadata: map[string]any{
-				"resourceVersion": "7", "uid": "u", "creationTimestamp": "2000-01-01T00:00:00Z", "generation": int64(3), "selfLink": "/x",
-				"managedFields": []any{map[string]any{"manager": "operator"}},
-			},
-		},
-		"the order of finalizers": {
-			metadata: map[string]any{"finalizers": []any{"b", "a"}},
-			want:     map[string]string{".metadata.finalizers[0]": "a", ".metadata.finalizers[1]": "b"},
-		},
-		"the marks of the simulator": {
-			metadata: map[string]any{"annotations": map[string]any{cluster.Foreign: "true"}, "labels": map[string]any{"app": "x", cluster.Marks + "a": "b"}},
-			want:     map[string]string{".metadata.labels.app": "x"},
-		},
-		"copies of these marks": {
-			fields: map[string]any{"spec": map[string]any{"template": map[string]any{"annotations": map[string]any{cluster.Marks + "touched": "true", "a": "b"}}}},
-			want:   map[string]string{".spec.template.annotations.a": "b"},
-		},
-		"times": {
-			fields: map[string]any{"data": map[string]any{"at": "2000-01-01T00:00:07Z", "day": "2000-01-01"}},
-			want:   map[string]string{".data.at": "<time>", ".data.day": "2000-01-01"},
-		},
-		"UIDs": {
-			fields: map[string]any{"data": map[string]any{"owner": "bucket-uid-1"}},
-			want:   map[string]string{".data.owner": "bucket-uid(configmaps default/x)"},
-		},
-		"observed generations, by whether they are the present one": {
-			metadata: map[string]any{"generation": int64(3)},
-			fields: map[string]any{"status": map[string]any{
-				"observedGeneration": int64(3), "conditions": []any{map[string]any{"type": "Ready", "observedGeneration": int64(1)}},
-			}},
-			want: map[string]string{
-				".status.observedGeneration": "current", ".status.conditions[Ready].type": "Ready", ".status.conditions[Ready].observedGeneration": "stale",
-			},
-		},
-		"lists, by type, name or key, or else by place": {
-			fields: map[string]any{"spec": map[string]any{
-				"containers": []any{map[string]any{"name": "main", "image": "nginx"}}, "tolerations": []any{map[string]any{"key": "gpu"}}, "args": []any{"a"},
-			}},
-			want: map[string]string{
-				".spec.containers[main].name": "main", ".spec.containers[main].image": "nginx", ".spec.tolerations[gpu].key": "gpu", ".spec.args[0]": "a",
-			},
-		},
-		"values that are not strings": {
-			fields: map[string]any{"spec": map[string]any{"n": int64(3), "on": true, "none": nil, "list": []any{}, "map": map[string]any{}}},
-			want:   map[string]string{".spec.n": "3", ".spec.on": "true", ".spec.none": "null", ".spec.list": "[]", ".spec.map": "{}"},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			source := object("x", test.metadata, test.fields)
-			before := cluster.CloneJSON(source.Content)
-			got := fieldsOf(t, take([]string{"uid-1", "uid(configmaps default/x)"}, source))
-			want := map[string]string{".metadata.name": "x", ".metadata.namespace": "default"}
-			for k, v := range test.want {
-				want[k] = v
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(before, source.Content); diff != "" {
-				t.Errorf("the snapshot has changed the object of the server:\n%s", diff)
-			}
+// Stories are in testdata: the objects of one world, and what a snapshot has of it, or also those of another
+// one, and what differs. In both, uid-1 is the UID of ConfigMap x.
+func TestStories(t *testing.T) {
+	golden.Stories(t, "stories.txt", func(story []string) []string {
+		worlds := map[string][]apiserver.Object{}
+		told := golden.Tell(story, func(line string) []string {
+			parts := strings.SplitN(line, " ", 3)
+			worlds[parts[0]] = append(worlds[parts[0]], object(t, parts[1], parts[2]))
+			return nil
 		})
-	}
+		taken := map[string]Snapshot{}
+		for name, objects := range worlds {
+			before := runtime.DeepCopyJSON(objects[0].Content)
+			taken[name] = Take(Source{Objects: objects, Names: strings.NewReplacer("uid-1", "uid(configmaps default/x)")})
+			if diff := cmp.Diff(before, objects[0].Content); diff != "" {
+				t.Errorf("%s: the snapshot has changed the object of the server:\n%s", story[0], diff)
+			}
+		}
+		if differences := taken["one"].Diff(taken["other"], nil); worlds["other"] == nil {
+			told = append(told, taken["one"].lines()...)
+		} else if len(differences) == 0 {
+			told = append(told, "    no difference")
+		} else {
+			for _, d := range differences {
+				told = append(told, "    "+d.String())
+			}
+		}
+		return told
+	})
 }
 
-// Objects with generated names are compared by what else they have: which of them got which name
-// differs between runs.
-func TestGeneratedNames(t *testing.T) {
-	pod := func(name, image string) apiserver.Object {
-		return object(name, map[string]any{"generateName": "x-"}, map[string]any{"image": image})
-	}
-	one := take(nil, pod("x-aaa", "nginx:1"), pod("x-bbb", "nginx:2"), pod("x-ccc", "nginx:3"))
-	other := take(nil, pod("x-ddd", "nginx:3"), pod("x-eee", "nginx:1"), pod("x-fff", "nginx:2"))
-	if diff := cmp.Diff(one, other); diff != "" {
-		t.Error(diff)
-	}
-	for name, image := range map[string]string{"x-*": "nginx:1", "x-* #2": "nginx:2", "x-* #3": "nginx:3"} {
-		if got := one["configmaps default/"+name][".image"]; got != image {
-			t.Errorf("%s has the image %q, want %q", name, got, image)
+// lines returns the things of a snapshot, with the fields that say more than their names.
+func (want Snapshot) lines() (lines []string) {
+	for _, thing := range slices.Sorted(maps.Keys(want)) {
+		lines = append(lines, "    "+thing)
+		for _, path := range slices.Sorted(maps.Keys(want[thing])) {
+			if path != ".metadata.name" && path != ".metadata.namespace" {
+				lines = append(lines, fmt.Sprintf("        %s: %s", path, want[thing][path]))
+			}
 		}
 	}
-	if fewer := one.Diff(take(nil, pod("x-ddd", "nginx:1")), nil); len(fewer) != 2 {
-		t.Errorf("two objects less are %d differences: %v", len(fewer), fewer)
-	}
+	return lines
 }
 
-// Every cluster has some objects by itself; Kubernetes Events and Leases come and go.
-func TestWhatIsLeftOut(t *testing.T) {
-	cluster := func(r schema.GroupVersionResource, name string) apiserver.Object {
-		o := object(name, nil, nil)
-		o.Resource, o.Namespace = r, ""
-		return o
+// Fields that are masked are no differences, and a world does not differ from itself.
+func TestMask(t *testing.T) {
+	want := Snapshot{"configmaps a": {".data.x": "1", ".data.y": "1"}, "configmaps b": {}}
+	got := Snapshot{"configmaps a": {".data.x": "2", ".data.y": "2"}}
+	x := oracle.Difference{Thing: "configmaps a", Path: ".data.x", Want: "1", Got: "2"}
+	mask := map[string]bool{MaskKey(x): true, MaskKey(oracle.Difference{Thing: "configmaps b"}): true}
+	y := oracle.Difference{Thing: "configmaps a", Path: ".data.y", Want: "1", Got: "2"}
+	if diff := cmp.Diff([]oracle.Difference{y}, want.Diff(got, mask)); diff != "" {
+		t.Error(diff)
 	}
-	got := take(nil,
-		cluster(namespaces, "default"), cluster(namespaces, "kube-system"), cluster(namespaces, "mine"),
-		cluster(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "widgets"),
-		cluster(schema.GroupVersionResource{Version: "v1", Resource: "events"}, "e"),
-		cluster(schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, "l"),
-	)
-	if _, ok := got["namespaces /mine"]; !ok || len(got) != 1 {
-		t.Errorf("got %v, want the namespace mine only", got)
+	if list := want.Diff(want, nil); len(list) > 0 {
+		t.Errorf("a world differs from itself: %v", list)
 	}
 }
 
 // Normalize sees a copy of each object, with the name that is compared, and may leave it out.
 func TestNormalizeOfTheWorkload(t *testing.T) {
-	content := object("x-1", map[string]any{"generateName": "x-"}, map[string]any{"data": map[string]any{"a": "1", "b": "2"}})
-	got := Take(Source{Objects: []apiserver.Object{content, object("cache", nil, nil)}, Names: strings.NewReplacer(), Normalize: func(o *Object) bool {
+	content := object(t, "x-1", `{metadata: {generateName: x-}, data: {a: "1", b: "2"}}`)
+	got := Take(Source{Objects: []apiserver.Object{content, object(t, "cache", "{}")}, Names: strings.NewReplacer(), Normalize: func(o *Object) bool {
 		if o.Name == "x-*" {
 			delete(o.Content["data"].(map[string]any), "b")
 		}
-		return o.Name != "cache" && o.Resource == configMaps && o.Namespace == "default"
+		return o.Name != "cache" && o.Resource.Resource == "configmaps" && o.Namespace == "default"
 	}})
-	fields := fieldsOf(t, got)
-	if fields[".data.a"] != "1" || fields[".data.b"] != "" {
-		t.Errorf("got %v, want only a", fields)
+	if fields := got["configmaps default/x-*"]; len(got) != 1 || fields[".data.a"] != "1" || fields[".data.b"] != "" {
+		t.Errorf("got %v, want only a", got)
 	}
 	if content.Content["data"].(map[string]any)["b"] != "2" {
 		t.Error("Normalize has changed the object of the server")
+	}
+}
+
+func TestFields(t *testing.T) {
+	fields := Fields(object(t, "x", `{metadata: {resourceVersion: "7"}}`).Content)
+	if fields[".metadata.resourceVersion"] != "7" {
+		t.Errorf("got %v, want all fields as they are", fields)
 	}
 }
 
@@ -205,50 +155,5 @@ func TestExternalResources(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestDiff(t *testing.T) {
-	want := Snapshot{"configmaps a": {".data.x": "1", ".data.y": "1"}, "configmaps b": {}, "configmaps c": {".data.z": "1"}}
-	got := Snapshot{"configmaps a": {".data.x": "2", ".data.y": "1", ".data.w": "3"}, "configmaps c": {}, "configmaps d": {}}
-	all := []oracle.Difference{
-		{Thing: "configmaps a", Path: ".data.w", Got: "3"},
-		{Thing: "configmaps a", Path: ".data.x", Want: "1", Got: "2"},
-		{Thing: "configmaps b", Want: "there"},
-		{Thing: "configmaps c", Path: ".data.z", Want: "1"},
-		{Thing: "configmaps d", Got: "there"},
-	}
-	if diff := cmp.Diff(all, want.Diff(got, nil)); diff != "" {
-		t.Error(diff)
-	}
-	mask := map[string]bool{MaskKey(all[1]): true, MaskKey(all[2]): true}
-	if diff := cmp.Diff([]oracle.Difference{all[0], all[3], all[4]}, want.Diff(got, mask)); diff != "" {
-		t.Errorf("with a mask:\n%s", diff)
-	}
-	if list := want.Diff(want, nil); len(list) > 0 {
-		t.Errorf("a world differs from itself: %v", list)
-	}
-}
-
-func TestDiffConcealsSecrets(t *testing.T) {
-	want := Snapshot{"secrets default/x": {".data.a": "cGFzc3dvcmQ=", ".data.gone": "Z29uZQ==", ".data.same": "x", ".type": "Opaque"}, "configmaps default/x": {".data.a": "1"}}
-	got := Snapshot{"secrets default/x": {".data.a": "b3RoZXI=", ".data.same": "x", ".type": "Other"}, "configmaps default/x": {".data.a": "2"}}
-	var text []string
-	for _, d := range want.Diff(got, nil) {
-		text = append(text, d.String())
-	}
-	expected := []string{
-		`~ configmaps default/x data.a: got "2", want "1"`,
-		`~ secrets default/x data.a: got <secret HASH>, want <secret HASH>`,
-		`~ secrets default/x data.gone: got nothing, want <secret HASH>`,
-		`~ secrets default/x type: got "Other", want "Opaque"`,
-	}
-	hash := regexp.MustCompile(`<secret [0-9a-f]{4}>`)
-	all := hash.ReplaceAllString(strings.Join(text, "\n"), "<secret HASH>")
-	if diff := cmp.Diff(strings.Join(expected, "\n"), all); diff != "" {
-		t.Error(diff)
-	}
-	if hashes := hash.FindAllString(text[1], -1); len(hashes) != 2 || hashes[0] == hashes[1] {
-		t.Errorf("the two values are the same: %s", text[1])
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 )
 
 // How much of a write is shown.
@@ -48,7 +48,7 @@ func (w *write) lines(names *strings.Replacer) []string {
 		if json.Unmarshal(w.request.Body, &body) != nil {
 			return nil
 		}
-		return limited(difference(nil, flat(body), secret), names)
+		return limited(difference(flat(nil), flat(body), secret), names)
 	}
 	if w.isDeletion() || w.code >= 300 {
 		return nil
@@ -126,53 +126,18 @@ func short(text string) string {
 // left out.
 func flat(object map[string]any) map[string]string {
 	leaves := map[string]string{}
-	if object != nil {
-		flatten("", object, leaves)
-	}
+	snapshot.Leaves(object, func(path string, leaf any) {
+		switch leaf.(type) {
+		case nil, map[string]any, []any:
+		default:
+			leaves[path] = snapshot.TextOf(leaf)
+		}
+	})
 	return leaves
 }
 
-func flatten(path string, value any, into map[string]string) {
-	switch v := value.(type) {
-	case nil:
-	case map[string]any:
-		for k, child := range v {
-			flatten(path+"."+k, child, into)
-		}
-	case []any:
-		for i, child := range v {
-			flatten(path+"["+elementKey(i, child)+"]", child, into)
-		}
-	case string:
-		into[path] = v
-	default:
-		data, err := json.Marshal(v)
-		if err != nil {
-			data = fmt.Append(nil, v)
-		}
-		into[path] = string(data)
-	}
-}
-
-// elementKey names an element of a list: by its type, name or key if it has one.
-func elementKey(i int, element any) string {
-	if m, ok := element.(map[string]any); ok {
-		for _, key := range []string{"type", "name", "key"} {
-			if s, ok := m[key].(string); ok {
-				return s
-			}
-		}
-	}
-	return strconv.Itoa(i)
-}
-
-func union(a, b map[string]string) map[string]bool {
-	keys := make(map[string]bool, len(a)+len(b))
-	for k := range a {
-		keys[k] = true
-	}
-	for k := range b {
-		keys[k] = true
-	}
-	return keys
+func union(a, b map[string]string) map[string]string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
 }

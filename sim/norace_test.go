@@ -1,8 +1,0 @@
-// Copyright The ctrlkit Authors
-// SPDX-License-Identifier: Apache-2.0
-
-//go:build !race
-
-package sim_test
-
-const raceDetector = false
