@@ -28,9 +28,7 @@ func filesBelow(t *testing.T, ending string) map[string]string {
 		read = pageFiles
 	}
 	files, err := read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return files
 }
 
@@ -157,9 +155,7 @@ func TestPages(t *testing.T) {
 // docs/reference.md names each annotation, condition, reason, series and exit code.
 func TestReferenceIsComplete(t *testing.T) {
 	page, err := os.ReadFile("docs/reference.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	notOurs := regexp.MustCompile(`_test\.go$|^(examples|bench)/|testdata/|golden/|^sim/internal/|steptest/`)
 	for what, tt := range map[string]struct {
 		expression, format string
@@ -210,26 +206,19 @@ func TestTestsNamedInTheDocumentation(t *testing.T) {
 	}
 }
 
-// The Go of the guides to steps stands in the examples: those of the module, or the Examples of the
-// packages.
-func TestGuideToSteps(t *testing.T) {
+// The Go of the guides stands in the examples: those of the module, or the Examples of the
+// packages. That of the README stands in a test.
+func TestGuides(t *testing.T) {
 	var examples strings.Builder
 	for path, text := range filesBelow(t, ".go") {
-		if strings.HasPrefix(path, "examples/") || strings.HasPrefix(filepath.Base(path), "example_") {
+		if strings.HasPrefix(path, "examples/") || strings.HasPrefix(filepath.Base(path), "example_") || path == "readme_test.go" {
 			examples.WriteString(text)
 		}
 	}
-	for page, least := range map[string]int{"docs/steps.md": 4, "docs/moving.md": 10, "docs/children.md": 2, "docs/external.md": 10, "docs/ship.md": 3, "docs/check.md": 1} {
-		guide, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, _, _ := strings.Cut(string(guide), "\n## Mistakes in the code\n") // that is about package vet
-		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)
-		if len(blocks) < least {
-			t.Errorf("found %d blocks of Go in %s: is the expression right?", len(blocks), page)
-		}
-		for _, block := range blocks {
+	for page, least := range map[string]int{
+		"README.md": 2, "docs/steps.md": 4, "docs/moving.md": 10, "docs/children.md": 2, "docs/external.md": 10, "docs/ship.md": 3, "docs/check.md": 1,
+	} {
+		for _, block := range blocksOf(t, page, "go", least) {
 			if !strings.Contains(examples.String(), block[1]) {
 				t.Errorf("%s has Go that is in no example:\n%s", page, block[1])
 			}

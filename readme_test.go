@@ -22,7 +22,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// The Go of the README stands here too, so that it is compiled; TestReadme compares the two.
+// The Go of the README stands here too, so that it is compiled; TestGuides compares the two.
 
 func reconcileCronJob(ctx context.Context, suspended bool, mgr manager) (ctrl.Result, error) {
 	workflow := ctrlkit.Finally(
@@ -110,50 +110,36 @@ func TestReadmeWorkflow(t *testing.T) {
 	}
 }
 
-func TestReadme(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := os.ReadFile("readme_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	if len(blocks) < 2 {
-		t.Fatalf("found %d blocks of Go in the README", len(blocks))
-	}
-	for _, block := range blocks {
-		if !strings.Contains(string(compiled), block[1]) {
-			t.Errorf("this block of the README is not compiled in readme_test.go:\n%s", block[1])
+// What the README and a guide show of the output of programs stands in the file that they name,
+// where another test compares it with what the program prints. An empty line stands for what is
+// left out.
+func TestOutputInTheDocumentation(t *testing.T) {
+	for page, least := range map[string]int{"README.md": 2, "docs/operate.md": 11} {
+		for _, block := range blocksOf(t, page, "\\w+ from=(\\S+)", least) {
+			source, err := os.ReadFile(block[1])
+			must(t, err)
+			rest := string(source)
+			for _, section := range strings.Split(block[2], "\n\n") {
+				_, after, found := strings.Cut(rest, section)
+				if !found {
+					t.Errorf("%s shows what is not in %s, or not there:\n%s", page, block[1], section)
+					break
+				}
+				rest = after
+			}
 		}
 	}
 }
 
-// What the README shows of the output of programs stands in the file that it names, where another
-// test compares it with what the program prints. An empty line stands for what is left out.
-func TestReadmeOutput(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
+// blocksOf returns the blocks of a page that begin in this way, of which there are some.
+func blocksOf(t *testing.T, page, begin string, least int) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	must(t, err)
+	about, _, _ := strings.Cut(string(text), "\n## Mistakes in the code\n") // that is about package vet
+	blocks := regexp.MustCompile("(?s)```"+begin+"\n(.*?\n)```").FindAllStringSubmatch(about, -1)
+	if len(blocks) < least {
+		t.Errorf("found %d blocks in %s: is the expression right?", len(blocks), page)
 	}
-	blocks := regexp.MustCompile("(?s)```text from=(\\S+)\n(.*?)\n```").FindAllStringSubmatch(string(readme), -1)
-	if len(blocks) < 2 {
-		t.Fatalf("found %d blocks of output in the README", len(blocks))
-	}
-	for _, block := range blocks {
-		source, err := os.ReadFile(block[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		rest := string(source)
-		for _, section := range strings.Split(block[2], "\n\n") {
-			_, after, found := strings.Cut(rest, section)
-			if !found {
-				t.Errorf("the README shows what is not in %s, or not there:\n%s", block[1], section)
-				break
-			}
-			rest = after
-		}
-	}
+	return blocks
 }

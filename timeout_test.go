@@ -118,7 +118,10 @@ func TestTimeoutKeepsWhatWasReturned(t *testing.T) {
 		{"two, whichever was first", all(fails("B", errBoom), fails("A", errBoom), stuck), "A: boom; B: boom; Act: timed out after 1s in Stuck: it is still running", 0, 0},
 		{"a wait", all(j.waits("Waits"), stuck), "Waits: waiting for the world; Act: timed out after 1s in Stuck: it is still running", 0, 1},
 		{"terminal", all(fails("Gone", errTerminal), stuck), "Gone: terminal error: no such region; Act: timed out after 1s in Stuck: it is still running", 0, 0},
-		{"terminal because of the deadline", fails2("Act", func(ctx context.Context) error { <-ctx.Done(); return reconcile.TerminalError(ctx.Err()) }),
+		{"terminal because of the deadline", ctrlkit.NewAction("Act", func(ctx context.Context) (ctrl.Result, error) {
+			<-ctx.Done()
+			return ctrlkit.RequeueIfError(reconcile.TerminalError(ctx.Err()))
+		}),
 			"Act: timed out after 1s: terminal error: context deadline exceeded", 0, 0},
 		{"what has been tried again", all(flaky, stuck), "Act: timed out after 1s in Stuck: it is still running", 0, 0},
 		{"what has been tried in vain", all(ctrlkit.Retry(wait.Backoff{Duration: time.Millisecond, Steps: 2}, quota), stuck),
@@ -408,10 +411,6 @@ func nap(name string) ctrlkit.Action {
 		<-time.After(500 * time.Millisecond)
 		return ctrlkit.NoRequeue()
 	})
-}
-
-func fails2(name string, run func(context.Context) error) ctrlkit.Action {
-	return ctrlkit.NewAction(name, func(ctx context.Context) (ctrl.Result, error) { return ctrlkit.RequeueIfError(run(ctx)) })
 }
 
 type foreignAction struct{ inner ctrlkit.Action }

@@ -8,5 +8,6 @@
 //
 // It needs no webhook: the policies are objects of the API group admissionregistration.k8s.io. The
 // package only builds them. Install them with the operator's other manifests, which
-// "ctrlkit generate finalizer-policy" writes.
+// "ctrlkit generate finalizer-policy" writes. It is a package of its own because commands and tests
+// that make policies need none of an engine.
 package admission

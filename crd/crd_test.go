@@ -44,13 +44,9 @@ func newCluster(t *testing.T) *cluster {
 func connect(t *testing.T, config *rest.Config) *cluster {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, apiextensionsv1.AddToScheme(scheme))
 	direct, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &cluster{t: t, ctx: log.IntoContext(context.Background(), logr.Discard()), config: config, client: direct}
 }
 
@@ -80,9 +76,7 @@ func (c *cluster) installer(options crd.Options) *crd.Installer {
 		options.Timeout = 10 * time.Second
 	}
 	i, err := crd.New(config, options)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	return i
 }
 
@@ -106,9 +100,7 @@ func (c *cluster) mustInstall(writes int64, options crd.Options, definitions ...
 func (c *cluster) get() *crd.Definition {
 	c.t.Helper()
 	d := &crd.Definition{}
-	if err := c.client.Get(c.ctx, client.ObjectKey{Name: "widgets.example.com"}, d); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, c.client.Get(c.ctx, client.ObjectKey{Name: "widgets.example.com"}, d))
 	return d
 }
 
@@ -133,9 +125,7 @@ func (c *cluster) versions() string {
 func (c *cluster) patch(patch string, options ...client.PatchOption) {
 	c.t.Helper()
 	err := c.client.Patch(c.ctx, c.get(), client.RawPatch("application/merge-patch+json", []byte(patch)), append(options, client.FieldOwner("another"))...)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 }
 
 // fields returns a version whose spec has these fields.
@@ -166,4 +156,11 @@ func widget(version string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/" + version, "kind": "Widget", "metadata": map[string]any{"namespace": "default", "name": "a"}, "spec": map[string]any{"size": "big"},
 	}}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

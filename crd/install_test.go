@@ -82,15 +82,11 @@ func TestOnRealServer(t *testing.T) {
 // remove deletes the definition of Widgets, and waits until it is gone.
 func (c *cluster) remove() {
 	c.t.Helper()
-	if err := c.client.Delete(c.ctx, c.get()); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, c.client.Delete(c.ctx, c.get()))
 	err := wait.PollUntilContextTimeout(c.ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		return apierrors.IsNotFound(c.client.Get(ctx, client.ObjectKey{Name: "widgets.example.com"}, &crd.Definition{})), nil
 	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 }
 
 // awaitCategory waits until the API server has accepted a category of Widgets.
@@ -99,9 +95,7 @@ func (c *cluster) awaitCategory(category string) {
 	err := wait.PollUntilContextTimeout(c.ctx, 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
 		return slices.Contains(c.get().Status.AcceptedNames.Categories, category), nil
 	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 }
 
 func testUnchanged(c *cluster) {
@@ -141,9 +135,7 @@ func testStoredVersions(c *cluster) {
 		c.t.Errorf("versions %s, want %s", got, want)
 	}
 	c.mustInstall(0, crd.Options{Stored: crd.StoredUnserved}, widgets(fields("v1", "size", "color")))
-	if err := c.client.Status().Patch(c.ctx, c.get(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"storedVersions":["v1"]}}`))); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, c.client.Status().Patch(c.ctx, c.get(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"storedVersions":["v1"]}}`))))
 	c.mustInstall(1, crd.Options{}, widgets(fields("v1", "size", "color", "weight"))) // once it is migrated
 	if got, want := c.versions(), "v1 stored served"; got != want {
 		c.t.Errorf("versions %s, want %s", got, want)
@@ -206,14 +198,10 @@ func testBundle(c *cluster) {
 func newCertificate(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
 	data, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data}))
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -58,9 +59,7 @@ func (i *Installer) plan(d, current *Definition) (plan, error) {
 		return plan{}, nil
 	}
 	annotations := map[string]string{hashAnnotation: hash}
-	for key, value := range d.Annotations {
-		annotations[key] = value
-	}
+	maps.Copy(annotations, d.Annotations)
 	if i.options.Revision != "" {
 		annotations[RevisionAnnotation] = i.options.Revision
 	}
@@ -117,12 +116,7 @@ func lacks(ours, theirs *apiextensionsv1.JSONSchemaProps, path string) string {
 		return ""
 	}
 	if ours.XPreserveUnknownFields == nil || !*ours.XPreserveUnknownFields {
-		names := make([]string, 0, len(theirs.Properties))
-		for name := range theirs.Properties {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
+		for _, name := range slices.Sorted(maps.Keys(theirs.Properties)) {
 			below := strings.TrimPrefix(path+"."+name, ".")
 			mine, ok := ours.Properties[name]
 			if !ok {

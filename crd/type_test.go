@@ -114,22 +114,14 @@ func TestTypesRoundTrip(t *testing.T) {
 			spec.Properties["size"] = size
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.mustInstall(1, crd.Options{}, definitions...)
 	data, err := json.Marshal(newGadget())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want, got := &unstructured.Unstructured{}, &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(data, &want.Object); err != nil {
-		t.Fatal(err)
-	}
+	must(t, utiljson.Unmarshal(data, &want.Object))
 	got.Object = runtime.DeepCopyJSON(want.Object)
-	if err := c.client.Create(c.ctx, got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.client.Create(c.ctx, got))
 	metadata := want.Object["spec"].(map[string]any)["template"].(map[string]any)["metadata"].(map[string]any)
 	delete(metadata, "creationTimestamp") // which Go writes as null, and servers leave out
 	if diff := cmp.Diff(want.Object["spec"], got.Object["spec"]); diff != "" {
@@ -138,9 +130,7 @@ func TestTypesRoundTrip(t *testing.T) {
 	wrong := got.DeepCopy()
 	wrong.SetName("wrong")
 	wrong.SetResourceVersion("")
-	if err := unstructured.SetNestedField(wrong.Object, "huge", "spec", "size"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unstructured.SetNestedField(wrong.Object, "huge", "spec", "size"))
 	if err := c.client.Create(c.ctx, wrong); err == nil || !strings.Contains(err.Error(), "spec.size") {
 		t.Errorf("the adjusted schema accepts another size: %v", err)
 	}
@@ -148,9 +138,7 @@ func TestTypesRoundTrip(t *testing.T) {
 
 func TestSchemaOf(t *testing.T) {
 	p, err := crd.SchemaOf(reflect.TypeFor[Gadget]())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	spec := p.Properties["spec"]
 	if diff := cmp.Diff([]string{"enabled", "name", "names", "size"}, spec.Required); diff != "" {
 		t.Errorf("required (-want +got):\n%s", diff)

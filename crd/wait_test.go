@@ -25,9 +25,7 @@ func TestWaitForADefinitionOfOthers(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		if err := c.installer(crd.Options{}).Wait(c.ctx, "widgets.example.com"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.installer(crd.Options{}).Wait(c.ctx, "widgets.example.com"))
 		if waited := time.Since(start); waited < 3*time.Second {
 			t.Errorf("it waited %s", waited)
 		}
@@ -51,9 +49,7 @@ func TestWaitEndsWithTheReason(t *testing.T) {
 		}
 		c.mustInstall(1, crd.Options{}, widgets(fields("v1", "size")))
 		taken := `{"status":{"conditions":[{"type":"NamesAccepted","status":"False","reason":"ShortNamesConflict","message":"\"w\" is already in use"},{"type":"Established","status":"True"}]}}`
-		if err := c.client.Status().Patch(c.ctx, c.get(), client.RawPatch("application/merge-patch+json", []byte(taken))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.client.Status().Patch(c.ctx, c.get(), client.RawPatch("application/merge-patch+json", []byte(taken))))
 		if got, want := lacks(), `NamesAccepted is False: ShortNamesConflict: "w" is already in use`; got != want {
 			t.Errorf("lacks %q, want %q", got, want)
 		}

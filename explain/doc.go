@@ -16,5 +16,6 @@
 //	}, ...)
 //
 // Package observe does this in one line. Without access to the operator the command explains what
-// the conditions, finalizers and annotations of the object say.
+// the conditions, finalizers and annotations of the object say. It is a package of its own because
+// it imports no engine: any that keeps a journal can be explained.
 package explain

@@ -145,7 +145,7 @@ var errNotCalled = errors.New("the system was not called")
 // that is not known.
 func unreachable(err error) error {
 	switch {
-	case err == nil || isRefused(err):
+	case err == nil || IsRefused(err):
 		return nil
 	case len(ctrlkit.Waits(err)) > 0 || errors.Is(err, context.Canceled):
 		return errNotCalled

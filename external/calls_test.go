@@ -271,33 +271,6 @@ func TestCallsUnderRace(t *testing.T) {
 	}
 }
 
-func TestPollsAreSpread(t *testing.T) {
-	for name, uid := range map[string]func(i int) string{
-		"random": func(i int) string {
-			return fmt.Sprintf("%08x-1e64-4a8b-9d8f-%012x", uint32(i)*2654435761, uint64(i)*0x9e3779b97f4a7c15>>16)
-		},
-		"counted": func(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", i) },
-	} {
-		e := &external[configMap]{options: Options[configMap]{Poll: time.Minute}}
-		var buckets [10]int
-		for i := range 1000 {
-			obj := &metav1.ObjectMeta{UID: types.UID(uid(i))}
-			after := e.pollAfter(obj)
-			if after < 54*time.Second || after >= 66*time.Second || after != e.pollAfter(obj) {
-				t.Fatalf("%s: %v", name, after)
-			}
-			buckets[int((after-54*time.Second)*10/(12*time.Second))]++
-		}
-		for _, n := range buckets {
-			if n < 60 || n > 140 { // 100 are expected, with a deviation of 9.5
-				t.Errorf("%s: %v", name, buckets)
-				break
-			}
-		}
-		t.Logf("%s: %v", name, buckets)
-	}
-}
-
 func TestStatesHaveNames(t *testing.T) {
 	var all []string
 	for s := Absent - 1; s <= Broken+1; s++ {

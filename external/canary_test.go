@@ -78,7 +78,7 @@ func (l *lookout) Observe(ctx context.Context, e journal.Entry) {
 		return // what is explained of an object, and counted, changes with each failure
 	}
 	w := httptest.NewRecorder()
-	path := explain.Path + "?group=external.example.com&kind=Depot&namespace=" + e.Object.Namespace + "&name=" + e.Object.Name
+	path := explain.Path + "?group=test.example.com&kind=Depot&namespace=" + e.Object.Namespace + "&name=" + e.Object.Name
 	explain.Handler(l.ring).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
 	l.search("explanation", w.Body.String())
 	families, err := l.registry.Gather()

@@ -5,6 +5,7 @@ package external
 
 import (
 	"context"
+	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -139,3 +140,19 @@ func (o *Observation) exists() bool { return o.State != Absent }
 func (o *Observation) busy() bool {
 	return o.State == Creating || o.State == Updating || o.State == Deleting
 }
+
+// Refused marks an error of Create that says for certain that nothing was created: the system has
+// answered so. Without it, it is not known what became of the request.
+func Refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &refusedError{err}
+}
+
+type refusedError struct{ error }
+
+func (e *refusedError) Unwrap() error { return e.error }
+
+// IsRefused reports whether an error is made by [Refused].
+func IsRefused(err error) bool { return errors.As(err, new(*refusedError)) }

@@ -41,7 +41,6 @@ const (
 	ReasonForeign         = "BelongsToAnother"
 	ReasonCreationUnknown = "CreationUnknown"
 	ReasonWrongAnnotation = "WrongAnnotation"
-	ReasonUnreachable     = "Unreachable"
 	ReasonUnpublished     = "Unpublished"
 )
 

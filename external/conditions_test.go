@@ -7,7 +7,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,27 +76,24 @@ func (d *siloDesk) line() string {
 func TestConditionsByState(t *testing.T) {
 	rings.Test(t, "takes seconds")
 	for _, tt := range observed {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newSiloDesk(t, byName())
-				d.settle()
-				d.annotate("policy.ctrlkit.dev/allow", "observe,create,delete")
-				d.store.seen = func(o *external.Observation) { *o = tt.seen }
-				_, _ = d.reconcile()
-				if diff := cmp.Diff(tt.want, d.line()); diff != "" {
-					t.Error(diff)
-				}
-				conditiontest.Check(t, d.get())
-				version := d.get().ResourceVersion
-				if _, _ = d.reconcile(); d.get().ResourceVersion != version {
-					t.Error("the same observation is written again")
-				}
-				d.store.seen = nil
-				_, _ = d.reconcile()
-				if diff := cmp.Diff(observed[0].want, d.line()); diff != "" {
-					t.Errorf("afterwards:\n%s", diff)
-				}
-			})
+		onDesk(t, tt.name, byName(), func(t *testing.T, d *siloDesk) {
+			d.settle()
+			d.annotate("policy.ctrlkit.dev/allow", "observe,create,delete")
+			d.store.seen = func(o *external.Observation) { *o = tt.seen }
+			_, _ = d.reconcile()
+			if diff := cmp.Diff(tt.want, d.line()); diff != "" {
+				t.Error(diff)
+			}
+			conditiontest.Check(t, d.get())
+			version := d.get().ResourceVersion
+			if _, _ = d.reconcile(); d.get().ResourceVersion != version {
+				t.Error("the same observation is written again")
+			}
+			d.store.seen = nil
+			_, _ = d.reconcile()
+			if diff := cmp.Diff(observed[0].want, d.line()); diff != "" {
+				t.Errorf("afterwards:\n%s", diff)
+			}
 		})
 	}
 }
@@ -108,44 +104,38 @@ func TestConditionsOfFailedCalls(t *testing.T) {
 	for _, tt := range []struct{ method, condition string }{
 		{"connect", ""}, {"observe", ""}, {"create", "Creating"}, {"update", "Updating"}, {"delete", "Deleting"},
 	} {
-		t.Run(tt.method, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newSiloDesk(t, byName())
-				if tt.method != "create" {
-					d.settle()
-				}
-				if tt.method == "update" {
-					d.change(func(obj *Silo) { obj.Spec.Size = "large" })
-				}
-				if tt.method == "delete" {
-					d.delete()
-				}
-				d.store.fail = failing(tt.method, errors.New("connection refused"))
-				if _, err := d.reconcile(); err == nil {
-					t.Fatal("no error")
-				}
-				d.expect("Failed", "True TemporaryError: ")
-				if tt.condition != "" {
-					d.expect(tt.condition, "True InProgress")
-				}
-				if got := d.conditions()["Failed"]; !strings.HasSuffix(got, ": connection refused") {
-					t.Errorf("Failed is %q", got)
-				}
-				conditiontest.Check(t, d.get())
-				time.Sleep(time.Hour)
-				d.store.fail = nil
-				if d.settle(); tt.method != "delete" {
-					d.expect("Failed", "False")
-					d.expect("Ready", "True")
-				}
-			})
+		onDesk(t, tt.method, byName(), func(t *testing.T, d *siloDesk) {
+			if tt.method != "create" {
+				d.settle()
+			}
+			if tt.method == "update" {
+				d.change(func(obj *Silo) { obj.Spec.Size = "large" })
+			}
+			if tt.method == "delete" {
+				d.delete()
+			}
+			d.store.fail = failing(tt.method, errors.New("connection refused"))
+			d.fails()
+			d.expect("Failed", "True TemporaryError: ")
+			if tt.condition != "" {
+				d.expect(tt.condition, "True InProgress")
+			}
+			if got := d.conditions()["Failed"]; !strings.HasSuffix(got, ": connection refused") {
+				t.Errorf("Failed is %q", got)
+			}
+			conditiontest.Check(t, d.get())
+			time.Sleep(time.Hour)
+			d.store.fail = nil
+			if d.settle(); tt.method != "delete" {
+				d.expect("Failed", "False")
+				d.expect("Ready", "True")
+			}
 		})
 	}
 }
 
 func TestInvalidStateIsABug(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newSiloDesk(t, byName())
+	inDesk(t, byName(), func(t *testing.T, d *siloDesk) {
 		d.store.seen = func(o *external.Observation) { *o = external.Observation{} }
 		if _, err := d.reconcile(); err == nil || !strings.Contains(err.Error(), "a bug in the operator") {
 			t.Errorf("error %v", err)

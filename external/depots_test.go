@@ -9,14 +9,38 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"
 )
+
+// A Depot stands for a resource in a system that the simulator plays.
+type (
+	Depot     = testkind.Object[DepotSpec, DepotStatus]
+	DepotList = testkind.List[DepotSpec, DepotStatus]
+)
+
+type DepotSpec struct {
+	Size int32 `json:"size,omitempty"`
+}
+
+type DepotStatus struct {
+	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+	ID                 string             `json:"id,omitempty"` // for the reconciler written by hand
+	Conditions         []metav1.Condition `json:"conditions,omitempty"`
+}
+
+var depotScheme = testkind.Scheme(testkind.Of[DepotSpec, DepotStatus]("Depot"))
+
+func depot(name string) *Depot {
+	return &Depot{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: DepotSpec{Size: 1}}
+}
 
 // depots connects to a system that the simulator plays.
 type depots struct {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -260,9 +259,4 @@ func (e *external[T]) open(ctx context.Context, req *step.Request[T]) (*session[
 	}
 	step.Put(req, e.session, s)
 	return s, nil
-}
-
-// pollAfter returns when to observe the resource of an object again.
-func (e *external[T]) pollAfter(obj metav1.Object) time.Duration {
-	return lifecycle.Spread(e.options.Poll, obj)
 }

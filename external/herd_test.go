@@ -87,15 +87,15 @@ func startSlow(t *testing.T, objects, workers int) *slow {
 	}
 	ctrl.SetLogger(logr.Discard())
 	server, s := apiserver.New(apiserver.Options{Now: time.Now}), &slow{all: map[string]bool{}}
-	must(server.Install(siloDefinition()))
-	user, err := client.New(server.Config(), client.Options{Scheme: siloScheme()})
+	must(server.Install(silos.Definition()))
+	user, err := client.New(server.Config(), client.Options{Scheme: siloScheme})
 	must(err)
 	must(client.IgnoreAlreadyExists(user.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})))
 	for i := range objects {
 		must(user.Create(t.Context(), &Silo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("s", i)}}))
 	}
 	mgr, err := ctrl.NewManager(server.Config(), ctrl.Options{
-		Scheme: siloScheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: siloScheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	must(err)

@@ -8,73 +8,29 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
 )
 
-// eachIdentity runs a test for each class, in a bubble.
-func eachIdentity(t *testing.T, test func(t *testing.T, d *siloDesk)) {
+// eachIdentity runs a test for each class but some, in a bubble.
+func eachIdentity(t *testing.T, test func(t *testing.T, d *siloDesk), except ...string) {
 	t.Helper()
 	for name, identity := range siloIdentities {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newSiloDesk(t, identity)
-				test(t, d)
-			})
-		})
+		if slices.Contains(except, name) {
+			continue
+		}
+		onDesk(t, name, identity, test)
 	}
-}
-
-func TestLifeOfResource(t *testing.T) {
-	eachIdentity(t, func(t *testing.T, d *siloDesk) {
-		d.settle()
-		d.expect("Ready", "True")
-		d.expect("Available", "True Available")
-		if calls := d.store.take(); strings.Count(calls, "create") != 1 || len(d.store.all) != 1 {
-			t.Errorf("calls %s", calls)
-		}
-		id := external.IDOf(d.get())
-		if !slices.Equal(d.store.ids(), []string{id}) {
-			t.Errorf("the id %q is recorded, and the store has %v", id, d.store.ids())
-		}
-		before := d.get().ResourceVersion
-		if _, err := d.reconcile(); err != nil || d.get().ResourceVersion != before {
-			t.Errorf("a poll without a change writes, or fails: %v", err)
-		}
-		if calls := d.store.take(); calls != "observe" {
-			t.Errorf("a poll calls %s", calls)
-		}
-		d.store.all[id].size = "edited"
-		d.settle()
-		if got := d.store.all[id].size; got != "small" {
-			t.Errorf("the size is %s", got)
-		}
-		delete(d.store.all, id)
-		time.Sleep(time.Hour) // it is not recent any more
-		d.settle()
-		if len(d.store.all) != 1 {
-			t.Error("a resource that was deleted is not created again")
-		}
-		d.delete()
-		d.settle()
-		if d.get() != nil || len(d.store.all) != 0 {
-			t.Errorf("after the deletion, the store has %v", d.store.ids())
-		}
-	})
 }
 
 func TestRefusedCreationIsTriedAgain(t *testing.T) {
 	eachIdentity(t, func(t *testing.T, d *siloDesk) {
 		d.store.fail = failing("create", external.Refused(errors.New("quota exceeded")))
 		for range 3 {
-			if _, err := d.reconcile(); err == nil {
-				t.Fatal("no error")
-			}
+			d.fails()
 			time.Sleep(time.Hour)
 		}
 		d.expect("Creating", "True InProgress")
@@ -84,9 +40,7 @@ func TestRefusedCreationIsTriedAgain(t *testing.T) {
 		d.settle()
 		d.expect("Ready", "True")
 		d.expect("Failed", "False")
-		if len(d.store.all) != 1 {
-			t.Errorf("the store has %v", d.store.ids())
-		}
+		d.has(1)
 	})
 }
 
@@ -120,60 +74,22 @@ func TestPreventedCreationIsTriedAgain(t *testing.T) {
 		time.Sleep(time.Minute)
 		d.settle()
 		d.expect("Ready", "True")
-		if len(d.store.all) != 1 {
-			t.Errorf("the store has %v", d.store.ids())
-		}
-	})
-}
-
-// The rate prevents Create after the intent is written: another object has used it up.
-func TestCreationBeyondTheRate(t *testing.T) {
-	eachIdentity(t, func(t *testing.T, d *siloDesk) {
-		d.options.Calls.PerSecond, d.options.Calls.Burst = 0.01, 2
-		d.restart()
-		other := d.get()
-		other.Name, other.ResourceVersion, other.UID = "other", "", ""
-		d.must(d.client.Create(t.Context(), other))
-		if _, err := d.reconcileOne(client.ObjectKeyFromObject(other)); err != nil {
-			t.Fatal(err)
-		}
-		for _, sleep := range []time.Duration{100, 200, 200, 200} {
-			result, err := d.reconcile()
-			if err != nil || result.RequeueAfter == 0 {
-				t.Fatalf("%+v, %v", result, err)
-			}
-			time.Sleep(sleep * time.Second)
-		}
-		d.expect("Available", "True")
-		if len(d.store.all) != 2 || strings.Count(d.store.take(), "create") != 2 {
-			t.Errorf("the store has %v", d.store.ids())
-		}
+		d.has(1)
 	})
 }
 
 func TestInvisibleResourceIsDeleted(t *testing.T) {
 	eachIdentity(t, func(t *testing.T, d *siloDesk) {
-		if strings.HasSuffix(t.Name(), "/name") {
-			t.Skip("a name that was chosen says nothing of when it was created")
-		}
 		d.options.Visible = 30 * time.Second
 		d.restart()
 		d.store.lag = 20 * time.Second
-		_, err := d.reconcile()
-		d.must(err)
+		d.passes()
 		d.delete()
-		for range 50 {
-			if d.get() == nil {
-				break
-			}
-			result, err := d.reconcile()
-			d.must(err)
-			time.Sleep(result.RequeueAfter)
-		}
+		d.wait()
 		if diff := cmp.Diff([]string(nil), d.store.ids()); diff != "" || d.get() != nil {
 			t.Errorf("left in the store:\n%s", diff)
 		}
-	})
+	}, "name") // a name that was chosen says nothing of when it was created
 }
 
 // failAfterCreate lets the id that Create returns not be written.
@@ -197,43 +113,24 @@ func (d *siloDesk) failAfterCreate() {
 
 func TestIDThatCouldNotBeWrittenIsKept(t *testing.T) {
 	eachIdentity(t, func(t *testing.T, d *siloDesk) {
-		if strings.HasSuffix(t.Name(), "/name") {
-			t.Skip("there is no id to write")
-		}
 		d.options.Visible = time.Minute
 		d.restart()
 		d.failAfterCreate()
-		for range 10 {
-			result, err := d.reconcile()
-			d.must(err)
-			time.Sleep(result.RequeueAfter)
-		}
+		d.passesTimes(10)
 		d.expect("Ready", "True")
 		if id := external.IDOf(d.get()); id != "silo-1" || strings.Count(d.store.take(), "create") != 1 {
 			t.Errorf("the id is %q, and the store has %v", id, d.store.ids())
 		}
-	})
+	}, "name") // there is no id to write
 }
 
 func TestIDThatCouldNotBeWrittenIsDeleted(t *testing.T) {
 	eachIdentity(t, func(t *testing.T, d *siloDesk) {
-		if strings.HasSuffix(t.Name(), "/name") {
-			t.Skip("there is no id to write")
-		}
 		d.options.Visible = time.Minute
 		d.restart()
 		d.failAfterCreate()
 		d.delete()
-		for range 30 {
-			if d.get() == nil {
-				break
-			}
-			result, err := d.reconcile()
-			d.must(err)
-			time.Sleep(result.RequeueAfter)
-		}
-		if d.get() != nil || len(d.store.all) > 0 {
-			t.Errorf("the store has %v", d.store.ids())
-		}
-	})
+		d.wait()
+		d.gone()
+	}, "name") // there is no id to write
 }

@@ -61,16 +61,10 @@ func TestMatrix(t *testing.T) {
 	t.Log("\n" + strings.Join(table, "\n"))
 }
 
-// A count is of the plans of an operator. A plan that shows a duplicate or a leak counts for
-// nothing else, because what it does besides has the same cause.
-type count struct{ plans, ok, duplicates, leaks, stuck, other int }
-
-func (c count) String() string {
-	return fmt.Sprintf("%d | %d | %d | %d | %d | %d", c.plans, c.ok, c.duplicates, c.leaks, c.stuck, c.other)
-}
-
-func countPlans(r *sim.Report) count {
-	c := count{plans: len(r.Plans)}
+// countPlans returns the numbers of a row. A plan that shows a duplicate or a leak counts for nothing
+// else, because what it does besides has the same cause.
+func countPlans(r *sim.Report) string {
+	var ok, duplicates, leaks, stuck, other int
 	for _, plan := range r.Plans {
 		violated := r.Violated(plan)
 		any := func(oracles ...oracle.Name) bool {
@@ -78,22 +72,22 @@ func countPlans(r *sim.Report) count {
 		}
 		duplicate, leak := any(oracle.OneExternal), any(oracle.NoLeak, oracle.ScriptRuns)
 		if duplicate {
-			c.duplicates++
+			duplicates++
 		}
 		if leak {
-			c.leaks++
+			leaks++
 		}
 		switch {
 		case len(violated) == 0:
-			c.ok++
+			ok++
 		case duplicate || leak:
 		case any(oracle.SameEnd, oracle.BecomesIdle, oracle.BoundedRequests, oracle.EndsWell, oracle.SaysWhy):
-			c.stuck++
+			stuck++
 		default:
-			c.other++
+			other++
 		}
 	}
-	return c
+	return fmt.Sprintf("%d | %d | %d | %d | %d | %d", len(r.Plans), ok, duplicates, leaks, stuck, other)
 }
 
 // The plans find what package external prevents: the reconciler that guides show, and each mistake

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/ctrlkit/ctrlkit/failure"
 )
 
 // A memory is what this process knows of creations, and what the annotations of an object may not
@@ -51,6 +53,13 @@ func (m *memory) change(uid types.UID, change func(*attempt)) {
 	m.all[uid] = a
 }
 
+// get returns what is known of an object.
+func (m *memory) get(uid types.UID) attempt {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.all[uid]
+}
+
 // see notes what the annotations of an object say. A record that is older than what is known is that
 // of a stale cache: to take it would be to forget a creation.
 func (m *memory) see(uid types.UID, id string, r record) {
@@ -68,9 +77,7 @@ func (m *memory) see(uid types.UID, id string, r record) {
 // last returns the record of the last creation for an object of which this process knows what has
 // become, an empty one if there is none.
 func (m *memory) last(uid types.UID) record {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.all[uid].record
+	return m.get(uid).record
 }
 
 // called notes that Create is being called. Before it, nothing was created with a record of this
@@ -89,7 +96,7 @@ func (m *memory) called(uid types.UID, generation int64, r record) (ended func(i
 			switch {
 			case err == nil:
 				a.id, a.open, a.refusal = id, false, refusal{}
-			case isRefused(err):
+			case IsRefused(err):
 				a.open = before // what an earlier call has done is as unknown as it was
 				a.refusal = a.again(err, generation)
 			}
@@ -112,9 +119,7 @@ func (m *memory) of(uid types.UID, r record) (a attempt, maybe bool) {
 // restore returns what the annotations of an object should say: the id of its resource, or that one
 // may be being created. It reports whether that is known.
 func (m *memory) restore(uid types.UID) (id string, r record, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	a := m.all[uid]
+	a := m.get(uid)
 	switch {
 	case a.id == "":
 		return "", a.record, a.open
@@ -129,4 +134,25 @@ func (m *memory) forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.all, uid)
+}
+
+// again returns the refusal with one more answer. Each attempt begins with a write of the intent,
+// and each answer ends with another one: the events of these writes would bring the next attempt at
+// once, without the backoff of the failure.
+func (r refusal) again(err error, generation int64) refusal {
+	if r.generation != generation {
+		r.times = 0
+	}
+	r.times++
+	delay := failure.Classify(err).Backoff.Delay(r.times)
+	return refusal{err: err, generation: generation, times: r.times, until: time.Now().Add(delay)}
+}
+
+// holds returns the error of the last attempt, if it is too early for the next one. A change of the
+// spec ends the wait.
+func (r refusal) holds(generation int64) error {
+	if r.generation != generation || !time.Now().Before(r.until) {
+		return nil
+	}
+	return r.err
 }

@@ -6,7 +6,6 @@ package external_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,11 +27,13 @@ func TestRateOfOneCall(t *testing.T) {
 			}
 			_, err := d.reconcileOne(client.ObjectKeyFromObject(other))
 			d.must(err)
-			result, err := d.reconcile()
-			d.must(err)
+			result := d.passes()
 			time.Sleep(max(result.RequeueAfter, time.Second))
 		}
 		calls := strings.Split(d.store.take(), " ")
+		if made := strings.Count(strings.Join(calls, " "), "create"); made != 2 {
+			t.Errorf("%d calls of Create", made)
+		}
 		if took := time.Since(began); float64(len(calls)) > 2+took.Seconds()*0.01 {
 			t.Errorf("%d calls within %s: %v", len(calls), took, calls)
 		}
@@ -41,15 +42,12 @@ func TestRateOfOneCall(t *testing.T) {
 
 // A call that is interrupted keeps its place, and places that nothing uses any more are forgotten.
 func TestPlacesAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newSiloDesk(t, byName())
+	inDesk(t, byName(), func(t *testing.T, d *siloDesk) {
 		d.options.Calls.PerSecond, d.options.Calls.Burst = 0.001, 1
 		d.restart()
-		_, err := d.reconcile() // the creation has a place in 1000 seconds
-		d.must(err)
+		d.passes()
 		time.Sleep(time.Hour)
-		result, err := d.reconcile()
-		d.must(err)
+		result := d.passes()
 		if result.RequeueAfter == 0 {
 			t.Errorf("%+v", result)
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/external"
@@ -39,35 +38,31 @@ var verbs = []struct {
 
 func TestPolicyVerbs(t *testing.T) {
 	for _, tt := range verbs {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newSiloDesk(t, byName())
-				if tt.world != "none" {
-					d.settle()
-				}
-				if tt.world == "edited" {
-					d.store.all[external.IDOf(d.get())].size = "edited"
-				}
-				d.annotate("policy.ctrlkit.dev/"+tt.key, tt.value)
-				if tt.deleted {
-					d.delete()
-				}
-				d.store.take()
-				_, err := d.reconcile()
-				d.must(err)
-				if calls := d.store.take(); calls != tt.calls {
-					t.Errorf("calls %q, want %q", calls, tt.calls)
-				}
-				if len(d.store.all) != tt.left {
-					t.Errorf("%d silos", len(d.store.all))
-				}
-				if (d.get() == nil) != tt.deleted {
-					t.Errorf("the object: %v", d.get())
-				}
-				if tt.available != "" {
-					d.expect("Available", tt.available)
-				}
-			})
+		onDesk(t, tt.name, byName(), func(t *testing.T, d *siloDesk) {
+			if tt.world != "none" {
+				d.settle()
+			}
+			if tt.world == "edited" {
+				d.store.all[external.IDOf(d.get())].size = "edited"
+			}
+			d.annotate("policy.ctrlkit.dev/"+tt.key, tt.value)
+			if tt.deleted {
+				d.delete()
+			}
+			d.store.take()
+			d.passes()
+			if calls := d.store.take(); calls != tt.calls {
+				t.Errorf("calls %q, want %q", calls, tt.calls)
+			}
+			if len(d.store.all) != tt.left {
+				t.Errorf("%d silos", len(d.store.all))
+			}
+			if (d.get() == nil) != tt.deleted {
+				t.Errorf("the object: %v", d.get())
+			}
+			if tt.available != "" {
+				d.expect("Available", tt.available)
+			}
 		})
 	}
 }
@@ -78,51 +73,43 @@ func TestLateInitialization(t *testing.T) {
 		"chosen by the user":   {"*", "south", "south"},
 		"not allowed":          {"observe,create,update,delete", "", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newSiloDesk(t, byName())
-				d.annotate("policy.ctrlkit.dev/allow", tt.allow)
-				d.change(func(obj *Silo) { obj.Spec.Region = tt.region })
-				d.settle()
-				got := d.get()
-				if got.Spec.Region != tt.want || got.Spec.Size != "small" {
-					t.Errorf("spec %+v", got.Spec)
-				}
-				d.expect("Ready", "True")
-				if got.Status.ObservedGeneration != got.Generation {
-					t.Errorf("generation %d, observed %d", got.Generation, got.Status.ObservedGeneration)
-				}
-				if calls := d.store.take(); strings.Count(calls, "create") != 1 {
-					t.Errorf("calls %s", calls)
-				}
-			})
+		onDesk(t, name, byName(), func(t *testing.T, d *siloDesk) {
+			d.annotate("policy.ctrlkit.dev/allow", tt.allow)
+			d.change(func(obj *Silo) { obj.Spec.Region = tt.region })
+			d.settle()
+			got := d.get()
+			if got.Spec.Region != tt.want || got.Spec.Size != "small" {
+				t.Errorf("spec %+v", got.Spec)
+			}
+			d.expect("Ready", "True")
+			if got.Status.ObservedGeneration != got.Generation {
+				t.Errorf("generation %d, observed %d", got.Generation, got.Status.ObservedGeneration)
+			}
+			if calls := d.store.take(); strings.Count(calls, "create") != 1 {
+				t.Errorf("calls %s", calls)
+			}
 		})
 	}
 }
 
 func TestResourceOfNameIsNotTakenOver(t *testing.T) {
 	for name, owner := range map[string]string{"of no object": "", "of another object": "another-uid"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newSiloDesk(t, external.ByName(func(*Silo) (string, error) { return "logs", nil }))
-				d.store.all["logs"] = &stored{id: "logs", owner: owner, size: "huge"}
-				if _, err := d.reconcile(); err == nil {
-					t.Error("no error")
-				}
-				obj := d.get()
-				if len(obj.Finalizers) > 0 || external.IDOf(obj) != "" || d.store.all["logs"].size != "huge" {
-					t.Errorf("it is claimed: %v", obj.ObjectMeta)
-				}
-				d.expect("Ready", "False BelongsToAnother: ")
-				if got := d.conditions()["Stalled"]; !strings.Contains(got, external.IDAnnotation) {
-					t.Errorf("Stalled does not name the remedy: %s", got)
-				}
-				d.delete()
-				d.settle()
-				if d.get() != nil || len(d.store.all) != 1 {
-					t.Errorf("after the deletion, the store has %v", d.store.ids())
-				}
-			})
+		onDesk(t, name, external.ByName(func(*Silo) (string, error) { return "logs", nil }), func(t *testing.T, d *siloDesk) {
+			d.store.all["logs"] = &stored{id: "logs", owner: owner, size: "huge"}
+			d.fails()
+			obj := d.get()
+			if len(obj.Finalizers) > 0 || external.IDOf(obj) != "" || d.store.all["logs"].size != "huge" {
+				t.Errorf("it is claimed: %v", obj.ObjectMeta)
+			}
+			d.expect("Ready", "False BelongsToAnother: ")
+			if got := d.conditions()["Stalled"]; !strings.Contains(got, external.IDAnnotation) {
+				t.Errorf("Stalled does not name the remedy: %s", got)
+			}
+			d.delete()
+			d.settle()
+			if d.get() != nil || len(d.store.all) != 1 {
+				t.Errorf("after the deletion, the store has %v", d.store.ids())
+			}
 		})
 	}
 }
@@ -138,16 +125,13 @@ func TestAdoption(t *testing.T) {
 		}
 		d.delete()
 		d.settle()
-		if d.get() != nil || len(d.store.all) != 0 {
-			t.Errorf("after the deletion, the store has %v", d.store.ids())
-		}
+		d.gone()
 	})
 }
 
 // An object may be restored from a backup, and its resource belong to the object that it was.
 func TestResourceOfAnotherOwnerIsNotDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newSiloDesk(t, byName())
+	inDesk(t, byName(), func(t *testing.T, d *siloDesk) {
 		d.settle()
 		d.store.all[external.IDOf(d.get())].owner = "another-uid"
 		d.delete()
@@ -159,17 +143,12 @@ func TestResourceOfAnotherOwnerIsNotDeleted(t *testing.T) {
 }
 
 func TestUnknownCreationNeedsAPerson(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newSiloDesk(t, external.ByNothing[*Silo]())
+	inDesk(t, external.ByNothing[*Silo](), func(t *testing.T, d *siloDesk) {
 		d.store.fail = failing("create", errors.New("connection reset")) // the answer is lost
-		if _, err := d.reconcile(); err == nil {
-			t.Error("no error")
-		}
+		d.fails()
 		d.store.fail = nil
 		time.Sleep(time.Hour)
-		if _, err := d.reconcile(); err == nil {
-			t.Error("no error")
-		}
+		d.fails()
 		d.expect("Ready", "False CreationUnknown: Silo: a resource was being created at ")
 		for _, text := range []string{external.IDAnnotation, external.IntentAnnotation} {
 			if got := d.conditions()["Stalled"]; !strings.Contains(got, text) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,17 +118,14 @@ var requeues = []struct {
 
 func TestWhenToRequeue(t *testing.T) {
 	for _, tt := range requeues {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newSiloDesk(t, byName())
-				tt.prepare(d)
-				if got := d.outcome(); got != tt.first {
-					t.Errorf("the first reconcile is %s, want %s", got, tt.first)
-				}
-				if got := d.outcome(); got != tt.second {
-					t.Errorf("the second reconcile is %s, want %s", got, tt.second)
-				}
-			})
+		onDesk(t, tt.name, byName(), func(t *testing.T, d *siloDesk) {
+			tt.prepare(d)
+			if got := d.outcome(); got != tt.first {
+				t.Errorf("the first reconcile is %s, want %s", got, tt.first)
+			}
+			if got := d.outcome(); got != tt.second {
+				t.Errorf("the second reconcile is %s, want %s", got, tt.second)
+			}
 		})
 	}
 }

@@ -44,7 +44,7 @@ func (r *byHand) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if controllerutil.AddFinalizer(d, byHandFinalizer) {
 		return ctrl.Result{}, r.Update(ctx, d) // the event of it triggers the next reconcile
 	}
-	before := clone(d)
+	before := d.DeepCopyObject().(*Depot)
 	err := r.ensure(ctx, d)
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: d.Generation}
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/internal/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -28,7 +29,7 @@ type servingManager struct {
 	handler http.Handler
 }
 
-func (*servingManager) GetScheme() *runtime.Scheme { return siloScheme() }
+func (*servingManager) GetScheme() *runtime.Scheme { return siloScheme }
 
 func (m *servingManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
 	m.path, m.handler = path, handler
@@ -72,7 +73,7 @@ func TestServeAudits(t *testing.T) {
 	}
 	want := orphans.Report{Systems: []orphans.System{
 		{Name: "a", Orphans: []orphans.Resource{{ID: "LEAK", Owner: "gone"}}, Missing: []orphans.Object{
-			{Object: journal.Object{Group: siloVersion.Group, Kind: "Silo", Namespace: "shop", Name: "logs"}, ID: "S1"},
+			{Object: journal.Object{Group: testkind.Version.Group, Kind: "Silo", Namespace: "shop", Name: "logs"}, ID: "S1"},
 		}},
 		{Name: "b", Error: "listing the resources: connection refused"},
 	}}

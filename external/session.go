@@ -260,7 +260,7 @@ func (s *session[T]) reconcile(ctx context.Context) (ctrl.Result, error) {
 	if s.seen.State == Absent && !s.recent() {
 		if why := allowed.Refusal(policy.VerbCreate); why != "" {
 			s.markAbsent(why)
-			return ctrlkit.ContinueAndRequeueAfter(s.pollAfter(s.req.Object))
+			return ctrlkit.ContinueAndRequeueAfter(lifecycle.Spread(s.options.Poll, s.req.Object))
 		}
 		if err := s.create(ctx); err != nil {
 			return ctrl.Result{}, err
@@ -291,7 +291,7 @@ func (s *session[T]) create(ctx context.Context) error {
 	}
 	minted := s.options.Identity.class != className
 	switch {
-	case err != nil && isRefused(err) && minted:
+	case err != nil && IsRefused(err) && minted:
 		if _, maybe := s.memory.of(obj.GetUID(), s.record); !maybe {
 			setRecord(obj, record{step: refused, at: time.Now(), token: s.record.token})
 		}
@@ -378,7 +378,7 @@ func (s *session[T]) settle(ctx context.Context) (ctrl.Result, error) {
 	if s.seen.Unavailable != "" {
 		return ctrlkit.PollFor("the resource to be available: "+s.seen.Unavailable, s.options.Busy)
 	}
-	return ctrlkit.ContinueAndRequeueAfter(s.pollAfter(s.req.Object))
+	return ctrlkit.ContinueAndRequeueAfter(lifecycle.Spread(s.options.Poll, s.req.Object))
 }
 
 // delete deletes the resource.

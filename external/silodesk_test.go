@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -19,11 +20,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// A Silo is the object of the tests of single reconciles.
+type Silo = testkind.Object[SiloSpec, SiloStatus]
+
+type SiloSpec struct {
+	Size   string `json:"size,omitempty"`
+	Region string `json:"region,omitempty"` // the system chooses one
+}
+
+type SiloStatus struct {
+	policy.RequestStatus `json:",inline"`
+	ObservedGeneration   int64              `json:"observedGeneration,omitempty"`
+	Conditions           []metav1.Condition `json:"conditions,omitempty"`
+}
+
+var (
+	silos      = testkind.Of[SiloSpec, SiloStatus]("Silo")
+	siloScheme = testkind.Scheme(silos)
 )
 
 // secretText is the password of each silo.
@@ -72,10 +93,10 @@ func newSiloDesk(t *testing.T, identity external.Identity[*Silo]) *siloDesk {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	server := apiserver.New(apiserver.Options{})
-	d := &siloDesk{t: t, store: newStore(), recorder: events.NewFakeRecorder(1000), ring: journal.NewRing(journal.RingOptions{}), logger: logr.Discard()}
-	d.must(server.Install(siloDefinition()))
+	d := &siloDesk{t: t, store: &store{all: map[string]*stored{}}, recorder: events.NewFakeRecorder(1000), ring: journal.NewRing(journal.RingOptions{}), logger: logr.Discard()}
+	d.must(server.Install(silos.Definition()))
 	var err error
-	d.client, err = client.New(server.Config(), client.Options{Scheme: siloScheme()})
+	d.client, err = client.New(server.Config(), client.Options{Scheme: siloScheme})
 	d.must(err)
 	d.must(client.IgnoreAlreadyExists(d.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})))
 	d.connector = d.store
@@ -89,6 +110,18 @@ func newSiloDesk(t *testing.T, identity external.Identity[*Silo]) *siloDesk {
 		Spec:       SiloSpec{Size: "small", Region: "north"},
 	}))
 	return d
+}
+
+// inDesk runs a test with a desk, in virtual time.
+func inDesk(t *testing.T, identity external.Identity[*Silo], test func(t *testing.T, d *siloDesk)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newSiloDesk(t, identity)) })
+}
+
+// onDesk does that in a subtest.
+func onDesk(t *testing.T, name string, identity external.Identity[*Silo], test func(t *testing.T, d *siloDesk)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inDesk(t, identity, test) })
 }
 
 // restart replaces the operator, with the options and the connector as they are now.
@@ -155,13 +188,52 @@ func (d *siloDesk) reconcileOne(key client.ObjectKey) (ctrl.Result, error) {
 	return result, err
 }
 
+// passes reconciles the Silo once, without an error.
+func (d *siloDesk) passes() ctrl.Result {
+	d.t.Helper()
+	result, err := d.reconcile()
+	d.must(err)
+	return result
+}
+
+// passesTimes does that so many times, each when the result says.
+func (d *siloDesk) passesTimes(n int) {
+	d.t.Helper()
+	for range n {
+		time.Sleep(d.passes().RequeueAfter)
+	}
+}
+
+// fails reconciles the Silo once, with an error.
+func (d *siloDesk) fails() {
+	d.t.Helper()
+	if _, err := d.reconcile(); err == nil {
+		d.t.Fatal("no error")
+	}
+}
+
+// has checks how many silos the store has.
+func (d *siloDesk) has(n int) {
+	d.t.Helper()
+	if len(d.store.all) != n {
+		d.t.Errorf("the store has %v", d.store.ids())
+	}
+}
+
+// gone checks that neither the Silo nor what it stands for is there.
+func (d *siloDesk) gone() {
+	d.t.Helper()
+	if d.has(0); d.get() != nil {
+		d.t.Error("the object is there")
+	}
+}
+
 // settle reconciles until the version of the Silo does not change, and returns the last result.
 func (d *siloDesk) settle() ctrl.Result {
 	d.t.Helper()
 	for range 10 {
 		before := d.get()
-		result, err := d.reconcile()
-		d.must(err)
+		result := d.passes()
 		if after := d.get(); after == nil || before != nil && after.ResourceVersion == before.ResourceVersion {
 			return result
 		}

@@ -103,7 +103,7 @@ func TestSurvivesStripping(t *testing.T) {
 // workload is the life of some Depots.
 func (c identityClass) workload(operator func(mgr ctrl.Manager, p *sim.Process) error) sim.Workload {
 	return sim.Workload{
-		Name: c.name, Scheme: depotScheme(), CRDs: []string{"testdata/crd"}, Externals: []sim.External{c.system},
+		Name: c.name, Scheme: depotScheme, CRDs: []string{"testdata/crd"}, Externals: []sim.External{c.system},
 		Operator: sim.Manager(operator), Objects: []client.Object{canaries()}, Script: c.script, Quiet: 3 * time.Minute, Normalize: withoutIntent,
 	}
 }
@@ -223,7 +223,7 @@ func (c identityClass) strip(w *sim.World) {
 
 // patch changes a Depot as a person does, who does not insist.
 func patch(w *sim.World, d *Depot, text string) {
-	c, err := client.New(w.Config(), client.Options{Scheme: depotScheme()})
+	c, err := client.New(w.Config(), client.Options{Scheme: depotScheme})
 	if err == nil {
 		err = c.Patch(context.Background(), d, client.RawPatch(types.MergePatchType, []byte(text)))
 	}

@@ -37,8 +37,6 @@ type stored struct {
 	made                        time.Time
 }
 
-func newStore() *store { return &store{all: map[string]*stored{}} }
-
 func (s *store) Connect(context.Context, *step.Request[*Silo]) (external.Client[*Silo], error) {
 	if err := s.called("connect"); err != nil {
 		return nil, err

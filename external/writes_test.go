@@ -6,9 +6,9 @@ package external_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,8 +44,8 @@ func (c countingStatus) Patch(ctx context.Context, obj client.Object, patch clie
 // siloFinalizer is what an admission policy adds.
 const siloFinalizer = "test.example.com/silos"
 
-// What the life of one resource costs: writes to the API server, in capitals, and calls. The last
-// observation until Ready is that of the reconcile which the writes have triggered.
+// The life of one resource, and what it costs: writes to the API server, in capitals, and calls.
+// The last observation until Ready is that of the reconcile which the writes have triggered.
 func TestRequestsOfALife(t *testing.T) {
 	for name, tt := range map[string]struct{ without, with string }{
 		"name":    {"observe METADATA create observe STATUS observe", "observe METADATA create observe STATUS observe"},
@@ -54,27 +54,38 @@ func TestRequestsOfALife(t *testing.T) {
 		"nothing": {"METADATA create METADATA observe STATUS observe", "METADATA create METADATA observe STATUS observe"},
 	} {
 		for admission, want := range map[string]string{"without an admission policy": tt.without, "with one": tt.with} {
-			t.Run(name+" "+admission, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					d := newSiloDesk(t, siloIdentities[name])
-					d.client = counting{d.client, d.store}
-					d.restart()
-					if admission == "with one" {
-						d.change(func(obj *Silo) { obj.Finalizers = []string{siloFinalizer} })
-					}
-					d.settle()
-					d.expect("Ready", "True")
-					d.takes("until Ready", want)
-					time.Sleep(time.Hour)
-					d.settle()
-					d.takes("a poll", "observe")
-					d.delete()
-					d.settle()
-					d.takes("deletion", "observe delete observe METADATA")
-					if d.get() != nil || len(d.store.all) > 0 {
-						t.Errorf("the store has %v", d.store.ids())
-					}
-				})
+			onDesk(t, name+" "+admission, siloIdentities[name], func(t *testing.T, d *siloDesk) {
+				d.client = counting{d.client, d.store}
+				d.restart()
+				if admission == "with one" {
+					d.change(func(obj *Silo) { obj.Finalizers = []string{siloFinalizer} })
+				}
+				d.settle()
+				d.expect("Ready", "True")
+				d.expect("Available", "True Available")
+				d.takes("until Ready", want)
+				id := external.IDOf(d.get())
+				if !slices.Equal(d.store.ids(), []string{id}) {
+					t.Errorf("the id %q is recorded, and the store has %v", id, d.store.ids())
+				}
+				time.Sleep(time.Hour)
+				d.settle()
+				d.takes("a poll", "observe")
+				d.store.all[id].size = "edited"
+				d.settle()
+				d.takes("drift", "observe update observe")
+				if got := d.store.all[id].size; got != "small" {
+					t.Errorf("the size is %s", got)
+				}
+				delete(d.store.all, id)
+				time.Sleep(time.Hour) // it is not recent any more
+				d.settle()
+				d.has(1) // it is created again
+				d.store.take()
+				d.delete()
+				d.settle()
+				d.takes("deletion", "observe delete observe METADATA")
+				d.gone()
 			})
 		}
 	}
@@ -93,16 +104,13 @@ func (d *siloDesk) takes(when, want string) {
 
 // A token that was never written is found by the finalizer alone.
 func TestUnwrittenTokenIsDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newSiloDesk(t, external.ByToken[*Silo]())
+	inDesk(t, external.ByToken[*Silo](), func(t *testing.T, d *siloDesk) {
 		d.change(func(obj *Silo) { obj.Finalizers = []string{siloFinalizer} })
 		d.failAfterCreate()
 		d.restart() // the process knows nothing
 		d.delete()
 		d.wait()
-		if d.get() != nil || len(d.store.all) > 0 {
-			t.Errorf("the store has %v", d.store.ids())
-		}
+		d.gone()
 	})
 }
 
@@ -113,8 +121,7 @@ func (d *siloDesk) wait() {
 		if d.get() == nil {
 			return
 		}
-		result, err := d.reconcile()
-		d.must(err)
+		result := d.passes()
 		time.Sleep(max(result.RequeueAfter, time.Second))
 	}
 }
@@ -134,9 +141,7 @@ func TestStrippedAnnotationsAfterARestart(t *testing.T) {
 			d.annotate(external.IDAnnotation, d.store.ids()[0]) // as the condition says
 		}
 		d.wait()
-		if d.get() != nil || len(d.store.all) > 0 {
-			t.Errorf("the store has %v", d.store.ids())
-		}
+		d.gone()
 	})
 }
 
@@ -163,8 +168,7 @@ func TestRemovedFinalizerIsADecision(t *testing.T) {
 		d.change(func(obj *Silo) { obj.Annotations, obj.Finalizers = nil, nil })
 		d.store.take()
 		d.delete()
-		_, err := d.reconcile()
-		d.must(err)
+		d.passes()
 		if calls := d.store.take(); strings.Contains(calls, "delete") || len(d.store.all) != 1 {
 			t.Errorf("calls %s", calls)
 		}
@@ -174,8 +178,7 @@ func TestRemovedFinalizerIsADecision(t *testing.T) {
 // A system that remembers tokens answers that of a resource which was deleted by hand with its
 // former id. The next one is used then, which is found again without annotations.
 func TestTokensOfDeletedResources(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newSiloDesk(t, external.ByToken[*Silo]())
+	inDesk(t, external.ByToken[*Silo](), func(t *testing.T, d *siloDesk) {
 		d.store.tokens = map[string]string{}
 		d.settle()
 		for n := range 2 {
@@ -188,14 +191,8 @@ func TestTokensOfDeletedResources(t *testing.T) {
 		}
 		d.change(func(obj *Silo) { obj.Annotations = nil })
 		d.restart()
-		for range 40 {
-			result, err := d.reconcile()
-			d.must(err)
-			time.Sleep(result.RequeueAfter)
-		}
+		d.passesTimes(40)
 		d.expect("Ready", "True")
-		if len(d.store.all) != 1 {
-			t.Errorf("the store has %v", d.store.ids())
-		}
+		d.has(1)
 	})
 }

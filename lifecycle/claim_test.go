@@ -107,25 +107,23 @@ func TestClaimedAgain(t *testing.T) {
 // although an admission policy has given it the finalizer.
 func TestNeverClaimed(t *testing.T) {
 	for name, change := range map[string]func(*User){"admitted": admitted, "without a finalizer": func(*User) {}} {
-		t.Run(name, func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				o := &operator{full: newFull()}
-				o.claim = func(context.Context, *request) error {
-					_, wait := ctrlkit.WaitFor("a licence")
-					return wait
-				}
-				c.start(o)
-				c.create(change)
-				equal(t, "Ready", c.condition("Ready"), "False Waiting: waits for a licence")
-				equal(t, "Managed", c.condition("Managed"), "True Managed")
-				if obj := c.get(); (len(obj.Finalizers) > 0) != (name == "admitted") || obj.Annotations[claimed] != "" {
-					t.Errorf("a wait leaves finalizers %v and annotations %v", obj.Finalizers, obj.Annotations)
-				}
-				c.delete()
-				if took := o.take(); c.get() != nil || strings.Contains(took, "CreateOrUpdate") || strings.Contains(took, "Delete") {
-					t.Errorf("calls %s", took)
-				}
-			})
+		onCluster(t, name, func(t *testing.T, c *cluster) {
+			o := &operator{full: newFull()}
+			o.claim = func(context.Context, *request) error {
+				_, wait := ctrlkit.WaitFor("a licence")
+				return wait
+			}
+			c.start(o)
+			c.create(change)
+			equal(t, "Ready", c.condition("Ready"), "False Waiting: waits for a licence")
+			equal(t, "Managed", c.condition("Managed"), "True Managed")
+			if obj := c.get(); (len(obj.Finalizers) > 0) != (name == "admitted") || obj.Annotations[claimed] != "" {
+				t.Errorf("a wait leaves finalizers %v and annotations %v", obj.Finalizers, obj.Annotations)
+			}
+			c.delete()
+			if took := o.take(); c.get() != nil || strings.Contains(took, "CreateOrUpdate") || strings.Contains(took, "Delete") {
+				t.Errorf("calls %s", took)
+			}
 		})
 	}
 }

@@ -8,9 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -50,13 +49,19 @@ func inCluster(t *testing.T, test func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctrl.SetLogger(logr.Discard())
 		c := &cluster{t: t, server: apiserver.New(apiserver.Options{Now: time.Now})}
-		c.must(c.server.Install(definition()))
+		c.must(c.server.Install(userKind.Definition()))
 		var err error
-		c.user, err = client.New(c.server.Config(), client.Options{Scheme: newScheme(), FieldOwner: "user"})
+		c.user, err = client.New(c.server.Config(), client.Options{Scheme: scheme, FieldOwner: "user"})
 		c.must(err)
 		c.must(c.user.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}))
 		test(c)
 	})
+}
+
+// onCluster does that in a subtest.
+func onCluster(t *testing.T, name string, test func(t *testing.T, c *cluster)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inCluster(t, func(c *cluster) { test(c.t, c) }) })
 }
 
 func (c *cluster) must(err error) {
@@ -101,8 +106,10 @@ type operator struct {
 	options       lifecycle.Options
 	reconciler    lifecycle.Reconciler[*User] // instead of full
 	skipUnchanged bool
-	prepare       func(mgr ctrl.Manager) // before the engine is made; may be nil
+	prepare       func(mgr ctrl.Manager)  // before the engine is made; may be nil
+	namespaces    map[string]cache.Config // that are cached; nil is all
 
+	engine   *step.Engine[*User]
 	recorder *events.FakeRecorder
 	stop     func()
 }
@@ -120,18 +127,18 @@ func (c *cluster) start(o *operator) *operator {
 	config := rest.CopyConfig(c.server.Config())
 	config.Transport = recording{config.Transport, c}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: newScheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: ctrlconfig.Controller{SkipNameValidation: new(true), RecoverPanic: new(false)},
+		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true), RecoverPanic: new(false)}, Cache: cache.Options{DefaultNamespaces: o.namespaces},
 	})
 	c.must(err)
 	if o.prepare != nil {
 		o.prepare(mgr)
 	}
-	engine, err := step.New(step.Options[*User]{
+	o.engine, err = step.New(step.Options[*User]{
 		Name: "users", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: o.recorder, SkipUnchanged: o.skipUnchanged,
 	}, lifecycle.New("User", o.reconciler, o.options))
 	c.must(err)
-	c.must(engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&User{})))
+	c.must(o.engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&User{})))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -217,18 +224,13 @@ func (c *cluster) condition(kind string) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s %s: %s", found.Status, found.Reason, found.Message), ": ")
 }
 
-// annotate changes the annotations of an object; an empty value removes one.
-func (c *cluster) annotate(obj client.Object, annotations map[string]string) {
+// annotate changes an annotation of an object; an empty value removes it.
+func (c *cluster) annotate(obj client.Object, key, value string) {
 	c.t.Helper()
-	var texts []string
-	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		value := "null"
-		if annotations[key] != "" {
-			value = fmt.Sprintf("%q", annotations[key])
-		}
-		texts = append(texts, fmt.Sprintf("%q:%s", key, value))
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	if value == "" {
+		patch = fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, key)
 	}
-	patch := `{"metadata":{"annotations":{` + strings.Join(texts, ",") + `}}}`
 	c.must(c.user.Patch(c.t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch))))
 	pass()
 }

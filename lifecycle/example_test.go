@@ -81,10 +81,10 @@ func serverOf(obj *User) client.ObjectKey { return client.ObjectKey{Name: obj.Sp
 // newOperator returns the engine of an operator, and a client of its cluster.
 func newOperator() (client.Client, *step.Engine[*User]) {
 	api := apiserver.New(apiserver.Options{}) // an API server in memory
-	if err := api.Install(definition()); err != nil {
+	if err := api.Install(userKind.Definition()); err != nil {
 		panic(err)
 	}
-	c, err := client.New(api.Config(), client.Options{Scheme: newScheme()})
+	c, err := client.New(api.Config(), client.Options{Scheme: scheme})
 	if err != nil {
 		panic(err)
 	}

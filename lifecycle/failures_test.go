@@ -49,48 +49,46 @@ func failing(method string, err *error) *full {
 // severity, and the time of the next try. What the method has changed of the status is saved.
 func TestErrorsBecomeReady(t *testing.T) {
 	for _, method := range []string{"Claim", "CreateOrUpdate", "UpdateStatus", "Delete"} {
-		t.Run(method, func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				var err error
-				o := &operator{full: failing(method, &err)}
-				c.start(o)
-				if method == "Delete" {
-					c.create()
-				}
-				o.change(func() { err = quota })
-				switch method {
-				case "Delete":
-					c.delete()
-				case "UpdateStatus":
-					c.create(func(obj *User) { obj.Annotations = map[string]string{"policy.ctrlkit.dev/reconcile": "skip"} })
-				default:
-					c.create()
-				}
-				if got := c.condition("Ready"); !strings.HasPrefix(got, "False TooManyUsers: ") || !strings.Contains(got, "20 users exist") {
-					t.Errorf("Ready is %s", got)
-				}
-				obj := c.get()
-				equal(t, "status", obj.Status.Observed, "tried")
-				if has, want := slices.Contains(obj.Finalizers, finalizer), method == "CreateOrUpdate" || method == "Delete"; has != want {
-					t.Errorf("it has the finalizer: %v", has)
-				}
-				if events := o.takeEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning TooManyUsers ") {
-					t.Errorf("events %q, want one", events)
-				}
-				o.take()
-				time.Sleep(59 * time.Minute)
-				if took := o.take(); took != "" {
-					t.Errorf("calls before the hour is over: %s", took)
-				}
-				o.change(func() { err = nil })
-				time.Sleep(2 * time.Minute)
-				if method == "Delete" && c.get() != nil || method != "Delete" && c.condition("Ready") != "True Ready" {
-					t.Errorf("the next try leaves %s", c.condition("Ready"))
-				}
-				if took := o.take(); !strings.Contains(took, method) {
-					t.Errorf("calls %q after the hour", took)
-				}
-			})
+		onCluster(t, method, func(t *testing.T, c *cluster) {
+			var err error
+			o := &operator{full: failing(method, &err)}
+			c.start(o)
+			if method == "Delete" {
+				c.create()
+			}
+			o.change(func() { err = quota })
+			switch method {
+			case "Delete":
+				c.delete()
+			case "UpdateStatus":
+				c.create(func(obj *User) { obj.Annotations = map[string]string{"policy.ctrlkit.dev/reconcile": "skip"} })
+			default:
+				c.create()
+			}
+			if got := c.condition("Ready"); !strings.HasPrefix(got, "False TooManyUsers: ") || !strings.Contains(got, "20 users exist") {
+				t.Errorf("Ready is %s", got)
+			}
+			obj := c.get()
+			equal(t, "status", obj.Status.Observed, "tried")
+			if has, want := slices.Contains(obj.Finalizers, finalizer), method == "CreateOrUpdate" || method == "Delete"; has != want {
+				t.Errorf("it has the finalizer: %v", has)
+			}
+			if events := o.takeEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning TooManyUsers ") {
+				t.Errorf("events %q, want one", events)
+			}
+			o.take()
+			time.Sleep(59 * time.Minute)
+			if took := o.take(); took != "" {
+				t.Errorf("calls before the hour is over: %s", took)
+			}
+			o.change(func() { err = nil })
+			time.Sleep(2 * time.Minute)
+			if method == "Delete" && c.get() != nil || method != "Delete" && c.condition("Ready") != "True Ready" {
+				t.Errorf("the next try leaves %s", c.condition("Ready"))
+			}
+			if took := o.take(); !strings.Contains(took, method) {
+				t.Errorf("calls %q after the hour", took)
+			}
 		})
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,35 +19,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A Server is what Users wait for. Its definition comes after the operator has started.
-type Server struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-}
-
-func (s *Server) DeepCopyObject() runtime.Object {
-	return &Server{s.TypeMeta, *s.ObjectMeta.DeepCopy()}
-}
-
-type ServerList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Server `json:"items"`
-}
-
-func (l *ServerList) DeepCopyObject() runtime.Object {
-	c := *l
-	c.Items = nil
-	for i := range l.Items {
-		c.Items = append(c.Items, *l.Items[i].DeepCopyObject().(*Server))
-	}
-	return &c
-}
-
 func definitionOfServers(scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
-	d := definition()
-	d.Name, d.Spec.Scope = "servers."+userVersion.Group, scope
-	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "servers", Singular: "server", Kind: "Server", ListKind: "ServerList"}
+	d := serverKind.Definition()
+	d.Spec.Scope = scope
 	return d
 }
 
@@ -58,46 +31,44 @@ func definitionOfServers(scope apiextensionsv1.ResourceScope) *apiextensionsv1.C
 func TestAKindThatComesLater(t *testing.T) {
 	rings.Test(t, "takes a second")
 	for _, scope := range []apiextensionsv1.ResourceScope{apiextensionsv1.NamespaceScoped, apiextensionsv1.ClusterScoped} {
-		t.Run(string(scope), func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				o := &operator{full: newFull(), skipUnchanged: true}
-				o.claim = func(ctx context.Context, req *request) error {
-					_, err := step.GetOrWait[*Server](ctx, req, client.ObjectKey{Name: req.Object.Spec.Server})
-					return err
-				}
-				o.prepare = func(mgr ctrl.Manager) {
-					o.watches = []step.Watch{{Object: &Server{}, Later: mgr.GetCache(), NamedBy: func(obj client.Object) []client.ObjectKey {
-						return []client.ObjectKey{{Name: obj.(*User).Spec.Server}}
-					}}}
-				}
-				c.start(o)
-				c.create(func(obj *User) { obj.Spec.Server = "mysql" })
-				time.Sleep(time.Hour) // longer than a controller waits for its watches
-				equal(t, "Ready", c.condition("Ready"), "False Waiting: waits for Server prod/mysql, whose kind the API server does not have")
-				if writes := c.takeWrites(); len(writes) != 1 {
-					t.Errorf("writes %q while the kind is missing, want one", writes)
-				}
-				c.must(c.server.Install(definitionOfServers(scope)))
-				time.Sleep(2 * time.Minute)
-				name := map[apiextensionsv1.ResourceScope]string{apiextensionsv1.NamespaceScoped: "prod/mysql", apiextensionsv1.ClusterScoped: "mysql"}[scope]
-				equal(t, "Ready", c.condition("Ready"), "False Waiting: waits for Server "+name)
-				o.take()
-				mysql := &Server{ObjectMeta: metav1.ObjectMeta{Name: "mysql"}}
-				if scope == apiextensionsv1.NamespaceScoped {
-					mysql.Namespace = "prod"
-				}
-				c.must(c.user.Create(t.Context(), mysql))
-				pass()
-				equal(t, "Ready", c.condition("Ready"), "True Ready")
-				time.Sleep(time.Hour)
-				o.take()
-				c.annotate(mysql, map[string]string{"a": "b"})
-				equal(t, "calls after a change", o.take(), "Claim CreateOrUpdate")
-				c.annotate(user("prod", "a"), map[string]string{"unrelated": "b"})
-				o.take()
-				time.Sleep(30 * time.Minute)
-				equal(t, "calls while nothing changes", strings.TrimSpace(o.take()), "")
-			})
+		onCluster(t, string(scope), func(t *testing.T, c *cluster) {
+			o := &operator{full: newFull(), skipUnchanged: true}
+			o.claim = func(ctx context.Context, req *request) error {
+				_, err := step.GetOrWait[*Server](ctx, req, client.ObjectKey{Name: req.Object.Spec.Server})
+				return err
+			}
+			o.prepare = func(mgr ctrl.Manager) {
+				o.watches = []step.Watch{{Object: &Server{}, Later: mgr.GetCache(), NamedBy: func(obj client.Object) []client.ObjectKey {
+					return []client.ObjectKey{{Name: obj.(*User).Spec.Server}}
+				}}}
+			}
+			c.start(o)
+			c.create(func(obj *User) { obj.Spec.Server = "mysql" })
+			time.Sleep(time.Hour) // longer than a controller waits for its watches
+			equal(t, "Ready", c.condition("Ready"), "False Waiting: waits for Server prod/mysql, whose kind the API server does not have")
+			if writes := c.takeWrites(); len(writes) != 1 {
+				t.Errorf("writes %q while the kind is missing, want one", writes)
+			}
+			c.must(c.server.Install(definitionOfServers(scope)))
+			time.Sleep(2 * time.Minute)
+			name := map[apiextensionsv1.ResourceScope]string{apiextensionsv1.NamespaceScoped: "prod/mysql", apiextensionsv1.ClusterScoped: "mysql"}[scope]
+			equal(t, "Ready", c.condition("Ready"), "False Waiting: waits for Server "+name)
+			o.take()
+			mysql := &Server{ObjectMeta: metav1.ObjectMeta{Name: "mysql"}}
+			if scope == apiextensionsv1.NamespaceScoped {
+				mysql.Namespace = "prod"
+			}
+			c.must(c.user.Create(t.Context(), mysql))
+			pass()
+			equal(t, "Ready", c.condition("Ready"), "True Ready")
+			time.Sleep(time.Hour)
+			o.take()
+			c.annotate(mysql, "a", "b")
+			equal(t, "calls after a change", o.take(), "Claim CreateOrUpdate")
+			c.annotate(user("prod", "a"), "unrelated", "b")
+			o.take()
+			time.Sleep(30 * time.Minute)
+			equal(t, "calls while nothing changes", strings.TrimSpace(o.take()), "")
 		})
 	}
 }
@@ -123,7 +94,7 @@ func TestAnOwnedKindThatComesLater(t *testing.T) {
 		time.Sleep(time.Minute)
 		o.take()
 		owned := &Server{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "mysql"}}
-		c.must(ctrl.SetControllerReference(c.get(), owned, newScheme()))
+		c.must(ctrl.SetControllerReference(c.get(), owned, scheme))
 		c.must(c.user.Create(t.Context(), owned))
 		pass()
 		if equal(t, "calls", o.take(), "Claim CreateOrUpdate"); noted == 0 {

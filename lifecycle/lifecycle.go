@@ -18,7 +18,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/policy"
-	"github.com/ctrlkit/ctrlkit/policy/namespaces"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -87,7 +86,7 @@ func (l *lifecycle[T]) Name() string { return l.name }
 
 // Watches implements [step.Watcher].
 func (l *lifecycle[T]) Watches() []step.Watch {
-	all := namespaces.Watches(l.options.Policy)
+	all := PolicyWatches(l.options.Policy)
 	if w, ok := l.reconciler.(interface{ Watches() []step.Watch }); ok {
 		all = append(all, w.Watches()...)
 	}
@@ -135,7 +134,7 @@ func (l *lifecycle[T]) Gate(obj T) (reason, message string) {
 
 // Claim implements [step.Claimer].
 func (l *lifecycle[T]) Claim(ctx context.Context, req *step.Request[T]) error {
-	decision, err := namespaces.Resolve(ctx, req.Client, req.Object, l.options.Policy)
+	decision, err := ResolvePolicy(ctx, req.Client, req.Object, l.options.Policy)
 	if err != nil {
 		return err
 	}
@@ -229,7 +228,7 @@ func (l *lifecycle[T]) final(ctx context.Context, req *step.Request[T]) (policy.
 	if req.APIReader != nil {
 		reader = req.APIReader
 	}
-	return namespaces.Resolve(ctx, reader, req.Object, l.options.Policy)
+	return ResolvePolicy(ctx, reader, req.Object, l.options.Policy)
 }
 
 // mark sets the condition that shows the policy.

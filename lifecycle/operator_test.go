@@ -27,7 +27,7 @@ func TestAnObjectOfAnotherOperator(t *testing.T) {
 		o := c.start(&operator{options: lifecycle.Options{Operator: "us"}, skipUnchanged: true})
 		c.create(of("them"), admitted)
 		c.edit(func(obj *User) { obj.Spec.Name = "other" })
-		c.annotate(prod(), map[string]string{"policy.ctrlkit.dev/reconcile": "detach-on-delete"})
+		c.annotate(prod(), "policy.ctrlkit.dev/reconcile", "detach-on-delete")
 		c.delete()
 		time.Sleep(24 * time.Hour)
 		if took, writes := o.take(), c.takeWrites(); took != "" || len(writes) > 0 {
@@ -62,7 +62,7 @@ func TestHandOver(t *testing.T) {
 			t.Errorf("the other operator calls %s", took)
 		}
 		us.take()
-		c.annotate(user("prod", "a"), map[string]string{operatorAnnotation: "them"})
+		c.annotate(user("prod", "a"), operatorAnnotation, "them")
 		if took := us.take(); took != "" {
 			t.Errorf("the operator that had it calls %s", took)
 		}

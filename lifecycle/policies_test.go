@@ -30,36 +30,34 @@ func TestAChangeOfAPolicyReconcilesAtOnce(t *testing.T) {
 	rings.Test(t, "takes a second")
 	for _, on := range []string{"object", "namespace"} {
 		for _, skipUnchanged := range []bool{false, true} {
-			t.Run(on, func(t *testing.T) {
-				inCluster(t, func(c *cluster) {
-					var annotated client.Object = prod()
-					if on == "object" {
-						annotated = user("prod", "a")
-					}
-					o := c.start(&operator{skipUnchanged: skipUnchanged})
-					c.create()
-					for _, change := range []struct{ key, value, managed, call string }{
-						{"reconcile", "skip", "False Skipped", "UpdateStatus"},
-						{"reconcile", "detach-on-delete", "True DetachOnDelete", "CreateOrUpdate"},
-						{"reconcile", "skp", "False InvalidPolicy", "UpdateStatus"},
-						{"reconcile", "", "True Managed", "CreateOrUpdate"},
-						{"reclaim", "retain", "True DetachOnDelete", "CreateOrUpdate"},
-						{"reclaim", "delete", "True Managed", "CreateOrUpdate"},
-						{"reclaim", "", "True Managed", "CreateOrUpdate"},
-						{"allow", "observe", "False Restricted", "UpdateStatus"},
-						{"allow", "*", "True Managed", "CreateOrUpdate"},
-						{"allow", "", "True Managed", "CreateOrUpdate"},
-						{"recncile", "skip", "False InvalidPolicy", "UpdateStatus"},
-						{"recncile", "", "True Managed", "CreateOrUpdate"},
-					} {
-						time.Sleep(time.Hour)
-						o.take()
-						c.annotate(annotated, map[string]string{"policy.ctrlkit.dev/" + change.key: change.value})
-						what := change.key + ": " + change.value
-						equal(t, what, describe(c.get(), "Managed"), change.managed)
-						equal(t, what, last(o.take()), change.call)
-					}
-				})
+			onCluster(t, on, func(t *testing.T, c *cluster) {
+				var annotated client.Object = prod()
+				if on == "object" {
+					annotated = user("prod", "a")
+				}
+				o := c.start(&operator{skipUnchanged: skipUnchanged})
+				c.create()
+				for _, change := range []struct{ key, value, managed, call string }{
+					{"reconcile", "skip", "False Skipped", "UpdateStatus"},
+					{"reconcile", "detach-on-delete", "True DetachOnDelete", "CreateOrUpdate"},
+					{"reconcile", "skp", "False InvalidPolicy", "UpdateStatus"},
+					{"reconcile", "", "True Managed", "CreateOrUpdate"},
+					{"reclaim", "retain", "True DetachOnDelete", "CreateOrUpdate"},
+					{"reclaim", "delete", "True Managed", "CreateOrUpdate"},
+					{"reclaim", "", "True Managed", "CreateOrUpdate"},
+					{"allow", "observe", "False Restricted", "UpdateStatus"},
+					{"allow", "*", "True Managed", "CreateOrUpdate"},
+					{"allow", "", "True Managed", "CreateOrUpdate"},
+					{"recncile", "skip", "False InvalidPolicy", "UpdateStatus"},
+					{"recncile", "", "True Managed", "CreateOrUpdate"},
+				} {
+					time.Sleep(time.Hour)
+					o.take()
+					c.annotate(annotated, "policy.ctrlkit.dev/"+change.key, change.value)
+					what := change.key + ": " + change.value
+					equal(t, what, describe(c.get(), "Managed"), change.managed)
+					equal(t, what, last(o.take()), change.call)
+				}
 			})
 		}
 	}
@@ -71,34 +69,20 @@ func TestNamespacesIgnored(t *testing.T) {
 		o := c.start(&operator{options: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}}})
 		c.create()
 		o.take()
-		c.annotate(prod(), map[string]string{"policy.ctrlkit.dev/reconcile": "skip"})
+		c.annotate(prod(), "policy.ctrlkit.dev/reconcile", "skip")
 		equal(t, "calls", o.take(), "")
 		c.delete()
 		equal(t, "calls", o.take(), "Delete")
 	})
 }
 
-// What stays is left when the object is deleted, and what is to be corrected keeps the object until
-// it is.
-func TestPoliciesInDeletion(t *testing.T) {
-	for policies, want := range map[string]string{"skip": "", "detach-on-delete": "", "manage": "Delete"} {
-		inCluster(t, func(c *cluster) {
-			o := c.start(&operator{skipUnchanged: true})
-			c.create()
-			c.annotate(user("prod", "a"), map[string]string{"policy.ctrlkit.dev/reconcile": policies})
-			o.take()
-			c.takeWrites()
-			c.delete()
-			equal(t, policies, o.take(), want)
-			if writes := c.takeWrites(); len(writes) != 1 || c.get() != nil {
-				t.Errorf("%s: writes %q, want one that removes the finalizer", policies, writes)
-			}
-		})
-	}
+// What is to be corrected keeps an object that is deleted until it is. TestTable has what becomes
+// of others.
+func TestInvalidPolicyInDeletion(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		o := c.start(&operator{skipUnchanged: true})
 		c.create()
-		c.annotate(prod(), map[string]string{"policy.ctrlkit.dev/reclaim": "retian"})
+		c.annotate(prod(), "policy.ctrlkit.dev/reclaim", "retian")
 		o.take()
 		c.delete()
 		time.Sleep(24 * time.Hour)
@@ -108,7 +92,7 @@ func TestPoliciesInDeletion(t *testing.T) {
 				t.Errorf("%s is %s", kind, got)
 			}
 		}
-		c.annotate(prod(), map[string]string{"policy.ctrlkit.dev/reclaim": "delete"})
+		c.annotate(prod(), "policy.ctrlkit.dev/reclaim", "delete")
 		if equal(t, "calls", o.take(), "Delete"); c.get() != nil {
 			t.Error("it is still there")
 		}
@@ -132,7 +116,10 @@ func TestADeletionAsksForTheNamespace(t *testing.T) {
 	o := newFull()
 	e, err := step.New(step.Options[*User]{Name: "users", Client: stale{d.client}, APIReader: d.client}, lifecycle.New("User", o, lifecycle.Options{}))
 	d.must(err)
-	obj := user(d.namespace(map[string]string{"policy.ctrlkit.dev/reclaim": "retain"}), "a")
+	kept := prod()
+	kept.Annotations = map[string]string{"policy.ctrlkit.dev/reclaim": "retain"}
+	d.must(d.client.Update(t.Context(), kept))
+	obj := user("prod", "a")
 	d.must(d.client.Create(t.Context(), obj))
 	reconcile := func() string {
 		_, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
@@ -191,45 +178,43 @@ func TestReconcileNow(t *testing.T) {
 		"refreshed": {failed, "42"},
 		"unseen":    {failed, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inCluster(t, func(c *cluster) {
-				o := &operator{full: newFull(), skipUnchanged: true}
-				create := how.outcome
-				o.create = func(context.Context, *request) (ctrl.Result, error) { return create() }
-				switch name {
-				case "unseen":
-					o.update = func(context.Context, *request) error { return errors.New("no connection") }
-				case "refreshed":
-					o.options.Refresh = time.Hour
+		onCluster(t, name, func(t *testing.T, c *cluster) {
+			o := &operator{full: newFull(), skipUnchanged: true}
+			create := how.outcome
+			o.create = func(context.Context, *request) (ctrl.Result, error) { return create() }
+			switch name {
+			case "unseen":
+				o.update = func(context.Context, *request) error { return errors.New("no connection") }
+			case "refreshed":
+				o.options.Refresh = time.Hour
+			}
+			c.start(o)
+			annotations := map[string]string{}
+			if name == "skipped" || name == "refreshed" || name == "unseen" {
+				annotations["policy.ctrlkit.dev/reconcile"] = "skip"
+			}
+			c.create(func(obj *User) { obj.Annotations = annotations })
+			for _, where := range []struct {
+				obj     client.Object
+				handled func(s *policy.RequestStatus) string
+			}{
+				{user("prod", "a"), func(s *policy.RequestStatus) string { return s.LastHandledReconcileAt }},
+				{prod(), func(s *policy.RequestStatus) string { return s.LastHandledNamespaceReconcileAt }},
+			} {
+				o.take()
+				c.annotate(where.obj, annotation, "42")
+				if o.take() == "" {
+					t.Errorf("it is not reconciled by a request of %T", where.obj)
 				}
-				c.start(o)
-				annotations := map[string]string{}
-				if name == "skipped" || name == "refreshed" || name == "unseen" {
-					annotations["policy.ctrlkit.dev/reconcile"] = "skip"
-				}
-				c.create(func(obj *User) { obj.Annotations = annotations })
-				for _, where := range []struct {
-					obj     client.Object
-					handled func(s *policy.RequestStatus) string
-				}{
-					{user("prod", "a"), func(s *policy.RequestStatus) string { return s.LastHandledReconcileAt }},
-					{prod(), func(s *policy.RequestStatus) string { return s.LastHandledNamespaceReconcileAt }},
-				} {
-					o.take()
-					c.annotate(where.obj, map[string]string{annotation: "42"})
-					if o.take() == "" {
-						t.Errorf("it is not reconciled by a request of %T", where.obj)
-					}
-					equal(t, "acknowledged", where.handled(&c.get().Status.RequestStatus), how.want)
-				}
-				if how.want == "" {
-					o.change(func() { create, o.update = ctrlkit.NoRequeue, nil })
-					time.Sleep(time.Hour)
-					c.edit(func(obj *User) { obj.Spec.Name = "other" })
-					now := c.get().Status
-					equal(t, "acknowledged in the end", now.LastHandledReconcileAt+" "+now.LastHandledNamespaceReconcileAt, "42 42")
-				}
-			})
+				equal(t, "acknowledged", where.handled(&c.get().Status.RequestStatus), how.want)
+			}
+			if how.want == "" {
+				o.change(func() { create, o.update = ctrlkit.NoRequeue, nil })
+				time.Sleep(time.Hour)
+				c.edit(func(obj *User) { obj.Spec.Name = "other" })
+				now := c.get().Status
+				equal(t, "acknowledged in the end", now.LastHandledReconcileAt+" "+now.LastHandledNamespaceReconcileAt, "42 42")
+			}
 		})
 	}
 }

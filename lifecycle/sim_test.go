@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -100,28 +98,23 @@ func (d database) Delete(ctx context.Context, req *request) (ctrl.Result, error)
 // workload is that of an operator with a script.
 func workload(t *testing.T, script func(w *sim.World)) sim.Workload {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "users.yaml")
-	data, err := yaml.Marshal(definition())
-	if err == nil {
-		err = os.WriteFile(file, data, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	return sim.Workload{
-		Name: t.Name(), Scheme: newScheme(), CRDs: []string{file}, Externals: []sim.External{{Name: "logins", Identity: sim.IdentityName}},
+		Name: t.Name(), Scheme: scheme, CRDs: testkind.Files(t, userKind), Externals: []sim.External{{Name: "logins", Identity: sim.IdentityName}},
 		Objects: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}},
 		Operator: sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
-			engine, err := step.New(step.Options[*User]{
-				Name: "users", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: true,
-			}, lifecycle.New("User", database{p.External("logins")}, lifecycle.Options{Operator: "us", Refresh: poll}))
-			if err != nil {
-				return err
-			}
-			return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&User{}))
+			return complete(mgr, lifecycle.New("User", database{p.External("logins")}, lifecycle.Options{Operator: "us", Refresh: poll}))
 		}),
 		Script: script,
 	}
+}
+
+// complete adds the controller of an engine with a step to a manager.
+func complete(mgr ctrl.Manager, s step.Step[*User]) error {
+	engine, err := step.New(step.Options[*User]{Name: "users", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: true}, s)
+	if err != nil {
+		return err
+	}
+	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&User{}))
 }
 
 const reconcileAnnotation = "policy.ctrlkit.dev/reconcile"

@@ -4,24 +4,14 @@
 package lifecycle_test
 
 import (
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 
 // A User is the object that the tests reconcile: a user of a database.
-type User struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              UserSpec   `json:"spec,omitempty"`
-	Status            UserStatus `json:"status,omitempty"`
-}
+type User = testkind.Object[UserSpec, UserStatus]
 
 type UserSpec struct {
 	Name   string `json:"name,omitempty"`
@@ -35,27 +25,14 @@ type UserStatus struct {
 	Conditions           []metav1.Condition `json:"conditions,omitempty"`
 }
 
-func (u *User) DeepCopyObject() runtime.Object {
-	c := *u
-	c.ObjectMeta = *u.ObjectMeta.DeepCopy()
-	c.Status.Conditions = slices.Clone(u.Status.Conditions)
-	return &c
-}
+// A Server is what Users wait for. Its definition comes after the operator has started.
+type Server = testkind.Object[struct{}, struct{}]
 
-type UserList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []User `json:"items"`
-}
-
-func (l *UserList) DeepCopyObject() runtime.Object {
-	c := *l
-	c.Items = nil
-	for i := range l.Items {
-		c.Items = append(c.Items, *l.Items[i].DeepCopyObject().(*User))
-	}
-	return &c
-}
+var (
+	userKind   = testkind.Of[UserSpec, UserStatus]("User")
+	serverKind = testkind.Of[struct{}, struct{}]("Server")
+	scheme     = testkind.Scheme(userKind, serverKind)
+)
 
 const (
 	// finalizer is what an engine of the name "users" puts on a User.
@@ -63,40 +40,6 @@ const (
 	// claimed is the annotation that Claim writes.
 	claimed = "test.example.com/login"
 )
-
-var userVersion = schema.GroupVersion{Group: "test.example.com", Version: "v1"}
-
-func newScheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	s.AddKnownTypes(userVersion, &User{}, &UserList{}, &Server{}, &ServerList{})
-	metav1.AddToGroupVersion(s, userVersion)
-	if err := corev1.AddToScheme(s); err != nil {
-		panic(err)
-	}
-	return s
-}
-
-// definition is that of Users.
-func definition() *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
-		ObjectMeta: metav1.ObjectMeta{Name: "users." + userVersion.Group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: userVersion.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "users", Singular: "user", Kind: "User", ListKind: "UserList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-						"spec":   {Type: "object", XPreserveUnknownFields: new(true)},
-						"status": {Type: "object", XPreserveUnknownFields: new(true)},
-					},
-				}},
-			}},
-		},
-	}
-}
 
 // user returns one that is called "namespace/name".
 func user(namespace, name string) *User {

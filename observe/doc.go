@@ -12,5 +12,6 @@
 //
 // The manager then serves, beside its metrics, what "ctrlkit explain" reads, and among its metrics
 // the series of package journal/metrics. Add traces by hand, which need a provider of your choice,
-// as well as observers with other options.
+// as well as observers with other options. It is a package of its own because it links the series,
+// which neither package explain nor a journal needs.
 package observe

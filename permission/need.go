@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // A Need is a verb on a resource, or on a path, that an operator has to be allowed.
@@ -49,11 +51,6 @@ func (n Need) What() string {
 	return resource
 }
 
-// key returns a need without those who have it.
-func (n Need) key() Need {
-	return Need{Group: n.Group, Resource: n.Resource, Path: n.Path, Verb: n.Verb}
-}
-
 // mostTargets is how many targets of a need are kept. An operator with more requests the same of
 // any object, whatever its name.
 const mostTargets = 100
@@ -61,40 +58,34 @@ const mostTargets = 100
 // Merge returns all needs of the lists, ordered, each once.
 func Merge(lists ...[]Need) []Need {
 	type merged struct {
-		targets map[Target]bool
-		by      map[string]bool
+		Need
+		targets sets.Set[Target]
+		by      sets.Set[string]
 	}
 	all := map[string]*merged{}
-	keys := map[string]Need{}
-	for _, list := range lists {
-		for _, n := range list {
-			id := strings.Join([]string{n.Group, n.Resource, n.Path, n.Verb}, " ")
-			if all[id] == nil {
-				all[id], keys[id] = &merged{map[Target]bool{}, map[string]bool{}}, n.key()
-			}
-			for _, t := range n.Targets {
-				all[id].targets[t] = true
-			}
-			for _, by := range n.By {
-				all[id].by[by] = true
-			}
+	for _, n := range slices.Concat(lists...) {
+		id := strings.Join([]string{n.Group, n.Resource, n.Path, n.Verb}, " ")
+		if all[id] == nil {
+			all[id] = &merged{n, sets.New[Target](), sets.New[string]()}
 		}
+		all[id].targets.Insert(n.Targets...)
+		all[id].by.Insert(n.By...)
 	}
 	needs := make([]Need, 0, len(all))
-	for id, n := range keys {
-		n.Targets, n.By = fewTargets(all[id].targets), slices.Sorted(maps.Keys(all[id].by))
-		needs = append(needs, n)
+	for _, n := range all {
+		n.Targets, n.By = fewTargets(n.targets), slices.Sorted(maps.Keys(n.by))
+		needs = append(needs, n.Need)
 	}
 	slices.SortFunc(needs, compare)
 	return needs
 }
 
 // fewTargets returns targets, ordered. The names are left out if there are too many.
-func fewTargets(set map[Target]bool) []Target {
+func fewTargets(set sets.Set[Target]) []Target {
 	if len(set) > mostTargets {
-		places := map[Target]bool{}
+		places := sets.New[Target]()
 		for t := range set {
-			places[Target{Namespace: t.Namespace}] = true
+			places.Insert(Target{Namespace: t.Namespace})
 		}
 		set = places
 	}
@@ -104,15 +95,12 @@ func fewTargets(set map[Target]bool) []Target {
 }
 
 func compare(a, b Need) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Path, b.Path), compareVerbs(a.Verb, b.Verb))
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Path, b.Path),
+		cmp.Compare(rank(a.Verb), rank(b.Verb)), cmp.Compare(a.Verb, b.Verb))
 }
 
 // verbs are in the order in which people write them.
 var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
-
-func compareVerbs(a, b string) int {
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
-}
 
 func rank(verb string) int {
 	if i := slices.Index(verbs, verb); i >= 0 {

@@ -155,7 +155,7 @@ func TestConfirm(t *testing.T) {
 	in, of := yard("a"), barn("b", BarnSpec{Yard: "a"})
 	v.create(in)
 	v.exists(in)
-	v.lags = fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(in).Build()
+	v.lags = fake.NewClientBuilder().WithScheme(scheme).WithObjects(in).Build()
 	in.Finalizers = append(in.Finalizers, "example.com/keeps")
 	v.must(v.client.Update(t.Context(), in))
 	v.must(v.client.Delete(t.Context(), in))

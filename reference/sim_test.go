@@ -17,6 +17,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -127,7 +128,7 @@ func operator(protects func(*yardReference) step.Cleaner[*Yard]) func(mgr ctrl.M
 
 func workload(t *testing.T, protects func(*yardReference) step.Cleaner[*Yard], script func(w *sim.World)) sim.Workload {
 	return sim.Workload{
-		Name: t.Name(), Scheme: newScheme(), CRDs: definitionFiles(t),
+		Name: t.Name(), Scheme: scheme, CRDs: testkind.Files(t, yardKind, barnKind),
 		Externals: []sim.External{{Name: "yards", Identity: sim.IdentityName}, {Name: "barns", Identity: sim.IdentityName}, {Name: "accidents", Identity: sim.IdentityName}},
 		Operator:  sim.Manager(operator(protects)), Quiet: 3 * time.Minute,
 		Normalize: func(obj *sim.Object) bool {

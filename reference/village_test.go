@@ -17,12 +17,43 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/step"
 )
+
+// A Yard is referred to by Barns.
+type Yard = testkind.Object[struct{}, testkind.Status]
+
+// A Barn stands in a Yard.
+type Barn = testkind.Object[BarnSpec, testkind.Status]
+
+type BarnSpec struct {
+	Yard      string            `json:"yard,omitempty"`
+	Namespace string            `json:"namespace,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+var (
+	yardKind = testkind.Of[struct{}, testkind.Status]("Yard")
+	barnKind = testkind.Of[BarnSpec, testkind.Status]("Barn")
+	scheme   = testkind.Scheme(yardKind, barnKind)
+)
+
+func yard(name string, labels ...string) *Yard {
+	obj := &Yard{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	for i := 0; i < len(labels); i += 2 {
+		metav1.SetMetaDataLabel(&obj.ObjectMeta, labels[i], labels[i+1])
+	}
+	return obj
+}
+
+func barn(name string, spec BarnSpec) *Barn {
+	return &Barn{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: spec}
+}
 
 type yardReference = reference.Reference[*Barn, *Yard]
 
@@ -59,11 +90,10 @@ func newVillage(t *testing.T, change ...func(*reference.Options[*Barn, *Yard])) 
 	ctrl.SetLogger(logr.Discard())
 	server := apiserver.New(apiserver.Options{})
 	v := &village{t: t, stands: map[string]string{}, broken: map[string]bool{}}
-	for _, d := range definitions() {
-		v.must(server.Install(d))
-	}
+	v.must(server.Install(yardKind.Definition()))
+	v.must(server.Install(barnKind.Definition()))
 	var err error
-	v.client, err = client.New(server.Config(), client.Options{Scheme: newScheme()})
+	v.client, err = client.New(server.Config(), client.Options{Scheme: scheme})
 	v.must(err)
 	for _, name := range []string{"default", "other"} {
 		v.must(client.IgnoreAlreadyExists(v.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
@@ -79,12 +109,12 @@ func (v *village) restart(change ...func(*reference.Options[*Barn, *Yard])) {
 	ignored := lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}}
 	var err error
 	v.yards, err = step.New(step.Options[*Yard]{Name: "yards", Client: counting{v.client, v}, APIReader: v.client},
-		external.New("Yard", external.Connector[*Yard](yardDesk{v}), external.Options[*Yard]{
+		external.New("Yard", external.Connector[*Yard](desk[*Yard]{v, func(context.Context, *step.Request[*Yard]) (string, error) { return "", nil }}), external.Options[*Yard]{
 			Identity: external.ByName(func(obj *Yard) (string, error) { return obj.Name, nil }), Lifecycle: ignored,
 		}), reference.Protect(v.yardOf))
 	v.must(err)
 	v.barns, err = step.New(step.Options[*Barn]{Name: "barns", Client: counting{v.client, v}, APIReader: v.client},
-		external.New("Barn", external.Connector[*Barn](barnDesk{v}), external.Options[*Barn]{
+		external.New("Barn", external.Connector[*Barn](desk[*Barn]{v, v.yardOfBarn}), external.Options[*Barn]{
 			Identity: external.ByName(func(obj *Barn) (string, error) { return obj.Name, nil }), Lifecycle: ignored,
 			References: []reference.Of[*Barn]{v.yardOf},
 		}))
@@ -114,82 +144,67 @@ func (c counting) Patch(ctx context.Context, obj client.Object, patch client.Pat
 	return c.Client.Patch(ctx, obj, patch, options...)
 }
 
-// yardDesk keeps yards.
-type yardDesk struct{ v *village }
-
-func (d yardDesk) Connect(context.Context, *step.Request[*Yard]) (external.Client[*Yard], error) {
-	return d, nil
+// A desk keeps the resources of a kind. In returns where that of an object stands; a yard stands in
+// nothing.
+type desk[T client.Object] struct {
+	v  *village
+	in func(ctx context.Context, req *step.Request[T]) (string, error)
 }
 
-func (d yardDesk) Observe(_ context.Context, obj *Yard, id string) (external.Observation, error) {
-	seen := external.Observation{State: external.UpToDate, Owner: external.OwnerOf(obj)}
-	if _, ok := d.v.stands[id]; !ok {
-		seen.State = external.Absent
-	} else if d.v.broken[id] {
-		seen.Unavailable = "the gate is locked"
-	}
-	return seen, nil
+func (d desk[T]) Connect(ctx context.Context, req *step.Request[T]) (external.Client[T], error) {
+	in, err := d.in(ctx, req)
+	return deskClient[T]{d.v, in}, err
 }
 
-func (d yardDesk) Create(_ context.Context, _ *Yard, creation external.Creation) (string, error) {
-	d.v.stands[creation.Name] = ""
-	return creation.Name, nil
-}
-func (d yardDesk) Update(context.Context, *Yard, string) error { return nil }
-func (d yardDesk) Delete(_ context.Context, _ *Yard, id string) error {
-	for barn, in := range d.v.stands {
-		if in == id {
-			d.v.t.Errorf("yard %s is deleted, and barn %s stands in it", id, barn)
-		}
-	}
-	delete(d.v.stands, id)
-	return nil
-}
-
-// barnDesk keeps barns.
-type barnDesk struct{ v *village }
-
-type barnClient struct {
-	barnDesk
+type deskClient[T client.Object] struct {
+	v  *village
 	in string
 }
 
-func (d barnDesk) Connect(ctx context.Context, req *step.Request[*Barn]) (external.Client[*Barn], error) {
-	if d.v.yardOf.Target(req.Object).Name == "" && len(d.v.yardOf.Target(req.Object).Labels) == 0 {
-		return barnClient{d, "a field"}, nil
-	}
-	in, err := d.v.yardOf.Get(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return barnClient{d, in.Name}, nil
-}
-
-func (c barnClient) Observe(_ context.Context, obj *Barn, id string) (external.Observation, error) {
+func (c deskClient[T]) Observe(_ context.Context, obj T, id string) (external.Observation, error) {
 	seen := external.Observation{State: external.UpToDate, Owner: external.OwnerOf(obj)}
 	if in, ok := c.v.stands[id]; !ok {
 		seen.State = external.Absent
 	} else if in != c.in {
 		seen.State, seen.Drift = external.Drifted, []string{"spec.yard"}
+	} else if c.v.broken[id] {
+		seen.Unavailable = "the gate is locked"
 	}
 	return seen, nil
 }
 
-func (c barnClient) Create(_ context.Context, _ *Barn, creation external.Creation) (string, error) {
+func (c deskClient[T]) Create(_ context.Context, _ T, creation external.Creation) (string, error) {
 	c.v.stands[creation.Name] = c.in
 	return creation.Name, nil
 }
 
-func (c barnClient) Update(_ context.Context, _ *Barn, id string) error {
+func (c deskClient[T]) Update(_ context.Context, _ T, id string) error {
 	if !c.v.stuck {
 		c.v.stands[id] = c.in
 	}
 	return nil
 }
 
-func (c barnClient) Delete(_ context.Context, _ *Barn, id string) error {
+func (c deskClient[T]) Delete(_ context.Context, _ T, id string) error {
+	for barn, in := range c.v.stands {
+		if in == id {
+			c.v.t.Errorf("%s is deleted, and barn %s stands in it", id, barn)
+		}
+	}
 	delete(c.v.stands, id)
 	return nil
+}
+
+// yardOfBarn returns the name of the yard that a barn stands in.
+func (v *village) yardOfBarn(ctx context.Context, req *step.Request[*Barn]) (string, error) {
+	if target := v.yardOf.Target(req.Object); target.Name == "" && len(target.Labels) == 0 {
+		return "a field", nil
+	}
+	in, err := v.yardOf.Get(ctx, req)
+	if err != nil {
+		return "", err
+	}
+	return in.Name, nil
 }
 
 func (v *village) must(err error) {

@@ -18,7 +18,6 @@ const (
 	handlersPath     = rootPath + "/handlers"
 	lifecyclePath    = rootPath + "/lifecycle"
 	referencePath    = rootPath + "/reference"
-	namespacesPath   = rootPath + "/policy/namespaces"
 	statePath        = rootPath + "/state"
 	stepPath         = rootPath + "/step"
 	runtimePath      = "sigs.k8s.io/controller-runtime"

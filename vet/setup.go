@@ -182,7 +182,7 @@ func (s *setup) library(call *ast.CallExpr, f *types.Func) {
 			s.controllers[engineOf(t.String())] = call.Pos()
 		}
 		s.watchAll(call)
-	case path == lifecyclePath || path == externalPath || path == namespacesPath:
+	case path == lifecyclePath || path == externalPath:
 		s.watched["k8s.io/api/core.Namespace"] = true // for policies
 		for _, t := range arguments {
 			s.polled[t.String()] = path == externalPath || s.polled[t.String()]

@@ -17,16 +17,9 @@ import (
 
 // create checks RuleCreate.
 func (k *kit[T]) create() {
-	obj := k.New()
-	by, err := k.Identity.Creation(obj)
-	if err != nil || !k.reconnect(obj) {
-		k.report("Config.Identity has no name for an object of Config.New: %v", err)
-		return
-	}
-	id, err := k.tryCreate(obj, by)
+	obj, by, id, ok := k.begin()
 	switch {
-	case err != nil:
-		k.report("Create of the resource of an object of Config.New returns the error: %v", err)
+	case !ok:
 		return
 	case id == "":
 		k.report("Create returns no id: return the one that the system has chosen")
@@ -112,11 +105,7 @@ func (k *kit[T]) refuse() {
 		return // other rules report it
 	}
 	k.Refuse(obj)
-	before, err := k.snapshot()
-	if err != nil {
-		k.report("Config.Snapshot returns the error: %v", err)
-		return
-	}
+	before := k.snapshot()
 	_, err = k.tryCreate(obj, by)
 	switch {
 	case err == nil:
@@ -126,10 +115,7 @@ func (k *kit[T]) refuse() {
 		k.report("Create of what Config.Refuse makes invalid returns an error that is not marked: "+
 			"return external.Refused(err) where the system has answered that it has created nothing: %v", err)
 	}
-	after, err := k.snapshot()
-	if err != nil {
-		k.report("Config.Snapshot returns the error: %v", err)
-	} else if diff := cmp.Diff(before, after); diff != "" {
+	if diff := cmp.Diff(before, k.snapshot()); diff != "" {
 		k.report("Create of what Config.Refuse makes invalid has changed the system (-before +after):\n%s", diff)
 	}
 	if id := k.foundFor(obj, by); id != "" {
@@ -154,12 +140,16 @@ func (k *kit[T]) foundFor(obj T, by external.Creation) string {
 	return id
 }
 
-// snapshot returns all that is in the system, as far as it is known.
-func (k *kit[T]) snapshot() (string, error) {
+// snapshot returns all that is in the system, as far as it is known. An error is reported.
+func (k *kit[T]) snapshot() string {
 	if k.Snapshot == nil {
-		return "", nil
+		return ""
 	}
-	return k.Snapshot(k.ctx)
+	all, err := k.Snapshot(k.ctx)
+	if err != nil {
+		k.report("Config.Snapshot returns the error: %v", err)
+	}
+	return all
 }
 
 // unknown checks RuleUnknown.
@@ -193,17 +183,11 @@ func (k *kit[T]) observing() {
 
 // unchanged reports what two calls of Observe have changed.
 func (k *kit[T]) unchanged(obj T, id string) {
-	before, err := k.snapshot()
-	if err != nil {
-		k.report("Config.Snapshot returns the error: %v", err)
-		return
-	}
+	before := k.snapshot()
 	first, err1 := k.observe(obj, id)
 	second, err2 := k.observe(obj, id)
-	after, err := k.snapshot()
+	after := k.snapshot()
 	switch {
-	case err != nil:
-		k.report("Config.Snapshot returns the error: %v", err)
 	case before != after:
 		k.report("Observe of %q, which was %s, has changed the system: leave that to Update (-before +after):\n%s", id, first.State, cmp.Diff(before, after))
 	case err1 == nil && err2 == nil && !reflect.DeepEqual(first, second):

@@ -83,62 +83,34 @@ type check[T client.Object] struct {
 func checks[T client.Object]() []check[T] {
 	return []check[T]{
 		{RuleCreate, nil, (*kit[T]).create},
-		{RuleCreateAgain, lacksIdentity[T], (*kit[T]).createAgain},
-		{RuleNames, lacksNames[T], (*kit[T]).names},
-		{RuleRefused, lacksRefuse[T], (*kit[T]).refuse},
+		{RuleCreateAgain, unless("the identity has neither names nor tokens", func(_ *Config[T], by external.Creation) bool {
+			return by.Name != "" || by.Token != ""
+		}), (*kit[T]).createAgain},
+		{RuleNames, unless("Config.Names is not set", func(c *Config[T], by external.Creation) bool {
+			return by.Name != "" && c.Names.MaxLength > 0
+		}), (*kit[T]).names},
+		{RuleRefused, unless("Config.Refuse is not set", func(c *Config[T], _ external.Creation) bool { return c.Refuse != nil }), (*kit[T]).refuse},
 		{RuleUnknown, nil, (*kit[T]).unknown},
 		{RuleObserve, nil, (*kit[T]).observing},
-		{RuleUpdate, lacksDrift[T], (*kit[T]).update},
+		{RuleUpdate, unless("Config.Drift is not set", func(c *Config[T], _ external.Creation) bool { return c.Drift != nil }), (*kit[T]).update},
 		{RuleDelete, nil, (*kit[T]).deletion},
-		{RuleFind, lacksTag[T], (*kit[T]).find},
+		{RuleFind, unless("the identity has no tags", func(_ *Config[T], by external.Creation) bool { return by.Tag != "" }), (*kit[T]).find},
 		{RuleContext, nil, (*kit[T]).context},
 		{RuleLateInitialize, nil, (*kit[T]).lateInitialize},
 		{RuleState, nil, watch(wrongState[T])},
 		{RuleOwner, nil, watch(wrongOwner[T])},
 		{RuleConnection, nil, watch(wrongConnection[T])},
-		{RuleSecret, lacksCanary[T], watch(wrongText[T])},
+		{RuleSecret, unless("Config.Canary is not set", func(c *Config[T], _ external.Creation) bool { return c.Canary != "" }), watch(wrongText[T])},
 		{RuleObject, nil, watch(wrongObject[T])},
 	}
 }
 
-func lacksIdentity[T client.Object](_ *Config[T], by external.Creation) string {
-	if by.Name == "" && by.Token == "" {
-		return "the identity has neither names nor tokens"
+// unless returns why a rule can't be checked, unless something is there.
+func unless[T client.Object](why string, there func(c *Config[T], by external.Creation) bool) func(*Config[T], external.Creation) string {
+	return func(c *Config[T], by external.Creation) string {
+		if there(c, by) {
+			return ""
+		}
+		return why
 	}
-	return ""
-}
-
-func lacksNames[T client.Object](c *Config[T], by external.Creation) string {
-	if by.Name == "" || c.Names.MaxLength == 0 {
-		return "Config.Names is not set"
-	}
-	return ""
-}
-
-func lacksRefuse[T client.Object](c *Config[T], _ external.Creation) string {
-	if c.Refuse == nil {
-		return "Config.Refuse is not set"
-	}
-	return ""
-}
-
-func lacksDrift[T client.Object](c *Config[T], _ external.Creation) string {
-	if c.Drift == nil {
-		return "Config.Drift is not set"
-	}
-	return ""
-}
-
-func lacksTag[T client.Object](_ *Config[T], by external.Creation) string {
-	if by.Tag == "" {
-		return "the identity has no tags"
-	}
-	return ""
-}
-
-func lacksCanary[T client.Object](c *Config[T], _ external.Creation) string {
-	if c.Canary == "" {
-		return "Config.Canary is not set"
-	}
-	return ""
 }

@@ -187,20 +187,7 @@ func (k *kit[T]) change(method string, call func(context.Context, T, string) err
 // make creates the resource of a new object, and waits until it is up to date. It returns false,
 // and has reported why, if that fails.
 func (k *kit[T]) make() (obj T, by external.Creation, id string, ok bool) {
-	obj = k.New()
-	by, err := k.Identity.Creation(obj)
-	if err != nil {
-		k.report("Config.Identity has no name for an object of Config.New: %v", err)
-		return obj, by, "", false
-	}
-	if !k.reconnect(obj) {
-		return obj, by, "", false
-	}
-	if id, err = k.tryCreate(obj, by); err != nil {
-		k.report("Create of the resource of an object of Config.New returns the error: %v", err)
-		return obj, by, "", false
-	}
-	if !k.reconnect(obj) {
+	if obj, by, id, ok = k.begin(); !ok || !k.reconnect(obj) {
 		return obj, by, id, false
 	}
 	if err := k.settle(obj, id); err != nil {
@@ -208,6 +195,22 @@ func (k *kit[T]) make() (obj T, by external.Creation, id string, ok bool) {
 		return obj, by, id, false
 	}
 	return obj, by, id, true
+}
+
+// begin creates the resource of a new object, and reports why it can't.
+func (k *kit[T]) begin() (obj T, by external.Creation, id string, ok bool) {
+	obj = k.New()
+	by, err := k.Identity.Creation(obj)
+	if err != nil {
+		k.report("Config.Identity has no name for an object of Config.New: %v", err)
+	}
+	if err != nil || !k.reconnect(obj) {
+		return obj, by, "", false
+	}
+	if id, err = k.tryCreate(obj, by); err != nil {
+		k.report("Create of the resource of an object of Config.New returns the error: %v", err)
+	}
+	return obj, by, id, err == nil
 }
 
 // settle waits until a resource that was created is up to date, as the operator does.

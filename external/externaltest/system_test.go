@@ -45,8 +45,6 @@ type resource struct {
 	deleting                    bool
 }
 
-func newSystem() *system { return &system{all: map[string]*resource{}, accepted: longest} }
-
 // snapshot returns all resources, without how far operations are: that changes by time.
 func (s *system) snapshot(context.Context) (string, error) {
 	s.mu.Lock()
@@ -250,7 +248,7 @@ var identities = []identity{
 
 // configOf returns the configuration of clients with a mistake.
 func configOf(i identity, m mistake) (externaltest.Config[topic], *system) {
-	s, objects := newSystem(), 0
+	s, objects := &system{all: map[string]*resource{}, accepted: longest}, 0
 	config := externaltest.Config[topic]{
 		Identity: i.identity,
 		Connect: func(context.Context, topic) (external.Client[topic], error) {

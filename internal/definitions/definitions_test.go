@@ -39,12 +39,8 @@ func write(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return dir
 }
@@ -62,17 +58,13 @@ func TestReadIsEnvtest(t *testing.T) {
 	})
 	single := filepath.Join(write(t, map[string]string{"z.yaml": strings.ReplaceAll(widgets, "FIRST", "LAST")}), "z.yaml")
 	options := envtest.CRDInstallOptions{Paths: []string{dir, single}, ErrorIfPathMissing: true}
-	if err := envtest.ReadCRDFiles(&options); err != nil {
-		t.Fatal(err)
-	}
+	must(t, envtest.ReadCRDFiles(&options))
 	want := map[string]*definitions.Definition{}
 	for _, d := range options.CRDs {
 		want[d.Name] = d
 	}
 	list, err := definitions.Read(dir, single)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := map[string]*definitions.Definition{}
 	for _, d := range list {
 		got[d.Name] = d
@@ -102,24 +94,23 @@ func TestInstall(t *testing.T) {
 	t.Parallel()
 	server := apiserver.New(apiserver.Options{})
 	cluster, err := dynamic.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, text := range []string{"FIRST", "SECOND"} {
 		list, err := definitions.Read(write(t, map[string]string{"a.yaml": strings.ReplaceAll(widgets, "FIRST", text)}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := definitions.Install(t.Context(), cluster, list); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, definitions.Install(t.Context(), cluster, list))
 		crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 		obj, err := cluster.Resource(crds).Get(t.Context(), "widgets.example.com", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if content, err := obj.MarshalJSON(); err != nil || !strings.Contains(string(content), text) {
 			t.Errorf("the definition does not say %s: %s, %v", text, content, err)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -83,9 +83,7 @@ var scenes = map[string]struct {
 		steps: steps(writes("WriteSettings")), story: "create owned" + strings.Repeat(" reconcile undo 900ms", 6),
 		more: map[string]func(*scene){"owned": func(s *scene) { s.helm(settingsOf(s.get())) }, "undo": func(s *scene) {
 			settings, undo := settingsOf(s.get()), client.RawPatch(mergePatch, []byte(`{"data":{"size":"small"}}`))
-			if err := s.client.Patch(s.ctx(), settings, undo, client.FieldOwner("helm")); err != nil {
-				s.t.Fatal(err)
-			}
+			must(s.t, s.client.Patch(s.ctx(), settings, undo, client.FieldOwner("helm")))
 			s.engine.EventFilter().Update(event.UpdateEvent{ObjectOld: settings, ObjectNew: settings})
 		}},
 	},
@@ -167,9 +165,7 @@ func happen(t *testing.T, name string) *explanation.Explanation {
 			continue
 		}
 		d, err := time.ParseDuration(word)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		time.Sleep(d)
 	}
 	if x == nil {
@@ -181,9 +177,7 @@ func happen(t *testing.T, name string) *explanation.Explanation {
 // helm creates an object as another field owner.
 func (s *scene) helm(obj client.Object) {
 	s.t.Helper()
-	if err := s.client.Create(s.ctx(), obj, client.FieldOwner("helm")); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, s.client.Create(s.ctx(), obj, client.FieldOwner("helm")))
 }
 
 // A golden text is read by a person: it says what state the object is in, why, and what to do.
@@ -212,9 +206,7 @@ func golden(t *testing.T, file, got string) {
 		return
 	}
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	t.Errorf("%s differs: %v\n%s", file, err, cmp.Diff(string(want), got))
 }
@@ -222,9 +214,7 @@ func golden(t *testing.T, file, got string) {
 func textOf(t *testing.T, x *explanation.Explanation) string {
 	t.Helper()
 	var text strings.Builder
-	if err := x.Write(&text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.Write(&text))
 	return text.String()
 }
 
@@ -232,13 +222,9 @@ func textOf(t *testing.T, x *explanation.Explanation) string {
 func roundTrip(t *testing.T, x *explanation.Explanation) {
 	t.Helper()
 	data, err := json.Marshal(x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var back explanation.Explanation
-	if err := json.Unmarshal(data, &back); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &back))
 	if diff := cmp.Diff(textOf(t, x), textOf(t, &back)); diff != "" {
 		t.Errorf("after JSON and back:\n%s", diff)
 	}

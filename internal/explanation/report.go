@@ -4,6 +4,8 @@
 package explanation
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -132,3 +134,43 @@ type Write struct {
 	What  string `json:"what"`
 	Error string `json:"error,omitempty"`
 }
+
+// what says who reads what: "Password reads Secret shop/db-password".
+func (u *Unwatched) what(c *Controller) string {
+	who := "Controller " + c.Name
+	if u.Step != "" {
+		who = u.Step
+	}
+	if u.Object.Name != "" {
+		return fmt.Sprintf("%s reads %s", who, u.Object)
+	}
+	text := fmt.Sprintf("%s lists objects of the kind %s", who, u.Object.Kind)
+	if u.Object.Namespace != "" {
+		text += " in " + u.Object.Namespace
+	}
+	return text
+}
+
+// isIn reports whether the text of a wait names what was read.
+func (u *Unwatched) isIn(text string) bool {
+	name := u.Object.String()
+	rest, ok := strings.CutPrefix(text, name)
+	return u.Object.Name != "" && ok && (rest == "" || strings.ContainsAny(rest[:1], ":,; "))
+}
+
+// Path is where an operator serves reports, below the address of its metrics.
+const Path = "/debug/ctrlkit/explain"
+
+// Unknown is the beginning of the answer of an operator that knows nothing about an object. It
+// distinguishes that answer from the 404 of a server that has no such path.
+const Unknown = "nothing is known"
+
+// Headers of the answer that nothing is known.
+const (
+	// LeaderHeader is "true" if the process that was asked is the leader, "false" if it is not.
+	LeaderHeader = "Ctrlkit-Leader"
+	// HostHeader is the host name of the process; in a cluster, the name of its Pod.
+	HostHeader = "Ctrlkit-Host"
+	// NamespaceHeader is the namespace in which the process runs; absent outside a cluster.
+	NamespaceHeader = "Ctrlkit-Namespace"
+)

@@ -25,9 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -35,31 +37,13 @@ import (
 var group = schema.GroupVersion{Group: "example.com", Version: "v1"}
 
 // A Database is the kind that is explained.
-type Database struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              map[string]string `json:"spec,omitempty"`
-	Status            DatabaseStatus    `json:"status"`
-}
+type Database = testkind.Object[map[string]string, DatabaseStatus]
 
 type DatabaseStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 type request = step.Request[*Database]
-
-// DeepCopyObject copies by way of JSON, which is slow and simple.
-func (d *Database) DeepCopyObject() runtime.Object {
-	data, err := json.Marshal(d)
-	if err != nil {
-		panic(err)
-	}
-	copied := &Database{}
-	if err := json.Unmarshal(data, copied); err != nil {
-		panic(err)
-	}
-	return copied
-}
 
 // A scene is a cluster with one Database shop/db and its operator, whose events a ring keeps.
 type scene struct {
@@ -77,9 +61,7 @@ func newScene(t *testing.T, steps ...step.Step[*Database]) *scene {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(group.WithKind("Database"), &Database{})
 	metav1.AddToGroupVersion(scheme, group)
-	if err := corev1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, corev1.AddToScheme(scheme))
 	s := &scene{t: t, steps: steps}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
 	for _, kind := range []string{"ConfigMap", "Secret", "Pod", "Service"} {
@@ -106,9 +88,7 @@ func (s *scene) start() {
 		Failures: failure.Table{Backoffs: map[failure.Class]failure.Backoff{failure.ClassForbidden: backoff, failure.ClassTerminal: backoff, failure.ClassTransient: backoff}},
 	}
 	engine, err := step.New(options, s.steps...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	s.engine = engine
 	if db := s.get(); db != nil {
 		engine.EventFilter().Create(event.CreateEvent{Object: db, IsInInitialList: true})
@@ -133,9 +113,7 @@ func (s *scene) create(change ...func(*Database)) {
 	for _, f := range change {
 		f(db)
 	}
-	if err := s.client.Create(s.ctx(), db); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, s.client.Create(s.ctx(), db))
 	s.engine.EventFilter().Create(event.CreateEvent{Object: db})
 }
 
@@ -147,9 +125,7 @@ func (s *scene) get() *Database {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return db
 }
 
@@ -159,18 +135,14 @@ func (s *scene) update(change func(*Database)) {
 	db := s.get()
 	old := s.get()
 	change(db)
-	if err := s.client.Update(s.ctx(), db); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, s.client.Update(s.ctx(), db))
 	s.engine.EventFilter().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: db})
 }
 
 // delete deletes shop/db and notifies the operator.
 func (s *scene) delete() {
 	s.t.Helper()
-	if err := s.client.Delete(s.ctx(), s.get()); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, s.client.Delete(s.ctx(), s.get()))
 	if db := s.get(); db != nil {
 		s.engine.EventFilter().Update(event.UpdateEvent{ObjectNew: db})
 	}
@@ -200,9 +172,7 @@ func (s *scene) report() *explanation.Report {
 		s.t.Fatalf("%d: %s", server.Code, server.Body)
 	}
 	report := &explanation.Report{}
-	if err := json.Unmarshal(server.Body.Bytes(), report); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, json.Unmarshal(server.Body.Bytes(), report))
 	return report
 }
 
@@ -213,9 +183,7 @@ func (s *scene) explain() *explanation.Explanation {
 	if db := s.get(); db != nil {
 		db.SetGroupVersionKind(group.WithKind("Database"))
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(db)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must(s.t, err)
 		x.Object = &unstructured.Unstructured{Object: content}
 	}
 	return x
@@ -246,4 +214,30 @@ func TestReportDuringReconciles(t *testing.T) {
 	}
 	close(stop)
 	<-asked
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// parts is a step that keeps a Secret, a ConfigMap, a Pod, and a Service that waits for it.
+func parts() step.Step[*Database] {
+	return apply.Children("Parts", func(_ context.Context, _ *request, want *apply.Set) error {
+		named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+		want.Add(&corev1.Secret{ObjectMeta: named("password")}, &corev1.ConfigMap{ObjectMeta: named("settings")})
+		want.Add(&corev1.Pod{ObjectMeta: named("db-0"), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: "postgres:18"}}}})
+		want.Add(&corev1.Service{ObjectMeta: named("db"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 5432}}}}, apply.Wave(1))
+		return nil
+	}, apply.Owns(&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Pod{}, &corev1.Service{}))
+}
+
+// tracked returns a PriorityClass of a set.
+func tracked(owner string) *unstructured.Unstructured {
+	class := plain("scheduling.k8s.io/v1", "PriorityClass")
+	class.SetNamespace("")
+	class.SetAnnotations(map[string]string{apply.OwnerAnnotation: owner})
+	return class
 }

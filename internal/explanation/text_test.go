@@ -106,35 +106,30 @@ func TestWriteIsBoundedForAnyText(t *testing.T) {
 	})
 }
 
+func many[T any](n int, each func(i int) T) []T {
+	all := make([]T, n)
+	for i := range all {
+		all[i] = each(i)
+	}
+	return all
+}
+
 // However much there is, what matters is shown, and how much is left out.
 func TestWriteIsBounded(t *testing.T) {
-	var conditions, finalizers []any
-	for i := range 400 {
-		conditions = append(conditions, conditionOf(fmt.Sprint("Part", i), "True", "Fine", "fine"))
-	}
+	conditions := many(400, func(i int) any { return conditionOf(fmt.Sprint("Part", i), "True", "Fine", "fine") })
 	conditions[317] = conditionOf("Disk", "False", "DiskFull", "the disk of db-3 is full")
 	conditions = append(conditions, conditionOf("Ready", "False", "DiskFull", "the disk of db-3 is full"), conditionOf("Stalled", "True", "Long", strings.Repeat("long ", 100_000)))
-	for i := range 3000 {
-		finalizers = append(finalizers, fmt.Sprint("x.io/f", i))
-	}
+	finalizers := many(3000, func(i int) any { return fmt.Sprint("x.io/f", i) })
 	finalizers[2000] = "ours.io/a"
-	actions := make([]explanation.Step, 500)
-	for i := range actions {
-		actions[i] = explanation.Step{Name: fmt.Sprint("Action", i), State: explanation.StateDone, Since: at(0)}
-	}
+	actions := many(500, func(i int) explanation.Step {
+		return explanation.Step{Name: fmt.Sprint("Action", i), State: explanation.StateDone, Since: at(0)}
+	})
 	actions[444] = explanation.Step{Name: "Broken", State: explanation.StateFailed, Since: at(0), Error: "it broke", Class: "TransientError", Remedy: "wait"}
-	waits := make([]journal.Wait, 500)
-	for i := range waits {
-		waits[i] = journal.Wait{For: fmt.Sprint("thing ", i)}
-	}
-	writes := make([]explanation.Write, 200)
-	for i := range writes {
-		writes[i] = explanation.Write{What: fmt.Sprint("create Secret ", i)}
-	}
-	unwatched := make([]explanation.Unwatched, 300)
-	for i := range unwatched {
-		unwatched[i] = explanation.Unwatched{Step: "Wait", Object: journal.Object{Kind: fmt.Sprint("Kind", i), Name: "x"}}
-	}
+	waits := many(500, func(i int) journal.Wait { return journal.Wait{For: fmt.Sprint("thing ", i)} })
+	writes := many(200, func(i int) explanation.Write { return explanation.Write{What: fmt.Sprint("create Secret ", i)} })
+	unwatched := many(300, func(i int) explanation.Unwatched {
+		return explanation.Unwatched{Step: "Wait", Object: journal.Object{Kind: fmt.Sprint("Kind", i), Name: "x"}}
+	})
 	obj := zone("False", map[string]any{"deletionTimestamp": at(0).Format(time.RFC3339), "finalizers": finalizers})
 	obj.Object["status"] = map[string]any{"conditions": conditions}
 	x := &explanation.Explanation{Object: obj, Resource: "zones.example.com", Now: at(1), Report: reportOf(explanation.Controller{

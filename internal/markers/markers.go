@@ -1,7 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package markers finds the comments from which controller-gen makes the roles of a project.
+// Package markers finds the comments from which controller-gen makes the roles of a project, for
+// two commands: that which checks roles and that which runs an operator.
 package markers
 
 import (

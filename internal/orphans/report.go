@@ -3,7 +3,8 @@
 
 // Package orphans is what an operator says about the resources of its external systems that have no
 // object, and about its objects that have no resource: package external serves it, and the command
-// prints it.
+// prints it. It is a package of its own so that the command does not link the engine of package
+// external.
 package orphans
 
 import (
