@@ -277,7 +277,7 @@ func TestCauses(t *testing.T) {
 		"more plans show something, of another line":         {2, twice(98, "controllerrevisions x-2")},
 		"more plans show something, of another object":       {2, twice(97, "controllerrevisions y-2")},
 		"an orphan, whatever the operator leaves in the end": {1, []shown{{orphan + "2", missing, nil}, {orphan + "3", differs, nil}}},
-		"a name that is taken, whoever has it":               {1, []shown{{occupied + "2", missing, nil}, {occupied + "3 by another controller", differs, nil}}},
+		"a name that is taken, by anyone":                    {1, []shown{{occupied + "2", missing, nil}, {occupied + "3 by another controller", differs, nil}}},
 		"an orphan and another obstacle":                     {2, []shown{{orphan + "2", missing, nil}, {occupied + "3", differs, nil}}},
 		"orphans of two objects":                             {2, []shown{{orphan + "2", missing, nil}, {orphan + "1", other, nil}}},
 		"other faults of one kind":                           {2, []shown{{"refuse write 2: 500", missing, nil}, {"refuse write 3: 500", differs, nil}}},

@@ -305,9 +305,9 @@ func TestStories(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			golden.Stories(t, filepath.Base(file), func(story []string) (told []string) {
-				inWorld(t, func(w *world) { told = golden.Tell(story, w.show) })
-				return told
+			golden.Stories(t, filepath.Base(file), func(story []string) (played []string) {
+				inWorld(t, func(w *world) { played = golden.Play(story, w.show) })
+				return played
 			})
 		})
 	}

@@ -36,16 +36,16 @@ func Compare(t *testing.T, name, got string) {
 	}
 }
 
-// Stories tells the stories in a file of testdata again, and compares what they show. A story is some lines up
-// to an empty one; what a line shows is indented below it. tell gets a story without what it shows, and
-// returns it as [Tell] does.
-func Stories(t *testing.T, name string, tell func(story []string) []string) {
+// Stories plays the stories in a file of testdata again, and compares what they show. A story is
+// some lines up to an empty one; what a line shows is indented below it. play gets a story without
+// what it shows, and returns it as [Play] does.
+func Stories(t *testing.T, name string, play func(story []string) []string) {
 	t.Helper()
-	var told []string
+	var played []string
 	for _, story := range Read(t, name) {
-		told = append(told, strings.Join(tell(story), "\n"))
+		played = append(played, strings.Join(play(story), "\n"))
 	}
-	Compare(t, name, strings.Join(told, "\n\n")+"\n")
+	Compare(t, name, strings.Join(played, "\n\n")+"\n")
 }
 
 // Read returns the stories in a file of testdata, without what they show.
@@ -62,16 +62,16 @@ func Read(t *testing.T, name string) (stories [][]string) {
 	return stories
 }
 
-// Tell does what the lines of a story say, but for comments, and returns them with what they show.
-func Tell(story []string, do func(line string) []string) (told []string) {
+// Play does what the lines of a story say, but for comments, and returns them with what they show.
+func Play(story []string, do func(line string) []string) (played []string) {
 	for _, line := range story {
-		told = append(told, line)
+		played = append(played, line)
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
 		for _, shown := range do(line) {
-			told = append(told, "    "+shown)
+			played = append(played, "    "+shown)
 		}
 	}
-	return told
+	return played
 }

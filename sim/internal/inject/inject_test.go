@@ -240,13 +240,13 @@ func TestEveryFaultHasAnEffect(t *testing.T) {
 func TestStories(t *testing.T) {
 	golden.Stories(t, "stories.txt", func(story []string) []string {
 		s := newStage(t, strings.TrimPrefix(story[0], "plan "))
-		told := golden.Tell(story[1:], func(line string) []string { return s.tell(t, line) })
-		return slices.Concat(story[:1], told, []string{fmt.Sprintf("    fired %v, active %d times", s.Fired(), s.active)})
+		played := golden.Play(story[1:], func(line string) []string { return s.play(t, line) })
+		return slices.Concat(story[:1], played, []string{fmt.Sprintf("    fired %v, active %d times", s.Fired(), s.active)})
 	})
 }
 
-// tell does what a line says, and returns all that it shows.
-func (s *stage) tell(t *testing.T, line string) (shown []string) {
+// play does what a line says, and returns all that it shows.
+func (s *stage) play(t *testing.T, line string) (shown []string) {
 	traced := s.Trace.Len()
 	if text := s.do(t, line); text != "" {
 		shown = append(shown, text)

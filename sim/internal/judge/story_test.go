@@ -41,12 +41,12 @@ type story struct {
 // without a wrong one nothing.
 func TestOracles(t *testing.T) {
 	kinds := map[oracle.Name]map[string]bool{}
-	golden.Stories(t, "oracles.txt", func(lines []string) (told []string) {
+	golden.Stories(t, "oracles.txt", func(lines []string) (played []string) {
 		fields := strings.Fields(lines[0])
 		name, kind := oracle.Name(fields[1]), strings.TrimSuffix(fields[2], ":")
 		synctest.Test(t, func(t *testing.T) {
 			s := newStory(t)
-			told = golden.Tell(lines, s.tell)
+			played = golden.Play(lines, s.play)
 			right := kind == "right" && len(s.said) == 0
 			wrong := kind == "wrong" && len(s.said) > 0 && strings.HasPrefix(s.said[0], string(name)+": ")
 			if !right && !wrong {
@@ -54,7 +54,7 @@ func TestOracles(t *testing.T) {
 			}
 			s = newStory(t)
 			s.options.Without[name] = "it is switched off"
-			if golden.Tell(lines, s.tell); len(s.said) > 0 {
+			if golden.Play(lines, s.play); len(s.said) > 0 {
 				t.Errorf("accused although it is off: %s: got %q", lines[0], s.said)
 			}
 		})
@@ -62,7 +62,7 @@ func TestOracles(t *testing.T) {
 			kinds[name] = map[string]bool{}
 		}
 		kinds[name][kind] = true
-		return told
+		return played
 	})
 	for _, r := range oracles() {
 		if !kinds[r.name]["right"] || !kinds[r.name]["wrong"] || len(kinds[r.name]) != 2 {
@@ -80,8 +80,8 @@ func newStory(t *testing.T) *story {
 	return s
 }
 
-// tell shows the judge what a line says, and returns what it says.
-func (s *story) tell(line string) []string {
+// play shows the judge what a line says, and returns what it says.
+func (s *story) play(line string) []string {
 	before := len(s.said)
 	if !s.option(line) {
 		if s.judge == nil {
@@ -202,7 +202,7 @@ func (s *story) do(line string) {
 	}
 }
 
-// note tells the judge what others report to it.
+// note plays the judge what others report to it.
 func (s *story) note(verb, rest string) bool {
 	j := s.judge
 	switch verb {

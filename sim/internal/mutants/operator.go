@@ -31,7 +31,7 @@ func life(change func(*Widget)) func(*sim.World) {
 	}
 }
 
-// nameTaken is the reason of a Widget that has to wait until a name is free. Nothing tells when.
+// nameTaken is the reason of a Widget that has to wait until a name is free. Nothing reports when.
 const nameTaken = "NameTaken"
 
 // reconcileReady lets work do the work for the Widget of a request, and writes the condition Ready

@@ -53,7 +53,7 @@ func object(t *testing.T, of, text string) apiserver.Object {
 func TestStories(t *testing.T) {
 	golden.Stories(t, "stories.txt", func(story []string) []string {
 		worlds := map[string][]apiserver.Object{}
-		told := golden.Tell(story, func(line string) []string {
+		played := golden.Play(story, func(line string) []string {
 			parts := strings.SplitN(line, " ", 3)
 			worlds[parts[0]] = append(worlds[parts[0]], object(t, parts[1], parts[2]))
 			return nil
@@ -67,15 +67,15 @@ func TestStories(t *testing.T) {
 			}
 		}
 		if differences := taken["one"].Diff(taken["other"], nil); worlds["other"] == nil {
-			told = append(told, taken["one"].lines()...)
+			played = append(played, taken["one"].lines()...)
 		} else if len(differences) == 0 {
-			told = append(told, "    no difference")
+			played = append(played, "    no difference")
 		} else {
 			for _, d := range differences {
-				told = append(told, "    "+d.String())
+				played = append(played, "    "+d.String())
 			}
 		}
-		return told
+		return played
 	})
 }
 
