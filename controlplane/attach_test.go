@@ -19,18 +19,12 @@ func TestAttachUsesAControlPlaneOfAnotherProcess(t *testing.T) {
 	starts(t)
 	started := shared.ForTest(t)
 	dir, err := started.Share()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	attached, err := controlplane.Attach(t.Context(), dir, controlplane.Options{Parts: controlplane.PartControllerManager, CRDs: []string{"testdata/crds"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	newNamespace(t, newClient(t, attached.Config()))
 	jane, err := attached.AddUser("jane")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := newClient(t, jane).List(t.Context(), &corev1.NamespaceList{}); !apierrors.IsForbidden(err) {
 		t.Errorf("jane lists namespaces: %v, want that she is known and may not", err)
 	}
@@ -47,18 +41,14 @@ func TestAttachSaysWhyNot(t *testing.T) {
 		t.Errorf("of a directory without a control plane: %v", err)
 	}
 	bare, err := controlplane.Start(t.Context(), controlplane.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := bare.Stop(); err != nil {
 			t.Error(err)
 		}
 	}()
 	dir, err := bare.Share()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = controlplane.Attach(t.Context(), dir, controlplane.Options{Parts: controlplane.PartNodes})
 	if err == nil || !strings.Contains(err.Error(), "nodes") {
 		t.Errorf("of one without Nodes: %v", err)

@@ -35,12 +35,8 @@ func useSource(t *testing.T, main string) (source, cache string) {
 	}
 	for name, content := range files {
 		path := filepath.Join(source, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(content), 0o644))
 	}
 	t.Setenv(SourceVariable, source)
 	t.Setenv(CacheVariable, cache)
@@ -48,14 +44,33 @@ func useSource(t *testing.T, main string) (source, cache string) {
 	return source, cache
 }
 
+// built builds what is missing, and keyOf is the name of the build.
+func built(t *testing.T) Assets {
+	t.Helper()
+	assets, err := Build(t.Context(), BuildOptions{})
+	must(t, err)
+	return assets
+}
+
+func keyOf(t *testing.T) string {
+	t.Helper()
+	recipe, err := newRecipe(t.Context())
+	must(t, err)
+	return recipe.key()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 const smallMain = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(os.Args[0]) }\n"
 
 func TestBuildMakesAllPrograms(t *testing.T) {
 	useSource(t, smallMain)
-	assets, err := Build(t.Context(), BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assets := built(t)
 	for _, name := range append(programsOf(AllParts), kubectlProgram) {
 		path := assets.Program(name)
 		output, err := exec.Command(path).Output()
@@ -84,17 +99,9 @@ func TestBuildSaysNothingWhenThereIsNothingToDo(t *testing.T) {
 
 func TestBuildAgainWhenTheSourceChanges(t *testing.T) {
 	source, _ := useSource(t, smallMain)
-	before, err := Build(t.Context(), BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(source, "cmd", "kwok", "more.go"), []byte("package main\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	after, err := Build(t.Context(), BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := built(t)
+	must(t, os.WriteFile(filepath.Join(source, "cmd", "kwok", "more.go"), []byte("package main\n"), 0o644))
+	after := built(t)
 	if before == after {
 		t.Errorf("both builds are in %s", before.Dir)
 	}
@@ -102,16 +109,9 @@ func TestBuildAgainWhenTheSourceChanges(t *testing.T) {
 
 func TestBuildRepairsAnIncompleteBuild(t *testing.T) {
 	useSource(t, smallMain)
-	assets, err := Build(t.Context(), BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(assets.Program(etcdProgram)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	assets := built(t)
+	must(t, os.Remove(assets.Program(etcdProgram)))
+	built(t)
 	if err := assets.check(AllParts); err != nil {
 		t.Error(err)
 	}
@@ -143,9 +143,7 @@ func TestBuildFromAReadOnlyDirectory(t *testing.T) {
 	source, _ := useSource(t, smallMain)
 	setMode(t, source, 0o555, 0o444)
 	t.Cleanup(func() { setMode(t, source, 0o755, 0o644) })
-	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	built(t)
 }
 
 func setMode(t *testing.T, root string, directories, files fs.FileMode) {
@@ -159,9 +157,7 @@ func setMode(t *testing.T, root string, directories, files fs.FileMode) {
 		}
 		return os.Chmod(path, files)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func TestBuildIgnoresSettingsMeantForOtherModules(t *testing.T) {
@@ -169,23 +165,13 @@ func TestBuildIgnoresSettingsMeantForOtherModules(t *testing.T) {
 	t.Setenv("GOFLAGS", "-mod=vendor -race -p=2")
 	t.Setenv("GOOS", "plan9")
 	t.Setenv("GOWORK", filepath.Join(t.TempDir(), "go.work"))
-	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	built(t)
 }
 
 func TestBuildRemovesWhatAKilledBuilderLeft(t *testing.T) {
 	_, cache := useSource(t, smallMain)
-	recipe, err := newRecipe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(cache, recipe.key()+".tmp-1234"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(cache, keyOf(t)+".tmp-1234"), 0o755))
+	built(t)
 	checkNothingHalfFinished(t, cache)
 }
 
@@ -199,22 +185,13 @@ func TestBuildForgetsWhatWasNotUsedForLong(t *testing.T) {
 		"not a build":            now.Add(-forgetAfter - time.Hour),
 	} {
 		dir := filepath.Join(cache, name)
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(dir, used, used); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(dir, 0o755))
+		must(t, os.Chtimes(dir, used, used))
 	}
-	assets, err := Build(t.Context(), BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assets := built(t)
 	var kept []string
 	entries, err := os.ReadDir(cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, entry := range entries {
 		if entry.IsDir() {
 			kept = append(kept, entry.Name())
@@ -229,21 +206,12 @@ func TestBuildForgetsWhatWasNotUsedForLong(t *testing.T) {
 
 func TestUsingABuildKeepsIt(t *testing.T) {
 	useSource(t, smallMain)
-	assets, err := Build(t.Context(), BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assets := built(t)
 	long := time.Now().Add(-2 * forgetAfter)
-	if err := os.Chtimes(assets.Dir, long, long); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Build(t.Context(), BuildOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(assets.Dir, long, long))
+	built(t)
 	info, err := os.Stat(assets.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if time.Since(info.ModTime()) > forgetAfter {
 		t.Errorf("last used %s, want now", info.ModTime())
 	}
@@ -297,14 +265,8 @@ func (f writerFunc) Write(p []byte) (int, error) {
 
 func TestBuildWaitsForTheLockNoLongerThanItsContext(t *testing.T) {
 	_, cache := useSource(t, smallMain)
-	recipe, err := newRecipe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock, err := lock(t.Context(), filepath.Join(cache, recipe.key()+".lock"), newProgress(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	unlock, err := lock(t.Context(), filepath.Join(cache, keyOf(t)+".lock"), newProgress(nil))
+	must(t, err)
 	defer unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
@@ -320,9 +282,7 @@ func TestBuildWaitsForTheLockNoLongerThanItsContext(t *testing.T) {
 func checkNothingHalfFinished(t *testing.T, cache string) {
 	t.Helper()
 	remaining, err := filepath.Glob(filepath.Join(cache, "*.tmp-*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(remaining) > 0 {
 		t.Errorf("incomplete builds remain: %v", remaining)
 	}
@@ -333,15 +293,11 @@ func TestFindAssetsTakesTheUsersDirectory(t *testing.T) {
 	t.Setenv(AssetsVariable, dir)
 	t.Setenv("PATH", "") // nothing can be built
 	for _, name := range programsOf(0) {
-		if err := os.WriteFile(Assets{Dir: dir}.Program(name), nil, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(Assets{Dir: dir}.Program(name), nil, 0o755))
 	}
 	var said strings.Builder
 	got, err := FindAssets(t.Context(), 0, BuildOptions{Progress: &said})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(Assets{Dir: dir}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -357,9 +313,7 @@ func TestFindAssetsTakesTheUsersDirectory(t *testing.T) {
 func TestFindSourceRefusesAnotherModule(t *testing.T) {
 	rings.Test(t, "starts the go command")
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/other\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/other\n"), 0o644))
 	t.Setenv(SourceVariable, dir)
 	if _, err := findSource(t.Context(), "go", sourceFinders); err == nil || !strings.Contains(err.Error(), programsModule) {
 		t.Errorf("err = %v, want one that names the module that is wanted", err)

@@ -11,21 +11,15 @@ import (
 
 func TestAuthorityIssuesWhatItVerifies(t *testing.T) {
 	authority, err := newAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(authority.bundle()) {
 		t.Fatal("the bundle holds no certificate")
 	}
 	serving, err := authority.issueServing()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client, err := authority.issueClient("jane", []string{"a", "b"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tests := map[string]struct {
 		pair    keyPair
 		options x509.VerifyOptions
@@ -41,9 +35,7 @@ func TestAuthorityIssuesWhatItVerifies(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			pair, err := tls.X509KeyPair(test.pair.certificate, test.pair.key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			test.options.Roots = roots
 			if _, err := pair.Leaf.Verify(test.options); (err == nil) != test.valid {
 				t.Errorf("Verify: %v, want valid: %v", err, test.valid)

@@ -28,9 +28,7 @@ const patience = 30 * time.Second
 func newClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	c, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -108,4 +106,11 @@ func eventuallyFinished(t *testing.T, c client.Client, job *batchv1.Job, want ba
 		}
 		return fmt.Errorf("its conditions are %v", job.Status.Conditions)
 	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

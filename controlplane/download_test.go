@@ -23,9 +23,7 @@ func TestBuildFromTheDownloadedModule(t *testing.T) {
 	t.Cleanup(func() { setMode(t, modules, 0o755, 0o644) }) // so that it can be removed
 
 	dir, err := downloadSource(t.Context(), "go", version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.HasPrefix(dir, modules) {
 		t.Errorf("downloaded to %s, want a directory in %s", dir, modules)
 	}
@@ -45,39 +43,25 @@ func serveModule(t *testing.T, source, version string) string {
 	t.Helper()
 	proxy := t.TempDir()
 	base := filepath.Join(proxy, filepath.FromSlash(programsModule), "@v", version)
-	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(base), 0o755))
 	goMod, err := os.ReadFile(filepath.Join(source, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for ending, content := range map[string]string{".mod": string(goMod), ".info": `{"Version":"` + version + `"}`} {
-		if err := os.WriteFile(base+ending, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(base+ending, []byte(content), 0o644))
 	}
 	archive, err := os.Create(base + ".zip")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer archive.Close()
 	writer := zip.NewWriter(archive)
 	for _, name := range []string{"go.mod", "cmd/kubernetes/main.go", "cmd/kwok/main.go"} {
 		content, err := os.ReadFile(filepath.Join(source, filepath.FromSlash(name)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		file, err := writer.Create(programsModule + "@" + version + "/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := file.Write(content); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writer.Close())
 	return proxy
 }

@@ -20,18 +20,14 @@ import (
 func TestEnvtestUsesTheAssets(t *testing.T) {
 	starts(t)
 	assets, err := controlplane.FindAssets(t.Context(), 0, controlplane.BuildOptions{Progress: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	environment := &envtest.Environment{
 		BinaryAssetsDirectory: assets.Dir,
 		CRDDirectoryPaths:     []string{"testdata/crds"},
 		ErrorIfCRDPathMissing: true,
 	}
 	config, err := environment.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := environment.Stop(); err != nil {
 			t.Error(err)
@@ -44,21 +40,13 @@ func TestEnvtestUsesTheAssets(t *testing.T) {
 	widget.SetName("small")
 	create(t, newClient(t, config), widget)
 	user, err := environment.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kubectl, err := user.Kubectl()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stdout, _, err := kubectl.Run("get", "widgets", "-o", "name")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := io.ReadAll(stdout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := "widget.test.ctrlkit.dev/small\n"; string(got) != want {
 		t.Errorf("kubectl get: %q, want %q", got, want)
 	}

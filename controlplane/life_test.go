@@ -91,13 +91,9 @@ func stopForTest(t *testing.T, plane *controlplane.ControlPlane) {
 func TestTheDeathOfAProcessIsNoticed(t *testing.T) {
 	starts(t)
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer plane.Stop() //nolint:errcheck // the test is about the time before
-	if err := syscall.Kill(plane.PIDs()[controlplane.EtcdProgram], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(plane.PIDs()[controlplane.EtcdProgram], syscall.SIGKILL))
 	<-plane.Done()
 	if err := plane.Err(); err == nil || !strings.Contains(err.Error(), controlplane.EtcdProgram) {
 		t.Errorf("err = %v, want one that names etcd", err)
@@ -115,9 +111,7 @@ func TestAProcessThatDiesAtStartIsQuoted(t *testing.T) {
 func TestAStartEndsWithItsContext(t *testing.T) {
 	starts(t)
 	assets, err := controlplane.FindAssets(t.Context(), 0, controlplane.BuildOptions{Progress: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	if _, err := controlplane.Start(ctx, controlplane.Options{Assets: assets}); !errors.Is(err, context.DeadlineExceeded) {

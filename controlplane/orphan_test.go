@@ -100,31 +100,21 @@ func TestNothingRemainsOfAKilledStarter(t *testing.T) {
 func startAndKill(t *testing.T, kind string) report {
 	t.Helper()
 	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	child := exec.CommandContext(t.Context(), executable)
 	child.Env = append(os.Environ(), childVariable+"="+kind)
 	child.Stderr = os.Stderr
 	output, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, child.Start())
 	line, readErr := bufio.NewReader(output).ReadBytes('\n')
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, child.Process.Kill())
 	child.Wait() //nolint:errcheck // it was killed
 	if readErr != nil {
 		t.Fatalf("reading the child's report: %v", readErr)
 	}
 	var found report
-	if err := json.Unmarshal(line, &found); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(line, &found))
 	for _, dir := range found.Directories {
 		if !strings.HasPrefix(dir, os.TempDir()) {
 			t.Fatalf("the child reports directory %q", dir)

@@ -11,17 +11,13 @@ import (
 
 func TestReservedPortCannotBeTaken(t *testing.T) {
 	port, err := reservePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address := fmt.Sprintf("127.0.0.1:%d", port.number)
 	if listener, err := net.Listen("tcp", address); err == nil {
 		listener.Close()
 		t.Errorf("listened on %s although it is reserved", address)
 	}
-	if err := port.release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, port.release())
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatalf("listening on a released port: %v", err)

@@ -30,31 +30,19 @@ clusters: [{name: mine, cluster: {server: https://mine.example.com}}]
 contexts: [{name: mine, context: {cluster: mine, user: ""}}]
 current-context: mine
 `
-	if err := os.WriteFile(file, []byte(mine), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(mine), 0o600))
 	before, err := clientcmd.LoadFromFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	restore, err := plane.WriteKubeconfig(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config, err := clientcmd.BuildConfigFromFlags("", file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := newClient(t, config).List(t.Context(), &corev1.NamespaceList{}); err != nil {
 		t.Errorf("using the file: %v", err)
 	}
-	if err := restore(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, restore())
 	after, err := clientcmd.LoadFromFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("the file after it was restored (-before +after):\n%s", diff)
 	}
@@ -64,12 +52,8 @@ func TestWriteKubeconfigRemovesTheFileItMade(t *testing.T) {
 	starts(t)
 	file := filepath.Join(t.TempDir(), "config")
 	restore, err := shared.ForTest(t).WriteKubeconfig(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := restore(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, restore())
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file: %v, want that it does not exist", err)
 	}
@@ -80,9 +64,7 @@ func TestKubectlListsEditsAndDeletes(t *testing.T) {
 	plane := shared.ForTest(t)
 	namespace := newNamespace(t, newClient(t, plane.Config()))
 	editor := filepath.Join(t.TempDir(), "editor")
-	if err := os.WriteFile(editor, []byte("#!/bin/sh\nsed -i.bak 's/size: 1/size: 2/' \"$1\"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(editor, []byte("#!/bin/sh\nsed -i.bak 's/size: 1/size: 2/' \"$1\"\n"), 0o755))
 	kubectl := func(args ...string) string {
 		t.Helper()
 		command := exec.CommandContext(t.Context(), plane.Assets().Program(controlplane.KubectlProgram), append([]string{"--namespace", namespace}, args...)...)

@@ -53,9 +53,7 @@ func TestAnnotationsSayHowAPodEnds(t *testing.T) {
 	create(t, c, failing, long)
 	eventuallyFinished(t, c, failing, batchv1.JobFailed)
 	var pods corev1.PodList
-	if err := c.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels{"job-name": "failing"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels{"job-name": "failing"}))
 	var ends []string
 	for _, pod := range pods.Items {
 		for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
@@ -66,9 +64,7 @@ func TestAnnotationsSayHowAPodEnds(t *testing.T) {
 	if diff := cmp.Diff(want, ends); diff != "" {
 		t.Errorf("how the containers of the failing Job's Pods ended (-want +got):\n%s", diff)
 	}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(long), long); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(long), long))
 	if long.Status.Succeeded != 0 {
 		t.Error("the Job of an hour has completed")
 	}
@@ -134,9 +130,7 @@ func TestDeletingAnOwnerRemovesItsJobsAndPods(t *testing.T) {
 	free := newJob(namespace, "free", nil)
 	create(t, c, owned, free)
 	eventuallyFinished(t, c, owned, batchv1.JobComplete)
-	if err := c.Delete(t.Context(), owner); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Delete(t.Context(), owner))
 	eventuallyGone(t, c, owned)
 	eventually(t, "the end of the owned Job's Pods", func(ctx context.Context) error {
 		var pods corev1.PodList
@@ -163,18 +157,14 @@ func TestANamespaceCanBeUsedAndDeleted(t *testing.T) {
 	content := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "content"}}
 	create(t, c, content)
 	obj := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if err := c.Delete(t.Context(), obj); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Delete(t.Context(), obj))
 	eventuallyGone(t, c, obj, content)
 }
 
 func TestAUserMayDoNothingByDefault(t *testing.T) {
 	starts(t)
 	config, err := shared.ForTest(t).AddUser("jane", "developers")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = newClient(t, config).List(t.Context(), &corev1.SecretList{})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"jane"`) {
 		t.Errorf("err = %v, want that jane is forbidden to do it", err)

@@ -26,9 +26,7 @@ func TestConversionWebhook(t *testing.T) {
 			ClientConfig:             &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Namespace: "system", Name: "webhook"}},
 		},
 	}
-	if err := server.Install(d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Install(d))
 	w := world{t, server}
 	stored := func(path string) map[string]any {
 		_, answer := w.do("GET", path, "")

@@ -48,9 +48,7 @@ func TestProtobuf(t *testing.T) {
 	ctx := context.Background()
 
 	w, err := maps.Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer w.Stop()
 	created, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Data: map[string]string{"k": "v"}}, metav1.CreateOptions{})
 	if err != nil || created.Data["k"] != "v" || created.UID == "" {
@@ -88,14 +86,10 @@ func TestDefaultClient(t *testing.T) {
 	seen := &recorder{RoundTripper: cfg.Transport}
 	cfg.Transport = seen
 	c, err := client.New(cfg, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx := context.Background()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
-	if err := c.Create(ctx, cm); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(ctx, cm))
 	if last := seen.got[len(seen.got)-1]; last != runtime.ContentTypeProtobuf {
 		t.Errorf("a ConfigMap came as %s", last)
 	}
@@ -142,15 +136,11 @@ func TestNegotiation(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r, err := http.NewRequest(test.method, "http://x"+test.path, bytes.NewReader([]byte(test.body)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r.Header.Set("Accept", test.accept)
 			r.Header.Set("Content-Type", test.contentType)
 			response, err := server.RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := response.Header.Get("Content-Type"); response.StatusCode != test.code || got != test.want {
 				body, _ := io.ReadAll(response.Body) //nolint:errcheck // only for the message
 				t.Errorf("%d %s, want %d %s: %s", response.StatusCode, got, test.code, test.want, body)
@@ -164,9 +154,7 @@ func TestWatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		maps := kubernetes.NewForConfigOrDie(rest.CopyConfig(apiserver.New(apiserver.Options{}).Config())).CoreV1().ConfigMaps("default")
 		w, err := maps.Watch(context.Background(), metav1.ListOptions{TimeoutSeconds: new(int64(300))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		start := time.Now()
 		if e, ok := <-w.ResultChan(); ok {
 			t.Errorf("the watch sent %v", e)

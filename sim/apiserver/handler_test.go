@@ -44,15 +44,11 @@ func serve(t *testing.T, server *apiserver.Server) remote {
 func (r remote) send(method, path, accept, body string) *http.Response {
 	r.t.Helper()
 	request, err := http.NewRequestWithContext(r.t.Context(), method, r.URL+path, strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	request.Header.Set("Accept", accept)
 	request.Header.Set("Content-Type", "application/json")
 	response, err := r.Client().Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	r.t.Cleanup(func() { _ = response.Body.Close() }) // nothing was written
 	return response
 }
@@ -60,9 +56,7 @@ func (r remote) send(method, path, accept, body string) *http.Response {
 func (r remote) read(response *http.Response) string {
 	r.t.Helper()
 	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	return string(data)
 }
 
@@ -169,15 +163,11 @@ func TestEveryKindHasATable(t *testing.T) {
 	server := apiserver.New(apiserver.Options{})
 	r := serve(t, server)
 	groups, err := discovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: r.URL}).ServerPreferredResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kinds := 0
 	for _, group := range groups {
 		gv, err := schema.ParseGroupVersion(group.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, resource := range group.APIResources {
 			if !slices.Contains([]string(resource.Verbs), "list") {
 				continue
@@ -219,16 +209,12 @@ func TestWatchOfTables(t *testing.T) {
 	for i, name := range []string{"a", "b"} {
 		r.create(pods, `{"metadata":{"name":"`+name+`"},"spec":{"containers":[{"name":"c","image":"nginx"}]}}`)
 		line, err := events.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var event struct {
 			Type   string
 			Object table
 		}
-		if err := json.Unmarshal([]byte(line), &event); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &event))
 		if event.Type != "ADDED" || event.Object.Kind != "Table" || event.Object.Rows[0].Cells[0] != name {
 			t.Errorf("event %d is %s", i, line)
 		}
@@ -274,9 +260,7 @@ func TestOpenAPI(t *testing.T) {
 	r := serve(t, newWidgetServer(t))
 	root := openapi3.NewRoot(discovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: r.URL}).OpenAPIV3())
 	versions, err := root.GroupVersions()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, gv := range versions {
 		document, err := root.GVSpec(gv)
 		if err != nil {
@@ -295,9 +279,7 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	document, err := root.GVSpec(schema.GroupVersion{Group: "example.com", Version: "v1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	patch := document.Paths.Paths["/apis/example.com/v1/namespaces/{namespace}/widgets/{name}"].Patch
 	if patch == nil || !slices.ContainsFunc(patch.Parameters, hasName("fieldValidation")) {
 		t.Errorf("nothing says that the server validates fields: %+v", patch)
@@ -323,9 +305,7 @@ func newWidgetServer(t *testing.T) *apiserver.Server {
 		{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp"},
 	}
 	server := apiserver.New(apiserver.Options{})
-	if err := server.Install(d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Install(d))
 	return server
 }
 

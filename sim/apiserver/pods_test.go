@@ -123,9 +123,7 @@ func TestPodsAreMarkedBeforeTheyGo(t *testing.T) {
 	} {
 		w := newWorld(t)
 		r, err := apiserver.NewRequest("GET", c.path+"?watch=true", "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		watch, refused := w.Watch(r)
 		if refused != nil {
 			t.Fatalf("%s", refused.Body)
@@ -142,9 +140,7 @@ func TestPodsAreMarkedBeforeTheyGo(t *testing.T) {
 		var got []string
 		for e, ok := watch.Next(); ok; e, ok = watch.Next() {
 			var object map[string]any
-			if err := json.Unmarshal(e.Object, &object); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(e.Object, &object))
 			m := object["metadata"].(map[string]any)
 			got = append(got, fmt.Sprint(e.Type, " ", m["generation"], " ", m["deletionGracePeriodSeconds"]))
 		}

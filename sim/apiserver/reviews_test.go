@@ -34,9 +34,7 @@ func newRestricted(t *testing.T) *apiserver.Server {
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "a", Name: "b"}},
 		},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return apiserver.New(apiserver.Options{Authorizer: policy})
 }
 
@@ -86,9 +84,7 @@ func TestReviews(t *testing.T) {
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "configmaps", Namespace: "default"},
 		}}
 		answer, err := clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return answer.Status.Allowed
 	}
 	if !ask("get") || ask("delete") {
@@ -122,9 +118,7 @@ func TestReviews(t *testing.T) {
 	}
 	// controller-runtime's client finds the kinds by discovery.
 	c, err := client.New(server.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps"},
 	}}

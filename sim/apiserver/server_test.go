@@ -41,9 +41,7 @@ func (w world) do(method, path, body string) (int, map[string]any) {
 		contentType = "application/merge-patch+json"
 	}
 	r, err := apiserver.NewRequest(method, path, contentType, []byte(body))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	response := w.Serve(r)
 	var answer map[string]any
 	if err := json.Unmarshal(response.Body, &answer); err != nil {
@@ -190,9 +188,7 @@ func TestPages(t *testing.T) {
 func (w world) events(query string, do func()) []string {
 	w.t.Helper()
 	r, err := apiserver.NewRequest("GET", "/api/v1/namespaces/default/configmaps?watch=true&"+query, "", nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	watch, refused := w.Watch(r)
 	if refused != nil {
 		w.t.Fatalf("%s", refused.Body)
@@ -294,9 +290,7 @@ func newConfigMap() *corev1.ConfigMap {
 // controller-runtime's fake.
 func clients(b *testing.B) map[string]client.WithWatch {
 	c, err := client.NewWithWatch(apiserver.New(apiserver.Options{}).Config(), client.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return map[string]client.WithWatch{"server": c, "fake": fake.NewClientBuilder().Build()}
 }
 
@@ -308,14 +302,10 @@ func benchmark(b *testing.B, do func(c client.WithWatch, cm *corev1.ConfigMap, i
 			if err := all[name].Create(b.Context(), cm); client.IgnoreAlreadyExists(err) != nil {
 				b.Fatal(err)
 			}
-			if err := all[name].Get(b.Context(), client.ObjectKeyFromObject(cm), cm); err != nil {
-				b.Fatal(err)
-			}
+			must(b, all[name].Get(b.Context(), client.ObjectKeyFromObject(cm), cm))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				if err := do(all[name], cm, i); err != nil {
-					b.Fatal(err)
-				}
+				must(b, do(all[name], cm, i))
 			}
 		})
 	}
@@ -337,9 +327,7 @@ func BenchmarkUpdate(b *testing.B) {
 // An applied object may have a resource version, which is ignored when the object is created.
 func TestApplyWithAResourceVersion(t *testing.T) {
 	c, err := client.New(apiserver.New(apiserver.Options{}).Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	apply := func(name, value string) error {
 		cm := corev1ac.ConfigMap(name, "default").WithResourceVersion("1").WithData(map[string]string{"a": value})
 		return c.Apply(t.Context(), cm, client.FieldOwner("me"))
@@ -378,9 +366,7 @@ func TestHistoryIsLimited(t *testing.T) {
 	}
 	_, list := w.do("GET", "/api/v1/namespaces/default/configmaps", "")
 	newest, err := strconv.Atoi(list["metadata"].(map[string]any)["resourceVersion"].(string))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for back, want := range map[int]int{0: 12, 1: 11, 3: 9} {
 		path := fmt.Sprintf("/api/v1/namespaces/default/configmaps?resourceVersionMatch=Exact&resourceVersion=%d", newest-back)
 		code, past := w.do("GET", path, "")
@@ -393,5 +379,12 @@ func TestHistoryIsLimited(t *testing.T) {
 		if code, _ := w.do("GET", path, ""); code != want {
 			t.Errorf("%d changes ago: %d, want %d", back, code, want)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

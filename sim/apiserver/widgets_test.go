@@ -48,9 +48,7 @@ var sizeSchema = map[string]apiextensionsv1.JSONSchemaProps{"size": {Type: "inte
 func newWidgets(t *testing.T) *apiserver.Server {
 	t.Helper()
 	server := apiserver.New(apiserver.Options{})
-	if err := server.Install(widgetDefinition(nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Install(widgetDefinition(nil)))
 	code, answer := world{t, server}.do("POST", "/apis/example.com/v1/namespaces/default/widgets", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"}}`)
 	if code != 201 {
 		t.Fatal(answer)

@@ -50,9 +50,7 @@ type target struct {
 func newTarget(t *testing.T, name string, config *rest.Config) *target {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &target{name: name, client: client, host: strings.TrimSuffix(config.Host, "/")}
 }
 
@@ -267,9 +265,7 @@ func (r *run) watch(t *testing.T, collection string) *watch {
 	ctx, cancel := context.WithCancel(t.Context())
 	path := strings.ReplaceAll(collection, "{ns}", r.namespace)
 	request, err := http.NewRequestWithContext(ctx, "GET", r.host+path+"?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("Accept", "application/json")
 	response, err := r.client.Do(request)
 	for tries := 0; err == nil && response.StatusCode == http.StatusTooManyRequests && tries < 100; tries++ {
@@ -341,13 +337,9 @@ func compare(t *testing.T, real, memory *target, namespace string, list []operat
 	for i, o := range list {
 		inA, inB := a.fill(o), b.fill(o)
 		fromA, err := a.do(inA)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		fromB, err := b.do(inB)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		a.note(inA, fromA)
 		b.note(inB, fromB)
 		got := answer{fromB.Code, b.normalize("", fromB.Body)}
@@ -392,9 +384,7 @@ func TestMain(m *testing.M) {
 func definitions(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	options := envtest.CRDInstallOptions{Paths: []string{"crds.yaml"}, ErrorIfPathMissing: true}
-	if err := envtest.ReadCRDFiles(&options); err != nil {
-		t.Fatal(err)
-	}
+	must(t, envtest.ReadCRDFiles(&options))
 	return options.CRDs
 }
 
@@ -431,9 +421,7 @@ func TestConformance(t *testing.T) {
 func newMemory(t *testing.T, crds []*apiextensionsv1.CustomResourceDefinition) *target {
 	t.Helper()
 	server := apiserver.New(apiserver.Options{})
-	if err := server.Install(crds...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Install(crds...))
 	config := server.Config()
 	config.Transport = withoutControllers{server}
 	return newTarget(t, "memory", config)
@@ -465,4 +453,11 @@ func shrink(t *testing.T, real *target, crds []*apiextensionsv1.CustomResourceDe
 		}
 	}
 	return list, d
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

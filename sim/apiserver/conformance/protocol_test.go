@@ -104,9 +104,7 @@ func TestProtocol(t *testing.T) {
 func (r *run) probe(t *testing.T, p probe) (answer, string) {
 	t.Helper()
 	request, err := http.NewRequest(p.method, r.host+strings.ReplaceAll(p.path, "{ns}", r.namespace), strings.NewReader(p.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("User-Agent", "conformance/1")
 	if p.accept != "" {
 		request.Header.Set("Accept", p.accept)
@@ -115,14 +113,10 @@ func (r *run) probe(t *testing.T, p probe) (answer, string) {
 		request.Header.Set("Content-Type", p.mediaType)
 	}
 	response, err := r.client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close() //nolint:errcheck // only read from
 	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := answer{Code: response.StatusCode}
 	if err := json.Unmarshal(data, &a.Body); err != nil {
 		a.Body = string(data)

@@ -87,13 +87,9 @@ func TestTables(t *testing.T) {
 func collectionsOf(t *testing.T, plane *controlplane.ControlPlane) []string {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(plane.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	groups, err := client.ServerPreferredResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var paths []string
 	for _, group := range groups {
 		root := "/apis/" + group.GroupVersion
@@ -117,19 +113,13 @@ func notInMemory(groupVersion string) bool {
 func (g *target) table(t *testing.T, path string) metav1.Table {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.host+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
 	response, err := g.client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close() //nolint:errcheck // only read from
 	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if response.StatusCode == http.StatusTooManyRequests { // the real server still prepares a custom kind
 		return g.table(t, path)
 	}

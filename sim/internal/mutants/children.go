@@ -142,8 +142,7 @@ func (r *children) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if r.bug == remembersInMemory && r.remembers(req.NamespacedName, w) {
 		return ctrl.Result{}, nil
 	}
-	before := w.Status
-	before.Conditions = append([]metav1.Condition(nil), w.Status.Conditions...)
+	before := w.DeepCopy().Status
 	result, err := r.work(ctx, w)
 	if r.bug == eventEachTime {
 		r.event(w)

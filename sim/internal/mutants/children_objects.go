@@ -54,7 +54,7 @@ func (r *children) prune(ctx context.Context, w *Widget) error {
 		if cm.Name == configName(w) || !metav1.IsControlledBy(cm, w) || cm.DeletionTimestamp != nil {
 			continue
 		}
-		if err := r.Delete(ctx, cm, client.Preconditions{UID: &cm.UID}); client.IgnoreNotFound(err) != nil {
+		if err := deleteThis(ctx, r, cm); err != nil {
 			return err
 		}
 	}
@@ -89,16 +89,12 @@ func (r *children) replaceOrphan(ctx context.Context, w *Widget, obj client.Obje
 	if r.bug != deletesOrphans || !isOrphan(w, obj) {
 		return false, nil
 	}
-	uid := obj.GetUID()
-	return true, client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid}))
+	return true, deleteThis(ctx, r, obj)
 }
 
 // own makes an object the Widget's.
 func (r *children) own(w *Widget, obj client.Object) error {
-	if r.bug == noOwner {
-		return nil
-	}
-	if r.bug == edgeTriggered {
+	if r.bug == noOwner || r.bug == edgeTriggered {
 		return nil
 	}
 	obj.SetOwnerReferences(nil)
@@ -110,41 +106,50 @@ func (r *children) configMap(ctx context.Context, w *Widget, secret *corev1.Secr
 	if w.Spec.Note != "" {
 		data["note"] = w.Spec.Note
 	}
+	wanted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: configName(w), Labels: map[string]string{"widget": w.Name}}, Data: data}
 	cm := &corev1.ConfigMap{}
-	err = r.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: configName(w)}, cm)
+	return r.keep(ctx, w, "ConfigMap", wanted, cm, func() {
+		old := cm.Data
+		cm.Data = data
+		if r.bug == keepsOldField {
+			cm.Data = maps.Clone(old)
+			maps.Copy(cm.Data, data)
+		}
+		if r.bug == wipesAnnotations {
+			cm.Annotations, cm.Labels = nil, map[string]string{"widget": w.Name}
+		}
+	})
+}
+
+// keep reads a child into obj, and creates it or updates it with what change makes of it. wait says
+// why it can't.
+func (r *children) keep(ctx context.Context, w *Widget, kind string, wanted, obj client.Object, change func()) (wait string, err error) {
+	err = r.Get(ctx, client.ObjectKeyFromObject(wanted), obj)
 	switch {
 	case apierrors.IsNotFound(err):
-		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: configName(w), Labels: map[string]string{"widget": w.Name}}, Data: data}
-		return r.create(ctx, w, cm)
+		return r.create(ctx, w, wanted)
 	case err != nil:
 		return "", err
-	case !r.owns(w, cm) && r.bug != edgeTriggered:
+	case !r.owns(w, obj) && r.bug != edgeTriggered:
 		if r.bug == existsIsDone {
 			return "", nil
 		}
-		if replaced, err := r.replaceOrphan(ctx, w, cm); replaced {
+		if replaced, err := r.replaceOrphan(ctx, w, obj); replaced {
 			return "an orphan is being replaced", err
 		}
-		return "the name of the ConfigMap is taken", nil
+		return "the name of the " + kind + " is taken", nil
 	}
-	changed := cm.DeepCopy()
-	changed.Data = data
-	if r.bug == keepsOldField {
-		changed.Data = maps.Clone(cm.Data)
-		maps.Copy(changed.Data, data)
-	}
-	if r.bug == wipesAnnotations {
-		changed.Annotations, changed.Labels = nil, map[string]string{"widget": w.Name}
-	}
+	before := obj.DeepCopyObject()
+	change()
 	if r.adopts() {
-		if err := r.own(w, changed); err != nil {
+		if err := r.own(w, obj); err != nil {
 			return "", err
 		}
 	}
-	if reflect.DeepEqual(cm, changed) {
+	if reflect.DeepEqual(before, obj) {
 		return "", nil
 	}
-	return "", r.Update(ctx, changed)
+	return "", r.Update(ctx, obj)
 }
 
 // create creates a child.
@@ -171,43 +176,16 @@ func (r *children) deployment(ctx context.Context, w *Widget) (wait string, err 
 		},
 	}
 	d := &appsv1.Deployment{}
-	err = r.Get(ctx, client.ObjectKeyFromObject(wanted), d)
-	switch {
-	case apierrors.IsNotFound(err):
-		return r.create(ctx, w, wanted)
-	case err != nil:
-		return "", err
-	case !r.owns(w, d) && r.bug != edgeTriggered:
-		if r.bug == existsIsDone {
-			return "", nil
+	return r.keep(ctx, w, "Deployment", wanted, d, func() {
+		if r.bug == comparesDefaults {
+			d.Spec = wanted.Spec
+			return
 		}
-		if replaced, err := r.replaceOrphan(ctx, w, d); replaced {
-			return "an orphan is being replaced", err
+		d.Spec.Replicas = wanted.Spec.Replicas
+		if len(d.Spec.Template.Spec.Containers) > 0 {
+			d.Spec.Template.Spec.Containers[0].Image = w.Spec.Image
 		}
-		return "the name of the Deployment is taken", nil
-	}
-	if r.bug == comparesDefaults {
-		if reflect.DeepEqual(d.Spec, wanted.Spec) {
-			return "", nil
-		}
-		changed := d.DeepCopy()
-		changed.Spec = wanted.Spec
-		return "", r.Update(ctx, changed)
-	}
-	changed := d.DeepCopy()
-	if r.adopts() {
-		if err := r.own(w, changed); err != nil {
-			return "", err
-		}
-	}
-	changed.Spec.Replicas = wanted.Spec.Replicas
-	if len(changed.Spec.Template.Spec.Containers) > 0 {
-		changed.Spec.Template.Spec.Containers[0].Image = w.Spec.Image
-	}
-	if reflect.DeepEqual(d, changed) {
-		return "", nil
-	}
-	return "", r.Update(ctx, changed)
+	})
 }
 
 // available reports whether the Pods of the Deployment run. Each change of its status is an event, so

@@ -120,7 +120,7 @@ func (r *outside) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if r.bug != effectBeforeFinalizer && r.bug != noFinalizer && controllerutil.AddFinalizer(w, finalizer) {
 		return ctrl.Result{}, r.Update(ctx, w) // the change of it brings us back
 	}
-	before := *w.Status.deepCopy()
+	before := w.DeepCopy().Status
 	err := r.ensure(ctx, w)
 	if r.bug == throttleIsTerminal && errors.Is(err, sim.ErrThrottled) || r.bug == swallowsCallErrors && err != nil {
 		return ctrl.Result{}, nil
@@ -136,10 +136,8 @@ func (r *outside) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err == nil || r.bug != silentFailure {
 		meta.SetStatusCondition(&w.Status.Conditions, condition)
 	}
-	if !sameStatus(w.Status, before) {
-		if statusErr := r.Status().Update(ctx, w); statusErr != nil && err == nil {
-			err = statusErr
-		}
+	if statusErr := saveStatus(ctx, r, w, before); err == nil {
+		err = statusErr
 	}
 	switch {
 	case err == nil:
@@ -206,6 +204,11 @@ func (r *outside) ensure(ctx context.Context, w *Widget) error {
 	case err != nil:
 		return err
 	}
+	return r.use(ctx, w, found, wanted)
+}
+
+// use records the resource, and makes it what it should be.
+func (r *outside) use(ctx context.Context, w *Widget, found sim.Resource, wanted map[string]string) error {
 	w.Status.ExternalID = found.ID
 	if maps.Equal(found.Spec, wanted) {
 		return nil
@@ -260,29 +263,12 @@ func (r *outside) make(ctx context.Context, w *Widget, spec map[string]string) e
 	}
 	made, err := r.buckets.Create(ctx, creation)
 	if errors.Is(err, sim.ErrExists) && r.bug != existsIsError {
-		return r.adopt(ctx, w, spec)
+		made, err = r.buckets.Get(ctx, r.name(w)) // an earlier try has made it: its name shows that it is ours
 	}
 	if err != nil {
 		return err
 	}
-	w.Status.ExternalID = made.ID
-	if !maps.Equal(made.Spec, spec) {
-		return r.buckets.Update(ctx, made.ID, spec)
-	}
-	return nil
-}
-
-// adopt takes what an earlier try has made, which its name shows to be ours.
-func (r *outside) adopt(ctx context.Context, w *Widget, spec map[string]string) error {
-	found, err := r.buckets.Get(ctx, r.name(w))
-	if err != nil {
-		return err
-	}
-	w.Status.ExternalID = found.ID
-	if !maps.Equal(found.Spec, spec) {
-		return r.buckets.Update(ctx, found.ID, spec)
-	}
-	return nil
+	return r.use(ctx, w, made, spec)
 }
 
 // clean deletes the resource, and then the finalizer.
@@ -290,7 +276,7 @@ func (r *outside) clean(ctx context.Context, w *Widget) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(w, finalizer) {
 		return ctrl.Result{}, nil
 	}
-	before := *w.Status.deepCopy()
+	before := w.DeepCopy().Status
 	if r.bug == finalizerGoesFirst {
 		controllerutil.RemoveFinalizer(w, finalizer)
 		if err := r.Update(ctx, w); err != nil {
@@ -308,10 +294,8 @@ func (r *outside) clean(ctx context.Context, w *Widget) (ctrl.Result, error) {
 				Type: "Ready", Status: metav1.ConditionFalse, Reason: "DeletionFailed", Message: messageOf(err), ObservedGeneration: w.Generation,
 			})
 		}
-		if !sameStatus(w.Status, before) {
-			if statusErr := r.Status().Update(ctx, w); statusErr != nil {
-				return ctrl.Result{}, statusErr
-			}
+		if statusErr := saveStatus(ctx, r, w, before); statusErr != nil {
+			return ctrl.Result{}, statusErr
 		}
 		if errors.Is(err, errNoCredentials) {
 			return ctrl.Result{RequeueAfter: poll}, nil

@@ -60,10 +60,8 @@ func (r *caretaker) podsAreReady(ctx context.Context, w *Widget, set client.Obje
 	}
 	ready := int32(0)
 	for _, pod := range list.Items {
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil && metav1.IsControlledBy(&pod, set) {
-				ready++
-			}
+		if isPodReady(&pod) && pod.DeletionTimestamp == nil && metav1.IsControlledBy(&pod, set) {
+			ready++
 		}
 	}
 	return ready == w.Spec.Size, nil

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -116,24 +115,24 @@ func (r *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	case deleted:
 		return ctrl.Result{}, r.finish(ctx, w)
 	}
-	before := *w.Status.deepCopy()
+	before := w.DeepCopy().Status
 	if r.bug == readyBeforeWork && w.Status.ObservedGeneration != w.Generation {
 		r.report(w, "", nil)
-		if err := r.save(ctx, w, before); err != nil {
+		if err := saveStatus(ctx, r, w, before); err != nil {
 			return ctrl.Result{}, err
 		}
-		before = *w.Status.deepCopy()
+		before = w.DeepCopy().Status
 	}
 	if r.bug == resetsStatus && w.Status.ObservedGeneration != w.Generation && w.Generation > 1 {
 		w.Status = WidgetStatus{}
-		if err := r.save(ctx, w, before); err != nil {
+		if err := saveStatus(ctx, r, w, before); err != nil {
 			return ctrl.Result{}, err
 		}
 		before = WidgetStatus{}
 	}
 	wait, err := r.keep(ctx, w)
 	r.report(w, wait, err)
-	if statusErr := r.save(ctx, w, before); statusErr != nil {
+	if statusErr := saveStatus(ctx, r, w, before); statusErr != nil {
 		return ctrl.Result{}, errors.Join(err, statusErr)
 	}
 	switch {
@@ -200,23 +199,9 @@ func (r *keeper) report(w *Widget, wait string, err error) {
 	w.Status.ObservedGeneration = w.Generation
 }
 
-// save writes the status if it has changed.
-func (r *keeper) save(ctx context.Context, w *Widget, before WidgetStatus) error {
-	if sameStatus(w.Status, before) {
-		return nil
-	}
-	return r.Status().Update(ctx, w)
-}
-
 // keep makes the children what they should be. wait says why it can't continue.
 func (r *keeper) keep(ctx context.Context, w *Widget) (wait string, err error) {
-	volume := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-data"},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		},
-	}
+	volume := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-data"}, Spec: smallVolume()}
 	if wait, err = r.create(ctx, w, volume, r.bug != leavesVolume); err != nil || wait != "" {
 		return wait, err
 	}

@@ -84,14 +84,7 @@ func completeMeshed(mgr ctrl.Manager, bug Bug) error {
 	if bug != Right {
 		return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&corev1.Service{}).Complete(&meshed{Client: mgr.GetClient(), bug: bug})
 	}
-	engine, err := newSet(mgr, "meshed", func(_ context.Context, req *step.Request[*Widget], want *apply.Set) error {
-		want.Add(meshedService(req.Object))
-		return nil
-	}, apply.Owns(&corev1.Service{}))
-	if err != nil {
-		return err
-	}
-	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Widget{}))
+	return completeSet(mgr, "meshed", &Widget{}, func(req *step.Request[*Widget], want *apply.Set) { want.Add(meshedService(req.Object)) }, apply.Owns(&corev1.Service{}))
 }
 
 // meshedService returns what should exist for a Widget. The mesh decides about the target ports.

@@ -41,7 +41,7 @@ func reconcileReady(ctx context.Context, c client.Client, req ctrl.Request, work
 	if err := c.Get(ctx, req.NamespacedName, w); err != nil || w.DeletionTimestamp != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	before := *w.Status.deepCopy()
+	before := w.DeepCopy().Status
 	ready, err := work(ctx, w)
 	if err != nil {
 		ready = metav1.Condition{Status: metav1.ConditionFalse, Reason: "Failed", Message: reason(err)}
@@ -49,15 +49,26 @@ func reconcileReady(ctx context.Context, c client.Client, req ctrl.Request, work
 	ready.Type, ready.ObservedGeneration = "Ready", w.Generation
 	w.Status.ObservedGeneration = w.Generation
 	meta.SetStatusCondition(&w.Status.Conditions, ready)
-	if !sameStatus(w.Status, before) {
-		if statusErr := c.Status().Update(ctx, w); statusErr != nil && err == nil {
-			err = statusErr
-		}
+	if statusErr := saveStatus(ctx, c, w, before); err == nil {
+		err = statusErr
 	}
 	if err == nil && ready.Reason == nameTaken {
 		return ctrl.Result{RequeueAfter: 30 * time.Second}, nil
 	}
 	return ctrl.Result{}, err
+}
+
+// saveStatus writes the status if it has changed.
+func saveStatus(ctx context.Context, c client.Client, w *Widget, before WidgetStatus) error {
+	if sameStatus(w.Status, before) {
+		return nil
+	}
+	return c.Status().Update(ctx, w)
+}
+
+// deleteThis deletes an object, and not another one that has its name by now.
+func deleteThis(ctx context.Context, c client.Client, obj client.Object) error {
+	return client.IgnoreNotFound(c.Delete(ctx, obj, client.Preconditions{UID: new(obj.GetUID())}))
 }
 
 // current reports whether the Widget is really as the cache has it. If not, the event of the change
@@ -95,4 +106,16 @@ func newSet[T client.Object](mgr ctrl.Manager, name string, declare func(context
 	return step.New(step.Options[T]{
 		Name: name, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(name),
 	}, apply.Children("Parts", declare, options...))
+}
+
+// completeSet makes a right operator that keeps a set of objects for each T.
+func completeSet[T client.Object](mgr ctrl.Manager, name string, owner T, declare func(*step.Request[T], *apply.Set), options ...apply.SetOption) error {
+	engine, err := newSet(mgr, name, func(_ context.Context, req *step.Request[T], want *apply.Set) error {
+		declare(req, want)
+		return nil
+	}, options...)
+	if err != nil {
+		return err
+	}
+	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(owner))
 }

@@ -5,6 +5,7 @@ package mutants
 
 import (
 	"context"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -79,23 +80,15 @@ func playedOthers() []played {
 				job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 			}
 		}, func(obj client.Object) bool {
-			for _, c := range obj.(*batchv1.Job).Status.Conditions {
-				if c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(obj.(*batchv1.Job).Status.Conditions, func(c batchv1.JobCondition) bool {
+				return c.Type == batchv1.JobComplete && c.Status == corev1.ConditionTrue
+			})
 		}},
 		{"pod", &corev1.Pod{}, func(w *Widget, obj client.Object) {
 			pod := obj.(*corev1.Pod)
 			declareContainer(w, &pod.Spec)
 		}, func(obj client.Object) bool {
-			for _, c := range obj.(*corev1.Pod).Status.Conditions {
-				if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-					return true
-				}
-			}
-			return false
+			return isPodReady(obj.(*corev1.Pod))
 		}},
 		{"claim", &corev1.PersistentVolumeClaim{}, func(w *Widget, obj client.Object) {
 			claim := obj.(*corev1.PersistentVolumeClaim)
@@ -123,11 +116,19 @@ func declareStatefulSet(w *Widget, obj client.Object) {
 		s.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 			WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType, WhenScaled: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
 		}
-		s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		}}}
+		s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: smallVolume()}}
 	}
+}
+
+func smallVolume() corev1.PersistentVolumeClaimSpec {
+	return corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+}
+
+func isPodReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 }
 
 func selectorOf(w *Widget) *metav1.LabelSelector {

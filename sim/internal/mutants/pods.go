@@ -82,11 +82,6 @@ func (r *pods) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	})
 }
 
-func (s WidgetStatus) deepCopy() *WidgetStatus {
-	s.Conditions = slices.Clone(s.Conditions)
-	return &s
-}
-
 func (r *pods) owns(w *Widget, p *corev1.Pod) bool {
 	if r.bug == countsByPrefix {
 		return strings.HasPrefix(p.Name, w.Name)
@@ -103,7 +98,12 @@ func (r *pods) scale(ctx context.Context, w *Widget, ours []corev1.Pod) (wait bo
 				return false, err
 			}
 		}
-		return false, r.deleteFrom(ctx, ours, size)
+		for i := size; i < len(ours); i++ {
+			if err := deleteThis(ctx, r, &ours[i]); err != nil {
+				return false, err
+			}
+		}
+		return false, nil
 	}
 	if !exactly(w, ours) && r.bug != scalesByStale {
 		// Nothing is done by an old size: the event of the new one is on its way.
@@ -134,7 +134,7 @@ func (r *pods) scale(ctx context.Context, w *Widget, ours []corev1.Pod) (wait bo
 		if _, err := fmt.Sscanf(strings.TrimPrefix(ours[i].Name, w.Name+"-"), "%d", &n); err == nil && n < size {
 			continue
 		}
-		if err := r.remove(ctx, &ours[i]); err != nil {
+		if err := deleteThis(ctx, r, &ours[i]); err != nil {
 			return wait, err
 		}
 	}
@@ -155,15 +155,6 @@ func (r *pods) avoid(ctx context.Context, w *Widget, name string) error {
 	return r.Create(ctx, r.pod(w, "", w.Name+"-again-"))
 }
 
-func (r *pods) deleteFrom(ctx context.Context, ours []corev1.Pod, size int) error {
-	for i := size; i < len(ours); i++ {
-		if err := r.remove(ctx, &ours[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // exactly reports whether there are just the Pods that are wanted.
 func exactly(w *Widget, ours []corev1.Pod) bool {
 	wanted := map[string]bool{}
@@ -176,11 +167,6 @@ func exactly(w *Widget, ours []corev1.Pod) bool {
 		}
 	}
 	return len(ours) == len(wanted)
-}
-
-// remove deletes a Pod.
-func (r *pods) remove(ctx context.Context, p *corev1.Pod) error {
-	return client.IgnoreNotFound(r.Delete(ctx, p, client.Preconditions{UID: &p.UID}))
 }
 
 func (r *pods) pod(w *Widget, name, generate string) *corev1.Pod {

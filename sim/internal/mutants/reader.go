@@ -82,7 +82,7 @@ func (r *secretReader) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 	if err := r.Get(ctx, req.NamespacedName, w); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	before := *w.Status.deepCopy()
+	before := w.DeepCopy().Status
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "SecretFound", ObservedGeneration: w.Generation}
 	err := r.secrets.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.Spec.Secret}, &corev1.Secret{})
 	switch {
@@ -97,10 +97,7 @@ func (r *secretReader) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 	if r.bug == readsAndPolls {
 		result.RequeueAfter = 30 * time.Second
 	}
-	if sameStatus(w.Status, before) {
-		return result, nil
-	}
-	return result, r.Status().Update(ctx, w)
+	return result, saveStatus(ctx, r, w, before)
 }
 
 // stepReaderWorkload has one in steps.

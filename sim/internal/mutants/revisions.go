@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"hash/fnv"
 	"maps"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -94,10 +95,8 @@ func (r *revisions) revise(ctx context.Context, w *Widget) (done bool, err error
 	if err != nil {
 		return false, err
 	}
-	for i := range list {
-		if isRevision(w, &list[i]) {
-			return true, nil
-		}
+	if slices.ContainsFunc(list, func(revision appsv1.ControllerRevision) bool { return isRevision(w, &revision) }) {
+		return true, nil
 	}
 	hash := fnv.New32a()
 	_, _ = hash.Write(data(w)) //nolint:errcheck // writing to a hash never fails
@@ -118,16 +117,10 @@ func isRevision(w *Widget, revision *appsv1.ControllerRevision) bool {
 
 func (r *revisions) revisionsOf(ctx context.Context, w *Widget) ([]appsv1.ControllerRevision, error) {
 	list := &appsv1.ControllerRevisionList{}
-	if err := r.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
-		return nil, err
-	}
-	var ours []appsv1.ControllerRevision
-	for _, revision := range list.Items {
-		if metav1.IsControlledBy(&revision, w) && revision.DeletionTimestamp == nil {
-			ours = append(ours, revision)
-		}
-	}
-	return ours, nil
+	err := r.List(ctx, list, client.InNamespace(w.Namespace))
+	return slices.DeleteFunc(list.Items, func(revision appsv1.ControllerRevision) bool {
+		return !metav1.IsControlledBy(&revision, w) || revision.DeletionTimestamp != nil
+	}), err
 }
 
 // create creates a child, if the Widget is really as the cache has it. Where its name is taken, or
@@ -191,6 +184,5 @@ func (r *revisions) remove(ctx context.Context, w *Widget, obj client.Object) er
 	if r.bug == deletesByName {
 		return client.IgnoreNotFound(r.Delete(ctx, obj))
 	}
-	uid := obj.GetUID()
-	return client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid}))
+	return deleteThis(ctx, r, obj)
 }

@@ -60,14 +60,7 @@ func completeRival[T client.Object](mgr ctrl.Manager, name string, bug Bug) erro
 		r := &rival{Client: mgr.GetClient(), name: name, owner: owner}
 		return ctrl.NewControllerManagedBy(mgr).Named(name).For(owner).Owns(&corev1.ConfigMap{}).Complete(r)
 	}
-	engine, err := newSet(mgr, name, func(_ context.Context, req *step.Request[T], want *apply.Set) error {
-		want.Add(contested(req.Object, name))
-		return nil
-	}, apply.Owns(&corev1.ConfigMap{}))
-	if err != nil {
-		return err
-	}
-	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(owner))
+	return completeSet(mgr, name, owner, func(req *step.Request[T], want *apply.Set) { want.Add(contested(req.Object, name)) }, apply.Owns(&corev1.ConfigMap{}))
 }
 
 // contested returns the ConfigMap that both operators want.

@@ -86,7 +86,7 @@ func runInstalled(ctx context.Context, p *sim.Process, bug Bug) error {
 		return err
 	}
 	if bug == Right {
-		err = completeUpgraded(mgr, child, options)
+		err = completeSet(mgr, "upgraded", &Widget{}, func(req *step.Request[*Widget], want *apply.Set) { want.Add(elsewhere(child, req.Object)) }, options...)
 	} else {
 		err = ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Complete(&upgraded{Client: mgr.GetClient(), child: child})
 	}
@@ -109,18 +109,6 @@ func watchRelease(mgr manager.Manager, stop func()) error {
 		}
 		return ctrl.Result{}, err
 	}))
-}
-
-// completeUpgraded makes a version of the right operator.
-func completeUpgraded(mgr ctrl.Manager, child client.Object, options []apply.SetOption) error {
-	engine, err := newSet(mgr, "upgraded", func(_ context.Context, req *step.Request[*Widget], want *apply.Set) error {
-		want.Add(elsewhere(child, req.Object))
-		return nil
-	}, options...)
-	if err != nil {
-		return err
-	}
-	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Widget{}))
 }
 
 // elsewhere returns the child of a Widget, of a kind.

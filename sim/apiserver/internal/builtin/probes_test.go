@@ -92,25 +92,17 @@ func (p probed) String() string {
 func probes(t *testing.T) ([]object, []probed) {
 	t.Helper()
 	file, err := os.Open("testdata/probes.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close() //nolint:errcheck // only read from
 	unpacked, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data, err := io.ReadAll(unpacked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var stored []object
 	var list []probed
 	for _, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
 		var p probed
-		if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(line), &p); err != nil {
-			t.Fatal(err)
-		}
+		must(t, kjson.UnmarshalCaseSensitivePreserveInts([]byte(line), &p))
 		if p.Stored != nil {
 			stored = append(stored, p.Stored)
 			continue
@@ -231,24 +223,16 @@ func sorted(list []refusal) []refusal {
 func TestDefaultsAreThoseOfTheRealServer(t *testing.T) {
 	stored, _ := probes(t)
 	data, err := os.ReadFile("testdata/samples.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, document := range strings.Split(string(data), "\n---\n") {
 		var o object
 		text, err := yaml.YAMLToJSON([]byte(document))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(text, &o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, json.Unmarshal(text, &o))
 		apiVersion, _ := o["apiVersion"].(string)
 		kind, _ := o["kind"].(string)
 		content, _, err := Normalize(schema.FromAPIVersionAndKind(apiVersion, kind), text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		content["apiVersion"], content["kind"] = apiVersion, kind
 		_, got := prepared(content, nil)
 		want := stored[i]
@@ -273,12 +257,15 @@ func TestDefaultsAreThoseOfTheRealServer(t *testing.T) {
 func clean(t *testing.T, o object) any {
 	t.Helper()
 	data, err := json.Marshal(o)
+	must(t, err)
+	var out any
+	must(t, json.Unmarshal(data, &out))
+	return out
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out any
-	if err := json.Unmarshal(data, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
 }

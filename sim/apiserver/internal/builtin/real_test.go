@@ -28,13 +28,9 @@ func TestResourcesAreThoseOfTheRealServer(t *testing.T) {
 	rings.Test(t, "starts a control plane")
 	cp := controlplanetest.Start(t, controlplane.Options{})
 	client, err := discovery.NewDiscoveryClientForConfig(cp.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, lists, err := client.ServerGroupsAndResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out bytes.Buffer
 	out.WriteString("[\n")
 	slices.SortFunc(lists, func(a, b *metav1.APIResourceList) int { return strings.Compare(a.GroupVersion, b.GroupVersion) })
@@ -43,9 +39,7 @@ func TestResourcesAreThoseOfTheRealServer(t *testing.T) {
 		for j, r := range list.APIResources {
 			r.StorageVersionHash = ""
 			data, err := json.Marshal(served{GroupVersion: list.GroupVersion, APIResource: r})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			out.Write(data)
 			if i+1 < len(lists) || j+1 < len(list.APIResources) {
 				out.WriteByte(',')
@@ -56,9 +50,7 @@ func TestResourcesAreThoseOfTheRealServer(t *testing.T) {
 	out.WriteString("]\n")
 	file := filepath.Join("resources.json")
 	if *update {
-		if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, out.Bytes(), 0o644))
 	}
 	if !bytes.Equal(out.Bytes(), resourcesJSON) {
 		t.Errorf("%s is not what the real API server says: run go test -run %s -update, read the difference, commit it", file, t.Name())

@@ -22,9 +22,7 @@ func podWith(fields string) string {
 func parse(t *testing.T, text string) object {
 	t.Helper()
 	content := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &content); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(text), &content))
 	return content
 }
 
