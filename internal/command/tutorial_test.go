@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,9 +25,9 @@ import (
 // command of this checkout. The first words behind the fence say what a block is:
 //
 //	sh                 commands, in a shell; exit=1 if they end with this code, shard=1/60 if make
-//	                   test runs this part of the simulation only
+//	                   test runs this part of the simulation only, explore if they, and what they
+//	                   print, are left to make explore
 //	sh background      a command that runs until the next block that changes a file: its Ctrl-C
-//	sh explore         commands that are left to make explore
 //	text               what the block before has printed: these lines, in this order. "…" stands
 //	                   for anything, and each duration for any other
 //	go, yaml file=F    the file F
@@ -77,6 +78,7 @@ func TestTutorial(t *testing.T) {
 func tutorialScript(page, address string) []byte {
 	var script strings.Builder
 	archive := &txtar.Archive{}
+	later := "" // what the lines of a block that make explore runs begin with
 	for _, at := range regexp.MustCompile("(?ms)^```([a-z][^\n]*)\n(.*?)^```$").FindAllStringSubmatchIndex(page, -1) {
 		info, text := page[at[2]:at[3]], page[at[4]:at[5]]
 		option := func(name, byDefault string) string {
@@ -91,15 +93,18 @@ func tutorialScript(page, address string) []byte {
 		block := fmt.Sprintf("$WORK/block-%d", line)
 		fmt.Fprintf(&script, "# docs/tutorial.md:%d\n", line)
 		switch kind, _, _ := strings.Cut(info, " "); {
-		case strings.HasPrefix(info, "sh explore"):
-			fmt.Fprintf(&script, "[explore] shell 0 %s\n", block)
 		case strings.HasPrefix(info, "sh background"):
+			later = ""
 			fmt.Fprintf(&script, "interrupt\nbegin sh %s\n", block)
 			text = "exec 2>&1\nexec " + text
 		case kind == "sh":
-			fmt.Fprintf(&script, "shell %s %s\n", option("exit", "0"), block)
+			later = ""
+			if slices.Contains(strings.Fields(info), "explore") {
+				later = "[explore] "
+			}
+			fmt.Fprintf(&script, "%sshell %s %s\n", later, option("exit", "0"), block)
 		case kind == "text":
-			fmt.Fprintf(&script, "shows %s\n", block)
+			fmt.Fprintf(&script, "%sshows %s\n", later, block)
 		default:
 			fmt.Fprintf(&script, "interrupt\nchange %s %s %s\n", kind, option("file", "?"), block)
 		}
